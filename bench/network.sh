@@ -43,7 +43,7 @@ cleanup() {
   rm -rf "$work"
 }
 trap cleanup EXIT
-if ! ip netns add "${name}a" 2>/dev/null; then
+if ! { ip netns add "${name}a" && ip netns exec "${name}a" true; } 2>/dev/null; then
   echo "skipped: no network namespaces for this user" >&2
   exit 0
 fi

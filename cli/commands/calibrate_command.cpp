@@ -30,23 +30,68 @@ plan::RunTable read(const std::string& file, plan::RunTimes times) {
   return table;
 }
 
-int calibrate(const CalibrateOptions& options) {
-  const auto cluster = plan::cluster_from_json(plan::JsonDocument::read(options.cluster));
+/// The runs whose time can be told on the cluster; the others are refused.
+std::vector<plan::MeasuredRun> learnable(const plan::Cluster& cluster,
+                                         const std::vector<plan::MeasuredRun>& all,
+                                         std::vector<Refusal>& refused) {
+  std::vector<plan::MeasuredRun> runs;
+  for (const plan::MeasuredRun& run : all)
+    if (const std::string reason = sim::time_refusal(cluster, run); reason.empty())
+      runs.push_back(run);
+    else
+      refused.push_back({run.id, run.line, "learning", reason});
+  return runs;
+}
+
+void add_forecasts(CalibrationReport& report, const plan::RunTable& table) {
+  for (const plan::RefusedRow& row : table.refused)
+    report.refused.push_back(
+        {row.id, row.line, "row", fmt::format("{}", fmt::join(row.reasons, "; "))});
+  report.runs = table.runs;
+  report.forecasts = sim::forecast(report.calibration, report.runs);
+  for (std::size_t at = 0; at < report.runs.size(); ++at) {
+    const plan::MeasuredRun& run = report.runs[at];
+    const sim::Forecast& own = report.forecasts[at];
+    if (!own.time_refused.empty())
+      report.refused.push_back({run.id, run.line, "time", own.time_refused});
+    if (!own.memory_refused.empty())
+      report.refused.push_back({run.id, run.line, "memory", own.memory_refused});
+  }
+}
+
+CalibrationReport report_of(const CalibrateOptions& options, const plan::Cluster& cluster) {
+  CalibrationReport report;
+  report.learnt_from_them = options.predict.empty();
+  report.physics_only = options.physics_only;
+  if (options.runs.empty()) {
+    report.calibration = sim::as_it_is(cluster);
+    const plan::RunTable wanted = read(options.predict, plan::RunTimes::Optional);
+    report.ignored = wanted.ignored;
+    add_forecasts(report, wanted);
+    return report;
+  }
   const plan::RunTable runs = read(options.runs, plan::RunTimes::Needed);
-  const plan::RunTable wanted =
-      options.predict.empty() ? runs : read(options.predict, plan::RunTimes::Optional);
-  CalibrationReport report{.calibration = sim::calibrate(cluster, runs.runs),
-                           .learnt = static_cast<int>(runs.runs.size()),
-                           .learnt_from_them = options.predict.empty(),
-                           .physics_only = options.physics_only,
-                           .ignored = runs.ignored,
-                           .runs = wanted.runs,
-                           .predicted = {},
-                           .learnt_runs = runs.runs,
-                           .across_halves = {}};
-  report.predicted = sim::predict_runs(report.calibration, report.runs);
+  report.ignored = runs.ignored;
+  report.learnt_runs = learnable(cluster, runs.runs, report.refused);
+  if (report.learnt_runs.empty())
+    throw plan::InputError(fmt::format("{}: no run is there to learn from; the first one: {}",
+                                       options.runs, report.refused.front().reason));
+  report.learnt = static_cast<int>(report.learnt_runs.size());
+  report.calibration = sim::calibrate(cluster, report.learnt_runs);
+  add_forecasts(report,
+                options.predict.empty() ? runs : read(options.predict, plan::RunTimes::Optional));
   if (options.halves > 0)
-    report.across_halves = sim::predict_across_halves(cluster, runs.runs, options.halves);
+    report.across_halves = sim::predict_across_halves(cluster, report.learnt_runs, options.halves);
+  return report;
+}
+
+int calibrate(const CalibrateOptions& options) {
+  if (options.runs.empty() && (options.predict.empty() || options.halves > 0))
+    throw plan::InputError(options.predict.empty()
+                               ? "neither --runs FILE to learn from nor --predict FILE is given"
+                               : "--halves needs --runs FILE, whose runs are split");
+  const auto cluster = plan::cluster_from_json(plan::JsonDocument::read(options.cluster));
+  const CalibrationReport report = report_of(options, cluster);
   if (!options.out.empty())
     plan::write_file(options.out, to_json(report.calibration.cluster).dump(2) + "\n");
   if (options.json)
@@ -67,9 +112,10 @@ Command describe(CalibrateOptions& options) {
                    .required = true},
                   {.names = "--runs",
                    .target = &options.runs,
-                   .help = "Measured runs to learn from, a CSV file (docs/calibration.md)",
-                   .value = "FILE",
-                   .required = true},
+                   .help =
+                       "Measured runs to learn from, a CSV file (docs/calibration.md); without, "
+                       "the cluster's constants are taken as they are",
+                   .value = "FILE"},
                   {.names = "--predict",
                    .target = &options.predict,
                    .help = "Runs to predict; those that were learnt from unless given",

@@ -19,7 +19,17 @@ double seconds_of(const sim::PredictedRun& predicted, Kind kind) {
   return kind == Kind::Physics ? predicted.physics_s : predicted.iteration_s;
 }
 
-/// The errors of the runs whose time is known.
+/// The errors of the runs whose time is known and predicted.
+std::vector<sim::RunError> errors_of(const CalibrationReport& report, Kind kind) {
+  std::vector<sim::RunError> errors;
+  for (std::size_t at = 0; at < report.runs.size(); ++at)
+    if (const auto& time = report.forecasts[at].time; time && report.runs[at].iteration)
+      errors.push_back({.run = &report.runs[at],
+                        .predicted_s = seconds_of(*time, kind),
+                        .measured_s = report.runs[at].iteration->value});
+  return errors;
+}
+/// The same of all runs, from other halves.
 std::vector<sim::RunError> errors_of(const std::vector<plan::MeasuredRun>& runs,
                                      const std::vector<sim::PredictedRun>& predicted, Kind kind) {
   std::vector<sim::RunError> errors;
@@ -32,6 +42,17 @@ std::vector<sim::RunError> errors_of(const std::vector<plan::MeasuredRun>& runs,
 }
 
 /// The errors of peaks of memory, in bytes; nothing where none was measured.
+std::vector<sim::RunError> memory_errors_of(const CalibrationReport& report) {
+  std::vector<sim::RunError> errors;
+  for (std::size_t at = 0; at < report.runs.size(); ++at) {
+    const sim::Forecast& own = report.forecasts[at];
+    if (own.memory_refused.empty() && report.runs[at].peak_memory)
+      errors.push_back({.run = &report.runs[at],
+                        .predicted_s = own.ranks[own.read].peak_bytes,
+                        .measured_s = static_cast<double>(report.runs[at].peak_memory->value)});
+  }
+  return errors;
+}
 std::vector<sim::RunError> memory_errors_of(const std::vector<plan::MeasuredRun>& runs,
                                             const std::vector<sim::PredictedRun>& predicted) {
   std::vector<sim::RunError> errors;
@@ -144,35 +165,100 @@ std::string worst_table(const std::vector<sim::RunError>& errors) {
 std::string unmeasured_table(const CalibrationReport& report, Kind kind) {
   std::string text;
   for (std::size_t at = 0; at < report.runs.size(); ++at)
-    if (!report.runs[at].iteration)
-      text += fmt::format("{:<12}  {:>11.4f} s\n", report.runs[at].id,
-                          seconds_of(report.predicted[at], kind));
+    if (const auto& time = report.forecasts[at].time; time && !report.runs[at].iteration)
+      text += fmt::format("{:<12}  {:>11.4f} s\n", report.runs[at].id, seconds_of(*time, kind));
   return text.empty() ? text : "\npredicted\n" + text;
+}
+
+std::string refused_table(const CalibrationReport& report) {
+  std::string text;
+  for (const Refusal& refusal : report.refused)
+    text += fmt::format("line {:<4}  {:<8}  {}\n", refusal.line, refusal.part, refusal.reason);
+  return text.empty() ? text : "\nrefused\n" + text;
+}
+
+std::string learnt_text(const CalibrationReport& report) {
+  const auto& calibration = report.calibration;
+  return constants_table(calibration) +
+         fmt::format("\nrecomputation, where runs do not say: {} within a node, {} on several\n",
+                     to_string(calibration.within_node), to_string(calibration.between_nodes)) +
+         fmt::format("classes of layers: {}\n\n",
+                     calibration.class_spread > 0
+                         ? fmt::format("{} measured", calibration.cluster.machine->layers.size())
+                         : "the physics alone predicts no worse");
+}
+
+plan::Json refused_json(const std::vector<Refusal>& refused) {
+  plan::Json json = plan::Json::array();
+  for (const Refusal& refusal : refused)
+    json.push_back({{"id", refusal.id},
+                    {"line", refusal.line},
+                    {"part", refusal.part},
+                    {"reason", refusal.reason}});
+  return json;
+}
+
+/// How far a rank's peak is off.
+plan::Json memory_json(const sim::RunError& error) {
+  return {{"id", error.run->id},
+          {"line", error.run->line},
+          {"predicted_bytes", error.predicted_s},
+          {"measured_bytes", error.measured_s},
+          {"error_percent", 100 * error.error()}};
+}
+
+plan::Json with_worst(plan::Json json, const std::vector<sim::RunError>& errors,
+                      plan::Json (*shown)(const sim::RunError&)) {
+  json["worst"] = plan::Json::array();
+  for (const sim::RunError& error : worst_first(errors))
+    json["worst"].push_back(shown(error));
+  return json;
+}
+
+plan::Json rank_json(std::size_t rank, const sim::RankForecast& own) {
+  plan::Json json{{"rank", rank}, {"peak_bytes", own.peak_bytes}};
+  if (own.allocated_bytes)
+    json["allocated_bytes"] = *own.allocated_bytes;
+  return json;
+}
+
+plan::Json forecast_json(const plan::MeasuredRun& run, const sim::Forecast& own, Kind kind) {
+  plan::Json json{{"id", run.id}, {"line", run.line}};
+  if (own.time) {
+    json["predicted_s"] = seconds_of(*own.time, kind);
+    json["physics_s"] = own.time->physics_s;
+    json["class_known"] = own.time->class_known;
+  }
+  if (!own.memory_refused.empty())
+    return json;
+  json["memory_rank"] = own.read;
+  json["peak_bytes"] = own.ranks[own.read].peak_bytes;
+  if (const auto allocated = own.ranks[own.read].allocated_bytes)
+    json["allocated_bytes"] = *allocated;
+  for (const plan::Holder& holder : own.ranks[own.read].at_peak)
+    json["at_peak"][holder.name] = holder.bytes.value;
+  json["ranks"] = plan::Json::array();
+  for (std::size_t rank = 0; rank < own.ranks.size(); ++rank)
+    json["ranks"].push_back(rank_json(rank, own.ranks[rank]));
+  return json;
 }
 
 }  // namespace
 
 std::string calibration_table(const CalibrationReport& report) {
   const Kind kind = report.physics_only ? Kind::Physics : Kind::Classes;
-  const auto& calibration = report.calibration;
-  std::string text = constants_table(calibration);
-  text += fmt::format("\nrecomputation, where runs do not say: {} within a node, {} on several\n",
-                      to_string(calibration.within_node), to_string(calibration.between_nodes));
-  text += fmt::format("classes of layers: {}\n\n",
-                      calibration.class_spread > 0
-                          ? fmt::format("{} measured", calibration.cluster.machine->layers.size())
-                          : "the physics alone predicts no worse");
+  std::string text = report.learnt > 0 ? learnt_text(report) : std::string();
   text += fmt::format("{:<34}  {:>5}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}  {:>8}\n", "|error| %",
                       "runs", "mean", "median", "p90", "worst", "regret", "spearman");
   const std::string whose = report.learnt_from_them ? "runs learnt from" : "runs predicted";
-  const auto errors = errors_of(report.runs, report.predicted, Kind::Classes);
-  const auto physics = errors_of(report.runs, report.predicted, Kind::Physics);
+  const auto errors = errors_of(report, kind);
+  const auto physics = errors_of(report, Kind::Physics);
   if (!errors.empty()) {
     if (!report.physics_only)
       text += error_line(whose, sim::error_of(errors));
     text += error_line(whose + ", physics only", sim::error_of(physics));
   }
-  if (const auto memory = memory_errors_of(report.runs, report.predicted); !memory.empty())
+  if (const auto memory = memory_errors_of(report); !memory.empty())
     text += error_line(whose + ", peak memory", without_order(sim::error_of(memory)));
   if (!report.across_halves.empty()) {
     if (const auto memory = memory_across(report); memory.rows > 0)
@@ -181,45 +267,40 @@ std::string calibration_table(const CalibrationReport& report) {
     text += error_line("from other halves, physics only", across(report, Kind::Physics));
   }
   if (!errors.empty())
-    text += "\n" + worst_table(report.physics_only ? physics : errors);
-  return text + unmeasured_table(report, kind);
+    text += "\n" + worst_table(errors);
+  return text + unmeasured_table(report, kind) + refused_table(report);
 }
 
 plan::Json to_json(const CalibrationReport& report) {
   const Kind kind = report.physics_only ? Kind::Physics : Kind::Classes;
-  const auto errors = errors_of(report.runs, report.predicted, kind);
-  plan::Json json = sim::to_json(sim::error_of(errors));
+  const auto errors = errors_of(report, kind);
+  const auto memory = memory_errors_of(report);
+  plan::Json json = with_worst(sim::to_json(sim::error_of(errors)), errors, run_json);
+  json["time"] = json;
+  json["memory"] =
+      with_worst(sim::to_json(without_order(sim::error_of(memory))), memory, memory_json);
+  json["refused"] = refused_json(report.refused);
   json["learnt_runs"] = report.learnt;
   json["ignored_columns"] = report.ignored;
   json["learnt_from_them"] = report.learnt_from_them;
-  json["physics_only"] =
-      sim::to_json(sim::error_of(errors_of(report.runs, report.predicted, Kind::Physics)));
+  json["physics_only"] = sim::to_json(sim::error_of(errors_of(report, Kind::Physics)));
   if (!report.across_halves.empty()) {
     json["across_halves"] = sim::to_json(across(report, Kind::Classes));
     json["across_halves"]["splits"] = report.across_halves.size();
     json["across_halves"]["physics_only"] = sim::to_json(across(report, Kind::Physics));
+    if (const auto peaks = memory_across(report); peaks.rows > 0)
+      json["across_halves"]["peak_memory"] = sim::to_json(peaks);
   }
-  if (const auto memory = memory_errors_of(report.runs, report.predicted); !memory.empty())
+  if (!memory.empty())
     json["peak_memory"] = sim::to_json(without_order(sim::error_of(memory)));
-  if (!report.across_halves.empty())
-    if (const auto memory = memory_across(report); memory.rows > 0)
-      json["across_halves"]["peak_memory"] = sim::to_json(memory);
   const auto& calibration = report.calibration;
   json["recompute_within_node"] = to_string(calibration.within_node);
   json["recompute_between_nodes"] = to_string(calibration.between_nodes);
   json["classes"] = calibration.cluster.machine->layers.size();
   json["constants"] = constants_json(calibration);
-  json["worst"] = plan::Json::array();
-  for (const sim::RunError& error : worst_first(errors))
-    json["worst"].push_back(run_json(error));
   json["runs"] = plan::Json::array();
   for (std::size_t at = 0; at < report.runs.size(); ++at)
-    json["runs"].push_back({{"id", report.runs[at].id},
-                            {"line", report.runs[at].line},
-                            {"predicted_s", seconds_of(report.predicted[at], kind)},
-                            {"physics_s", report.predicted[at].physics_s},
-                            {"class_known", report.predicted[at].class_known},
-                            {"peak_bytes", report.predicted[at].peak_bytes}});
+    json["runs"].push_back(forecast_json(report.runs[at], report.forecasts[at], kind));
   return json;
 }
 

@@ -6,9 +6,17 @@
 #include <vector>
 
 #include "pipewright/plan/json/json.hpp"
-#include "pipewright/sim/calibration/calibration.hpp"
+#include "pipewright/sim/calibration/forecast.hpp"
 
 namespace pipewright::cli {
+
+/// What a table says and nobody here can predict, or learn from.
+struct Refusal {
+  std::string id;
+  int line = 0;
+  std::string part;  // "row", "time", "memory" or "learning"
+  std::string reason;
+};
 
 struct CalibrationReport {
   sim::Calibration calibration;
@@ -17,7 +25,8 @@ struct CalibrationReport {
   bool physics_only = false;
   std::vector<std::string> ignored;  // columns of the runs
   std::vector<plan::MeasuredRun> runs;
-  std::vector<sim::PredictedRun> predicted;
+  std::vector<sim::Forecast> forecasts;  // of each of them
+  std::vector<Refusal> refused;
   /// By split; of the runs that were learnt from.
   std::vector<plan::MeasuredRun> learnt_runs;
   std::vector<std::vector<sim::PredictedRun>> across_halves;

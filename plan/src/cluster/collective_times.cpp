@@ -27,6 +27,12 @@ Rows rows_of(const ReductionTable& table, int ranks) {
 /// Bytes that each device sends for each byte that is summed.
 double ring_share(double ranks) { return 2 * (ranks - 1) / ranks; }
 
+constexpr double ring_efficiency = 0.8;  // of a link, where no table says more
+
+double between_nodes_s(const SumTime& sum, const MachineConstants& constants) {
+  return std::max(sum.network_s / constants.network_efficiency, sum.inside_s);
+}
+
 /// Between the measured sizes as a line in logarithms; below them as the smallest.
 SumTime from_table(const ReductionTable& table, int ranks, double bytes) {
   const Rows rows = rows_of(table, ranks);
@@ -65,11 +71,13 @@ SumTime sum_time(const Cluster& cluster, const GroupPlace& place, double bytes) 
     return {};
   if (place.spans)
     return {.network_s = ring_share(place.devices) * bytes * place.beside /
-                         cluster.between_nodes.bandwidth_per_s};
+                         cluster.between_nodes.bandwidth_per_s,
+            .inside_s = ring_share(place.devices) * bytes /
+                        (ring_efficiency * cluster.within_node.bandwidth_per_s)};
   if (cluster.machine && !cluster.machine->reductions.empty())
     return from_table(cluster.machine->reductions, place.devices, bytes);
   const Link& link = cluster.within_node;
-  return {.table_s = ring_share(place.devices) * bytes / (0.8 * link.bandwidth_per_s) +
+  return {.table_s = ring_share(place.devices) * bytes / (ring_efficiency * link.bandwidth_per_s) +
                      2 * (place.devices - 1) * link.latency.value};
 }
 
@@ -83,12 +91,11 @@ ExchangeTime exchange_time(const Cluster& cluster, const GroupPlace& place, doub
 
 double gradient_sum_s(const SumTime& sum, const MachineConstants& constants) {
   return sum.table_s / constants.reduction_efficiency + sum.bulk_s / constants.bulk_reduction +
-         sum.network_s / constants.network_efficiency;
+         between_nodes_s(sum, constants);
 }
 
 double shard_sum_s(const SumTime& sum, const MachineConstants& constants) {
-  return sum.table_s + sum.bulk_s + sum.network_s / constants.network_efficiency +
-         constants.collective_call_s;
+  return sum.table_s + sum.bulk_s + between_nodes_s(sum, constants) + constants.collective_call_s;
 }
 
 double exchanges_s(const ExchangeTime& sent, int exchanges, const MachineConstants& constants) {

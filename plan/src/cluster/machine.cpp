@@ -11,7 +11,8 @@ const std::vector<ConstantRule>& constant_rules() {
       {"gemm_efficiency", &C::gemm_efficiency, 0.05, 1, 0.15, Physics,
        "Rate of a very large matrix product over the device's peak."},
       {"gemm_saturation", &C::gemm_saturation, 1, 1e5, 0.5, Physics,
-       "A product of m·k·n takes 1 + this / cbrt(m·k·n) times longer than at that rate."},
+       "A product of m·k·n takes 1 + this / cbrt(m·k·n) times longer than at that rate; by so many "
+       "times this as the device has more FLOPs a byte of its memory's bandwidth than an A100."},
       {"core_efficiency", &C::core_efficiency, 0.02, 2, 0.3, Physics,
        "Rate of attention's two products over that of very large ones; a causal mask may leave out "
        "half of them."},
@@ -19,6 +20,11 @@ const std::vector<ConstantRule>& constant_rules() {
        "Rate of memory-bound work over the device's memory bandwidth."},
       {"collective_call_s", &C::collective_call_s, 1e-7, 0.1, 0.6, Physics,
        "Seconds that a sum in a layer costs beside what moving its bytes takes."},
+      {"exposed_sums", &C::exposed_sums, 0.01, 1, 0.5, Physics,
+       "Share of the time of sums in a layer that is left where they overlap with its products."},
+      {"exposed_reduction", &C::exposed_reduction, 0.01, 1, 0.5, Physics,
+       "Share of the time of gradients' sums, and of gathering parameters, that is left where they "
+       "overlap with passes."},
       {"exchange_efficiency", &C::exchange_efficiency, 0.01, 1, 0.5, Physics,
        "Rate of exchanging tokens among experts within a node over the link's bandwidth."},
       {"layer_launch_s", &C::layer_launch_s, 1e-6, 1, 0.5, Physics,

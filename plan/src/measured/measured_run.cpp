@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <numeric>
 
 #include "csv_table.hpp"
+#include "model/layer_pattern.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/measured/megatron_words.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
 #include "run_columns.hpp"
 
@@ -81,6 +85,17 @@ std::string divisors_near(int whole, int near) {
   return fmt::format("{} or {}", below, above);
 }
 
+constexpr std::string_view group_option = "microbatch-group-size-per-virtual-pipeline-stage";
+
+/// The value of "name=5; other" for a name; 0: it is not there.
+int number_of(const std::string& arguments, std::string_view name) {
+  const std::size_t at = arguments.find(name);
+  if (at == std::string::npos || at + name.size() >= arguments.size() ||
+      arguments[at + name.size()] != '=')
+    return 0;
+  return std::atoi(&arguments[at + name.size() + 1]);
+}
+
 /// What the row leaves open of the sizes of a known model. Another hidden size says that it is
 /// another model of that name.
 void fill(RunRow& row, const TransformerConfig& known) {
@@ -114,6 +129,8 @@ class RowReader {
   MeasuredRun read(RunTimes times) {
     row_.run.line = line_.line;
     read_cells();
+    if (row_.run.id.empty())
+      row_.run.id = fmt::format("line {}", line_.line);
     if (faults_.size() == before_) {
       fill_defaults();
       if (faults_.size() == before_)
@@ -141,11 +158,21 @@ class RowReader {
   }
 
   void fill_defaults() {
-    if (row_.run.id.empty())
-      row_.run.id = fmt::format("line {}", line_.line);
     if (const auto known = find_transformer(model_.name))
       fill(row_, *known);
-    model_.learned_positions = !model_.gated;  // as GPTs do
+    const TrainerOptions& options = row_.run.options;
+    model_.learned_positions = options.position.empty() ? !model_.gated  // as GPTs do
+                                                        : options.position == "learned_absolute";
+    model_.tied = row_.tied.value_or(model_.tied);
+    row_.run.options.bias = row_.bias.value_or(false);
+    model_.dropout = options.hidden_dropout > 0;
+    training_.replays_launches = options.cuda_graph == "full";
+    if (options.attention_backend == "flash" || options.attention_backend == "fused" ||
+        options.attention_backend == "auto")
+      training_.attention = AttentionKind::Fused;  // "auto" takes one where there is one
+    if (const int group = number_of(options.arguments, group_option); group > 0)
+      cut_.group = group;
+    fill_pattern();
     if (model_.hidden == 0 || model_.heads == 0 || model_.layers == 0)
       return fault(model_.hidden == 0  ? "hidden"
                    : model_.heads == 0 ? "heads"
@@ -156,10 +183,43 @@ class RowReader {
     set_if_open(model_.kv_heads, model_.heads);
     set_if_open(model_.head_channels, model_.hidden / model_.heads);
     set_if_open(model_.feed_forward, 4 * model_.hidden);
+    if (options.padded_vocabulary > 0)
+      model_.vocabulary = options.padded_vocabulary;
     set_if_open(model_.vocabulary, gpt_vocabulary);
     model_.value_channels = model_.head_channels;
+    fill_latent();
     if (model_.experts > 0)
       fill_mixture();
+  }
+
+  /// A hybrid's pattern says its layers, and perhaps those of each stage.
+  void fill_pattern() {
+    const std::string pattern = hybrid_pattern(row_.run.options.arguments, model_.layers);
+    if (pattern.empty())
+      return;
+    std::vector<int> stages{0};
+    for (const char letter : pattern.substr(0, pattern.find('/')))
+      if (letter == '|')
+        stages.push_back(0);
+      else
+        ++stages.back();
+    model_.layers = std::reduce(stages.begin(), stages.end());
+    if (stages.size() > 1)
+      cut_.stage_layers = std::move(stages);
+  }
+
+  /// A table may give ranks where it says that attention is not latent.
+  void fill_latent() {
+    if (row_.latent == "no")
+      model_.q_rank = model_.kv_rank = model_.rope_channels = 0;
+    else if (row_.latent == "yes" && model_.kv_rank == 0)
+      return fault("kv_rank", "is not given, but latent_attention is yes");
+    if (!model_.is_latent())
+      return;
+    if (row_.qk_channels > 0)
+      model_.head_channels = model_.value_channels = row_.qk_channels;
+    if (row_.v_channels > 0)
+      model_.value_channels = row_.v_channels;
   }
 
   void fill_mixture() {
@@ -168,13 +228,21 @@ class RowReader {
       model_.experts_per_token = 1;
     if (model_.expert_feed_forward == 0)
       model_.expert_feed_forward = model_.feed_forward;
-    const double shared = 1.0 * row_.shared_experts * model_.expert_feed_forward;
+    const double shared = row_.shared_expert_ffn > 0
+                              ? row_.shared_expert_ffn
+                              : 1.0 * row_.shared_experts * model_.expert_feed_forward;
     if (shared > most_channels)
       return fault("shared_experts",
                    fmt::format("is {}, of {} channels each: {:.0f} together are possible",
                                row_.shared_experts, model_.expert_feed_forward, most_channels));
     model_.shared_feed_forward = static_cast<int>(shared);
-    model_.set_mixture_behind(row_.dense_layers);
+    if (row_.moe_layer_freq.empty())
+      return model_.set_mixture_behind(row_.dense_layers);
+    try {
+      model_.sparse = layer_pattern(row_.moe_layer_freq, model_.layers);
+    } catch (const InputError& error) {
+      fault("moe_layer_freq", fmt::format("is no pattern of layers: {}", error.what()));
+    }
   }
 
   /// A run that could not have been.
@@ -185,28 +253,46 @@ class RowReader {
             fmt::format("is {}, but tp {} × dp {} × pp {}{} are {:.0f} devices", row_.gpus,
                         cut_.tensor, cut_.data, cut_.pipeline,
                         cut_.context > 1 ? fmt::format(" × cp {}", cut_.context) : "", devices));
+    if (row_.microbatches == 0)  // the batch is that of fewer pipelines
+      cut_.data = std::clamp(training_.batch / cut_.microbatch, 1, cut_.data);
     cut_layers();
     divides("heads", model_.heads, "tp", cut_.tensor);
     divides("heads", model_.heads, "kv_heads", model_.kv_heads);
     if (model_.hidden % model_.heads != 0 && !header_.place("head_channels"))
       divides("hidden", model_.hidden, "heads", model_.heads);
     divides("seq", training_.sequence, "cp", cut_.context);
-    divides("devices of dp and cp", cut_.data * cut_.context, "ep", cut_.expert);
+    if (cut_.expert_tensor > 0 && cut_.expert_tensor != cut_.tensor)
+      divides("devices of a stage", cut_.devices_of_stage(), "etp", cut_.expert_tensor);
+    divides(cut_.expert_cut() == cut_.tensor ? "devices of dp and cp" : "devices of a stage by etp",
+            cut_.devices_of_stage() / cut_.expert_cut(), "ep", cut_.expert);
     if (model_.experts > 0)
       divides("experts", model_.experts, "ep", cut_.expert);
     if (training_.batch % cut_.data != 0)
       divides("global_batch", training_.batch, "dp", cut_.data);
     else
       divides("samples of a pipeline", training_.batch / cut_.data, "micro_batch", cut_.microbatch);
-    if (faults_.size() == before_)
-      check_count();
+    if (faults_.size() != before_)
+      return;
+    check_count();
+    check_microbatches();
     check_chunks();
+    // Megatron-LM's rounds have one microbatch a rank, and the last one what is left.
+    if (cut_.chunks > 1 && cut_.group == 0 &&
+        cut_.microbatches(training_.batch) % cut_.pipeline != 0)
+      cut_.group = cut_.pipeline;
+    if (cut_.chunks == 1)
+      cut_.group = 0;
   }
 
   /// Where nothing divides the layers, the embedding and the head may count as one each, as with
   /// Megatron-LM's --account-for-embedding-in-pipeline-split and
   /// --account-for-loss-in-pipeline-split.
   void cut_layers() {
+    cut_by_layers_of_stage();
+    if (const auto wrong = cut_by_words(row_.stages, model_.layers, cut_))
+      return fault(wrong->column, wrong->message);
+    if (!cut_.stage_layers.empty())
+      return;
     const int stages = cut_.stages(), of_stage = (model_.layers + 2) / stages;
     if (model_.layers % stages != 0 && (model_.layers + 2) % stages == 0 && of_stage > 1) {
       cut_.stage_layers.assign(static_cast<std::size_t>(stages), of_stage);
@@ -217,6 +303,24 @@ class RowReader {
     divides("layers", model_.layers, "pp", cut_.pipeline);
     if (cut_.chunks > 1 && model_.layers % cut_.pipeline == 0)
       divides("layers of a rank", model_.layers / cut_.pipeline, "chunks", cut_.chunks);
+  }
+
+  /// Virtual stages, said by the layers of each.
+  void cut_by_layers_of_stage() {
+    const int of_stage = row_.layers_per_virtual_stage;
+    if (of_stage == 0 || !row_.stages.layout.empty() || cut_.pipeline == 1)
+      return;
+    const int all = model_.layers + row_.stages.embedding_counts + row_.stages.loss_counts;
+    const int chunks = all / (cut_.pipeline * of_stage);
+    if (chunks * cut_.pipeline * of_stage != all)
+      return fault("layers_per_virtual_stage",
+                   fmt::format("is {}, but {} layers are no multiple of that on each of {} ranks",
+                               of_stage, all, cut_.pipeline));
+    if (cut_.chunks != 1 && cut_.chunks != chunks)
+      fault("layers_per_virtual_stage",
+            fmt::format("is {}, so that a rank has {} stages, but chunks is {}", of_stage, chunks,
+                        cut_.chunks));
+    cut_.chunks = chunks;
   }
 
   /// The simulator times each pass of each microbatch.
@@ -231,15 +335,17 @@ class RowReader {
                         cut_.pipeline * cut_.chunks, most));
   }
 
+  void check_microbatches() {
+    const int own = cut_.microbatches(training_.batch);
+    if (row_.microbatches > 0 && row_.microbatches != own)
+      fault("microbatches",
+            fmt::format("is {}, but global_batch {} of dp {} and micro_batch {} makes {}",
+                        row_.microbatches, training_.batch, cut_.data, cut_.microbatch, own));
+  }
+
   void check_chunks() {
-    if (cut_.chunks == 1 || training_.batch % (1L * cut_.data * cut_.microbatch) != 0)
-      return;
-    if (cut_.pipeline == 1)
+    if (cut_.chunks > 1 && cut_.pipeline == 1)
       fault("chunks", fmt::format("is {}, but one stage alone has no chunks", cut_.chunks));
-    else if (cut_.microbatches(training_.batch) % cut_.pipeline != 0)
-      fault("chunks", fmt::format("is {}: interleaved stages need a multiple of pp {} "
-                                  "microbatches, not {}",
-                                  cut_.chunks, cut_.pipeline, cut_.microbatches(training_.batch)));
   }
 
   void divides(const char* what, int whole, const char* column, int part) {
@@ -275,10 +381,18 @@ RunTable read_runs(std::string_view csv, const std::string& name, RunTimes times
   const Header header(lines.front(), name, times, faults);
   if (!faults.empty())
     throw InputError(listed_lines(faults));
-  RunTable table{.runs = {}, .ignored = header.ignored()};
-  for (std::size_t at = 1; at < lines.size(); ++at)
-    table.runs.push_back(RowReader(header, lines[at], name, faults).read(times));
-  if (table.runs.empty())
+  RunTable table{.runs = {}, .ignored = header.ignored(), .refused = {}};
+  for (std::size_t at = 1; at < lines.size(); ++at) {
+    std::vector<std::string> of_row;
+    MeasuredRun run = RowReader(header, lines[at], name, of_row).read(times);
+    if (of_row.empty())
+      table.runs.push_back(std::move(run));
+    else if (times == RunTimes::Optional)
+      table.refused.push_back({run.id, run.line, std::move(of_row)});
+    else
+      faults.insert(faults.end(), of_row.begin(), of_row.end());
+  }
+  if (lines.size() == 1)
     faults.push_back(name + ": has a header and no runs");
   if (!faults.empty())
     throw InputError(listed_lines(faults));

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "pipewright/plan/error.hpp"
 
@@ -32,6 +33,14 @@ TransformerTraining& part_of(RunRow& row) {
 template <>
 TransformerConfig& part_of(RunRow& row) {
   return row.run.training.model;
+}
+template <>
+TrainerOptions& part_of(RunRow& row) {
+  return row.run.options;
+}
+template <>
+StageWords& part_of(RunRow& row) {
+  return row.stages;
 }
 
 using Read = std::function<std::string(RunRow&, const std::string&)>;
@@ -74,14 +83,38 @@ Read seconds(double unit) {
   };
 }
 
-Read memory(double unit) {
+Read memory(std::optional<Bytes> MeasuredRun::*member, double unit) {
   return [=](RunRow& row, const std::string& text) -> std::string {
     if (text.empty())
       return {};
     const auto value = number_in(text);
     if (!value || *value <= 0 || *value * unit > 1e15)
       return "a size of memory is needed here, more than 0";
-    row.run.peak_memory = whole_bytes(*value * unit);
+    row.run.*member = whole_bytes(*value * unit);
+    return {};
+  };
+}
+
+/// A chance, as of dropout.
+Read chance(double TrainerOptions::*member) {
+  return [=](RunRow& row, const std::string& text) -> std::string {
+    const auto value = number_in(text);
+    if (!value || *value < 0 || *value >= 1)
+      return "a number from 0 to less than 1 is needed here";
+    row.run.options.*member = *value;
+    return {};
+  };
+}
+
+/// "[moe_act mlp]" or "moe_act,mlp"
+Read modules(std::vector<std::string> TrainerOptions::*member) {
+  return [=](RunRow& row, const std::string& text) -> std::string {
+    std::string word;
+    for (const char c : text + " ")
+      if (std::string_view("[], ").find(c) == std::string_view::npos)
+        word += c;
+      else if (!word.empty())
+        (row.run.options.*member).push_back(std::exchange(word, {}));
     return {};
   };
 }
@@ -115,6 +148,11 @@ Read flag(bool Part::*member) {
       member,
       {{"yes", true}, {"no", false}, {"true", true}, {"false", false}, {"1", true}, {"0", false}});
 }
+Read flag(std::optional<bool> RunRow::*member) {
+  return word<RunRow, std::optional<bool>>(
+      member,
+      {{"yes", true}, {"no", false}, {"true", true}, {"false", false}, {"1", true}, {"0", false}});
+}
 
 template <class Part>
 Read text(std::string Part::*member) {
@@ -128,6 +166,33 @@ Read text(std::string Part::*member) {
 Read or_default(Read read) {
   return [=](RunRow& row, const std::string& text) {
     return text.empty() || text == "n/a" ? std::string() : read(row, text);
+  };
+}
+
+/// "bf16", or what is multiplied beside what the rest is in: "fp8-hybrid+bf16".
+Read precision() {
+  return [=](RunRow& row, const std::string& text) -> std::string {
+    const std::string word = lower_case(text);
+    ProductPrecision& own = row.run.training.precision;
+    row.run.options.precision = word;
+    if (word == "bf16" || word == "fp16" || word == "fp32")
+      own = word == "fp32" ? ProductPrecision::Single : ProductPrecision::Half;
+    else if (word.find("fp8") != std::string::npos)
+      own = ProductPrecision::Float8;
+    else if (word.find("fp4") != std::string::npos)
+      own = ProductPrecision::Float4;
+    else
+      return "bf16, fp16, fp32, fp8 or nvfp4 is needed here, or one of these and what the rest is "
+             "in, such as fp8-hybrid+bf16";
+    return {};
+  };
+}
+
+/// "yes", or in the trainer's own word.
+Read latent() {
+  return [](RunRow& row, const std::string& text) -> std::string {
+    row.latent = lower_case(text);
+    return row.latent == "yes" || row.latent == "no" ? "" : "yes or no is needed here";
   };
 }
 
@@ -153,6 +218,7 @@ Read recompute() {
 const std::vector<RunColumn>& run_columns() {
   using Training = TransformerTraining;
   using Model = TransformerConfig;
+  using Options = TrainerOptions;
   static const std::vector<RunColumn> columns{
       {{"id"}, false, text(&MeasuredRun::id)},
       {{"model"}, false, text(&Model::name)},
@@ -162,6 +228,7 @@ const std::vector<RunColumn>& run_columns() {
       {{"pp", "pipeline"}, true, size(&Cut::pipeline)},
       {{"global_batch"}, true, size(&Training::batch)},
       {{"micro_batch", "microbatch", "mbs"}, true, size(&Cut::microbatch)},
+      {{"microbatches"}, false, or_default(whole(&RunRow::microbatches, 0, 10'000'000))},
       {{"layers"}, false, or_default(size(&Model::layers))},
       {{"hidden"}, false, or_default(size(&Model::hidden))},
       {{"heads"}, false, or_default(size(&Model::heads))},
@@ -192,15 +259,77 @@ const std::vector<RunColumn>& run_columns() {
        or_default(word<Training, AttentionKind>(
            &Training::attention,
            {{"scores", AttentionKind::Scores}, {"fused", AttentionKind::Fused}}))},
-      {{"precision"},
+      {{"precision"}, false, or_default(precision())},
+      {{"peak_memory_gb", "memory_gb"}, false, memory(&MeasuredRun::peak_memory, 1e9)},
+      {{"peak_memory_gib"}, false, memory(&MeasuredRun::peak_memory, 0x1p30)},
+      {{"peak_memory_bytes", "mem_max_allocated_bytes"},
        false,
-       or_default(word<Training, ProductPrecision>(&Training::precision,
-                                                   {{"bf16", ProductPrecision::Half},
-                                                    {"fp16", ProductPrecision::Half},
-                                                    {"fp8", ProductPrecision::Float8}}))},
-      {{"peak_memory_gb", "memory_gb"}, false, memory(1e9)},
-      {{"peak_memory_gib"}, false, memory(0x1p30)},
-      {{"peak_memory_bytes"}, false, memory(1)}};
+       memory(&MeasuredRun::peak_memory, 1)},
+      {{"allocated_bytes", "mem_allocated_bytes"},
+       false,
+       memory(&MeasuredRun::allocated_memory, 1)},
+      {{"memory_rank", "mem_rank"}, false, text(&Options::memory_rank)},
+      {{"family"}, false, text(&Options::family)},
+      {{"version_date", "golden_date"}, false, text(&Options::date)},
+      {{"platform"}, false, text(&Options::platform)},
+      {{"gpu"}, false, text(&Options::device)},
+      {{"nodes"}, false, or_default(size(&Options::nodes))},
+      {{"run"}, false, or_default(size(&Options::repeat))},
+      {{"test_type"}, false, text(&Options::test_type)},
+      {{"etp", "expert_tensor"}, false, or_default(size(&Cut::expert_tensor))},
+      {{"vocab_padded"}, false, or_default(size(&Options::padded_vocabulary))},
+      {{"tied"}, false, or_default(flag(&RunRow::tied))},
+      {{"position"}, false, text(&Options::position)},
+      {{"norm"},
+       false,
+       or_default(word<Model, NormKind>(
+           &Model::norm, {{"layernorm", NormKind::Layer}, {"rmsnorm", NormKind::Root}}))},
+      {{"bias"}, false, or_default(flag(&RunRow::bias))},
+      {{"attention_dropout"}, false, or_default(chance(&Options::attention_dropout))},
+      {{"hidden_dropout"}, false, or_default(chance(&Options::hidden_dropout))},
+      {{"layers_per_virtual_stage"}, false, or_default(size(&RunRow::layers_per_virtual_stage))},
+      {{"virtual_stages_per_rank"}, false, or_default(size(&Cut::chunks))},
+      {{"pipeline_layout"}, false, text(&StageWords::layout)},
+      {{"first_stage_layers"}, false, or_default(size(&StageWords::first))},
+      {{"last_stage_layers"}, false, or_default(size(&StageWords::last))},
+      {{"embedding_counts_as_layer"}, false, or_default(flag(&StageWords::embedding_counts))},
+      {{"loss_counts_as_layer"}, false, or_default(flag(&StageWords::loss_counts))},
+      {{"overlap_grad_reduce"}, false, or_default(flag(&Cut::overlaps_gradients))},
+      {{"overlap_param_gather"}, false, or_default(flag(&Cut::overlaps_parameters))},
+      {{"overlap_param_gather_with_step"},
+       false,
+       or_default(flag(&Options::overlaps_gather_with_step))},
+      {{"tp_comm_overlap"}, false, or_default(flag(&Cut::overlaps_sums))},
+      {{"dp_order_last"}, false, or_default(flag(&Cut::copies_last))},
+      {{"microbatch_group"}, false, or_default(size(&Cut::group))},
+      {{"defer_embedding_wgrad"}, false, or_default(flag(&Options::late_embedding_gradient))},
+      {{"fp8_recipe"}, false, text(&Options::fp8_recipe)},
+      {{"fp8_param_gather"}, false, or_default(flag(&Options::fp8_parameters))},
+      {{"fp8_attention"}, false, text(&Options::fp8_attention)},
+      {{"gradient_dtype"}, false, text(&Options::gradient_dtype)},
+      {{"optimizer"}, false, text(&Options::optimizer)},
+      {{"recompute_method"}, false, text(&Options::recompute_method)},
+      {{"recompute_layers"}, false, or_default(size(&Options::recompute_layers))},
+      {{"recompute_modules"}, false, modules(&Options::recompute_modules)},
+      {{"attention_backend"}, false, text(&Options::attention_backend)},
+      {{"transformer_impl"}, false, text(&Options::implementation)},
+      {{"gradient_accumulation_fusion"},
+       false,
+       or_default(flag(&Options::fused_gradient_accumulation))},
+      {{"fp32_residual"}, false, or_default(flag(&Options::fp32_residual))},
+      {{"cross_entropy_fusion"}, false, text(&Options::cross_entropy_fusion)},
+      {{"shared_expert_ffn"}, false, or_default(size(&RunRow::shared_expert_ffn))},
+      {{"moe_layer_freq"}, false, text(&RunRow::moe_layer_freq)},
+      {{"grouped_gemm"}, false, or_default(flag(&Options::grouped_products))},
+      {{"dispatcher"}, false, text(&Options::dispatcher)},
+      {{"latent_attention"}, false, or_default(latent())},
+      {{"qk_channels"}, false, or_default(size(&RunRow::qk_channels))},
+      {{"v_channels"}, false, or_default(size(&RunRow::v_channels))},
+      {{"mtp_layers"}, false, or_default(whole(&Model::predictions, 0, 100))},
+      {{"cuda_graph"}, false, text(&Options::cuda_graph)},
+      {{"deterministic"}, false, or_default(flag(&Options::deterministic))},
+      {{"other_args"}, false, text(&Options::arguments)},
+      {{"env"}, false, text(&Options::environment)}};
   return columns;
 }
 

@@ -11,13 +11,13 @@
 #include <numeric>
 #include <optional>
 
+#include "model/layer_pattern.hpp"
 #include "model/size_ranges.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/hugging_face.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
 #include "pipewright/plan/partitioners/layout.hpp"
-#include "trainers/layer_pattern.hpp"
 #include "trainers/shell_words.hpp"
 
 namespace pipewright::plan {

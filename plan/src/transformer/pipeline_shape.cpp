@@ -51,8 +51,9 @@ std::vector<Counts> held_by(const std::vector<Action>& actions, const std::vecto
 }
 
 /// The same numbers divide both, and what a rank holds is the same.
-int enough_microbatches(int ranks, int microbatches) {
-  return std::min(microbatches, 4 * ranks + microbatches % ranks);
+int enough_microbatches(int ranks, int microbatches, int group) {
+  const int round = group == 0 ? ranks : group;
+  return std::min(microbatches, 4 * round + microbatches % round);
 }
 
 PipelineShape shape_of(const Schedule& schedule) {
@@ -77,14 +78,16 @@ const std::vector<std::string>& planned_schedules() {
   return names;
 }
 
-PipelineShape pipeline_shape(const std::string& schedule, int ranks, int microbatches, int chunks) {
+PipelineShape pipeline_shape(const std::string& schedule, int ranks, int microbatches, int chunks,
+                             int group) {
   if (schedule == interleaved && microbatches % ranks != 0)
     throw InputError(fmt::format("{}: {} microbatches are no multiple of {} ranks", schedule,
                                  microbatches, ranks));
   return shape_of(make_schedule({.name = schedule,
                                  .ranks = ranks,
-                                 .microbatches = enough_microbatches(ranks, microbatches),
+                                 .microbatches = enough_microbatches(ranks, microbatches, group),
                                  .chunks = chunks,
+                                 .group = group,
                                  .rank_of_stage = {},
                                  .costs = {},
                                  .memory_units = {}}));
@@ -92,21 +95,21 @@ PipelineShape pipeline_shape(const std::string& schedule, int ranks, int microba
 
 PipelineShape pipeline_shape(const Cut& cut, int batch) {
   return pipeline_shape(std::string(cut.schedule_name()), cut.pipeline, cut.microbatches(batch),
-                        cut.chunks);
+                        cut.chunks, cut.group);
 }
 
 const PipelineShape* PipelineShapes::find(const Cut& cut, int batch) {
-  return find(cut.schedule_name(), cut.pipeline, cut.microbatches(batch), cut.chunks);
+  return find(cut.schedule_name(), cut.pipeline, cut.microbatches(batch), cut.chunks, cut.group);
 }
 
 const PipelineShape* PipelineShapes::find(std::string_view schedule, int ranks, int microbatches,
-                                          int chunks) {
-  const std::tuple key{std::string(schedule), ranks, enough_microbatches(ranks, microbatches),
-                       chunks};
+                                          int chunks, int group) {
+  const std::tuple key{std::string(schedule), ranks,
+                       enough_microbatches(ranks, microbatches, group), chunks, group};
   const auto [at, is_new] = shapes_.try_emplace(key);
   if (is_new) {
     try {
-      at->second = pipeline_shape(std::get<0>(key), ranks, microbatches, chunks);
+      at->second = pipeline_shape(std::get<0>(key), ranks, microbatches, chunks, group);
     } catch (const InputError&) {  // it does not take the sizes
     }
   }

@@ -20,6 +20,8 @@ constexpr double embedding_token_s = 0.35e-6;
 constexpr double optimizer_bytes = 28;  // for a parameter: read and written by Adam
 constexpr double narrow_head = 128;     // channels
 constexpr int wide_cut = 8;
+constexpr double balance_of_guess = 312e12 / 2039e9;  // FLOPs a byte, of the A100
+constexpr double replayed_launch = 0.05;  // of what a launch costs where nobody replays it
 
 Product product(double m, double k, double n) {
   const double volume = m * k * n;
@@ -55,12 +57,19 @@ class Counting {
     TransformerWork work;
     work.peak = peak();
     work.head_peak = cluster_.device.flops_per_s;
+    work.balance =
+        cluster_.device.flops_per_s / cluster_.device.memory_bandwidth_per_s / balance_of_guess;
     add_layers(work);
     add_ends_of_model(work);
     add_hop(work);
     add_sums(work);
     work.recomputes_all = cut_.recompute == RecomputeMode::Full;
     work.recomputes_core = cut_.recompute == RecomputeMode::Selective;
+    work.replays_launches = training_.replays_launches;
+    work.overlaps_sums = cut_.overlaps_sums;
+    work.overlaps_gradients = cut_.overlaps_gradients;
+    work.overlaps_parameters = cut_.overlaps_parameters && cut_.zero > 0;
+    work.pipeline = cut_.pipeline, work.chunks = cut_.chunks;
     const double embedding = embedding_parameters(training_), head = head_parameters(model_);
     work.first_end = end_of(layers_of(0), embedding);
     work.middle_end = end_of(most_layers_of_middle(), 0);
@@ -70,10 +79,9 @@ class Counting {
   }
 
  private:
-  double peak() const {
-    const double half = cluster_.device.flops_per_s;
-    return training_.precision == ProductPrecision::Float8 ? 2 * half : half;
-  }
+  double peak() const { return rate_of(training_.precision) * cluster_.device.flops_per_s; }
+  /// Attention's two products are in 16 bits, whatever the others are in.
+  double core_peak() const { return std::min(peak(), cluster_.device.flops_per_s); }
   double tokens() const { return 1.0 * cut_.microbatch * training_.sequence / cut_.context; }
   double memory_s(double bytes) const { return at_bandwidth_s(cluster_, bytes); }
   double activation_bytes() const { return half_bytes * tokens() * model_.hidden; }
@@ -95,7 +103,7 @@ class Counting {
     for (const auto& [k, n, cuts_k] : projections_of(model_))
       layer.products.push_back(product(rows, cuts_k ? k / t : k, cuts_k ? n : n / t));
     const double channels = 2.0 * model_.head_channels + model_.rope_channels;
-    layer.core_s = 2 * rows * training_.sequence * heads * channels / peak();
+    layer.core_s = 2 * rows * training_.sequence * heads * channels / core_peak();
     if (training_.attention == AttentionKind::Scores)
       layer.core_bytes_s =
           memory_s(score_bytes * cut_.microbatch * heads * training_.sequence * training_.sequence);
@@ -105,14 +113,14 @@ class Counting {
     if (has_experts)
       add_experts(layer);
     else
-      add_feed_forward(layer, rows, model_.feed_forward, 1);
+      add_feed_forward(layer, rows, model_.feed_forward, 1, t);
     add_context(layer);
     return layer;
   }
 
-  /// `count` of them, each of m rows.
-  void add_feed_forward(LayerWork& layer, double m, double width, double count) const {
-    const double h = model_.hidden, t = cut_.tensor;
+  /// `count` of them, each of m rows, cut among t devices.
+  void add_feed_forward(LayerWork& layer, double m, double width, double count, double t) const {
+    const double h = model_.hidden;
     for (const Product& one :
          {product(m, h, (model_.gated ? 2.0 : 1.0) * width / t), product(m, width / t, h)})
       layer.products.push_back({count * one.flops, one.side});
@@ -120,11 +128,11 @@ class Counting {
 
   /// Tokens go to their experts and come back; around it they are put in order, in memory.
   void add_experts(LayerWork& layer) const {
-    const double here = 1.0 * model_.experts / cut_.expert;
-    add_feed_forward(layer, tokens() * model_.experts_per_token / here, model_.expert_feed_forward,
-                     here);
+    const double here = 1.0 * model_.experts / cut_.expert, t = cut_.expert_cut();
+    const double routed = tokens() * model_.experts_per_token * t / cut_.tensor;
+    add_feed_forward(layer, routed / here, model_.expert_feed_forward, here, t);
     if (model_.shared_feed_forward > 0)
-      add_feed_forward(layer, tokens(), model_.shared_feed_forward, 1);
+      add_feed_forward(layer, tokens(), model_.shared_feed_forward, 1, cut_.tensor);
     const double bytes = activation_bytes() * model_.experts_per_token;
     layer.element_bytes_s += memory_s(expert_passes * bytes);
     if (cut_.expert == 1)
@@ -144,12 +152,15 @@ class Counting {
     add_exchange(layer, layer.contexts, cut_.context);
   }
 
-  /// Of so many devices that lie as many apart as shards of tensors lie between them.
+  /// Of so many devices that lie as many apart as shards of tensors lie between them; of copies,
+  /// where these lie behind the pipelines, each with its shards of context.
   GroupPlace place(int devices) const {
-    const bool spans = 1.0 * devices * cut_.tensor > cluster_.devices_per_node;
-    return {.devices = devices,
-            .beside = std::min(cut_.tensor, cluster_.devices_per_node),
-            .spans = spans};
+    const int in_node = cluster_.devices_per_node;
+    int here = std::max(1, in_node / cut_.tensor);
+    if (cut_.copies_last && devices > cut_.context)
+      here = cut_.context * std::max(1, in_node / (cut_.ranks_beside() * cut_.pipeline));
+    here = std::min(here, in_node);
+    return {.devices = devices, .beside = in_node / here, .spans = devices > here};
   }
 
   void add_exchange(LayerWork& layer, const ShardTraffic& traffic, int devices) const {
@@ -170,15 +181,16 @@ class Counting {
   /// other.
   void add_hop(TransformerWork& work) const {
     work.hop_size = whole_bytes(activation_bytes());
-    work.hop_s = activation_bytes() / cluster_.within_node.bandwidth_per_s;
+    const double sent = activation_bytes() / (cut_.sequence_parallel ? cut_.tensor : 1);
+    work.hop_s = sent / cluster_.within_node.bandwidth_per_s;
     const double in_node = cluster_.devices_per_node;
     const double pipelines = in_node / std::min<double>(cut_.tensor, in_node);
     const double nodes = 1.0 * cut_.devices_of_stage() / in_node;
-    if (cut_.devices() <= cluster_.devices_per_node)
+    if (cut_.ranks_beside() * cut_.pipeline <= cluster_.devices_per_node)
       return;
-    work.network_hop_s = activation_bytes() / cluster_.between_nodes.bandwidth_per_s;
-    work.uplink_s = (pipelines - 1) * std::max(0.0, nodes - 2) * activation_bytes() /
-                    cluster_.between_nodes.bandwidth_per_s;
+    work.network_hop_s = sent / cluster_.between_nodes.bandwidth_per_s;
+    work.uplink_s =
+        (pipelines - 1) * std::max(0.0, nodes - 2) * sent / cluster_.between_nodes.bandwidth_per_s;
   }
 
   void add_sums(TransformerWork& work) const {
@@ -201,13 +213,15 @@ class Counting {
 
   StageEndWork end_of(double layers, double more_parameters) const {
     const double of_experts_in_layer = expert_parameters(model_);
-    const double experts = layers * of_experts_in_layer / (cut_.tensor * cut_.expert);
+    const double experts = layers * of_experts_in_layer / (cut_.expert_cut() * cut_.expert);
     const double others =
         (layers * (layer_parameters(model_) - of_experts_in_layer) + more_parameters) / cut_.tensor;
     const int copies = cut_.data * cut_.context;
     StageEndWork end = end_of_copies(others, copies);
-    const StageEndWork of_experts = end_of_copies(experts, copies / cut_.expert);
+    end.layers = layers;
+    const StageEndWork of_experts = end_of_copies(experts, cut_.expert_copies());
     end.sum.table_s += of_experts.sum.table_s, end.sum.bulk_s += of_experts.sum.bulk_s;
+    end.sum.inside_s += of_experts.sum.inside_s;
     end.sum.network_s += of_experts.sum.network_s, end.optimizer_s += of_experts.optimizer_s;
     return end;
   }
@@ -238,16 +252,16 @@ class Pricing {
     times.layer = layer_pass(work_.layer, factors.layer);
     if (!work_.dense_layer.products.empty())
       times.dense_layer = layer_pass(work_.dense_layer, factors.layer);
-    times.embedding = thirds((work_.embedding_s + c_.stage_launch_s / 2) * factors.embedding);
+    times.embedding = thirds((work_.embedding_s + stage_launch_s() / 2) * factors.embedding);
     times.head = thirds(head_s() * factors.head);
     times.hop_s = work_.hop_s / c_.hop_efficiency;
     times.network_hop_s =
         work_.network_hop_s / c_.network_efficiency + work_.uplink_s * c_.uplink_waiting;
     times.hop_size = work_.hop_size;
-    times.first_end_s = end_s(work_.first_end);
-    times.middle_end_s = end_s(work_.middle_end);
-    times.last_end_s = end_s(work_.last_end);
-    times.only_end_s = end_s(work_.only_end);
+    times.first_end_s = end_s(work_.first_end, times);
+    times.middle_end_s = end_s(work_.middle_end, times);
+    times.last_end_s = end_s(work_.last_end, times);
+    times.only_end_s = end_s(work_.only_end, times);
     times.iteration_s = c_.iteration_s;
     return times;
   }
@@ -257,7 +271,12 @@ class Pricing {
   double memory_s(double at_bandwidth) const { return at_bandwidth / c_.memory_efficiency; }
   double rate() const { return work_.peak * c_.gemm_efficiency; }
 
-  double sum_s() const { return work_.sums.times == 0 ? 0 : shard_sum_s(work_.sum, c_); }
+  double sum_s() const {
+    if (work_.sums.times == 0)
+      return 0;
+    const double sum = shard_sum_s(work_.sum, c_) - (1 - replayed()) * c_.collective_call_s;
+    return sum * (work_.overlaps_sums ? c_.exposed_sums : 1);
+  }
 
   double core_s(const LayerWork& layer) const {
     return layer.core_s / (c_.gemm_efficiency * c_.core_efficiency) + memory_s(layer.core_bytes_s);
@@ -266,9 +285,10 @@ class Pricing {
   PassSeconds layer_pass(const LayerWork& layer, double factor) const {
     double forward = core_s(layer) + memory_s(layer.element_bytes_s);
     for (const Product& product : layer.products)
-      forward += product.flops / rate() * (1 + c_.gemm_saturation / product.side);
-    const double sums =
-        work_.sums.times * sum_s() + exchanges_s(layer.exchanged, layer.exchanges(), c_);
+      forward += product.flops / rate() * (1 + work_.balance * c_.gemm_saturation / product.side);
+    const double sums = work_.sums.times * sum_s() +
+                        exchanges_s(layer.exchanged, layer.exchanges(), c_) -
+                        (1 - replayed()) * layer.exchanges() * c_.collective_call_s;
     const double again = work_.recomputes_all    ? forward + sums
                          : work_.recomputes_core ? core_s(layer)
                                                  : 0;
@@ -283,20 +303,40 @@ class Pricing {
 
   double host_s() const {
     const double passes = work_.recomputes_all ? 4.0 / 3 : 1;
-    return passes *
+    return replayed() * passes *
            (c_.layer_launch_s + work_.cut * c_.tensor_launch_s +
             work_.cut_wide * c_.wide_tensor_launch_s + work_.odd_scores * c_.odd_scores_launch_s +
             work_.narrow_heads * c_.narrow_heads_launch_s);
   }
 
   double head_s() const {
-    return c_.stage_launch_s +
+    return stage_launch_s() +
            work_.head_s / c_.gemm_efficiency * (work_.odd_vocabulary ? c_.odd_vocabulary : 1) +
            memory_s(work_.head_bytes_s) + sum_s();
   }
 
-  double end_s(const StageEndWork& end) const {
-    return gradient_sum_s(end.sum, c_) + end.optimizer_s / c_.optimizer_efficiency;
+  /// The share of a launch that is left where it is replayed.
+  double replayed() const { return work_.replays_launches ? replayed_launch : 1; }
+  double stage_launch_s() const { return replayed() * c_.stage_launch_s; }
+
+  double end_s(const StageEndWork& end, const TransformerTimes& times) const {
+    const double half = gradient_sum_s(end.sum, c_) / 2;
+    const double gradients =
+        work_.overlaps_gradients ? exposed_s(half, end, times.layer.backward) : half;
+    const double whole =
+        work_.overlaps_parameters ? exposed_s(half, end, times.layer.forward) : half;
+    return gradients + whole + end.optimizer_s / c_.optimizer_efficiency;
+  }
+
+  /// What is left of a sum that takes `sum_s` for a stage, where it begins with the stage's last
+  /// pass, layer by layer, and the sums of a rank's stages follow each other. Between two of them
+  /// the rank has a pass of each of `pipeline` microbatches. It is not hidden whole: the passes
+  /// beside it are slower.
+  double exposed_s(double sum_s, const StageEndWork& end, double layer_s) const {
+    const double pass = end.layers * layer_s, chunks = work_.chunks;
+    const double of_first = sum_s - pass;
+    const double of_all = chunks * sum_s - pass - (chunks - 1) * work_.pipeline * pass;
+    return std::max({of_first / chunks, of_all / chunks, c_.exposed_reduction * sum_s});
   }
 
   const TransformerWork& work_;

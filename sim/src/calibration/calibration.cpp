@@ -73,6 +73,17 @@ std::vector<FittedConstant> constants_of(const plan::Machine& prior, const Physi
 
 }  // namespace
 
+Calibration as_it_is(const plan::Cluster& cluster) {
+  const plan::Machine machine = machine_of(cluster);
+  Calibration answer{.cluster = cluster, .physics = machine.constants, .constants = {}};
+  Physics physics{.constants = machine.constants, .spread = machine.spread, .matters = {}};
+  for (const ConstantRule& rule : plan::constant_rules())
+    physics.matters.*rule.member = 0;
+  answer.constants = constants_of(machine, physics, machine.constants);
+  answer.cluster.machine = machine;
+  return answer;
+}
+
 Calibration calibrate(const plan::Cluster& cluster, const std::vector<MeasuredRun>& runs) {
   require_figures(cluster, runs);
   Assumption assumed;

@@ -8,16 +8,18 @@ namespace pipewright::sim {
 
 namespace {
 
-/// A transfer holds both ends, as Megatron's do.
+/// A transfer holds both ends, as Megatron-LM's do, unless stages are interleaved: then it sends
+/// while it computes (--overlap-p2p-communication, the default there).
 plan::Program program_of(const plan::Cut& cut, int microbatches) {
   const plan::ScheduleRequest request{.name = std::string(cut.schedule_name()),
                                       .ranks = cut.pipeline,
                                       .microbatches = microbatches,
                                       .chunks = cut.chunks,
+                                      .group = cut.group,
                                       .rank_of_stage = {},
                                       .costs = {},
                                       .memory_units = {}};
-  return plan::lower(plan::make_schedule(request), {.blocking = true});
+  return plan::lower(plan::make_schedule(request), {.blocking = cut.chunks == 1});
 }
 
 }  // namespace
@@ -34,8 +36,8 @@ RunSimulator::RunSimulator(const plan::Cluster& cluster) : cluster_(cluster) {}
 RunSimulator::~RunSimulator() = default;
 
 RunSimulator::Pipeline& RunSimulator::pipeline_of(const plan::Cut& cut, int microbatches) {
-  auto& pipeline =
-      pipelines_[{std::string(cut.schedule_name()), cut.pipeline, microbatches, cut.chunks}];
+  auto& pipeline = pipelines_[{std::string(cut.schedule_name()), cut.pipeline, microbatches,
+                               cut.chunks, cut.group}];
   if (!pipeline)
     pipeline = std::make_unique<Pipeline>(cut, microbatches);
   return *pipeline;

@@ -79,6 +79,38 @@ TEST_CASE("calibrate --halves predicts each half from the other", "[cli][calibra
   CHECK(halves.at("splits") == 2);
 }
 
+TEST_CASE("calibrate --predict without runs takes the cluster's constants as they are",
+          "[cli][calibrate]") {
+  const TempFolder folder;
+  const auto file =
+      folder.write("wanted.csv",
+                   "id,gpu,gpus,tp,dp,pp,global_batch,micro_batch,layers,hidden,heads,seq,iter_ms,"
+                   "peak_memory_gb,mem_rank\n"
+                   "a,A100-80GB,8,4,1,2,8,2,24,2048,16,1024,250,12,0\n"
+                   "b,NVIDIA H100-SXM5-80GB,8,4,1,2,8,2,24,2048,16,1024,250,12,last\n"
+                   "c,A100,8,3,1,2,8,2,24,2048,16,1024,,,\n");
+  const auto result = run_program({"calibrate", a100, "--predict", file.string(), "--json"});
+  REQUIRE(result.exit_code == 0);
+  const auto json = nlohmann::json::parse(result.out);
+  CHECK(json.at("learnt_runs") == 0);
+  CHECK(json.at("time").at("rows") == 1);
+  CHECK(json.at("time").at("worst").at(0).at("id") == "a");
+  CHECK(json.at("memory").at("rows") == 2);  // of whatever GPU
+  const auto& refused = json.at("refused");
+  REQUIRE(refused.size() == 2);
+  CHECK(refused.at(0).at("id") == "c");
+  CHECK(refused.at(0).at("part") == "row");
+  CHECK(refused.at(1).at("part") == "time");
+  CHECK(refused.at(1).at("reason") == "gpu is H100, but the cluster has A100");
+  const auto& first = json.at("runs").at(0);
+  CHECK(first.at("ranks").size() == 2);
+  CHECK(first.at("memory_rank") == 0);
+  CHECK(first.at("peak_bytes") == first.at("ranks").at(0).at("peak_bytes"));
+  CHECK_FALSE(json.at("runs").at(1).contains("predicted_s"));
+  const auto table = run_program({"calibrate", a100, "--predict", file.string()});
+  CHECK(table.out.find("\nrefused\nline 4     row       " + file.string()) != std::string::npos);
+}
+
 TEST_CASE("calibrate refuses what cannot be with exit code 2", "[cli][calibrate]") {
   const TempFolder folder;
   const auto bad = folder.write("bad.csv", runs + "e,8,3,1,2,8,2,24,2048,16,1024,1,red\n");
@@ -87,7 +119,9 @@ TEST_CASE("calibrate refuses what cannot be with exit code 2", "[cli][calibrate]
   CHECK(result.out.empty());
   CHECK(result.err.find("bad.csv:6:3: gpus is 8, but tp 3 × dp 1 × pp 2 are 6 devices") !=
         std::string::npos);
-  CHECK(run_program({"calibrate", a100}).exit_code == 2);
+  CHECK(run_program({"calibrate", a100})
+            .err.find("neither --runs FILE to learn from nor --predict FILE is given") !=
+        std::string::npos);
   CHECK(run_program({"calibrate", a100, "--runs", "nowhere.csv"}).exit_code == 2);
 }
 

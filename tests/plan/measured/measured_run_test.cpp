@@ -149,16 +149,96 @@ TEST_CASE("Headers and lines that do not fit are refused", "[plan][measured]") {
             .find("runs.csv:2:1: a quote is opened and never closed") == 0);
 }
 
-TEST_CASE("Interleaved stages need pipelines and whole rounds", "[plan][measured]") {
+TEST_CASE("Interleaved stages need pipelines, and layers for each", "[plan][measured]") {
   const std::string chunked =
       "gpus,tp,dp,pp,chunks,global_batch,micro_batch,layers,hidden,heads,seq,iter_ms\n";
   CHECK(refusal(chunked + "1,1,1,1,2,8,1,20,2048,16,1024,1\n"
-                          "4,1,1,4,2,6,1,24,2048,16,1024,1\n"
                           "4,1,1,4,4,8,1,24,2048,16,1024,1\n") ==
         "runs.csv:2:9: chunks is 2, but one stage alone has no chunks\n"
-        "runs.csv:3:9: chunks is 2: interleaved stages need a multiple of pp 4 microbatches, not "
-        "6\n"
-        "runs.csv:4:9: chunks is 4, which does not divide layers of a rank 6: 3 or 6 would");
+        "runs.csv:3:9: chunks is 4, which does not divide layers of a rank 6: 3 or 6 would");
+}
+
+TEST_CASE("A round that is not whole is Megatron-LM's last one", "[plan][measured]") {
+  const std::string chunked =
+      "gpus,tp,dp,pp,chunks,global_batch,micro_batch,layers,hidden,heads,seq,iter_ms,other_args\n";
+  const auto cut = [&](const std::string& batch, const std::string& arguments) {
+    return read(chunked + "4,1,1,4,2," + batch + ",1,24,2048,16,1024,1," + arguments + "\n")
+        .runs.front()
+        .cut;
+  };
+  CHECK(cut("8", "").schedule_name() == "interleaved-1f1b");
+  CHECK(cut("6", "").schedule_name() == "megatron-interleaved");
+  CHECK(cut("6", "").group == 4);
+  CHECK(cut("10", "a=1; microbatch-group-size-per-virtual-pipeline-stage=5").group == 5);
+}
+
+const std::string staged =
+    "gpus,tp,dp,pp,global_batch,micro_batch,layers,hidden,heads,seq,iter_ms,pipeline_layout,"
+    "first_stage_layers,last_stage_layers,embedding_counts_as_layer,loss_counts_as_layer,"
+    "layers_per_virtual_stage\n";
+
+TEST_CASE("Stages of unequal layers are said in each of Megatron-LM's ways", "[plan][measured]") {
+  const auto cut = [](const std::string& layers, const std::string& words) {
+    return read(staged + "4,1,1,4,8,1," + layers + ",2048,16,1024,1," + words + "\n")
+        .runs.front()
+        .cut;
+  };
+  using Layers = std::vector<int>;
+  CHECK(cut("12", "Et|(tt|)*5t|L,,,,,").stage_layers == Layers{1, 2, 2, 2, 2, 2, 1, 0});
+  CHECK(cut("12", "Et|(tt|)*5t|L,,,,,").chunks == 2);
+  CHECK(cut("12", ",2,2,,,").stage_layers == Layers{2, 4, 4, 2});
+  CHECK(cut("14", ",,2,,,").stage_layers == Layers{4, 4, 4, 2});
+  CHECK(cut("6", ",,,yes,yes,").stage_layers == Layers{1, 2, 2, 1});
+  CHECK(cut("7", ",,,no,yes,").stage_layers == Layers{2, 2, 2, 1});
+  CHECK(cut("14", ",,,yes,yes,1").stage_layers ==
+        Layers{0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0});
+  CHECK(cut("12", ",,,,,1").chunks == 3);
+  CHECK(cut("12", ",,,,,").stage_layers.empty());
+}
+
+TEST_CASE("Stages that cannot be are refused in the column that says them", "[plan][measured]") {
+  const auto refused = [](const std::string& words) {
+    return refusal(staged + "4,1,1,4,8,1,12,2048,16,1024,1," + words + "\n");
+  };
+  CHECK(refused("Et|tt|L,,,,,") ==
+        "runs.csv:2:31: pipeline_layout has 3 stages, which do not divide among 4 ranks");
+  CHECK(refused("Et|tt|t|L,,,,,") ==
+        "runs.csv:2:31: pipeline_layout has 4 layers, but layers is 12");
+  CHECK(refused("Ex,,,,,").find("pipeline_layout is no layout: layout \"Ex\", column 2") !=
+        std::string::npos);
+  CHECK(refused(",1,2,,,") == "runs.csv:2:32: first_stage_layers leaves 9 layers of 12 to 2 ranks");
+  CHECK(refused(",,,yes,yes,") ==
+        "runs.csv:2:34: embedding_counts_as_layer makes 14 layers, which do not divide among 4 "
+        "stages");
+  CHECK(refused(",,,,,5") ==
+        "runs.csv:2:36: layers_per_virtual_stage is 5, but 12 layers are no multiple of that on "
+        "each of 4 ranks");
+}
+
+TEST_CASE("A wrong row of runs to predict is refused by itself", "[plan][measured]") {
+  const RunTable table = read(header +
+                                  "a,8,4,1,2,8,2,20,2048,16,1024,1\n"
+                                  "b,,4,1,2,8,2,20,2048,16,1024,1\n"
+                                  "c,8,4,1,2,8,3,20,2048,16,1024,1\n",
+                              RunTimes::Optional);
+  REQUIRE(table.runs.size() == 1);
+  REQUIRE(table.refused.size() == 2);
+  CHECK(table.refused[0].id == "b");
+  CHECK(table.refused[0].reasons ==
+        std::vector<std::string>{
+            "runs.csv:3:3: gpus is \"\", a whole number from 1 to 10000000 is needed here"});
+  CHECK(table.refused[1].line == 4);
+}
+
+TEST_CASE("Experts that are cut otherwise than the rest are shared by all devices of a stage",
+          "[plan][measured]") {
+  const std::string columns =
+      "gpus,tp,dp,pp,ep,etp,global_batch,micro_batch,layers,hidden,heads,seq,iter_ms,experts\n";
+  const Cut cut = read(columns + "4,2,2,1,4,1,8,2,20,2048,16,1024,1,8\n").runs.front().cut;
+  CHECK(cut.expert_cut() == 1);
+  CHECK(cut.expert_copies() == 1);
+  CHECK(refusal(columns + "4,2,2,1,4,2,8,2,20,2048,16,1024,1,8\n") ==
+        "runs.csv:2:9: ep is 4, which does not divide devices of dp and cp 2: 2 would");
 }
 
 TEST_CASE("vTrain's tables are read whole", "[plan][measured][reference]") {

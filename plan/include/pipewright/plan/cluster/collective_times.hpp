@@ -24,6 +24,7 @@ struct SumTime {
   double table_s = 0;    // within a node, as the table has it
   double bulk_s = 0;     // … larger than the table, at its last bus bandwidth
   double network_s = 0;  // between nodes, at the link's bandwidth
+  double inside_s = 0;   // meanwhile within the nodes, likewise: the longer of the two counts
 };
 /// Of `bytes` on each device of the group.
 SumTime sum_time(const Cluster& cluster, const GroupPlace& place, double bytes);

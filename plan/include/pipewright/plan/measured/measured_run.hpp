@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pipewright/plan/measured/trainer_options.hpp"
 #include "pipewright/plan/model/transformer_training.hpp"
 #include "pipewright/plan/partition/cut.hpp"
 #include "pipewright/plan/quantity.hpp"
@@ -20,9 +21,11 @@ struct MeasuredRun {
   int line = 0;    // of the table
   TransformerTraining training;
   Cut cut;
+  TrainerOptions options{};
   bool tells_recompute = false;  // whether `cut.recompute` was said of the run
   std::optional<Seconds> iteration{};
-  std::optional<Bytes> peak_memory{};
+  std::optional<Bytes> peak_memory{};       // at its highest
+  std::optional<Bytes> allocated_memory{};  // between two iterations
 
   int microbatches() const { return cut.microbatches(training.batch); }
   /// The cut, where a run that does not say so recomputed like this.
@@ -35,12 +38,21 @@ struct MeasuredRun {
   friend bool operator==(const MeasuredRun&, const MeasuredRun&) = default;
 };
 
+/// A row that is no run, with all that is wrong with it.
+struct RefusedRow {
+  std::string id;
+  int line = 0;
+  std::vector<std::string> reasons;  // name:line:column: …
+};
+
 struct RunTable {
   std::vector<MeasuredRun> runs;
   std::vector<std::string> ignored;  // columns that nobody knows
+  std::vector<RefusedRow> refused;
 };
 
-/// Whether each run has to have its time.
+/// Whether each run has to have its time. Where it need not, the runs are to be predicted: a row
+/// that is wrong is refused by itself. A table to learn from has to be right.
 enum class RunTimes { Needed, Optional };
 
 /// Reads a table. Throws InputError with every fault of the file: `name:line:column: …`.

@@ -10,8 +10,10 @@ namespace pipewright::plan {
 /// Whether the attention writes its scores to memory.
 enum class AttentionKind { Scores, Fused };
 
-/// In what matrices are multiplied: 16 bits of a number, or 8 at twice the rate.
-enum class ProductPrecision { Half, Float8 };
+/// In what matrices are multiplied: 32 bits of a number (as TF32), 16, 8 or 4.
+enum class ProductPrecision { Single, Half, Float8, Float4 };
+/// The rate of such products over that of 16 bits.
+double rate_of(ProductPrecision precision);
 
 struct TransformerTraining {
   TransformerConfig model{};
@@ -19,7 +21,8 @@ struct TransformerTraining {
   int batch = 1;     // samples of an iteration
   AttentionKind attention = AttentionKind::Fused;
   ProductPrecision precision = ProductPrecision::Half;
-  bool predictions = false;  // train the modules that predict further tokens as well
+  bool predictions = false;       // train the modules that predict further tokens as well
+  bool replays_launches = false;  // of a whole iteration, as CUDA graphs do
   friend bool operator==(const TransformerTraining&, const TransformerTraining&) = default;
 };
 

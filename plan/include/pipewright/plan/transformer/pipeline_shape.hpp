@@ -30,7 +30,8 @@ const std::vector<std::string>& planned_schedules();
 /// Beyond 4·P microbatches a rank holds no more, so no more are looked at. Throws InputError where
 /// the schedule does not take the sizes; interleaved stages take them by Megatron's rule, whole
 /// rounds of P.
-PipelineShape pipeline_shape(const std::string& schedule, int ranks, int microbatches, int chunks);
+PipelineShape pipeline_shape(const std::string& schedule, int ranks, int microbatches, int chunks,
+                             int group = 0);
 /// The shape of a cut of `batch` samples.
 PipelineShape pipeline_shape(const Cut& cut, int batch);
 
@@ -38,11 +39,12 @@ PipelineShape pipeline_shape(const Cut& cut, int batch);
 class PipelineShapes {
  public:
   /// Null where the schedule does not take the sizes.
-  const PipelineShape* find(std::string_view schedule, int ranks, int microbatches, int chunks);
+  const PipelineShape* find(std::string_view schedule, int ranks, int microbatches, int chunks,
+                            int group = 0);
   const PipelineShape* find(const Cut& cut, int batch);
 
  private:
-  std::map<std::tuple<std::string, int, int, int>, std::optional<PipelineShape>> shapes_;
+  std::map<std::tuple<std::string, int, int, int, int>, std::optional<PipelineShape>> shapes_;
 };
 
 }  // namespace pipewright::plan

@@ -21,10 +21,13 @@ struct Product {
   double side = 0;  // cbrt(m·k·n)
 };
 
-/// What ends an iteration on a stage: the sum of gradients, and the optimizer.
+/// What ends an iteration on a stage: the sum of gradients, and the optimizer. Half of the sum
+/// hands each device its shard of the gradients; the other half hands all of them the whole, of the
+/// gradients or, under ZeRO, of the parameters that were stepped.
 struct StageEndWork {
   SumTime sum;
   double optimizer_s = 0;  // at the memory's bandwidth
+  double layers = 0;       // of the stage
 };
 
 /// A layer, for one microbatch on one device, forward.
@@ -43,6 +46,7 @@ struct LayerWork {
 struct TransformerWork {
   double peak = 0;  // FLOP/s of the products
   double head_peak = 0;
+  double balance = 1;  // FLOPs for each byte that its memory gives, over those of an A100
   LayerWork layer;
   LayerWork dense_layer;  // at the front of a mixture
   ShardTraffic sums;      // among the devices that a layer is cut among
@@ -56,6 +60,9 @@ struct TransformerWork {
   bool cut = false, cut_wide = false, odd_scores = false, narrow_heads = false;
   bool odd_vocabulary = false;
   bool recomputes_all = false, recomputes_core = false;
+  bool replays_launches = false, overlaps_sums = false;
+  bool overlaps_gradients = false, overlaps_parameters = false;
+  int pipeline = 1, chunks = 1;
   /// By whether the stage has the embedding, neither, the head, both.
   StageEndWork first_end, middle_end, last_end, only_end;
   Bytes hop_size{};

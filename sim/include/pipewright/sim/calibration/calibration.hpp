@@ -33,6 +33,10 @@ struct Calibration {
   double physics_error = 0;  // mean of |error| of the physics on its own runs
 };
 
+/// A cluster as its file has it: with no runs to learn from. Runs that do not say so did not
+/// recompute.
+Calibration as_it_is(const plan::Cluster& cluster);
+
 /// Throws plan::InputError when the cluster lacks what the runs need.
 Calibration calibrate(const plan::Cluster& cluster, const std::vector<plan::MeasuredRun>& runs);
 

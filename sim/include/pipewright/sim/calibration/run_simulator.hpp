@@ -31,7 +31,7 @@ class RunSimulator {
   Pipeline& pipeline_of(const plan::Cut& cut, int microbatches);
 
   plan::Cluster cluster_;
-  std::map<std::tuple<std::string, int, int, int>, std::unique_ptr<Pipeline>> pipelines_;
+  std::map<std::tuple<std::string, int, int, int, int>, std::unique_ptr<Pipeline>> pipelines_;
 };
 
 }  // namespace pipewright::sim

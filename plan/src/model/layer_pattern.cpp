@@ -1,4 +1,4 @@
-#include "trainers/layer_pattern.hpp"
+#include "model/layer_pattern.hpp"
 
 #include <fmt/format.h>
 

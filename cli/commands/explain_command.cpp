@@ -1,12 +1,16 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "commands/commands.hpp"
 #include "exit_code.hpp"
 #include "pipewright/loop/explain/job_explanation.hpp"
 #include "pipewright/loop/hang/explain_hang.hpp"
+#include "pipewright/loop/straggler_files.hpp"
 #include "pipewright/loop/timeline_file.hpp"
+#include "pipewright/plan/error.hpp"
 #include "print/console.hpp"
 #include "print/explanation_table.hpp"
+#include "print/straggler_table.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -14,6 +18,7 @@ namespace {
 struct ExplainOptions {
   std::vector<std::string> files;
   loop::TraceChoice choice;
+  std::vector<int> steps;
   std::string output;
   std::string timeline;
   bool hang = false;
@@ -32,11 +37,54 @@ int explain_hang(const ExplainOptions& options) {
   return diagnosis.kind == loop::HangKind::None ? Done : NegativeAnswer;
 }
 
+/// One file has all workers of a job; its axes are told in it.
+bool is_whole_job(const ExplainOptions& options) {
+  const auto is_job = [](const std::string& file) { return loop::is_job_trace(file); };
+  if (std::none_of(options.files.begin(), options.files.end(), is_job))
+    return false;
+  if (options.files.size() > 1)
+    throw plan::InputError(fmt::format(
+        "{} files, and one of them is the trace of a whole job, all workers in it: give it alone",
+        options.files.size()));
+  if (!options.choice.axes.empty())
+    throw plan::InputError(
+        fmt::format("{}: the trace of a whole job says how its ranks lie; --axes is for traces of "
+                    "single ranks",
+                    options.files.front()));
+  return true;
+}
+
+int explain_job(const ExplainOptions& options) {
+  std::vector<std::string> problems;
+  const auto report = loop::explain_stragglers(options.files.front(), problems, options.steps);
+  for (const std::string& problem : problems)
+    say(problem);
+  if (!options.timeline.empty() || !options.output.empty()) {
+    const auto timeline =
+        loop::job_timeline(report.steps, report.metrics.workers, options.choice.step);
+    if (!options.timeline.empty())
+      loop::write_timeline_file(options.timeline, timeline);
+    if (!options.output.empty())
+      loop::write_stragglers(options.output, report, timeline);
+  }
+  if (options.json)
+    fmt::print("{}\n", document_of(report).dump(2));
+  else
+    fmt::print("{}", straggler_table(report));
+  return Done;
+}
+
 int explain(const ExplainOptions& options) {
   if (options.hang)
     return explain_hang(options);
   if (!options.timeline.empty())
     loop::require_timeline_suffix(options.timeline);
+  if (is_whole_job(options))
+    return explain_job(options);
+  if (!options.steps.empty())
+    throw plan::InputError(
+        "--steps chooses among those of a whole job's trace; --step is for "
+        "traces of single ranks");
   std::vector<std::string> problems;
   const auto job = [&] {
     try {
@@ -65,21 +113,23 @@ Command describe_explain(ExplainOptions& options) {
   return {
       .name = "explain",
       .summary =
-          "Where the time of a traced PyTorch pipeline goes, and what would save some; or why "
-          "a job of PyTorch hangs",
+          "Where the time of a traced PyTorch pipeline or a whole job goes, and what would save "
+          "some; or why a job of PyTorch hangs",
       .options =
           {{.names = "traces",
             .target = &options.files,
             .help =
                 "Traces of torch's profiler of one run, one for each rank, also .gz, or what nsys "
-                "export --type sqlite has written; with --hang "
+                "export --type sqlite has written; or one trace of a whole job with all its "
+                "workers; "
+                "with --hang "
                 "dumps of FlightRecorder (nccl_trace_rank_0, …) or a folder of them",
             .value = "FILE",
             .required = true},
            {.names = "--hang",
             .target = &options.hang,
             .help = "Say which rank of a job that hangs diverged first, and who waits for whom",
-            .excludes = {"--axes", "--step", "--output", "--timeline"}},
+            .excludes = {"--axes", "--step", "--steps", "--output", "--timeline"}},
            {.names = "--schedule",
             .target = &options.schedule,
             .help = "The schedule (CSV) of the job that hangs: names stage and microbatch, and the "
@@ -95,14 +145,22 @@ Command describe_explain(ExplainOptions& options) {
             .value = "AXES"},
            {.names = "--step",
             .target = &options.choice.step,
-            .help = "The step to explain: N of \"ProfilerStep#N\", or counted from 0 where there "
-                    "is none; without it the last whole one",
+            .help =
+                "The step to explain: N of \"ProfilerStep#N\", or counted from 0 where there "
+                "is none; without it the last whole one. Of a whole job's trace the step of the "
+                "timeline, without it all steps",
             .value = "N",
+            .numbers = Numbers::NotNegative},
+           {.names = "--steps",
+            .target = &options.steps,
+            .help = "Of a whole job's trace these steps alone; without it all whole ones",
+            .value = "N,N,…",
             .numbers = Numbers::NotNegative},
            {.names = "-o,--output",
             .target = &options.output,
             .help = "Write timeline.pwt and timeline.json of all ranks, and schedule.csv, "
-                    "scenario.json and costs.json of the slowest pipeline into this folder",
+                    "scenario.json and costs.json of the slowest pipeline into this folder; of a "
+                    "whole job schedule.csv and stragglers.json",
             .value = "FOLDER"},
            {.names = "--timeline",
             .target = &options.timeline,
@@ -113,6 +171,7 @@ Command describe_explain(ExplainOptions& options) {
       .examples =
           "Examples:\n"
           "  pipewright explain rank0.json.gz rank1.json.gz -o explained\n"
+          "  pipewright explain timeline-job.json.gz --json\n"
           "  pipewright explain traces/*.json.gz --axes pipe=4,data=2,tensor=2\n"
           "  pipewright explain --hang /tmp/nccl_trace_rank_* --schedule plan.csv"};
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "pipewright/draw/svg.hpp"
 #include "pipewright/draw/timeline.hpp"
 #include "pipewright/loop/chrome/chrome_trace.hpp"
+#include "pipewright/loop/straggler_files.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/event_file.hpp"
@@ -72,6 +74,19 @@ plan::EventTable read_damaged_trace(const std::filesystem::path& file,
   problems.emplace_back(error.what());
   problems.insert(problems.end(), more.begin(), more.end());
   return table;
+}
+
+/// A whole job's, by worker; nothing where it is not whole, and is read as any other trace then.
+std::optional<plan::EventTable> job_timeline_in(const std::filesystem::path& file,
+                                                std::vector<std::string>& problems) {
+  std::vector<std::string> more;
+  try {
+    auto table = read_job_timeline(file, more);
+    problems.insert(problems.end(), more.begin(), more.end());
+    return table;
+  } catch (const plan::InputError&) {
+    return {};
+  }
 }
 
 enum class Damage { Refuse, Note };
@@ -273,6 +288,9 @@ plan::Timeline one_iteration(const plan::Timeline& timeline, const plan::Timelin
 
 plan::EventTable read_timeline_file(const std::filesystem::path& file,
                                     std::vector<std::string>& problems) {
+  if (is_job_trace(file))
+    if (auto table = job_timeline_in(file, problems))
+      return std::move(*table);
   return read_any(file, Damage::Note, problems);
 }
 

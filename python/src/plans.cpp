@@ -4,6 +4,7 @@
 #include "bindings.hpp"
 #include "pipewright/loop/explain/job_explanation.hpp"
 #include "pipewright/loop/hang/explain_hang.hpp"
+#include "pipewright/loop/straggler/straggler_report.hpp"
 #include "pipewright/plan/cluster/cluster.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
@@ -85,15 +86,18 @@ void bind_plans(nb::module_& module) {
         plan::Json json;
         run_long(progress, [&](const loop::GoesOn& goes_on) {
           std::vector<std::string> problems;
-          json = loop::to_json(
-              loop::explain_traces({files.begin(), files.end()}, {step, axes}, problems, goes_on));
+          json = files.size() == 1 && loop::is_job_trace(files.front())
+                     ? document_of(loop::explain_stragglers(files.front(), problems))
+                     : to_json(loop::explain_traces({files.begin(), files.end()}, {step, axes},
+                                                    problems, goes_on));
         });
         return to_python(json);
       },
       nb::arg("files"), nb::arg("step") = nb::none(), nb::kw_only(), nb::arg("axes") = "",
       nb::arg("progress") = nb::none(),
       "Where the time of a traced PyTorch pipeline goes, and what would save some: what "
-      "`pipewright explain --json` prints. One trace for each rank; `axes` as \"pipe=4,data=2\" "
+      "`pipewright explain --json` prints. One trace for each rank, or one of a whole job; `axes` "
+      "as \"pipe=4,data=2\" "
       "where several pipelines' traces do not say how they lie. `progress(done, of)` is called "
       "now and then, of files and what would be faster as one more; Ctrl-C ends it.");
   module.def(

@@ -11,7 +11,8 @@
 namespace pipewright::loop {
 
 /// Reads a native file (*.pwt), a trace of ours, or a Chrome trace of others, the last two also
-/// gzipped: told by what is in it. What could not be read of a trace goes into `problems`. Throws
+/// gzipped: told by what is in it. The trace of a whole job (`is_job_trace`) has a row for each
+/// worker, the slowest on top. What could not be read of a trace goes into `problems`. Throws
 /// MalformedFile that says what would be right, InputError where the file cannot be read.
 plan::EventTable read_timeline_file(const std::filesystem::path& file,
                                     std::vector<std::string>& problems);

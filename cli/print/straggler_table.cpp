@@ -1,0 +1,131 @@
+#include "print/straggler_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipewright::cli {
+namespace {
+
+constexpr std::size_t most_workers = 8;
+constexpr std::size_t most_remedies = 8;
+constexpr double least_share = 0.0005;  // of a slowdown or a delay that is told
+
+std::string in_ms(double seconds) { return fmt::format("{:.1f}", seconds * 1e3); }
+std::string in_percent(double part) { return fmt::format("{:.2f} %", 100 * part); }
+
+std::string job_words(const loop::StragglerReport& report) {
+  const loop::JobLayout& layout = report.steps.plan.layout;
+  std::string text =
+      fmt::format("job         {} replicas of {} stages, {} microbatches: {}\n", layout.replicas,
+                  layout.stages, report.steps.plan.schedule.microbatches, report.schedule);
+  text += fmt::format("steps       {}, {} to {}{}; {} events\n", report.steps.numbers.size(),
+                      report.steps.numbers.front(), report.steps.numbers.back(),
+                      report.steps.left_out.empty()
+                          ? ""
+                          : fmt::format(", {} more are not whole", report.steps.left_out.size()),
+                      report.events);
+  text += fmt::format("step        {} ms measured, {} replayed, {} with ideal lengths\n",
+                      in_ms(loop::mean_of(report.steps.measured)),
+                      in_ms(loop::mean_of(report.metrics.replayed_s)),
+                      in_ms(loop::mean_of(report.metrics.ideal_step_s)));
+  text += fmt::format(
+      "slowdown    S {:.4f}; M_W {:.4f} ({} slowest worker{}), M_S {:.4f} (last "
+      "stage)\n",
+      report.metrics.slowdown.all, report.metrics.workers_explain.share,
+      report.metrics.slowest_workers, report.metrics.slowest_workers == 1 ? "" : "s",
+      report.metrics.last_stage_explains.share);
+  return text + fmt::format("reading     {}\n", loop::reading_of(report));
+}
+
+std::string operation_table(const loop::StragglerReport& report) {
+  std::vector<std::pair<double, std::string>> rows;
+  for (const auto& [operation, slowdown] : report.metrics.by_operation)
+    if (std::abs(slowdown.all - 1) >= least_share)
+      rows.emplace_back(slowdown.all, operation);
+  std::sort(rows.rbegin(), rows.rend());
+  std::string text = fmt::format("\n{:<28}{:>10}\n", "as recorded, others ideal", "S_t");
+  for (const auto& [slowdown, operation] : rows)
+    text += fmt::format("{:<28}{:>10.4f}\n", operation, slowdown);
+  return text;
+}
+
+std::string worker_table(const loop::StragglerReport& report) {
+  const loop::JobLayout& layout = report.steps.plan.layout;
+  std::string text = fmt::format("\n{:<28}{:>10}{:>14}{:>14}\n", "worker, the slowest first", "S_w",
+                                 "compute, ms", "to its peers");
+  const auto& workers = report.metrics.workers;
+  for (std::size_t at = 0; at < std::min(most_workers, workers.size()); ++at) {
+    const auto worker = static_cast<std::size_t>(workers[at]);
+    text += fmt::format("{:<28}{:>10.4f}{:>14}{:>14.4f}\n", loop::worker_name(layout, workers[at]),
+                        report.metrics.by_worker[worker], in_ms(report.compute_s[worker]),
+                        report.over_peers[worker]);
+  }
+  if (workers.size() > most_workers)
+    text += fmt::format("and {} more\n", workers.size() - most_workers);
+  return text;
+}
+
+std::string delay_table(const loop::StragglerReport& report) {
+  const loop::LaunchDelays& delays = report.delays;
+  const double replayed = loop::mean_of(report.metrics.replayed_s);
+  std::string text =
+      fmt::format("\n{:<28}{:>10}{:>14}\n", "begins late", "ms a step", "of the step");
+  for (const loop::DelayKind& kind : delays.kinds)
+    if (std::abs(kind.explains_s) >= least_share / 10 * replayed)
+      text += fmt::format("{:<28}{:>10}{:>14}\n", kind.before, in_ms(kind.explains_s),
+                          in_percent(kind.explains_s / replayed));
+  text += fmt::format(
+      "unexplained: {} of the step by lengths alone, {:.5f} % with each step's own "
+      "delays",
+      in_percent(delays.plain_error), 100 * delays.explained_error);
+  if (delays.kept_error >= 0)
+    text += fmt::format(", {} of every second step with the mean delays of the others",
+                        in_percent(delays.kept_error));
+  return text + "\n";
+}
+
+/// The best of each kind, and the best of all.
+std::vector<const loop::Remedy*> told_remedies(const loop::Remedies& remedies) {
+  std::vector<const loop::Remedy*> told;
+  std::vector<std::string> kinds;
+  for (const loop::Remedy& own : remedies.all) {
+    const bool is_new = std::find(kinds.begin(), kinds.end(), own.kind) == kinds.end();
+    if (own.on_learnt.part < least_share || (!is_new && told.size() >= most_remedies))
+      continue;
+    kinds.push_back(own.kind);
+    told.push_back(&own);
+  }
+  return told;
+}
+
+std::string remedy_table(const loop::StragglerReport& report) {
+  const loop::Remedies& remedies = report.remedies;
+  std::string text =
+      fmt::format("\n{:>10}{:>9}{:>10}{:>10}  simulated\n", "step, ms", "saves", "learnt", "kept");
+  text += fmt::format("{:>10}{:>9}{:>10}{:>10}  as it is\n", in_ms(remedies.step_s), "", "", "");
+  std::vector<std::string> supposed;
+  for (const loop::Remedy* const own : told_remedies(remedies)) {
+    text += fmt::format("{:>10}{:>9}{:>10}{:>10}  {}\n", in_ms(own->step_s),
+                        in_percent(own->saves.part), in_percent(own->on_learnt.part),
+                        remedies.has_kept ? in_percent(own->on_kept.part) : "", own->change);
+    if (std::find(supposed.begin(), supposed.end(), own->supposed) == supposed.end())
+      supposed.push_back(own->supposed);
+  }
+  if (supposed.empty())
+    return text + "none of the changes that were simulated saves time\n";
+  text += "\nsupposed:\n";
+  for (const std::string& own : supposed)
+    text += "- " + own + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string straggler_table(const loop::StragglerReport& report) {
+  return job_words(report) + operation_table(report) + worker_table(report) + delay_table(report) +
+         remedy_table(report);
+}
+
+}  // namespace pipewright::cli

@@ -1,0 +1,14 @@
+#pragma once
+
+// What `explain` says of a whole job's trace, for people.
+
+#include <string>
+
+#include "pipewright/loop/straggler/straggler_report.hpp"
+
+namespace pipewright::cli {
+
+/// The job, what slows it down and who, what a replay leaves unexplained, and what would help.
+std::string straggler_table(const loop::StragglerReport& report);
+
+}  // namespace pipewright::cli

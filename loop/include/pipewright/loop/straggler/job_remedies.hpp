@@ -1,0 +1,43 @@
+#pragma once
+
+// What would make the steps of a traced job shorter, simulated by the replay that explains it: slow
+// workers replaced or left out, layers moved off a slow stage, microbatches dealt out or sorted by
+// their length, another schedule. What a remedy has to know (how much slower a worker is, which
+// layers to move) it learns on every second step, and what it saves is told of the others as well.
+
+#include <string>
+#include <vector>
+
+#include "pipewright/loop/straggler/straggler_metrics.hpp"
+
+namespace pipewright::loop {
+
+struct SavedTime {
+  double seconds = 0;  // of the mean step
+  double part = 0;     // of it
+};
+
+struct Remedy {
+  std::string kind;                  // "replace workers", "leave out a replica", "move layers", …
+  std::string change;                // in words: which worker, how many layers, which schedule
+  std::string supposed;              // what no trace tells
+  double step_s = 0;                 // the mean step with it
+  SavedTime saves{};                 // over all steps
+  SavedTime on_learnt{}, on_kept{};  // over every second step, from the first on, and the others
+  int activations = 0;  // of a microbatch on a stage of the model, that the fullest worker keeps
+};
+
+struct Remedies {
+  double step_s = 0;        // as it is, replayed
+  int activations = 0;      // likewise
+  bool has_kept = false;    // there is more than one step
+  std::vector<Remedy> all;  // what saves most on the learnt steps first
+};
+
+Remedies job_remedies(const JobSteps& steps, const StragglerMetrics& metrics);
+
+/// How much longer each worker computes than the same stage of the other replicas does, in the mean
+/// of the learnt steps; 1 where there is one replica.
+std::vector<double> over_peers(const JobSteps& steps);
+
+}  // namespace pipewright::loop

@@ -1,0 +1,25 @@
+#include "pipewright/loop/straggler_files.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "pipewright/loop/timeline_file.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+
+namespace pipewright::loop {
+
+void write_stragglers(const std::filesystem::path& folder, const StragglerReport& report,
+                      const plan::EventTable& timeline) {
+  std::filesystem::create_directories(folder);
+  write_timeline_file(folder / "timeline.pwt", timeline);
+  write_timeline_file(folder / "timeline.json", timeline);
+  plan::write_file(folder / "schedule.csv", plan::to_csv(report.steps.plan.schedule));
+  plan::write_file(folder / "stragglers.json", document_of(report).dump(1) + "\n");
+}
+
+plan::EventTable read_job_timeline(const std::filesystem::path& file,
+                                   std::vector<std::string>& problems) {
+  const JobSteps steps = job_steps(read_job_trace(file, problems));
+  return job_timeline(steps, straggler_metrics(steps).workers);
+}
+
+}  // namespace pipewright::loop

@@ -1,0 +1,48 @@
+// The trace of a whole job: what can be replayed gives figures that are numbers.
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipewright/loop/straggler/straggler_report.hpp"
+#include "promise.hpp"
+#include "reader.hpp"
+#include "support/temp_folder.hpp"
+
+namespace job_trace_fuzz {
+
+using namespace pipewright;
+using pipewright::fuzz::accepted;
+using pipewright::fuzz::demand;
+
+void try_text(std::string_view text) {
+  static const test::TempFolder folder;
+  const auto file = folder.write("job.json", std::string(text));
+  std::vector<std::string> problems;
+  loop::is_job_trace(file);
+  const auto report = accepted([&] { return loop::explain_stragglers(file, problems); });
+  demand(problems.size() < 10'000, "problems are not listed without end");
+  if (!report)
+    return;
+  const auto& steps = report->steps;
+  demand(!steps.numbers.empty(), "what can be explained has a step");
+  for (std::size_t step = 0; step < steps.numbers.size(); ++step) {
+    const double measured = steps.measured[step];
+    demand(std::isfinite(measured) && measured >= 0, "a step has a length");
+    // Delays put each operation where it was recorded; clocks that differ move ends a little.
+    demand(std::isfinite(report->delays.explained_s[step]), "it can be replayed");
+  }
+  demand(std::isfinite(report->metrics.slowdown.all), "a slowdown is a number");
+  for (const loop::Remedy& own : report->remedies.all)
+    demand(std::isfinite(own.step_s), "what is simulated has a length");
+  const plan::EventTable table = loop::job_timeline(steps, report->metrics.workers);
+  demand(table.size() > 0 && table.rank_names.size() == static_cast<std::size_t>(table.ranks),
+         "each worker has a row");
+  demand(!document_of(*report).dump().empty(), "it can be printed");
+}
+
+const pipewright::fuzz::Reader reader("job_trace", try_text);
+
+}  // namespace job_trace_fuzz

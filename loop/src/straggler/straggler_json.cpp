@@ -202,7 +202,12 @@ class ReportJson {
 
 }  // namespace
 
-plan::Json to_json(const StragglerReport& report) { return ReportJson(report).make(); }
+plan::Json to_json(const StragglerReport& report) {
+  plan::Json json = ReportJson(report).make();
+  if (report.days)
+    json["draws"] = to_json(*report.days);
+  return json;
+}
 
 plan::Json document_of(const StragglerReport& report) {
   return {{"file", report.file}, {"straggler", to_json(report)}};

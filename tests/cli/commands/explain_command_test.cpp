@@ -105,6 +105,21 @@ TEST_CASE("explain: what cannot be explained is bad input", "[cli][explain]") {
   const auto garbage = folder.write("garbage.json", "\x1f\x8b no gzip");
   CHECK(refused({rank0, garbage}).find("garbage.json") != std::string::npos);
   CHECK(refused({rank0, rank1, "--timeline", "t.png"}).find(".svg") != std::string::npos);
+  CHECK(refused({rank0, rank1, "--draws", "10"}).find("the steps of a whole job's trace") !=
+        std::string::npos);
+}
+
+TEST_CASE("explain --draws: steps of a whole job, drawn from its own", "[cli][explain]") {
+  const TempFolder folder;
+  const auto out = folder.path() / "out";
+  const auto own =
+      explained({PIPEWRIGHT_SOURCE_DIR "/tests/fuzz/corpus/job_trace/1f1b.json", "--draws", "50",
+                 "-o", out.string()});
+  const auto& draws = own["straggler"]["draws"];
+  CHECK(draws["count"] == 50);
+  CHECK(draws["p99_s"] >= draws["p95_s"]);
+  CHECK(draws["p95_s"] >= draws["p50_s"]);
+  CHECK(test::text_of(out / "steps.csv").starts_with("step,replica,rank,action,seconds\n"));
 }
 
 /// The traces of pipe=2,data=2, where data 1 takes half as long again.

@@ -112,6 +112,25 @@ std::string record_in(const TempFolder& folder, const std::string& lines) {
   return file.string();
 }
 
+TEST_CASE("simulate --every-rank: each device of the job, with links and draws of its own",
+          "[cli][simulate]") {
+  const auto answer_with = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"--every-rank", "--json", "--set",
+                             "cluster.between_nodes.shared=false", "--set", "pipeline.replicas=3"});
+    return answer_of(shared_card("simulate", more));
+  };
+  const json alike = answer_with({});
+  CHECK(alike["every_rank"]["devices"] == 12);
+  CHECK(alike["every_rank"]["iteration_s"] == alike["iteration_s"]);
+  CHECK(alike["every_rank"]["first_computed_s"] == alike["every_rank"]["last_computed_s"]);
+  const json drawn = answer_with({"--set", "training.jitter=0.1"});
+  CHECK(drawn["every_rank"]["iteration_s"] >= drawn["every_rank"]["last_computed_s"]);
+  CHECK(drawn["every_rank"]["first_computed_s"] < drawn["every_rank"]["last_computed_s"]);
+  const auto refused = run_program(shared_card("simulate", {"--every-rank"}));
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find("not where transfers share links of the cluster") != std::string::npos);
+}
+
 TEST_CASE("simulate --draws: percentiles from a record, by the seed", "[cli][simulate]") {
   const TempFolder folder;
   const auto draws_of = [&](const std::string& record, const std::string& seed) {

@@ -13,6 +13,7 @@
 #include "pipewright/sim/causes/why_idle.hpp"
 #include "pipewright/sim/draws/draws.hpp"
 #include "pipewright/sim/engine/job_simulator.hpp"
+#include "print/cluster_table.hpp"
 #include "print/console.hpp"
 #include "print/draws_table.hpp"
 #include "print/job_table.hpp"
@@ -147,6 +148,7 @@ void print_prediction(const SimulateOptions& options, const loop::Prediction& pr
                       const sim::Throughput& throughput, const std::optional<Drawn>& drawn) {
   if (options.scenario.json) {
     plan::Json json = loop::prediction_json(prediction, plan, costs, throughput);
+    json.update(cluster_json(plan));
     if (options.sensitivities)
       json["sensitivities"] = to_json(loop::sensitivities_of(plan, prediction.times), plan, costs);
     if (options.every_rank)
@@ -156,7 +158,7 @@ void print_prediction(const SimulateOptions& options, const loop::Prediction& pr
     fmt::print("{}\n", json.dump(2));
     return;
   }
-  fmt::print("{}{}", plan_table(plan, costs),
+  fmt::print("{}{}{}", plan_table(plan, costs), cluster_table(plan),
              prediction_table(prediction, plan, costs, throughput));
   if (options.every_rank)
     fmt::print("{}", job_table(plan, sim::JobSimulator(*plan.structure).run(plan.costs)));

@@ -163,6 +163,24 @@ TEST_CASE("Shards go as fast as the slowest of them, copies wait for each other 
   CHECK(Simulator(structure).run(costs).iteration == 8);  // as the slowest of them
 }
 
+TEST_CASE("Shards send on links of their own and go on together", "[sim][job_simulator]") {
+  const Structure structure(lower(make("inference", 2, 1)));
+  StepCosts costs = seconds_and_hundreds(2, two_nodes(3, false));
+  costs.cluster.between_nodes.bandwidth_per_s = 50;
+  costs.shards = 2;
+  costs.devices = {2, 0, 3, 1};  // from node to node, and within one
+  JobSimulator simulator(structure);
+  const JobTimes& times = simulator.run(costs);
+  const auto ends = [&](const std::string& instruction) {
+    int event = 0;
+    while (to_string(*structure.events()[event].instruction) != instruction)
+      ++event;
+    return std::vector{times.of(event, 0).end, times.of(event, 1).end};
+  };
+  CHECK(ends("1RECV_F0") == std::vector<double>{3, 2});
+  CHECK(ends("1F0") == std::vector<double>{4, 4});
+}
+
 TEST_CASE("What needs a clock is refused", "[sim][job_simulator]") {
   const Structure structure(lower(make("1f1b", 2, 2)));
   JobSimulator simulator(structure);

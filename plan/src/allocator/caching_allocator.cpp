@@ -117,8 +117,9 @@ CachingAllocator::Block* CachingAllocator::find_free(Pool& pool, std::int64_t si
     const Block* behind = block->behind;
     return block->size + (behind != nullptr && !behind->mapped ? behind->size : 0);
   };
-  for (auto next = std::next(at); (*at)->expandable && next != pool.free.end() &&
-                                  (*next)->stream == stream && can_grow_to(*next) < can_grow_to(*at);
+  for (auto next = std::next(at);
+       (*at)->expandable && next != pool.free.end() && (*next)->stream == stream &&
+       can_grow_to(*next) < can_grow_to(*at);
        ++next)
     at = next;
   Block* block = *at;
@@ -234,8 +235,7 @@ void CachingAllocator::unmap_pages(Block* block) {
 
 /// Behind its first `size` bytes; the rest is free and in no list.
 CachingAllocator::Block* CachingAllocator::cut(Block* block, std::int64_t size) {
-  Block* rest =
-      make_block(*block->pool, block->stream, block->address + size, block->size - size);
+  Block* rest = make_block(*block->pool, block->stream, block->address + size, block->size - size);
   rest->expandable = block->expandable;
   rest->mapped = block->mapped;
   rest->before = block;
@@ -322,8 +322,7 @@ bool CachingAllocator::reserve(std::int64_t bytes) {
 
 void CachingAllocator::set_inactive(std::int64_t change) {
   counters_.inactive_split += change;
-  counters_.peak_inactive_split =
-      std::max(counters_.peak_inactive_split, counters_.inactive_split);
+  counters_.peak_inactive_split = std::max(counters_.peak_inactive_split, counters_.inactive_split);
 }
 
 }  // namespace pipewright::plan

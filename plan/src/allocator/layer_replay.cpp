@@ -127,7 +127,8 @@ void LayerReplay::attend(AttentionKept& kept, Tensor& projected) {
     return attend_in_ring(kept, projected);
   add_scores(kept);
   kept.output = tape_.make(2 * sizes_.tokens * sizes_.values_cut);
-  kept.score_statistics = tape_.make(sizes_.scores_cut > 0 ? 0 : 4 * sizes_.tokens * sizes_.heads_cut);
+  kept.score_statistics =
+      tape_.make(sizes_.scores_cut > 0 ? 0 : 4 * sizes_.tokens * sizes_.heads_cut);
   tape_.drop(projected);
   if (sizes_.runs_scores_again)
     tape_.drop(kept.softmax, kept.score_mask, kept.dropped);

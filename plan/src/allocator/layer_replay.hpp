@@ -16,26 +16,26 @@ struct LayerSizes {
   LayerSizes(const TransformerTraining& training, const Cut& cut);
 
   long long hidden = 0;
-  long long tokens = 0;        // of a microbatch, before the cut of sequence parallelism
-  long long tokens_cut = 0;    // behind it
-  long long state = 0;         // bytes of a hidden state, its part
-  long long whole_state = 0;   // … whole
-  long long heads_cut = 0;     // query heads
-  long long queries_cut = 0;   // channels
-  long long keys_cut = 0;      // … of the keys
-  long long values_cut = 0;    // … of what comes out of the heads
-  long long scores_cut = 0;    // numbers of all heads' scores, where they are written
+  long long tokens = 0;       // of a microbatch, before the cut of sequence parallelism
+  long long tokens_cut = 0;   // behind it
+  long long state = 0;        // bytes of a hidden state, its part
+  long long whole_state = 0;  // … whole
+  long long heads_cut = 0;    // query heads
+  long long queries_cut = 0;  // channels
+  long long keys_cut = 0;     // … of the keys
+  long long values_cut = 0;   // … of what comes out of the heads
+  long long scores_cut = 0;   // numbers of all heads' scores, where they are written
   long long q_rank = 0, kv_rank = 0, rope = 0;
   long long up_keys_values_cut = 0;  // channels of latent keys and values of all heads
   long long feed_forward_cut = 0;
-  long long gates = 1;               // matrices from the hidden state
-  long long routed_tokens = 0;       // that come to a device's experts, all of equal load
+  long long gates = 1;          // matrices from the hidden state
+  long long routed_tokens = 0;  // that come to a device's experts, all of equal load
   long long expert_feed_forward_cut = 0;
   long long shared_feed_forward_cut = 0;
   long long experts = 0;
-  long long ring = 1;  // devices that hand on keys and values
-  bool gathers = false;       // sequence parallelism
-  bool sums_shards = false;   // tensor parallelism
+  long long ring = 1;        // devices that hand on keys and values
+  bool gathers = false;      // sequence parallelism
+  bool sums_shards = false;  // tensor parallelism
   bool grouped_heads = false;
   bool drops = false;
   bool runs_scores_again = false;

@@ -19,8 +19,6 @@ using replay::LayerSizes;
 using replay::Tape;
 using replay::Tensor;
 
-/// The optimizer's states come with the first; the second meets what they left of its cache.
-constexpr int steps = 3;
 constexpr int most_copies = 8;
 constexpr long long workspace = 32LL << 20;
 constexpr int vocabulary_multiple = 128;
@@ -60,7 +58,7 @@ class RankReplay {
     TrainingReplay answer;
     try {
       make_model();
-      for (int step = 0; step < steps; ++step) {
+      for (int step = 0; step < replayed_steps; ++step) {
         for (const Action& action : actions_)
           run_action(action);
         if (step == 0)
@@ -223,9 +221,11 @@ class RankReplay {
       microbatch.layers.push_back({.is_sparse = is_sparse(layer)});
       state = layer_.forward(state, microbatch.layers.back());
     }
-    microbatch.last_state = state;
-    if (!has_last(stage))
+    if (!has_last(stage)) {  // sent, and let go of
+      tape_.drop(state);
       return;
+    }
+    microbatch.last_state = state;
     microbatch.last_norm = tape_.make(sizes_.state);
     if (sizes_.gathers && global_buffer_ == nullptr)
       global_buffer_ = tape_.make(sizes_.whole_state);
@@ -233,7 +233,7 @@ class RankReplay {
   }
 
   void backward(int stage, Microbatch& microbatch) {
-    Tensor gradient = has_last(stage) ? head_back(microbatch) : received(microbatch);
+    Tensor gradient = has_last(stage) ? head_back(microbatch) : tape_.make(sizes_.state);
     while (!microbatch.layers.empty()) {
       gradient = layer_.backward(gradient, microbatch.layers.back());
       microbatch.layers.pop_back();
@@ -241,12 +241,6 @@ class RankReplay {
     if (has_first(stage))
       tape_.touch(2 * vocabulary_cut_ * sizes_.hidden);
     tape_.drop(gradient);
-  }
-
-  Tensor received(Microbatch& microbatch) {
-    Tensor gradient = tape_.make(sizes_.state);
-    tape_.drop(microbatch.last_state);
-    return gradient;
   }
 
   /// The fused loss leaves the gradient where the logits were, and it is copied once.

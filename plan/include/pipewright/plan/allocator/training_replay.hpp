@@ -10,6 +10,9 @@
 
 namespace pipewright::plan {
 
+/// The optimizer's states come with the first; the others meet what is left of its cache.
+constexpr int replayed_steps = 3;
+
 /// One device of a training.
 struct ReplayedRank {
   int rank = 0;  // of the pipeline

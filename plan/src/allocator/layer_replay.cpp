@@ -5,7 +5,7 @@
 
 namespace pipewright::plan::replay {
 
-LayerSizes::LayerSizes(const TransformerTraining& training, const Cut& cut) {
+LayerSizes::LayerSizes(const TransformerTraining& training, const Cut& cut, int copy) {
   const TransformerConfig& model = training.model;
   const long long shards = cut.tensor;
   gathers = cut.sequence_parallel && cut.tensor > 1;
@@ -31,6 +31,7 @@ LayerSizes::LayerSizes(const TransformerTraining& training, const Cut& cut) {
   shared_feed_forward_cut = model.shared_feed_forward / shards;
   experts = model.experts;
   ring = cut.context;
+  place_in_ring = copy % cut.context;
   grouped_heads = !model.is_latent() && model.kv_heads < model.heads;
   drops = model.dropout;
   runs_scores_again = cut.recompute == RecomputeMode::Selective;
@@ -145,21 +146,23 @@ void LayerReplay::add_scores(AttentionKept& kept) {
   kept.dropped = tape_.make(2 * sizes_.scores_cut);
 }
 
-/// Keys and values come round; what each of them gives is on one of two streams by turns, and kept
-/// until all have come. The last ones to come are kept in place of the own.
+/// Keys and values come round; they, and what each turn gives, are on one of two streams by turns
+/// and kept until all have come. Of tokens that come later in the sequence only the second half of
+/// the device's own see any. The last keys and values to come are kept in place of its own.
 void LayerReplay::attend_in_ring(AttentionKept& kept, Tensor& projected) {
   const long long tokens = sizes_.tokens, sent = 4 * tokens * sizes_.keys_cut;
   std::vector<Tensor> came{tape_.make(sent)}, gave;
   for (int turn = 0; turn < sizes_.ring; ++turn) {
+    const int stream = turn % 2;
     if (turn + 1 < sizes_.ring)
-      came.push_back(tape_.make(sent));
-    gave.push_back(tape_.make(2 * tokens * sizes_.values_cut, turn % 2));
-    gave.push_back(tape_.make(4 * tokens * sizes_.heads_cut, turn % 2));
-    if (turn != 1)
-      continue;
-    kept.output = tape_.make(2 * tokens * sizes_.values_cut);
-    kept.score_statistics = tape_.make(4 * tokens * sizes_.heads_cut);
+      came.push_back(tape_.make(sent, stream));
+    const long long seeing = turn > sizes_.place_in_ring ? tokens / 2 : tokens;
+    gave.push_back(tape_.make(2 * seeing * sizes_.values_cut, stream));
+    gave.push_back(tape_.make(4 * seeing * sizes_.heads_cut, stream));
+    if (turn == 0)
+      kept.score_statistics = tape_.make(4 * tokens * sizes_.heads_cut);
   }
+  kept.output = tape_.make(2 * tokens * sizes_.values_cut);
   for (Tensor& tensor : gave)
     tape_.drop(tensor);
   tape_.drop(kept.keys, kept.values);
@@ -308,17 +311,14 @@ Tensor LayerReplay::attention_back(Tensor gradient, AttentionKept& kept) {
   Tensor scores = tape_.make(2 * sizes_.scores_cut);
   tape_.touch(2 * sizes_.scores_cut);
   tape_.drop(scores, kept.softmax, kept.score_mask, kept.dropped);
-  Tensor queries = tape_.make(2 * tokens * sizes_.queries_cut);
   const bool latent = sizes_.kv_rank > 0;
-  Tensor keys = tape_.make(2 * tokens * sizes_.keys_cut);
-  Tensor values = tape_.make(2 * tokens * (latent ? sizes_.values_cut : sizes_.keys_cut));
-  if (sizes_.ring > 1 && !latent) {  // keys, values and their gradients come round
-    std::vector<Tensor> round;
-    for (int buffer = 0; buffer < 5; ++buffer)
-      round.push_back(tape_.make(4 * tokens * sizes_.keys_cut));
-    round.push_back(tape_.make(2 * tokens * sizes_.queries_cut));
-    for (Tensor& tensor : round)
-      tape_.drop(tensor);
+  Tensor queries = tape_.make(2 * tokens * sizes_.queries_cut);
+  Tensor keys{}, values{};
+  if (sizes_.ring > 1 && !latent)
+    keys = back_in_ring();
+  else {
+    keys = tape_.make(2 * tokens * sizes_.keys_cut);
+    values = tape_.make(2 * tokens * (latent ? sizes_.values_cut : sizes_.keys_cut));
   }
   tape_.drop(output, kept.queries, kept.keys, kept.values, kept.output, kept.score_statistics);
   Tensor of_norm =
@@ -328,6 +328,23 @@ Tensor LayerReplay::attention_back(Tensor gradient, AttentionKept& kept) {
   Tensor sum = tape_.make(sizes_.state);
   tape_.drop(of_input, gradient);
   return sum;
+}
+
+/// Two buffers of keys, values and their gradients, of which one stays with what comes out; and at
+/// each turn what the kernel gives.
+Tensor LayerReplay::back_in_ring() {
+  const long long tokens = sizes_.tokens, both = 4 * tokens * sizes_.keys_cut;
+  Tensor sent = tape_.make(2 * both);
+  Tensor came = tape_.make(2 * both);
+  for (int turn = 0; turn < sizes_.ring; ++turn) {
+    Tensor of_queries = tape_.make(2 * tokens * sizes_.queries_cut);
+    Tensor of_keys = tape_.make(both / 2);
+    Tensor of_values = tape_.make(both / 2);
+    Tensor joined = tape_.make(both);
+    tape_.drop(of_queries, of_keys, of_values, joined);
+  }
+  tape_.drop(sent);
+  return came;
 }
 
 /// Rotated back and joined for their one product.

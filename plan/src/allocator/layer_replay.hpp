@@ -13,7 +13,7 @@ namespace pipewright::plan::replay {
 
 /// Sizes of a rank's layers, in numbers; what `_cut` ends is a device's part of it.
 struct LayerSizes {
-  LayerSizes(const TransformerTraining& training, const Cut& cut);
+  LayerSizes(const TransformerTraining& training, const Cut& cut, int copy);
 
   long long hidden = 0;
   long long tokens = 0;       // of a microbatch, before the cut of sequence parallelism
@@ -33,7 +33,8 @@ struct LayerSizes {
   long long expert_feed_forward_cut = 0;
   long long shared_feed_forward_cut = 0;
   long long experts = 0;
-  long long ring = 1;        // devices that hand on keys and values
+  int ring = 1;
+  int place_in_ring = 0;     // devices that hand on keys and values
   bool gathers = false;      // sequence parallelism
   bool sums_shards = false;  // tensor parallelism
   bool grouped_heads = false;
@@ -90,6 +91,7 @@ class LayerReplay {
 
   Tensor feed_forward_back(Tensor gradient, FeedForwardKept& kept);
   Tensor experts_back(FeedForwardKept& kept);
+  Tensor back_in_ring();
   Tensor attention_back(Tensor gradient, AttentionKept& kept);
   Tensor whole_back(AttentionKept& kept, Tensor queries, Tensor keys, Tensor values);
   Tensor latent_back(AttentionKept& kept, Tensor queries, Tensor keys, Tensor values);

@@ -46,7 +46,7 @@ class RankReplay {
         which_(which),
         actions_(schedule.ranks[static_cast<std::size_t>(which.rank)]),
         stages_(placement_of(schedule).stages_on(which.rank)),
-        sizes_(training, cut),
+        sizes_(training, cut, which.copy),
         tape_(options),
         layer_(tape_, sizes_) {
     const int multiple = vocabulary_multiple * cut.tensor;

@@ -127,7 +127,9 @@ Command describe(CalibrateOptions& options) {
                    .value = "FILE"},
                   {.names = "--predict",
                    .target = &options.predict,
-                   .help = "Runs to predict; those that were learnt from unless given",
+                   .help = "Runs to predict, with what LibTorch's allocator reserves for them; "
+                           "those that were "
+                           "learnt from unless given",
                    .value = "FILE"},
                   {.names = "-o,--out",
                    .target = &options.out,

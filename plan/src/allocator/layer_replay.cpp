@@ -9,7 +9,6 @@ LayerSizes::LayerSizes(const TransformerTraining& training, const Cut& cut, int 
   const TransformerConfig& model = training.model;
   const long long shards = cut.tensor;
   gathers = cut.sequence_parallel && cut.tensor > 1;
-  sums_shards = cut.tensor > 1;
   hidden = model.hidden;
   tokens = 1LL * cut.microbatch * training.sequence / cut.context;
   tokens_cut = gathers ? tokens / shards : tokens;

@@ -33,10 +33,9 @@ struct LayerSizes {
   long long expert_feed_forward_cut = 0;
   long long shared_feed_forward_cut = 0;
   long long experts = 0;
-  int ring = 1;
-  int place_in_ring = 0;     // devices that hand on keys and values
-  bool gathers = false;      // sequence parallelism
-  bool sums_shards = false;  // tensor parallelism
+  int ring = 1;           // devices that hand on keys and values
+  int place_in_ring = 0;  // of this one, by its tokens' place in the sequence
+  bool gathers = false;   // sequence parallelism
   bool grouped_heads = false;
   bool drops = false;
   bool runs_scores_again = false;

@@ -3,14 +3,17 @@
 
     bench/validation.py [--reference FOLDER] [--program build/bin/pipewright] [--halves 5]
 
-Writes the table of docs/validation.md to stdout, by default of the tables in tests/data/reference. Each published table becomes a table of runs as
-`pipewright calibrate` reads it, with a model's public shape where the paper names it alone.
+Writes the tables of docs/validation.md to stdout, by default of the tables in tests/data/reference. Each published table becomes a table of runs as
+`pipewright calibrate` reads it, with a model's public shape where the paper names it alone. The last two tables are of files that it reads as they are:
+MLPerf's systems, each by the cluster's own constants and from the others of its kind of GPU, and what Megatron-LM's tests hold in memory. They need
+--reference, as those files are not copied into tests/data.
 """
 import argparse
 import csv
 import json
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
@@ -165,6 +168,71 @@ def calibrated(program, cluster, runs, halves):
     return json.loads(answer.stdout)
 
 
+def asked(program, *arguments):
+    """What `calibrate` says, as a value."""
+    answer = subprocess.run([program, "calibrate", *map(str, arguments), "--json"], check=True, capture_output=True, text=True)
+    return json.loads(answer.stdout)
+
+
+def write(file, runs):
+    with open(file, "w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(runs[0]))
+        writer.writeheader()
+        writer.writerows(runs)
+
+
+MLPERF = [("H100", "h100-sxm"), ("(B200", "b200"), ("GB200", "gb200-nvl72"), ("GB300", "gb300-nvl72")]
+
+
+def mlperf(folder, program):
+    """A line for each system: predicted by the constants of its cluster, and with the others of its GPU and model to learn from."""
+    print("\n| MLPerf | system | GPUs | measured, s | by the cluster's constants, % | from the others of its kind, % |")
+    print("|---|---|---|---|---|---|")
+    for model, name in (("405B", "mlperf_405b_visible"), ("8B", "mlperf_8b_visible")):
+        rows = rows_of(folder / f"papers/{name}.csv")
+        for kind, cluster in MLPERF:
+            own = [row for row in rows if kind in row["gpu"]]
+            for row in own:
+                print(f"| {model} | {row['id']} | {row['gpus']} | {float(row['iter_s']):.3f} | "
+                      f"{' | '.join(system_errors(program, cluster, row, [one for one in own if one is not row]))} |")
+
+
+def system_errors(program, cluster, row, others):
+    file = HERE / f"scenarios/clusters/{cluster}.json"
+    with tempfile.TemporaryDirectory() as work:
+        wanted, learnt = pathlib.Path(work) / "wanted.csv", pathlib.Path(work) / "learnt.csv"
+        write(wanted, [row])
+        answers = [asked(program, file, "--predict", wanted)]
+        if others:
+            write(learnt, others)
+            answers.append(asked(program, file, "--predict", wanted, "--runs", learnt))
+    shown = [f"{answer['time']['worst'][0]['error_percent']:+.2f}" for answer in answers]
+    return shown if others else [*shown, "–"]
+
+
+def megatron(folder, program):
+    """Peaks of memory of Megatron-LM's own tests, from their options alone."""
+    file = folder / "papers/megatron_golden_visible.csv"
+    rows = {row["id"]: row for row in rows_of(file)}
+    answer = asked(program, HERE / "scenarios/clusters/a100-80gb.json", "--predict", file)
+    print("\n| Megatron-LM's tests | runs | mean | median | p90 | worst |")
+    print("|---|---|---|---|---|---|")
+    errors = {"all": [], "dgx, first runs, from June 2025 on": [], "allocated between iterations": []}
+    for run in answer["runs"]:
+        row = rows[run["id"]]
+        if "peak_bytes" not in run or not row["mem_max_allocated_bytes"]:
+            continue
+        error = 100 * abs(run["peak_bytes"] / float(row["mem_max_allocated_bytes"]) - 1)
+        errors["all"].append(error)
+        errors["allocated between iterations"].append(100 * abs(run["allocated_bytes"] / float(row["mem_allocated_bytes"]) - 1))
+        if row["platform"].startswith("dgx_") and row["run"] == "1" and row["golden_date"] >= "2025-06-01":
+            errors["dgx, first runs, from June 2025 on"].append(error)
+    for name, sizes in errors.items():
+        sizes.sort()
+        print(f"| {name} | {len(sizes)} | {sum(sizes) / len(sizes):.2f} | {sizes[len(sizes) // 2]:.2f} | {sizes[len(sizes) * 9 // 10]:.2f} | {sizes[-1]:.1f} |")
+    print(f"\n{len(rows) - len(errors['all'])} of {len(rows)} rows are refused")
+
+
 def line(name, error, peer):
     def shown(key, digits=2):
         return "–" if error[key] is None else f"{error[key]:.{digits}f}"
@@ -178,7 +246,11 @@ def main():
     parser.add_argument("--reference", type=pathlib.Path, default=HERE / "tests/data/reference")
     parser.add_argument("--program", default=HERE / "build/bin/pipewright")
     parser.add_argument("--halves", type=int, default=5)
+    parser.add_argument("--only-systems", action="store_true", help="the last two tables alone")
     options = parser.parse_args()
+    if options.only_systems:
+        mlperf(options.reference, options.program)
+        return megatron(options.reference, options.program)
     print("| table | runs | mean | median | p90 | worst | regret | Spearman | peers, mean |")
     print("|---|---|---|---|---|---|---|---|---|")
     constants = {}
@@ -204,6 +276,11 @@ def main():
             cells.append(f"{value['value']:.3g} ± {value['uncertainty_percent']:.0f} %" if value["fitted"] else "")
         if any(cells):
             print(f"| `{key}` | " + " | ".join(cells) + " |")
+    if (options.reference / "papers/mlperf_405b_visible.csv").exists():
+        mlperf(options.reference, options.program)
+        megatron(options.reference, options.program)
+    else:
+        print(f"\nskipped: MLPerf's and Megatron-LM's tables, which {options.reference} does not have", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -161,6 +161,7 @@ void print_prediction(const SimulateOptions& options, const loop::Prediction& pr
 
 int simulate(const SimulateOptions& options, SimulateOnSimGrid simgrid) {
   const auto scenario = read_scenario(options.scenario);
+  require_drawable(options, scenario);
   const bool on_simgrid = options.engine == "simgrid";
   if (!options.platform.empty() && !on_simgrid)
     throw plan::InputError("--platform is for --engine simgrid");
@@ -169,7 +170,6 @@ int simulate(const SimulateOptions& options, SimulateOnSimGrid simgrid) {
   std::optional<Instant> instant;
   if (!options.explain.empty())
     instant = parse_instant(options.explain);
-  require_drawable(options, scenario);
   sim::sound_program(scenario);  // refuses before anything is measured
   if (const std::string note = device_warning(scenario); !note.empty())
     say(note);

@@ -12,7 +12,6 @@ namespace pipewright::loop {
 namespace {
 
 constexpr double least_slow = 1.02;     // over its peers
-constexpr double least_to_leave = 1.1;  // of who is left out with its replica
 constexpr std::size_t most_single = 3;  // workers that are tried alone
 constexpr std::size_t most_listed = 8;
 
@@ -37,7 +36,7 @@ class WorkerRemedies {
     const auto together = static_cast<std::size_t>(judge_.slowest_workers());
     if (const std::size_t count = std::min(together, order_.size()); count > 1)
       replace({order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(count)});
-    if (!order_.empty() && slower(order_.front()) >= least_to_leave)
+    if (!order_.empty() && slower(order_.front()) >= clearly_slow)
       leave_out(judge_.layout().replica_of(order_.front()));
   }
 
@@ -164,6 +163,18 @@ std::vector<double> over_peers(const JobSteps& steps) {
     }
   }
   return slower;
+}
+
+std::vector<int> slowest_first(const StragglerMetrics& metrics,
+                               const std::vector<double>& over_peers) {
+  const auto clearly = [&](int worker) {
+    const double slower = over_peers[static_cast<std::size_t>(worker)];
+    return slower >= clearly_slow ? slower : 0;
+  };
+  std::vector<int> order = metrics.workers;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return clearly(a) > clearly(b); });
+  return order;
 }
 
 void try_workers(RemedyJudge& judge) { WorkerRemedies(judge).run(); }

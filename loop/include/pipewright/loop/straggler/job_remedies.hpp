@@ -40,4 +40,11 @@ Remedies job_remedies(const JobSteps& steps, const StragglerMetrics& metrics);
 /// of the learnt steps; 1 where there is one replica.
 std::vector<double> over_peers(const JobSteps& steps);
 
+/// So much over its peers is no noise: S_w, which knows only replicas and stages, may miss it.
+inline constexpr double clearly_slow = 1.1;
+
+/// All workers: those that are clearly slower than their peers, the slowest first, then by S_w.
+std::vector<int> slowest_first(const StragglerMetrics& metrics,
+                               const std::vector<double>& over_peers);
+
 }  // namespace pipewright::loop

@@ -179,11 +179,11 @@ def percentile(values, fraction):
     return sorted(values)[max(1, math.ceil(fraction * len(values))) - 1]
 
 
-def compare(title, steps, learned, draws, keep=None):
+def compare(title, steps, learned, draws):
     """Errors of P50, P95 and mean on the steps that were not learned from, in percent."""
     others = [measured(step) for number, step in steps.items() if number not in learned]
     with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(keep or temporary)
+        folder = pathlib.Path(temporary)
         Learned({number: steps[number] for number in learned}).write(folder)
         answer = simulated(folder, draws)
     drawn = answer["draws"]
@@ -202,7 +202,7 @@ def main():
     parser.add_argument("timeline")
     parser.add_argument("--draws", type=int, default=10000)
     parser.add_argument("--random", type=int, default=0)
-    parser.add_argument("--keep")
+    parser.add_argument("--keep", help="a folder for what all steps say: scenario.json, costs.json, steps.csv")
     options = parser.parse_args()
     steps = read_steps(options.timeline)
     numbers = list(steps)
@@ -210,7 +210,11 @@ def main():
     splits = {"even for odd": numbers[::2], "odd for even": numbers[1::2], "first half for second": numbers[:half],
               "second half for first": numbers[half:]}
     for title, learned in splits.items():
-        compare(title, steps, set(learned), options.draws, options.keep)
+        compare(title, steps, set(learned), options.draws)
+    if options.keep:
+        folder = pathlib.Path(options.keep)
+        folder.mkdir(parents=True, exist_ok=True)
+        Learned(steps).write(folder)
     chance = random.Random(39)
     errors = collections.defaultdict(list)
     for _ in range(options.random):

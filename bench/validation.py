@@ -3,14 +3,17 @@
 
     bench/validation.py [--reference FOLDER] [--program build/bin/pipewright] [--halves 5]
 
-Writes the table of docs/validation.md to stdout, by default of the tables in tests/data/reference. Each published table becomes a table of runs as
-`pipewright calibrate` reads it, with a model's public shape where the paper names it alone.
+Writes the tables of docs/validation.md to stdout, by default of the tables in tests/data/reference. Each published table becomes a table of runs as
+`pipewright calibrate` reads it, with a model's public shape where the paper names it alone. The last two tables are of files that it reads as they are:
+MLPerf's systems, each by the cluster's own constants and from the others of its kind of GPU, and what Megatron-LM's tests hold in memory. They need
+--reference, as those files are not copied into tests/data.
 """
 import argparse
 import csv
 import json
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
@@ -82,7 +85,8 @@ def b200(folder):
             "global_batch": size["dp"] * size["mbs"] * size["microbatches"], "micro_batch": size["mbs"],
             "dense_layers": 1 if row["model"].startswith("deepseek") else 0, "zero": 1,
             "sequence_parallel": "yes" if size["tp"] > 1 else "no", "recompute": "none",
-            "iter_ms": row["real_iter_ms"], "peak_memory_gib": row["real_peak_alloc_GiB"]})
+            "iter_ms": row["real_iter_ms"], "peak_memory_gib": row["real_peak_alloc_GiB"],
+            "reserved_memory_gib": row["real_reserved_GiB"]})
     return runs
 
 
@@ -160,8 +164,73 @@ def calibrated(program, cluster, runs, halves):
             writer.writerows(runs)
         answer = subprocess.run(
             [program, "calibrate", HERE / f"scenarios/clusters/{cluster}.json", "--runs", file, "--halves", str(halves),
-             "--json"], check=True, capture_output=True, text=True)
+             "--json", *(["--predict", file] if "reserved_memory_gib" in runs[0] else [])], check=True, capture_output=True, text=True)
     return json.loads(answer.stdout)
+
+
+def asked(program, *arguments):
+    """What `calibrate` says, as a value."""
+    answer = subprocess.run([program, "calibrate", *map(str, arguments), "--json"], check=True, capture_output=True, text=True)
+    return json.loads(answer.stdout)
+
+
+def write(file, runs):
+    with open(file, "w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(runs[0]))
+        writer.writeheader()
+        writer.writerows(runs)
+
+
+MLPERF = [("H100", "h100-sxm"), ("(B200", "b200"), ("GB200", "gb200-nvl72"), ("GB300", "gb300-nvl72")]
+
+
+def mlperf(folder, program):
+    """A line for each system: predicted by the constants of its cluster, and with the others of its GPU and model to learn from."""
+    print("\n| MLPerf | system | GPUs | measured, s | by the cluster's constants, % | from the others of its kind, % |")
+    print("|---|---|---|---|---|---|")
+    for model, name in (("405B", "mlperf_405b_visible"), ("8B", "mlperf_8b_visible")):
+        rows = rows_of(folder / f"papers/{name}.csv")
+        for kind, cluster in MLPERF:
+            own = [row for row in rows if kind in row["gpu"]]
+            for row in own:
+                print(f"| {model} | {row['id']} | {row['gpus']} | {float(row['iter_s']):.3f} | "
+                      f"{' | '.join(system_errors(program, cluster, row, [one for one in own if one is not row]))} |")
+
+
+def system_errors(program, cluster, row, others):
+    file = HERE / f"scenarios/clusters/{cluster}.json"
+    with tempfile.TemporaryDirectory() as work:
+        wanted, learnt = pathlib.Path(work) / "wanted.csv", pathlib.Path(work) / "learnt.csv"
+        write(wanted, [row])
+        answers = [asked(program, file, "--predict", wanted)]
+        if others:
+            write(learnt, others)
+            answers.append(asked(program, file, "--predict", wanted, "--runs", learnt))
+    shown = [f"{answer['time']['worst'][0]['error_percent']:+.2f}" for answer in answers]
+    return shown if others else [*shown, "–"]
+
+
+def megatron(folder, program):
+    """Peaks of memory of Megatron-LM's own tests, from their options alone."""
+    file = folder / "papers/megatron_golden_visible.csv"
+    rows = {row["id"]: row for row in rows_of(file)}
+    answer = asked(program, HERE / "scenarios/clusters/a100-80gb.json", "--predict", file)
+    print("\n| Megatron-LM's tests | runs | mean | median | p90 | worst |")
+    print("|---|---|---|---|---|---|")
+    errors = {"all": [], "dgx, first runs, from June 2025 on": [], "allocated between iterations": []}
+    for run in answer["runs"]:
+        row = rows[run["id"]]
+        if "peak_bytes" not in run or not row["mem_max_allocated_bytes"]:
+            continue
+        error = 100 * abs(run["peak_bytes"] / float(row["mem_max_allocated_bytes"]) - 1)
+        errors["all"].append(error)
+        errors["allocated between iterations"].append(100 * abs(run["allocated_bytes"] / float(row["mem_allocated_bytes"]) - 1))
+        if row["platform"].startswith("dgx_") and row["run"] == "1" and row["golden_date"] >= "2025-06-01":
+            errors["dgx, first runs, from June 2025 on"].append(error)
+    for name, sizes in errors.items():
+        sizes.sort()
+        print(f"| {name} | {len(sizes)} | {sum(sizes) / len(sizes):.2f} | {sizes[len(sizes) // 2]:.2f} | {sizes[len(sizes) * 9 // 10]:.2f} | {sizes[-1]:.1f} |")
+    print(f"\n{len(rows) - len(errors['all'])} of {len(rows)} rows are refused")
 
 
 def line(name, error, peer):
@@ -177,7 +246,11 @@ def main():
     parser.add_argument("--reference", type=pathlib.Path, default=HERE / "tests/data/reference")
     parser.add_argument("--program", default=HERE / "build/bin/pipewright")
     parser.add_argument("--halves", type=int, default=5)
+    parser.add_argument("--only-systems", action="store_true", help="the last two tables alone")
     options = parser.parse_args()
+    if options.only_systems:
+        mlperf(options.reference, options.program)
+        return megatron(options.reference, options.program)
     print("| table | runs | mean | median | p90 | worst | regret | Spearman | peers, mean |")
     print("|---|---|---|---|---|---|---|---|---|")
     constants = {}
@@ -190,6 +263,8 @@ def main():
         print(line(f"{name} | {len(runs)}", error, peer))
         if "peak_memory" in error:
             print(line(f"… peak memory | {len(runs)}", error["peak_memory"], "SimuMax 0.46"))
+        if "reserved_memory" in answer:
+            print(line(f"… reserved by LibTorch's allocator, nothing fitted | {len(runs)}", answer["reserved_memory"], ""))
         if abs(physics["mean_abs_error_percent"] - error["mean_abs_error_percent"]) > 0.005:
             print(line(f"… by the machine's constants alone | {len(runs)}", physics, ""))
     print("\n| constant | " + " | ".join(constants) + " |")
@@ -201,6 +276,11 @@ def main():
             cells.append(f"{value['value']:.3g} ± {value['uncertainty_percent']:.0f} %" if value["fitted"] else "")
         if any(cells):
             print(f"| `{key}` | " + " | ".join(cells) + " |")
+    if (options.reference / "papers/mlperf_405b_visible.csv").exists():
+        mlperf(options.reference, options.program)
+        megatron(options.reference, options.program)
+    else:
+        print(f"\nskipped: MLPerf's and Megatron-LM's tables, which {options.reference} does not have", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "commands/commands.hpp"
 #include "exit_code.hpp"
@@ -9,6 +10,7 @@
 #include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/error.hpp"
 #include "print/console.hpp"
+#include "print/draws_table.hpp"
 #include "print/explanation_table.hpp"
 #include "print/straggler_table.hpp"
 
@@ -19,6 +21,7 @@ struct ExplainOptions {
   std::vector<std::string> files;
   loop::TraceChoice choice;
   std::vector<int> steps;
+  std::optional<int> draws;
   std::string output;
   std::string timeline;
   bool hang = false;
@@ -56,12 +59,13 @@ bool is_whole_job(const ExplainOptions& options) {
 
 int explain_job(const ExplainOptions& options) {
   std::vector<std::string> problems;
-  const auto report = loop::explain_stragglers(options.files.front(), problems, options.steps);
+  auto report = loop::explain_stragglers(options.files.front(), problems, options.steps);
+  if (options.draws)
+    report.days = loop::job_days(report.steps, {.count = *options.draws});
   for (const std::string& problem : problems)
     say(problem);
   if (!options.timeline.empty() || !options.output.empty()) {
-    const auto timeline =
-        loop::job_timeline(report.steps, report.metrics.workers, options.choice.step);
+    const auto timeline = loop::job_timeline(report.steps, report.workers, options.choice.step);
     if (!options.timeline.empty())
       loop::write_timeline_file(options.timeline, timeline);
     if (!options.output.empty())
@@ -70,7 +74,7 @@ int explain_job(const ExplainOptions& options) {
   if (options.json)
     fmt::print("{}\n", document_of(report).dump(2));
   else
-    fmt::print("{}", straggler_table(report));
+    fmt::print("{}{}", straggler_table(report), report.days ? draws_table(*report.days) : "");
   return Done;
 }
 
@@ -81,6 +85,10 @@ int explain(const ExplainOptions& options) {
     loop::require_timeline_suffix(options.timeline);
   if (is_whole_job(options))
     return explain_job(options);
+  if (options.draws)
+    throw plan::InputError(
+        "--draws takes the steps of a whole job's trace; `pipewright simulate --draws` those of a "
+        "record");
   if (!options.steps.empty())
     throw plan::InputError(
         "--steps chooses among those of a whole job's trace; --step is for "
@@ -129,7 +137,7 @@ Command describe_explain(ExplainOptions& options) {
            {.names = "--hang",
             .target = &options.hang,
             .help = "Say which rank of a job that hangs diverged first, and who waits for whom",
-            .excludes = {"--axes", "--step", "--steps", "--output", "--timeline"}},
+            .excludes = {"--axes", "--step", "--steps", "--draws", "--output", "--timeline"}},
            {.names = "--schedule",
             .target = &options.schedule,
             .help = "The schedule (CSV) of the job that hangs: names stage and microbatch, and the "
@@ -156,11 +164,17 @@ Command describe_explain(ExplainOptions& options) {
             .help = "Of a whole job's trace these steps alone; without it all whole ones",
             .value = "N,N,…",
             .numbers = Numbers::NotNegative},
+           {.names = "--draws",
+            .target = &options.draws,
+            .help = "Of a whole job's trace: draw so many steps from those that it has, and say "
+                    "what most stay below",
+            .value = "COUNT",
+            .numbers = Numbers::Positive},
            {.names = "-o,--output",
             .target = &options.output,
             .help = "Write timeline.pwt and timeline.json of all ranks, and schedule.csv, "
                     "scenario.json and costs.json of the slowest pipeline into this folder; of a "
-                    "whole job schedule.csv and stragglers.json",
+                    "whole job schedule.csv, steps.csv and stragglers.json",
             .value = "FOLDER"},
            {.names = "--timeline",
             .target = &options.timeline,

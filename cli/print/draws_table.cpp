@@ -19,6 +19,23 @@ std::string draws_table(const sim::Draws& draws, const sim::DrawOptions& options
       100 * together.ranks, 100 * together.pipelines);
 }
 
+std::string draws_table(const loop::JobDays& days) {
+  std::string text = fmt::format(
+      "\n{} draws of the steps: mean {:.1f} ms, P50 {:.1f} ms, P95 {:.1f} ms, P99 {:.1f} ms\n",
+      days.draws, 1e3 * days.mean_s, 1e3 * days.p50_s, 1e3 * days.p95_s, 1e3 * days.p99_s);
+  const auto line = [&](const char* name, const loop::JobDay& day) {
+    text += fmt::format("  {:<4}  {:>9.1f} ms drawn  {:>9.1f} ms measured  {:>+6.2f} %\n", name,
+                        1e3 * day.drawn_s, 1e3 * day.measured_s, 100 * day.error());
+  };
+  if (days.kept_steps == 0)
+    return text;
+  text += fmt::format("of every second step, beside the {} others:\n", days.kept_steps);
+  line("mean", days.kept_mean);
+  line("P50", days.kept_p50);
+  line("P95", days.kept_p95);
+  return text;
+}
+
 plan::Json draws_json(const sim::Draws& draws, const sim::DrawOptions& options,
                       const sim::Jitter& jitter) {
   return {{"count", draws.sorted().size()},

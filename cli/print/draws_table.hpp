@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "pipewright/loop/straggler/job_days.hpp"
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/sim/draws/draws.hpp"
 
@@ -13,5 +14,8 @@ std::string draws_table(const sim::Draws& draws, const sim::DrawOptions& options
                         const sim::Jitter& jitter);
 plan::Json draws_json(const sim::Draws& draws, const sim::DrawOptions& options,
                       const sim::Jitter& jitter);
+
+/// Of a traced job, beside steps that nobody learned from.
+std::string draws_table(const loop::JobDays& days);
 
 }  // namespace pipewright::cli

@@ -9,8 +9,8 @@ namespace pipewright::cli {
 namespace {
 
 constexpr std::size_t most_workers = 8;
-constexpr std::size_t most_remedies = 8;
-constexpr double least_share = 0.0005;  // of a slowdown or a delay that is told
+constexpr std::size_t most_remedies = 5;  // and the best of each kind more
+constexpr double least_share = 0.0005;    // of a slowdown or a delay that is told
 
 std::string in_ms(double seconds) { return fmt::format("{:.1f}", seconds * 1e3); }
 std::string in_percent(double part) { return fmt::format("{:.2f} %", 100 * part); }
@@ -55,7 +55,7 @@ std::string worker_table(const loop::StragglerReport& report) {
   const loop::JobLayout& layout = report.steps.plan.layout;
   std::string text = fmt::format("\n{:<28}{:>10}{:>14}{:>14}\n", "worker, the slowest first", "S_w",
                                  "compute, ms", "to its peers");
-  const auto& workers = report.metrics.workers;
+  const auto& workers = report.workers;
   for (std::size_t at = 0; at < std::min(most_workers, workers.size()); ++at) {
     const auto worker = static_cast<std::size_t>(workers[at]);
     text += fmt::format("{:<28}{:>10.4f}{:>14}{:>14.4f}\n", loop::worker_name(layout, workers[at]),

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pipewright/loop/recorded_days.hpp"
 #include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 
@@ -13,13 +14,14 @@ void write_stragglers(const std::filesystem::path& folder, const StragglerReport
   write_timeline_file(folder / "timeline.pwt", timeline);
   write_timeline_file(folder / "timeline.json", timeline);
   plan::write_file(folder / "schedule.csv", plan::to_csv(report.steps.plan.schedule));
+  plan::write_file(folder / recorded_steps_file, plan::to_csv(record_of(report.steps)));
   plan::write_file(folder / "stragglers.json", document_of(report).dump(1) + "\n");
 }
 
 plan::EventTable read_job_timeline(const std::filesystem::path& file,
                                    std::vector<std::string>& problems) {
   const JobSteps steps = job_steps(read_job_trace(file, problems));
-  return job_timeline(steps, straggler_metrics(steps).workers);
+  return job_timeline(steps, slowest_first(straggler_metrics(steps), own_slowness(steps)));
 }
 
 }  // namespace pipewright::loop

@@ -110,14 +110,19 @@ class ReportJson {
 
   void add_slowdowns() {
     json_["S"] = metrics_.slowdown.all;
-    json_["S_t"] = json_["S_by_operation"] = json_of(metrics_.by_operation);
-    json_["S_dp"] = json_["S_by_dp_rank"] = json_of(metrics_.by_replica);
-    json_["S_stage"] = json_["S_by_stage"] = json_of(metrics_.by_stage);
+    // Under the names of the published answers and under those of the paper.
+    add_both("S_by_operation", "S_t", json_of(metrics_.by_operation));
+    add_both("S_by_dp_rank", "S_dp", json_of(metrics_.by_replica));
+    add_both("S_by_stage", "S_stage", json_of(metrics_.by_stage));
     plan::Json workers = plan::Json::object();
     for (const int worker : metrics_.workers)
       workers[key_of(layout_, worker)] = metrics_.by_worker[static_cast<std::size_t>(worker)];
-    json_["S_w"] = workers;
-    json_["S_by_worker"] = std::move(workers);
+    add_both("S_by_worker", "S_w", std::move(workers));
+  }
+
+  void add_both(const char* published, const char* paper, plan::Json value) {
+    json_[published] = value;
+    json_[paper] = std::move(value);
   }
 
   void add_shares() {
@@ -139,14 +144,15 @@ class ReportJson {
   void add_workers() {
     json_["slowest_workers"] = metrics_.slowest_workers;
     json_["workers"] = plan::Json::array();
-    for (const int worker : metrics_.workers) {
+    for (const int worker : report_.workers) {
       const auto at = static_cast<std::size_t>(worker);
       json_["workers"].push_back({{"dp", layout_.replica_of(worker)},
                                   {"stage", layout_.stage_of(worker)},
                                   {"rank", layout_.global_rank(worker)},
                                   {"S_w", metrics_.by_worker[at]},
                                   {"compute_s", report_.compute_s[at]},
-                                  {"over_peers", report_.over_peers[at]}});
+                                  {"over_peers", report_.over_peers[at]},
+                                  {"own_slowness", report_.own_slowness[at]}});
     }
   }
 
@@ -197,7 +203,12 @@ class ReportJson {
 
 }  // namespace
 
-plan::Json to_json(const StragglerReport& report) { return ReportJson(report).make(); }
+plan::Json to_json(const StragglerReport& report) {
+  plan::Json json = ReportJson(report).make();
+  if (report.days)
+    json["draws"] = to_json(*report.days);
+  return json;
+}
 
 plan::Json document_of(const StragglerReport& report) {
   return {{"file", report.file}, {"straggler", to_json(report)}};

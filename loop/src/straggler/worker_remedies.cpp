@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "pipewright/plan/error.hpp"
@@ -12,7 +13,6 @@ namespace pipewright::loop {
 namespace {
 
 constexpr double least_slow = 1.02;     // over its peers
-constexpr double least_to_leave = 1.1;  // of who is left out with its replica
 constexpr std::size_t most_single = 3;  // workers that are tried alone
 constexpr std::size_t most_listed = 8;
 
@@ -24,7 +24,7 @@ double compute_of_worker(const JobSource& source, int worker) {
 class WorkerRemedies {
  public:
   explicit WorkerRemedies(RemedyJudge& judge)
-      : judge_(judge), slower_(over_peers(judge.steps())), order_(slower_.size()) {
+      : judge_(judge), order_(static_cast<std::size_t>(judge.layout().workers())) {
     std::iota(order_.begin(), order_.end(), 0);
     std::stable_sort(order_.begin(), order_.end(),
                      [&](int a, int b) { return slower(a) > slower(b); });
@@ -37,12 +37,12 @@ class WorkerRemedies {
     const auto together = static_cast<std::size_t>(judge_.slowest_workers());
     if (const std::size_t count = std::min(together, order_.size()); count > 1)
       replace({order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(count)});
-    if (!order_.empty() && slower(order_.front()) >= least_to_leave)
+    if (!order_.empty() && slower(order_.front()) >= clearly_slow)
       leave_out(judge_.layout().replica_of(order_.front()));
   }
 
  private:
-  double slower(int worker) const { return slower_[static_cast<std::size_t>(worker)]; }
+  double slower(int worker) const { return judge_.slower(worker); }
 
   std::string words(int worker) const {
     return fmt::format("dp {} stage {} (rank {}, {:.2f} times its peers)",
@@ -135,15 +135,13 @@ class WorkerRemedies {
     if (taken >= own_count)
       return;
     const auto from = source.times(source.compute(left_out, direction, 0, taken));
-    const double usual = source.mean_compute(left_out, direction);
-    const double speed = usual > 0 ? source.mean_compute(worker, direction) / usual : 1;
+    const double speed = slower(worker) / slower(left_out);
     for (std::size_t step = 0; step < into.size(); ++step)
       into[step] = from[step] * speed;
   }
 
   RemedyJudge& judge_;
-  std::vector<double> slower_;  // over their peers, by worker
-  std::vector<int> order_;      // workers that are slow, the slowest first
+  std::vector<int> order_;  // workers that are slow, the slowest first
 };
 
 }  // namespace
@@ -164,6 +162,46 @@ std::vector<double> over_peers(const JobSteps& steps) {
     }
   }
   return slower;
+}
+
+std::vector<double> own_slowness(const JobSteps& steps) {
+  const JobLayout& layout = steps.plan.layout;
+  if (layout.stages == 1 || layout.replicas == 1)
+    return over_peers(steps);
+  const JobSource source(steps);
+  std::vector<double> slower(static_cast<std::size_t>(layout.workers()));
+  const auto of = [&](int replica, int stage) -> double& {
+    return slower[static_cast<std::size_t>(layout.worker(replica, stage))];
+  };
+  for (int stage = 0; stage < layout.stages; ++stage) {
+    double quickest = std::numeric_limits<double>::infinity();
+    for (int replica = 0; replica < layout.replicas; ++replica) {
+      of(replica, stage) = compute_of_worker(source, layout.worker(replica, stage));
+      quickest = std::min(quickest, of(replica, stage));
+    }
+    for (int replica = 0; replica < layout.replicas; ++replica)
+      of(replica, stage) = quickest > 0 ? of(replica, stage) / quickest : 1;
+  }
+  for (int replica = 0; replica < layout.replicas; ++replica) {
+    double common = of(replica, 0);
+    for (int stage = 1; stage < layout.stages; ++stage)
+      common = std::min(common, of(replica, stage));
+    for (int stage = 0; stage < layout.stages; ++stage)
+      of(replica, stage) /= common;
+  }
+  return slower;
+}
+
+std::vector<int> slowest_first(const StragglerMetrics& metrics,
+                               const std::vector<double>& own_slowness) {
+  const auto clearly = [&](int worker) {
+    const double slower = own_slowness[static_cast<std::size_t>(worker)];
+    return slower >= clearly_slow ? slower : 0;
+  };
+  std::vector<int> order = metrics.workers;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return clearly(a) > clearly(b); });
+  return order;
 }
 
 void try_workers(RemedyJudge& judge) { WorkerRemedies(judge).run(); }

@@ -23,7 +23,7 @@ const std::vector<std::string>& norm_kinds() {
 }
 
 const std::vector<std::string>& product_precisions() {
-  static const std::vector<std::string> names{"single", "half", "float8", "float4"};
+  static const std::vector<std::string> names{"half", "float8", "float4", "single"};
   return names;
 }
 
@@ -275,7 +275,7 @@ std::vector<std::string> only_predicted(const TransformerShape& shape) {
   add_if(!has_factors(c, c.rotary.shorts), "rotary_shorts");
   add_if(!has_factors(c, c.rotary.longs), "rotary_longs");
   add_if(shape.attention == AttentionKind::Scores, "attention");
-  add_if(shape.products == ProductPrecision::Float8, "products");
+  add_if(shape.products != ProductPrecision::Half, "products");
   return fields;
 }
 

@@ -6,14 +6,14 @@ namespace pipewright::plan {
 
 double rate_of(ProductPrecision precision) {
   switch (precision) {
-    case ProductPrecision::Single:
-      return 0.5;
     case ProductPrecision::Half:
       return 1;
     case ProductPrecision::Float8:
       return 2;
     case ProductPrecision::Float4:
       return 4;
+    case ProductPrecision::Single:
+      return 0.5;
   }
   return 1;
 }

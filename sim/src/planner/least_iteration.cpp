@@ -54,7 +54,8 @@ double least_iteration(const StepCosts& costs, const plan::PipelineShape& shape,
       receives += before.output + behind.gradient;
       end += costs.stages[at].optimizer_step.value;
     }
-    busy += std::max(sends, receives);  // one may go while another comes
+    if (shape.stages_of_rank[rank].size() == 1)  // elsewhere it computes meanwhile
+      busy += std::max(sends, receives);         // one may go while another comes
     drain = shape.splits_backward ? end : std::max(end, drain);
     least = std::max(least, arrival + microbatches * busy + drain);
     // Every rank's first stage is the next one.

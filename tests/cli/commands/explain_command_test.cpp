@@ -2,9 +2,11 @@
 // (tests/torch/trace_pipeline.py): four microbatches, ProfilerStep#2 and #3.
 
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/support/program.hpp"
+#include "loop/support/made_up_job.hpp"
 #include "loop/support/made_up_traces.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "support/catch.hpp"
@@ -103,6 +105,20 @@ TEST_CASE("explain: what cannot be explained is bad input", "[cli][explain]") {
   const auto garbage = folder.write("garbage.json", "\x1f\x8b no gzip");
   CHECK(refused({rank0, garbage}).find("garbage.json") != std::string::npos);
   CHECK(refused({rank0, rank1, "--timeline", "t.png"}).find(".svg") != std::string::npos);
+  CHECK(refused({rank0, rank1, "--draws", "10"}).find("the steps of a whole job's trace") !=
+        std::string::npos);
+}
+
+TEST_CASE("explain --draws: steps of a whole job, drawn from its own", "[cli][explain]") {
+  const TempFolder folder;
+  const auto out = folder.path() / "out";
+  const auto own = explained({PIPEWRIGHT_SOURCE_DIR "/tests/fuzz/corpus/job_trace/1f1b.json",
+                              "--draws", "50", "-o", out.string()});
+  const auto& draws = own["straggler"]["draws"];
+  CHECK(draws["count"] == 50);
+  CHECK(draws["p99_s"] >= draws["p95_s"]);
+  CHECK(draws["p95_s"] >= draws["p50_s"]);
+  CHECK(test::text_of(out / "steps.csv").starts_with("step,replica,rank,action,seconds\n"));
 }
 
 /// The traces of pipe=2,data=2, where data 1 takes half as long again.
@@ -228,6 +244,70 @@ TEST_CASE("explain --hang: the schedule names stage and microbatch", "[cli][expl
   const auto refused = run_program({"explain", "--hang", schedule});
   CHECK(refused.exit_code == 2);
   CHECK(refused.err.find("plan.csv: the name does not end in a rank") != std::string::npos);
+}
+
+/// Two replicas of two stages, of which worker 3 (dp 1, stage 1) takes twice as long.
+std::string whole_job() {
+  const test::MadeUpJob job{.schedule = plan::make_schedule("1f1b", 2, 4),
+                            .steps = {23, 25, 33},
+                            .seconds = [](const loop::JobNode& node, int) {
+                              return (loop::is_compute(node.operation) ? 10e-3 : 1e-3) *
+                                     (node.worker == 3 ? 2 : 1);
+                            }};
+  return job.trace();
+}
+
+TEST_CASE("explain: the trace of a whole job says who slows it down, and what would help",
+          "[cli][explain]") {
+  const TempFolder folder;
+  const std::string file = folder.write("job.json", whole_job()).string();
+  const auto own = explained({file})["straggler"];
+  CHECK(own["layout"]["world_size"] == 4);
+  CHECK(own["schedule"] == "1f1b, 2 ranks, 4 microbatches");
+  CHECK(own["S"].get<double>() > 1.2);
+  CHECK(own["workers"][0]["dp"] == 1);
+  CHECK(own["workers"][0]["stage"] == 1);
+  CHECK(own["replay_error_percent"].get<double>() == Approx(0).margin(1e-6));
+  REQUIRE(!own["remedies"].empty());
+  for (const char* key : {"kind", "change", "saves_s", "saves_on_learnt", "saves_on_kept"})
+    CHECK(own["remedies"][0].contains(key));
+  CHECK(explained({file, "--steps", "23,33"})["straggler"]["steps"] == nlohmann::json({23, 33}));
+
+  const auto words = run_program({"explain", file});
+  CHECK(words.out.find("dp 1, stage 1 (rank 3)") != std::string::npos);
+  CHECK(words.out.find("replace dp 1 stage 1") != std::string::npos);
+}
+
+TEST_CASE("explain: what it leaves of a whole job is a timeline by worker", "[cli][explain]") {
+  const TempFolder folder;
+  const std::string file = folder.write("job.json", whole_job()).string();
+  const std::string out = (folder.path() / "out").string();
+  explained({file, "-o", out});
+  for (const char* name : {"timeline.pwt", "timeline.json", "schedule.csv", "stragglers.json"})
+    CHECK(std::filesystem::exists(out + "/" + name));
+  const std::string csv = (folder.path() / "job.csv").string();
+  REQUIRE(run_program({"convert", file, csv}).exit_code == 0);
+  std::ifstream lines(csv);
+  std::string head, first;
+  std::getline(lines, head);
+  std::getline(lines, first);
+  CHECK(first.starts_with("0,pipeline,0,1F0,"));  // of the slowest worker
+}
+
+TEST_CASE("explain: a whole job's trace is given alone", "[cli][explain]") {
+  const TempFolder folder;
+  const std::string file = folder.write("job.json", whole_job()).string();
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"explain", file, rank0},
+        {"explain", file, "--axes", "pipe=2"},
+        {"explain", file, "--steps", "24"},
+        {"explain", rank0, rank1, "--steps", "3"},
+        {"explain", file, "--step", "24", "--timeline", folder.path() / "t.pwt"}}) {
+    const auto result = run_program(words);
+    INFO(result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(!result.err.empty());
+  }
 }
 
 }  // namespace explain_command_test

@@ -98,9 +98,13 @@ TEST_CASE("stragglers: one worker of four takes twice as long", "[loop][straggle
 TEST_CASE("stragglers: two stages on a rank, with and without transfers that go nowhere",
           "[loop][straggler]") {
   for (const bool outer : {false, true}) {
+    plan::ScheduleRequest request;
+    request.name = "interleaved-1f1b";
+    request.ranks = 2;
+    request.microbatches = 4;
+    request.chunks = 2;
     const StragglerMetrics own =
-        metrics_of({.schedule = plan::make_schedule(
-                        {.name = "interleaved-1f1b", .ranks = 2, .microbatches = 4, .chunks = 2}),
+        metrics_of({.schedule = plan::make_schedule(request),
                     .replicas = 1,
                     .chunks = 2,
                     .seconds =

@@ -148,7 +148,8 @@ TEST_CASE("what the planner says of a plan is what its written scenario is simul
       // Copies of an expert lie on several nodes, and the input gradient waits for its shards.
       if (!training.model.has_mixture() &&
           !plan::pipeline_shape(cut, training.batch).splits_backward) {
-        CHECK(apart(plan.iteration_s, time) < 0.05);
+        // Where a rank has several stages, the closed forms hide transfers behind passes.
+        CHECK(apart(plan.iteration_s, time) < (cut.chunks == 1 ? 0.05 : 0.1));
         ++whole;
       }
     }

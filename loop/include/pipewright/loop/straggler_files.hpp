@@ -10,8 +10,8 @@
 
 namespace pipewright::loop {
 
-/// Leaves timeline.pwt and timeline.json of all workers, schedule.csv, and stragglers.json with
-/// what `document_of` says.
+/// Leaves timeline.pwt and timeline.json of all workers, schedule.csv, steps.csv to draw from
+/// (`record_of`), and stragglers.json with what `document_of` says.
 void write_stragglers(const std::filesystem::path& folder, const StragglerReport& report,
                       const plan::EventTable& timeline);
 

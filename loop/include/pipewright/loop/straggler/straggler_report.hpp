@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "pipewright/loop/straggler/job_days.hpp"
 #include "pipewright/loop/straggler/job_remedies.hpp"
 #include "pipewright/loop/straggler/job_timeline.hpp"
 #include "pipewright/loop/straggler/launch_delays.hpp"
@@ -21,12 +22,15 @@ struct StragglerReport {
   std::size_t events = 0, events_left_out = 0;
   JobSteps steps;
   StragglerMetrics metrics;
-  std::vector<double> over_peers;  // by worker: its compute over that of its stage's others
-  std::vector<double> compute_s;   // by worker: of a step, in the mean
+  std::vector<double> over_peers;    // by worker: its compute over that of its stage's others
+  std::vector<double> own_slowness;  // by worker: what of it is its own
+  std::vector<double> compute_s;     // by worker: of a step, in the mean
+  std::vector<int> workers;          // the slowest first
   MicrobatchLengths lengths;
   LaunchDelays delays;
   Remedies remedies;
-  std::string schedule;  // "1f1b, 4 ranks, 4 microbatches", or "unknown"
+  std::string schedule;           // "1f1b, 4 ranks, 4 microbatches", or "unknown"
+  std::optional<JobDays> days{};  // where somebody asked for draws
 };
 
 /// `only`: steps by their numbers; empty: all that are whole. Throws as `read_job_trace`,

@@ -10,8 +10,8 @@ namespace pipewright::plan {
 /// Whether the attention writes its scores to memory.
 enum class AttentionKind { Scores, Fused };
 
-/// In what matrices are multiplied: 32 bits of a number (as TF32), 16, 8 or 4.
-enum class ProductPrecision { Single, Half, Float8, Float4 };
+/// In what matrices are multiplied: 16 bits of a number, 8, 4, or 32 (as TF32).
+enum class ProductPrecision { Half, Float8, Float4, Single };
 /// The rate of such products over that of 16 bits.
 double rate_of(ProductPrecision precision);
 

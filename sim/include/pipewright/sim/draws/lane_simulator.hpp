@@ -56,7 +56,7 @@ class LaneSimulator {
   void time_together(const Node& node, const Group& group) const;
 
   /// Of small jobs several groups of draws go on at once: what is read of a node serves all.
-  static constexpr std::size_t most_columns = 32;
+  static constexpr std::size_t most_columns = 64;
 
   const JobJitter& jitter_;
   const std::size_t copies_, alike_, ranks_, groups_;

@@ -90,7 +90,7 @@ sim::PlanAnswer searched(const PlanOptions& options, const plan::Cluster& cluste
                              best == nullptr
                                  ? ""
                                  : fmt::format("{:.3f} s with {}", best->iteration_s,
-                                               words_of(space.training.model, best->cut))));
+                                               plan_words(space.training.model, best->cut))));
     return !interrupted();
   };
   sim::PlanAnswer answer = sim::search_plans(cluster, space,

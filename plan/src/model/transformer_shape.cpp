@@ -143,7 +143,7 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("attention", s.attention, one_of(attention_kinds()),
         "Whether it writes its scores to memory.");
   visit("products", s.products, one_of(product_precisions()),
-        "In what matrices are multiplied: 16 bits of a number, or 8 at twice the rate.");
+        "In what matrices are multiplied: 32 bits of a number, 16, 8 or 4.");
 }
 
 namespace {

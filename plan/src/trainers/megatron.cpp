@@ -140,6 +140,7 @@ void add_shards(Arguments& arguments, const Scenario& scenario, const Transforme
   if (config.has_mixture())
     arguments.add("--expert-model-parallel-size", pipeline.expert);
   arguments.add_if(scenario.training.zero > 0, "--use-distributed-optimizer");
+  arguments.add_if(pipeline.overlap_reductions && pipeline.replicas > 1, "--overlap-grad-reduce");
   const RecomputeMode recompute = scenario.training.recompute;
   arguments.add_if(recompute == RecomputeMode::Selective, "--recompute-activations");
   arguments.add_if(recompute == RecomputeMode::Full,

@@ -85,7 +85,8 @@ def b200(folder):
             "global_batch": size["dp"] * size["mbs"] * size["microbatches"], "micro_batch": size["mbs"],
             "dense_layers": 1 if row["model"].startswith("deepseek") else 0, "zero": 1,
             "sequence_parallel": "yes" if size["tp"] > 1 else "no", "recompute": "none",
-            "iter_ms": row["real_iter_ms"], "peak_memory_gib": row["real_peak_alloc_GiB"]})
+            "iter_ms": row["real_iter_ms"], "peak_memory_gib": row["real_peak_alloc_GiB"],
+            "reserved_memory_gib": row["real_reserved_GiB"]})
     return runs
 
 
@@ -163,7 +164,7 @@ def calibrated(program, cluster, runs, halves):
             writer.writerows(runs)
         answer = subprocess.run(
             [program, "calibrate", HERE / f"scenarios/clusters/{cluster}.json", "--runs", file, "--halves", str(halves),
-             "--json"], check=True, capture_output=True, text=True)
+             "--json", *(["--predict", file] if "reserved_memory_gib" in runs[0] else [])], check=True, capture_output=True, text=True)
     return json.loads(answer.stdout)
 
 
@@ -262,6 +263,8 @@ def main():
         print(line(f"{name} | {len(runs)}", error, peer))
         if "peak_memory" in error:
             print(line(f"… peak memory | {len(runs)}", error["peak_memory"], "SimuMax 0.46"))
+        if "reserved_memory" in answer:
+            print(line(f"… reserved by LibTorch's allocator, nothing fitted | {len(runs)}", answer["reserved_memory"], ""))
         if abs(physics["mean_abs_error_percent"] - error["mean_abs_error_percent"]) > 0.005:
             print(line(f"… by the machine's constants alone | {len(runs)}", physics, ""))
     print("\n| constant | " + " | ".join(constants) + " |")

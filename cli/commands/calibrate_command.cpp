@@ -59,7 +59,7 @@ void add_forecasts(CalibrationReport& report, const plan::RunTable& table) {
   }
 }
 
-CalibrationReport report_of(const CalibrateOptions& options, const plan::Cluster& cluster) {
+CalibrationReport forecasts_of(const CalibrateOptions& options, const plan::Cluster& cluster) {
   CalibrationReport report;
   report.learnt_from_them = options.predict.empty();
   report.physics_only = options.physics_only;
@@ -82,6 +82,15 @@ CalibrationReport report_of(const CalibrateOptions& options, const plan::Cluster
                 options.predict.empty() ? runs : read(options.predict, plan::RunTimes::Optional));
   if (options.halves > 0)
     report.across_halves = sim::predict_across_halves(cluster, report.learnt_runs, options.halves);
+  return report;
+}
+
+/// Allocations are replayed of what is to be predicted, not of all that was learnt from: that takes
+/// some milliseconds a run.
+CalibrationReport report_of(const CalibrateOptions& options, const plan::Cluster& cluster) {
+  CalibrationReport report = forecasts_of(options, cluster);
+  if (!options.predict.empty())
+    report.reserved = sim::reserved_forecast(report.calibration, report.runs, report.forecasts);
   return report;
 }
 
@@ -118,7 +127,9 @@ Command describe(CalibrateOptions& options) {
                    .value = "FILE"},
                   {.names = "--predict",
                    .target = &options.predict,
-                   .help = "Runs to predict; those that were learnt from unless given",
+                   .help = "Runs to predict, with what LibTorch's allocator reserves for them; "
+                           "those that were "
+                           "learnt from unless given",
                    .value = "FILE"},
                   {.names = "-o,--out",
                    .target = &options.out,

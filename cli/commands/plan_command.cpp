@@ -11,6 +11,8 @@ namespace {
 
 int plan_training(const PlanOptions& options) {
   require_fitting(options);
+  if (options.as_is)
+    return plan_as_it_is(options);
   return options.scenario.empty() ? plan_model(options) : plan_scenario(options);
 }
 
@@ -48,6 +50,10 @@ Command describe(PlanOptions& options) {
                 "Megatron's arguments",
             .value = "NAME",
             .suggestions = plan::known_transformers()},
+           {.names = "--as-is",
+            .target = &options.as_is,
+            .help = "Nothing is searched: the one plan that Megatron's arguments say, its time and "
+                    "memory by rank"},
            {.names = "--cluster",
             .target = &options.cluster,
             .help = "A cluster's JSON file, such as scenarios/clusters/h100-sxm.json",
@@ -189,6 +195,8 @@ Command describe(PlanOptions& options) {
       .examples =
           "Examples: pipewright plan --model llama3-70b --cluster "
           "scenarios/clusters/h100-sxm.json --gpus 64 --batch 512 --sequence 8192 -o plan\n"
+          "          pipewright plan --model ARGS.yaml --cluster scenarios/clusters/h100-sxm.json "
+          "--gpus 64 --as-is\n"
           "          pipewright plan scenarios/gpt-text/scenario.json --costs costs.json\n"
           "          pipewright plan SCENARIO --costs costs.json --replan --lost 1 --checkpoints "
           "ckpt -o next"};

@@ -64,6 +64,19 @@ std::vector<sim::RunError> memory_errors_of(const std::vector<plan::MeasuredRun>
   return errors;
 }
 
+/// The same of what the allocator reserves.
+std::vector<sim::RunError> reserved_errors_of(const CalibrationReport& report) {
+  std::vector<sim::RunError> errors;
+  for (std::size_t at = 0; at < report.reserved.size(); ++at)
+    if (const auto& measured = report.runs[at].reserved_memory;
+        measured && report.reserved[at].verdict)
+      errors.push_back(
+          {.run = &report.runs[at],
+           .predicted_s = static_cast<double>(report.reserved[at].verdict->reserved.value),
+           .measured_s = static_cast<double>(measured->value)});
+  return errors;
+}
+
 /// An order of plans by their memory is not asked for.
 sim::PredictionError without_order(sim::PredictionError error) {
   error.regret = error.spearman = std::nullopt;
@@ -170,6 +183,22 @@ std::string unmeasured_table(const CalibrationReport& report, Kind kind) {
   return text.empty() ? text : "\npredicted\n" + text;
 }
 
+double gib(plan::Bytes bytes) { return static_cast<double>(bytes.value) / 0x1p30; }
+
+std::string reserved_table(const CalibrationReport& report) {
+  std::string text;
+  for (std::size_t at = 0; at < report.reserved.size(); ++at)
+    if (const auto& own = report.reserved[at].verdict)
+      text += fmt::format("{:<12}  {:>9.2f}  {:>8.2f}  {:>10.2f}  {:>7.2f}  {}{}{}\n",
+                          report.runs[at].id, gib(own->allocated), gib(own->reserved),
+                          gib(own->fragmentation()), gib(own->left), to_string(own->fits),
+                          own->reason.empty() ? "" : ": ", own->reason);
+  return text.empty() ? text
+                      : fmt::format("\n{:<12}  {:>9}  {:>8}  {:>10}  {:>7}\n", "memory, GiB",
+                                    "allocated", "reserved", "fragmented", "left") +
+                            text;
+}
+
 std::string refused_table(const CalibrationReport& report) {
   std::string text;
   for (const Refusal& refusal : report.refused)
@@ -222,6 +251,20 @@ plan::Json rank_json(std::size_t rank, const sim::RankForecast& own) {
   return json;
 }
 
+plan::Json reserved_json(const sim::ReservedForecast& forecast) {
+  if (!forecast.verdict)
+    return {{"refused", forecast.refused}};
+  const plan::MemoryVerdict& own = *forecast.verdict;
+  plan::Json json{{"allocated_bytes", own.allocated.value},
+                  {"reserved_bytes", own.reserved.value},
+                  {"fragmentation_bytes", own.fragmentation().value},
+                  {"left_bytes", own.left.value},
+                  {"verdict", to_string(own.fits)}};
+  if (!own.reason.empty())
+    json["reason"] = own.reason;
+  return json;
+}
+
 plan::Json forecast_json(const plan::MeasuredRun& run, const sim::Forecast& own, Kind kind) {
   plan::Json json{{"id", run.id}, {"line", run.line}};
   if (own.time) {
@@ -260,6 +303,8 @@ std::string calibration_table(const CalibrationReport& report) {
   }
   if (const auto memory = memory_errors_of(report); !memory.empty())
     text += error_line(whose + ", peak memory", without_order(sim::error_of(memory)));
+  if (const auto reserved = reserved_errors_of(report); !reserved.empty())
+    text += error_line(whose + ", reserved memory", without_order(sim::error_of(reserved)));
   if (!report.across_halves.empty()) {
     if (const auto memory = memory_across(report); memory.rows > 0)
       text += error_line("from other halves, peak memory", memory);
@@ -268,7 +313,7 @@ std::string calibration_table(const CalibrationReport& report) {
   }
   if (!errors.empty())
     text += "\n" + worst_table(errors);
-  return text + unmeasured_table(report, kind) + refused_table(report);
+  return text + unmeasured_table(report, kind) + reserved_table(report) + refused_table(report);
 }
 
 plan::Json to_json(const CalibrationReport& report) {
@@ -293,14 +338,20 @@ plan::Json to_json(const CalibrationReport& report) {
   }
   if (!memory.empty())
     json["peak_memory"] = sim::to_json(without_order(sim::error_of(memory)));
+  if (const auto reserved = reserved_errors_of(report); !reserved.empty())
+    json["reserved_memory"] =
+        with_worst(sim::to_json(without_order(sim::error_of(reserved))), reserved, memory_json);
   const auto& calibration = report.calibration;
   json["recompute_within_node"] = to_string(calibration.within_node);
   json["recompute_between_nodes"] = to_string(calibration.between_nodes);
   json["classes"] = calibration.cluster.machine->layers.size();
   json["constants"] = constants_json(calibration);
   json["runs"] = plan::Json::array();
-  for (std::size_t at = 0; at < report.runs.size(); ++at)
+  for (std::size_t at = 0; at < report.runs.size(); ++at) {
     json["runs"].push_back(forecast_json(report.runs[at], report.forecasts[at], kind));
+    if (!report.reserved.empty())
+      json["runs"].back()["reserved"] = reserved_json(report.reserved[at]);
+  }
   return json;
 }
 

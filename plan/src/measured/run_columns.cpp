@@ -262,6 +262,8 @@ const std::vector<RunColumn>& run_columns() {
       {{"precision"}, false, or_default(precision())},
       {{"peak_memory_gb", "memory_gb"}, false, memory(&MeasuredRun::peak_memory, 1e9)},
       {{"peak_memory_gib"}, false, memory(&MeasuredRun::peak_memory, 0x1p30)},
+      {{"reserved_memory_gib"}, false, memory(&MeasuredRun::reserved_memory, 0x1p30)},
+      {{"reserved_memory_bytes"}, false, memory(&MeasuredRun::reserved_memory, 1)},
       {{"peak_memory_bytes", "mem_max_allocated_bytes"},
        false,
        memory(&MeasuredRun::peak_memory, 1)},

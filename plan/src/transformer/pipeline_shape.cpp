@@ -56,6 +56,21 @@ int enough_microbatches(int ranks, int microbatches, int group) {
   return std::min(microbatches, 4 * round + microbatches % round);
 }
 
+Schedule short_schedule(const std::string& schedule, int ranks, int microbatches, int chunks,
+                        int group) {
+  if (schedule == interleaved && microbatches % ranks != 0)
+    throw InputError(fmt::format("{}: {} microbatches are no multiple of {} ranks", schedule,
+                                 microbatches, ranks));
+  return make_schedule({.name = schedule,
+                        .ranks = ranks,
+                        .microbatches = enough_microbatches(ranks, microbatches, group),
+                        .chunks = chunks,
+                        .group = group,
+                        .rank_of_stage = {},
+                        .costs = {},
+                        .memory_units = {}});
+}
+
 PipelineShape shape_of(const Schedule& schedule) {
   PipelineShape shape;
   const Placement placement = placement_of(schedule);
@@ -80,17 +95,12 @@ const std::vector<std::string>& planned_schedules() {
 
 PipelineShape pipeline_shape(const std::string& schedule, int ranks, int microbatches, int chunks,
                              int group) {
-  if (schedule == interleaved && microbatches % ranks != 0)
-    throw InputError(fmt::format("{}: {} microbatches are no multiple of {} ranks", schedule,
-                                 microbatches, ranks));
-  return shape_of(make_schedule({.name = schedule,
-                                 .ranks = ranks,
-                                 .microbatches = enough_microbatches(ranks, microbatches, group),
-                                 .chunks = chunks,
-                                 .group = group,
-                                 .rank_of_stage = {},
-                                 .costs = {},
-                                 .memory_units = {}}));
+  return shape_of(short_schedule(schedule, ranks, microbatches, chunks, group));
+}
+
+Schedule shortened_schedule(const Cut& cut, int batch) {
+  return short_schedule(std::string(cut.schedule_name()), cut.pipeline, cut.microbatches(batch),
+                        cut.chunks, cut.group);
 }
 
 PipelineShape pipeline_shape(const Cut& cut, int batch) {

@@ -25,6 +25,7 @@ struct MeasuredRun {
   bool tells_recompute = false;  // whether `cut.recompute` was said of the run
   std::optional<Seconds> iteration{};
   std::optional<Bytes> peak_memory{};       // at its highest
+  std::optional<Bytes> reserved_memory{};   // by LibTorch's allocator, likewise
   std::optional<Bytes> allocated_memory{};  // between two iterations
 
   int microbatches() const { return cut.microbatches(training.batch); }

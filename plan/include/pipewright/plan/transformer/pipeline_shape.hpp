@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "pipewright/plan/partition/cut.hpp"
+#include "pipewright/plan/schedules/schedule.hpp"
 
 namespace pipewright::plan {
 
@@ -32,6 +33,8 @@ const std::vector<std::string>& planned_schedules();
 /// rounds of P.
 PipelineShape pipeline_shape(const std::string& schedule, int ranks, int microbatches, int chunks,
                              int group = 0);
+/// The cut's schedule, by the same rule of how many microbatches are looked at.
+Schedule shortened_schedule(const Cut& cut, int batch);
 /// The shape of a cut of `batch` samples.
 PipelineShape pipeline_shape(const Cut& cut, int batch);
 

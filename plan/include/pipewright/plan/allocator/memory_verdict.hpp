@@ -1,0 +1,36 @@
+#pragma once
+
+// Whether a training fits on its devices, of what LibTorch's allocator would reserve: it does, it
+// does with a condition, or it does not; and how much of that is fragmentation.
+
+#include <string>
+#include <string_view>
+
+#include "pipewright/plan/allocator/training_replay.hpp"
+#include "pipewright/plan/quantity.hpp"
+
+namespace pipewright::plan {
+
+enum class Fits { Yes, But, No };
+/// "fits", "fits, but", "does not fit".
+std::string_view to_string(Fits fits);
+
+/// Of a device's memory: what is outside the allocator is in there, CUDA's context and NCCL's
+/// buffers.
+constexpr double memory_margin = 0.05;
+
+struct MemoryVerdict {
+  Fits fits = Fits::Yes;
+  std::string reason{};  // of But and No
+  Bytes allocated{};     // most at once
+  Bytes reserved{};      // likewise, with as large a device as is needed
+  Bytes left{};          // of the device; below zero: missing
+  /// What is reserved beyond what is ever allocated.
+  Bytes fragmentation() const { return reserved - allocated; }
+};
+
+/// On devices of `memory` bytes; 0: with any. Throws as `replay_training`.
+MemoryVerdict memory_verdict(const TransformerTraining& training, const Cut& cut, int rank,
+                             Bytes memory);
+
+}  // namespace pipewright::plan

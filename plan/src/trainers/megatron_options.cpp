@@ -190,10 +190,10 @@ void read_precision(MegatronFields& fields, TrainerOptions& options) {
   const bool half = fields.has("--fp16");
   const std::string rest = fields.has("--bf16") ? "bf16" : half ? "fp16" : "fp32";
   options.precision = rest;
-  if (const auto format = fields.text("--fp8-format"))
-    options.precision = fmt::format("fp8-{}+{}", *format, rest);
-  if (const auto format = fields.text("--fp4-format"))
-    options.precision = fmt::format("fp4-{}+{}", *format, rest);
+  if (const auto kind = fields.text("--fp8-format"))
+    options.precision = fmt::format("fp8-{}+{}", *kind, rest);
+  if (const auto kind = fields.text("--fp4-format"))
+    options.precision = fmt::format("fp4-{}+{}", *kind, rest);
   const std::string recipe =
       fields.choice("--fp8-recipe", {"delayed", "tensorwise", "mxfp8", "blockwise", "custom"});
   options.fp8_recipe = fields.has("--fp8-format") ? recipe : "";

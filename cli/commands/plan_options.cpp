@@ -46,6 +46,11 @@ constexpr Belongs belongings[] = {
      "a scenario is trained without context groups"},
     {"--expert", [](const Options& o) { return !o.expert.empty(); }, of_model,
      "a scenario's models have no experts"},
+    {"--precision", [](const Options& o) { return !o.precision.empty(); }, of_model, for_model},
+    {"--attention", [](const Options& o) { return !o.attention.empty(); }, of_model, for_model},
+    {"--sequence-parallel", [](const Options& o) { return !o.sequence_parallel.empty(); }, of_model,
+     for_model},
+    {"--overlap", [](const Options& o) { return !o.overlap.empty(); }, of_model, for_model},
     {"--partition", [](const Options& o) { return !o.partition.empty(); }, of_model,
      "is for --model; a scenario's borders are moved until no move helps"},
     {"--regret", [](const Options& o) { return o.regret > 0; }, of_model,
@@ -88,6 +93,11 @@ constexpr Belongs belongings[] = {
     {"--microbatch", [](const Options& o) { return !o.microbatch.empty(); }, searches, for_search},
     {"--zero", [](const Options& o) { return !o.zero.empty(); }, searches, for_search},
     {"--recompute", [](const Options& o) { return !o.recompute.empty(); }, searches, for_search},
+    {"--precision", [](const Options& o) { return !o.precision.empty(); }, searches, for_search},
+    {"--attention", [](const Options& o) { return !o.attention.empty(); }, searches, for_search},
+    {"--sequence-parallel", [](const Options& o) { return !o.sequence_parallel.empty(); }, searches,
+     for_search},
+    {"--overlap", [](const Options& o) { return !o.overlap.empty(); }, searches, for_search},
     {"--pareto", of_front, searches, for_search},
     {"--exhaustive", [](const Options& o) { return o.exhaustive; }, searches, for_search},
     {"--regret", [](const Options& o) { return o.regret > 0; }, searches, for_search},
@@ -116,10 +126,24 @@ void require_planned_zero(const std::vector<int>& stages) {
       throw plan::InputError(fmt::format("--zero {}: ZeRO has the stages 0 to 3", stage));
 }
 
+/// A scenario has no word for these, so that what a plan writes would take longer than it says.
+void require_planned_overlap(const std::vector<std::string>& overlaps) {
+  for (const std::string& overlap : overlaps)
+    if (overlap != "none" && overlap != "gradients")
+      throw plan::InputError(fmt::format(
+          "--overlap {}: a planned scenario waits for {}; --as-is has the time of a run "
+          "that does not",
+          overlap,
+          overlap == "parameters" ? "parameters that are gathered behind the step"
+          : overlap == "sums"     ? "the sums of a layer's shards"
+                                  : "gathered parameters and for sums of shards"));
+}
+
 }  // namespace
 
 void require_fitting(const PlanOptions& options) {
   require_planned_zero(options.zero);
+  require_planned_overlap(options.overlap);
   for (const Needed& needed : needed_of_model)
     if (of_model(options) && !needed.is_given(options))
       throw plan::InputError(needed.message);

@@ -25,6 +25,8 @@ struct PlanOptions {
   int gpus = 0;
   std::vector<int> tensor, pipeline, context, expert, chunks, microbatch, zero;
   std::vector<std::string> recompute, schedules, partition;
+  std::string precision, attention, sequence_parallel;  // empty: as the help says
+  std::vector<std::string> overlap;
   int top = 10;
   bool exhaustive = false;
   bool pareto = false;

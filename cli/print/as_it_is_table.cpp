@@ -61,7 +61,7 @@ std::string head_of(const AsItIs& plan) {
   const plan::Cut& cut = plan.run.cut;
   std::string text = fmt::format(
       "{} on {} {}: {}, {} microbatches, {}{}\n", plan.run.training.model.name, cut.devices(),
-      plan.cluster.device.name, words_of(plan.run.training.model, cut), plan.run.microbatches(),
+      plan.cluster.device.name, plan_words(plan.run.training.model, cut), plan.run.microbatches(),
       plan.run.options.precision, plan.run.options.fp8_parameters ? " with fp8 parameters" : "");
   if (plan.forecast.time) {
     const Speed speed = speed_of(plan);

@@ -47,7 +47,10 @@ TransformerTraining training_of(const DescribedTransformer& told) {
   return training;
 }
 
+/// A pipeline of one rank has no virtual stages.
 void share_out(Cut& cut, int gpus) {
+  if (cut.pipeline == 1 && cut.stage_layers.empty())
+    cut.chunks = 1;
   const int of_copy = cut.tensor * cut.pipeline * cut.context;
   cut.data = std::max(1, gpus / of_copy);
 }

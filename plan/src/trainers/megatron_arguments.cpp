@@ -186,7 +186,7 @@ void read_chunks(MegatronFields& fields, int layers, Cut& cut) {
   fields.size_or(cut.chunks, "--num-virtual-stages-per-pipeline-rank", 1);
   int of_stage = 0;
   fields.size_or(of_stage, "--num-layers-per-virtual-pipeline-stage", 0);
-  if (of_stage == 0 || cut.pipeline == 1)
+  if (of_stage == 0)
     return;
   if (layers % (cut.pipeline * of_stage) != 0)
     return fields.refuse("--num-layers-per-virtual-pipeline-stage",

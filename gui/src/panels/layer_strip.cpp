@@ -7,6 +7,7 @@
 #include "pipewright/plan/costs/stage_costs.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/partitioners/layer_weights.hpp"
+#include "pipewright/plan/scenario/scenario_cut.hpp"
 
 namespace pipewright::gui {
 namespace {
@@ -43,7 +44,7 @@ std::vector<StripStage> stages_of(const plan::Scenario& scenario, const loop::An
   const auto stage_costs = answer != nullptr
                                ? answer->plan.costs.stages
                                : plan::stage_costs(costs, {boundaries}, training_memory(scenario));
-  const auto& speeds = scenario.cluster.rank_speeds;
+  const std::vector<double> speeds = plan::cluster_of_ranks(scenario).rank_speeds;
   std::vector<StripStage> stages;
   std::size_t slowest = 0;
   for (std::size_t s = 0; s < stage_costs.size(); ++s) {

@@ -1,6 +1,7 @@
 #include "pipewright/plan/scenario/scenario_cut.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "pipewright/plan/costs/expert_loads.hpp"
 #include "pipewright/plan/model/hugging_face_shape.hpp"
@@ -144,16 +145,26 @@ StagePlaces stage_places(const Pipeline& pipeline) {
 
 Cluster cluster_of_ranks(const Scenario& scenario) {
   Cluster cluster = scenario.cluster;
-  if (!cluster.mixture || !cluster.rank_memory.empty())
+  if (!cluster.mixture)
     return cluster;
+  cluster.mixture.reset();
+  const bool own_memory = !cluster.rank_memory.empty();
+  cluster.rank_speeds.resize(static_cast<std::size_t>(scenario.pipeline.ranks), 1);
   const StagePlaces places = stage_places(scenario.pipeline);
   const int of_rank = places.copies * places.shards;
-  for (std::size_t at = 0; at < places.devices.size(); ++at) {
-    const auto own = static_cast<double>(memory_of(scenario.cluster, places.devices[at]).value);
-    if (at % static_cast<std::size_t>(of_rank) == 0)
-      cluster.rank_memory.push_back(own);
-    double& least = cluster.rank_memory.back();
-    least = own == 0 ? least : least == 0 ? own : std::min(least, own);
+  for (int rank = 0; rank < scenario.pipeline.ranks; ++rank) {
+    const std::vector<int> devices = every(places.devices, rank * of_rank, 1, of_rank);
+    double speed = std::numeric_limits<double>::infinity();
+    Bytes memory;
+    for (const int device : devices) {
+      speed = std::min(speed, kind_speed(scenario.cluster, device));
+      const NodeKind* const kind = kind_of(scenario.cluster, device);
+      if (kind != nullptr && kind->device.memory > Bytes{})
+        memory = memory > Bytes{} ? std::min(memory, kind->device.memory) : kind->device.memory;
+    }
+    cluster.rank_speeds[static_cast<std::size_t>(rank)] *= speed;
+    if (!own_memory)
+      cluster.rank_memory.push_back(static_cast<double>(memory.value));
   }
   return cluster;
 }

@@ -115,14 +115,18 @@ std::string record_in(const TempFolder& folder, const std::string& lines) {
 TEST_CASE("simulate --every-rank: each device of the job, with links and draws of its own",
           "[cli][simulate]") {
   const auto answer_with = [](std::vector<std::string> more) {
-    more.insert(more.end(), {"--every-rank", "--json", "--set",
-                             "cluster.between_nodes.shared=false", "--set", "pipeline.replicas=3"});
+    more.insert(more.end(),
+                {"--every-rank", "--json", "--set", "cluster.between_nodes.shared=false"});
     return answer_of(shared_card("simulate", more));
   };
-  const json alike = answer_with({});
-  CHECK(alike["every_rank"]["devices"] == 12);
+  const json alike = answer_with({});  // four pipelines, a rank of each on each of four nodes
+  CHECK(alike["every_rank"]["devices"] == 16);
   CHECK(alike["every_rank"]["iteration_s"] == alike["iteration_s"]);
   CHECK(alike["every_rank"]["first_computed_s"] == alike["every_rank"]["last_computed_s"]);
+  // Three lie across nodes: some hops stay within one.
+  const json across = answer_with({"--set", "pipeline.replicas=3"});
+  CHECK(across["every_rank"]["iteration_s"] < across["iteration_s"]);
+  CHECK(across["every_rank"]["first_computed_s"] < across["every_rank"]["last_computed_s"]);
   const json drawn = answer_with({"--set", "training.jitter=0.1"});
   CHECK(drawn["every_rank"]["iteration_s"] >= drawn["every_rank"]["last_computed_s"]);
   CHECK(drawn["every_rank"]["first_computed_s"] < drawn["every_rank"]["last_computed_s"]);

@@ -116,19 +116,27 @@ TEST_CASE("Who is where follows from the order of the axes", "[plan][scenario]")
         GroupPlace{.devices = 4, .beside = 1, .spans = false});
 }
 
-TEST_CASE("Where nodes are of several kinds a rank holds what the smallest of its devices does",
-          "[plan][scenario]") {
+TEST_CASE(
+    "Where nodes are of several kinds a rank is as small and slow as the least of its devices",
+    "[plan][scenario]") {
   Scenario scenario;
   scenario.pipeline.ranks = 2;
   scenario.pipeline.replicas = 2;
   scenario.cluster.nodes = 4;
   CHECK(cluster_of_ranks(scenario) == scenario.cluster);
-  scenario.cluster.mixture = {.kinds = {{.nodes = 1, .device = {.name = "large", .memory = {90}}},
-                                        {.nodes = 3, .device = {.name = "small", .memory = {40}}}}};
+  scenario.cluster.mixture = {
+      .kinds = {{.nodes = 1, .device = {.name = "large", .memory = {90}}},
+                {.nodes = 3, .device = {.name = "small", .memory = {40}}, .speed = 0.5}}};
   CHECK(cluster_of_ranks(scenario).rank_memory == std::vector<double>{40, 40});
   scenario.cluster.mixture->kinds[0].nodes = 3;
   scenario.cluster.mixture->kinds[1].nodes = 1;
   CHECK(cluster_of_ranks(scenario).rank_memory == std::vector<double>{90, 40});
+  CHECK(cluster_of_ranks(scenario).rank_speeds == std::vector{1, 0.5});
+  CHECK_FALSE(cluster_of_ranks(scenario).mixture);
+  scenario.cluster.rank_speeds = {3, 4};
+  scenario.cluster.rank_memory = {10, 0};
+  CHECK(cluster_of_ranks(scenario).rank_speeds == std::vector<double>{3, 2});
+  CHECK(cluster_of_ranks(scenario).rank_memory == std::vector<double>{10, 0});
 }
 
 TEST_CASE("Of measured mixtures a rank has a part of the experts, and exchanges their tokens",

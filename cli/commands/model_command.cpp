@@ -30,7 +30,10 @@ struct ModelOptions {
 /// What the file says, unless the command line says otherwise.
 plan::DescribedTransformer asked_for(const ModelOptions& options) {
   plan::DescribedTransformer transformer = plan::read_transformer(options.file);
-  auto& [training, cut] = transformer;
+  plan::TransformerTraining& training = transformer.training;
+  plan::Cut& cut = transformer.cut;
+  for (const std::string& assumed : transformer.assumed)
+    say(fmt::format("{}: taken to be {}", options.file, assumed));
   cut.tensor = options.tensor.value_or(cut.tensor);
   cut.expert = options.expert.value_or(cut.expert);
   cut.context = options.context.value_or(cut.context);

@@ -11,6 +11,8 @@ namespace {
 
 int plan_training(const PlanOptions& options) {
   require_fitting(options);
+  if (options.as_is)
+    return plan_as_it_is(options);
   return options.scenario.empty() ? plan_model(options) : plan_scenario(options);
 }
 
@@ -48,6 +50,10 @@ Command describe(PlanOptions& options) {
                 "Megatron's arguments",
             .value = "NAME",
             .suggestions = plan::known_transformers()},
+           {.names = "--as-is",
+            .target = &options.as_is,
+            .help = "Nothing is searched: the one plan that Megatron's arguments say, its time and "
+                    "memory by rank"},
            {.names = "--cluster",
             .target = &options.cluster,
             .help = "A cluster's JSON file, such as scenarios/clusters/h100-sxm.json",
@@ -94,6 +100,31 @@ Command describe(PlanOptions& options) {
             .help = "Kinds of recomputation; default: all",
             .value = "LIST",
             .choices = plan::recompute_modes(),
+            .separator = ','},
+           {.names = "--precision",
+            .target = &options.precision,
+            .help =
+                "Of products and of what they keep of their inputs; fp8 and fp4 with "
+                "parameters gathered in 8 bits, of which a device has two copies; default: bf16",
+            .value = "TYPE",
+            .choices = {"bf16", "fp8", "fp4"}},
+           {.names = "--attention",
+            .target = &options.attention,
+            .help = "Whether scores are written to memory; default: fused",
+            .value = "KIND",
+            .choices = {"fused", "scores"}},
+           {.names = "--sequence-parallel",
+            .target = &options.sequence_parallel,
+            .help = "Whether tokens are cut where tensors are not; default: both",
+            .value = "WHICH",
+            .choices = {"yes", "no", "both"}},
+           {.names = "--overlap",
+            .target = &options.overlap,
+            .help = "What goes beside compute: the sums of a stage's gradients, while others have "
+                    "backwards to do; default: none. parameters and sums (of shards) no scenario "
+                    "can say: --as-is times them",
+            .value = "LIST",
+            .choices = {"none", "gradients", "parameters", "sums", "all"},
             .separator = ','},
            {.names = "--top",
             .target = &options.top,
@@ -189,6 +220,8 @@ Command describe(PlanOptions& options) {
       .examples =
           "Examples: pipewright plan --model llama3-70b --cluster "
           "scenarios/clusters/h100-sxm.json --gpus 64 --batch 512 --sequence 8192 -o plan\n"
+          "          pipewright plan --model ARGS.yaml --cluster scenarios/clusters/h100-sxm.json "
+          "--gpus 64 --as-is\n"
           "          pipewright plan scenarios/gpt-text/scenario.json --costs costs.json\n"
           "          pipewright plan SCENARIO --costs costs.json --replan --lost 1 --checkpoints "
           "ckpt -o next"};

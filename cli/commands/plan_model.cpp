@@ -45,6 +45,19 @@ void choose(std::vector<Value>& choices, const std::vector<Word>& asked, const M
     choices.push_back(meaning(word));
 }
 
+void set_kernels(sim::PlanSpace& space, const PlanOptions& options) {
+  using P = plan::ProductPrecision;
+  space.training.precision = options.precision == "fp8"   ? P::Float8
+                             : options.precision == "fp4" ? P::Float4
+                                                          : P::Half;
+  if (options.attention == "scores")
+    space.training.attention = plan::AttentionKind::Scores;
+  if (options.sequence_parallel == "yes" || options.sequence_parallel == "no")
+    space.sequence_parallel = {options.sequence_parallel == "yes"};
+  space.overlaps_gradients =
+      std::ranges::find(options.overlap, "gradients") != options.overlap.end();
+}
+
 sim::PlanSpace space_of(const PlanOptions& options, const plan::Cluster& cluster) {
   const plan::TransformerConfig model = plan::transformer_named(options.model);
   sim::PlanSpace space{.training = {.model = model,
@@ -61,6 +74,7 @@ sim::PlanSpace space_of(const PlanOptions& options, const plan::Cluster& cluster
   choose(space.zero, options.zero, same);
   choose(space.schedules, options.schedules, same);
   choose(space.recompute, options.recompute, plan::recompute_mode);
+  set_kernels(space, options);
   choose(space.stage_sizes, options.partition, [](const std::string& word) {
     return word == "equal" ? sim::StageSizes::Equal : sim::StageSizes::Balanced;
   });

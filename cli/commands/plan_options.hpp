@@ -17,6 +17,7 @@ struct PlanOptions {
   std::string costs;
   // … or a transformer by its sizes.
   std::string model;
+  bool as_is = false;  // how its arguments cut it
   int batch = 0;
   std::optional<int> sequence;
 
@@ -24,6 +25,8 @@ struct PlanOptions {
   int gpus = 0;
   std::vector<int> tensor, pipeline, context, expert, chunks, microbatch, zero;
   std::vector<std::string> recompute, schedules, partition;
+  std::string precision, attention, sequence_parallel;  // empty: as the help says
+  std::vector<std::string> overlap;
   int top = 10;
   bool exhaustive = false;
   bool pareto = false;
@@ -61,5 +64,7 @@ std::string progress_words(std::size_t decided, std::size_t candidates, const st
 int plan_scenario(const PlanOptions& options);
 /// Plans of a transformer by its sizes, on a cluster. Likewise.
 int plan_model(const PlanOptions& options);
+/// The one plan that Megatron's arguments say. Likewise.
+int plan_as_it_is(const PlanOptions& options);
 
 }  // namespace pipewright::cli

@@ -12,8 +12,11 @@
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/sim/causes/why_idle.hpp"
 #include "pipewright/sim/draws/draws.hpp"
+#include "pipewright/sim/engine/job_simulator.hpp"
+#include "print/cluster_table.hpp"
 #include "print/console.hpp"
 #include "print/draws_table.hpp"
+#include "print/job_table.hpp"
 #include "print/plan_table.hpp"
 #include "print/prediction_table.hpp"
 #include "process/interrupt.hpp"
@@ -32,6 +35,7 @@ struct SimulateOptions {
   std::string actions;
   std::string explain;
   bool sensitivities = false;
+  bool every_rank = false;
   std::optional<int> draws;
   std::string jitter;
   std::optional<std::int64_t> seed;
@@ -144,15 +148,20 @@ void print_prediction(const SimulateOptions& options, const loop::Prediction& pr
                       const sim::Throughput& throughput, const std::optional<Drawn>& drawn) {
   if (options.scenario.json) {
     plan::Json json = loop::prediction_json(prediction, plan, costs, throughput);
+    json.update(cluster_json(plan));
     if (options.sensitivities)
       json["sensitivities"] = to_json(loop::sensitivities_of(plan, prediction.times), plan, costs);
+    if (options.every_rank)
+      json["every_rank"] = job_json(plan, sim::JobSimulator(*plan.structure).run(plan.costs));
     if (drawn)
       json["draws"] = draws_json(drawn->draws, drawn->options, drawn->jitter);
     fmt::print("{}\n", json.dump(2));
     return;
   }
-  fmt::print("{}{}", plan_table(plan, costs),
+  fmt::print("{}{}{}", plan_table(plan, costs), cluster_table(plan),
              prediction_table(prediction, plan, costs, throughput));
+  if (options.every_rank)
+    fmt::print("{}", job_table(plan, sim::JobSimulator(*plan.structure).run(plan.costs)));
   if (drawn)
     fmt::print("{}", draws_table(drawn->draws, drawn->options, drawn->jitter));
   if (options.sensitivities)
@@ -163,6 +172,8 @@ int simulate(const SimulateOptions& options, SimulateOnSimGrid simgrid) {
   const auto scenario = read_scenario(options.scenario);
   require_drawable(options, scenario);
   const bool on_simgrid = options.engine == "simgrid";
+  if (options.every_rank && on_simgrid)
+    throw plan::InputError("--every-rank is for --engine native");
   if (!options.platform.empty() && !on_simgrid)
     throw plan::InputError("--platform is for --engine simgrid");
   if (on_simgrid && simgrid == nullptr)
@@ -231,6 +242,10 @@ Command describe(SimulateOptions& options) {
            {.names = "--sensitivities",
             .target = &options.sensitivities,
             .help = "Show what a faster stage, layer or link would save"},
+           {.names = "--every-rank",
+            .target = &options.every_rank,
+            .help = "Also simulate every device of the job by itself, with its own links, speed "
+                    "and draws of training.jitter"},
            {.names = "--draws",
             .target = &options.draws,
             .help = "Draw so many iterations from what was recorded: their mean, P50, P95, P99",

@@ -100,7 +100,8 @@ std::string model_table(const plan::DescribedTransformer& transformer) {
 
 plan::Json model_json(const plan::DescribedTransformer& transformer) {
   const auto layers = plan::layers_of(transformer.training, transformer.cut);
-  const auto& [training, cut] = transformer;
+  const plan::TransformerTraining& training = transformer.training;
+  const plan::Cut& cut = transformer.cut;
   plan::Json json = {{"name", transformer.training.model.name},
                      {"tensor", cut.tensor},
                      {"sequence_parallel", cut.sequence_parallel},

@@ -55,7 +55,7 @@ double gb(double bytes) { return bytes / 1e9; }
 std::string too_large_words(const PlansFound& found, const sim::FoundPlan& plan) {
   const plan::Device& device = found.cluster.device;
   return fmt::format("{}: {:.1f} GB a device, and {} has {:.1f} GB",
-                     words_of(found.training.model, plan.cut), gb(plan.peak_bytes),
+                     plan_words(found.training.model, plan.cut), gb(plan.peak_bytes),
                      device.name.empty() ? "a device" : device.name,
                      gb(static_cast<double>(least_memory(found.cluster).value)));
 }
@@ -99,6 +99,7 @@ plan::Json json_of(const PlansFound& found, const sim::FoundPlan& plan) {
           {"recompute", to_string(cut.recompute)},
           {"zero", cut.zero},
           {"sequence_parallel", cut.sequence_parallel},
+          {"overlaps_gradients", cut.overlaps_gradients},
           {"iteration_s", plan.iteration_s},
           {"least_s", plan.least_s},
           {"tokens_per_s", plan.tokens_per_s},
@@ -114,7 +115,7 @@ plan::Json json_of(const PlansFound& found, const sim::FoundPlan& plan) {
 
 }  // namespace
 
-std::string words_of(const plan::TransformerConfig& model, const plan::Cut& cut) {
+std::string plan_words(const plan::TransformerConfig& model, const plan::Cut& cut) {
   std::string words = fmt::format("tp {}, pp {}, dp {}", cut.tensor, cut.pipeline, cut.data);
   if (cut.context > 1)
     words += fmt::format(", cp {}", cut.context);
@@ -133,6 +134,8 @@ std::string words_of(const plan::TransformerConfig& model, const plan::Cut& cut)
     words += fmt::format(", ZeRO {}", cut.zero);
   if (cut.sequence_parallel)
     words += ", sequence parallel";
+  if (cut.overlaps_gradients && cut.zero < 2)  // from ZeRO 2 on they always are
+    words += ", sums beside backwards";
   return words;
 }
 
@@ -170,7 +173,7 @@ std::string plans_table(const PlansFound& found) {
         at + 1, plan.iteration_s, found.at.empty() ? "" : fmt::format("{:>9.3f} s  ", plan.at_s),
         plan.tokens_per_s, 100 * plan.mfu, 100 * plan.bubble, gb(plan.peak_bytes),
         plan.cut.devices() * 1e9 / plan.tokens_per_s / 3600,
-        words_of(found.training.model, plan.cut));
+        plan_words(found.training.model, plan.cut));
   }
   if (answer.nearest && !answer.plans.empty())
     text += fmt::format("\nThe next faster one takes {:.3f} s and does not fit. {}\n",
@@ -206,7 +209,7 @@ std::string plan_explained(const PlansFound& found, std::size_t number) {
   };
   std::string text = fmt::format(
       "plan {}: {}\n{:.3f} s an iteration, {} microbatches a pipeline\n\n", number + 1,
-      words_of(model, plan.cut), plan.iteration_s, plan.cut.microbatches(found.training.batch));
+      plan_words(model, plan.cut), plan.iteration_s, plan.cut.microbatches(found.training.batch));
   text += "forward + backward of a microbatch\n";
   text += fmt::format("  a layer        {}\n", ms(account.times.layer));
   if (model.leading_dense_layers() > 0)

@@ -31,7 +31,7 @@ struct PlansFound {
 };
 
 /// "tp 8, pp 16, dp 8, microbatch 1, 6 chunks, selective recomputation, ZeRO 1, sequence parallel".
-std::string words_of(const plan::TransformerConfig& model, const plan::Cut& cut);
+std::string plan_words(const plan::TransformerConfig& model, const plan::Cut& cut);
 std::string plans_table(const PlansFound& found);
 /// What a layer takes, and what each rank computes and holds; and what the plan before it gains.
 std::string plan_explained(const PlansFound& found, std::size_t plan);

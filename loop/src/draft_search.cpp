@@ -77,8 +77,8 @@ class DraftChoices {
       : base_(base), space_(space), speeds_(space.speeds) {
     const plan::Pipeline& pipeline = base.pipeline;
     devices_ = space.devices > 0 ? space.devices : plan::ranks_of_job(pipeline);
-    if (speeds_.empty())
-      speeds_.assign(static_cast<std::size_t>(devices_), 1);
+    for (int device = static_cast<int>(speeds_.size()); device < devices_; ++device)
+      speeds_.push_back(plan::kind_speed(base.cluster, device));
     samples_ = pipeline.replicas * pipeline.microbatches * base.training.microbatch_size;
     const int groups = base.training.gradient_groups;
     groups_ = groups > 0 ? groups : pipeline.replicas;
@@ -105,6 +105,7 @@ class DraftChoices {
       plan::Scenario scenario = base_;
       scenario.cluster.device.memory = least_memory(base_.cluster);  // any rank may be any device
       scenario.cluster.rank_memory.clear();
+      scenario.cluster.mixture.reset();
       scenario.pipeline.ranks = ranks;
       scenario.pipeline.replicas = replicas;
       scenario.pipeline.microbatches = samples_ / (replicas * microbatch);

@@ -21,7 +21,7 @@ void write_stragglers(const std::filesystem::path& folder, const StragglerReport
 plan::EventTable read_job_timeline(const std::filesystem::path& file,
                                    std::vector<std::string>& problems) {
   const JobSteps steps = job_steps(read_job_trace(file, problems));
-  return job_timeline(steps, slowest_first(straggler_metrics(steps), over_peers(steps)));
+  return job_timeline(steps, slowest_first(straggler_metrics(steps), own_slowness(steps)));
 }
 
 }  // namespace pipewright::loop

@@ -9,6 +9,7 @@
 #include "pipewright/loop/estimated_costs.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/scenario/scenario_cut.hpp"
 #include "pipewright/sim/causes/critical_path.hpp"
 #include "pipewright/sim/causes/event_table.hpp"
 #include "pipewright/sim/contention/contention.hpp"
@@ -239,7 +240,8 @@ Answer WhatIf::simulated(const plan::Scenario& scenario, sim::ScenarioPlan plan)
 
   Answer answer;
   answer.cap = least_memory(scenario.cluster);
-  answer.over = over_cap(structure, memory, curves, plan.costs, times, scenario.cluster);
+  answer.over =
+      over_cap(structure, memory, curves, plan.costs, times, plan::cluster_of_ranks(scenario));
   answer.critical = critical_path(structure, times);
   answer.throughput = throughput_of(scenario, plan, times.iteration);
   if (!shares_links(plan))
@@ -265,7 +267,9 @@ std::optional<sim::Need> WhatIf::need_of(const Draft& draft, const std::string& 
     const sim::Times& times = times_of(evaluator, plan);
     sim::MemoryModel& memory = evaluator.memory_for(sim::holding_of(next.scenario, plan.program()));
     const sim::MemoryCurves& curves = memory.curves(plan.costs, times);
-    return sim::Need{curves.highest_peak(), {times.iteration}, fits(curves, next.scenario.cluster)};
+    return sim::Need{curves.highest_peak(),
+                     {times.iteration},
+                     fits(curves, plan::cluster_of_ranks(next.scenario))};
   } catch (const plan::InputError&) {
     return {};
   } catch (const plan::Infeasible&) {

@@ -23,10 +23,19 @@ int fullest_worker(const plan::Schedule& schedule) {
 }  // namespace
 
 RemedyJudge::RemedyJudge(const JobSteps& steps, const StragglerMetrics& metrics)
-    : steps_(steps), metrics_(metrics), source_(steps) {
+    : steps_(steps), metrics_(metrics), source_(steps), slower_(own_slowness(steps)) {
   found_.step_s = mean_of(metrics.replayed_s);
   found_.activations = fullest_worker(steps.plan.schedule);
   found_.has_kept = steps.numbers.size() > 1;
+}
+
+double RemedyJudge::usual_s(int stage, Direction direction) const {
+  double sum = 0;
+  for (int replica = 0; replica < layout().replicas; ++replica) {
+    const int worker = layout().worker(replica, stage);
+    sum += source_.mean_compute(worker, direction) / slower(worker);
+  }
+  return sum / layout().replicas;
 }
 
 void RemedyJudge::add(Remedy remedy, const JobGraph& graph, const JobTimes& times) {

@@ -21,7 +21,7 @@ class LayerRemedies {
     for (int stage = 0; stage < stages; ++stage)
       for (const Direction direction : both_directions) {
         const double time = judge.source().mean_stage(stage, direction);
-        const double fixed = time * fixed_part(judge.source(), judge.layout(), stage, direction);
+        const double fixed = time * fixed_part(judge, stage, direction);
         fixed_s_.resize(static_cast<std::size_t>(stage) + 1);
         part_s_.resize(static_cast<std::size_t>(stage) + 1);
         fixed_s_.back() += fixed;
@@ -80,7 +80,7 @@ class LayerRemedies {
     for (int stage = 0; stage < layout.stages; ++stage) {
       const double moved = parts[static_cast<std::size_t>(stage)] / double{parts_of_stage};
       const auto factor = [&](Direction direction) {
-        const double fixed = fixed_part(judge_.source(), layout, stage, direction);
+        const double fixed = fixed_part(judge_, stage, direction);
         return fixed + (1 - fixed) * moved;
       };
       factors.push_back({factor(Direction::Forward), factor(Direction::Backward)});
@@ -120,15 +120,15 @@ class LayerRemedies {
 
 }  // namespace
 
-double fixed_part(const JobSource& source, const JobLayout& layout, int stage,
-                  Direction direction) {
-  if (layout.stages < 2 || (stage > 0 && stage + 1 < layout.stages))
+double fixed_part(const RemedyJudge& judge, int stage, Direction direction) {
+  const int stages = judge.layout().stages;
+  if (stages < 2 || (stage > 0 && stage + 1 < stages))
     return 0;
   std::vector<double> others;
-  for (int other = 0; other < layout.stages; ++other)
-    if (layout.stages > 2 ? other > 0 && other + 1 < layout.stages : other != stage)
-      others.push_back(source.mean_stage(other, direction));
-  const double own = source.mean_stage(stage, direction);
+  for (int other = 0; other < stages; ++other)
+    if (stages > 2 ? other > 0 && other + 1 < stages : other != stage)
+      others.push_back(judge.usual_s(other, direction));
+  const double own = judge.usual_s(stage, direction);
   return own > 0 ? std::max(0.0, 1 - plan::median(others) / own) : 0;
 }
 

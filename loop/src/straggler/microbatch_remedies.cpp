@@ -52,6 +52,17 @@ class MicrobatchRemedies {
     return {};
   }
 
+  /// Of one stage alone nothing tells a slow machine from long microbatches: these are supposed.
+  double slower(int worker) const { return judge_.layout().stages > 1 ? judge_.slower(worker) : 1; }
+
+  /// What a compute would have taken on a worker that is not slow by itself.
+  double size_of(int worker, Direction direction, int chunk, int microbatch,
+                 std::size_t step) const {
+    const JobSource& source = judge_.source();
+    return source.times(source.compute(worker, direction, chunk, microbatch))[step] /
+           slower(worker);
+  }
+
   Dealt sizes_of(std::size_t step) const {
     const JobLayout& layout = judge_.layout();
     const int microbatches = judge_.steps().plan.schedule.microbatches;
@@ -62,8 +73,8 @@ class MicrobatchRemedies {
         for (int stage = 0; stage < layout.stages; ++stage)
           for (const Direction direction : both_directions)
             for (int chunk = 0; chunk < layout.chunks; ++chunk)
-              own.seconds += judge_.source().times(judge_.source().compute(
-                  layout.worker(replica, stage), direction, chunk, microbatch))[step];
+              own.seconds +=
+                  size_of(layout.worker(replica, stage), direction, chunk, microbatch, step);
         sizes[static_cast<std::size_t>(replica)].push_back(own);
       }
     return sizes;
@@ -118,11 +129,13 @@ class MicrobatchRemedies {
         sort(own, order);
       place(dealt, step, times);
     }
-    judge_.add({.kind = kind,
-                .change = change,
-                .supposed = "how long a microbatch takes is known before the step, by its "
-                            "sequences, and is the same on every replica"},
-               times);
+    judge_.add(
+        {.kind = kind,
+         .change = change,
+         .supposed = "how long a microbatch takes is known before the step, by its "
+                     "sequences, and is the same on every replica but for workers that are slow by "
+                     "themselves"},
+        times);
   }
 
   void place(const Dealt& dealt, std::size_t step, JobTimes& times) const {
@@ -136,8 +149,8 @@ class MicrobatchRemedies {
       const Direction direction =
           own.operation == JobOperation::Forward ? Direction::Forward : Direction::Backward;
       const int worker = judge_.layout().worker(from.replica, judge_.layout().stage_of(own.worker));
-      times.of(node)[step] = judge_.source().times(
-          judge_.source().compute(worker, direction, own.chunk, from.microbatch))[step];
+      times.of(node)[step] =
+          size_of(worker, direction, own.chunk, from.microbatch, step) * slower(own.worker);
     }
   }
 
@@ -157,10 +170,10 @@ class MicrobatchRemedies {
       std::vector<double> sums(static_cast<std::size_t>(layout.stages * layout.chunks) * 2);
       for (NodeNumber node = 0; node < nodes.size(); ++node)
         if (is_compute(nodes[node].operation))
-          sums[slot(nodes[node])] += times.of(node)[step];
+          sums[slot(nodes[node])] += times.of(node)[step] / slower(nodes[node].worker);
       for (NodeNumber node = 0; node < nodes.size(); ++node)
         if (is_compute(nodes[node].operation))
-          times.of(node)[step] = sums[slot(nodes[node])] / count;
+          times.of(node)[step] = sums[slot(nodes[node])] / count * slower(nodes[node].worker);
     }
     judge_.add({.kind = "even out microbatches",
                 .change = "pack sequences so that all microbatches of a step are equally long",

@@ -18,6 +18,11 @@ class RemedyJudge {
   const JobSource& source() const { return source_; }
   double ideal_s(JobOperation operation) const { return metrics_.ideal_s[index_of(operation)]; }
 
+  /// So much slower it is for reasons of its own.
+  double slower(int worker) const { return slower_[static_cast<std::size_t>(worker)]; }
+  /// What a microbatch takes on a stage of the replicas, in the mean of the learnt steps, were no
+  /// worker slow for reasons of its own.
+  double usual_s(int stage, Direction direction) const;
   int slowest_workers() const { return metrics_.slowest_workers; }
 
   /// `remedy` has kind, change and what is supposed; its steps are replayed.
@@ -36,6 +41,7 @@ class RemedyJudge {
   const JobSteps& steps_;
   const StragglerMetrics& metrics_;
   JobSource source_;
+  std::vector<double> slower_;  // by worker
   Remedies found_;
 };
 
@@ -47,6 +53,6 @@ void try_schedules(RemedyJudge& judge);
 
 /// What of a stage's compute no border moves: what the first stage has beyond the middle ones (the
 /// embedding) and the last (head and loss), as a part of its own time.
-double fixed_part(const JobSource& source, const JobLayout& layout, int stage, Direction direction);
+double fixed_part(const RemedyJudge& judge, int stage, Direction direction);
 
 }  // namespace pipewright::loop

@@ -34,7 +34,7 @@ class ScheduleRemedies {
     for (int stage = 0; stage < now_.layout.stages; ++stage)
       for (const Direction direction : both_directions)
         fixed_[direction == Direction::Forward ? 0 : 1].push_back(
-            fixed_part(judge.source(), now_.layout, stage, direction));
+            fixed_part(judge, stage, direction));
   }
 
   void run() {
@@ -102,9 +102,9 @@ class ScheduleRemedies {
     plan::ScheduleCosts costs{.stages = {}};
     for (int stage = 0; stage < chunks * now_.layout.stages; ++stage) {
       const int from = stage_now(stage, chunks);
-      const double back = judge_.source().mean_stage(from, Direction::Backward) *
-                          part_of(stage, chunks, Direction::Backward);
-      costs.stages.push_back({plan::Seconds{judge_.source().mean_stage(from, Direction::Forward) *
+      const double back =
+          judge_.usual_s(from, Direction::Backward) * part_of(stage, chunks, Direction::Backward);
+      costs.stages.push_back({plan::Seconds{judge_.usual_s(from, Direction::Forward) *
                                             part_of(stage, chunks, Direction::Forward)},
                               plan::Seconds{back / 2}, plan::Seconds{back / 2}});
     }
@@ -142,24 +142,26 @@ class ScheduleRemedies {
         action =
             plan.schedule.ranks[static_cast<std::size_t>(plan.layout.stage_of(worker))].begin();
       }
-      set_compute(times.of(node), *action++, plan.layout, plan.layout.replica_of(worker));
+      set_compute(times.of(node), *action++, plan.layout, worker);
     }
     return times;
   }
 
   void set_compute(std::span<double> into, const plan::Action& action, const JobLayout& layout,
-                   int replica) const {
+                   int worker) const {
     const bool forward = action.kind == plan::ActionKind::Forward;
     const Direction direction = forward ? Direction::Forward : Direction::Backward;
     const bool is_half = !forward && action.kind != plan::ActionKind::Backward;
     const int from = stage_now(action.stage, layout.chunks);
     const int chunk = layout.chunks == now_.layout.chunks ? action.stage / layout.stages : 0;
-    const double part =
-        (layout.chunks == now_.layout.chunks ? 1
-                                             : part_of(action.stage, layout.chunks, direction)) *
-        (is_half ? 0.5 : 1);
-    const auto times = judge_.source().times(judge_.source().compute(
-        now_.layout.worker(replica, from), direction, chunk, action.microbatch));
+    const int worker_now = now_.layout.worker(layout.replica_of(worker), from);
+    // A slow machine stays where it is, whatever layers it gets.
+    const double machine = judge_.slower(worker) / judge_.slower(worker_now);
+    const double share =
+        layout.chunks == now_.layout.chunks ? 1 : part_of(action.stage, layout.chunks, direction);
+    const double part = share * (is_half ? 0.5 : 1) * machine;
+    const auto times = judge_.source().times(
+        judge_.source().compute(worker_now, direction, chunk, action.microbatch));
     for (std::size_t step = 0; step < into.size(); ++step)
       into[step] = times[step] * part;
   }

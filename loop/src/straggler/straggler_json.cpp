@@ -151,7 +151,8 @@ class ReportJson {
                                   {"rank", layout_.global_rank(worker)},
                                   {"S_w", metrics_.by_worker[at]},
                                   {"compute_s", report_.compute_s[at]},
-                                  {"over_peers", report_.over_peers[at]}});
+                                  {"over_peers", report_.over_peers[at]},
+                                  {"own_slowness", report_.own_slowness[at]}});
     }
   }
 

@@ -39,7 +39,8 @@ StragglerReport explain_stragglers(const std::filesystem::path& file,
   report.steps = job_steps(trace);
   report.metrics = straggler_metrics(report.steps);
   report.over_peers = over_peers(report.steps);
-  report.workers = slowest_first(report.metrics, report.over_peers);
+  report.own_slowness = own_slowness(report.steps);
+  report.workers = slowest_first(report.metrics, report.own_slowness);
   report.compute_s = computes_by_worker(report.steps);
   report.lengths = microbatch_lengths(report.steps);
   report.delays = launch_delays(report.steps, report.metrics.replayed_s);
@@ -54,7 +55,7 @@ std::string reading_of(const StragglerReport& report) {
     return "no straggler to speak of: with ideal lengths steps would be hardly shorter";
   std::vector<std::string> said;
   const int slowest = report.workers.front();
-  const double slower = report.over_peers[static_cast<std::size_t>(slowest)];
+  const double slower = report.own_slowness[static_cast<std::size_t>(slowest)];
   if (slower >= clearly_slow)
     said.push_back(fmt::format("{} computes {:.2f} times as long as the same stage of the others",
                                worker_name(report.steps.plan.layout, slowest), slower));

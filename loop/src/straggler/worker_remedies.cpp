@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "pipewright/plan/error.hpp"
@@ -23,7 +24,7 @@ double compute_of_worker(const JobSource& source, int worker) {
 class WorkerRemedies {
  public:
   explicit WorkerRemedies(RemedyJudge& judge)
-      : judge_(judge), slower_(over_peers(judge.steps())), order_(slower_.size()) {
+      : judge_(judge), order_(static_cast<std::size_t>(judge.layout().workers())) {
     std::iota(order_.begin(), order_.end(), 0);
     std::stable_sort(order_.begin(), order_.end(),
                      [&](int a, int b) { return slower(a) > slower(b); });
@@ -41,7 +42,7 @@ class WorkerRemedies {
   }
 
  private:
-  double slower(int worker) const { return slower_[static_cast<std::size_t>(worker)]; }
+  double slower(int worker) const { return judge_.slower(worker); }
 
   std::string words(int worker) const {
     return fmt::format("dp {} stage {} (rank {}, {:.2f} times its peers)",
@@ -134,15 +135,13 @@ class WorkerRemedies {
     if (taken >= own_count)
       return;
     const auto from = source.times(source.compute(left_out, direction, 0, taken));
-    const double usual = source.mean_compute(left_out, direction);
-    const double speed = usual > 0 ? source.mean_compute(worker, direction) / usual : 1;
+    const double speed = slower(worker) / slower(left_out);
     for (std::size_t step = 0; step < into.size(); ++step)
       into[step] = from[step] * speed;
   }
 
   RemedyJudge& judge_;
-  std::vector<double> slower_;  // over their peers, by worker
-  std::vector<int> order_;      // workers that are slow, the slowest first
+  std::vector<int> order_;  // workers that are slow, the slowest first
 };
 
 }  // namespace
@@ -165,10 +164,38 @@ std::vector<double> over_peers(const JobSteps& steps) {
   return slower;
 }
 
+std::vector<double> own_slowness(const JobSteps& steps) {
+  const JobLayout& layout = steps.plan.layout;
+  if (layout.stages == 1 || layout.replicas == 1)
+    return over_peers(steps);
+  const JobSource source(steps);
+  std::vector<double> slower(static_cast<std::size_t>(layout.workers()));
+  const auto of = [&](int replica, int stage) -> double& {
+    return slower[static_cast<std::size_t>(layout.worker(replica, stage))];
+  };
+  for (int stage = 0; stage < layout.stages; ++stage) {
+    double quickest = std::numeric_limits<double>::infinity();
+    for (int replica = 0; replica < layout.replicas; ++replica) {
+      of(replica, stage) = compute_of_worker(source, layout.worker(replica, stage));
+      quickest = std::min(quickest, of(replica, stage));
+    }
+    for (int replica = 0; replica < layout.replicas; ++replica)
+      of(replica, stage) = quickest > 0 ? of(replica, stage) / quickest : 1;
+  }
+  for (int replica = 0; replica < layout.replicas; ++replica) {
+    double common = of(replica, 0);
+    for (int stage = 1; stage < layout.stages; ++stage)
+      common = std::min(common, of(replica, stage));
+    for (int stage = 0; stage < layout.stages; ++stage)
+      of(replica, stage) /= common;
+  }
+  return slower;
+}
+
 std::vector<int> slowest_first(const StragglerMetrics& metrics,
-                               const std::vector<double>& over_peers) {
+                               const std::vector<double>& own_slowness) {
   const auto clearly = [&](int worker) {
-    const double slower = over_peers[static_cast<std::size_t>(worker)];
+    const double slower = own_slowness[static_cast<std::size_t>(worker)];
     return slower >= clearly_slow ? slower : 0;
   };
   std::vector<int> order = metrics.workers;

@@ -335,7 +335,7 @@ std::vector<sim::StepCosts> step_costs_of(const Rehearsed& rehearsed,
 sim::StepCosts with_measured(const sim::Structure& structure, sim::StepCosts costs,
                              const std::vector<double>& seconds) {
   sim::StepCosts bare = costs;  // what was rehearsed is the compute alone
-  for (plan::Link* const link : {&bare.cluster.within_node, &bare.cluster.between_nodes})
+  for (plan::Link* const link : plan::links_of(bare.cluster))
     link->overheads = {};
   sim::Durations usual;
   usual.fill(structure, bare, bare.contended.empty() ? bare.stages : bare.contended);

@@ -123,7 +123,7 @@ ErrorParts error_parts(const Plan& plan, const std::vector<plan::Timeline>& step
   sim::StepCosts costs = plan.costs;
   // What was measured holds these already.
   costs.contended.clear();
-  for (plan::Link* const link : {&costs.cluster.within_node, &costs.cluster.between_nodes})
+  for (plan::Link* const link : plan::links_of(costs.cluster))
     link->overheads = {};
   sim::Simulator simulator(*plan.structure);
   const auto iteration = [&](const std::vector<double>& seconds) {

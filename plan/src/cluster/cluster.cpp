@@ -40,9 +40,53 @@ Seconds time_of(const LinkSegment& segment, Bytes size) {
   return segment.time + Seconds{beyond / segment.bandwidth_per_s};
 }
 
+/// The groups of a level are whole groups of the one before, and smaller than the cluster.
+void check_fabric(JsonObject& object, const Cluster& cluster) {
+  if (!cluster.fabric)
+    return;
+  if (cluster.fabric->rails && cluster.fabric->levels.empty())
+    object.error("fabric", "rails join devices of equal place alone: the others need a level");
+  int inner = 1;
+  for (const LinkLevel& level : cluster.fabric->levels) {
+    const bool whole = level.group_nodes % inner == 0;
+    if (!whole || (level.group_nodes <= inner && inner > 1))
+      object.error("fabric", fmt::format("the level {} joins groups of {} nodes: it must be a "
+                                         "larger multiple of {}",
+                                         level.name, level.group_nodes, inner));
+    inner = std::max(1, level.group_nodes);
+    check_segments(object, "fabric", level.link);
+  }
+}
+
+void check_mixture(JsonObject& object, const Cluster& cluster) {
+  if (!cluster.mixture)
+    return;
+  int nodes = 0;
+  for (const NodeKind& kind : cluster.mixture->kinds)
+    nodes += kind.nodes;
+  if (nodes != cluster.nodes)
+    object.error("mixture", fmt::format("its kinds have {} nodes, but the cluster has {}", nodes,
+                                        cluster.nodes));
+}
+
 }  // namespace
 
 int device_count(const Cluster& cluster) { return cluster.nodes * cluster.devices_per_node; }
+
+const NodeKind* kind_of(const Cluster& cluster, int device) {
+  if (!cluster.mixture)
+    return nullptr;
+  int node = node_of(cluster, device);
+  for (const NodeKind& kind : cluster.mixture->kinds)
+    if ((node -= kind.nodes) < 0)
+      return &kind;
+  return nullptr;
+}
+
+double kind_speed(const Cluster& cluster, int device) {
+  const NodeKind* const kind = kind_of(cluster, device);
+  return kind == nullptr ? 1 : kind->speed;
+}
 
 Cluster with_nodes_for(Cluster cluster, int devices, const std::string& field) {
   const int in_node = cluster.devices_per_node;
@@ -50,31 +94,46 @@ Cluster with_nodes_for(Cluster cluster, int devices, const std::string& field) {
     throw InputError(fmt::format("{}: {} are not whole nodes of {}: {} or {} would be", field,
                                  devices, in_node, devices / in_node * in_node,
                                  (devices / in_node + 1) * in_node));
-  cluster.nodes = std::max(cluster.nodes, devices / in_node);
+  const int added = std::max(0, devices / in_node - cluster.nodes);
+  cluster.nodes += added;
+  if (cluster.mixture && !cluster.mixture->kinds.empty())
+    cluster.mixture->kinds.back().nodes += added;
   return cluster;
 }
 
 Bytes memory_of(const Cluster& cluster, int rank) {
   const auto at = static_cast<std::size_t>(rank);
-  return at < cluster.rank_memory.size() ? whole_bytes(cluster.rank_memory[at])
-                                         : cluster.device.memory;
+  if (at < cluster.rank_memory.size())
+    return whole_bytes(cluster.rank_memory[at]);
+  const NodeKind* const kind = kind_of(cluster, rank);
+  return kind == nullptr ? cluster.device.memory : kind->device.memory;
 }
 
 bool limits_memory(const Cluster& cluster) { return least_memory(cluster) > Bytes{}; }
 
 Bytes least_memory(const Cluster& cluster) {
-  if (cluster.rank_memory.empty())
-    return cluster.device.memory;
   Bytes least;
-  for (int rank = 0; rank < static_cast<int>(cluster.rank_memory.size()); ++rank)
-    if (const Bytes own = memory_of(cluster, rank); own > Bytes{})
+  const auto add = [&](Bytes own) {
+    if (own > Bytes{})
       least = least > Bytes{} ? std::min(least, own) : own;
+  };
+  for (int rank = 0; rank < static_cast<int>(cluster.rank_memory.size()); ++rank)
+    add(memory_of(cluster, rank));
+  if (!cluster.rank_memory.empty())
+    return least;
+  if (!cluster.mixture)
+    return cluster.device.memory;
+  for (const NodeKind& kind : cluster.mixture->kinds)
+    add(kind.device.memory);
   return least;
 }
 
 Cluster roomy(Cluster cluster) {
   cluster.device.memory = {};
   cluster.rank_memory.clear();
+  if (cluster.mixture)
+    for (NodeKind& kind : cluster.mixture->kinds)
+      kind.device.memory = {};
   return cluster;
 }
 
@@ -82,16 +141,77 @@ int node_of(const Cluster& cluster, int rank) {
   return rank / cluster.devices_per_node % cluster.nodes;
 }
 
+std::size_t level_between(const Cluster& cluster, int rank, int other_rank) {
+  const int node = node_of(cluster, rank), other = node_of(cluster, other_rank);
+  if (node == other)
+    return 0;
+  if (!cluster.fabric)
+    return 1;
+  const std::vector<LinkLevel>& levels = cluster.fabric->levels;
+  std::size_t outermost = 1 + levels.size();
+  while (outermost > 1 &&
+         node / levels[outermost - 2].group_nodes == other / levels[outermost - 2].group_nodes)
+    --outermost;
+  const bool off_rail =
+      cluster.fabric->rails && (rank - other_rank) % cluster.devices_per_node != 0;
+  return off_rail && !levels.empty() ? std::max<std::size_t>(2, outermost) : outermost;
+}
+
+std::size_t level_count(const Cluster& cluster) {
+  return 2 + (cluster.fabric ? cluster.fabric->levels.size() : 0);
+}
+
+const Link& link_of_level(const Cluster& cluster, std::size_t level) {
+  if (level == 0)
+    return cluster.within_node;
+  return level == 1 ? cluster.between_nodes : cluster.fabric->levels[level - 2].link;
+}
+
+std::string level_words(const Cluster& cluster, std::size_t level) {
+  if (level == 0)
+    return "within a node";
+  return level == 1 ? "between nodes" : "of the level " + cluster.fabric->levels[level - 2].name;
+}
+
 const Link& link_between(const Cluster& cluster, int rank, int other_rank) {
-  const bool same_node = node_of(cluster, rank) == node_of(cluster, other_rank);
-  return same_node ? cluster.within_node : cluster.between_nodes;
+  return link_of_level(cluster, level_between(cluster, rank, other_rank));
+}
+
+std::vector<Link*> links_of(Cluster& cluster) {
+  std::vector<Link*> links{&cluster.within_node, &cluster.between_nodes};
+  if (cluster.fabric)
+    for (LinkLevel& level : cluster.fabric->levels)
+      links.push_back(&level.link);
+  return links;
+}
+
+std::vector<const Link*> links_of(const Cluster& cluster) {
+  std::vector<const Link*> links;
+  for (std::size_t level = 0; level < level_count(cluster); ++level)
+    links.push_back(&link_of_level(cluster, level));
+  return links;
+}
+
+bool shares_links(const Cluster& cluster) {
+  const auto links = links_of(cluster);
+  return std::any_of(links.begin(), links.end(), [](const Link* link) { return link->shared; });
+}
+
+int group_of(const Cluster& cluster, std::size_t level, int rank) {
+  const int node = node_of(cluster, rank);
+  return level < 2 ? node : node / cluster.fabric->levels[level - 2].group_nodes;
+}
+
+int group_count(const Cluster& cluster, std::size_t level) {
+  return 1 + group_of(cluster, level, device_count(cluster) - 1);
 }
 
 Seconds occupancy(const Link& link, Bytes size) {
   const LinkSegment* const segment = segment_of(link.segments, size);
-  if (segment == nullptr)
-    return {static_cast<double>(size.value) / link.bandwidth_per_s};
-  return std::max(Seconds{}, time_of(*segment, size) - link.latency);
+  const Seconds alone = segment == nullptr
+                            ? Seconds{static_cast<double>(size.value) / link.bandwidth_per_s}
+                            : std::max(Seconds{}, time_of(*segment, size) - link.latency);
+  return alone * link.oversubscription;
 }
 
 Seconds time_of(const Overhead& overhead, Bytes size) {
@@ -106,7 +226,8 @@ RingTime ring_time(const Link& link, Bytes size, double devices, int rounds) {
   if (link.sum_bandwidth_per_s > 0) {
     const Link ring{.latency = link.sum_latency,
                     .bandwidth_per_s = link.sum_bandwidth_per_s,
-                    .segments = link.sum_segments};
+                    .segments = link.sum_segments,
+                    .oversubscription = link.oversubscription};
     return ring_time(ring, size, devices, rounds);
   }
   const double steps = rounds * (devices - 1);
@@ -122,7 +243,8 @@ RingTime shard_sum_time(const Link& link, Bytes size, double devices) {
   if (link.shard_bandwidth_per_s > 0)
     return ring_time({.latency = link.shard_latency,
                       .bandwidth_per_s = link.shard_bandwidth_per_s,
-                      .segments = link.shard_segments},
+                      .segments = link.shard_segments,
+                      .oversubscription = link.oversubscription},
                      size, devices, rounds);
   return ring_time(link, size, devices, rounds);
 }
@@ -142,6 +264,8 @@ Cluster read_cluster(JsonObject& object) {
   const auto cluster = read_fields<Cluster>(object);
   check_segments(object, "within_node", cluster.within_node);
   check_segments(object, "between_nodes", cluster.between_nodes);
+  check_fabric(object, cluster);
+  check_mixture(object, cluster);
   if (const std::string fault = cluster.machine ? fault_of(cluster.machine->reductions) : "";
       !fault.empty())
     object.error("machine", "reductions: " + fault);

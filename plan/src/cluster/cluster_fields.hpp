@@ -74,6 +74,45 @@ void visit_fields(Struct& s, Visit&& visit) {
         "segments.");
 }
 
+template <MaybeConst<LinkLevel> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  visit("name", s.name, needed(any()), "Such as spine.");
+  visit("group_nodes", s.group_nodes, needed(within(at_least(1))),
+        "It joins groups of so many nodes, whose devices reach each other further in.");
+  visit("oversubscription", s.link.oversubscription, within(at_least(1)),
+        "How many times more the groups can send at once than it carries: bandwidths count divided "
+        "by it.");
+  visit_fields(s.link, visit);
+}
+
+template <MaybeConst<Fabric> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  visit("rails", s.rails, any(),
+        "Whether between_nodes joins only devices of equal place in their nodes; the others take "
+        "the first of the levels.");
+  visit("levels", s.levels,
+        FieldRule{.needed = true,
+                  .schema = R"({"type": "array", "items": {"$ref": "#/$defs/level"}})"},
+        "Links further out than between_nodes, from the inside out.");
+}
+
+template <MaybeConst<NodeKind> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  visit("nodes", s.nodes, needed(within(at_least(1))),
+        "Those behind the nodes of the kind before.");
+  visit("device", s.device, needed(FieldRule{.schema = R"({"$ref": "#/$defs/device"})"}), "");
+  visit("speed", s.speed, within(more_than(0)),
+        "How fast each computes beside the device that was measured. For prediction.");
+}
+
+template <MaybeConst<Mixture> Struct, class Visit>
+void visit_fields(Struct& s, Visit&& visit) {
+  visit("kinds", s.kinds,
+        FieldRule{.needed = true,
+                  .schema = R"({"type": "array", "items": {"$ref": "#/$defs/node_kind"}})"},
+        "Their nodes together are those of the cluster.");
+}
+
 template <MaybeConst<MachineConstants> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   for (const ConstantRule& rule : constant_rules())
@@ -137,6 +176,8 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("rank_memory_bytes", s.rank_memory, within(at_least(0)),
         "By rank: what it may hold, 0 for no limit; empty: what the device has. For prediction.");
   visit("machine", s.machine, FieldRule{.schema = R"({"$ref": "#/$defs/machine"})"}, "");
+  visit("fabric", s.fabric, FieldRule{.schema = R"({"$ref": "#/$defs/fabric"})"}, "");
+  visit("mixture", s.mixture, FieldRule{.schema = R"({"$ref": "#/$defs/mixture"})"}, "");
 }
 
 }  // namespace pipewright::plan

@@ -27,6 +27,12 @@ Rows rows_of(const ReductionTable& table, int ranks) {
 /// Bytes that each device sends for each byte that is summed.
 double ring_share(double ranks) { return 2 * (ranks - 1) / ranks; }
 
+/// Of the outermost level that the group reaches over, in bytes per second of a node.
+double outer_bandwidth(const Cluster& cluster, const GroupPlace& place) {
+  const Link& link = link_of_level(cluster, std::max<std::size_t>(1, place.level));
+  return link.bandwidth_per_s / link.oversubscription;
+}
+
 constexpr double ring_efficiency = 0.8;  // of a link, where no table says more
 
 double between_nodes_s(const SumTime& sum, const MachineConstants& constants) {
@@ -58,6 +64,9 @@ GroupPlace place_of(const Cluster& cluster, const std::vector<int>& devices) {
   GroupPlace place{.devices = static_cast<int>(devices.size())};
   if (devices.empty())
     return place;
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    place.level = std::max(place.level,
+                           level_between(cluster, devices[i], devices[(i + 1) % devices.size()]));
   const int node = node_of(cluster, devices.front());
   const auto here = std::count_if(devices.begin(), devices.end(),
                                   [&](int device) { return node_of(cluster, device) == node; });
@@ -70,8 +79,8 @@ SumTime sum_time(const Cluster& cluster, const GroupPlace& place, double bytes) 
   if (place.devices < 2)
     return {};
   if (place.spans)
-    return {.network_s = ring_share(place.devices) * bytes * place.beside /
-                         cluster.between_nodes.bandwidth_per_s,
+    return {.network_s =
+                ring_share(place.devices) * bytes * place.beside / outer_bandwidth(cluster, place),
             .inside_s = ring_share(place.devices) * bytes /
                         (ring_efficiency * cluster.within_node.bandwidth_per_s)};
   if (cluster.machine && !cluster.machine->reductions.empty())
@@ -86,7 +95,7 @@ ExchangeTime exchange_time(const Cluster& cluster, const GroupPlace& place, doub
     return {};
   if (!place.spans)
     return {.node_s = sent / cluster.within_node.bandwidth_per_s};
-  return {.network_s = sent * cluster.devices_per_node / cluster.between_nodes.bandwidth_per_s};
+  return {.network_s = sent * cluster.devices_per_node / outer_bandwidth(cluster, place)};
 }
 
 double gradient_sum_s(const SumTime& sum, const MachineConstants& constants) {

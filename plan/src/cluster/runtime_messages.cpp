@@ -3,7 +3,7 @@
 namespace pipewright::plan {
 
 Cluster with_messages(Cluster cluster, const RuntimeCost& runtime) {
-  for (Link* link : {&cluster.within_node, &cluster.between_nodes}) {
+  for (Link* link : links_of(cluster)) {
     link->overheads.send = {runtime.send, runtime.send_bandwidth_per_s};
     link->overheads.receive = {runtime.receive, runtime.receive_bandwidth_per_s};
   }

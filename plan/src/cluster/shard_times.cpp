@@ -1,5 +1,7 @@
 #include "pipewright/plan/cluster/shard_times.hpp"
 
+#include <algorithm>
+
 namespace pipewright::plan {
 namespace {
 
@@ -30,7 +32,7 @@ double on_machine(const LayerCost& layer, const Cluster& cluster, const ShardPla
 double on_links(const LayerCost& layer, const Cluster& cluster, const ShardPlaces& places,
                 ShardPass pass) {
   const auto link = [&](const GroupPlace& place) -> const Link& {
-    return place.spans ? cluster.between_nodes : cluster.within_node;
+    return link_of_level(cluster, place.spans ? std::max<std::size_t>(1, place.level) : 0);
   };
   double seconds = 0;
   const ShardTraffic& sums = layer.tensor_sums;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <numeric>
 
 #include "csv_table.hpp"
 #include "model/layer_pattern.hpp"
@@ -72,18 +71,6 @@ class Header {
   std::vector<const RunColumn*> columns_;
   std::vector<std::string> ignored_;
 };
-
-/// "4 or 6": the numbers next to `near` that divide `whole`.
-std::string divisors_near(int whole, int near) {
-  int below = std::min(near, whole), above = near;
-  while (below > 1 && whole % below != 0)
-    --below;
-  while (above < whole && whole % above != 0)
-    ++above;
-  if (above > whole || whole % above != 0 || above == below)
-    return fmt::format("{}", below);
-  return fmt::format("{} or {}", below, above);
-}
 
 constexpr std::string_view group_option = "microbatch-group-size-per-virtual-pipeline-stage";
 
@@ -172,7 +159,7 @@ class RowReader {
       training_.attention = AttentionKind::Fused;  // "auto" takes one where there is one
     if (const int group = number_of(options.arguments, group_option); group > 0)
       cut_.group = group;
-    fill_pattern();
+    set_layers_by_pattern(row_.run);
     if (model_.hidden == 0 || model_.heads == 0 || model_.layers == 0)
       return fault(model_.hidden == 0  ? "hidden"
                    : model_.heads == 0 ? "heads"
@@ -190,22 +177,6 @@ class RowReader {
     fill_latent();
     if (model_.experts > 0)
       fill_mixture();
-  }
-
-  /// A hybrid's pattern says its layers, and perhaps those of each stage.
-  void fill_pattern() {
-    const std::string pattern = hybrid_pattern(row_.run.options.arguments, model_.layers);
-    if (pattern.empty())
-      return;
-    std::vector<int> stages{0};
-    for (const char letter : pattern.substr(0, pattern.find('/')))
-      if (letter == '|')
-        stages.push_back(0);
-      else
-        ++stages.back();
-    model_.layers = std::reduce(stages.begin(), stages.end());
-    if (stages.size() > 1)
-      cut_.stage_layers = std::move(stages);
   }
 
   /// A table may give ranks where it says that attention is not latent.
@@ -247,111 +218,8 @@ class RowReader {
 
   /// A run that could not have been.
   void check_sizes() {
-    const double devices = 1.0 * cut_.tensor * cut_.data * cut_.pipeline * cut_.context;
-    if (devices != row_.gpus)
-      fault("gpus",
-            fmt::format("is {}, but tp {} × dp {} × pp {}{} are {:.0f} devices", row_.gpus,
-                        cut_.tensor, cut_.data, cut_.pipeline,
-                        cut_.context > 1 ? fmt::format(" × cp {}", cut_.context) : "", devices));
-    if (row_.microbatches == 0)  // the batch is that of fewer pipelines
-      cut_.data = std::clamp(training_.batch / cut_.microbatch, 1, cut_.data);
-    cut_layers();
-    divides("heads", model_.heads, "tp", cut_.tensor);
-    divides("heads", model_.heads, "kv_heads", model_.kv_heads);
-    if (model_.hidden % model_.heads != 0 && !header_.place("head_channels"))
-      divides("hidden", model_.hidden, "heads", model_.heads);
-    divides("seq", training_.sequence, "cp", cut_.context);
-    if (cut_.expert_tensor > 0 && cut_.expert_tensor != cut_.tensor)
-      divides("devices of a stage", cut_.devices_of_stage(), "etp", cut_.expert_tensor);
-    divides(cut_.expert_cut() == cut_.tensor ? "devices of dp and cp" : "devices of a stage by etp",
-            cut_.devices_of_stage() / cut_.expert_cut(), "ep", cut_.expert);
-    if (model_.experts > 0)
-      divides("experts", model_.experts, "ep", cut_.expert);
-    if (training_.batch % cut_.data != 0)
-      divides("global_batch", training_.batch, "dp", cut_.data);
-    else
-      divides("samples of a pipeline", training_.batch / cut_.data, "micro_batch", cut_.microbatch);
-    if (faults_.size() != before_)
-      return;
-    check_count();
-    check_microbatches();
-    check_chunks();
-    // Megatron-LM's rounds have one microbatch a rank, and the last one what is left.
-    if (cut_.chunks > 1 && cut_.group == 0 &&
-        cut_.microbatches(training_.batch) % cut_.pipeline != 0)
-      cut_.group = cut_.pipeline;
-    if (cut_.chunks == 1)
-      cut_.group = 0;
-  }
-
-  /// Where nothing divides the layers, the embedding and the head may count as one each, as with
-  /// Megatron-LM's --account-for-embedding-in-pipeline-split and
-  /// --account-for-loss-in-pipeline-split.
-  void cut_layers() {
-    cut_by_layers_of_stage();
-    if (const auto wrong = cut_by_words(row_.stages, model_.layers, cut_))
-      return fault(wrong->column, wrong->message);
-    if (!cut_.stage_layers.empty())
-      return;
-    const int stages = cut_.stages(), of_stage = (model_.layers + 2) / stages;
-    if (model_.layers % stages != 0 && (model_.layers + 2) % stages == 0 && of_stage > 1) {
-      cut_.stage_layers.assign(static_cast<std::size_t>(stages), of_stage);
-      --cut_.stage_layers.front();
-      --cut_.stage_layers.back();
-      return;
-    }
-    divides("layers", model_.layers, "pp", cut_.pipeline);
-    if (cut_.chunks > 1 && model_.layers % cut_.pipeline == 0)
-      divides("layers of a rank", model_.layers / cut_.pipeline, "chunks", cut_.chunks);
-  }
-
-  /// Virtual stages, said by the layers of each.
-  void cut_by_layers_of_stage() {
-    const int of_stage = row_.layers_per_virtual_stage;
-    if (of_stage == 0 || !row_.stages.layout.empty() || cut_.pipeline == 1)
-      return;
-    const int all = model_.layers + row_.stages.embedding_counts + row_.stages.loss_counts;
-    const int chunks = all / (cut_.pipeline * of_stage);
-    if (chunks * cut_.pipeline * of_stage != all)
-      return fault("layers_per_virtual_stage",
-                   fmt::format("is {}, but {} layers are no multiple of that on each of {} ranks",
-                               of_stage, all, cut_.pipeline));
-    if (cut_.chunks != 1 && cut_.chunks != chunks)
-      fault("layers_per_virtual_stage",
-            fmt::format("is {}, so that a rank has {} stages, but chunks is {}", of_stage, chunks,
-                        cut_.chunks));
-    cut_.chunks = chunks;
-  }
-
-  /// The simulator times each pass of each microbatch.
-  void check_count() {
-    constexpr double most = 200'000;
-    const double passes = 1.0 * cut_.pipeline * cut_.chunks * cut_.microbatches(training_.batch);
-    if (passes > most)
-      fault("global_batch",
-            fmt::format("is {}: {} microbatches on {} stages are more than the {:.0f} "
-                        "passes that can be timed",
-                        training_.batch, cut_.microbatches(training_.batch),
-                        cut_.pipeline * cut_.chunks, most));
-  }
-
-  void check_microbatches() {
-    const int own = cut_.microbatches(training_.batch);
-    if (row_.microbatches > 0 && row_.microbatches != own)
-      fault("microbatches",
-            fmt::format("is {}, but global_batch {} of dp {} and micro_batch {} makes {}",
-                        row_.microbatches, training_.batch, cut_.data, cut_.microbatch, own));
-  }
-
-  void check_chunks() {
-    if (cut_.chunks > 1 && cut_.pipeline == 1)
-      fault("chunks", fmt::format("is {}, but one stage alone has no chunks", cut_.chunks));
-  }
-
-  void divides(const char* what, int whole, const char* column, int part) {
-    if (whole % part != 0)
-      fault(column, fmt::format("is {}, which does not divide {} {}: {} would", part, what, whole,
-                                divisors_near(whole, part)));
+    for (const StageFault& wrong : settle_sizes(row_, header_.place("head_channels").has_value()))
+      fault(wrong.column, wrong.message);
   }
 
   void fault(const std::string& column, const std::string& message) {

@@ -142,6 +142,22 @@ StagePlaces stage_places(const Pipeline& pipeline) {
   return places;
 }
 
+Cluster cluster_of_ranks(const Scenario& scenario) {
+  Cluster cluster = scenario.cluster;
+  if (!cluster.mixture || !cluster.rank_memory.empty())
+    return cluster;
+  const StagePlaces places = stage_places(scenario.pipeline);
+  const int of_rank = places.copies * places.shards;
+  for (std::size_t at = 0; at < places.devices.size(); ++at) {
+    const auto own = static_cast<double>(memory_of(scenario.cluster, places.devices[at]).value);
+    if (at % static_cast<std::size_t>(of_rank) == 0)
+      cluster.rank_memory.push_back(own);
+    double& least = cluster.rank_memory.back();
+    least = own == 0 ? least : least == 0 ? own : std::min(least, own);
+  }
+  return cluster;
+}
+
 ShardPlaces shard_places(const Cluster& cluster, const Pipeline& pipeline) {
   const StagePlaces places = stage_places(pipeline);
   const auto place = [&](int step, int count) {

@@ -53,6 +53,12 @@ std::string scenario_schema() {
       {"cluster",
        schema_of<Cluster>("The machines. With more than one node, between_nodes is required.")},
       {"device", schema_of<Device>("One device; all are equal.")},
+      {"fabric", schema_of<Fabric>("What joins groups of nodes.")},
+      {"level",
+       schema_of<LinkLevel>("A link further out than between_nodes. One that is shared is the "
+                            "one way of a group out, and in, for all its transfers.")},
+      {"mixture", schema_of<Mixture>("Nodes with other devices than `device`.")},
+      {"node_kind", schema_of<NodeKind>("Nodes of one kind.")},
       {"machine", schema_of<Machine>("What was measured of the machine, for analytic times; "
                                      "`pipewright calibrate` writes it.")},
       {"constants", schema_of<MachineConstants>("Constants of the machine.")},

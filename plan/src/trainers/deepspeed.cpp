@@ -19,6 +19,7 @@ std::vector<std::string> untold_deepspeed(const Scenario& scenario) {
   const Training& training = scenario.training;
   Untold untold;
   add_common(untold, scenario);
+  add_products(untold, scenario);
   untold.add_if(pipeline.schedule.name != "1f1b",
                 fmt::format("pipeline.schedule={}: its engine runs 1f1b", pipeline.schedule.name));
   untold.add_if(pipeline.chunks > 1,

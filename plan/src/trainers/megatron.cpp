@@ -127,6 +127,8 @@ void add_stages(Arguments& arguments, const Scenario& scenario) {
     arguments.add(fmt::format("--pipeline-model-parallel-layout '{}'", to_string(layout)));
   else if (stages > ranks)
     arguments.add("--num-layers-per-virtual-pipeline-stage", layers.front());
+  if (scenario.pipeline.group > 0)
+    arguments.add("--microbatch-group-size-per-virtual-pipeline-stage", scenario.pipeline.group);
 }
 
 void add_shards(Arguments& arguments, const Scenario& scenario, const TransformerConfig& config) {
@@ -145,7 +147,9 @@ void add_shards(Arguments& arguments, const Scenario& scenario, const Transforme
                    "--recompute-num-layers 1");
 }
 
-void add_training(Arguments& arguments, const Training& training) {
+void add_training(Arguments& arguments, const Training& training, ProductPrecision products) {
+  arguments.add_if(products == ProductPrecision::Float8, "--fp8-format hybrid --fp8-param-gather");
+  arguments.add_if(products == ProductPrecision::Float4, "--fp4-format e2m1");
   arguments.add_if(training.precision == Precision::Mixed, "--bf16");
   arguments.add_if(training.precision == Precision::MixedHalf, "--fp16");
   arguments.add(
@@ -164,7 +168,7 @@ std::string megatron_text(const Scenario& scenario) {
   add_sizes(arguments, scenario, shape);
   add_stages(arguments, scenario);
   add_shards(arguments, scenario, shape.config);
-  add_training(arguments, scenario.training);
+  add_training(arguments, scenario.training, shape.products);
   return arguments.text() + "\n";
 }
 
@@ -203,9 +207,10 @@ std::vector<std::string> untold_megatron(const Scenario& scenario) {
   untold.add_if(
       schedule != "1f1b" && !is_interleaved,
       fmt::format("pipeline.schedule={}: it runs 1f1b and megatron-interleaved", schedule));
-  untold.add_if(is_interleaved && pipeline.microbatches % pipeline.ranks != 0,
-                fmt::format("pipeline.microbatches={}: interleaved stages need a multiple of {}",
-                            pipeline.microbatches, pipeline.ranks));
+  untold.add_if(
+      is_interleaved && pipeline.group == 0 && pipeline.microbatches % pipeline.ranks != 0,
+      fmt::format("pipeline.microbatches={}: interleaved stages need a multiple of {}",
+                  pipeline.microbatches, pipeline.ranks));
   untold.add_if(
       scenario.training.zero > 1,
       fmt::format("training.zero={}: its distributed optimizer is ZeRO 1", scenario.training.zero));
@@ -222,19 +227,26 @@ std::vector<std::string> megatron_assignments(std::string_view text, const std::
         "{}: --global-batch-size {} is no multiple of --micro-batch-size {} in {} pipelines "
         "(pipeline.replicas)",
         name, told.training.batch, cut.microbatch, replicas));
-  return {assignment("pipeline.ranks", cut.pipeline),
-          assignment("pipeline.chunks", cut.chunks),
-          assignment("pipeline.schedule", cut.chunks > 1 ? "interleaved-1f1b" : "1f1b"),
-          assignment("pipeline.partition", boundaries_of(cut, told.training.model.layers)),
-          assignment("pipeline.microbatches", told.training.batch / pipelines_batch),
-          assignment("pipeline.replicas", replicas),
-          assignment("pipeline.tensor", cut.tensor),
-          assignment("pipeline.sequence_parallel", cut.sequence_parallel),
-          assignment("pipeline.context", cut.context),
-          assignment("pipeline.expert", cut.expert),
-          assignment("training.microbatch_size", cut.microbatch),
-          assignment("training.zero", cut.zero),
-          assignment("training.recompute", to_string(cut.recompute))};
+  // Rounds of another size than a microbatch for each rank are Megatron's own schedule.
+  const bool has_group = cut.group > 0 && cut.chunks > 1;
+  const char* const interleaved = has_group ? "megatron-interleaved" : "interleaved-1f1b";
+  std::vector<std::string> assignments{
+      assignment("pipeline.ranks", cut.pipeline),
+      assignment("pipeline.chunks", cut.chunks),
+      assignment("pipeline.schedule", cut.chunks > 1 ? interleaved : "1f1b"),
+      assignment("pipeline.partition", boundaries_of(cut, told.training.model.layers)),
+      assignment("pipeline.microbatches", told.training.batch / pipelines_batch),
+      assignment("pipeline.replicas", replicas),
+      assignment("pipeline.tensor", cut.tensor),
+      assignment("pipeline.sequence_parallel", cut.sequence_parallel),
+      assignment("pipeline.context", cut.context),
+      assignment("pipeline.expert", cut.expert),
+      assignment("training.microbatch_size", cut.microbatch),
+      assignment("training.zero", cut.zero),
+      assignment("training.recompute", to_string(cut.recompute))};
+  if (has_group)
+    assignments.push_back(assignment("pipeline.group", cut.group));
+  return assignments;
 }
 
 }  // namespace

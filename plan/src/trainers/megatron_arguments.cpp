@@ -4,172 +4,28 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 
+#include "measured/run_row.hpp"
 #include "model/layer_pattern.hpp"
 #include "model/size_ranges.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/measured/megatron_words.hpp"
 #include "pipewright/plan/model/hugging_face.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
 #include "pipewright/plan/partitioners/layout.hpp"
-#include "trainers/shell_words.hpp"
+#include "trainers/megatron_fields.hpp"
+#include "trainers/megatron_options.hpp"
+#include "trainers/tokenizers.hpp"
 
 namespace pipewright::plan {
 namespace {
 
 constexpr int long_sequence = 4096;  // where a file says only what the longest is
-
-struct Argument {
-  ShellWord option;
-  std::optional<ShellWord> value;
-};
-
-/// By name, the last of each; `--a=1` and a YAML file's `--a: 1` are as good as `--a 1`.
-std::map<std::string, Argument> arguments_of(const std::vector<ShellWord>& words) {
-  std::map<std::string, Argument> arguments;
-  Argument* open = nullptr;
-  for (const ShellWord& word : words) {
-    if (!word.text.starts_with("--") || word.text.size() < 4) {
-      if (open != nullptr)
-        open->value = word;
-      open = nullptr;
-      continue;
-    }
-    const std::size_t end = std::min(word.text.find_first_of("=:"), word.text.size());
-    Argument argument{.option = word, .value = {}};
-    argument.option.text.resize(end);
-    if (end + 1 < word.text.size()) {
-      argument.value = word;
-      argument.value->text.erase(0, end + 1);
-      argument.value->column += static_cast<int>(end) + 1;
-    }
-    const bool is_whole = argument.value.has_value();
-    open = &(arguments[argument.option.text] = std::move(argument));
-    if (is_whole)
-      open = nullptr;
-  }
-  return arguments;
-}
-
-class MegatronFields {
- public:
-  MegatronFields(std::string_view text, std::string name)
-      : name_(std::move(name)), arguments_(arguments_of(shell_words(text))) {}
-
-  bool has(const std::string& option) {
-    asked_.push_back(option);
-    return arguments_.contains(option);
-  }
-
-  void size(int& member, const std::string& option, double most = most_channels) {
-    if (has(option))
-      member = integer(&member, option, 1, most);
-    else
-      member = 1, missing_.push_back(option);
-  }
-  void size_or(int& member, const std::string& option, int fallback, double least = 1,
-               double most = most_channels) {
-    member = has(option) ? integer(&member, option, least, most) : fallback;
-  }
-  bool is_positive_or(const std::string& option, bool fallback) {
-    if (!has(option))
-      return fallback;
-    const std::string& value = word_of(option).text;
-    double number = 0;
-    const auto end = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (end.ec == std::errc() && end.ptr == value.data() + value.size() && number >= 0)
-      return number > 0;
-    refuse(option, fmt::format("a number is needed here, not \"{}\"", value));
-    return fallback;
-  }
-  /// One of several words; the first unless given.
-  std::string choice(const std::string& option, const std::vector<std::string>& words) {
-    if (!has(option))
-      return words.front();
-    const std::string& value = word_of(option).text;
-    if (std::find(words.begin(), words.end(), value) == words.end())
-      refuse(option, fmt::format("\"{}\" is not known here{} (possible: {})", value,
-                                 did_you_mean(value, words), listed(words)));
-    return value;
-  }
-  std::optional<std::string> text(const std::string& option) {
-    if (!has(option))
-      return {};
-    return word_of(option).text;
-  }
-
-  void refuse(const std::string& option, const std::string& message) {
-    const auto found = arguments_.find(option);
-    const ShellWord none{};
-    const ShellWord& at = found == arguments_.end()         ? none
-                          : found->second.value.has_value() ? *found->second.value
-                                                            : found->second.option;
-    faults_.push_back(fmt::format("{}:{}:{}: {}: {}", name_, at.line, at.column, option, message));
-  }
-
-  void tell_missing() {
-    std::vector<std::string> others;
-    for (const auto& [option, argument] : arguments_)
-      if (std::find(asked_.begin(), asked_.end(), option) == asked_.end())
-        others.push_back(option);
-    for (const std::string& option : missing_) {
-      const std::string* near = nearest_to(option, others);
-      refuse(near == nullptr ? option : *near,
-             near == nullptr ? "is missing"
-                             : fmt::format("\"{}\" is missing; this is the nearest to it", option));
-    }
-  }
-
-  void fault(const int* member, const std::string& message) {
-    const auto option = option_of_.find(member);
-    refuse(option == option_of_.end() ? std::string("--hidden-size") : option->second, message);
-  }
-  /// So far.
-  bool are_sound() const { return missing_.empty() && faults_.empty(); }
-  const std::vector<std::string>& faults() const { return faults_; }
-
- private:
-  /// An empty word, of an option that was given nothing.
-  const ShellWord& word_of(const std::string& option) {
-    Argument& argument = arguments_.at(option);
-    if (!argument.value) {
-      argument.value = argument.option;
-      argument.value->text.clear();
-    }
-    return *argument.value;
-  }
-
-  int integer(const int* member, const std::string& option, double least, double most) {
-    option_of_[member] = option;
-    const std::string& value = word_of(option).text;
-    long long number = 0;
-    const auto end = std::from_chars(value.data(), value.data() + value.size(), number);
-    const auto is_number = end.ptr == value.data() + value.size() && !value.empty();
-    if (is_number && end.ec == std::errc() && static_cast<double>(number) >= least &&
-        static_cast<double>(number) <= most)
-      return static_cast<int>(number);
-    if (value.starts_with('$'))
-      refuse(option, fmt::format("{} is not set in this file", value));
-    else if (is_number)
-      refuse(option, fmt::format("{} is not possible: it must be at least {:.15g} and at most "
-                                 "{:.15g}",
-                                 value, least, most));
-    else
-      refuse(option, fmt::format("a whole number is needed here, not \"{}\"", value));
-    return std::max(1, static_cast<int>(least));
-  }
-
-  std::string name_;
-  std::map<std::string, Argument> arguments_;
-  std::map<const int*, std::string> option_of_;
-  std::vector<std::string> missing_, asked_, faults_;
-};
 
 void read_attention(MegatronFields& fields, TransformerConfig& config) {
   config.head_channels = std::max(1, config.hidden / config.heads);
@@ -222,8 +78,37 @@ void read_feed_forward(MegatronFields& fields, TransformerConfig& config) {
   }
 }
 
+constexpr int bert_vocabulary = 28996;  // of the cased word pieces
+
+/// --vocab-size, or that of the tokenizer that is named.
+void read_vocabulary(MegatronFields& fields, DescribedTransformer& told) {
+  int& vocabulary = told.training.model.vocabulary;
+  const TokenizerWords words{.type = fields.text("--tokenizer-type").value_or(""),
+                             .model = fields.text("--tokenizer-model").value_or(""),
+                             .file = fields.text("--vocab-file").value_or("")};
+  const auto known = known_vocabulary(words);
+  if (fields.has("--vocab-size")) {
+    fields.size(vocabulary, "--vocab-size");
+    vocabulary += words.type == "NullTokenizer";  // has a word more, for the end of a document
+  } else if (known) {
+    vocabulary = known->size;
+    told.assumed.push_back(fmt::format("--vocab-size {}, as {} has it", vocabulary, known->whose));
+  } else if (told.options.family == "bert" && words.type.empty()) {
+    vocabulary = bert_vocabulary;
+    told.assumed.push_back(
+        fmt::format("--vocab-size {}, as BERT's cased word pieces have it", vocabulary));
+  } else if (words.type.empty()) {
+    fields.missing("--vocab-size");
+    vocabulary = 1;
+  } else {
+    fields.refuse("--tokenizer-type",
+                  fmt::format("how many words {} has is not known here: --vocab-size would tell it",
+                              words.type));
+    vocabulary = 1;
+  }
+}
+
 void read_ends(MegatronFields& fields, TransformerConfig& config) {
-  fields.size(config.vocabulary, "--vocab-size");
   fields.size_or(config.vocabulary_multiple, "--make-vocab-size-divisible-by", 128);
   const std::string positions =
       fields.choice("--position-embedding-type",
@@ -234,7 +119,7 @@ void read_ends(MegatronFields& fields, TransformerConfig& config) {
   config.tied = !fields.has("--untie-embeddings-and-output-weights");
   const std::string norm = fields.choice("--normalization", {"LayerNorm", "RMSNorm"});
   config.norm = norm == "RMSNorm" ? NormKind::Root : NormKind::Layer;
-  config.dropout = fields.is_positive_or("--hidden-dropout", true);
+  config.dropout = fields.number_or("--hidden-dropout", 0.1) > 0;
   fields.size_or(config.predictions, "--mtp-num-layers", 0, 0, 100);
 }
 
@@ -243,6 +128,11 @@ void read_cut(MegatronFields& fields, DescribedTransformer& transformer) {
   fields.size_or(cut.tensor, "--tensor-model-parallel-size", 1);
   cut.sequence_parallel = fields.has("--sequence-parallel") && cut.tensor > 1;
   fields.size_or(cut.expert, "--expert-model-parallel-size", 1);
+  fields.size_or(cut.expert_tensor, "--expert-tensor-parallel-size", 0);
+  cut.overlaps_gradients = fields.has("--overlap-grad-reduce");
+  cut.overlaps_parameters = fields.has("--overlap-param-gather");
+  cut.overlaps_sums = fields.has("--tp-comm-overlap");
+  cut.copies_last = fields.has("--use-tp-pp-dp-mapping");
   fields.size_or(cut.context, "--context-parallel-size", 1);
   fields.size_or(cut.microbatch, "--micro-batch-size", 1);
   // Of `auto` and others Megatron takes a fused kernel where there is one.
@@ -278,21 +168,62 @@ void read_layout(MegatronFields& fields, const std::string& text, int layers, Cu
   cut.chunks = std::max(1, stages / cut.pipeline);
 }
 
+/// In the words of Megatron for what a table says by column.
+std::string option_of(const std::string& column) {
+  if (column == "first_stage_layers")
+    return "--decoder-first-pipeline-num-layers";
+  if (column == "last_stage_layers")
+    return "--decoder-last-pipeline-num-layers";
+  if (column == "embedding_counts_as_layer")
+    return "--account-for-embedding-in-pipeline-split";
+  if (column == "loss_counts_as_layer")
+    return "--account-for-loss-in-pipeline-split";
+  return "--num-virtual-stages-per-pipeline-rank";
+}
+
+/// Of each rank, said by their number or by the layers of each.
+void read_chunks(MegatronFields& fields, int layers, Cut& cut) {
+  fields.size_or(cut.chunks, "--num-virtual-stages-per-pipeline-rank", 1);
+  int of_stage = 0;
+  fields.size_or(of_stage, "--num-layers-per-virtual-pipeline-stage", 0);
+  if (of_stage == 0)
+    return;
+  if (layers % (cut.pipeline * of_stage) != 0)
+    return fields.refuse("--num-layers-per-virtual-pipeline-stage",
+                         fmt::format("{} layers are no multiple of {} on each of {} ranks", layers,
+                                     of_stage, cut.pipeline));
+  cut.chunks = layers / cut.pipeline / of_stage;
+}
+
+/// Those of a hybrid's pattern, if they are not said.
+void read_layers(MegatronFields& fields, DescribedTransformer& told) {
+  TransformerConfig& config = told.training.model;
+  const std::string pattern = hybrid_pattern(told.options.arguments, config.layers);
+  if (fields.has("--num-layers") || pattern.empty())
+    return fields.size(config.layers, "--num-layers", most_layers);
+  MeasuredRun run;
+  run.options = told.options;
+  set_layers_by_pattern(run);
+  config.layers = std::max(1, run.training.model.layers);
+}
+
 void read_stages(MegatronFields& fields, int layers, Cut& cut) {
   fields.size_or(cut.pipeline, "--pipeline-model-parallel-size", 1);
   if (fields.has("--use-distributed-optimizer"))
     cut.zero = 1;
+  fields.size_or(cut.group, "--microbatch-group-size-per-virtual-pipeline-stage", 0);
   if (const auto layout = fields.text("--pipeline-model-parallel-layout"))
     return read_layout(fields, *layout, layers, cut);
-  fields.size_or(cut.chunks, "--num-virtual-stages-per-pipeline-rank", 1);
-  int of_stage = 0;
-  fields.size_or(of_stage, "--num-layers-per-virtual-pipeline-stage", 0);
-  if (of_stage > 0 && layers % (cut.pipeline * of_stage) != 0)
-    fields.refuse("--num-layers-per-virtual-pipeline-stage",
-                  fmt::format("{} layers are no multiple of {} on each of {} ranks", layers,
-                              of_stage, cut.pipeline));
-  else if (of_stage > 0)
-    cut.chunks = layers / cut.pipeline / of_stage;
+  StageWords words;
+  fields.size_or(words.first, "--decoder-first-pipeline-num-layers", 0);
+  fields.size_or(words.last, "--decoder-last-pipeline-num-layers", 0);
+  words.embedding_counts = fields.has("--account-for-embedding-in-pipeline-split");
+  words.loss_counts = fields.has("--account-for-loss-in-pipeline-split");
+  read_chunks(fields, layers + words.embedding_counts + words.loss_counts, cut);
+  if (!fields.are_sound())
+    return;
+  if (const auto wrong = cut_by_words(words, layers, cut))
+    fields.refuse(option_of(wrong->column), wrong->message);
 }
 
 }  // namespace
@@ -302,11 +233,13 @@ DescribedTransformer transformer_from_megatron(std::string_view text, const std:
   DescribedTransformer transformer;
   TransformerConfig& config = transformer.training.model;
   config.name = std::filesystem::path(name).stem().string();
-  fields.size(config.layers, "--num-layers", most_layers);
+  transformer.options = megatron_options(fields, text);
+  read_layers(fields, transformer);
   fields.size(config.hidden, "--hidden-size");
   fields.size(config.heads, "--num-attention-heads");
   read_attention(fields, config);
   read_feed_forward(fields, config);
+  read_vocabulary(fields, transformer);
   read_ends(fields, config);
   fields.size(transformer.training.sequence, "--seq-length", most_tokens);
   fields.size_or(config.longest, "--max-position-embeddings", transformer.training.sequence, 1,
@@ -320,6 +253,7 @@ DescribedTransformer transformer_from_megatron(std::string_view text, const std:
       fields.fault(fault.member, fault.message);
   if (!fields.faults().empty())
     throw InputError(listed_lines(fields.faults()));
+  transformer.unknown = unknown_options(fields);
   return transformer;
 }
 

@@ -69,8 +69,35 @@ class ShellReader {
           word.text += script_[at_], advance();
       }
     }
+    const bool is_key = !word.quoted && word.text.starts_with("--") && word.text.ends_with(':');
     if (!set_variable(word) && (word.quoted || !word.text.empty()))
       words_.push_back(std::move(word));
+    if (is_key)
+      yaml_value();
+  }
+
+  /// Behind a key: the rest of the line, without a comment and without quotes around it.
+  void yaml_value() {
+    while (at_ < script_.size() && (script_[at_] == ' ' || script_[at_] == '\t'))
+      advance();
+    ShellWord word{.text = {}, .line = line_, .column = static_cast<int>(at_ - line_begin_) + 1};
+    const std::size_t begin = at_;
+    while (at_ < script_.size() && script_[at_] != '\n' && !begins_comment())
+      advance();
+    std::string_view text = script_.substr(begin, at_ - begin);
+    while (!text.empty() && is_blank(text.back()))
+      text.remove_suffix(1);
+    if (text.size() > 1 && (text.front() == '"' || text.front() == '\'') &&
+        text.back() == text.front()) {
+      text = text.substr(1, text.size() - 2);
+      word.quoted = true;
+    }
+    word.text = text;
+    if (!text.empty() || word.quoted)
+      words_.push_back(std::move(word));
+  }
+  bool begins_comment() const {
+    return script_[at_] == '#' && (at_ == 0 || is_blank(script_[at_ - 1]));
   }
 
   void quoted(ShellWord& word, char quote) {

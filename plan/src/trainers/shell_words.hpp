@@ -1,7 +1,8 @@
 #pragma once
 
 // The words of a shell script, as far as arguments go: quotes, comments, lines that go on, arrays
-// in parentheses, and variables that were set further up.
+// in parentheses, and variables that were set further up. Of a YAML file: a key, `--name:`, and the
+// rest of its line as one word.
 
 #include <string>
 #include <string_view>

@@ -45,6 +45,7 @@ std::vector<std::string> untold_torchtitan(const Scenario& scenario) {
   const Training& training = scenario.training;
   Untold untold;
   add_common(untold, scenario);
+  add_products(untold, scenario);
   untold.add_if(!find_layout_letters(model_of(scenario)),
                 fmt::format("model.kind={}: its models are an embedding, blocks and a head",
                             scenario.model.kind()));

@@ -38,6 +38,9 @@ class Untold {
 /// otherwise, a pipeline of one's own communicators.
 void add_common(Untold& untold, const Scenario& scenario);
 
+/// What a trainer cannot be told whose file here has products in 16 bits alone.
+void add_products(Untold& untold, const Scenario& scenario);
+
 /// The scenario's partition. Throws InputError where it is not named by borders.
 const std::vector<int>& borders_of(const Scenario& scenario);
 

@@ -9,6 +9,7 @@
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/model/transformer_shape.hpp"
 #include "trainers/trainer.hpp"
 
 namespace pipewright::plan {
@@ -111,6 +112,13 @@ void trainer::add_common(Untold& untold, const Scenario& scenario) {
   untold.add_if(scenario.pipeline.schedule.own != nullptr,
                 fmt::format("pipeline.schedule={}: an order of one's own",
                             scenario.pipeline.schedule.label()));
+}
+
+void trainer::add_products(Untold& untold, const Scenario& scenario) {
+  const auto* const shape = scenario.model.find<TransformerShape>();
+  untold.add_if(shape != nullptr && (shape->products == ProductPrecision::Float8 ||
+                                     shape->products == ProductPrecision::Float4),
+                "model.products: no file of it is written with products in less than 16 bits");
 }
 
 const std::vector<int>& trainer::borders_of(const Scenario& scenario) {

@@ -41,23 +41,50 @@ double tokens_of(const TransformerTraining& training, const Cut& cut) {
   return 1.0 * cut.microbatch * training.sequence / cut.context;
 }
 
+/// Bytes of a number that a product keeps of its input: a cast one, where products are in fewer
+/// bits; those of 4 have a scale of 8 bits for each 16.
+double cast_bytes(ProductPrecision precision) {
+  switch (precision) {
+    case ProductPrecision::Float8:
+      return 1;
+    case ProductPrecision::Float4:
+      return 0.5 + 1.0 / 16;
+    case ProductPrecision::Single:
+    case ProductPrecision::Half:
+      return 2;
+  }
+  return 2;
+}
+
+/// What a cast input of the attention's last product saves of it: a fused attention keeps its own
+/// output as well, which the product's input no longer is.
+double saved_of_output(const TransformerTraining& training) {
+  const double cast = cast_bytes(training.precision);
+  if (cast == 2)
+    return 0;
+  return training.attention == AttentionKind::Fused ? -cast : 2 - cast;
+}
+
 /// What a token keeps in a layer for the backward, when nothing runs again; without scores.
-double kept_of_token(const TransformerConfig& model, const Cut& cut, bool is_dense) {
+double kept_of_token(const TransformerTraining& training, const Cut& cut, bool is_dense) {
+  const TransformerConfig& model = training.model;
   const double h = model.hidden, t = cut.tensor, d = model.head_channels, a = model.heads;
   const double norms_cut = cut.sequence_parallel ? t : 1;
+  const double saved = 2 - cast_bytes(training.precision), of_output = saved_of_output(training);
   if (!model.gated)  // Korthikanti et al., arXiv 2205.05198
-    return 10 * h / norms_cut + (8 * h + 4.0 * model.feed_forward) / t;
-  const double attention =
-      model.is_latent() ? 2 *
-                              (2.0 * model.q_rank + 2.0 * model.kv_rank + model.rope_channels +
-                               2 * a * (d + model.rope_channels) + 2 * a * d) /
-                              t
-                        : (4 * a * d + 4.0 * model.kv_heads * d) / t;
+    return (10 - 2 * saved) * h / norms_cut +
+           ((8 - of_output) * h + (4 - saved) * model.feed_forward) / t;
+  const double ranks = 1.0 * model.q_rank + model.kv_rank;
+  const double attention = model.is_latent()
+                               ? ((4 - saved) * ranks + 2.0 * model.rope_channels +
+                                  4 * a * (d + model.rope_channels) + (4 - of_output) * a * d) /
+                                     t
+                               : ((4 - of_output) * a * d + 4.0 * model.kv_heads * d) / t;
   const double width = is_dense ? 1.0 * model.feed_forward
                                 : 1.0 * model.shared_feed_forward +
                                       1.0 * model.experts_per_token * model.expert_feed_forward;
-  const double routed = is_dense ? 0 : 2.0 * model.experts_per_token * h;
-  return 8 * h / norms_cut + attention + 6 * width / t + routed;
+  const double routed = is_dense ? 0 : (2 - saved) * model.experts_per_token * h;
+  return (8 - 2 * saved) * h / norms_cut + attention + (6 - saved) * width / t + routed;
 }
 
 double kept_scores(const TransformerTraining& training, const Cut& cut) {
@@ -161,7 +188,7 @@ class Holding {
 
   double layer_bytes(bool is_dense) const {
     const bool keeps_scores = cut_.recompute != RecomputeMode::Selective;
-    return kept_of_token(model_, cut_, is_dense) +
+    return kept_of_token(training_, cut_, is_dense) +
            (keeps_scores ? kept_scores(training_, cut_) : 0);
   }
 
@@ -190,7 +217,7 @@ class Holding {
 
 LayerKept layer_kept(const TransformerTraining& training, const Cut& cut, bool is_dense) {
   const double tokens = tokens_of(training, cut), scores = kept_scores(training, cut);
-  return {.all = tokens * (kept_of_token(training.model, cut, is_dense) + scores),
+  return {.all = tokens * (kept_of_token(training, cut, is_dense) + scores),
           .scores = tokens * scores};
 }
 

@@ -160,7 +160,10 @@ class Counting {
     if (cut_.copies_last && devices > cut_.context)
       here = cut_.context * std::max(1, in_node / (cut_.ranks_beside() * cut_.pipeline));
     here = std::min(here, in_node);
-    return {.devices = devices, .beside = in_node / here, .spans = devices > here};
+    return {.devices = devices,
+            .beside = in_node / here,
+            .spans = devices > here,
+            .level = level_between(cluster_, 0, in_node / here * (devices - 1))};
   }
 
   void add_exchange(LayerWork& layer, const ShardTraffic& traffic, int devices) const {
@@ -188,9 +191,16 @@ class Counting {
     const double nodes = 1.0 * cut_.devices_of_stage() / in_node;
     if (cut_.ranks_beside() * cut_.pipeline <= cluster_.devices_per_node)
       return;
-    work.network_hop_s = sent / cluster_.between_nodes.bandwidth_per_s;
-    work.uplink_s =
-        (pipelines - 1) * std::max(0.0, nodes - 2) * sent / cluster_.between_nodes.bandwidth_per_s;
+    const Link& link = link_of_level(cluster_, level_of_hop());
+    work.network_hop_s = sent / link.bandwidth_per_s * link.oversubscription;
+    work.uplink_s = (pipelines - 1) * std::max(0.0, nodes - 2) * sent / link.bandwidth_per_s *
+                    link.oversubscription;
+  }
+
+  /// Of a pipeline that lies on several nodes.
+  std::size_t level_of_hop() const {
+    const int apart = cut_.copies_last ? cut_.ranks_beside() : cut_.devices_of_stage();
+    return std::max<std::size_t>(1, level_between(cluster_, 0, apart));
   }
 
   void add_sums(TransformerWork& work) const {

@@ -136,9 +136,7 @@ double scale_of(const StepCosts& costs, const plan::Dependencies::Event& event) 
   const int microbatch = event.instruction->microbatch;
   if (!costs.microbatch_lengths.empty() && microbatch >= 0)
     scale *= costs.microbatch_lengths[static_cast<std::size_t>(microbatch)];
-  if (!costs.cluster.rank_speeds.empty())
-    scale /= costs.cluster.rank_speeds[static_cast<std::size_t>(event.rank)];
-  return scale;
+  return scale / slowest_speed(costs, event.rank);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "network/cluster_links.hpp"
+
 namespace pipewright::sim {
 namespace {
 
@@ -17,16 +19,21 @@ struct Use {
 
 using Links = std::map<std::pair<int, std::string>, std::vector<Use>>;  // (node, which)
 
+/// With a place for the number of its group.
+std::string name_of(const plan::Cluster& cluster, const SharedWay& way) {
+  const char* const direction = way.inward ? "incoming" : "outgoing";
+  if (way.level == 0)
+    return "the bus of node {}";
+  if (way.level == 1)
+    return fmt::format("the network card of node {{}}, {}", direction);
+  return fmt::format("the way of group {{}} to the level {}, {}",
+                     cluster.fabric->levels[way.level - 2].name, direction);
+}
+
 /// Enters a transfer of one of the pipelines side by side at the links that it shares.
 void enter(Links& links, const plan::Cluster& cluster, int from, int to, const Use& use) {
-  const int source = plan::node_of(cluster, from);
-  const int target = plan::node_of(cluster, to);
-  if (source != target && cluster.between_nodes.shared) {
-    links[{source, "the network card of node {}, outgoing"}].push_back(use);
-    links[{target, "the network card of node {}, incoming"}].push_back(use);
-  }
-  if (source == target && cluster.within_node.shared)
-    links[{source, "the bus of node {}"}].push_back(use);
+  for (const SharedWay& way : shared_ways(cluster, from, to))
+    links[{way.group, name_of(cluster, way)}].push_back(use);
 }
 
 /// `most` is 1 when the uses never overlap.
@@ -70,7 +77,7 @@ Contention overlaps(const std::vector<Use>& uses) {
 
 std::vector<Contention> shared_link_overlaps(const Structure& structure, const StepCosts& costs,
                                              const Times& times) {
-  if (!costs.cluster.between_nodes.shared && !costs.cluster.within_node.shared)
+  if (!plan::shares_links(costs.cluster))
     return {};
   Links links;
   for (const int event : structure.order()) {

@@ -144,7 +144,7 @@ LaneSimulator::LaneSimulator(const Structure& structure, const StepCosts& costs,
 
 bool LaneSimulator::can_time(const Structure& structure, const StepCosts& costs) {
   return costs.contended.empty() && !with_overheads(structure, costs) &&
-         !costs.cluster.within_node.shared && !costs.cluster.between_nodes.shared;
+         !plan::shares_links(costs.cluster);
 }
 
 std::span<const double> LaneSimulator::iterations(std::uint64_t seed, std::uint64_t first,

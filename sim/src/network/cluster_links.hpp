@@ -4,10 +4,40 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "network/network.hpp"
 
 namespace pipewright::sim {
+
+/// A link that transfers share: the bus of a node (level 0), or the one way of a node or a group of
+/// nodes out to a level, or in from it.
+struct SharedWay {
+  std::size_t level = 0;
+  int group = 0;
+  bool inward = false;
+};
+
+/// Those that a transfer takes: of the level that joins its ends, and of all within it that lead
+/// there.
+inline std::vector<SharedWay> shared_ways(const plan::Cluster& cluster, int from, int to) {
+  const std::size_t outermost = plan::level_between(cluster, from, to);
+  if (outermost == 0)
+    return cluster.within_node.shared ? std::vector{SharedWay{0, plan::node_of(cluster, from)}}
+                                      : std::vector<SharedWay>{};
+  std::vector<SharedWay> ways;
+  for (std::size_t level = 1; level <= outermost; ++level)
+    if (plan::link_of_level(cluster, level).shared) {
+      ways.push_back({level, plan::group_of(cluster, level, from), false});
+      ways.push_back({level, plan::group_of(cluster, level, to), true});
+    }
+  return ways;
+}
+
+/// Bytes per second.
+inline double rate_of(const plan::Link& link) {
+  return link.bandwidth_per_s / link.oversubscription;
+}
 
 class ClusterLinks : public Network {
  public:
@@ -21,7 +51,7 @@ class ClusterLinks : public Network {
     const plan::Link& used = link(from, to);
     if (used.segments.empty())
       return bytes;
-    return plan::occupancy(used, plan::whole_bytes(bytes)).value * used.bandwidth_per_s;
+    return plan::occupancy(used, plan::whole_bytes(bytes)).value * rate_of(used);
   }
   double ring_moved(int from, int to, double bytes, int devices, int rounds) const final {
     const plan::Link& used = link(from, to);
@@ -29,7 +59,7 @@ class ClusterLinks : public Network {
       return bytes;
     const double size = bytes * devices / (rounds * (devices - 1));
     const double held = plan::ring_time(used, {std::llround(size)}, devices, rounds).held.value;
-    return held * used.bandwidth_per_s / flows_measured(from, to, devices);
+    return held * rate_of(used) / flows_measured(from, to, devices);
   }
   bool is_instant(int from, int to) const final {
     return std::isinf(link(from, to).bandwidth_per_s);

@@ -7,8 +7,7 @@
 namespace pipewright::sim {
 namespace {
 
-constexpr int links_of_node = 3;
-constexpr int outgoing = 0, incoming = 1, bus = 2;
+constexpr double endless = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -16,10 +15,11 @@ FairNetwork::FairNetwork(const plan::Cluster& cluster, int cores)
     : ClusterLinks(cluster),
       cores_(cores),
       computing_(static_cast<std::size_t>(std::max(1, cluster.nodes))) {
-  links_.resize(computing_.size() * links_of_node);
-  for (std::size_t at = 0; at < links_.size(); ++at)
-    links_[at].bandwidth = at % links_of_node == bus ? cluster.within_node.bandwidth_per_s
-                                                     : cluster.between_nodes.bandwidth_per_s;
+  for (std::size_t level = 0; level < plan::level_count(cluster); ++level) {
+    first_of_level_.push_back(static_cast<int>(links_.size()));
+    const auto count = 2 * static_cast<std::size_t>(plan::group_count(cluster, level));
+    links_.resize(links_.size() + count, {.bandwidth = rate_of(link_of_level(cluster, level))});
+  }
 }
 
 void FairNetwork::send(int from, int to, double bytes, double start,
@@ -28,15 +28,11 @@ void FairNetwork::send(int from, int to, double bytes, double start,
   Flow& flow = flow_at(id);
   flow.left = bytes;
   const plan::Link& used = link(from, to);
-  const int source = plan::node_of(cluster(), from), target = plan::node_of(cluster(), to);
-  if (!used.shared) {
-    flow.rate = used.bandwidth_per_s;
-  } else if (source == target) {
-    flow.links[0] = source * links_of_node + bus;
-  } else {
-    flow.links[0] = source * links_of_node + outgoing;
-    flow.links[1] = target * links_of_node + incoming;
-  }
+  for (const SharedWay& way : shared_ways(cluster(), from, to))
+    flow.links.push_back(first_of_level_[way.level] + 2 * way.group + (way.inward ? 1 : 0));
+  flow.most = used.shared ? endless : rate_of(used);
+  if (flow.links.empty())
+    flow.rate = flow.most;
   plan_change(std::max(start, now_), id, true);
 }
 
@@ -60,7 +56,7 @@ int FairNetwork::new_flow(std::function<void(double)> done) {
   }
   Flow& flow = flow_at(id);
   flow.done = std::move(done);
-  flow.links[0] = flow.links[1] = -1;
+  flow.links.clear();
   flow.node = -1;
   flow.rate = 0;
   return id;
@@ -96,22 +92,20 @@ void FairNetwork::begin(int id) {
     computing_[static_cast<std::size_t>(flow.node)].push_back(id);
     return set_pace(flow.node);
   }
-  if (flow.links[0] < 0)
+  if (flow.links.empty())
     return plan_change(now_ + flow.left / flow.rate, id, false);
-  for (const int link : flow.links)
-    if (link >= 0) {
-      link_at(link).flows.push_back(id);
-      changed_.push_back(link);
-    }
+  for (const int link : flow.links) {
+    link_at(link).flows.push_back(id);
+    changed_.push_back(link);
+  }
 }
 
 void FairNetwork::end(int id) {
   Flow& flow = flow_at(id);
-  for (const int link : flow.links)
-    if (link >= 0) {
-      std::erase(link_at(link).flows, id);
-      changed_.push_back(link);
-    }
+  for (const int link : flow.links) {
+    std::erase(link_at(link).flows, id);
+    changed_.push_back(link);
+  }
   if (flow.node >= 0) {
     std::erase(computing_[static_cast<std::size_t>(flow.node)], id);
     set_pace(flow.node);
@@ -150,7 +144,7 @@ void FairNetwork::share() {
   found_links_.clear();
   found_flows_.clear();
   const auto add_link = [&](int link) {
-    if (link < 0 || link_at(link).mark == searches_)
+    if (link_at(link).mark == searches_)
       return;
     link_at(link).mark = searches_;
     found_links_.push_back(link);
@@ -165,13 +159,14 @@ void FairNetwork::share() {
         continue;
       flow.mark = searches_;
       found_flows_.push_back(id);
-      add_link(flow.links[0]);
-      add_link(flow.links[1]);
+      for (const int link : flow.links)
+        add_link(link);
     }
   share_among(found_links_, found_flows_);
 }
 
-/// The link with the least for each gives its flows their share; the others have what is left.
+/// The link with the least for each gives its flows their share, and flows that can take no more by
+/// themselves have what they can; the others have what is left.
 void FairNetwork::share_among(const std::vector<int>& links, const std::vector<int>& flows) {
   for (const int link : links) {
     link_at(link).free = link_at(link).bandwidth;
@@ -179,7 +174,7 @@ void FairNetwork::share_among(const std::vector<int>& links, const std::vector<i
   }
   ++searches_;  // a mark of this number: has its share
   for (std::size_t given = 0; given < flows.size();) {
-    double least = std::numeric_limits<double>::infinity();
+    double least = endless;
     int narrowest = -1;
     for (const int link : links) {
       const SharedLink& own = link_at(link);
@@ -188,20 +183,34 @@ void FairNetwork::share_among(const std::vector<int>& links, const std::vector<i
         narrowest = link;
       }
     }
-    for (const int id : link_at(narrowest).flows) {
-      Flow& flow = flow_at(id);
-      if (flow.mark == searches_)
-        continue;
-      flow.mark = searches_;
-      ++given;
-      for (const int link : flow.links)
-        if (link >= 0) {
-          link_at(link).free -= least;
-          --link_at(link).waiting;
-        }
-      set_rate(id, least);
-    }
+    const int slowest = slowest_below(least, flows);
+    for (const int id : slowest < 0 ? link_at(narrowest).flows : std::vector{slowest})
+      if (flow_at(id).mark != searches_) {
+        give(id, std::min(least, flow_at(id).most));
+        ++given;
+      }
   }
+}
+
+/// The flow without a share that can take least by itself, where that is less; -1: none.
+int FairNetwork::slowest_below(double share, const std::vector<int>& flows) {
+  int slowest = -1;
+  for (const int id : flows)
+    if (const Flow& flow = flow_at(id); flow.mark != searches_ && flow.most < share) {
+      share = flow.most;
+      slowest = id;
+    }
+  return slowest;
+}
+
+void FairNetwork::give(int id, double share) {
+  Flow& flow = flow_at(id);
+  flow.mark = searches_;
+  for (const int link : flow.links) {
+    link_at(link).free -= share;
+    --link_at(link).waiting;
+  }
+  set_rate(id, share);
 }
 
 }  // namespace pipewright::sim

@@ -3,8 +3,9 @@
 // The network that a Cluster describes, in which flows share links max-min fairly: nobody's rate
 // can grow but at the cost of one that is no faster (Bertsekas and Gallager, Data Networks, 6.5).
 // A shared link is one for all transfers of a node: inside it a bus, between nodes a card that
-// sends and receives at once. What is not shared is there for each pair of devices. On the same
-// clock devices of a node slow each other down while they compute.
+// sends and receives at once; further out it is the one way of a group of nodes. What is not shared
+// is there for each pair of devices. On the same clock devices of a node slow each other down while
+// they compute.
 
 #include <cstdint>
 #include <queue>
@@ -29,8 +30,9 @@ class FairNetwork final : public ClusterLinks {
   /// A transfer, or what a device computes: that is one piece of work, and its rate says for which
   /// part of it a second is enough.
   struct Flow {
-    int links[2] = {-1, -1};  // shared ones; -1: none
-    int node = -1;            // on which it computes; -1: it is a transfer
+    std::vector<int> links{};  // shared ones
+    double most = 0;           // its rate where nobody else is on these
+    int node = -1;             // on which it computes; -1: it is a transfer
     Compute work{};
     double left = 0;  // bytes, at `since`
     double rate = 0;  // bytes per second
@@ -66,11 +68,14 @@ class FairNetwork final : public ClusterLinks {
   void set_pace(int node);
   void share();
   void share_among(const std::vector<int>& links, const std::vector<int>& flows);
+  int slowest_below(double share, const std::vector<int>& flows);
+  void give(int flow, double share);
   Flow& flow_at(int flow) { return flows_[static_cast<std::size_t>(flow)]; }
   SharedLink& link_at(int link) { return links_[static_cast<std::size_t>(link)]; }
 
   int cores_;
-  std::vector<SharedLink> links_;            // by node: card outgoing, card incoming, bus
+  std::vector<int> first_of_level_;          // in `links_`
+  std::vector<SharedLink> links_;            // by level and group: outward, inward
   std::vector<std::vector<int>> computing_;  // flows, by node
   std::vector<Flow> flows_;
   std::vector<int> unused_;

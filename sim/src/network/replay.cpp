@@ -10,7 +10,7 @@ namespace pipewright::sim {
 using plan::Instruction;
 
 StepCosts on_links_of(double bandwidth_per_s, StepCosts costs) {
-  for (plan::Link* const link : {&costs.cluster.within_node, &costs.cluster.between_nodes})
+  for (plan::Link* const link : plan::links_of(costs.cluster))
     *link = {.latency = {}, .bandwidth_per_s = bandwidth_per_s, .overheads = link->overheads};
   costs.measured.reset();
   return costs;

@@ -150,11 +150,12 @@ class Enumeration {
   }
 
   void with_memory(Cut cut) {
+    cut.overlaps_gradients = space_.overlaps_gradients;
     for (const plan::RecomputeMode recompute : space_.recompute)
       for (const int zero : space_.zero)
-        for (const bool sequence_parallel : space_.sequence_parallel) {
-          // Without copies there is nothing to share, without cuts no norm to cut.
-          if ((zero > 0 && cut.data * cut.context == 1) || (sequence_parallel && cut.tensor == 1))
+        for (const bool sequence_parallel : sequence_parallel_of(cut)) {
+          // Without copies there is nothing to share.
+          if (zero > 0 && cut.data * cut.context == 1)
             continue;
           // What runs again runs before the input gradient, and the costs do not tell how much.
           if (recompute == plan::RecomputeMode::Full && is_split(cut))
@@ -164,6 +165,11 @@ class Enumeration {
           cut.sequence_parallel = sequence_parallel;
           found_.push_back(cut);
         }
+  }
+
+  /// Without cuts there is no norm to cut.
+  std::vector<bool> sequence_parallel_of(const Cut& cut) const {
+    return cut.tensor == 1 ? std::vector<bool>{false} : space_.sequence_parallel;
   }
 
   bool is_split(const Cut& cut) { return shapes_.find(cut, training_.batch)->splits_backward; }

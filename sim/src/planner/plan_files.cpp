@@ -5,6 +5,7 @@
 #include "pipewright/plan/model/model_descriptor.hpp"
 #include "pipewright/plan/model/transformer_shape.hpp"
 #include "pipewright/plan/transformer/stage_layers.hpp"
+#include "pipewright/plan/transformer/transformer_costs.hpp"
 
 namespace pipewright::sim {
 plan::Scenario scenario_of(const plan::Cluster& cluster, const plan::TransformerTraining& training,
@@ -29,7 +30,8 @@ plan::Scenario scenario_of(const plan::Cluster& cluster, const plan::Transformer
   pipeline.sequence_parallel = cut.sequence_parallel;
   pipeline.context = cut.context;
   pipeline.expert = cut.expert;
-  pipeline.overlap_reductions = cut.zero >= 2;  // which sums the gradients of each microbatch
+  // ZeRO 2 and 3 sum the gradients of each microbatch.
+  pipeline.overlap_reductions = cut.zero >= 2 || cut.overlaps_gradients;
   plan::Training& trained = scenario.training;
   trained.microbatch_size = cut.microbatch;
   trained.precision = plan::Precision::Mixed;

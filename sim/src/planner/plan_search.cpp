@@ -82,10 +82,13 @@ class CutSpace {
   double least_s(std::size_t candidate) {
     const Cut& cut = cuts_[candidate];
     const plan::PipelineShape& shape = shape_of(cut);
-    const plan::TransformerWork work = plan::transformer_work(cluster_, training_, cut);
+    plan::TransformerWork work = plan::transformer_work(cluster_, training_, cut);
+    if (cut.overlaps_gradients)  // how much of the sums is hidden, the Program says
+      forget_sums(work);
     const plan::TransformerTimes times =
         priced(work, machine_, plan::layer_class_of(training_, cut));
     set_step_costs(costs_, cluster_, training_.model, cut, times);
+    lower_ends(cut);
     double least = cut.zero < 2 ? least_iteration(costs_, shape, microbatches(cut))
                                 : least_of_microbatch_sums(cut, shape, work);
     // Of a microbatch that runs again, one layer may do so while its gradient is on its way.
@@ -107,6 +110,25 @@ class CutSpace {
   }
 
  private:
+  static void forget_sums(plan::TransformerWork& work) {
+    for (plan::StageEndWork* const end :
+         {&work.first_end, &work.middle_end, &work.last_end, &work.only_end})
+      end->sum = {};
+  }
+
+  /// The end of a stage in the middle is priced by the most layers that one there has; those with
+  /// fewer take less.
+  void lower_ends(const Cut& cut) {
+    if (cut.stage_layers.size() < 3)
+      return;
+    const auto begin = cut.stage_layers.begin() + 1, end = cut.stage_layers.end() - 1;
+    const double most = *std::max_element(begin, end);
+    for (auto layers = begin; layers != end; ++layers) {
+      auto& step = costs_.stages[static_cast<std::size_t>(layers - cut.stage_layers.begin())];
+      step.optimizer_step = step.optimizer_step * (*layers / most);
+    }
+  }
+
   FoundPlan found(const Bound& bound, const PlanFacts& facts) const {
     plan::Bytes peak{};
     for (const plan::Bytes of_rank : facts.peaks)

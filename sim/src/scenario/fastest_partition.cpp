@@ -153,7 +153,7 @@ FastestPartition fastest_partition(const plan::Program& program, const plan::Lay
   step.cluster = cluster;
   const auto evaluate = [&](const Boundaries& boundaries) -> PartitionNeed {
     set_stages(step, costs, {boundaries});
-    if (!memory_cap && !cluster.within_node.shared && !cluster.between_nodes.shared)
+    if (!memory_cap && !plan::shares_links(cluster))
       return {{simulator.iteration(step)}, {}};
     const Times& times = simulator.run_shared(step);
     return {{times.iteration}, memory.curves(step, times).highest_peak()};

@@ -14,6 +14,7 @@
 #include "pipewright/plan/partitioners/layer_weights.hpp"
 #include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/program/deadlock.hpp"
+#include "pipewright/plan/scenario/scenario_cut.hpp"
 #include "pipewright/plan/schedules/schedule_counts.hpp"
 #include "pipewright/sim/engine/simulator.hpp"
 #include "pipewright/sim/memory/memory_cap.hpp"
@@ -133,7 +134,7 @@ void cut(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::LayerCo
 /// Checks what only the Program shows.
 void finish(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::LayerCosts& costs) {
   plan::require_usable(costs, plan.partition, !plan::is_forward_only(plan.program()));
-  require_cap_above_standing(plan.program(), plan.costs.stages, scenario.cluster);
+  require_cap_above_standing(plan.program(), plan.costs.stages, plan::cluster_of_ranks(scenario));
 }
 
 /// What a plan's Program needs, and how far it is over the cap if it is.
@@ -147,7 +148,8 @@ Weighed weigh(const plan::Scenario& scenario, const ScenarioPlan& plan) {
   MemoryModel model(*plan.structure, holding_of(scenario, plan.program()));
   const Times& times = simulator.run_shared(plan.costs);
   const MemoryCurves& curves = model.curves(plan.costs, times);
-  auto over = over_cap(*plan.structure, model, curves, plan.costs, times, scenario.cluster);
+  auto over =
+      over_cap(*plan.structure, model, curves, plan.costs, times, plan::cluster_of_ranks(scenario));
   return {{curves.highest_peak(), {times.iteration}, !over}, std::move(over)};
 }
 

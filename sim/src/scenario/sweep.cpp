@@ -6,6 +6,7 @@
 
 #include "engine/all_cores.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/scenario/scenario_cut.hpp"
 #include "pipewright/sim/causes/idle.hpp"
 #include "pipewright/sim/engine/simulator.hpp"
 #include "pipewright/sim/memory/memory_cap.hpp"
@@ -32,7 +33,8 @@ void fill(SweepRow& row, const plan::Scenario& scenario, const ScenarioPlan& pla
   MemoryModel memory(structure, holding_of(scenario, structure.program()));
   const MemoryCurves& curves = memory.curves(plan.costs, times);
   row.peak = curves.highest_peak();
-  if (const auto over = over_cap(structure, memory, curves, plan.costs, times, scenario.cluster))
+  if (const auto over =
+          over_cap(structure, memory, curves, plan.costs, times, plan::cluster_of_ranks(scenario)))
     throw plan::Infeasible(to_string(*over));
 }
 

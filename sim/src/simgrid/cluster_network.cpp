@@ -1,5 +1,6 @@
 // The network that a Cluster describes. A shared link is one for all transfers of a node: inside it
-// a bus, between nodes a card that sends and receives at once. What is not shared is there for each
+// a bus, between nodes a card that sends and receives at once; further out it is the one way of a
+// group of nodes. What is not shared is there for each
 // pair of devices, and nothing contends on it.
 
 #include <fmt/format.h>
@@ -47,22 +48,22 @@ class ClusterNetwork final : public ClusterLinks {
 
   std::vector<s4u::LinkInRoute> route(int from, int to) {
     const plan::Link& used = link(from, to);
-    const int node = plan::node_of(this->cluster(), from),
-              other = plan::node_of(this->cluster(), to);
     using Policy = s4u::Link::SharingPolicy;
+    std::vector<s4u::LinkInRoute> route;
+    for (const SharedWay& way : shared_ways(cluster(), from, to))
+      route.push_back(made(fmt::format("{} group {} of level {}", way.inward ? "into" : "out of",
+                                       way.group, way.level),
+                           plan::link_of_level(cluster(), way.level), Policy::SHARED));
     if (!used.shared)
-      return {made(fmt::format("{} to {}", from, to), used, Policy::FATPIPE)};
-    if (node == other)
-      return {made(fmt::format("bus of node {}", node), used, Policy::SHARED)};
-    return {made(fmt::format("out of node {}", node), used, Policy::SHARED),
-            made(fmt::format("into node {}", other), used, Policy::SHARED)};
+      route.push_back(made(fmt::format("{} to {}", from, to), used, Policy::FATPIPE));
+    return route;
   }
 
   s4u::LinkInRoute made(const std::string& name, const plan::Link& like,
                         s4u::Link::SharingPolicy policy) {
     const auto [found, is_new] = links_.try_emplace(name, nullptr);
     if (is_new)
-      found->second = zone_->create_link(name, like.bandwidth_per_s * quanta_per_byte_)
+      found->second = zone_->create_link(name, rate_of(like) * quanta_per_byte_)
                           ->set_sharing_policy(policy)
                           ->seal();
     return s4u::LinkInRoute(found->second);

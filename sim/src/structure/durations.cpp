@@ -17,20 +17,38 @@ using plan::Instruction;
 using plan::Link;
 using plan::Seconds;
 
+/// Which of the devices that a rank stands for are priced: the slowest of all, or one.
+struct Members {
+  int first = 0, end = 0;
+};
+
 /// The link on which a transfer takes longest, of those that join two ranks in each of the
 /// pipelines side by side.
-const Link& slowest_link(const StepCosts& costs, int rank, int other, Bytes size) {
+const Link& slowest_link(const StepCosts& costs, const Members& members, int rank, int other,
+                         Bytes size) {
   const auto between = [&](int member) -> const Link& {
     return plan::link_between(costs.cluster, costs.device(rank, member),
                               costs.device(other, member));
   };
-  const Link* slowest = &between(0);
-  for (int member = 1; member < costs.members(); ++member) {
+  const Link* slowest = &between(members.first);
+  for (int member = members.first + 1; member < members.end; ++member) {
     const Link& link = between(member);
     if (occupancy(link, size) + link.latency > occupancy(*slowest, size) + slowest->latency)
       slowest = &link;
   }
   return *slowest;
+}
+
+/// The least of these members.
+double speed_of(const StepCosts& costs, const Members& members, int rank) {
+  const std::vector<double>& speeds = costs.cluster.rank_speeds;
+  const double own = speeds.empty() ? 1 : speeds[static_cast<std::size_t>(rank)];
+  if (!costs.cluster.mixture)
+    return own;
+  double least = plan::kind_speed(costs.cluster, costs.device(rank, members.first));
+  for (int member = members.first + 1; member < members.end; ++member)
+    least = std::min(least, plan::kind_speed(costs.cluster, costs.device(rank, member)));
+  return own * least;
 }
 
 Seconds hidden_in_pair(const Structure& structure, const StepCosts& costs,
@@ -48,16 +66,16 @@ Seconds hidden_in_pair(const Structure& structure, const StepCosts& costs,
 
 bool has_overheads(const plan::Link& link) { return link.overheads != plan::Overheads{}; }
 
-/// Some devices of each of some ranks: the first shard of every `step`-th copy, or all of them.
+/// Some members of each of some ranks: `of_rank` of them, every `step`-th from `first` on.
 class Devices {
  public:
-  Devices(const StepCosts& costs, const std::vector<int>& ranks, int step, int of_rank)
-      : costs_(costs), ranks_(ranks), step_(step), of_rank_(of_rank) {}
+  Devices(const StepCosts& costs, const std::vector<int>& ranks, int first, int step, int of_rank)
+      : costs_(costs), ranks_(ranks), first_(first), step_(step), of_rank_(of_rank) {}
 
   std::size_t size() const { return ranks_.size() * static_cast<std::size_t>(of_rank_); }
   int operator[](std::size_t at) const {
     const auto of_rank = static_cast<std::size_t>(of_rank_);
-    return costs_.device(ranks_[at / of_rank], static_cast<int>(at % of_rank) * step_);
+    return costs_.device(ranks_[at / of_rank], first_ + static_cast<int>(at % of_rank) * step_);
   }
   std::vector<int> list() const {
     std::vector<int> devices;
@@ -69,7 +87,7 @@ class Devices {
  private:
   const StepCosts& costs_;
   const std::vector<int>& ranks_;
-  const int step_, of_rank_;
+  const int first_, step_, of_rank_;
 };
 
 /// n devices pass pieces of `size` bytes on in a ring, `rounds` times n - 1 steps of size/n bytes:
@@ -105,7 +123,10 @@ class Pricing {
  public:
   Pricing(const Structure& structure, const StepCosts& costs,
           const std::vector<plan::StageCost>& stages)
-      : structure_(structure), costs_(costs), stages_(stages) {}
+      : Pricing(structure, costs, stages, {0, costs.members()}) {}
+  Pricing(const Structure& structure, const StepCosts& costs,
+          const std::vector<plan::StageCost>& stages, Members members)
+      : structure_(structure), costs_(costs), stages_(stages), members_(members) {}
 
   EventCost of(int event) const {
     const auto& own = structure_.events()[event];
@@ -121,10 +142,7 @@ class Pricing {
     Seconds time = compute(i) - hidden_in_pair(structure_, costs_, stages_, event);
     if (plan::makes_input_gradient(i.kind) && structure_.runs_again(event))
       time += stage(i).rerun.others;
-    const double seconds = time.value;
-    if (costs_.cluster.rank_speeds.empty())
-      return {seconds, 0};
-    return {seconds / costs_.cluster.rank_speeds[static_cast<std::size_t>(own.rank)], 0};
+    return {time.value / speed_of(costs_, members_, own.rank), 0};
   }
 
   Kept kept_by(int event) const {
@@ -146,7 +164,8 @@ class Pricing {
   }
   const Link& link_of(int send) const {
     const auto& own = structure_.events()[send];
-    return slowest_link(costs_, own.rank, structure_.events()[own.partner].rank, sent_by(send));
+    return slowest_link(costs_, members_, own.rank, structure_.events()[own.partner].rank,
+                        sent_by(send));
   }
   const plan::StageCost& stage(const Instruction& i) const {
     return stages_[static_cast<std::size_t>(i.stage)];
@@ -192,9 +211,10 @@ class Pricing {
         return seconds;
       }
       case plan::Group::Tied:  // in each of the pipelines side by side
-        return of(Devices(costs_, structure_.tied_ranks(), 1, 1), size, traits.rounds);
+        return of(Devices(costs_, structure_.tied_ranks(), members_.first, 1, 1), size,
+                  traits.rounds);
       case plan::Group::All:
-        return of(Devices(costs_, structure_.all_ranks(), 1, costs_.members()), size,
+        return of(Devices(costs_, structure_.all_ranks(), 0, 1, costs_.members()), size,
                   traits.rounds);
       case plan::Group::None:
         return 0;
@@ -202,23 +222,26 @@ class Pricing {
     return 0;
   }
 
-  /// The first shard of every so-many-th copy.
+  /// One shard of every so-many-th copy.
   Devices copies(const std::vector<int>& ranks, int step) const {
-    return {costs_, ranks, step * costs_.shards, costs_.replicas / step};
+    return {costs_, ranks, members_.first % costs_.shards, step * costs_.shards,
+            costs_.replicas / step};
   }
 
   const Structure& structure_;
   const StepCosts& costs_;
   const std::vector<plan::StageCost>& stages_;
+  const Members members_;
 };
 
 /// Which draw is an event's: one of its own, but one for all members of a collective.
-std::uint64_t draw_of(const Structure& structure, int event) {
+std::uint64_t draw_of(const Structure& structure, int event, int member) {
   const Instruction& i = *structure.events()[event].instruction;
+  const auto size = static_cast<std::uint64_t>(structure.size());
+  const std::uint64_t first = 2 * size * static_cast<std::uint64_t>(member);
   if (!plan::is_collective(i.kind))
-    return static_cast<std::uint64_t>(event);
-  return static_cast<std::uint64_t>(structure.size()) +
-         static_cast<std::uint64_t>(structure.events().leader_of(event));
+    return first + static_cast<std::uint64_t>(event);
+  return first + size + static_cast<std::uint64_t>(structure.events().leader_of(event));
 }
 
 /// A log-normal factor of mean 1 (Box and Muller, Ann. Math. Stat. 29, 1958).
@@ -234,7 +257,8 @@ double jitter_factor(double deviation, std::uint64_t seed, std::uint64_t draw) {
 
 bool with_overheads(const Structure& structure, const StepCosts& costs) {
   return !structure.program().blocking &&
-         (has_overheads(costs.cluster.within_node) || has_overheads(costs.cluster.between_nodes));
+         std::ranges::any_of(plan::links_of(costs.cluster),
+                             [](const Link* link) { return has_overheads(*link); });
 }
 
 bool has_factors_by_copy(const Structure& structure, const StepCosts& costs) {
@@ -245,30 +269,49 @@ Seconds hidden_in_pair(const Structure& structure, const StepCosts& costs, int e
   return hidden_in_pair(structure, costs, costs.stages, event);
 }
 
+bool varies_by_event(const StepCosts& costs) {
+  return costs.jitter > 0 || !costs.microbatch_lengths.empty() || !costs.event_factors.empty();
+}
+
+double varied(const Structure& structure, const StepCosts& costs, double held, int event,
+              int member) {
+  const int microbatch = structure.events()[event].instruction->microbatch;
+  if (microbatch >= 0 && !costs.microbatch_lengths.empty())
+    held *= costs.microbatch_lengths[static_cast<std::size_t>(microbatch)];
+  if (costs.jitter > 0 && held > 0)
+    held *= jitter_factor(costs.jitter, costs.seed, draw_of(structure, event, member));
+  if (costs.event_factors.empty())
+    return held;
+  const int copy = has_factors_by_copy(structure, costs) ? member / costs.shards : 0;
+  const auto size = static_cast<std::size_t>(structure.size());
+  return held * costs.event_factors[static_cast<std::size_t>(copy) * size +
+                                    static_cast<std::size_t>(event)];
+}
+
+EventCost cost_of_member(const Structure& structure, const StepCosts& costs, int event,
+                         int member) {
+  return Pricing(structure, costs, costs.stages, {member, member + 1}).of(event);
+}
+
+double slowest_speed(const StepCosts& costs, int rank) {
+  return speed_of(costs, {0, costs.members()}, rank);
+}
+
 void Durations::fill(const Structure& structure, const StepCosts& costs,
                      const std::vector<plan::StageCost>& stages, int copy) {
   const Pricing pricing(structure, costs, stages);
   const auto& representatives = structure.representatives();
   const bool kept = with_overheads(structure, costs);
-  by_event_ =
-      kept || costs.jitter > 0 || !costs.microbatch_lengths.empty() || !costs.event_factors.empty();
+  by_event_ = kept || varies_by_event(costs);
   by_class_.resize(representatives.size());
   for (std::size_t c = 0; c < representatives.size(); ++c)
     by_class_[c] = pricing.of(representatives[c]);
   if (!by_event_)
     return;
   by_event_costs_.resize(static_cast<std::size_t>(structure.size()));
-  const std::size_t first_factor =
-      has_factors_by_copy(structure, costs) ? static_cast<std::size_t>(copy * structure.size()) : 0;
   for (int event = 0; event < structure.size(); ++event) {
     EventCost cost = by_class_[static_cast<std::size_t>(structure.class_of(event))];
-    const int microbatch = structure.events()[event].instruction->microbatch;
-    if (microbatch >= 0 && !costs.microbatch_lengths.empty())
-      cost.held *= costs.microbatch_lengths[static_cast<std::size_t>(microbatch)];
-    if (costs.jitter > 0 && cost.held > 0)
-      cost.held *= jitter_factor(costs.jitter, costs.seed, draw_of(structure, event));
-    if (!costs.event_factors.empty())
-      cost.held *= costs.event_factors[first_factor + static_cast<std::size_t>(event)];
+    cost.held = varied(structure, costs, cost.held, event, copy * costs.shards);
     by_event_costs_[static_cast<std::size_t>(event)] = cost;
   }
   if (kept)

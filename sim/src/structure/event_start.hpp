@@ -10,9 +10,9 @@
 
 namespace pipewright::sim {
 
-/// A receive begins when it is posted.
-inline double start_of(const Structure& structure, const TimedEvent& event,
-                       const EventTimes* times) {
+/// A receive begins when it is posted. `times[event]` are those of an event before.
+template <class TimesOf>
+double start_of(const Structure& structure, const TimedEvent& event, const TimesOf& times) {
   double start = 0;
   if (event.compute >= 0)
     start = event.kind == TimedEvent::Kind::Compute ? times[event.compute].leaves_rank()

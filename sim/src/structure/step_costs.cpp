@@ -28,6 +28,7 @@ class Check {
     if (!(link.bandwidth_per_s > 0))  // infinite is fine: latency alone
       refuse(fmt::format("the bandwidth {} is {} bytes/s: it must be more than 0", what,
                          link.bandwidth_per_s));
+    factor("the oversubscription " + what, link.oversubscription);
     segments("a transfer " + what, link.segments);
     segments("a step of a sum " + what, link.sum_segments);
     segments("a step of a sum among shards " + what, link.shard_segments);
@@ -110,10 +111,14 @@ plan::Cluster with_transfer_links(plan::Cluster cluster, const plan::Pipeline& p
   const double slower = 1 / constants.network_efficiency +
                         (pipelines - 1) * std::max(0.0, nodes - 2) * constants.uplink_waiting;
   const auto use = [&](plan::Link& link, double efficiency) {
-    link = {.latency = {}, .bandwidth_per_s = link.bandwidth_per_s * efficiency / at_once};
+    link = {.latency = {},
+            .bandwidth_per_s = link.bandwidth_per_s * efficiency / at_once,
+            .oversubscription = link.oversubscription};
   };
   use(cluster.within_node, constants.hop_efficiency);
-  use(cluster.between_nodes, 1 / slower);
+  const std::vector<plan::Link*> links = links_of(cluster);
+  for (std::size_t level = 1; level < links.size(); ++level)
+    use(*links[level], 1 / slower);
   return cluster;
 }
 
@@ -180,8 +185,9 @@ void require_usable(const StepCosts& costs, const plan::Program& program) {
                                costs.busy_cores));
   }
   check.link("within a node", costs.cluster.within_node);
-  if (costs.cluster.nodes > 1)
-    check.link("between nodes", costs.cluster.between_nodes);
+  for (std::size_t level = 1; costs.cluster.nodes > 1 && level < level_count(costs.cluster);
+       ++level)
+    check.link(level_words(costs.cluster, level), link_of_level(costs.cluster, level));
   if (costs.shards < 1 || costs.expert < 1 || costs.replicas % std::max(1, costs.expert) != 0)
     check.refuse(
         fmt::format("{} shards of {} copies, and {} copies that share out experts: at "

@@ -109,9 +109,8 @@ TEST_CASE("calibrate --predict without runs takes the cluster's constants as the
   CHECK_FALSE(json.at("runs").at(1).contains("predicted_s"));
   const auto& reserved = first.at("reserved");
   CHECK(reserved.at("verdict") == "fits");
-  CHECK(reserved.at("fragmentation_bytes") ==
-        reserved.at("reserved_bytes").get<long long>() -
-            reserved.at("allocated_bytes").get<long long>());
+  CHECK(reserved.at("fragmentation_bytes") == reserved.at("reserved_bytes").get<long long>() -
+                                                  reserved.at("allocated_bytes").get<long long>());
   const auto table = run_program({"calibrate", a100, "--predict", file.string()});
   CHECK(table.out.find("\nmemory, GiB") != std::string::npos);
   CHECK(table.out.find("\nrefused\nline 4     row       " + file.string()) != std::string::npos);

@@ -112,9 +112,8 @@ TEST_CASE("explain: what cannot be explained is bad input", "[cli][explain]") {
 TEST_CASE("explain --draws: steps of a whole job, drawn from its own", "[cli][explain]") {
   const TempFolder folder;
   const auto out = folder.path() / "out";
-  const auto own =
-      explained({PIPEWRIGHT_SOURCE_DIR "/tests/fuzz/corpus/job_trace/1f1b.json", "--draws", "50",
-                 "-o", out.string()});
+  const auto own = explained({PIPEWRIGHT_SOURCE_DIR "/tests/fuzz/corpus/job_trace/1f1b.json",
+                              "--draws", "50", "-o", out.string()});
   const auto& draws = own["straggler"]["draws"];
   CHECK(draws["count"] == 50);
   CHECK(draws["p99_s"] >= draws["p95_s"]);

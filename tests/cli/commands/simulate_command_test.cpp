@@ -112,6 +112,49 @@ std::string record_in(const TempFolder& folder, const std::string& lines) {
   return file.string();
 }
 
+TEST_CASE("simulate --every-rank: each device of the job, with links and draws of its own",
+          "[cli][simulate]") {
+  const auto answer_with = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"--every-rank", "--json", "--set",
+                             "cluster.between_nodes.shared=false", "--set", "pipeline.replicas=3"});
+    return answer_of(shared_card("simulate", more));
+  };
+  const json alike = answer_with({});
+  CHECK(alike["every_rank"]["devices"] == 12);
+  CHECK(alike["every_rank"]["iteration_s"] == alike["iteration_s"]);
+  CHECK(alike["every_rank"]["first_computed_s"] == alike["every_rank"]["last_computed_s"]);
+  const json drawn = answer_with({"--set", "training.jitter=0.1"});
+  CHECK(drawn["every_rank"]["iteration_s"] >= drawn["every_rank"]["last_computed_s"]);
+  CHECK(drawn["every_rank"]["first_computed_s"] < drawn["every_rank"]["last_computed_s"]);
+  const auto refused = run_program(shared_card("simulate", {"--every-rank"}));
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find("not where transfers share links of the cluster") != std::string::npos);
+}
+
+TEST_CASE("simulate: over which level transfers go, and what nodes of a kind do to their ranks",
+          "[cli][simulate]") {
+  // Four nodes, a rank of each of four pipelines on each: half of a hop is between groups of two.
+  const std::vector<std::string> more{
+      "--set",
+      R"(cluster.fabric={"levels":[{"name":"spine","group_nodes":2,"latency_s":0.001,)"
+      R"("bandwidth_per_s":1e9,"shared":true}]})",
+      "--set",
+      R"(cluster.mixture={"kinds":[{"nodes":3,"device":{"name":"new"}},)"
+      R"({"nodes":1,"device":{"name":"old"},"speed":0.5}]})"};
+  auto as_json = more;
+  as_json.push_back("--json");
+  const json answer = answer_of(shared_card("simulate", as_json));
+  CHECK(answer["kind_speeds"] == json({1, 1, 1, 0.5}));
+  // 16 microbatches there and back over three hops, the middle one from node 1 to node 2.
+  CHECK(answer["transfers_by_level"] == json({{"within a node", 0},
+                                              {"between nodes", 4 * 2 * 2 * 16},
+                                              {"of the level spine", 4 * 2 * 16}}));
+  CHECK(answer["iteration_s"] > answer_of(shared_card("simulate", {"--json"}))["iteration_s"]);
+  const auto table = run_program(shared_card("simulate", more));
+  CHECK(table.out.find("transfers: 0 within a node, 256 between nodes, 128 of the level spine\n"
+                       "speed of ranks by their nodes: 1 1 1 0.5\n") != std::string::npos);
+}
+
 TEST_CASE("simulate --draws: percentiles from a record, by the seed", "[cli][simulate]") {
   const TempFolder folder;
   const auto draws_of = [&](const std::string& record, const std::string& seed) {

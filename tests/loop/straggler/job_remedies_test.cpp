@@ -116,6 +116,42 @@ TEST_CASE("remedies: late begins explain what a replay of lengths leaves", "[loo
   CHECK(sum == Approx(3 * ms));
 }
 
+TEST_CASE("a slow machine stays slow under another schedule, and whatever microbatches it gets",
+          "[loop][straggler]") {
+  const StragglerReport report =
+      report_of({.schedule = plan::make_schedule("1f1b", 2, 4),
+                 .steps = {1, 2},
+                 .seconds = [](const JobNode& node, int) {
+                   return ten_and_twenty(node) * (node.worker == 3 ? 2 : 1);
+                 }});
+  CHECK(report.own_slowness[3] == Approx(2));
+  CHECK(report.own_slowness[1] == Approx(1));
+  // All computes of the slow worker, one after the other.
+  for (const Remedy& own : report.remedies.all)
+    if (own.kind != "replace workers" && own.kind != "move layers" &&
+        own.kind != "leave out a replica") {
+      INFO(own.change);
+      CHECK(own.step_s >= Approx(4 * 60 * ms));
+    }
+}
+
+TEST_CASE("who is clearly slower than its peers comes first, whatever S_w says",
+          "[loop][straggler]") {
+  // Stage 1 takes three times as long as stage 0 everywhere, and dp 2 on stage 0 half as long again
+  // as its peers: that costs nothing.
+  const StragglerReport report = report_of(
+      {.schedule = plan::make_schedule("1f1b", 2, 4),
+       .replicas = 3,
+       .seconds = [](const JobNode& node, int) {
+         return ten_and_twenty(node) * (node.worker >= 3 ? 3 : node.worker == 2 ? 1.5 : 1);
+       }});
+  CHECK(report.metrics.workers.front() != 2);
+  CHECK(report.workers.front() == 2);
+  CHECK(reading_of(report) ==
+        "dp 2, stage 0 (rank 2) computes 1.50 times as long as the same stage of the others; the "
+        "last stage is slow: layers should move from it");
+}
+
 TEST_CASE("a job's timeline has its slowest worker on top", "[loop][straggler]") {
   const StragglerReport report =
       report_of({.schedule = plan::make_schedule("1f1b", 2, 2),

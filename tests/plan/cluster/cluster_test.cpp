@@ -44,6 +44,81 @@ TEST_CASE("More ranks than devices of a single node still share that node", "[pl
   CHECK(link_between(cluster, 3, 4) == cluster.within_node);
 }
 
+/// Eight nodes of two devices; pairs of nodes behind a leaf, two leaves behind a spine, and a core.
+Cluster four_levels() {
+  Cluster cluster = two_nodes();
+  cluster.nodes = 8;
+  cluster.devices_per_node = 2;
+  cluster.fabric = {.levels = {{"spine", 2, {.latency = {2e-5}, .bandwidth_per_s = 1e10}},
+                               {"core", 4, {.latency = {4e-5}, .bandwidth_per_s = 5e9}}}};
+  return cluster;
+}
+
+TEST_CASE("Two devices talk on the innermost level that has both", "[plan][cluster]") {
+  Cluster cluster = four_levels();
+  const auto levels_from_0 = [&] {
+    std::vector<std::size_t> levels;
+    for (int device = 0; device < device_count(cluster); ++device)
+      levels.push_back(level_between(cluster, 0, device));
+    return levels;
+  };
+  CHECK(levels_from_0() ==
+        std::vector<std::size_t>{0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3});
+  CHECK(link_between(cluster, 3, 4) == cluster.fabric->levels[0].link);
+  CHECK(level_between(cluster, 4, 7) == 1);
+  CHECK(level_between(cluster, 16, 1) == 0);  // behind the last they start over
+  cluster.fabric->rails = true;               // device 1 of a node reaches no device 0 on its rail
+  CHECK(levels_from_0() ==
+        std::vector<std::size_t>{0, 0, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3});
+  CHECK(level_words(cluster, 2) == "of the level spine");
+  CHECK(group_count(cluster, 1) == 8);
+  CHECK(group_count(cluster, 3) == 2);
+  CHECK(group_of(cluster, 2, 9) == 2);
+}
+
+TEST_CASE("Who shares an oversubscribed link has so much less of it", "[plan][cluster]") {
+  Link link{.latency = {0.5}, .bandwidth_per_s = 100, .oversubscription = 4};
+  CHECK(occupancy(link, Bytes{25}) == Seconds{1});
+  CHECK(ring_time(link, Bytes{100}, 2, 2).held == Seconds{4});
+  link.sum_bandwidth_per_s = 200;
+  CHECK(ring_time(link, Bytes{100}, 2, 2).held == Seconds{2});
+}
+
+TEST_CASE("Levels and kinds of nodes read back, and only where there are any they are written",
+          "[plan][cluster]") {
+  CHECK_FALSE(to_json(two_nodes()).contains("fabric"));
+  CHECK_FALSE(to_json(two_nodes()).contains("mixture"));
+  Cluster cluster = four_levels();
+  cluster.fabric->levels[1].link.oversubscription = 7;
+  cluster.fabric->levels[1].link.shared = true;
+  cluster.mixture = {.kinds = {{.nodes = 6, .device = {.name = "new", .memory = {100}}, .speed = 2},
+                               {.nodes = 2, .device = {.name = "old", .memory = {50}}}}};
+  CHECK(read(to_json(cluster).dump(2)) == cluster);
+  CHECK(kind_speed(cluster, 11) == 2);
+  CHECK(kind_speed(cluster, 12) == 1);
+  CHECK(memory_of(cluster, 12) == Bytes{50});
+  CHECK(least_memory(cluster) == Bytes{50});
+  CHECK_FALSE(limits_memory(roomy(cluster)));
+}
+
+TEST_CASE("Levels that do not nest, and kinds of other numbers of nodes are refused",
+          "[plan][cluster]") {
+  const auto error_in = [](const Cluster& cluster) {
+    return error_of([&] { read(to_json(cluster).dump()); });
+  };
+  Cluster cluster = four_levels();
+  cluster.fabric->levels[1].group_nodes = 3;
+  CHECK(error_in(cluster).find("the level core joins groups of 3 nodes: it must be a larger "
+                               "multiple of 2") != std::string::npos);
+  cluster = four_levels();
+  cluster.fabric = {.rails = true, .levels = {}};
+  CHECK(error_in(cluster).find("the others need a level") != std::string::npos);
+  cluster = four_levels();
+  cluster.mixture = {.kinds = {{.nodes = 6, .device = {.name = "new", .memory = {}}}}};
+  CHECK(error_in(cluster).find("its kinds have 6 nodes, but the cluster has 8") !=
+        std::string::npos);
+}
+
 TEST_CASE("A transfer holds its link for the bytes over the bandwidth", "[plan][cluster]") {
   const Link link{.latency = {0.5}, .bandwidth_per_s = 100, .shared = false};
   CHECK(occupancy(link, Bytes{25}) == Seconds{0.25});

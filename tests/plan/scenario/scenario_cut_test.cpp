@@ -111,9 +111,24 @@ TEST_CASE("Who is where follows from the order of the axes", "[plan][scenario]")
   CHECK(shard_places(cluster, sample().pipeline).tensor ==
         GroupPlace{.devices = 2, .beside = 1, .spans = false});
   CHECK(shard_places(cluster, pipeline).tensor ==
-        GroupPlace{.devices = 2, .beside = 8, .spans = true});
+        GroupPlace{.devices = 2, .beside = 8, .spans = true, .level = 1});
   CHECK(shard_places(cluster, sample().pipeline).expert ==
         GroupPlace{.devices = 4, .beside = 1, .spans = false});
+}
+
+TEST_CASE("Where nodes are of several kinds a rank holds what the smallest of its devices does",
+          "[plan][scenario]") {
+  Scenario scenario;
+  scenario.pipeline.ranks = 2;
+  scenario.pipeline.replicas = 2;
+  scenario.cluster.nodes = 4;
+  CHECK(cluster_of_ranks(scenario) == scenario.cluster);
+  scenario.cluster.mixture = {.kinds = {{.nodes = 1, .device = {.name = "large", .memory = {90}}},
+                                        {.nodes = 3, .device = {.name = "small", .memory = {40}}}}};
+  CHECK(cluster_of_ranks(scenario).rank_memory == std::vector<double>{40, 40});
+  scenario.cluster.mixture->kinds[0].nodes = 3;
+  scenario.cluster.mixture->kinds[1].nodes = 1;
+  CHECK(cluster_of_ranks(scenario).rank_memory == std::vector<double>{90, 40});
 }
 
 TEST_CASE("Of measured mixtures a rank has a part of the experts, and exchanges their tokens",

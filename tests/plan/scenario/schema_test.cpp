@@ -32,11 +32,13 @@ SchemaCheck schema(const std::string& name) { return SchemaCheck(schema_json(nam
 const std::vector<std::string> none;
 
 /// Keys that the schema describes and `value` lacks; `$schema` is for editors alone, not every
-/// cluster's machine was measured, and `profile` adds to costs what they are made of.
+/// cluster's machine was measured or has levels and kinds of nodes, and `profile` adds to costs
+/// what they are made of.
 std::vector<std::string> keys_not_written(const SchemaCheck& check, const Json& value) {
   std::vector<std::string> absent;
   check.walk(value, [&](const Json& part, const Json& written, const std::string& pointer) {
-    static const std::set<std::string> may_lack{"$schema", "machine", "work", "alike"};
+    static const std::set<std::string> may_lack{"$schema", "machine", "work",
+                                                "alike",   "fabric",  "mixture"};
     const Json described = part.value("properties", Json::object());
     for (const auto& item : described.items())
       if (!may_lack.contains(item.key()) && !written.contains(item.key()))
@@ -152,6 +154,8 @@ TEST_CASE("Every key that a schema describes is written, and no other", "[plan][
   machine.layers.push_back(
       {.hidden = 8, .heads = 2, .sequence = 4, .tensor = 1, .microbatch = 1, .runs = 3});
   machine.sources = {"a data sheet"};
+  cluster.fabric = {.rails = true, .levels = {{.name = "spine", .group_nodes = 2, .link = {}}}};
+  cluster.mixture = {.kinds = {{.nodes = cluster.nodes, .device = cluster.device}}};
   check_written("cluster", to_json(cluster));
   CHECK(cluster_from_json(JsonDocument::parse(to_json(cluster).dump(), "c.json")) == cluster);
   check_written("model", to_json(gpt_model({})));

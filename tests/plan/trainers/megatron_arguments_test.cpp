@@ -126,6 +126,108 @@ TEST_CASE("Megatron's arguments are refused with line, column and the nearest kn
   CHECK(refusal("").find("args.sh:1:1: --num-layers: is missing") == 0);
 }
 
+const std::string without_words =
+    "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 128 ";
+
+TEST_CASE("A tokenizer whose words are known stands for --vocab-size, and is named",
+          "[plan][model]") {
+  const auto told = [](const std::string& more) {
+    return transformer_from_megatron(without_words + more, "args.sh");
+  };
+  const auto words = [&](const std::string& more) { return told(more).training.model.vocabulary; };
+  CHECK(words("--tokenizer-type GPT2BPETokenizer") == 50257);
+  CHECK(words("--tokenizer-type Llama2Tokenizer") == 32000);
+  CHECK(words("--tokenizer-type GPTSentencePieceTokenizer") == 256000);
+  CHECK(words("--tokenizer-type HuggingFaceTokenizer --tokenizer-model meta-llama/Llama-3.1-8B") ==
+        128256);
+  CHECK(words("--vocab-file /data/gpt2-vocab.json --merge-file /data/gpt2-merges.txt") == 50257);
+  CHECK(words("--tokenizer-type NullTokenizer --vocab-size 131072") == 131073);
+  CHECK(words("--tokenizer-type GPT2BPETokenizer --vocab-size 100") == 100);
+  CHECK(told("--tokenizer-type GPT2BPETokenizer").assumed ==
+        std::vector<std::string>{"--vocab-size 50257, as GPT2BPETokenizer has it"});
+  CHECK(refusal(without_words + "--tokenizer-type OwnTokenizer") ==
+        "args.sh:1:91: --tokenizer-type: how many words OwnTokenizer has is not known here: "
+        "--vocab-size would tell it");
+  CHECK(refusal(without_words) == "args.sh:1:1: --vocab-size: is missing");
+}
+
+TEST_CASE("A YAML file's value is the rest of its line", "[plan][model]") {
+  const auto found = transformer_from_megatron(R"(ENV_VARS:
+  PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True
+  CUBLAS_WORKSPACE_CONFIG: :4096:8
+MODEL_ARGS:
+  --num-layers: 14
+  --hidden-size: 64
+  --num-attention-heads: 4
+  --seq-length: 128
+  --vocab-size: 100  # words
+  --pipeline-model-parallel-size: 2
+  --pipeline-model-parallel-layout: Et*2|(tt|)*6L
+  --recompute-granularity: selective
+  --recompute-modules: [moe_act, mlp]
+  --sequence-parallel: false
+  --tokenizer-type: "NullTokenizer"
+)",
+                                               "args.yaml");
+  CHECK(found.cut.stage_layers == std::vector<int>{2, 2, 2, 2, 2, 2, 2, 0});
+  CHECK(found.training.model.vocabulary == 101);
+  CHECK(found.options.recompute_modules == std::vector<std::string>{"moe_act", "mlp"});
+  CHECK(found.options.environment ==
+        "CUBLAS_WORKSPACE_CONFIG=:4096:8 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+}
+
+TEST_CASE("What Megatron's arguments say of kernels, precision and overlap is read",
+          "[plan][model]") {
+  const auto usual = transformer_from_megatron(small, "args.sh");
+  CHECK(usual.options.implementation == "transformer_engine");
+  CHECK(usual.options.attention_backend == "auto");
+  CHECK(usual.options.precision == "fp32");
+  CHECK(usual.options.gradient_dtype == "fp32");
+  CHECK(usual.options.attention_dropout == 0.1);
+  CHECK(usual.options.fused_gradient_accumulation);
+  CHECK(usual.options.cuda_graph == "no");
+  CHECK(usual.unknown.empty());
+  const auto other = transformer_from_megatron(
+      small +
+          "--bf16 --fp8-format hybrid --fp8-recipe tensorwise --fp8-param-gather "
+          "--overlap-grad-reduce --overlap-param-gather --tp-comm-overlap --use-tp-pp-dp-mapping "
+          "--transformer-impl local --attention-backend flash --cuda-graph-impl local "
+          "--cuda-graph-scope full_iteration --cross-entropy-loss-fusion --lr 1 --new-thing 5 "
+          "--expert-tensor-parallel-size 1 --no-gradient-accumulation-fusion",
+      "args.sh");
+  CHECK(other.options.precision == "fp8-hybrid+bf16");
+  CHECK(other.options.fp8_recipe == "tensorwise");
+  CHECK(other.options.fp8_parameters);
+  CHECK(other.options.implementation == "local");
+  CHECK(other.options.cuda_graph == "full");
+  CHECK(other.options.cross_entropy_fusion == "native");
+  CHECK_FALSE(other.options.fused_gradient_accumulation);
+  CHECK(other.cut.overlaps_gradients);
+  CHECK(other.cut.overlaps_parameters);
+  CHECK(other.cut.overlaps_sums);
+  CHECK(other.cut.copies_last);
+  CHECK(other.cut.expert_tensor == 1);
+  CHECK(other.unknown == std::vector<std::string>{"--new-thing"});
+}
+
+TEST_CASE("Layers of stages in Megatron's four words", "[plan][model]") {
+  const auto layers = [](const std::string& more) {
+    return transformer_from_megatron(small + "--num-layers 14 " + more, "args.sh").cut.stage_layers;
+  };
+  using Layers = std::vector<int>;
+  CHECK(layers("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 2") ==
+        Layers{2, 4, 4, 4});
+  CHECK(layers("--pipeline-model-parallel-size 4 --decoder-last-pipeline-num-layers 5") ==
+        Layers{3, 3, 3, 5});
+  CHECK(layers("--pipeline-model-parallel-size 4 --account-for-embedding-in-pipeline-split "
+               "--account-for-loss-in-pipeline-split --num-layers-per-virtual-pipeline-stage 2") ==
+        Layers{1, 2, 2, 2, 2, 2, 2, 1});
+  CHECK(refusal(small + "--num-layers 14 --pipeline-model-parallel-size 4 "
+                        "--decoder-first-pipeline-num-layers 3")
+            .find("--decoder-first-pipeline-num-layers: leaves 11 layers of 14 to 3 ranks") !=
+        std::string::npos);
+}
+
 TEST_CASE("A file that is not there is named", "[plan][model]") {
   CHECK(error_of([] { read_transformer("nowhere/config.json"); }) ==
         "nowhere/config.json: cannot be read: No such file or directory");

@@ -47,6 +47,27 @@ TEST_CASE("Sequence parallelism and selective recomputation leave 34 s b h / t",
         Approx(48 * 4.0 * 2048 * 6144 * 34 / 8));
 }
 
+TEST_CASE("Products in 8 bits keep what they multiply in one byte", "[plan][transformer]") {
+  Run run;
+  TransformerConfig& model = run.training.model;
+  model.layers = 1, model.hidden = 64, model.heads = model.kv_heads = 4, model.head_channels = 16;
+  model.feed_forward = 256, model.gated = true;
+  run.training.sequence = 1;
+  const auto kept = [&](ProductPrecision precision, AttentionKind attention) {
+    run.training.precision = precision, run.training.attention = attention;
+    const LayerKept layer = layer_kept(run.training, run.cut, /*is_dense=*/true);
+    return layer.all - layer.scores;
+  };
+  using P = ProductPrecision;
+  const double half = kept(P::Half, AttentionKind::Fused);
+  CHECK(half == 8 * 64 + 8 * 64 + 6 * 256);
+  // Two norms' outputs and the feed-forward's inner product; a fused attention's output twice.
+  CHECK(half - kept(P::Float8, AttentionKind::Fused) == 2 * 64 - 64 + 256);
+  CHECK(half - kept(P::Float8, AttentionKind::Scores) == 2 * 64 + 64 + 256);
+  CHECK(kept(P::Half, AttentionKind::Scores) == half);
+  CHECK(kept(P::Float4, AttentionKind::Scores) < kept(P::Float8, AttentionKind::Scores));
+}
+
 TEST_CASE("Full recomputation keeps each layer's input, and one layer at work",
           "[plan][transformer]") {
   const Run run = run_22b();

@@ -49,6 +49,23 @@ TransformerTimes times(Run run, RecomputeMode recompute = RecomputeMode::None,
 
 double whole(const PassSeconds& pass) { return pass.forward + pass.backward; }
 
+TEST_CASE("Hops and sums over a level further out take its bandwidth", "[plan][transformer]") {
+  Cluster cluster = a100();
+  cluster.nodes = 8;
+  // Stages of two nodes, so that a hop stays in its group of four and one of four nodes does not.
+  const Run near = run_of(8, 2, 4, 1), far = run_of(8, 4, 2, 1);
+  const TransformerWork near_alone = work_of(near, cluster), far_alone = work_of(far, cluster);
+  cluster.fabric = {
+      .levels = {{.name = "spine",
+                  .group_nodes = 4,
+                  .link = {.latency = {1e-5}, .bandwidth_per_s = 200e9, .oversubscription = 4}}}};
+  CHECK(work_of(near, cluster).network_hop_s == near_alone.network_hop_s);
+  CHECK(work_of(far, cluster).network_hop_s == 4 * far_alone.network_hop_s);
+  const GroupPlace two{.devices = 2, .spans = true, .level = 1};
+  const GroupPlace groups{.devices = 2, .spans = true, .level = 2};
+  CHECK(sum_time(cluster, groups, 1e9).network_s == 4 * sum_time(cluster, two, 1e9).network_s);
+}
+
 TEST_CASE("Large layers take what their products take, small ones what the host takes",
           "[plan][transformer]") {
   MachineConstants constants;

@@ -50,6 +50,36 @@ TEST_CASE("Where no link is shared every time is that of the native engine, busy
   CHECK(programs > 800);
 }
 
+/// Nodes of one device; two are a group, whose way out carries 100 bytes per second for all.
+StepCosts three_levels(int pipelines) {
+  StepCosts costs = seconds_and_hundreds(2, two_nodes(1, false));
+  costs.cluster.nodes = 2 * pipelines;
+  costs.cluster.between_nodes.bandwidth_per_s = 50;
+  costs.cluster.fabric = {
+      .levels = {{"spine", pipelines, {.latency = {0}, .bandwidth_per_s = 100, .shared = true}}}};
+  costs.replicas = pipelines;
+  return costs;
+}
+
+TEST_CASE("Transfers that leave a group of nodes share its way out", "[sim][shared_links]") {
+  const Structure structure(lower(make("inference", 2, 1)));
+  const auto sent = [&](const StepCosts& costs) {
+    return end_of(structure, simulate_shared_links(structure, costs), "0SEND_F0") - 1;
+  };
+  StepCosts costs = three_levels(4);
+  CHECK(sent(costs) == 4);  // four times 100 bytes
+  costs.cluster.fabric->levels[0].link.oversubscription = 2;
+  CHECK(sent(costs) == 8);
+  costs = three_levels(4);
+  costs.cluster.between_nodes = {.latency = {}, .bandwidth_per_s = 10, .shared = true};
+  CHECK(sent(costs) == 10);  // the node's own card is narrower than its share
+  SECTION("A link that nobody shares further out is no wider for a wide card") {
+    costs.cluster.between_nodes = {.latency = {}, .bandwidth_per_s = 1000, .shared = true};
+    costs.cluster.fabric->levels[0].link = {.latency = {}, .bandwidth_per_s = 20};
+    CHECK(sent(costs) == 5);
+  }
+}
+
 TEST_CASE("Two pipelines behind one card take twice as long to send what they send at once",
           "[sim][shared_links]") {
   const Structure structure(lower(make("inference", 2, 1)));
@@ -137,6 +167,14 @@ TEST_CASE("SimGrid shares links in the same times", "[sim][shared_links][simgrid
           costs.cluster.devices_per_node = bus ? 4 * replicas : replicas;
           costs.cluster.within_node.shared = costs.cluster.between_nodes.shared = true;
           costs.cluster.within_node.segments.clear();
+          if (!bus &&
+              programs % 3 == 2)  // a card that is shared, and a way out of two nodes that is
+            costs.cluster.fabric = {.levels = {{"spine",
+                                                2,
+                                                {.latency = {0.1},
+                                                 .bandwidth_per_s = 40,
+                                                 .shared = programs % 2 == 0,
+                                                 .oversubscription = 2}}}};
           const Times simgrid = simulate_on_simgrid(structure, costs);
           if (programs % 2 == 1) {  // who computes is watched, and nobody minds
             costs.contended = costs.stages;

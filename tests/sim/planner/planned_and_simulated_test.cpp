@@ -160,4 +160,41 @@ TEST_CASE("what the planner says of a plan is what its written scenario is simul
   CHECK(beside > 30);
 }
 
+TEST_CASE("so it is with products in 8 bits, sums beside backwards, and scores in memory",
+          "[sim][planner]") {
+  const plan::Cluster cluster = plan::cluster_from_json(
+      JsonDocument::read(PIPEWRIGHT_SOURCE_DIR "/scenarios/clusters/h100-sxm.json"));
+  sim::PlanSpace space;
+  space.training.model = *plan::find_transformer("llama3-8b");
+  space.training.sequence = 2048, space.training.batch = 32;
+  space.gpus = 16;
+  space.tensor = {1, 2}, space.pipeline = {2, 4}, space.zero = {0, 1};
+  double half_s = 0;
+  for (const auto precision : {plan::ProductPrecision::Half, plan::ProductPrecision::Float8}) {
+    space.training.precision = precision;
+    for (const bool overlaps : {false, true}) {
+      space.overlaps_gradients = overlaps;
+      space.sequence_parallel = {overlaps};
+      const sim::PlanAnswer answer = sim::search_plans(cluster, space, {.most_plans = 3});
+      const sim::PlanAnswer all =
+          sim::search_plans(cluster, space, {.most_plans = 3, .exhaustive = true});
+      REQUIRE(answer.plans.size() == 3);
+      for (std::size_t at = 0; at < 3; ++at) {
+        const sim::FoundPlan& plan = answer.plans[at];
+        CHECK(plan.iteration_s == all.plans[at].iteration_s);
+        CHECK(plan.cut.sequence_parallel == (overlaps && plan.cut.tensor > 1));
+        CHECK(plan.least_s <= plan.iteration_s);
+        const plan::Scenario written = sim::scenario_of(cluster, space.training, plan.cut);
+        CHECK(written.pipeline.overlap_reductions == overlaps);
+        const auto costs = plan::transformer_costs(written.cluster, space.training, plan.cut);
+        check_equal(sim::facts_of(read_back(written), read_back(costs)), plan);
+      }
+      if (precision == plan::ProductPrecision::Half && !overlaps)
+        half_s = answer.plans.front().iteration_s;
+      else if (!overlaps)
+        CHECK(answer.plans.front().iteration_s < half_s);
+    }
+  }
+}
+
 }  // namespace planned_and_simulated_test

@@ -72,6 +72,23 @@ TEST_CASE("Of few partitions the fastest is found", "[sim][partition]") {
   }
 }
 
+TEST_CASE("The faster kind of node gets more layers", "[sim][partition]") {
+  LayerCosts costs;
+  costs.layers.resize(8);
+  for (LayerCost& layer : costs.layers)
+    layer.forward = layer.input_gradient = layer.weight_gradient = {1};
+  Cluster cluster = cluster_of(2, 1e12);
+  cluster.nodes = 2;
+  cluster.devices_per_node = 1;
+  cluster.mixture = {.kinds = {{.nodes = 1, .device = {}}, {.nodes = 1, .device = {}, .speed = 3}}};
+  const auto program = lower(make_schedule("1f1b", 2, 16));
+  CHECK(fastest_partition(program, costs, cluster).partition.boundaries ==
+        std::vector<int>{0, 2, 8});
+  std::swap(cluster.mixture->kinds[0], cluster.mixture->kinds[1]);
+  CHECK(fastest_partition(program, costs, cluster).partition.boundaries ==
+        std::vector<int>{0, 6, 8});
+}
+
 TEST_CASE("A border avoids the output that is slow to send", "[sim][partition]") {
   LayerCosts costs;
   costs.layers.resize(4);

@@ -40,11 +40,16 @@ Remedies job_remedies(const JobSteps& steps, const StragglerMetrics& metrics);
 /// of the learnt steps; 1 where there is one replica.
 std::vector<double> over_peers(const JobSteps& steps);
 
-/// So much over its peers is no noise: S_w, which knows only replicas and stages, may miss it.
+/// So much longer does each worker compute for reasons of its own: over the quickest replica of its
+/// stage, less what all stages of its replica have in common, which is how long its microbatches
+/// are. One stage alone cannot tell the two apart: `over_peers`.
+std::vector<double> own_slowness(const JobSteps& steps);
+
+/// So much of one's own is no noise; S_w, which knows only replicas and stages, may miss it.
 inline constexpr double clearly_slow = 1.1;
 
-/// All workers: those that are clearly slower than their peers, the slowest first, then by S_w.
+/// All workers: those that are clearly slow, the slowest first, then by S_w.
 std::vector<int> slowest_first(const StragglerMetrics& metrics,
-                               const std::vector<double>& over_peers);
+                               const std::vector<double>& own_slowness);
 
 }  // namespace pipewright::loop

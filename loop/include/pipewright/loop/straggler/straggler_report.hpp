@@ -22,9 +22,10 @@ struct StragglerReport {
   std::size_t events = 0, events_left_out = 0;
   JobSteps steps;
   StragglerMetrics metrics;
-  std::vector<double> over_peers;  // by worker: its compute over that of its stage's others
-  std::vector<double> compute_s;   // by worker: of a step, in the mean
-  std::vector<int> workers;        // the slowest first
+  std::vector<double> over_peers;    // by worker: its compute over that of its stage's others
+  std::vector<double> own_slowness;  // by worker: what of it is its own
+  std::vector<double> compute_s;     // by worker: of a step, in the mean
+  std::vector<int> workers;          // the slowest first
   MicrobatchLengths lengths;
   LaunchDelays delays;
   Remedies remedies;

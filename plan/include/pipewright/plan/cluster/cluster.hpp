@@ -1,6 +1,7 @@
 #pragma once
 
-// The machines that a plan is for: equal nodes of equal devices, and the links between them.
+// The machines that a plan is for: nodes of devices, and the links between them, level by level
+// from the inside out: within a node, between nodes, and what joins groups of nodes.
 
 #include <optional>
 #include <string>
@@ -67,7 +68,40 @@ struct Link {
   /// where pairs run one after the other, to 1.
   double shard_overlap = 0;
   Overheads overheads{};
+  /// How many times more those that it joins can send at once than it carries: each gets so much
+  /// less than its bandwidth.
+  double oversubscription = 1;
   friend bool operator==(const Link&, const Link&) = default;
+};
+
+/// A link further out than that between nodes.
+struct LinkLevel {
+  std::string name;
+  int group_nodes = 1;  // it joins groups of so many nodes
+  Link link;            // shared: by all transfers that leave or enter a group
+  friend bool operator==(const LinkLevel&, const LinkLevel&) = default;
+};
+
+struct Fabric {
+  /// Whether the link between nodes joins only devices of equal place in their nodes. The others
+  /// take the next level.
+  bool rails = false;
+  std::vector<LinkLevel>
+      levels;  // from the inside out; the groups of one are whole groups of the last
+  friend bool operator==(const Fabric&, const Fabric&) = default;
+};
+
+/// Nodes whose devices are not those that costs are of.
+struct NodeKind {
+  int nodes = 1;
+  Device device;
+  double speed = 1;  // of compute, beside the device that was measured
+  friend bool operator==(const NodeKind&, const NodeKind&) = default;
+};
+
+struct Mixture {
+  std::vector<NodeKind> kinds;  // the first has the first nodes; together all of them
+  friend bool operator==(const Mixture&, const Mixture&) = default;
 };
 
 struct Cluster {
@@ -83,12 +117,18 @@ struct Cluster {
   std::vector<double> rank_memory{};
   /// What was measured of it beside these; for analytic times.
   std::optional<Machine> machine{};
+  std::optional<Fabric> fabric{};    // absent: all nodes have one link between them
+  std::optional<Mixture> mixture{};  // absent: all devices are `device`
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
 int device_count(const Cluster& cluster);
-/// With more nodes like its own, where so many devices need them. Throws InputError that names
-/// `field` where these are not whole nodes.
+/// The kind of a device's node; null: all are alike.
+const NodeKind* kind_of(const Cluster& cluster, int device);
+/// How fast a device computes by its node's kind, beside the one that was measured.
+double kind_speed(const Cluster& cluster, int device);
+/// With more nodes like its own, or its last ones, where so many devices need them. Throws
+/// InputError that names `field` where these are not whole nodes.
 Cluster with_nodes_for(Cluster cluster, int devices, const std::string& field);
 
 /// What a rank may hold; 0: without an end.
@@ -101,7 +141,21 @@ Cluster roomy(Cluster cluster);
 
 /// Ranks fill the nodes in order; those past the last device start over at the first node.
 int node_of(const Cluster& cluster, int rank);
+/// The innermost level that has both: 0 within a node, 1 between nodes, then those of the fabric.
+std::size_t level_between(const Cluster& cluster, int rank, int other_rank);
+std::size_t level_count(const Cluster& cluster);
+const Link& link_of_level(const Cluster& cluster, std::size_t level);
+/// "within a node", "between nodes", or "of the level NAME".
+std::string level_words(const Cluster& cluster, std::size_t level);
 const Link& link_between(const Cluster& cluster, int rank, int other_rank);
+/// Those of all levels, from the inside out.
+std::vector<Link*> links_of(Cluster& cluster);
+std::vector<const Link*> links_of(const Cluster& cluster);
+bool shares_links(const Cluster& cluster);
+/// The node of a device, or the group of nodes that a level from 2 on joins to others: what has one
+/// way out to a level from 1 on.
+int group_of(const Cluster& cluster, std::size_t level, int rank);
+int group_count(const Cluster& cluster, std::size_t level);
 
 /// How long a transfer holds its link: bytes over bandwidth, or what its segment says. It arrives
 /// one latency later.

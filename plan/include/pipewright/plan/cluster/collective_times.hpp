@@ -13,8 +13,9 @@ namespace pipewright::plan {
 /// Where the devices of a group lie.
 struct GroupPlace {
   int devices = 1;
-  int beside = 1;      // groups of a node that do the same at once, this one included
-  bool spans = false;  // it reaches over several nodes
+  int beside = 1;         // groups of a node that do the same at once, this one included
+  bool spans = false;     // it reaches over several nodes
+  std::size_t level = 0;  // the outermost between neighbours (level_between)
   friend bool operator==(const GroupPlace&, const GroupPlace&) = default;
 };
 GroupPlace place_of(const Cluster& cluster, const std::vector<int>& devices);

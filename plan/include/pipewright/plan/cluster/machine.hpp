@@ -12,14 +12,14 @@ namespace pipewright::plan {
 /// The plain values are broad guesses for any GPU.
 struct MachineConstants {
   double gemm_efficiency = 0.85;  // of a very large product, over the peak
-  /// A product of m·k·n takes 1 + this / cbrt(m·k·n) times longer; on a device that computes more for
-  /// each byte that its memory gives than an A100, by so many times this.
+  /// A product of m·k·n takes 1 + this / cbrt(m·k·n) times longer; on a device that computes more
+  /// for each byte that its memory gives than an A100, by so many times this.
   double gemm_saturation = 900;
-  double core_efficiency = 0.5;  // of attention's two products, over large ones
+  double core_efficiency = 0.5;          // of attention's two products, over large ones
   double memory_efficiency = 0.65;       // of memory-bound work, over the published bandwidth
   double collective_call_s = 200e-6;     // of each sum in a layer, beside its table
   double exposed_sums = 0.5;             // of sums in a layer, where they overlap with its products
-  double exposed_reduction = 0.3;  // … of gradients, where they overlap with passes
+  double exposed_reduction = 0.3;        // … of gradients, where they overlap with passes
   double exchange_efficiency = 0.5;      // of tokens among experts in a node, over the link
   double layer_launch_s = 2.6e-3;        // host time of a layer, forward and backward
   double tensor_launch_s = 200e-6;       // more where a layer is cut among devices

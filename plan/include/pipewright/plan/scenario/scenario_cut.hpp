@@ -33,6 +33,10 @@ struct StagePlaces {
 };
 StagePlaces stage_places(const Pipeline& pipeline);
 
+/// The scenario's cluster, with the memory of each rank of a pipeline where nodes are of several
+/// kinds: the least of the devices that stand for it.
+Cluster cluster_of_ranks(const Scenario& scenario);
+
 /// Where the ranks lie that share out the layers of the first stage.
 ShardPlaces shard_places(const Cluster& cluster, const Pipeline& pipeline);
 

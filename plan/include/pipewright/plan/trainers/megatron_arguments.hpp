@@ -1,11 +1,13 @@
 #pragma once
 
-// Megatron-LM's arguments, as they stand in a command or a script. Options that no size follows
-// from are not looked at.
+// Megatron-LM's arguments, as they stand in a command, a script or a YAML file: sizes, the cut, and
+// what a row of a table of runs says of the trainer beside them.
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "pipewright/plan/measured/trainer_options.hpp"
 #include "pipewright/plan/model/transformer_training.hpp"
 #include "pipewright/plan/partition/cut.hpp"
 
@@ -15,6 +17,9 @@ namespace pipewright::plan {
 struct DescribedTransformer {
   TransformerTraining training;
   Cut cut;
+  TrainerOptions options{};            // of Megatron
+  std::vector<std::string> assumed{};  // what was not said, and is taken to be so
+  std::vector<std::string> unknown{};  // options whose meaning for time and memory is not known
   friend bool operator==(const DescribedTransformer&, const DescribedTransformer&) = default;
 };
 

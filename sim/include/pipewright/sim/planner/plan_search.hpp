@@ -32,7 +32,9 @@ struct PlanSpace {
   std::vector<int> zero{0, 1, 2, 3};
   std::vector<std::string> schedules{"1f1b", "interleaved-1f1b", "zb-h1", "zbv"};
   std::vector<StageSizes> stage_sizes{StageSizes::Equal, StageSizes::Balanced};
+  /// Whether tokens are cut between the cuts of tensors, where there are such.
   std::vector<bool> sequence_parallel{false, true};
+  bool overlaps_gradients = false;  // sums those of a stage while others still compute
 };
 
 struct FoundPlan {

@@ -27,6 +27,19 @@ bool has_factors_by_copy(const Structure& structure, const StepCosts& costs);
 /// microbatch of length 1: the action takes so much less.
 plan::Seconds hidden_in_pair(const Structure& structure, const StepCosts& costs, int event);
 
+/// How fast a rank computes beside the device that was measured: as the slowest of its devices.
+double slowest_speed(const StepCosts& costs, int rank);
+
+/// Whether events of a class take different times.
+bool varies_by_event(const StepCosts& costs);
+/// What an event of a member takes that takes `held` for a microbatch of length 1: by its
+/// microbatch, its draw and its factor.
+double varied(const Structure& structure, const StepCosts& costs, double held, int event,
+              int member);
+/// What an event takes by the device of one member and by its links, for a microbatch of length 1:
+/// of a sum over copies, by the ring that the member is in.
+EventCost cost_of_member(const Structure& structure, const StepCosts& costs, int event, int member);
+
 class Durations {
  public:
   /// Takes over new costs; allocates nothing when it was filled for an equal Structure before,

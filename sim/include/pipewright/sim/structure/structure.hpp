@@ -70,6 +70,8 @@ class Structure {
   const std::vector<int>& all_ranks() const { return all_ranks_; }
   /// Whoever takes part in a collective begins with the member that takes its time.
   void begin_together(Times& times) const;
+  /// Of collectives: (event, leader), where these are two.
+  const std::vector<std::pair<int, int>>& followers() const { return followers_; }
 
   /// The same events in the same order, ready to be timed.
   const plan::LargeVector<TimedEvent>& timed_events() const { return timed_events_; }

@@ -1,0 +1,73 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "commands/plan_options.hpp"
+#include "exit_code.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/trainers/as_it_is.hpp"
+#include "pipewright/sim/calibration/device_kind.hpp"
+#include "print/as_it_is_table.hpp"
+#include "print/console.hpp"
+
+namespace pipewright::cli {
+namespace {
+
+/// "other_args is "use-megatron-fsdp": why" as the option and why.
+AsItIsRefusal memory_refusal(const std::string& message) {
+  constexpr std::string_view begin = "other_args is \"";
+  const std::size_t end = message.find("\": ");
+  if (!message.starts_with(begin) || end == std::string::npos)
+    return {.part = "memory", .option = {}, .reason = message};
+  return {.part = "memory",
+          .option = "--" + message.substr(begin.size(), end - begin.size()),
+          .reason = message.substr(end + 3)};
+}
+
+std::vector<AsItIsRefusal> refusals(const plan::DescribedTransformer& told,
+                                    const sim::Forecast& forecast) {
+  std::vector<AsItIsRefusal> refused;
+  if (!forecast.time_refused.empty())
+    refused.push_back({.part = "time", .option = {}, .reason = forecast.time_refused});
+  if (!forecast.memory_refused.empty())
+    refused.push_back(memory_refusal(forecast.memory_refused));
+  for (const std::string& option : told.unknown)
+    refused.push_back({.part = "option",
+                       .option = option,
+                       .reason = "is not known here: what it changes is not in these figures"});
+  return refused;
+}
+
+plan::Cluster cluster_of(const PlanOptions& options) {
+  const auto cluster = plan::cluster_from_json(plan::JsonDocument::read(options.cluster));
+  return options.gpus == 0 ? cluster : with_nodes_for(cluster, options.gpus, "--gpus");
+}
+
+}  // namespace
+
+int plan_as_it_is(const PlanOptions& options) {
+  const plan::Cluster cluster = cluster_of(options);
+  const plan::DescribedTransformer told = plan::read_transformer(options.model);
+  if (told.options.implementation.empty())
+    throw plan::InputError(fmt::format(
+        "{}: --as-is: a config.json says no cut: Megatron's arguments are needed, as a script or "
+        "a YAML file",
+        options.model));
+  const plan::MeasuredRun run = plan::run_as_it_is(
+      told, options.model, options.gpus == 0 ? device_count(cluster) : options.gpus,
+      sim::device_kind(cluster.device.name));
+  const std::vector<sim::Forecast> forecasts = sim::forecast(sim::as_it_is(cluster), {run});
+  const sim::Forecast& forecast = forecasts.front();
+  AsItIs plan{.cluster = cluster, .told = told, .run = run, .forecast = forecast};
+  plan.ranks = forecast.time ? sim::rank_times(cluster, run) : sim::rank_stages(run);
+  plan.refused = refusals(told, forecast);
+  if (options.json)
+    fmt::print("{}\n", to_json(plan).dump(2));
+  else
+    fmt::print("{}", as_it_is_table(plan));
+  const bool is_answered = forecast.time || forecast.memory_refused.empty();
+  return is_answered && plan.fits() ? Done : NegativeAnswer;
+}
+
+}  // namespace pipewright::cli

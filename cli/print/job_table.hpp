@@ -1,0 +1,16 @@
+#pragma once
+
+// What a job comes to where every device is simulated by itself, for people and for programs.
+
+#include <string>
+
+#include "pipewright/plan/json/json.hpp"
+#include "pipewright/sim/engine/job_simulator.hpp"
+#include "pipewright/sim/scenario/scenario_plan.hpp"
+
+namespace pipewright::cli {
+
+std::string job_table(const sim::ScenarioPlan& plan, const sim::JobTimes& times);
+plan::Json job_json(const sim::ScenarioPlan& plan, const sim::JobTimes& times);
+
+}  // namespace pipewright::cli

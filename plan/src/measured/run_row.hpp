@@ -1,0 +1,37 @@
+#pragma once
+
+// A run as a table or a trainer's arguments say it, in their own words, and the sizes that follow.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipewright/plan/measured/measured_run.hpp"
+#include "stage_words.hpp"
+
+namespace pipewright::plan {
+
+/// What is said of a run, some of it in other words than the run.
+struct RunRow {
+  MeasuredRun run;
+  int gpus = 0;
+  int microbatches = -1;  // not said
+  int shared_experts = 0;
+  int shared_expert_ffn = 0;  // the width of all of them
+  int dense_layers = 0;       // at the front of a mixture
+  std::string moe_layer_freq{};
+  std::optional<bool> tied{}, bias{};
+  std::string latent{};                 // "yes" or "no"; empty: by the ranks
+  int qk_channels = 0, v_channels = 0;  // of a head in latent attention
+  int layers_per_virtual_stage = 0;
+  StageWords stages{};
+};
+
+/// A hybrid's pattern says its layers, and perhaps those of each stage.
+void set_layers_by_pattern(MeasuredRun& run);
+
+/// Cuts the layers and settles the rounds of interleaved stages; answers what is wrong with a run
+/// that could not have been, by column. `tells_head_channels`: they are not hidden / heads.
+std::vector<StageFault> settle_sizes(RunRow& row, bool tells_head_channels);
+
+}  // namespace pipewright::plan

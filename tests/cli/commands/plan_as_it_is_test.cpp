@@ -1,0 +1,160 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/support/program.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "support/catch.hpp"
+
+namespace plan_as_it_is_test {
+
+using namespace pipewright;
+using test::run_program;
+using test::TempFolder;
+using Json = nlohmann::json;
+
+const std::string h100 = PIPEWRIGHT_SOURCE_DIR "/scenarios/clusters/h100-sxm.json";
+
+/// 405B as it was trained on 2048 H100 in 14.22 s an iteration (MLPerf Training 5.0).
+const std::string llama_405b = R"(MODEL_ARGS:
+  --num-layers: 126
+  --hidden-size: 16384
+  --ffn-hidden-size: 53248
+  --num-attention-heads: 128
+  --group-query-attention: true
+  --num-query-groups: 8
+  --swiglu: true
+  --normalization: RMSNorm
+  --position-embedding-type: rope
+  --disable-bias-linear: true
+  --untie-embeddings-and-output-weights: true
+  --attention-dropout: 0
+  --hidden-dropout: 0
+  --seq-length: 8192
+  --max-position-embeddings: 8192
+  --micro-batch-size: 1
+  --global-batch-size: 1152
+  --tokenizer-type: HuggingFaceTokenizer
+  --tokenizer-model: meta-llama/Llama-3.1-405B
+  --tensor-model-parallel-size: 8
+  --pipeline-model-parallel-size: 8
+  --context-parallel-size: 2
+  --num-layers-per-virtual-pipeline-stage: 2
+  --account-for-embedding-in-pipeline-split: true
+  --account-for-loss-in-pipeline-split: true
+  --sequence-parallel: true
+  --use-distributed-optimizer: true
+  --overlap-grad-reduce: true
+  --overlap-param-gather: true
+  --tp-comm-overlap: true
+  --defer-embedding-wgrad-compute: true
+  --cross-entropy-loss-fusion: true
+  --bf16: true
+  --fp8-format: hybrid
+  --fp8-recipe: delayed
+  --fp8-param-gather: true
+  --lr: 0.00008
+)";
+
+const std::string row_405b =
+    "id,gpu,gpus,tp,dp,pp,cp,global_batch,micro_batch,layers,hidden,heads,kv_heads,ffn,gated,vocab,"
+    "vocab_padded,seq,layers_per_virtual_stage,embedding_counts_as_layer,loss_counts_as_layer,"
+    "sequence_parallel,zero,overlap_grad_reduce,overlap_param_gather,tp_comm_overlap,recompute,"
+    "defer_embedding_wgrad,precision,fp8_recipe,fp8_param_gather,position,norm,tied,bias,"
+    "attention_backend,transformer_impl,gradient_accumulation_fusion,cross_entropy_fusion\n"
+    "405b,H100,2048,8,16,8,2,1152,1,126,16384,128,8,53248,yes,128256,129024,8192,2,yes,yes,yes,1,"
+    "yes,yes,yes,none,yes,fp8-hybrid+bf16,delayed,yes,rope,rmsnorm,no,no,auto,transformer_engine,"
+    "yes,native\n";
+
+struct Planned {
+  int exit_code = -1;
+  std::string out, err;
+  Json json() const { return Json::parse(out); }
+};
+
+Planned as_it_is(const std::string& arguments, const std::string& gpus,
+                 const std::vector<std::string>& more) {
+  const TempFolder folder;
+  const auto file = folder.path() / "args.yaml";
+  plan::write_file(file, arguments);
+  std::vector<std::string> words{"plan", "--model", file.string(), "--cluster",
+                                 h100,   "--gpus",  gpus,          "--as-is"};
+  words.insert(words.end(), more.begin(), more.end());
+  const auto result = run_program(words);
+  return {result.exit_code, result.out, result.err};
+}
+
+Json predicted(const std::string& row) {
+  const TempFolder folder;
+  const auto file = folder.path() / "runs.csv";
+  plan::write_file(file, row);
+  const auto result = run_program({"calibrate", h100, "--predict", file.string(), "--json"});
+  INFO(result.out << result.err);
+  REQUIRE(result.exit_code == 0);
+  const Json json = Json::parse(result.out);
+  REQUIRE(json.at("refused").empty());
+  return json.at("runs").at(0);
+}
+
+TEST_CASE("plan --as-is says what calibrate --predict says of the row that says the same",
+          "[cli][planner]") {
+  const Planned planned = as_it_is(llama_405b, "2048", {"--json"});
+  INFO(planned.err);
+  REQUIRE(planned.exit_code == 0);
+  const Json plan = planned.json(), row = predicted(row_405b);
+  CHECK(plan.at("iteration_s") == row.at("predicted_s"));
+  CHECK(plan.at("peak_bytes") == row.at("peak_bytes"));
+  CHECK(plan.at("fullest_rank") == row.at("memory_rank"));
+  REQUIRE(plan.at("ranks").size() == row.at("ranks").size());
+  for (std::size_t rank = 0; rank < plan.at("ranks").size(); ++rank) {
+    const Json& own = plan.at("ranks").at(rank);
+    CHECK(own.at("rank") == rank);
+    CHECK(own.at("peak_bytes") == row.at("ranks").at(rank).at("peak_bytes"));
+    CHECK(own.at("allocated_bytes") == row.at("ranks").at(rank).at("allocated_bytes"));
+    double held = 0;
+    for (const auto& [name, bytes] : own.at("holders").items())
+      held += bytes.get<double>();
+    CHECK(held == own.at("peak_bytes").get<double>());
+    CHECK(own.at("forward_s").get<double>() + own.at("backward_s").get<double>() +
+              own.at("end_s").get<double>() + own.at("waits_s").get<double>() ==
+          Approx(plan.at("iteration_s").get<double>()));
+    CHECK(own.at("waits_s").get<double>() >= 0);
+  }
+  CHECK(plan.at("ranks").at(0).at("stages") == Json{0, 8, 16, 24, 32, 40, 48, 56});
+  CHECK(plan.at("ranks").at(0).at("layers") == 15);
+  CHECK(plan.at("ranks").at(1).at("layers") == 16);
+  CHECK(plan.at("fits") == true);
+  CHECK(plan.at("refused").empty());
+  CHECK(plan.at("assumed") == Json{"--vocab-size 128256, as meta-llama/Llama-3.1-405B has it"});
+}
+
+TEST_CASE("plan --as-is names what it cannot predict, and why", "[cli][planner]") {
+  const Json json =
+      as_it_is(llama_405b + "  --use-megatron-fsdp: true\n  --new-thing: 3\n", "2048", {"--json"})
+          .json();
+  REQUIRE(json.at("refused").size() == 2);
+  CHECK(json.at("refused").at(0) ==
+        Json{{"part", "memory"},
+             {"option", "--use-megatron-fsdp"},
+             {"reason", "weights are sharded, which is not accounted for"}});
+  CHECK(json.at("refused").at(1).at("option") == "--new-thing");
+  CHECK(json.at("iteration_s").is_number());
+  CHECK_FALSE(json.contains("peak_bytes"));
+  const Json predictions =
+      as_it_is(llama_405b + "  --mtp-num-layers: 1\n", "2048", {"--json"}).json();
+  CHECK(predictions.at("iteration_s").is_null());
+  CHECK(predictions.at("refused").at(0).at("part") == "time");
+}
+
+TEST_CASE("plan --as-is: what does not fit is said so, for people as well", "[cli][planner]") {
+  const Planned small = as_it_is(llama_405b, "2048", {});
+  CHECK(small.exit_code == 0);
+  CHECK(small.out.find("it fits 85.5 GB") != std::string::npos);
+  const Planned large = as_it_is(llama_405b + "  --micro-batch-size: 9\n", "2048", {});
+  CHECK(large.exit_code == 1);
+  CHECK(large.out.find("it does not fit 85.5 GB") != std::string::npos);
+  const Planned searched = as_it_is(llama_405b, "2048", {"--tensor", "4"});
+  CHECK(searched.exit_code == 2);
+  CHECK(searched.err.find("--tensor: is for a search; --as-is keeps what the arguments say") !=
+        std::string::npos);
+}
+
+}  // namespace plan_as_it_is_test

@@ -94,17 +94,15 @@ void CachingAllocator::empty_cache() {
 
 CachingAllocator::Block* CachingAllocator::make_block(Pool& pool, int stream, std::int64_t address,
                                                       std::int64_t size) {
-  auto made = std::make_unique<Block>();
-  Block* block = made.get();
-  block->pool = &pool;
-  block->stream = stream;
-  block->address = address;
-  block->size = size;
-  blocks_.emplace(block, std::move(made));
+  if (unused_.empty())
+    unused_.push_back(&blocks_.emplace_back());
+  Block* block = unused_.back();
+  unused_.pop_back();
+  *block = {.pool = &pool, .stream = stream, .address = address, .size = size};
   return block;
 }
 
-void CachingAllocator::remove_block(Block* block) { blocks_.erase(block); }
+void CachingAllocator::remove_block(Block* block) { unused_.push_back(block); }
 
 /// Best fit; of blocks that are as large, the lowest. In an expandable segment a block counts as
 /// large as it can grow.

@@ -20,8 +20,8 @@ using replay::Tape;
 using replay::Tensor;
 
 constexpr int most_copies = 8;
-constexpr long long workspace = 32LL << 20;
-constexpr int vocabulary_multiple = 128;
+constexpr long long library_workspace = 32LL << 20;
+constexpr int padding_of_vocabulary = 128;
 
 void check_stream(const TransformerTraining& training, const Cut& cut) {
   if (training.precision != ProductPrecision::Half)
@@ -49,7 +49,7 @@ class RankReplay {
         sizes_(training, cut, which.copy),
         tape_(options),
         layer_(tape_, sizes_) {
-    const int multiple = vocabulary_multiple * cut.tensor;
+    const int multiple = padding_of_vocabulary * cut.tensor;
     vocabulary_cut_ = (model_.vocabulary + multiple - 1) / multiple * multiple / cut.tensor;
     list_parameters();
   }
@@ -163,7 +163,7 @@ class RankReplay {
     }
     const int workspaces = model_.has_mixture() ? 7 : 3;
     for (int one = 0; one < workspaces; ++one)
-      tape_.make(workspace);
+      tape_.make(library_workspace);
   }
 
   void make_buffers(std::vector<Tensor>& made, bool of_experts) {

@@ -7,10 +7,10 @@
 
 #include <cstdint>
 #include <limits>
+#include <list>
 #include <map>
-#include <memory>
 #include <set>
-#include <unordered_map>
+#include <vector>
 
 namespace pipewright::plan {
 
@@ -80,7 +80,8 @@ class CachingAllocator {
   AllocatorCounters counters_{};
   Pool small_{.is_small = true}, large_{};
   std::int64_t next_address_ = 0;
-  std::unordered_map<Block*, std::unique_ptr<Block>> blocks_;
+  std::list<Block> blocks_;     // all that there ever were
+  std::vector<Block*> unused_;  // of these
 };
 
 }  // namespace pipewright::plan

@@ -163,7 +163,8 @@ Command describe_explain(ExplainOptions& options) {
             .target = &options.steps,
             .help = "Of a whole job's trace these steps alone; without it all whole ones",
             .value = "N,N,…",
-            .numbers = Numbers::NotNegative},
+            .separator = ',',
+            .repeated = true},
            {.names = "--draws",
             .target = &options.draws,
             .help = "Of a whole job's trace: draw so many steps from those that it has, and say "

@@ -185,16 +185,11 @@ std::vector<Link*> links_of(Cluster& cluster) {
   return links;
 }
 
-std::vector<const Link*> links_of(const Cluster& cluster) {
-  std::vector<const Link*> links;
-  for (std::size_t level = 0; level < level_count(cluster); ++level)
-    links.push_back(&link_of_level(cluster, level));
-  return links;
-}
-
 bool shares_links(const Cluster& cluster) {
-  const auto links = links_of(cluster);
-  return std::any_of(links.begin(), links.end(), [](const Link* link) { return link->shared; });
+  for (std::size_t level = 0; level < level_count(cluster); ++level)
+    if (link_of_level(cluster, level).shared)
+      return true;
+  return false;
 }
 
 int group_of(const Cluster& cluster, std::size_t level, int rank) {

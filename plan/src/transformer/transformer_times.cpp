@@ -184,17 +184,15 @@ class Counting {
   /// other.
   void add_hop(TransformerWork& work) const {
     work.hop_size = whole_bytes(activation_bytes());
-    const double sent = activation_bytes() / (cut_.sequence_parallel ? cut_.tensor : 1);
-    work.hop_s = sent / cluster_.within_node.bandwidth_per_s;
+    work.hop_s = activation_bytes() / cluster_.within_node.bandwidth_per_s;
     const double in_node = cluster_.devices_per_node;
     const double pipelines = in_node / std::min<double>(cut_.tensor, in_node);
     const double nodes = 1.0 * cut_.devices_of_stage() / in_node;
     if (cut_.ranks_beside() * cut_.pipeline <= cluster_.devices_per_node)
       return;
     const Link& link = link_of_level(cluster_, level_of_hop());
-    work.network_hop_s = sent / link.bandwidth_per_s * link.oversubscription;
-    work.uplink_s = (pipelines - 1) * std::max(0.0, nodes - 2) * sent / link.bandwidth_per_s *
-                    link.oversubscription;
+    work.network_hop_s = activation_bytes() / link.bandwidth_per_s * link.oversubscription;
+    work.uplink_s = (pipelines - 1) * std::max(0.0, nodes - 2) * work.network_hop_s;
   }
 
   /// Of a pipeline that lies on several nodes.

@@ -256,9 +256,12 @@ double jitter_factor(double deviation, std::uint64_t seed, std::uint64_t draw) {
 }  // namespace
 
 bool with_overheads(const Structure& structure, const StepCosts& costs) {
-  return !structure.program().blocking &&
-         std::ranges::any_of(plan::links_of(costs.cluster),
-                             [](const Link* link) { return has_overheads(*link); });
+  if (structure.program().blocking)
+    return false;
+  for (std::size_t level = 0; level < level_count(costs.cluster); ++level)
+    if (has_overheads(link_of_level(costs.cluster, level)))
+      return true;
+  return false;
 }
 
 bool has_factors_by_copy(const Structure& structure, const StepCosts& costs) {

@@ -142,7 +142,7 @@ TEST_CASE("The shipped clusters can be read, and say where their figures are fro
     CHECK(cluster.device.memory.value > 0);
     ++count;
   }
-  CHECK(count == 9);
+  CHECK(count == 11);
 }
 
 }  // namespace calibrate_command_test

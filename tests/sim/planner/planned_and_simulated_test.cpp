@@ -149,7 +149,7 @@ TEST_CASE("what the planner says of a plan is what its written scenario is simul
       if (!training.model.has_mixture() &&
           !plan::pipeline_shape(cut, training.batch).splits_backward) {
         // Where a rank has several stages, the closed forms hide transfers behind passes.
-        CHECK(apart(plan.iteration_s, time) < (cut.chunks == 1 ? 0.05 : 0.1));
+        CHECK(apart(plan.iteration_s, time) < (cut.chunks == 1 ? 0.05 : 0.15));
         ++whole;
       }
     }

@@ -150,7 +150,6 @@ std::string level_words(const Cluster& cluster, std::size_t level);
 const Link& link_between(const Cluster& cluster, int rank, int other_rank);
 /// Those of all levels, from the inside out.
 std::vector<Link*> links_of(Cluster& cluster);
-std::vector<const Link*> links_of(const Cluster& cluster);
 bool shares_links(const Cluster& cluster);
 /// The node of a device, or the group of nodes that a level from 2 on joins to others: what has one
 /// way out to a level from 1 on.

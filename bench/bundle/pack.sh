@@ -7,7 +7,7 @@ source_dir=$here/../..
 build=$1 file=$2
 programs=(pipewright pipewright-torch pipewright_exec_tests pipewright_profiler_tests
   pipewright_bench_actions pipewright_bench_executor)
-most_mb=60
+most_mb=66
 
 [[ $file == *.tar ]] || { echo "bundle: $file: the name has to end with .tar" >&2; exit 2; }
 folder=$(mktemp -d)

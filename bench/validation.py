@@ -154,20 +154,6 @@ TABLES = [
 ]
 
 
-def calibrated(program, cluster, runs, halves):
-    """What the program says of a table."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder) / "runs.csv"
-        with open(file, "w", newline="") as stream:
-            writer = csv.DictWriter(stream, list(runs[0]))
-            writer.writeheader()
-            writer.writerows(runs)
-        answer = subprocess.run(
-            [program, "calibrate", HERE / f"scenarios/clusters/{cluster}.json", "--runs", file, "--halves", str(halves),
-             "--json", *(["--predict", file] if "reserved_memory_gib" in runs[0] else [])], check=True, capture_output=True, text=True)
-    return json.loads(answer.stdout)
-
-
 def asked(program, *arguments):
     """What `calibrate` says, as a value."""
     answer = subprocess.run([program, "calibrate", *map(str, arguments), "--json"], check=True, capture_output=True, text=True)
@@ -179,6 +165,15 @@ def write(file, runs):
         writer = csv.DictWriter(stream, list(runs[0]))
         writer.writeheader()
         writer.writerows(runs)
+
+
+def calibrated(program, cluster, runs, halves):
+    """What the program says of a table."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "runs.csv"
+        write(file, runs)
+        predicted = ["--predict", file] if "reserved_memory_gib" in runs[0] else []
+        return asked(program, HERE / f"scenarios/clusters/{cluster}.json", "--runs", file, "--halves", halves, *predicted)
 
 
 MLPERF = [("H100", "h100-sxm"), ("(B200", "b200"), ("GB200", "gb200-nvl72"), ("GB300", "gb300-nvl72")]

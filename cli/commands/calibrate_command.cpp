@@ -81,7 +81,7 @@ CalibrationReport forecasts_of(const CalibrateOptions& options, const plan::Clus
   add_forecasts(report,
                 options.predict.empty() ? runs : read(options.predict, plan::RunTimes::Optional));
   if (options.halves > 0)
-    report.across_halves = sim::predict_across_halves(cluster, report.learnt_runs, options.halves);
+    report.across_halves = sim::forecast_across_halves(cluster, report.learnt_runs, options.halves);
   return report;
 }
 

@@ -7,19 +7,10 @@
 #include <cmath>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/split.hpp"
 
 namespace pipewright::cli {
 namespace {
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts{""};
-  for (const char c : text)
-    if (c == separator)
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  return parts;
-}
 
 plan::Seconds parse_time(const std::string& text, const char* what) {
   double value = 0;
@@ -35,7 +26,7 @@ plan::Seconds parse_time(const std::string& text, const char* what) {
 
 std::vector<plan::Seconds> parse_list(const std::string& text, const char* what) {
   std::vector<plan::Seconds> list;
-  for (const std::string& part : split(text, '/'))
+  for (const std::string& part : plan::split(text, '/'))
     list.push_back(parse_time(part, what));
   return list;
 }
@@ -43,7 +34,7 @@ std::vector<plan::Seconds> parse_list(const std::string& text, const char* what)
 }  // namespace
 
 plan::ScheduleCosts parse_costs(const std::string& text) {
-  const auto parts = split(text, ',');
+  const auto parts = plan::split(text, ',');
   if (parts.size() != 3 && parts.size() != 4)
     throw plan::InputError(
         fmt::format("--costs {}: write forward, input gradient, weight gradient and, if it is not "

@@ -20,46 +20,25 @@ double seconds_of(const sim::PredictedRun& predicted, Kind kind) {
 }
 
 /// The errors of the runs whose time is known and predicted.
-std::vector<sim::RunError> errors_of(const CalibrationReport& report, Kind kind) {
-  std::vector<sim::RunError> errors;
-  for (std::size_t at = 0; at < report.runs.size(); ++at)
-    if (const auto& time = report.forecasts[at].time; time && report.runs[at].iteration)
-      errors.push_back({.run = &report.runs[at],
-                        .predicted_s = seconds_of(*time, kind),
-                        .measured_s = report.runs[at].iteration->value});
-  return errors;
-}
-/// The same of all runs, from other halves.
 std::vector<sim::RunError> errors_of(const std::vector<plan::MeasuredRun>& runs,
-                                     const std::vector<sim::PredictedRun>& predicted, Kind kind) {
+                                     const std::vector<sim::Forecast>& forecasts, Kind kind) {
   std::vector<sim::RunError> errors;
   for (std::size_t at = 0; at < runs.size(); ++at)
-    if (runs[at].iteration)
+    if (const auto& time = forecasts[at].time; time && runs[at].iteration)
       errors.push_back({.run = &runs[at],
-                        .predicted_s = seconds_of(predicted[at], kind),
+                        .predicted_s = seconds_of(*time, kind),
                         .measured_s = runs[at].iteration->value});
   return errors;
 }
 
 /// The errors of peaks of memory, in bytes; nothing where none was measured.
-std::vector<sim::RunError> memory_errors_of(const CalibrationReport& report) {
-  std::vector<sim::RunError> errors;
-  for (std::size_t at = 0; at < report.runs.size(); ++at) {
-    const sim::Forecast& own = report.forecasts[at];
-    if (own.memory_refused.empty() && report.runs[at].peak_memory)
-      errors.push_back({.run = &report.runs[at],
-                        .predicted_s = own.ranks[own.read].peak_bytes,
-                        .measured_s = static_cast<double>(report.runs[at].peak_memory->value)});
-  }
-  return errors;
-}
 std::vector<sim::RunError> memory_errors_of(const std::vector<plan::MeasuredRun>& runs,
-                                            const std::vector<sim::PredictedRun>& predicted) {
+                                            const std::vector<sim::Forecast>& forecasts) {
   std::vector<sim::RunError> errors;
   for (std::size_t at = 0; at < runs.size(); ++at)
-    if (runs[at].peak_memory)
+    if (forecasts[at].memory_refused.empty() && runs[at].peak_memory)
       errors.push_back({.run = &runs[at],
-                        .predicted_s = predicted[at].peak_bytes,
+                        .predicted_s = forecasts[at].ranks[forecasts[at].read].peak_bytes,
                         .measured_s = static_cast<double>(runs[at].peak_memory->value)});
   return errors;
 }
@@ -294,14 +273,14 @@ std::string calibration_table(const CalibrationReport& report) {
   text += fmt::format("{:<34}  {:>5}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}  {:>8}\n", "|error| %",
                       "runs", "mean", "median", "p90", "worst", "regret", "spearman");
   const std::string whose = report.learnt_from_them ? "runs learnt from" : "runs predicted";
-  const auto errors = errors_of(report, kind);
-  const auto physics = errors_of(report, Kind::Physics);
+  const auto errors = errors_of(report.runs, report.forecasts, kind);
+  const auto physics = errors_of(report.runs, report.forecasts, Kind::Physics);
   if (!errors.empty()) {
     if (!report.physics_only)
       text += error_line(whose, sim::error_of(errors));
     text += error_line(whose + ", physics only", sim::error_of(physics));
   }
-  if (const auto memory = memory_errors_of(report); !memory.empty())
+  if (const auto memory = memory_errors_of(report.runs, report.forecasts); !memory.empty())
     text += error_line(whose + ", peak memory", without_order(sim::error_of(memory)));
   if (const auto reserved = reserved_errors_of(report); !reserved.empty())
     text += error_line(whose + ", reserved memory", without_order(sim::error_of(reserved)));
@@ -318,8 +297,8 @@ std::string calibration_table(const CalibrationReport& report) {
 
 plan::Json to_json(const CalibrationReport& report) {
   const Kind kind = report.physics_only ? Kind::Physics : Kind::Classes;
-  const auto errors = errors_of(report, kind);
-  const auto memory = memory_errors_of(report);
+  const auto errors = errors_of(report.runs, report.forecasts, kind);
+  const auto memory = memory_errors_of(report.runs, report.forecasts);
   plan::Json json = with_worst(sim::to_json(sim::error_of(errors)), errors, run_json);
   json["time"] = json;
   json["memory"] =
@@ -328,7 +307,8 @@ plan::Json to_json(const CalibrationReport& report) {
   json["learnt_runs"] = report.learnt;
   json["ignored_columns"] = report.ignored;
   json["learnt_from_them"] = report.learnt_from_them;
-  json["physics_only"] = sim::to_json(sim::error_of(errors_of(report, Kind::Physics)));
+  json["physics_only"] =
+      sim::to_json(sim::error_of(errors_of(report.runs, report.forecasts, Kind::Physics)));
   if (!report.across_halves.empty()) {
     json["across_halves"] = sim::to_json(across(report, Kind::Classes));
     json["across_halves"]["splits"] = report.across_halves.size();

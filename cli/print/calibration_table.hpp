@@ -31,7 +31,7 @@ struct CalibrationReport {
   std::vector<Refusal> refused;
   /// By split; of the runs that were learnt from.
   std::vector<plan::MeasuredRun> learnt_runs;
-  std::vector<std::vector<sim::PredictedRun>> across_halves;
+  std::vector<std::vector<sim::Forecast>> across_halves;
 };
 
 std::string calibration_table(const CalibrationReport& report);

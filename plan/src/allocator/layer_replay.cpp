@@ -184,17 +184,16 @@ Tensor LayerReplay::feed_forward(Tensor input, FeedForwardKept& kept) {
   return add_to_residual(tape_.make(sizes_.whole_state), kept.mask);
 }
 
+Tensor LayerReplay::moved(Tensor& from, long long bytes) {
+  Tensor to = tape_.make(bytes);
+  tape_.drop(from);
+  return to;
+}
+
 /// Tokens in the order of their experts, exchanged, in the order of the device's experts, and all
 /// the way back; beside them what all tokens share.
 Tensor LayerReplay::experts(Tensor input, FeedForwardKept& kept) {
-  const long long routed = 2 * sizes_.routed_tokens * sizes_.hidden;
-  const long long width = 2 * sizes_.routed_tokens * sizes_.expert_feed_forward_cut;
-  const long long shared = 2 * sizes_.tokens * sizes_.shared_feed_forward_cut;
-  const auto moved = [&](Tensor& from, long long bytes) {
-    Tensor to = tape_.make(bytes);
-    tape_.drop(from);
-    return to;
-  };
+  const auto [routed, width, shared] = sizes_.expert_bytes();
   kept.input = input;
   kept.norm = tape_.make(sizes_.state);
   kept.router = tape_.make(4 * sizes_.tokens_cut * sizes_.experts);
@@ -263,14 +262,7 @@ Tensor LayerReplay::feed_forward_back(Tensor gradient, FeedForwardKept& kept) {
 }
 
 Tensor LayerReplay::experts_back(FeedForwardKept& kept) {
-  const long long routed = 2 * sizes_.routed_tokens * sizes_.hidden;
-  const long long width = 2 * sizes_.routed_tokens * sizes_.expert_feed_forward_cut;
-  const long long shared = 2 * sizes_.tokens * sizes_.shared_feed_forward_cut;
-  const auto moved = [&](Tensor& from, long long bytes) {
-    Tensor to = tape_.make(bytes);
-    tape_.drop(from);
-    return to;
-  };
+  const auto [routed, width, shared] = sizes_.expert_bytes();
   Tensor permuted = tape_.make(routed);
   Tensor exchanged = moved(permuted, routed);
   Tensor in_order = moved(exchanged, routed);

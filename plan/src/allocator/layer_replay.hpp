@@ -40,6 +40,16 @@ struct LayerSizes {
   bool drops = false;
   bool runs_scores_again = false;
   bool runs_layers_again = false;
+
+  /// Of what a device's experts take and give, of what they have inside, and of what the experts
+  /// that all tokens share have.
+  struct ExpertBytes {
+    long long routed, width, shared;
+  };
+  ExpertBytes expert_bytes() const {
+    return {2 * routed_tokens * hidden, 2 * routed_tokens * expert_feed_forward_cut,
+            2 * tokens * shared_feed_forward_cut};
+  }
 };
 
 /// What attention keeps.
@@ -85,6 +95,8 @@ class LayerReplay {
   void add_scores(AttentionKept& kept);
   Tensor feed_forward(Tensor input, FeedForwardKept& kept);
   Tensor experts(Tensor input, FeedForwardKept& kept);
+  /// In another order or on another device; lets go of what it was.
+  Tensor moved(Tensor& from, long long bytes);
   Tensor add_to_residual(Tensor part, Tensor& mask);
   Tensor product_back(long long outputs_cut, long long inputs_cut);
 

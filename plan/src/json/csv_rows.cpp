@@ -13,7 +13,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
+std::vector<std::string_view> trimmed_parts(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (true) {
     const auto end = text.find(separator);
@@ -30,7 +30,7 @@ std::vector<std::vector<std::string_view>> csv_rows(std::string_view text) {
   std::vector<std::vector<std::string_view>> rows;
   while (!text.empty()) {
     const auto end = text.find('\n');
-    rows.push_back(split(text.substr(0, end), ','));
+    rows.push_back(trimmed_parts(text.substr(0, end), ','));
     text = end == std::string_view::npos ? "" : text.substr(end + 1);
   }
   return rows;
@@ -40,7 +40,7 @@ std::vector<std::string_view> fused_members(std::string_view cell) {
   constexpr std::string_view tail = fused_cell_end;
   if (!cell.starts_with('(') || !cell.ends_with(tail))
     return {};
-  return split(cell.substr(1, cell.size() - 1 - tail.size()), ';');
+  return trimmed_parts(cell.substr(1, cell.size() - 1 - tail.size()), ';');
 }
 
 }  // namespace pipewright::plan

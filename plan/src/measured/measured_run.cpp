@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "csv_table.hpp"
 #include "model/layer_pattern.hpp"
@@ -12,6 +11,7 @@
 #include "pipewright/plan/measured/megatron_words.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
 #include "run_columns.hpp"
+#include "settings.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -71,17 +71,6 @@ class Header {
   std::vector<const RunColumn*> columns_;
   std::vector<std::string> ignored_;
 };
-
-constexpr std::string_view group_option = "microbatch-group-size-per-virtual-pipeline-stage";
-
-/// The value of "name=5; other" for a name; 0: it is not there.
-int number_of(const std::string& arguments, std::string_view name) {
-  const std::size_t at = arguments.find(name);
-  if (at == std::string::npos || at + name.size() >= arguments.size() ||
-      arguments[at + name.size()] != '=')
-    return 0;
-  return std::atoi(&arguments[at + name.size() + 1]);
-}
 
 /// What the row leaves open of the sizes of a known model. Another hidden size says that it is
 /// another model of that name.
@@ -157,9 +146,7 @@ class RowReader {
     if (options.attention_backend == "flash" || options.attention_backend == "fused" ||
         options.attention_backend == "auto")
       training_.attention = AttentionKind::Fused;  // "auto" takes one where there is one
-    if (const int group = number_of(options.arguments, group_option); group > 0)
-      cut_.group = group;
-    set_layers_by_pattern(row_.run);
+    read_arguments();
     if (model_.hidden == 0 || model_.heads == 0 || model_.layers == 0)
       return fault(model_.hidden == 0  ? "hidden"
                    : model_.heads == 0 ? "heads"
@@ -177,6 +164,19 @@ class RowReader {
     fill_latent();
     if (model_.experts > 0)
       fill_mixture();
+  }
+
+  /// The sizes among the trainer's further arguments.
+  void read_arguments() {
+    try {
+      const Settings arguments(row_.run.options.arguments, ';');
+      if (const int group = arguments.whole("microbatch-group-size-per-virtual-pipeline-stage", 0);
+          group > 0)
+        cut_.group = group;
+      set_layers_by_pattern(row_.run);
+    } catch (const InputError& error) {
+      fault("other_args", fmt::format("cannot be read: {}", error.what()));
+    }
   }
 
   /// A table may give ranks where it says that attention is not latent.

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/split.hpp"
+#include "settings.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -18,55 +19,6 @@ constexpr int newest_software = 99991231;
 /// Files of these machines were moved on 2025-10-12; what they say was measured before June.
 constexpr std::string_view moved_platform = "dgxa100_dracooci";
 constexpr int moved_before = 20250531;
-
-[[noreturn]] void refuse_column(const std::string& column, const std::string& value,
-                                const std::string& why) {
-  throw InputError(fmt::format("{} is \"{}\": {}", column, value, why));
-}
-
-std::vector<std::string> parts_of(const std::string& text, char separator) {
-  std::vector<std::string> parts{""};
-  for (const char c : text)
-    if (c == separator)
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  return parts;
-}
-
-/// Settings by name, from "a=1; b" and ';', or from "A=1 B=2" and ' '; without a value: empty.
-class Settings {
- public:
-  Settings(const std::string& text, char separator) {
-    for (std::string part : parts_of(text, separator)) {
-      part.erase(0, part.find_first_not_of(' '));
-      const auto equals = part.find('=');
-      values_[part.substr(0, equals)] = equals == std::string::npos ? "" : part.substr(equals + 1);
-    }
-  }
-
-  bool has(const std::string& name) const { return values_.count(name) > 0; }
-  std::string text(const std::string& name) const {
-    const auto found = values_.find(name);
-    return found == values_.end() ? "" : found->second;
-  }
-  double number(const std::string& name, double otherwise) const {
-    const std::string value = text(name);
-    if (value.empty())
-      return otherwise;
-    double number = 0;
-    const auto [end, fault] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (fault != std::errc() || end != value.data() + value.size() || number < 0)
-      refuse_column("other_args", name + "=" + value, "a number is needed here");
-    return number;
-  }
-  int whole(const std::string& name, int otherwise) const {
-    return static_cast<int>(number(name, otherwise));
-  }
-
- private:
-  std::map<std::string, std::string> values_;
-};
 
 /// Options that hold, free or share out what nobody has counted.
 void refuse_uncounted(const TrainerOptions& options, const Settings& arguments) {
@@ -230,7 +182,7 @@ void set_kernels(MegatronRun& run, const TrainerOptions& options, const Settings
 
 /// ":4096:2:16:8": pairs of KiB and how many.
 long long workspace_of(const std::string& config) {
-  const auto words = parts_of(config, ':');
+  const auto words = split(config, ':');
   long long bytes = 0;
   for (std::size_t at = 1; at + 1 < words.size(); at += 2)
     bytes += 1024LL * std::atoi(words[at].c_str()) * std::atoi(words[at + 1].c_str());

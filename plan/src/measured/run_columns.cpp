@@ -171,19 +171,14 @@ Read or_default(Read read) {
 
 /// "bf16", or what is multiplied beside what the rest is in: "fp8-hybrid+bf16".
 Read precision() {
-  return [=](RunRow& row, const std::string& text) -> std::string {
+  return [](RunRow& row, const std::string& text) -> std::string {
     const std::string word = lower_case(text);
-    ProductPrecision& own = row.run.training.precision;
-    row.run.options.precision = word;
-    if (word == "bf16" || word == "fp16" || word == "fp32")
-      own = word == "fp32" ? ProductPrecision::Single : ProductPrecision::Half;
-    else if (word.find("fp8") != std::string::npos)
-      own = ProductPrecision::Float8;
-    else if (word.find("fp4") != std::string::npos)
-      own = ProductPrecision::Float4;
-    else
+    const auto products = products_of(word);
+    if (!products)
       return "bf16, fp16, fp32, fp8 or nvfp4 is needed here, or one of these and what the rest is "
              "in, such as fp8-hybrid+bf16";
+    row.run.training.precision = *products;
+    row.run.options.precision = word;
     return {};
   };
 }

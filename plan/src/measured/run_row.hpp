@@ -27,6 +27,10 @@ struct RunRow {
   StageWords stages{};
 };
 
+/// In what "bf16", or products and the rest ("fp8-hybrid+bf16"), are multiplied; nothing for other
+/// words.
+std::optional<ProductPrecision> products_of(const std::string& precision);
+
 /// A hybrid's pattern says its layers, and perhaps those of each stage.
 void set_layers_by_pattern(MeasuredRun& run);
 

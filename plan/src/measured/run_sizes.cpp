@@ -148,6 +148,18 @@ class SizeCheck {
 
 }  // namespace
 
+std::optional<ProductPrecision> products_of(const std::string& precision) {
+  if (precision == "bf16" || precision == "fp16")
+    return ProductPrecision::Half;
+  if (precision == "fp32")
+    return ProductPrecision::Single;
+  if (precision.find("fp8") != std::string::npos)
+    return ProductPrecision::Float8;
+  if (precision.find("fp4") != std::string::npos)
+    return ProductPrecision::Float4;
+  return {};
+}
+
 void set_layers_by_pattern(MeasuredRun& run) {
   TransformerConfig& model = run.training.model;
   const std::string pattern = hybrid_pattern(run.options.arguments, model.layers);

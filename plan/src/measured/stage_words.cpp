@@ -14,8 +14,7 @@ namespace {
 std::optional<StageFault> cut_by_layout(const StageWords& words, int layers, Cut& cut) {
   std::vector<int> counts;
   try {
-    for (const std::string& stage : parse_layout(words.layout).stages)
-      counts.push_back(static_cast<int>(std::ranges::count(stage, 't')));
+    counts = transformer_layers(parse_layout(words.layout));
   } catch (const InputError& error) {
     return StageFault{"pipeline_layout", std::string("is no layout: ") + error.what()};
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/split.hpp"
 
 namespace pipewright::plan::megatron {
 namespace {
@@ -28,16 +29,6 @@ Layer layer_of_letter(char letter, const std::string& pattern) {
   throw InputError(
       fmt::format("hybrid-layer-pattern \"{}\": a layer \"{}\": M, *, - and E are accounted for",
                   pattern, letter));
-}
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts{""};
-  for (const char c : text)
-    if (c == separator)
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  return parts;
 }
 
 std::vector<Layer> layers_of(const std::string& letters, const std::string& pattern) {

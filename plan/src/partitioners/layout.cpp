@@ -157,6 +157,13 @@ std::string to_string(const Layout& layout) {
   return text + compact(layout.stages[last]);
 }
 
+std::vector<int> transformer_layers(const Layout& layout) {
+  std::vector<int> layers;
+  for (const std::string& stage : layout.stages)
+    layers.push_back(static_cast<int>(std::ranges::count(stage, 't')));
+  return layers;
+}
+
 std::vector<int> layout_boundaries(const Layout& layout) {
   std::vector<int> boundaries{0};
   for (const std::string& stage : layout.stages)

@@ -38,11 +38,7 @@ TransformerTraining training_of(const DescribedTransformer& told) {
   const int multiple = model.vocabulary_multiple * told.cut.tensor;
   model.vocabulary = (model.vocabulary + multiple - 1) / multiple * multiple;
   model.vocabulary_multiple = 1;
-  const std::string& precision = told.options.precision;
-  training.precision = precision.starts_with("fp8")   ? ProductPrecision::Float8
-                       : precision.starts_with("fp4") ? ProductPrecision::Float4
-                       : precision == "fp32"          ? ProductPrecision::Single
-                                                      : ProductPrecision::Half;
+  training.precision = products_of(told.options.precision).value_or(ProductPrecision::Half);
   training.replays_launches = told.options.cuda_graph == "full";
   return training;
 }

@@ -108,16 +108,9 @@ void add_sizes(Arguments& arguments, const Scenario& scenario, const Transformer
                 scenario.training.microbatch_size * pipeline.microbatches * pipeline.replicas);
 }
 
-std::vector<int> layers_of_stages(const Layout& layout) {
-  std::vector<int> layers;
-  for (const std::string& stage : layout.stages)
-    layers.push_back(static_cast<int>(std::ranges::count(stage, 't')));
-  return layers;
-}
-
 void add_stages(Arguments& arguments, const Scenario& scenario) {
   const Layout layout = layout_of(model_of(scenario), borders_of(scenario));
-  const std::vector<int> layers = layers_of_stages(layout);
+  const std::vector<int> layers = transformer_layers(layout);
   const int ranks = scenario.pipeline.ranks;
   const int stages = static_cast<int>(layers.size());
   arguments.add("--pipeline-model-parallel-size", ranks);

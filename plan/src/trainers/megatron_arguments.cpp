@@ -152,9 +152,7 @@ void read_cut(MegatronFields& fields, DescribedTransformer& transformer) {
 void read_layout(MegatronFields& fields, const std::string& text, int layers, Cut& cut) {
   const std::string option = "--pipeline-model-parallel-layout";
   try {
-    const Layout layout = parse_layout(text);
-    for (const std::string& stage : layout.stages)
-      cut.stage_layers.push_back(static_cast<int>(std::ranges::count(stage, 't')));
+    cut.stage_layers = transformer_layers(parse_layout(text));
   } catch (const InputError& error) {
     return fields.refuse(option, error.what());
   }

@@ -69,7 +69,7 @@ class CostsOfLayers {
     cost.expert_exchanges = work.experts;
     cost.context_gathers = work.contexts;
     const PassSeconds& passes = is_in_front ? times_.dense_layer : times_.layer;
-    set_passes(cost, passes, again(passes), shards_of(work));
+    set_passes(cost, passes, again(passes), passing_on_s(work_, work, machine_.constants));
     const LayerKept kept = layer_kept(training_, cut_, is_dense);
     cost.activation = cost.forward_peak = whole_bytes(kept.all);
     cost.selective_activation = whole_bytes(kept.scores);
@@ -95,12 +95,6 @@ class CostsOfLayers {
         return passes.forward;
     }
     return 0;
-  }
-
-  double shards_of(const LayerWork& work) const {
-    const double sum = work_.sums.times == 0 ? 0 : shard_sum_s(work_.sum, machine_.constants);
-    return work_.sums.times * sum +
-           exchanges_s(work.exchanged, work.exchanges(), machine_.constants);
   }
 
   const Cluster& cluster_;

@@ -249,6 +249,20 @@ class Counting {
   const Cut& cut_;
 };
 
+/// The share of a launch that is left where it is replayed.
+double left_of_launch(const TransformerWork& work) {
+  return work.replays_launches ? replayed_launch : 1;
+}
+
+/// What is seen of one sum among the devices that a layer is cut among.
+double shown_sum_s(const TransformerWork& work, const MachineConstants& constants) {
+  if (work.sums.times == 0)
+    return 0;
+  const double sum =
+      shard_sum_s(work.sum, constants) - (1 - left_of_launch(work)) * constants.collective_call_s;
+  return sum * (work.overlaps_sums ? constants.exposed_sums : 1);
+}
+
 /// Counts with constants.
 class Pricing {
  public:
@@ -279,12 +293,7 @@ class Pricing {
   double memory_s(double at_bandwidth) const { return at_bandwidth / c_.memory_efficiency; }
   double rate() const { return work_.peak * c_.gemm_efficiency; }
 
-  double sum_s() const {
-    if (work_.sums.times == 0)
-      return 0;
-    const double sum = shard_sum_s(work_.sum, c_) - (1 - replayed()) * c_.collective_call_s;
-    return sum * (work_.overlaps_sums ? c_.exposed_sums : 1);
-  }
+  double sum_s() const { return shown_sum_s(work_, c_); }
 
   double core_s(const LayerWork& layer) const {
     return layer.core_s / (c_.gemm_efficiency * c_.core_efficiency) + memory_s(layer.core_bytes_s);
@@ -294,9 +303,7 @@ class Pricing {
     double forward = core_s(layer) + memory_s(layer.element_bytes_s);
     for (const Product& product : layer.products)
       forward += product.flops / rate() * (1 + work_.balance * c_.gemm_saturation / product.side);
-    const double sums = work_.sums.times * sum_s() +
-                        exchanges_s(layer.exchanged, layer.exchanges(), c_) -
-                        (1 - replayed()) * layer.exchanges() * c_.collective_call_s;
+    const double sums = passing_on_s(work_, layer, c_);
     const double again = work_.recomputes_all    ? forward + sums
                          : work_.recomputes_core ? core_s(layer)
                                                  : 0;
@@ -323,8 +330,7 @@ class Pricing {
            memory_s(work_.head_bytes_s) + sum_s();
   }
 
-  /// The share of a launch that is left where it is replayed.
-  double replayed() const { return work_.replays_launches ? replayed_launch : 1; }
+  double replayed() const { return left_of_launch(work_); }
   double stage_launch_s() const { return replayed() * c_.stage_launch_s; }
 
   double end_s(const StageEndWork& end, const TransformerTimes& times) const {
@@ -360,6 +366,13 @@ double optimizer_s(const Cluster& cluster, double parameters) {
 TransformerWork transformer_work(const Cluster& cluster, const TransformerTraining& training,
                                  const Cut& cut) {
   return Counting(cluster, training, cut).work();
+}
+
+double passing_on_s(const TransformerWork& work, const LayerWork& layer,
+                    const MachineConstants& constants) {
+  return work.sums.times * shown_sum_s(work, constants) +
+         exchanges_s(layer.exchanged, layer.exchanges(), constants) -
+         (1 - left_of_launch(work)) * layer.exchanges() * constants.collective_call_s;
 }
 
 TransformerTimes transformer_times(const TransformerWork& work, const MachineConstants& constants,

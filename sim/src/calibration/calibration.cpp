@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
-#include <random>
 
 #include "class_fit.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/transformer/transformer_memory.hpp"
 
 namespace pipewright::sim {
 namespace {
@@ -129,42 +126,11 @@ std::vector<PredictedRun> predict_runs(const Calibration& calibration,
         class_in(cluster.machine->layers, layer_class_of(all[row]));
     own.class_known = known != nullptr;
     own.iteration_s =
-        known == nullptr ? all.time(simulator, row, calibration.physics)
+        known == nullptr ? own.physics_s
                          : all.time(simulator, row, cluster.machine->constants, factors_of(*known));
-    own.peak_bytes = plan::peak_of(plan::transformer_memory(all[row].training, all.cut(row)),
-                                   calibration.physics);
     predicted.push_back(own);
   }
   return predicted;
-}
-
-std::vector<std::vector<PredictedRun>> predict_across_halves(const plan::Cluster& cluster,
-                                                             const std::vector<MeasuredRun>& runs,
-                                                             int splits) {
-  std::vector<std::vector<PredictedRun>> all;
-  for (int split = 0; split < splits; ++split) {
-    std::vector<std::size_t> order(runs.size());
-    std::iota(order.begin(), order.end(), 0U);
-    std::mt19937_64 random(static_cast<std::uint64_t>(split));
-    for (std::size_t at = order.size(); at > 1; --at)  // the same on every machine
-      std::swap(order[at - 1], order[random() % at]);
-    auto& predicted = all.emplace_back(runs.size());
-    for (const std::size_t half : {0U, 1U}) {
-      std::vector<MeasuredRun> learnt, others;
-      std::vector<std::size_t> places;
-      for (std::size_t at = 0; at < order.size(); ++at)
-        if (at % 2 == half) {
-          learnt.push_back(runs[order[at]]);
-        } else {
-          others.push_back(runs[order[at]]);
-          places.push_back(order[at]);
-        }
-      const auto answers = predict_runs(calibrate(cluster, learnt), others);
-      for (std::size_t at = 0; at < places.size(); ++at)
-        predicted[places[at]] = answers[at];
-    }
-  }
-  return all;
 }
 
 }  // namespace pipewright::sim

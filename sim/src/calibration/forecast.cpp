@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
+#include <random>
 
 #include "calibration_runs.hpp"
 #include "pipewright/plan/error.hpp"
@@ -21,7 +23,8 @@ std::string other_family(const MeasuredRun& run) {
   const std::string& family = run.options.family;
   if (family == "t5")
     return "family is t5: an encoder's layers are not timed";
-  if (family == "hybrid" || run.options.arguments.find("hybrid-layer-pattern") != std::string::npos)
+  if (family == "hybrid" ||
+      !plan::hybrid_pattern(run.options.arguments, run.training.model.layers).empty())
     return "layers of state spaces are not timed";
   return {};
 }
@@ -109,6 +112,35 @@ std::vector<Forecast> forecast(const Calibration& calibration,
   const auto predicted = predict_runs(calibration, timed);
   for (std::size_t at = 0; at < places.size(); ++at)
     all[places[at]].time = predicted[at];
+  return all;
+}
+
+std::vector<std::vector<Forecast>> forecast_across_halves(const plan::Cluster& cluster,
+                                                          const std::vector<MeasuredRun>& runs,
+                                                          int splits) {
+  std::vector<std::vector<Forecast>> all;
+  for (int split = 0; split < splits; ++split) {
+    std::vector<std::size_t> order(runs.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::mt19937_64 random(static_cast<std::uint64_t>(split));
+    for (std::size_t at = order.size(); at > 1; --at)  // the same on every machine
+      std::swap(order[at - 1], order[random() % at]);
+    auto& predicted = all.emplace_back(runs.size());
+    for (const std::size_t half : {0U, 1U}) {
+      std::vector<MeasuredRun> learnt, others;
+      std::vector<std::size_t> places;
+      for (std::size_t at = 0; at < order.size(); ++at)
+        if (at % 2 == half) {
+          learnt.push_back(runs[order[at]]);
+        } else {
+          others.push_back(runs[order[at]]);
+          places.push_back(order[at]);
+        }
+      const auto answers = forecast(calibrate(cluster, learnt), others);
+      for (std::size_t at = 0; at < places.size(); ++at)
+        predicted[places[at]] = answers[at];
+    }
+  }
   return all;
 }
 

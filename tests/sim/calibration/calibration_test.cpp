@@ -5,6 +5,7 @@
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/measured/measured_run.hpp"
 #include "pipewright/plan/transformer/transformer_memory.hpp"
+#include "pipewright/sim/calibration/forecast.hpp"
 #include "pipewright/sim/calibration/prediction_error.hpp"
 #include "pipewright/sim/calibration/run_simulator.hpp"
 #include "support/catch.hpp"
@@ -251,9 +252,9 @@ TEST_CASE("Peaks of memory tell what is at work beside what is counted", "[sim][
   for (MeasuredRun& run : runs)
     run.peak_memory = whole_bytes(peak_of(transformer_memory(run.training, run.cut), truth));
   const Calibration calibration = calibrate(cluster, runs);
-  const auto predicted = predict_runs(calibration, runs);
+  const auto predicted = forecast(calibration, runs);
   for (std::size_t at = 0; at < runs.size(); ++at)
-    CHECK(predicted[at].peak_bytes ==
+    CHECK(predicted[at].ranks[predicted[at].read].peak_bytes ==
           Approx(static_cast<double>(runs[at].peak_memory->value)).epsilon(0.01));
 }
 
@@ -280,9 +281,10 @@ double error_across_halves(const std::string& table, bool physics) {
   const auto cluster = cluster_from_json(JsonDocument::read(
       std::filesystem::path(PIPEWRIGHT_SOURCE_DIR) / "scenarios" / "clusters" / "a100-80gb.json"));
   std::vector<RunError> errors;
-  for (const auto& predicted : predict_across_halves(cluster, runs, 3))
+  for (const auto& predicted : forecast_across_halves(cluster, runs, 3))
     for (std::size_t at = 0; at < runs.size(); ++at)
-      errors.push_back({&runs[at], physics ? predicted[at].physics_s : predicted[at].iteration_s,
+      errors.push_back({&runs[at],
+                        physics ? predicted[at].time->physics_s : predicted[at].time->iteration_s,
                         runs[at].iteration->value});
   return error_of(errors).mean;
 }

@@ -25,6 +25,9 @@ Layout parse_layout(const std::string& text);
 /// written as repeats. `parse_layout` reads it back.
 std::string to_string(const Layout& layout);
 
+/// How many transformer layers each stage has.
+std::vector<int> transformer_layers(const Layout& layout);
+
 /// The stages' borders, each letter being a layer.
 std::vector<int> layout_boundaries(const Layout& layout);
 

@@ -74,6 +74,11 @@ double optimizer_s(const Cluster& cluster, double parameters);
 TransformerWork transformer_work(const Cluster& cluster, const TransformerTraining& training,
                                  const Cut& cut);
 
+/// What the shards of such a layer take to pass on to each other, forward: sums, where they do not
+/// overlap with products, and exchanges. Seconds.
+double passing_on_s(const TransformerWork& work, const LayerWork& layer,
+                    const MachineConstants& constants);
+
 struct PassSeconds {
   double forward = 0;
   double backward = 0;  // what runs again included

@@ -44,14 +44,8 @@ struct PredictedRun {
   double iteration_s = 0;
   double physics_s = 0;  // with no class's factors
   bool class_known = false;
-  double peak_bytes = 0;  // of the rank that holds most
 };
 std::vector<PredictedRun> predict_runs(const Calibration& calibration,
                                        const std::vector<plan::MeasuredRun>& runs);
-
-/// What the runs would be predicted as by halves that do not hold them: split at random, each half
-/// is predicted from the other. By the number of the split, then in the order of the runs.
-std::vector<std::vector<PredictedRun>> predict_across_halves(
-    const plan::Cluster& cluster, const std::vector<plan::MeasuredRun>& runs, int splits);
 
 }  // namespace pipewright::sim

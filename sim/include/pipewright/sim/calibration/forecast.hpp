@@ -33,4 +33,9 @@ std::string time_refusal(const plan::Cluster& cluster, const plan::MeasuredRun& 
 std::vector<Forecast> forecast(const Calibration& calibration,
                                const std::vector<plan::MeasuredRun>& runs);
 
+/// What the runs would be predicted as by halves that do not hold them: split at random, each half
+/// is predicted from the other. By the number of the split, then in the order of the runs.
+std::vector<std::vector<Forecast>> forecast_across_halves(
+    const plan::Cluster& cluster, const std::vector<plan::MeasuredRun>& runs, int splits);
+
 }  // namespace pipewright::sim

@@ -22,11 +22,12 @@ struct CalibrateOptions {
   bool json = false;
 };
 
-plan::RunTable read(const std::string& file, plan::RunTimes times) {
+plan::RunTable read(const plan::Cluster& cluster, const std::string& file, plan::RunTimes times) {
   plan::RunTable table = plan::read_runs(std::filesystem::path(file), times);
   if (!table.ignored.empty())
     say(fmt::format("{}: columns that are not known and ignored: {}", file,
                     fmt::join(table.ignored, ", ")));
+  plan::set_times_by_peak(table.runs, cluster.device.flops_per_s);
   return table;
 }
 
@@ -65,12 +66,12 @@ CalibrationReport forecasts_of(const CalibrateOptions& options, const plan::Clus
   report.physics_only = options.physics_only;
   if (options.runs.empty()) {
     report.calibration = sim::as_it_is(cluster);
-    const plan::RunTable wanted = read(options.predict, plan::RunTimes::Optional);
+    const plan::RunTable wanted = read(cluster, options.predict, plan::RunTimes::Optional);
     report.ignored = wanted.ignored;
     add_forecasts(report, wanted);
     return report;
   }
-  const plan::RunTable runs = read(options.runs, plan::RunTimes::Needed);
+  const plan::RunTable runs = read(cluster, options.runs, plan::RunTimes::Needed);
   report.ignored = runs.ignored;
   report.learnt_runs = learnable(cluster, runs.runs, report.refused);
   if (report.learnt_runs.empty())
@@ -78,8 +79,9 @@ CalibrationReport forecasts_of(const CalibrateOptions& options, const plan::Clus
                                        options.runs, report.refused.front().reason));
   report.learnt = static_cast<int>(report.learnt_runs.size());
   report.calibration = sim::calibrate(cluster, report.learnt_runs);
-  add_forecasts(report,
-                options.predict.empty() ? runs : read(options.predict, plan::RunTimes::Optional));
+  add_forecasts(report, options.predict.empty()
+                            ? runs
+                            : read(cluster, options.predict, plan::RunTimes::Optional));
   if (options.halves > 0)
     report.across_halves = sim::forecast_across_halves(cluster, report.learnt_runs, options.halves);
   return report;

@@ -10,6 +10,7 @@
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/measured/megatron_words.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
+#include "pipewright/plan/transformer/transformer_counts.hpp"
 #include "run_columns.hpp"
 #include "settings.hpp"
 
@@ -30,7 +31,7 @@ class Header {
         faults.push_back(fmt::format("{}:{}:1: no column \"{}\"{}", name, line.line,
                                      column.names.front(),
                                      did_you_mean(column.names.front(), ignored_)));
-    if (times == RunTimes::Needed && !has_name("iter_ms") && !has_name("iter_s"))
+    if (times == RunTimes::Needed && !has_time())
       faults.push_back(fmt::format(
           "{}:{}:1: no column \"iter_ms\" or \"iter_s\": what a run took has to be known", name,
           line.line));
@@ -52,6 +53,14 @@ class Header {
     return std::find(columns_.begin(), columns_.end(), &column) != columns_.end();
   }
   bool has_name(const std::string& column) const { return place(column).has_value(); }
+  bool has_time() const {
+    for (const char* const column :
+         {"iter_ms", "iter_s", "samples_per_s", "samples_per_gpu_per_s", "tokens_per_s",
+          "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu_pct"})
+      if (has_name(column))
+        return true;
+    return false;
+  }
 
   void add(const CsvCell& cell, int line, const std::string& name,
            std::vector<std::string>& faults) {
@@ -100,6 +109,7 @@ class RowReader {
             std::vector<std::string>& faults)
       : header_(header), line_(line), name_(name), faults_(faults), before_(faults.size()) {
     training_.attention = AttentionKind::Scores;
+    training_.batch = 0;  // not said
   }
 
   MeasuredRun read(RunTimes times) {
@@ -111,7 +121,9 @@ class RowReader {
       fill_defaults();
       if (faults_.size() == before_)
         check_sizes();
-      if (times == RunTimes::Needed && !row_.run.iteration)
+      if (faults_.size() == before_)
+        settle_time(row_);
+      if (times == RunTimes::Needed && !row_.run.iteration && !row_.run.utilization)
         fault("iter_ms", "is empty: a run to learn from needs the time of an iteration");
     }
     return row_.run;
@@ -218,6 +230,10 @@ class RowReader {
 
   /// A run that could not have been.
   void check_sizes() {
+    for (const StageFault& wrong : settle_schedule(row_))
+      fault(wrong.column, wrong.message);
+    if (faults_.size() != before_)
+      return;
     for (const StageFault& wrong : settle_sizes(row_, header_.place("head_channels").has_value()))
       fault(wrong.column, wrong.message);
   }
@@ -240,6 +256,13 @@ class RowReader {
 };
 
 }  // namespace
+
+void set_times_by_peak(std::vector<MeasuredRun>& runs, double peak) {
+  for (MeasuredRun& run : runs)
+    if (run.utilization && !run.iteration && peak > 0)
+      run.iteration =
+          Seconds{training_flops(run.training) / (*run.utilization * peak * run.cut.devices())};
+}
 
 RunTable read_runs(std::string_view csv, const std::string& name, RunTimes times) {
   std::vector<std::string> faults;

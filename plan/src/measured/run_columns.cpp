@@ -83,6 +83,18 @@ Read seconds(double unit) {
   };
 }
 
+Read throughput(Throughput::Unit unit) {
+  return [=](RunRow& row, const std::string& text) -> std::string {
+    if (text.empty())
+      return {};
+    const auto value = number_in(text);
+    if (!value || *value <= 0 || *value > 1e15)
+      return "a rate is needed here, more than 0";
+    row.throughputs.push_back({unit, *value});
+    return {};
+  };
+}
+
 Read memory(std::optional<Bytes> MeasuredRun::*member, double unit) {
   return [=](RunRow& row, const std::string& text) -> std::string {
     if (text.empty())
@@ -214,22 +226,32 @@ const std::vector<RunColumn>& run_columns() {
   using Training = TransformerTraining;
   using Model = TransformerConfig;
   using Options = TrainerOptions;
+  using Rate = Throughput::Unit;
   static const std::vector<RunColumn> columns{
       {{"id"}, false, text(&MeasuredRun::id)},
       {{"model"}, false, text(&Model::name)},
       {{"gpus"}, true, size(&RunRow::gpus)},
-      {{"tp", "tensor"}, true, size(&Cut::tensor)},
-      {{"dp", "data"}, true, size(&Cut::data)},
-      {{"pp", "pipeline"}, true, size(&Cut::pipeline)},
-      {{"global_batch"}, true, size(&Training::batch)},
-      {{"micro_batch", "microbatch", "mbs"}, true, size(&Cut::microbatch)},
-      {{"microbatches"}, false, or_default(whole(&RunRow::microbatches, 0, 10'000'000))},
+      {{"tp", "tensor"}, false, or_default(size(&Cut::tensor))},
+      {{"dp", "data"}, false, or_default(size(&RunRow::data))},
+      {{"pp", "pipeline", "p", "pipeline_stages"}, true, size(&Cut::pipeline)},
+      {{"global_batch"}, false, or_default(size(&Training::batch))},
+      {{"micro_batch", "microbatch", "mbs", "b"}, true, size(&Cut::microbatch)},
+      {{"microbatches", "m"}, false, or_default(whole(&RunRow::microbatches, 0, 10'000'000))},
+      {{"schedule"}, false, text(&RunRow::schedule)},
       {{"layers"}, false, or_default(size(&Model::layers))},
       {{"hidden"}, false, or_default(size(&Model::hidden))},
       {{"heads"}, false, or_default(size(&Model::heads))},
       {{"seq", "sequence"}, true, size(&Training::sequence)},
-      {{"iter_ms"}, false, seconds(1e-3)},
-      {{"iter_s", "iter_time_s"}, false, seconds(1)},
+      {{"iter_ms", "ms_per_iter", "step_ms"}, false, seconds(1e-3)},
+      {{"iter_s", "iter_time_s", "iter_s_derived", "step_s"}, false, seconds(1)},
+      {{"samples_per_s", "sequences_per_s"}, false, throughput(Rate::Samples)},
+      {{"samples_per_gpu_per_s", "samples_per_s_per_gpu"},
+       false,
+       throughput(Rate::SamplesOfDevice)},
+      {{"tokens_per_s"}, false, throughput(Rate::Tokens)},
+      {{"tokens_per_s_per_gpu", "tokens_per_gpu_per_s"}, false, throughput(Rate::TokensOfDevice)},
+      {{"tflops_per_gpu"}, false, throughput(Rate::TeraflopsOfDevice)},
+      {{"mfu_pct", "mfu_percent"}, false, throughput(Rate::Utilization)},
       {{"kv_heads"}, false, or_default(size(&Model::kv_heads))},
       {{"head_channels"}, false, or_default(size(&Model::head_channels))},
       {{"ffn", "feed_forward"}, false, or_default(size(&Model::feed_forward))},
@@ -243,7 +265,9 @@ const std::vector<RunColumn>& run_columns() {
       {{"kv_rank"}, false, or_default(size(&Model::kv_rank))},
       {{"rope_channels"}, false, or_default(size(&Model::rope_channels))},
       {{"expert_ffn"}, false, or_default(size(&Model::expert_feed_forward))},
-      {{"chunks", "chunks_v", "interleave_v", "vp"}, false, or_default(size(&Cut::chunks))},
+      {{"chunks", "chunks_v", "interleave_v", "v_interleaved", "vp"},
+       false,
+       or_default(size(&Cut::chunks))},
       {{"cp", "context"}, false, or_default(size(&Cut::context))},
       {{"ep", "expert"}, false, or_default(size(&Cut::expert))},
       {{"zero"}, false, or_default(whole(&Cut::zero, 0, 3))},
@@ -256,7 +280,7 @@ const std::vector<RunColumn>& run_columns() {
            {{"scores", AttentionKind::Scores}, {"fused", AttentionKind::Fused}}))},
       {{"precision"}, false, or_default(precision())},
       {{"peak_memory_gb", "memory_gb"}, false, memory(&MeasuredRun::peak_memory, 1e9)},
-      {{"peak_memory_gib"}, false, memory(&MeasuredRun::peak_memory, 0x1p30)},
+      {{"peak_memory_gib", "memory_gib"}, false, memory(&MeasuredRun::peak_memory, 0x1p30)},
       {{"reserved_memory_gib"}, false, memory(&MeasuredRun::reserved_memory, 0x1p30)},
       {{"reserved_memory_bytes"}, false, memory(&MeasuredRun::reserved_memory, 1)},
       {{"peak_memory_bytes", "mem_max_allocated_bytes"},

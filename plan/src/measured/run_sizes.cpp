@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <numeric>
 
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/measured/megatron_words.hpp"
+#include "pipewright/plan/transformer/cut_schedule.hpp"
+#include "pipewright/plan/transformer/transformer_counts.hpp"
 #include "run_row.hpp"
+#include "schedule_words.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -21,11 +26,22 @@ std::string divisors_near(int whole, int near) {
   return fmt::format("{} or {}", below, above);
 }
 
+/// Copies and batch, where one follows from the others.
+void fill_counts(RunRow& row) {
+  Cut& cut = row.run.cut;
+  const int of_pipeline = cut.tensor * cut.pipeline * cut.context;
+  cut.data = row.data > 0 ? row.data : std::max(1, row.gpus / of_pipeline);
+  if (row.run.training.batch == 0 && row.microbatches > 0)
+    row.run.training.batch = row.microbatches * cut.microbatch * cut.data;
+}
+
 class SizeCheck {
  public:
   explicit SizeCheck(RunRow& row) : row_(row) {}
 
   std::vector<StageFault> settle(bool tells_head_channels) {
+    if (training_.batch == 0)
+      return {{"global_batch", "is not given, and microbatches is not either"}};
     const double devices = 1.0 * cut_.tensor * cut_.data * cut_.pipeline * cut_.context;
     if (devices != row_.gpus)
       fault("gpus",
@@ -61,6 +77,8 @@ class SizeCheck {
       cut_.group = cut_.pipeline;
     if (cut_.chunks == 1)
       cut_.group = 0;
+    if (cut_.schedule == "interleaved-1f1b" && cut_.group > 0)
+      cut_.schedule = "megatron-interleaved";
     return std::move(faults_);
   }
 
@@ -75,7 +93,8 @@ class SizeCheck {
     if (!cut_.stage_layers.empty())
       return;
     const int stages = cut_.stages(), of_stage = (model_.layers + 2) / stages;
-    if (model_.layers % stages != 0 && (model_.layers + 2) % stages == 0 && of_stage > 1) {
+    if (model_.layers % stages != 0 && (model_.layers + 2) % stages == 0 &&
+        of_stage > (may_be_bare() ? 0 : 1)) {
       cut_.stage_layers.assign(static_cast<std::size_t>(stages), of_stage);
       --cut_.stage_layers.front();
       --cut_.stage_layers.back();
@@ -85,6 +104,10 @@ class SizeCheck {
     if (cut_.chunks > 1 && model_.layers % cut_.pipeline == 0)
       divides("layers of a rank", model_.layers / cut_.pipeline, "chunks", cut_.chunks);
   }
+
+  /// Whether the embedding and the head may be a stage each, as where Zero Bubble's stages have a
+  /// layer each.
+  bool may_be_bare() const { return cut_.chunks > 1 && !cut_.schedule.empty(); }
 
   /// Virtual stages, said by the layers of each.
   void cut_by_layers_of_stage() {
@@ -146,6 +169,25 @@ class SizeCheck {
   std::vector<StageFault> faults_;
 };
 
+/// Where a table does not say it: as few as the schedule can have, and of interleaved stages those
+/// of a layer each, as in Zero Bubble's tables.
+int chunks_of(const std::string& schedule, int layers, int ranks) {
+  const auto& searched = searched_schedules();
+  if (std::find(searched.begin(), searched.end(), schedule) != searched.end())
+    return 1;
+  switch (find_schedule(schedule).chunks) {
+    case Chunks::One:
+      return 1;
+    case Chunks::Two:
+    case Chunks::Even:
+      return 2;
+    case Chunks::Any:
+      break;
+  }
+  const int all = layers % ranks == 0 ? layers : layers + 2;
+  return all % ranks == 0 ? std::max(1, all / ranks) : 1;
+}
+
 }  // namespace
 
 std::optional<ProductPrecision> products_of(const std::string& precision) {
@@ -174,6 +216,58 @@ void set_layers_by_pattern(MeasuredRun& run) {
   model.layers = std::reduce(stages.begin(), stages.end());
   if (stages.size() > 1)
     run.cut.stage_layers = std::move(stages);
+}
+
+std::vector<StageFault> settle_schedule(RunRow& row) {
+  fill_counts(row);
+  Cut& cut = row.run.cut;
+  try {
+    const ScheduleWord word = schedule_word(row.schedule);
+    if (word.recomputes) {
+      cut.recompute = RecomputeMode::Full;
+      row.run.tells_recompute = true;
+    }
+    if (word.schedule.empty() || cut.pipeline == 1)
+      return {};
+    cut.schedule = word.schedule;
+    if (word.chunks > 0)
+      cut.chunks = word.chunks;
+    if (cut.chunks == 1 && row.layers_per_virtual_stage == 0 && row.stages.layout.empty())
+      cut.chunks = chunks_of(word.schedule, row.run.training.model.layers, cut.pipeline);
+  } catch (const InputError& error) {
+    return {{"schedule", error.what()}};
+  }
+  return {};
+}
+
+void settle_time(RunRow& row) {
+  MeasuredRun& run = row.run;
+  if (run.iteration || row.throughputs.empty())
+    return;
+  const double samples = run.training.batch, devices = run.cut.devices();
+  const double tokens = samples * run.training.sequence;
+  const auto [unit, value] = row.throughputs.front();
+  using enum Throughput::Unit;
+  switch (unit) {
+    case Samples:
+      run.iteration = Seconds{samples / value};
+      break;
+    case SamplesOfDevice:
+      run.iteration = Seconds{samples / value / devices};
+      break;
+    case Tokens:
+      run.iteration = Seconds{tokens / value};
+      break;
+    case TokensOfDevice:
+      run.iteration = Seconds{tokens / value / devices};
+      break;
+    case TeraflopsOfDevice:
+      run.iteration = Seconds{training_flops(run.training) / (value * 1e12 * devices)};
+      break;
+    case Utilization:
+      run.utilization = value / 100;
+      break;
+  }
 }
 
 std::vector<StageFault> settle_sizes(RunRow& row, bool tells_head_channels) {

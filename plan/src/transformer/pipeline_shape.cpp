@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/schedules/placement_of.hpp"
+#include "pipewright/plan/transformer/cut_schedule.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -61,14 +61,32 @@ Schedule short_schedule(const std::string& schedule, int ranks, int microbatches
   if (schedule == interleaved && microbatches % ranks != 0)
     throw InputError(fmt::format("{}: {} microbatches are no multiple of {} ranks", schedule,
                                  microbatches, ranks));
-  return make_schedule({.name = schedule,
-                        .ranks = ranks,
-                        .microbatches = enough_microbatches(ranks, microbatches, group),
-                        .chunks = chunks,
-                        .group = group,
-                        .rank_of_stage = {},
-                        .costs = {},
-                        .memory_units = {}});
+  return make_schedule(schedule_request(
+      schedule, ranks, enough_microbatches(ranks, microbatches, group), chunks, group));
+}
+
+/// The same by what is kept: as many counts again of the microbatches that have only their weight
+/// gradient before them.
+std::vector<Counts> kept_by(const std::vector<Action>& actions, const std::vector<int>& stages) {
+  std::vector<Counts> most;
+  Counts now(2 * stages.size(), 0);
+  for (const Action& action : actions) {
+    const auto found = std::lower_bound(stages.begin(), stages.end(), action.stage);
+    const auto stage = static_cast<std::size_t>(found - stages.begin());
+    int& whole = now[stage];
+    int& owed = now[stages.size() + stage];
+    if (action.kind == ActionKind::Forward) {
+      ++whole;
+      add_unless_within(most, now);
+    } else if (action.kind == ActionKind::InputGradient) {
+      --whole, ++owed;
+    } else if (action.kind == ActionKind::WeightGradient) {
+      --owed;
+    } else if (action.kind == ActionKind::Backward) {
+      --whole;
+    }
+  }
+  return most;
 }
 
 PipelineShape shape_of(const Schedule& schedule) {
@@ -77,6 +95,7 @@ PipelineShape shape_of(const Schedule& schedule) {
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     shape.stages_of_rank.push_back(placement.stages_on(static_cast<int>(rank)));
     shape.held.push_back(held_by(schedule.ranks[rank], shape.stages_of_rank.back()));
+    shape.kept.push_back(kept_by(schedule.ranks[rank], shape.stages_of_rank.back()));
     for (const Action& action : schedule.ranks[rank]) {
       shape.splits_backward |= action.kind == ActionKind::WeightGradient;
       shape.fuses |= action.fused_with_next;

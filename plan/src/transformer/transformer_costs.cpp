@@ -76,12 +76,12 @@ class CostsOfLayers {
     cost.saves_input = cut_.recompute == RecomputeMode::Full;
   }
 
-  /// What runs again is left out, since the Program has it; so is what shards pass on. Each half of
-  /// the backward takes half of the rest.
+  /// What runs again is left out, since the Program has it; so is what shards pass on.
   void set_passes(LayerCost& cost, const PassSeconds& passes, double again, double shards) const {
-    const auto rest = [](double seconds) { return std::max(0.0, seconds) / 2; };
+    const double backward = std::max(0.0, passes.backward - again - shards);
     cost.forward = {std::max(0.0, passes.forward - shards)};
-    cost.input_gradient = cost.weight_gradient = {rest(passes.backward - again - shards)};
+    cost.weight_gradient = {std::min(passes.weight, backward)};
+    cost.input_gradient = {backward - cost.weight_gradient.value};
     cost.selective_forward = {passes.core};
   }
 

@@ -177,13 +177,23 @@ class Holding {
   /// At the moment at which it is most.
   double kept(std::size_t rank) const {
     double most = 0;
-    for (const std::vector<int>& held : shape_.held[rank]) {
-      LayerCount layers;
-      for (std::size_t chunk = 0; chunk < held.size(); ++chunk)
-        layers += layers_of(rank, chunk) * held[chunk];
-      most = std::max(most, tokens_ * kept_of(layers));
+    for (const std::vector<int>& kept : shape_.kept[rank]) {
+      const std::size_t chunks = kept.size() / 2;
+      LayerCount whole, owed;
+      for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+        whole += layers_of(rank, chunk) * kept[chunk];
+        owed += layers_of(rank, chunk) * kept[chunks + chunk];
+      }
+      most = std::max(most, tokens_ * (kept_of(whole) + owed_of(owed)));
     }
     return most;
+  }
+
+  /// Between the two halves of a backward: the inputs of products and the gradients of their
+  /// outputs, which take the place of what the input gradient alone needed; scores are gone.
+  double owed_of(const LayerCount& layers) const {
+    const double scores = cut_.recompute == RecomputeMode::None ? kept_scores(training_, cut_) : 0;
+    return layers.dense * (kept_dense_ - scores) + layers.sparse * (kept_sparse_ - scores);
   }
 
   double layer_bytes(bool is_dense) const {

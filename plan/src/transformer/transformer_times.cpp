@@ -289,7 +289,8 @@ class Pricing {
   }
 
  private:
-  static PassSeconds thirds(double seconds) { return {seconds / 3, 2 * seconds / 3}; }
+  /// The weights' gradients are a third, as nearly all of it is products.
+  static PassSeconds thirds(double seconds) { return {seconds / 3, 2 * seconds / 3, seconds / 3}; }
   double memory_s(double at_bandwidth) const { return at_bandwidth / c_.memory_efficiency; }
   double rate() const { return work_.peak * c_.gemm_efficiency; }
 
@@ -300,9 +301,10 @@ class Pricing {
   }
 
   PassSeconds layer_pass(const LayerWork& layer, double factor) const {
-    double forward = core_s(layer) + memory_s(layer.element_bytes_s);
+    double products = 0;
     for (const Product& product : layer.products)
-      forward += product.flops / rate() * (1 + work_.balance * c_.gemm_saturation / product.side);
+      products += product.flops / rate() * (1 + work_.balance * c_.gemm_saturation / product.side);
+    const double forward = core_s(layer) + memory_s(layer.element_bytes_s) + products;
     const double sums = passing_on_s(work_, layer, c_);
     const double again = work_.recomputes_all    ? forward + sums
                          : work_.recomputes_core ? core_s(layer)
@@ -313,7 +315,9 @@ class Pricing {
     const double p = c_.overlap_power;
     const double both = all * std::pow(1 + std::pow(host_s() / all, p), 1 / p);
     const double slower = both / all * factor;
-    return {device.forward * slower, device.backward * slower, core_s(layer) * slower};
+    // The gradients of weights are products alone, as many as forward (Zero Bubble, Table 1).
+    return {device.forward * slower, device.backward * slower, products * slower,
+            core_s(layer) * slower};
   }
 
   double host_s() const {

@@ -17,8 +17,8 @@ double bandwidth(plan::Bytes size, double seconds) {
 /// Adds a part of the model to a stage.
 void add(plan::StageCost& stage, const plan::PassSeconds& part, double times = 1) {
   stage.forward += plan::Seconds{part.forward * times};
-  stage.input_gradient += plan::Seconds{part.backward * times / 2};
-  stage.weight_gradient += plan::Seconds{part.backward * times / 2};
+  stage.input_gradient += plan::Seconds{(part.backward - part.weight) * times};
+  stage.weight_gradient += plan::Seconds{part.weight * times};
 }
 
 void set_stages(std::vector<plan::StageCost>& stages, const plan::TransformerConfig& model,

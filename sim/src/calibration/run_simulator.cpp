@@ -1,7 +1,12 @@
 #include "pipewright/sim/calibration/run_simulator.hpp"
 
-#include "pipewright/plan/generators/schedule_request.hpp"
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
 #include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/transformer/cut_schedule.hpp"
 #include "pipewright/sim/calibration/run_costs.hpp"
 
 namespace pipewright::sim {
@@ -10,44 +15,85 @@ namespace {
 
 /// A transfer holds both ends, as Megatron-LM's do, unless stages are interleaved: then it sends
 /// while it computes (--overlap-p2p-communication, the default there).
-plan::Program program_of(const plan::Cut& cut, int microbatches) {
-  const plan::ScheduleRequest request{.name = std::string(cut.schedule_name()),
-                                      .ranks = cut.pipeline,
-                                      .microbatches = microbatches,
-                                      .chunks = cut.chunks,
-                                      .group = cut.group,
-                                      .rank_of_stage = {},
-                                      .costs = {},
-                                      .memory_units = {}};
-  return plan::lower(plan::make_schedule(request), {.blocking = cut.chunks == 1});
+plan::Program program_of(const plan::ScheduleRequest& request) {
+  return plan::lower(plan::make_schedule(request), {.blocking = request.chunks == 1});
+}
+
+/// What its actions are ordered by, where times order them: of all its stages, or their mean.
+plan::ScheduleCosts costs_for_order(const StepCosts& costs, const plan::Cut& cut) {
+  plan::ScheduleCosts answer{.stages = {}};
+  plan::PassTimes mean{};
+  const double share = 1.0 / static_cast<double>(costs.stages.size());
+  for (const plan::StageCost& stage : costs.stages) {
+    answer.stages.push_back({stage.forward, stage.input_gradient, stage.weight_gradient});
+    mean.forward += plan::Seconds{stage.forward.value * share};
+    mean.input_gradient += plan::Seconds{stage.input_gradient.value * share};
+    mean.weight_gradient += plan::Seconds{stage.weight_gradient.value * share};
+  }
+  if (cut.chunks > 1)
+    answer.stages = {mean};
+  answer.transfer = {static_cast<double>(costs.stages.front().output.value) /
+                     costs.cluster.within_node.bandwidth_per_s};
+  return answer;
+}
+
+/// Runs that differ in it have orders of their own.
+std::string layers_in_words(const plan::TransformerTraining& training, const plan::Cut& cut) {
+  const plan::TransformerConfig& model = training.model;
+  return fmt::format("{} layers of {}, {}, {}, {} by {}", model.layers, model.hidden, model.heads,
+                     training.sequence * cut.microbatch, model.vocabulary, cut.tensor);
+}
+
+/// From a rank's first pass to the end of its optimizer's step, on the rank where that is longest.
+double longest_span(const Structure& structure, const Times& times) {
+  double longest = 0;
+  int event = 0;
+  for (const auto& list : structure.program().ranks) {
+    double begin = std::numeric_limits<double>::infinity(), end = 0;
+    for (const plan::Instruction& instruction : list) {
+      const EventTimes& own = times[event++];
+      if (plan::is_compute(instruction.kind))
+        begin = std::min(begin, own.start);
+      end = std::max(end, own.end);
+    }
+    longest = std::max(longest, end - begin);
+  }
+  return longest;
 }
 
 }  // namespace
 
 struct RunSimulator::Pipeline {
-  Pipeline(const plan::Cut& cut, int microbatches)
-      : structure(program_of(cut, microbatches)), simulator(structure) {}
+  explicit Pipeline(const plan::ScheduleRequest& request)
+      : structure(program_of(request)), simulator(structure) {}
   Structure structure;
   Simulator simulator;
-  StepCosts costs;
 };
 
 RunSimulator::RunSimulator(const plan::Cluster& cluster) : cluster_(cluster) {}
 RunSimulator::~RunSimulator() = default;
 
-RunSimulator::Pipeline& RunSimulator::pipeline_of(const plan::Cut& cut, int microbatches) {
-  auto& pipeline = pipelines_[{std::string(cut.schedule_name()), cut.pipeline, microbatches,
-                               cut.chunks, cut.group}];
+RunSimulator::Pipeline& RunSimulator::pipeline_of(const plan::TransformerTraining& training,
+                                                  const plan::Cut& cut) {
+  const std::string schedule(cut.schedule_name());
+  const int microbatches = cut.microbatches(training.batch);
+  const bool is_ordered = plan::orders_by_times(schedule);
+  auto& pipeline = pipelines_[{schedule, cut.pipeline, microbatches, cut.chunks, cut.group,
+                               is_ordered ? layers_in_words(training, cut) : std::string()}];
   if (!pipeline)
-    pipeline = std::make_unique<Pipeline>(cut, microbatches);
+    pipeline = std::make_unique<Pipeline>(
+        plan::schedule_request(schedule, cut.pipeline, microbatches, cut.chunks, cut.group,
+                               is_ordered ? costs_for_order(costs_, cut) : plan::ScheduleCosts{}));
   return *pipeline;
 }
 
 double RunSimulator::iteration(const plan::TransformerTraining& training, const plan::Cut& cut,
                                const plan::TransformerTimes& times) {
-  Pipeline& pipeline = pipeline_of(cut, cut.microbatches(training.batch));
-  set_step_costs(pipeline.costs, cluster_, training.model, cut, times);
-  return pipeline.simulator.iteration(pipeline.costs);
+  set_step_costs(costs_, cluster_, training.model, cut, times);
+  Pipeline& pipeline = pipeline_of(training, cut);
+  if (plan::steps_by_rank(std::string(cut.schedule_name())))
+    return longest_span(pipeline.structure, pipeline.simulator.run(costs_));
+  return pipeline.simulator.iteration(costs_);
 }
 
 }  // namespace pipewright::sim

@@ -24,6 +24,7 @@ struct MeasuredRun {
   TrainerOptions options{};
   bool tells_recompute = false;  // whether `cut.recompute` was said of the run
   std::optional<Seconds> iteration{};
+  std::optional<double> utilization{};      // of the device's peak, where the table says that alone
   std::optional<Bytes> peak_memory{};       // at its highest
   std::optional<Bytes> reserved_memory{};   // by LibTorch's allocator, likewise
   std::optional<Bytes> allocated_memory{};  // between two iterations
@@ -55,6 +56,10 @@ struct RunTable {
 /// Whether each run has to have its time. Where it need not, the runs are to be predicted: a row
 /// that is wrong is refused by itself. A table to learn from has to be right.
 enum class RunTimes { Needed, Optional };
+
+/// The time of an iteration of runs that say what share of a device's peak they reached, counted as
+/// Megatron-LM does, without what is computed again. `peak`: FLOP/s.
+void set_times_by_peak(std::vector<MeasuredRun>& runs, double peak);
 
 /// Reads a table. Throws InputError with every fault of the file: `name:line:column: …`.
 RunTable read_runs(std::string_view csv, const std::string& name, RunTimes times);

@@ -21,6 +21,9 @@ struct PipelineShape {
   /// from the forward until the weight gradient is done. No entry has at most as many of each as
   /// another.
   std::vector<std::vector<std::vector<int>>> held;
+  /// The same moments apart by what is kept: behind the counts of microbatches that are kept whole,
+  /// as many of those that have only their weight gradient before them.
+  std::vector<std::vector<std::vector<int>>> kept;
   bool splits_backward = false;  // into input and weight gradients
   bool fuses = false;            // forwards with backwards, in pairs
 };

@@ -82,6 +82,7 @@ double passing_on_s(const TransformerWork& work, const LayerWork& layer,
 struct PassSeconds {
   double forward = 0;
   double backward = 0;  // what runs again included
+  double weight = 0;    // the part of the backward that makes the weights' gradients
   double core = 0;      // the part of the forward that selective recomputation runs again
 };
 

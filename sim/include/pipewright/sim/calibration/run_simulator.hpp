@@ -2,7 +2,7 @@
 
 // The time of an iteration of a transformer's training: its stages' analytic costs on the Program
 // of its schedule, in the native engine. Cuts of one schedule, ranks, microbatches and chunks share
-// a structure.
+// a structure; where times order the actions, as do those that came first.
 
 #include <map>
 #include <memory>
@@ -28,10 +28,13 @@ class RunSimulator {
 
  private:
   struct Pipeline;
-  Pipeline& pipeline_of(const plan::Cut& cut, int microbatches);
+  Pipeline& pipeline_of(const plan::TransformerTraining& training, const plan::Cut& cut);
 
   plan::Cluster cluster_;
-  std::map<std::tuple<std::string, int, int, int, int>, std::unique_ptr<Pipeline>> pipelines_;
+  StepCosts costs_;
+  /// By schedule and sizes; where times order its actions, also by the layers.
+  std::map<std::tuple<std::string, int, int, int, int, std::string>, std::unique_ptr<Pipeline>>
+      pipelines_;
 };
 
 }  // namespace pipewright::sim

@@ -1,0 +1,28 @@
+#pragma once
+
+// The schedule of a cut, by name: one of the catalogue, or one that Zero Bubble's search finds
+// within so much memory, by what the cut's stages cost.
+
+#include <string>
+#include <vector>
+
+#include "pipewright/plan/generators/schedule_request.hpp"
+#include "pipewright/plan/partition/cut.hpp"
+
+namespace pipewright::plan {
+
+/// ZB-1p and ZB-2p (Qi et al., arXiv 2401.10241): zb-auto, where each rank may hold what P or 2 P
+/// microbatches keep.
+const std::vector<std::string>& searched_schedules();
+
+/// Throws InputError where nobody knows the name. `costs` are asked for only where
+/// `orders_by_times`.
+ScheduleRequest schedule_request(const std::string& schedule, int ranks, int microbatches,
+                                 int chunks, int group, const ScheduleCosts& costs = {});
+bool orders_by_times(const std::string& schedule);
+/// Whether its ranks step by themselves, each when it is done, and validate the norm of the
+/// gradients behind (Zero Bubble, section 4): then an iteration takes as long as the busiest rank's
+/// span.
+bool steps_by_rank(const std::string& schedule);
+
+}  // namespace pipewright::plan

@@ -9,6 +9,7 @@ MLPerf's systems, each by the cluster's own constants and from the others of its
 --reference, as those files are not copied into tests/data.
 """
 import argparse
+import collections
 import csv
 import json
 import pathlib
@@ -126,11 +127,11 @@ def nemo(folder):
     return runs
 
 
-def vocabularies(folder):
-    """Plain 1F1B under growing vocabularies; times from the share of the peak that was reached."""
+def vocabularies(folder, table="table5_1f1b"):
+    """Plain stages under growing vocabularies; times from the share of the peak that was reached."""
     runs = []
-    for number, row in enumerate(rows_of(folder / "papers/vocab_parallel_table5_1f1b.csv")):
-        if row["method"] != "baseline":
+    for number, row in enumerate(rows_of(folder / f"papers/vocab_parallel_{table}.csv")):
+        if row["method"] != "baseline" or not row["mfu_pct"]:
             continue
         hidden, layers, seq, vocab = (int(row["hidden"]), int(row["layers"]), int(row["seq"]), int(row["vocab_k"]) * 1024)
         samples = int(row["micro_batch"]) * int(row["microbatches"])
@@ -174,6 +175,95 @@ def calibrated(program, cluster, runs, halves):
         write(file, runs)
         predicted = ["--predict", file] if "reserved_memory_gib" in runs[0] else []
         return asked(program, HERE / f"scenarios/clusters/{cluster}.json", "--runs", file, "--halves", halves, *predicted)
+
+
+def v_half(folder):
+    """V-Half beside 1F1B, of the same models and vocabularies."""
+    runs = []
+    for schedule, table in (("1F1B", "table5_1f1b"), ("V-Half", "table6_vhalf")):
+        memory = {f"row {number + 1}": row["peak_memory_gb"]
+                  for number, row in enumerate(rows_of(folder / f"papers/vocab_parallel_{table}.csv"))}
+        for run in vocabularies(folder, table):
+            group = (run["gpus"], run["layers"], run["seq"], run["vocab"])
+            runs.append({**run, "id": f"{schedule} {run['id']}", "group": group, "schedule": schedule, "peak_memory_gb": memory[run["id"]]})
+    return runs
+
+
+def zero_bubble(name):
+    """A table of Zero Bubble's, of whatever schedules; the first and the last stage have a layer less."""
+    def read(folder):
+        models = {row["model"]: row for row in rows_of(folder / "papers/zb_table3_models.csv")}
+        runs = []
+        for row in rows_of(folder / f"papers/{name}.csv"):
+            # At equal memory: ZB-2p* halves the microbatches of the others.
+            micro = row.get("effective_micro_batch") or row.get("micro_batch") or row["b"]
+            count = row.get("effective_microbatches") or row.get("m_inferred") or row["m"]
+            stages = row.get("p") or row["gpus"]
+            runs.append({"id": f"{row['model']} m {row['m'] if 'm' in row else count} {row['schedule']}", "group": (row["model"], row.get("m", count)),
+                         "schedule": row["schedule"].rstrip("*"), "gpus": stages, "pp": stages, "micro_batch": f"{float(micro):g}",
+                         "microbatches": count, "recompute": "none", "embedding_counts_as_layer": "yes", "loss_counts_as_layer": "yes",
+                         **{size: models[row["model"]][size] for size in ("layers", "hidden", "heads", "seq")},
+                         "samples_per_gpu_per_s": row["samples_per_gpu_per_s"], "peak_memory_gb": row["memory_gb"]})
+        return runs
+    return read
+
+
+SCHEDULES = [("Zero Bubble, Table 4", zero_bubble("zb_table4_throughput_memory")),
+             ("… Table 6, equal memory, two nodes", zero_bubble("zb_table6_zbv")),
+             ("… Table 11, equal memory", zero_bubble("zb_table11_equal_memory")),
+             ("… Table 12, few microbatches", zero_bubble("zb_table12_small_m")),
+             ("Vocabulary parallelism, V-Half", v_half)]
+
+
+def schedules(folder, program):
+    """Runs that differ in their schedule: each table from its 1F1B rows, and by the constants of an A100."""
+    print("\n| schedules against each other | runs | time, mean % | worst | peak memory, mean % | pairs in order | quickest found |")
+    print("|---|---|---|---|---|---|---|")
+    for name, read in SCHEDULES:
+        runs = read(folder)
+        groups = [run.pop("group") for run in runs]
+        learnt = [run for run in runs if run["schedule"] == "1F1B"]
+        for title, rows in ((f"{name}, from its 1F1B", learnt), ("… by the constants", [])):
+            answers = predicted(program, "a100-80gb", runs, rows)["runs"]
+            compared = [Compared(group, run not in rows, measured_s(run), answer["predicted_s"],
+                                 answer["peak_bytes"] / float(run["peak_memory_gb"]) / 1e9)
+                        for group, run, answer in zip(groups, runs, answers)]
+            print(schedules_line(title, compared))
+
+
+Compared = collections.namedtuple("Compared", "group counts measured predicted memory")
+
+
+def measured_s(run):
+    if "iter_s" in run:
+        return run["iter_s"]
+    return int(run["microbatches"]) * float(run["micro_batch"]) / int(run["gpus"]) / float(run["samples_per_gpu_per_s"])
+
+
+def predicted(program, cluster, wanted, learnt):
+    file = HERE / f"scenarios/clusters/{cluster}.json"
+    with tempfile.TemporaryDirectory() as work:
+        asked_for, known = pathlib.Path(work) / "wanted.csv", pathlib.Path(work) / "learnt.csv"
+        write(asked_for, wanted)
+        if not learnt:
+            return asked(program, file, "--predict", asked_for)
+        write(known, learnt)
+        return asked(program, file, "--predict", asked_for, "--runs", known)
+
+
+def schedules_line(title, runs):
+    errors = [100 * abs(run.predicted / run.measured - 1) for run in runs if run.counts]
+    sizes = [100 * abs(run.memory - 1) for run in runs if run.counts]
+    pairs = right = found = 0
+    groups = {run.group: [other for other in runs if other.group == run.group] for run in runs}
+    for members in groups.values():
+        for one in members:
+            slower = [other for other in members if one.measured < other.measured]
+            pairs += len(slower)
+            right += sum(one.predicted < other.predicted for other in slower)
+        found += min(members, key=lambda run: run.predicted).measured == min(run.measured for run in members)
+    return (f"| {title} | {len(errors)} | {sum(errors) / len(errors):.2f} | {max(errors):.1f} | {sum(sizes) / len(sizes):.2f} | "
+            f"{right} of {pairs} | {found} of {len(groups)} |")
 
 
 MLPERF = [("H100", "h100-sxm"), ("(B200", "b200"), ("GB200", "gb200-nvl72"), ("GB300", "gb300-nvl72")]

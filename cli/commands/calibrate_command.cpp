@@ -6,6 +6,7 @@
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/sim/calibration/calibration.hpp"
 #include "pipewright/sim/calibration/prediction_error.hpp"
+#include "pipewright/sim/calibration/unsaid.hpp"
 #include "print/calibration_table.hpp"
 #include "print/console.hpp"
 
@@ -60,28 +61,33 @@ void add_forecasts(CalibrationReport& report, const plan::RunTable& table) {
   }
 }
 
-CalibrationReport forecasts_of(const CalibrateOptions& options, const plan::Cluster& cluster) {
+CalibrationReport as_it_is(const CalibrateOptions& options, const plan::Cluster& whole) {
+  CalibrationReport report;
+  const plan::RunTable wanted = read(whole, options.predict, plan::RunTimes::Optional);
+  report.calibration = sim::as_it_is(sim::cluster_of(whole, wanted.runs));
+  report.ignored = wanted.ignored;
+  add_forecasts(report, wanted);
+  return report;
+}
+
+CalibrationReport learnt(const CalibrateOptions& options, const plan::Cluster& whole) {
   CalibrationReport report;
   report.learnt_from_them = options.predict.empty();
-  report.physics_only = options.physics_only;
-  if (options.runs.empty()) {
-    report.calibration = sim::as_it_is(cluster);
-    const plan::RunTable wanted = read(cluster, options.predict, plan::RunTimes::Optional);
-    report.ignored = wanted.ignored;
-    add_forecasts(report, wanted);
-    return report;
-  }
-  const plan::RunTable runs = read(cluster, options.runs, plan::RunTimes::Needed);
+  const plan::RunTable runs = read(whole, options.runs, plan::RunTimes::Needed);
   report.ignored = runs.ignored;
+  const plan::Cluster cluster = sim::cluster_of(whole, runs.runs);
   report.learnt_runs = learnable(cluster, runs.runs, report.refused);
   if (report.learnt_runs.empty())
     throw plan::InputError(fmt::format("{}: no run is there to learn from; the first one: {}",
                                        options.runs, report.refused.front().reason));
+  const plan::AttentionKind attention = sim::attention_of(cluster, report.learnt_runs);
+  sim::set_attention(report.learnt_runs, attention);
   report.learnt = static_cast<int>(report.learnt_runs.size());
   report.calibration = sim::calibrate(cluster, report.learnt_runs);
-  add_forecasts(report, options.predict.empty()
-                            ? runs
-                            : read(cluster, options.predict, plan::RunTimes::Optional));
+  plan::RunTable wanted =
+      options.predict.empty() ? runs : read(cluster, options.predict, plan::RunTimes::Optional);
+  sim::set_attention(wanted.runs, attention);
+  add_forecasts(report, wanted);
   if (options.halves > 0)
     report.across_halves = sim::forecast_across_halves(cluster, report.learnt_runs, options.halves);
   return report;
@@ -90,7 +96,9 @@ CalibrationReport forecasts_of(const CalibrateOptions& options, const plan::Clus
 /// Allocations are replayed of what is to be predicted, not of all that was learnt from: that takes
 /// some milliseconds a run.
 CalibrationReport report_of(const CalibrateOptions& options, const plan::Cluster& cluster) {
-  CalibrationReport report = forecasts_of(options, cluster);
+  CalibrationReport report =
+      options.runs.empty() ? as_it_is(options, cluster) : learnt(options, cluster);
+  report.physics_only = options.physics_only;
   if (!options.predict.empty())
     report.reserved = sim::reserved_forecast(report.calibration, report.runs, report.forecasts);
   return report;

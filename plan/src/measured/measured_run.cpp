@@ -99,7 +99,9 @@ void fill(RunRow& row, const TransformerConfig& known) {
     if (own.*size == 0)
       own.*size = known.*size;
   own.gated = own.gated || known.gated;
-  row.run.training.attention = AttentionKind::Fused;
+  if (!row.run.tells_attention)
+    row.run.training.attention = AttentionKind::Fused;
+  row.run.tells_attention = true;
 }
 
 /// One line of the file as a run.
@@ -158,6 +160,7 @@ class RowReader {
     if (options.attention_backend == "flash" || options.attention_backend == "fused" ||
         options.attention_backend == "auto")
       training_.attention = AttentionKind::Fused;  // "auto" takes one where there is one
+    row_.run.tells_attention |= !options.attention_backend.empty();
     read_arguments();
     if (model_.hidden == 0 || model_.heads == 0 || model_.layers == 0)
       return fault(model_.hidden == 0  ? "hidden"
@@ -171,11 +174,17 @@ class RowReader {
     set_if_open(model_.feed_forward, 4 * model_.hidden);
     if (options.padded_vocabulary > 0)
       model_.vocabulary = options.padded_vocabulary;
-    set_if_open(model_.vocabulary, gpt_vocabulary);
+    set_if_open(model_.vocabulary, row_.schedule.empty() ? gpt_vocabulary : padded_vocabulary());
     model_.value_channels = model_.head_channels;
     fill_latent();
     if (model_.experts > 0)
       fill_mixture();
+  }
+
+  /// As Megatron-LM pads it, and the others that have its schedules.
+  int padded_vocabulary() const {
+    const int step = 128 * cut_.tensor;
+    return (gpt_vocabulary + step - 1) / step * step;
   }
 
   /// The sizes among the trainer's further arguments.

@@ -220,6 +220,16 @@ Read recompute() {
   };
 }
 
+Read attention() {
+  const Read kind = word<TransformerTraining, AttentionKind>(
+      &TransformerTraining::attention,
+      {{"scores", AttentionKind::Scores}, {"fused", AttentionKind::Fused}});
+  return [=](RunRow& row, const std::string& text) {
+    row.run.tells_attention = true;
+    return kind(row, text);
+  };
+}
+
 }  // namespace
 
 const std::vector<RunColumn>& run_columns() {
@@ -273,11 +283,7 @@ const std::vector<RunColumn>& run_columns() {
       {{"zero"}, false, or_default(whole(&Cut::zero, 0, 3))},
       {{"sequence_parallel", "sp"}, false, or_default(flag(&Cut::sequence_parallel))},
       {{"recompute"}, false, or_default(recompute())},
-      {{"attention"},
-       false,
-       or_default(word<Training, AttentionKind>(
-           &Training::attention,
-           {{"scores", AttentionKind::Scores}, {"fused", AttentionKind::Fused}}))},
+      {{"attention"}, false, or_default(attention())},
       {{"precision"}, false, or_default(precision())},
       {{"peak_memory_gb", "memory_gb"}, false, memory(&MeasuredRun::peak_memory, 1e9)},
       {{"peak_memory_gib", "memory_gib"}, false, memory(&MeasuredRun::peak_memory, 0x1p30)},
@@ -320,6 +326,7 @@ const std::vector<RunColumn>& run_columns() {
       {{"overlap_param_gather_with_step"},
        false,
        or_default(flag(&Options::overlaps_gather_with_step))},
+      {{"overlap_p2p"}, false, or_default(flag(&RunRow::overlaps_transfers))},
       {{"tp_comm_overlap"}, false, or_default(flag(&Cut::overlaps_sums))},
       {{"dp_order_last"}, false, or_default(flag(&Cut::copies_last))},
       {{"microbatch_group"}, false, or_default(size(&Cut::group))},

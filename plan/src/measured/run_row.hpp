@@ -41,6 +41,7 @@ struct RunRow {
   int layers_per_virtual_stage = 0;
   StageWords stages{};
   std::string schedule{};  // by any of its names
+  std::optional<bool> overlaps_transfers{};
   std::vector<Throughput> throughputs{};
 };
 

@@ -223,10 +223,11 @@ std::vector<StageFault> settle_schedule(RunRow& row) {
   Cut& cut = row.run.cut;
   try {
     const ScheduleWord word = schedule_word(row.schedule);
-    if (word.recomputes) {
+    row.run.names_schedule = !row.schedule.empty();
+    cut.holds_both_ends = !row.overlaps_transfers.value_or(!row.run.names_schedule);
+    row.run.tells_recompute |= row.run.names_schedule;
+    if (word.recomputes)
       cut.recompute = RecomputeMode::Full;
-      row.run.tells_recompute = true;
-    }
     if (word.schedule.empty() || cut.pipeline == 1)
       return {};
     cut.schedule = word.schedule;

@@ -38,6 +38,7 @@ const std::map<std::string, std::string>& other_names() {
                                                         {"breadthfirst", "looped-bfs"},
                                                         {"bfs", "looped-bfs"},
                                                         {"zerobubbleh1", "zb-h1"},
+                                                        {"zb1p", "zb-h1"},
                                                         {"zerobubbleh2", "zb-h2"},
                                                         {"zerobubblev", "zbv"},
                                                         {"zbvzerobubble", "zbv"},

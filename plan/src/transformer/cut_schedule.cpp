@@ -8,13 +8,13 @@ namespace {
 /// In units of half of what a microbatch keeps: its input gradient frees one, the weight gradient
 /// the other. 0: it is no searched one.
 int memory_units(const std::string& schedule, int ranks) {
-  return schedule == "zb-1p" ? 2 * ranks : schedule == "zb-2p" ? 4 * ranks : 0;
+  return schedule == "zb-2p" ? 4 * ranks : 0;
 }
 
 }  // namespace
 
 const std::vector<std::string>& searched_schedules() {
-  static const std::vector<std::string> names{"zb-1p", "zb-2p"};
+  static const std::vector<std::string> names{"zb-2p"};
   return names;
 }
 

@@ -13,10 +13,11 @@ namespace pipewright::sim {
 
 namespace {
 
-/// A transfer holds both ends, as Megatron-LM's do, unless stages are interleaved: then it sends
-/// while it computes (--overlap-p2p-communication, the default there).
-plan::Program program_of(const plan::ScheduleRequest& request) {
-  return plan::lower(plan::make_schedule(request), {.blocking = request.chunks == 1});
+/// A transfer holds both ends, as Megatron-LM's do. Where stages are interleaved it may send while
+/// it computes (--overlap-p2p-communication, the default there since 2024).
+plan::Program program_of(const plan::ScheduleRequest& request, bool holds_both_ends) {
+  return plan::lower(plan::make_schedule(request),
+                     {.blocking = request.chunks == 1 || holds_both_ends});
 }
 
 /// What its actions are ordered by, where times order them: of all its stages, or their mean.
@@ -64,8 +65,8 @@ double longest_span(const Structure& structure, const Times& times) {
 }  // namespace
 
 struct RunSimulator::Pipeline {
-  explicit Pipeline(const plan::ScheduleRequest& request)
-      : structure(program_of(request)), simulator(structure) {}
+  Pipeline(const plan::ScheduleRequest& request, bool holds_both_ends)
+      : structure(program_of(request, holds_both_ends)), simulator(structure) {}
   Structure structure;
   Simulator simulator;
 };
@@ -78,12 +79,14 @@ RunSimulator::Pipeline& RunSimulator::pipeline_of(const plan::TransformerTrainin
   const std::string schedule(cut.schedule_name());
   const int microbatches = cut.microbatches(training.batch);
   const bool is_ordered = plan::orders_by_times(schedule);
-  auto& pipeline = pipelines_[{schedule, cut.pipeline, microbatches, cut.chunks, cut.group,
-                               is_ordered ? layers_in_words(training, cut) : std::string()}];
+  auto& pipeline =
+      pipelines_[{schedule, cut.pipeline, microbatches, cut.chunks, cut.group, cut.holds_both_ends,
+                  is_ordered ? layers_in_words(training, cut) : std::string()}];
   if (!pipeline)
     pipeline = std::make_unique<Pipeline>(
         plan::schedule_request(schedule, cut.pipeline, microbatches, cut.chunks, cut.group,
-                               is_ordered ? costs_for_order(costs_, cut) : plan::ScheduleCosts{}));
+                               is_ordered ? costs_for_order(costs_, cut) : plan::ScheduleCosts{}),
+        cut.holds_both_ends);
   return *pipeline;
 }
 

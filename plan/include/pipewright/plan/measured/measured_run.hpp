@@ -23,6 +23,8 @@ struct MeasuredRun {
   Cut cut;
   TrainerOptions options{};
   bool tells_recompute = false;  // whether `cut.recompute` was said of the run
+  bool tells_attention = false;  // … `training.attention`
+  bool names_schedule = false;
   std::optional<Seconds> iteration{};
   std::optional<double> utilization{};      // of the device's peak, where the table says that alone
   std::optional<Bytes> peak_memory{};       // at its highest

@@ -30,6 +30,7 @@ struct Cut {
   bool overlaps_gradients = false;   // sums them while backwards still run
   bool overlaps_parameters = false;  // gathers them while forwards run already
   bool overlaps_sums = false;        // of a layer's shards, with its products
+  bool holds_both_ends = false;      // during a transfer, of stages of several chunks too
   RecomputeMode recompute = RecomputeMode::None;
 
   /// Devices that cut an expert.

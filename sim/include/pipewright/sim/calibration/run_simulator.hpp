@@ -33,7 +33,8 @@ class RunSimulator {
   plan::Cluster cluster_;
   StepCosts costs_;
   /// By schedule and sizes; where times order its actions, also by the layers.
-  std::map<std::tuple<std::string, int, int, int, int, std::string>, std::unique_ptr<Pipeline>>
+  std::map<std::tuple<std::string, int, int, int, int, bool, std::string>,
+           std::unique_ptr<Pipeline>>
       pipelines_;
 };
 

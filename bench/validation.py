@@ -127,11 +127,11 @@ def nemo(folder):
     return runs
 
 
-def vocabularies(folder, table="table5_1f1b"):
-    """Plain stages under growing vocabularies; times from the share of the peak that was reached."""
+def vocabularies(folder):
+    """Plain 1F1B under growing vocabularies; times from the share of the peak that was reached."""
     runs = []
-    for number, row in enumerate(rows_of(folder / f"papers/vocab_parallel_{table}.csv")):
-        if row["method"] != "baseline" or not row["mfu_pct"]:
+    for number, row in enumerate(rows_of(folder / "papers/vocab_parallel_table5_1f1b.csv")):
+        if row["method"] != "baseline":
             continue
         hidden, layers, seq, vocab = (int(row["hidden"]), int(row["layers"]), int(row["seq"]), int(row["vocab_k"]) * 1024)
         samples = int(row["micro_batch"]) * int(row["microbatches"])
@@ -177,18 +177,6 @@ def calibrated(program, cluster, runs, halves):
         return asked(program, HERE / f"scenarios/clusters/{cluster}.json", "--runs", file, "--halves", halves, *predicted)
 
 
-def v_half(folder):
-    """V-Half beside 1F1B, of the same models and vocabularies."""
-    runs = []
-    for schedule, table in (("1F1B", "table5_1f1b"), ("V-Half", "table6_vhalf")):
-        memory = {f"row {number + 1}": row["peak_memory_gb"]
-                  for number, row in enumerate(rows_of(folder / f"papers/vocab_parallel_{table}.csv"))}
-        for run in vocabularies(folder, table):
-            group = (run["gpus"], run["layers"], run["seq"], run["vocab"])
-            runs.append({**run, "id": f"{schedule} {run['id']}", "group": group, "schedule": schedule, "peak_memory_gb": memory[run["id"]]})
-    return runs
-
-
 def zero_bubble(name):
     """A table of Zero Bubble's, of whatever schedules; the first and the last stage have a layer less."""
     def read(folder):
@@ -211,8 +199,7 @@ def zero_bubble(name):
 SCHEDULES = [("Zero Bubble, Table 4", zero_bubble("zb_table4_throughput_memory")),
              ("… Table 6, equal memory, two nodes", zero_bubble("zb_table6_zbv")),
              ("… Table 11, equal memory", zero_bubble("zb_table11_equal_memory")),
-             ("… Table 12, few microbatches", zero_bubble("zb_table12_small_m")),
-             ("Vocabulary parallelism, V-Half", v_half)]
+             ("… Table 12, few microbatches", zero_bubble("zb_table12_small_m"))]
 
 
 def schedules(folder, program):
@@ -235,8 +222,6 @@ Compared = collections.namedtuple("Compared", "group counts measured predicted m
 
 
 def measured_s(run):
-    if "iter_s" in run:
-        return run["iter_s"]
     return int(run["microbatches"]) * float(run["micro_batch"]) / int(run["gpus"]) / float(run["samples_per_gpu_per_s"])
 
 

@@ -175,10 +175,20 @@ class RowReader {
     if (options.padded_vocabulary > 0)
       model_.vocabulary = options.padded_vocabulary;
     set_if_open(model_.vocabulary, row_.schedule.empty() ? gpt_vocabulary : padded_vocabulary());
+    training_.gradient_bytes = has_half_gradients() ? 2 : 4;
     model_.value_channels = model_.head_channels;
     fill_latent();
     if (model_.experts > 0)
       fill_mixture();
+  }
+
+  /// In fp16 Megatron-LM sums gradients up as they come; in bf16 as fp32. Zero Bubble's runs, and
+  /// those after it, were in fp16.
+  bool has_half_gradients() const {
+    const TrainerOptions& options = row_.run.options;
+    if (!options.gradient_dtype.empty())
+      return options.gradient_dtype == "fp16" || options.gradient_dtype == "bf16";
+    return options.precision == "fp16" || (options.precision.empty() && !row_.schedule.empty());
   }
 
   /// As Megatron-LM pads it, and the others that have its schedules.

@@ -8,23 +8,27 @@
 namespace pipewright::plan {
 namespace {
 
-/// Bytes of a parameter among n copies: two of its own, four of its gradient, twelve of its master
+/// Bytes of a parameter among n copies: two of its own, those of its gradient, twelve of its master
 /// copy and Adam's two states, of which ZeRO divides more with each stage (arXiv 1910.02054).
-double parameter_bytes(int zero, double copies) {
+double parameter_bytes(const TransformerTraining& training, int zero, double copies) {
+  constexpr double own = 2, optimizer = 12;
+  const double gradient = training.gradient_bytes;
   switch (zero) {
     case 0:
-      return 18;
+      return own + gradient + optimizer;
     case 1:
-      return 6 + 12 / copies;
+      return own + gradient + optimizer / copies;
     case 2:
-      return 2 + 16 / copies;
+      return own + (gradient + optimizer) / copies;
     default:
-      return 18 / copies;
+      return (own + gradient + optimizer) / copies;
   }
 }
 
 /// What a stage has beside that for its turn, where ZeRO leaves a rank its part of the parameters.
-double gathered_bytes(int zero, double copies) { return zero < 3 ? 0 : 2 * (1 - 1 / copies); }
+double gathered_bytes(const TransformerTraining&, int zero, double copies) {
+  return zero < 3 ? 0 : 2 * (1 - 1 / copies);
+}
 
 /// Layers of a rank.
 struct LayerCount {
@@ -158,12 +162,12 @@ class Holding {
   }
 
   /// Of one parameter among n copies.
-  using BytesEach = double (*)(int zero, double copies);
+  using BytesEach = double (*)(const TransformerTraining& training, int zero, double copies);
 
   /// `experts`: among how many ranks they are shared out, which so have fewer copies.
   double bytes_of(double parameters, BytesEach each, int experts = 1) const {
     const double copies = 1.0 * cut_.data * cut_.context / experts;
-    return parameters / experts / cut_.tensor * each(cut_.zero, copies);
+    return parameters / experts / cut_.tensor * each(training_, cut_.zero, copies);
   }
 
   double bytes_of_sparse(BytesEach each) const {

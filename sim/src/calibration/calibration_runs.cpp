@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pipewright/plan/transformer/cut_schedule.hpp"
+
 namespace pipewright::sim {
 
 using plan::MeasuredRun;
@@ -28,8 +30,12 @@ Runs::Runs(const plan::Cluster& cluster, const std::vector<MeasuredRun>& runs,
 
 double Runs::time(RunSimulator& simulator, std::size_t row, const plan::MachineConstants& constants,
                   const plan::LayerFactors& factors) const {
-  return simulator.iteration(runs_[row].training, cuts_[row],
-                             plan::transformer_times(work_[row], constants, factors));
+  const MeasuredRun& run = runs_[row];
+  const plan::Cut& cut = cuts_[row];
+  const auto times = plan::transformer_times(work_[row], constants, factors);
+  if (run.names_schedule && plan::steps_by_rank(std::string(cut.schedule_name())))
+    return simulator.span(run.training, cut, times);
+  return simulator.iteration(run.training, cut, times);
 }
 
 double Runs::residual(RunSimulator& simulator, std::size_t row,

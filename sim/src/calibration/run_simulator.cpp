@@ -93,10 +93,14 @@ RunSimulator::Pipeline& RunSimulator::pipeline_of(const plan::TransformerTrainin
 double RunSimulator::iteration(const plan::TransformerTraining& training, const plan::Cut& cut,
                                const plan::TransformerTimes& times) {
   set_step_costs(costs_, cluster_, training.model, cut, times);
+  return pipeline_of(training, cut).simulator.iteration(costs_);
+}
+
+double RunSimulator::span(const plan::TransformerTraining& training, const plan::Cut& cut,
+                          const plan::TransformerTimes& times) {
+  set_step_costs(costs_, cluster_, training.model, cut, times);
   Pipeline& pipeline = pipeline_of(training, cut);
-  if (plan::steps_by_rank(std::string(cut.schedule_name())))
-    return longest_span(pipeline.structure, pipeline.simulator.run(costs_));
-  return pipeline.simulator.iteration(costs_);
+  return longest_span(pipeline.structure, pipeline.simulator.run(costs_));
 }
 
 }  // namespace pipewright::sim

@@ -21,6 +21,7 @@ struct TransformerTraining {
   int batch = 1;     // samples of an iteration
   AttentionKind attention = AttentionKind::Fused;
   ProductPrecision precision = ProductPrecision::Half;
+  int gradient_bytes = 4;         // of a parameter's gradient, as it is summed up
   bool predictions = false;       // train the modules that predict further tokens as well
   bool replays_launches = false;  // of a whole iteration, as CUDA graphs do
   friend bool operator==(const TransformerTraining&, const TransformerTraining&) = default;

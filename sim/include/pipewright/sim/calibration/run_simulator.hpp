@@ -25,6 +25,10 @@ class RunSimulator {
   /// `times` are those of this cut. Seconds.
   double iteration(const plan::TransformerTraining& training, const plan::Cut& cut,
                    const plan::TransformerTimes& times);
+  /// The longest that a rank takes from its first pass to the end of its optimizer's step: the
+  /// iteration where each rank steps by itself.
+  double span(const plan::TransformerTraining& training, const plan::Cut& cut,
+              const plan::TransformerTimes& times);
 
  private:
   struct Pipeline;

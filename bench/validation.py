@@ -4,9 +4,9 @@
     bench/validation.py [--reference FOLDER] [--program build/bin/pipewright] [--halves 5]
 
 Writes the tables of docs/validation.md to stdout, by default of the tables in tests/data/reference. Each published table becomes a table of runs as
-`pipewright calibrate` reads it, with a model's public shape where the paper names it alone. The last two tables are of files that it reads as they are:
-MLPerf's systems, each by the cluster's own constants and from the others of its kind of GPU, and what Megatron-LM's tests hold in memory. They need
---reference, as those files are not copied into tests/data.
+`pipewright calibrate` reads it, with a model's public shape where the paper names it alone. Zero Bubble's schedules are predicted from the runs of 1F1B.
+The last two tables are of files that it reads as they are: MLPerf's systems, each by the cluster's own constants and from the others of its kind of GPU,
+and what Megatron-LM's tests hold in memory. These need --reference, as those files are not copied into tests/data.
 """
 import argparse
 import collections
@@ -177,40 +177,37 @@ def calibrated(program, cluster, runs, halves):
         return asked(program, HERE / f"scenarios/clusters/{cluster}.json", "--runs", file, "--halves", halves, *predicted)
 
 
-def zero_bubble(name):
+def zero_bubble(folder, name):
     """A table of Zero Bubble's, of whatever schedules; the first and the last stage have a layer less."""
-    def read(folder):
-        models = {row["model"]: row for row in rows_of(folder / "papers/zb_table3_models.csv")}
-        runs = []
-        for row in rows_of(folder / f"papers/{name}.csv"):
-            # At equal memory: ZB-2p* halves the microbatches of the others.
-            micro = row.get("effective_micro_batch") or row.get("micro_batch") or row["b"]
-            count = row.get("effective_microbatches") or row.get("m_inferred") or row["m"]
-            stages = row.get("p") or row["gpus"]
-            runs.append({"id": f"{row['model']} m {row['m'] if 'm' in row else count} {row['schedule']}", "group": (row["model"], row.get("m", count)),
-                         "schedule": row["schedule"].rstrip("*"), "gpus": stages, "pp": stages, "micro_batch": f"{float(micro):g}",
-                         "microbatches": count, "recompute": "none", "embedding_counts_as_layer": "yes", "loss_counts_as_layer": "yes",
-                         **{size: models[row["model"]][size] for size in ("layers", "hidden", "heads", "seq")},
-                         "samples_per_gpu_per_s": row["samples_per_gpu_per_s"], "peak_memory_gb": row["memory_gb"]})
-        return runs
-    return read
+    models = {row["model"]: row for row in rows_of(folder / "papers/zb_table3_models.csv")}
+    runs = []
+    for row in rows_of(folder / f"papers/{name}.csv"):
+        # At equal memory: ZB-2p* halves the microbatches of the others.
+        micro = row.get("effective_micro_batch") or row.get("micro_batch") or row["b"]
+        count = row.get("effective_microbatches") or row.get("m_inferred") or row["m"]
+        own, stages = row.get("m", count), row.get("p") or row["gpus"]
+        runs.append({"id": f"{row['model']} m {own} {row['schedule']}", "group": (row["model"], own), "schedule": row["schedule"].rstrip("*"),
+                     "gpus": stages, "pp": stages, "micro_batch": f"{float(micro):g}", "microbatches": count,
+                     **{size: models[row["model"]][size] for size in ("layers", "hidden", "heads", "seq")},
+                     "samples_per_gpu_per_s": row["samples_per_gpu_per_s"], "peak_memory_gb": row["memory_gb"]})
+    return runs
 
 
-SCHEDULES = [("Zero Bubble, Table 4", zero_bubble("zb_table4_throughput_memory")),
-             ("… Table 6, equal memory, two nodes", zero_bubble("zb_table6_zbv")),
-             ("… Table 11, equal memory", zero_bubble("zb_table11_equal_memory")),
-             ("… Table 12, few microbatches", zero_bubble("zb_table12_small_m"))]
+SCHEDULES = {"zb_table4_throughput_memory": "Zero Bubble, Table 4", "zb_table6_zbv": "… Table 6, equal memory, two nodes",
+             "zb_table11_equal_memory": "… Table 11, equal memory", "zb_table12_small_m": "… Table 12, few microbatches"}
 
 
 def schedules(folder, program):
     """Runs that differ in their schedule: each table from its 1F1B rows, and by the constants of an A100."""
     print("\n| schedules against each other | runs | time, mean % | worst | peak memory, mean % | pairs in order | quickest found |")
     print("|---|---|---|---|---|---|---|")
-    for name, read in SCHEDULES:
-        runs = read(folder)
+    for name, called in SCHEDULES.items():
+        if not (folder / f"papers/{name}.csv").exists():
+            continue
+        runs = zero_bubble(folder, name)
         groups = [run.pop("group") for run in runs]
         learnt = [run for run in runs if run["schedule"] == "1F1B"]
-        for title, rows in ((f"{name}, from its 1F1B", learnt), ("… by the constants", [])):
+        for title, rows in ((f"{called}, from its 1F1B", learnt), ("… by the constants", [])):
             answers = predicted(program, "a100-80gb", runs, rows)["runs"]
             compared = [Compared(group, run not in rows, measured_s(run), answer["predicted_s"],
                                  answer["peak_bytes"] / float(run["peak_memory_gb"]) / 1e9)
@@ -316,11 +313,14 @@ def main():
     parser.add_argument("--reference", type=pathlib.Path, default=HERE / "tests/data/reference")
     parser.add_argument("--program", default=HERE / "build/bin/pipewright")
     parser.add_argument("--halves", type=int, default=5)
-    parser.add_argument("--only-systems", action="store_true", help="the last two tables alone")
+    parser.add_argument("--only-systems", action="store_true", help="the tables of MLPerf and Megatron-LM alone")
+    parser.add_argument("--only-schedules", action="store_true", help="the table of schedules alone")
     options = parser.parse_args()
     if options.only_systems:
         mlperf(options.reference, options.program)
         return megatron(options.reference, options.program)
+    if options.only_schedules:
+        return schedules(options.reference, options.program)
     print("| table | runs | mean | median | p90 | worst | regret | Spearman | peers, mean |")
     print("|---|---|---|---|---|---|---|---|---|")
     constants = {}
@@ -346,6 +346,7 @@ def main():
             cells.append(f"{value['value']:.3g} ± {value['uncertainty_percent']:.0f} %" if value["fitted"] else "")
         if any(cells):
             print(f"| `{key}` | " + " | ".join(cells) + " |")
+    schedules(options.reference, options.program)
     if (options.reference / "papers/mlperf_405b_visible.csv").exists():
         mlperf(options.reference, options.program)
         megatron(options.reference, options.program)

@@ -149,7 +149,8 @@ def soak():
 
 def validation():
     text = output_of("bench/validation.py", "--halves", 1, "--program", f"{build}/bin/pipewright")
-    expect_lines(text, (r"^\| [^`|]*\| \d+ \| \d+\.\d\d \|", 11))
+    expect_lines(text, (r"^\| [^`|]*\| \d+ \| \d+\.\d\d \|", 15),
+                 (r"^\| (Zero Bubble|…) .* \| (\d+) of \2 \| 6 of 6 \|$", 2))
     constants = re.findall(r"^\| `\w+` \|", text, re.MULTILINE)
     expect(len(constants) >= 20, f"{len(constants)} constants")
 

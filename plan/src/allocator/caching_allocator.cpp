@@ -49,6 +49,8 @@ CachingAllocator::~CachingAllocator() = default;
 
 std::int64_t CachingAllocator::size_of(const Block* block) { return block->size; }
 
+std::int64_t CachingAllocator::address_of(const Block* block) { return block->address; }
+
 CachingAllocator::Block* CachingAllocator::allocate(std::int64_t bytes, int stream) {
   const std::int64_t size = rounded_up(std::max(bytes, least_block), least_block);
   Pool& pool = size <= largest_small ? small_ : large_;
@@ -147,6 +149,8 @@ CachingAllocator::Block* CachingAllocator::taken_segment(Pool& pool, std::int64_
   const std::int64_t segment = segment_size(size);
   if (!reserve(segment))
     return nullptr;
+  if (options_.source != nullptr)
+    return make_block(pool, stream, options_.source->take(segment, stream), segment);
   Block* block = make_block(pool, stream, next_address_, segment);
   next_address_ += segment;
   return block;
@@ -297,6 +301,8 @@ bool CachingAllocator::give_back_oversize(Pool& pool, std::int64_t size, int str
 
 void CachingAllocator::give_back(Block* block) {
   counters_.reserved -= block->size;
+  if (options_.source != nullptr)
+    options_.source->give_back(block->address, block->size, block->stream);
   block->pool->free.erase(block);
   remove_block(block);
 }

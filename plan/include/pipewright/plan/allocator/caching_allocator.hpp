@@ -2,8 +2,8 @@
 
 // LibTorch's caching allocator of a CUDA device, without the device: which segments it takes, which
 // block of them each tensor gets, and so how much more it reserves than is allocated. The policy is
-// that of c10/cuda/CUDACachingAllocator.cpp (LibTorch 2.x); segments that it takes have rising
-// addresses here, as the driver's are not known.
+// that of c10/cuda/CUDACachingAllocator.cpp (LibTorch 2.x). Where segments lie is the driver's
+// choice, which matters where blocks are as large: without one, addresses rise.
 
 #include <cstdint>
 #include <limits>
@@ -14,12 +14,22 @@
 
 namespace pipewright::plan {
 
+/// What gives a device's memory; hears of all segments but expandable ones.
+class SegmentSource {
+ public:
+  virtual ~SegmentSource() = default;
+  /// The address of a new segment.
+  virtual std::int64_t take(std::int64_t bytes, int stream) = 0;
+  virtual void give_back(std::int64_t address, std::int64_t bytes, int stream) = 0;
+};
+
 /// PYTORCH_CUDA_ALLOC_CONF, and the device.
 struct AllocatorOptions {
   static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
   bool expandable_segments = false;
   std::int64_t max_split = unlimited;     // bytes; larger blocks are never split
   std::int64_t device_bytes = unlimited;  // that segments may take together
+  SegmentSource* source = nullptr;        // outlives the allocator; none: addresses rise
 };
 
 struct AllocatorCounters {
@@ -44,6 +54,7 @@ class CachingAllocator {
   Block* allocate(std::int64_t bytes, int stream = 0);
   /// Bytes that the block has: at least as many as were asked for.
   static std::int64_t size_of(const Block* block);
+  static std::int64_t address_of(const Block* block);
   void free(Block* block);
   /// Gives back segments, of expandable ones pages, that nobody uses.
   void empty_cache();

@@ -35,6 +35,15 @@ double outer_bandwidth(const Cluster& cluster, const GroupPlace& place) {
 
 constexpr double ring_efficiency = 0.8;  // of a link, where no table says more
 
+/// A ring goes through all devices of a node before it leaves it.
+double ring_steps_s(const Cluster& cluster, const GroupPlace& place) {
+  const int of_node = std::max(1, cluster.devices_per_node / place.beside);
+  const int nodes = place.spans ? (place.devices + of_node - 1) / of_node : 1;
+  const Link& outer = link_of_level(cluster, std::max<std::size_t>(1, place.level));
+  return 2 * ((place.devices - nodes) * cluster.within_node.latency.value +
+              (nodes - 1) * outer.latency.value);
+}
+
 double between_nodes_s(const SumTime& sum, const MachineConstants& constants) {
   return std::max(sum.network_s / constants.network_efficiency, sum.inside_s);
 }
@@ -75,6 +84,14 @@ GroupPlace place_of(const Cluster& cluster, const std::vector<int>& devices) {
   return place;
 }
 
+SumTime operator*(const SumTime& sum, double times) {
+  return {.table_s = sum.table_s * times,
+          .bulk_s = sum.bulk_s * times,
+          .network_s = sum.network_s * times,
+          .inside_s = sum.inside_s * times,
+          .steps_s = sum.steps_s * times};
+}
+
 SumTime sum_time(const Cluster& cluster, const GroupPlace& place, double bytes) {
   if (place.devices < 2)
     return {};
@@ -82,12 +99,13 @@ SumTime sum_time(const Cluster& cluster, const GroupPlace& place, double bytes) 
     return {.network_s =
                 ring_share(place.devices) * bytes * place.beside / outer_bandwidth(cluster, place),
             .inside_s = ring_share(place.devices) * bytes /
-                        (ring_efficiency * cluster.within_node.bandwidth_per_s)};
+                        (ring_efficiency * cluster.within_node.bandwidth_per_s),
+            .steps_s = ring_steps_s(cluster, place)};
   if (cluster.machine && !cluster.machine->reductions.empty())
     return from_table(cluster.machine->reductions, place.devices, bytes);
   const Link& link = cluster.within_node;
-  return {.table_s = ring_share(place.devices) * bytes / (ring_efficiency * link.bandwidth_per_s) +
-                     2 * (place.devices - 1) * link.latency.value};
+  return {.table_s = ring_share(place.devices) * bytes / (ring_efficiency * link.bandwidth_per_s),
+          .steps_s = ring_steps_s(cluster, place)};
 }
 
 ExchangeTime exchange_time(const Cluster& cluster, const GroupPlace& place, double sent) {
@@ -100,11 +118,12 @@ ExchangeTime exchange_time(const Cluster& cluster, const GroupPlace& place, doub
 
 double gradient_sum_s(const SumTime& sum, const MachineConstants& constants) {
   return sum.table_s / constants.reduction_efficiency + sum.bulk_s / constants.bulk_reduction +
-         between_nodes_s(sum, constants);
+         between_nodes_s(sum, constants) + sum.steps_s;
 }
 
 double shard_sum_s(const SumTime& sum, const MachineConstants& constants) {
-  return sum.table_s + sum.bulk_s + between_nodes_s(sum, constants) + constants.collective_call_s;
+  return sum.table_s + sum.bulk_s + between_nodes_s(sum, constants) + sum.steps_s +
+         constants.collective_call_s;
 }
 
 double exchanges_s(const ExchangeTime& sent, int exchanges, const MachineConstants& constants) {

@@ -157,6 +157,8 @@ class RowReader {
     row_.run.options.bias = row_.bias.value_or(false);
     model_.dropout = options.hidden_dropout > 0;
     training_.replays_launches = options.cuda_graph == "full";
+    training_.gathers_float8 = options.fp8_parameters;
+    training_.repeats_bits = options.deterministic;
     if (options.attention_backend == "flash" || options.attention_backend == "fused" ||
         options.attention_backend == "auto")
       training_.attention = AttentionKind::Fused;  // "auto" takes one where there is one

@@ -40,6 +40,8 @@ TransformerTraining training_of(const DescribedTransformer& told) {
   model.vocabulary_multiple = 1;
   training.precision = products_of(told.options.precision).value_or(ProductPrecision::Half);
   training.replays_launches = told.options.cuda_graph == "full";
+  training.gathers_float8 = told.options.fp8_parameters;
+  training.repeats_bits = told.options.deterministic;
   return training;
 }
 

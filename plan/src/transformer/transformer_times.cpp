@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "pipewright/plan/cluster/collective_times.hpp"
+#include "pipewright/plan/transformer/gradient_buckets.hpp"
 #include "pipewright/plan/transformer/transformer_counts.hpp"
 
 namespace pipewright::plan {
@@ -22,6 +23,19 @@ constexpr double narrow_head = 128;     // channels
 constexpr int wide_cut = 8;
 constexpr double balance_of_guess = 312e12 / 2039e9;  // FLOPs a byte, of the A100
 constexpr double replayed_launch = 0.05;  // of what a launch costs where nobody replays it
+constexpr double replayed_call = 0.1;     // … a collective: the devices still wait for each other
+/// For a number that a product of fewer bits reads: its largest is looked for, it is read, written.
+constexpr double bytes_of_cast = 5;
+/// How a product's saturation grows with its rate over that of 16 bits: products of 8 bits, 4096 to
+/// 12288 wide, on an H200 (docs/validation.md). What 4 bits lose beyond these, nobody measured.
+constexpr double saturation_of_rate = 0.75;
+/// FLOP/s of attention, unmasked, that sums in one order: of FlashAttention 2, which is what
+/// Transformer Engine then takes on Blackwell, and no faster on Hopper (docs/validation.md).
+constexpr double ordered_core = 420e12;
+constexpr double dropout_passes = 2;  // more, not cut by tensor: masks, and gradients behind them
+/// Steps of a ring beside passes take so many times a link's latency (NCCL, src/graph/tuning.cc, of
+/// long rings).
+constexpr double busy_ring = 1.9;
 
 Product product(double m, double k, double n) {
   const double volume = m * k * n;
@@ -57,8 +71,9 @@ class Counting {
     TransformerWork work;
     work.peak = peak();
     work.head_peak = cluster_.device.flops_per_s;
-    work.balance =
-        cluster_.device.flops_per_s / cluster_.device.memory_bandwidth_per_s / balance_of_guess;
+    work.balance = cluster_.device.flops_per_s / cluster_.device.memory_bandwidth_per_s /
+                   balance_of_guess *
+                   std::pow(std::clamp(rate_of(training_.precision), 1.0, 2.0), saturation_of_rate);
     add_layers(work);
     add_ends_of_model(work);
     add_hop(work);
@@ -66,15 +81,16 @@ class Counting {
     work.recomputes_all = cut_.recompute == RecomputeMode::Full;
     work.recomputes_core = cut_.recompute == RecomputeMode::Selective;
     work.replays_launches = training_.replays_launches;
+    work.gathered = training_.gathers_float8 && cut_.zero > 0 ? 0.5 : 1;
     work.overlaps_sums = cut_.overlaps_sums;
     work.overlaps_gradients = cut_.overlaps_gradients;
     work.overlaps_parameters = cut_.overlaps_parameters && cut_.zero > 0;
     work.pipeline = cut_.pipeline, work.chunks = cut_.chunks;
     const double embedding = embedding_parameters(training_), head = head_parameters(model_);
-    work.first_end = end_of(layers_of(0), embedding);
-    work.middle_end = end_of(most_layers_of_middle(), 0);
-    work.last_end = end_of(layers_of(cut_.stages() - 1), head);
-    work.only_end = end_of(model_.layers, embedding + head);
+    work.first_end = end_of({layers_of(0), embedding, 0}, 1);
+    work.middle_end = end_of({most_layers_of_middle(), 0, 0}, 1.0 / cut_.chunks);
+    work.last_end = end_of({layers_of(cut_.stages() - 1), 0, head}, cut_.chunks == 1);
+    work.only_end = end_of({model_.layers, embedding, head}, 1);
     return work;
   }
 
@@ -100,16 +116,20 @@ class Counting {
   LayerWork layer(bool has_experts) const {
     LayerWork layer;
     const double t = cut_.tensor, rows = tokens(), heads = model_.heads / t;
-    for (const auto& [k, n, cuts_k] : projections_of(model_))
+    for (const auto& [k, n, cuts_k] : projections_of(model_)) {
       layer.products.push_back(product(rows, cuts_k ? k / t : k, cuts_k ? n : n / t));
+      add_casts(layer, rows * ((cuts_k ? n : k) / whole_cut() + (cuts_k ? k : n) / t));
+    }
     const double channels = 2.0 * model_.head_channels + model_.rope_channels;
-    layer.core_s = 2 * rows * training_.sequence * heads * channels / core_peak();
+    const double core = 2 * rows * training_.sequence * heads * channels;
+    layer.core_s = core / core_peak();
+    layer.core_least_s = training_.repeats_bits ? core / ordered_core : 0;
     if (training_.attention == AttentionKind::Scores)
       layer.core_bytes_s =
           memory_s(score_bytes * cut_.microbatch * heads * training_.sequence * training_.sequence);
-    const double passes = cut_.sequence_parallel ? (element_passes_whole + element_passes_cut) / t
-                                                 : element_passes_whole + element_passes_cut / t;
-    layer.element_bytes_s = memory_s(activation_bytes() * passes);
+    const double whole = element_passes_whole + model_.dropout * dropout_passes;
+    const double passes = whole / whole_cut() + element_passes_cut / t;
+    layer.element_bytes_s += memory_s(activation_bytes() * passes);
     if (has_experts)
       add_experts(layer);
     else
@@ -118,12 +138,22 @@ class Counting {
     return layer;
   }
 
+  /// Among how many devices tokens are cut where widths are not.
+  double whole_cut() const { return cut_.sequence_parallel ? cut_.tensor : 1; }
+
+  /// Of a product's inputs forward and the gradients of its outputs, where it is in fewer bits:
+  /// once each, of a forward and a backward that are three times what is noted.
+  void add_casts(LayerWork& layer, double elements) const {
+    if (rate_of(training_.precision) > 1)
+      layer.element_bytes_s += memory_s(bytes_of_cast * elements / 3);
+  }
+
   /// `count` of them, each of m rows, cut among t devices.
   void add_feed_forward(LayerWork& layer, double m, double width, double count, double t) const {
-    const double h = model_.hidden;
-    for (const Product& one :
-         {product(m, h, (model_.gated ? 2.0 : 1.0) * width / t), product(m, width / t, h)})
+    const double h = model_.hidden, up = (model_.gated ? 2.0 : 1.0) * width / t;
+    for (const Product& one : {product(m, h, up), product(m, width / t, h)})
       layer.products.push_back({count * one.flops, one.side});
+    add_casts(layer, count * m * (2 * h / whole_cut() + up + width / t));
   }
 
   /// Tokens go to their experts and come back; around it they are put in order, in memory.
@@ -219,28 +249,69 @@ class Counting {
     return most;
   }
 
-  StageEndWork end_of(double layers, double more_parameters) const {
-    const double of_experts_in_layer = expert_parameters(model_);
-    const double experts = layers * of_experts_in_layer / (cut_.expert_cut() * cut_.expert);
+  /// What a stage has of the model.
+  struct StageShare {
+    int layers = 0;
+    double embedding = 0, head = 0;  // parameters
+  };
+
+  double non_expert_parameters() const {
+    return layer_parameters(model_) - expert_parameters(model_);
+  }
+
+  /// In the order in which a backward ends them: the head, of each layer the feed-forward from its
+  /// end and the attention's projections, the embedding.
+  std::vector<double> tensors_of(const StageShare& stage) const {
+    std::vector<double> of_layer;
+    double rest = non_expert_parameters();
+    for (const Projection& one : projections_of(model_))
+      of_layer.push_back(one.k * one.n), rest -= one.k * one.n;
+    const double down = rest / (model_.gated ? 3 : 2);
+    of_layer.insert(of_layer.begin(), {down, rest - down});
+    std::vector<double> tensors{stage.head};
+    for (int layer = 0; layer < stage.layers; ++layer)
+      tensors.insert(tensors.end(), of_layer.begin(), of_layer.end());
+    tensors.push_back(stage.embedding);
+    std::ranges::for_each(tensors, [&](double& tensor) { tensor /= cut_.tensor; });
+    return tensors;
+  }
+
+  /// ZeRO 2 and 3 sum what each microbatch makes, without them.
+  bool has_buckets() const { return cut_.overlaps_gradients && cut_.zero < 2; }
+
+  /// `in_buckets`: the share of such stages that are a rank's first one. Megatron-LM sums the later
+  /// ones whole.
+  StageEndWork end_of(const StageShare& stage, double in_buckets) const {
+    const double experts =
+        stage.layers * expert_parameters(model_) / (cut_.expert_cut() * cut_.expert);
     const double others =
-        (layers * (layer_parameters(model_) - of_experts_in_layer) + more_parameters) / cut_.tensor;
+        (stage.layers * non_expert_parameters() + stage.embedding + stage.head) / cut_.tensor;
     const int copies = cut_.data * cut_.context;
-    StageEndWork end = end_of_copies(others, copies);
-    end.layers = layers;
-    const StageEndWork of_experts = end_of_copies(experts, cut_.expert_copies());
+    GradientBuckets buckets{.count = 1, .last = 0};
+    if (has_buckets())
+      buckets = gradient_buckets(tensors_of(stage), least_bucket(copies));
+    const double calls = 1 + in_buckets * (buckets.count - 1);
+    StageEndWork end = end_of_copies(others, copies, calls);
+    end.layers = stage.layers;
+    end.alone = in_buckets * buckets.last;
+    const StageEndWork of_experts = end_of_copies(experts, cut_.expert_copies(), calls);
     end.sum.table_s += of_experts.sum.table_s, end.sum.bulk_s += of_experts.sum.bulk_s;
-    end.sum.inside_s += of_experts.sum.inside_s;
+    end.sum.inside_s += of_experts.sum.inside_s, end.sum.steps_s += of_experts.sum.steps_s;
     end.sum.network_s += of_experts.sum.network_s, end.optimizer_s += of_experts.optimizer_s;
     return end;
   }
 
   /// Under ZeRO the parameters are gathered behind the step: the second half of the same ring.
-  StageEndWork end_of_copies(double parameters, int copies) const {
+  StageEndWork end_of_copies(double parameters, int copies, double calls) const {
     if (parameters <= 0)
       return {};
     const double share = cut_.zero > 0 ? copies : 1;
-    return {.sum = sum_time(cluster_, place(copies), half_bytes * parameters),
-            .optimizer_s = optimizer_s(cluster_, parameters / share)};
+    StageEndWork end;
+    end.optimizer_s = optimizer_s(cluster_, parameters / share);
+    end.sum = sum_time(cluster_, place(copies), half_bytes * parameters / calls) * calls;
+    if (has_buckets())
+      end.sum.steps_s *= busy_ring;
+    return end;
   }
 
   const Cluster& cluster_;
@@ -254,12 +325,17 @@ double left_of_launch(const TransformerWork& work) {
   return work.replays_launches ? replayed_launch : 1;
 }
 
+/// The share of a collective's call that replaying it saves.
+double saved_of_call(const TransformerWork& work) {
+  return work.replays_launches ? 1 - replayed_call : 0;
+}
+
 /// What is seen of one sum among the devices that a layer is cut among.
 double shown_sum_s(const TransformerWork& work, const MachineConstants& constants) {
   if (work.sums.times == 0)
     return 0;
   const double sum =
-      shard_sum_s(work.sum, constants) - (1 - left_of_launch(work)) * constants.collective_call_s;
+      shard_sum_s(work.sum, constants) - saved_of_call(work) * constants.collective_call_s;
   return sum * (work.overlaps_sums ? constants.exposed_sums : 1);
 }
 
@@ -297,7 +373,8 @@ class Pricing {
   double sum_s() const { return shown_sum_s(work_, c_); }
 
   double core_s(const LayerWork& layer) const {
-    return layer.core_s / (c_.gemm_efficiency * c_.core_efficiency) + memory_s(layer.core_bytes_s);
+    return std::max(layer.core_s / (c_.gemm_efficiency * c_.core_efficiency), layer.core_least_s) +
+           memory_s(layer.core_bytes_s);
   }
 
   PassSeconds layer_pass(const LayerWork& layer, double factor) const {
@@ -311,8 +388,9 @@ class Pricing {
                                                  : 0;
     const PassSeconds device{forward + sums, 2 * forward + sums + again};
     const double all = device.forward + device.backward;
-    // Where one of the two is much longer, it alone counts.
-    const double p = c_.overlap_power;
+    // Where one of the two is much longer, it alone counts. What is left of replayed launches is
+    // between kernels, on the device.
+    const double p = work_.replays_launches ? 1 : c_.overlap_power;
     const double both = all * std::pow(1 + std::pow(host_s() / all, p), 1 / p);
     const double slower = both / all * factor;
     // The gradients of weights are products alone, as many as forward (Zero Bubble, Table 1).
@@ -338,23 +416,24 @@ class Pricing {
   double stage_launch_s() const { return replayed() * c_.stage_launch_s; }
 
   double end_s(const StageEndWork& end, const TransformerTimes& times) const {
-    const double half = gradient_sum_s(end.sum, c_) / 2;
+    const double scatter = scattering_s(end, c_), gather = gathering_s(work_, end, c_);
     const double gradients =
-        work_.overlaps_gradients ? exposed_s(half, end, times.layer.backward) : half;
+        work_.overlaps_gradients ? exposed_s(scatter, end, times.layer.backward) : scatter;
     const double whole =
-        work_.overlaps_parameters ? exposed_s(half, end, times.layer.forward) : half;
+        work_.overlaps_parameters ? exposed_s(gather, end, times.layer.forward) : gather;
     return gradients + whole + end.optimizer_s / c_.optimizer_efficiency;
   }
 
   /// What is left of a sum that takes `sum_s` for a stage, where it begins with the stage's last
   /// pass, layer by layer, and the sums of a rank's stages follow each other. Between two of them
   /// the rank has a pass of each of `pipeline` microbatches. It is not hidden whole: the passes
-  /// beside it are slower.
+  /// beside it are slower, and beside the last bucket there are none.
   double exposed_s(double sum_s, const StageEndWork& end, double layer_s) const {
     const double pass = end.layers * layer_s, chunks = work_.chunks;
     const double of_first = sum_s - pass;
     const double of_all = chunks * sum_s - pass - (chunks - 1) * work_.pipeline * pass;
-    return std::max({of_first / chunks, of_all / chunks, c_.exposed_reduction * sum_s});
+    const double shown = end.alone + (1 - end.alone) * c_.exposed_reduction;
+    return std::max({of_first / chunks, of_all / chunks, shown * sum_s});
   }
 
   const TransformerWork& work_;
@@ -367,6 +446,16 @@ double optimizer_s(const Cluster& cluster, double parameters) {
   return at_bandwidth_s(cluster, optimizer_bytes * parameters);
 }
 
+double scattering_s(const StageEndWork& end, const MachineConstants& constants) {
+  return gradient_sum_s(end.sum, constants) / 2;
+}
+
+double gathering_s(const TransformerWork& work, const StageEndWork& end,
+                   const MachineConstants& constants) {
+  const double steps = end.sum.steps_s / 2;
+  return steps + work.gathered * (scattering_s(end, constants) - steps);
+}
+
 TransformerWork transformer_work(const Cluster& cluster, const TransformerTraining& training,
                                  const Cut& cut) {
   return Counting(cluster, training, cut).work();
@@ -376,7 +465,7 @@ double passing_on_s(const TransformerWork& work, const LayerWork& layer,
                     const MachineConstants& constants) {
   return work.sums.times * shown_sum_s(work, constants) +
          exchanges_s(layer.exchanged, layer.exchanges(), constants) -
-         (1 - left_of_launch(work)) * layer.exchanges() * constants.collective_call_s;
+         saved_of_call(work) * layer.exchanges() * constants.collective_call_s;
 }
 
 TransformerTimes transformer_times(const TransformerWork& work, const MachineConstants& constants,

@@ -144,8 +144,11 @@ class CutSpace {
             .mfu = facts.mfu};
   }
 
-  double gather_s(const plan::StageEndWork& end) const {
-    return plan::gradient_sum_s(end.sum, machine_.constants) / 2;  // the half of its ring
+  double gather_s(const plan::TransformerWork& work, const plan::StageEndWork& end) const {
+    return plan::gathering_s(work, end, machine_.constants);
+  }
+  double scatter_s(const plan::StageEndWork& end) const {
+    return plan::scattering_s(end, machine_.constants);
   }
 
   /// ZeRO 2 and 3 sum what each microbatch makes, beside compute: behind the last, a rank waits for
@@ -157,13 +160,14 @@ class CutSpace {
       double least = std::numeric_limits<double>::infinity();
       for (const int stage : stages) {
         plan::Seconds& end = costs_.stages[static_cast<std::size_t>(stage)].optimizer_step;
-        least = std::min(least, end.value - (gathers ? gather_s(end_of(stage, cut, work)) : 0));
+        least =
+            std::min(least, end.value - (gathers ? gather_s(work, end_of(stage, cut, work)) : 0));
         end = {};
       }
       costs_.stages[static_cast<std::size_t>(stages.front())].optimizer_step = {least};
     }
     return std::max(least_iteration(costs_, shape, microbatches(cut)) +
-                        (gathers ? gather_s(end_of(0, cut, work)) : 0),
+                        (gathers ? gather_s(work, end_of(0, cut, work)) : 0),
                     microbatches(cut) * scatters_s(cut, shape, work));
   }
 
@@ -184,8 +188,8 @@ class CutSpace {
     int most_of_middle = 1;
     for (int stage = 1; stage < last; ++stage)
       most_of_middle = std::max(most_of_middle, cut.layers_of(stage, layers));
-    const double first = gather_s(end_of(0, cut, work)), end = gather_s(end_of(last, cut, work));
-    const double middle = gather_s(work.middle_end) / most_of_middle;
+    const double first = scatter_s(end_of(0, cut, work)), end = scatter_s(end_of(last, cut, work));
+    const double middle = scatter_s(work.middle_end) / most_of_middle;
     double most = 0;
     for (const std::vector<int>& stages : shape.stages_of_rank) {
       double seconds = 0;

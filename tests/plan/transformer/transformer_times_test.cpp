@@ -142,6 +142,81 @@ TEST_CASE("Sums that span nodes go over the network", "[plan][transformer]") {
   CHECK(within.sum.network_s == 0);
   CHECK(across.sum.table_s == 0);
   CHECK(across.sum.network_s == Approx(2 * 15.0 / 16 * 2 * 2048 * 4096 / 200e9));
+  // A ring of two nodes: twice round 14 links within them and one between.
+  CHECK(across.sum.steps_s == Approx(2 * (14 * 5e-6 + 1e-5)));
+}
+
+/// 64 copies of a layer or a few on 8 nodes, whose gradients are summed beside backwards.
+Run overlapping() {
+  Run run = run_of(1, 64, 1, 1);
+  run.cut.zero = 1;
+  run.cut.overlaps_gradients = run.cut.overlaps_parameters = true;
+  return run;
+}
+
+TEST_CASE("Each bucket of gradients takes a ring's steps, and the last one is beside nothing",
+          "[plan][transformer]") {
+  Run run = overlapping();
+  const StageEndWork whole_sum = [&] {
+    Run alone = run;
+    alone.cut.overlaps_gradients = false;
+    return work_of(alone).only_end;
+  }();
+  const StageEndWork end = work_of(run).only_end;
+  CHECK(end.sum.network_s == Approx(whole_sum.sum.network_s));
+  CHECK(whole_sum.sum.steps_s == Approx(2 * (56 * 5e-6 + 7 * 1e-5)));
+  // Of 64 million each: the head, of each layer three (67, 67 and 50 + 17), the embedding.
+  CHECK(end.sum.steps_s == Approx(1.9 * (1 + 24 * 3 + 1) * whole_sum.sum.steps_s));
+  const double embedding = 4096.0 * 51200;
+  CHECK(end.alone == Approx(embedding / (24 * (12 * 4096.0 + 13) * 4096 + 2 * embedding)));
+}
+
+TEST_CASE("Parameters in 8 bits are gathered in half of the time, but for the ring's steps",
+          "[plan][transformer]") {
+  Run run = overlapping();
+  const MachineConstants constants;
+  const StageEndWork end = work_of(run).only_end;
+  CHECK(gathering_s(work_of(run), end, constants) == scattering_s(end, constants));
+  run.training.gathers_float8 = true;
+  const double steps = end.sum.steps_s / 2;
+  CHECK(gathering_s(work_of(run), end, constants) - steps ==
+        Approx((scattering_s(end, constants) - steps) / 2));
+  run.cut.zero = 0;  // gradients come back whole
+  CHECK(work_of(run).gathered == 1);
+}
+
+TEST_CASE("Products of 8 bits have their inputs cast", "[plan][transformer]") {
+  Run run = run_of(2, 1, 1, 1);
+  const double wide = work_of(run).layer.element_bytes_s;
+  run.training.precision = ProductPrecision::Float8;
+  // Inputs of h, h, h / 2 and 4 h / 2; gradients of 3 h / 2, h, 4 h / 2 and h: 5 bytes each.
+  const double elements = 2048.0 * 4096 * (2 + 0.5 + 2 + 1.5 + 1 + 2 + 1);
+  CHECK(work_of(run).layer.element_bytes_s - wide == Approx(5 * elements / 3 / 2039e9));
+}
+
+TEST_CASE("What replaying leaves of launches is between kernels", "[plan][transformer]") {
+  Run run = run_of(1, 1, 1, 8);
+  MachineConstants constants;
+  constants.layer_launch_s = 1e-9;
+  run.training.replays_launches = true;
+  const double kernels = whole(times(run, RecomputeMode::None, constants).layer);
+  constants.layer_launch_s = 1e-2;
+  CHECK(whole(times(run, RecomputeMode::None, constants).layer) ==
+        Approx(kernels + 0.05 * 1e-2).epsilon(1e-6));
+}
+
+TEST_CASE("Attention that sums in one order has a kernel of its own on quick devices",
+          "[plan][transformer]") {
+  Cluster quick = a100();
+  quick.device.flops_per_s = 2250e12;
+  Run run = run_of(1, 1, 1, 1);
+  run.training.attention = AttentionKind::Fused;
+  const auto core = [&](const Cluster& cluster, bool repeats) {
+    run.training.repeats_bits = repeats;
+    return transformer_times(work_of(run, cluster), {}).layer.core;
+  };
+  CHECK(core(a100(), true) == core(a100(), false));
+  CHECK(core(quick, true) > 2 * core(quick, false));
 }
 
 TEST_CASE("Transfers wait only for other pipelines of a node whose stages lie far apart",

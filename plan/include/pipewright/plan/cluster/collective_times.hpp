@@ -26,7 +26,10 @@ struct SumTime {
   double bulk_s = 0;     // … larger than the table, at its last bus bandwidth
   double network_s = 0;  // between nodes, at the link's bandwidth
   double inside_s = 0;   // meanwhile within the nodes, likewise: the longer of the two counts
+  double steps_s = 0;    // latencies of a ring's steps, where no table has them
 };
+/// Several like it, one after another.
+SumTime operator*(const SumTime& sum, double times);
 /// Of `bytes` on each device of the group.
 SumTime sum_time(const Cluster& cluster, const GroupPlace& place, double bytes);
 

@@ -24,6 +24,8 @@ struct TransformerTraining {
   int gradient_bytes = 4;         // of a parameter's gradient, as it is summed up
   bool predictions = false;       // train the modules that predict further tokens as well
   bool replays_launches = false;  // of a whole iteration, as CUDA graphs do
+  bool gathers_float8 = false;    // parameters under ZeRO, in 8 bits instead of 16
+  bool repeats_bits = false;      // kernels sum in one order, so that a second run gives the same
   friend bool operator==(const TransformerTraining&, const TransformerTraining&) = default;
 };
 

@@ -28,12 +28,14 @@ struct StageEndWork {
   SumTime sum;
   double optimizer_s = 0;  // at the memory's bandwidth
   double layers = 0;       // of the stage
+  double alone = 0;        // share of the sum that no pass is beside: the last bucket's
 };
 
 /// A layer, for one microbatch on one device, forward.
 struct LayerWork {
   std::vector<Product> products;
   double core_s = 0;           // attention's two products at the peak
+  double core_least_s = 0;     // they take no less
   double core_bytes_s = 0;     // scores, at the memory's bandwidth
   double element_bytes_s = 0;  // norms, residuals, activations, likewise
   ShardTraffic experts;        // of tokens
@@ -63,6 +65,7 @@ struct TransformerWork {
   bool replays_launches = false, overlaps_sums = false;
   bool overlaps_gradients = false, overlaps_parameters = false;
   int pipeline = 1, chunks = 1;
+  double gathered = 1;  // bytes of a parameter that is gathered, over those of its gradient
   /// By whether the stage has the embedding, neither, the head, both.
   StageEndWork first_end, middle_end, last_end, only_end;
   Bytes hop_size{};
@@ -70,6 +73,10 @@ struct TransformerWork {
 
 /// What the optimizer takes to step so many parameters of a device, at the memory's bandwidth.
 double optimizer_s(const Cluster& cluster, double parameters);
+/// The halves of a stage's sum: of its gradients, and of what all devices get back.
+double scattering_s(const StageEndWork& end, const MachineConstants& constants);
+double gathering_s(const TransformerWork& work, const StageEndWork& end,
+                   const MachineConstants& constants);
 
 TransformerWork transformer_work(const Cluster& cluster, const TransformerTraining& training,
                                  const Cut& cut);

@@ -1,5 +1,7 @@
 #include "options/command_line/parse.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <map>
 
@@ -17,15 +19,23 @@ CLI::Option* added(CLI::App& app, const Option& option) {
       option.target);
 }
 
+/// The same check, and words that say what would be right.
+CLI::Validator in_words(const CLI::Validator& check, const char* needed) {
+  return {[check, needed](std::string& text) {
+            return check(text).empty() ? std::string() : fmt::format("{}: {}", text, needed);
+          },
+          check.get_description()};
+}
+
 void restrict_values(CLI::Option& own, const Option& option) {
   if (!option.value.empty())
     own.type_name(option.value);
   if (!option.choices.empty())
     own.check(CLI::IsMember(option.choices));
   if (option.numbers == Numbers::Positive)
-    own.check(CLI::PositiveNumber);
+    own.check(in_words(CLI::PositiveNumber, "a number above 0 is needed"));
   if (option.numbers == Numbers::NotNegative)
-    own.check(CLI::NonNegativeNumber);
+    own.check(in_words(CLI::NonNegativeNumber, "a number of 0 or more is needed"));
   if (option.required)
     own.required();
   if (option.separator != '\0')

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <span>
@@ -209,15 +210,15 @@ class StepsMaker {
 
   void require_all_microbatches() const {
     const auto& [layout, schedule, shapes, places] = made_.plan;
+    const std::int64_t all = std::int64_t{layout.chunks} * schedule.microbatches;
     for (int stage = 0; stage < layout.stages; ++stage)
       for (const Direction direction : both_directions)
-        if (const int count = computes_of(made_.plan, stage, direction);
-            count != layout.chunks * schedule.microbatches)
+        if (const int count = computes_of(made_.plan, stage, direction); count != all)
           refuse(
               fmt::format("stage {} has {} of {} in a step; {} microbatches through {} chunks "
                           "are {}",
                           stage, count, name_of(compute_of(direction)), schedule.microbatches,
-                          layout.chunks, layout.chunks * schedule.microbatches));
+                          layout.chunks, all));
   }
 
   JobGraph make_graph() const {

@@ -31,13 +31,13 @@ std::optional<int> number_in(std::string_view text) {
   return number;
 }
 
-/// 3 of "PP rank 3, TP rank 0, compute".
-std::optional<int> stage_in(std::string_view thread_name) {
+/// "3" of "PP rank 3, TP rank 0, compute"; nothing where it is the name of another thread.
+std::optional<std::string_view> stage_words_in(std::string_view thread_name) {
   constexpr std::string_view mark = "PP rank ";
   const auto comma = thread_name.find(", TP rank ");
   if (!thread_name.starts_with(mark) || comma == std::string_view::npos)
     return {};
-  return number_in(thread_name.substr(mark.size(), comma - mark.size()));
+  return thread_name.substr(mark.size(), comma - mark.size());
 }
 
 /// What of an event's `args` counts.
@@ -64,7 +64,7 @@ StepArguments step_arguments(std::string_view json) {
 
 bool names_stage(const ChromeEvent& event) {
   return event.phase == 'M' && event.name == "thread_name" &&
-         stage_in(flat_object(event.arguments).text("name").value_or(""));
+         stage_words_in(flat_object(event.arguments).text("name").value_or(""));
 }
 
 double seconds_of(const Microseconds& time) {
@@ -108,8 +108,18 @@ class JobReader {
   }
 
   void take_thread(const ChromeEvent& event) {
-    if (const auto stage = stage_in(flat_object(event.arguments).text("name").value_or("")))
-      stages_[thread_of(event)] = *stage;
+    const std::string name = flat_object(event.arguments).text("name").value_or("");
+    const auto words = stage_words_in(name);
+    if (!words)
+      return;
+    const auto stage = number_in(*words);
+    if (!stage || *stage < 0)
+      refuse(fmt::format("byte {}: thread_name \"{}\": the rank in the pipeline (PP) counts from 0",
+                         event.offset, name));
+    const int thread = thread_of(event);
+    if (const int known = stages_.try_emplace(thread, *stage).first->second; known != *stage)
+      refuse(fmt::format("byte {}: thread (tid) {} is of stage {}, and of stage {} before",
+                         event.offset, thread, *stage, known));
   }
 
   void take_span(const ChromeEvent& event) {
@@ -175,15 +185,7 @@ class JobReader {
         chunk = std::max(chunk, trace_.events[at].chunk);
     }
     layout.chunks = chunk + 1;
-    if (const auto most = trace_.events.size(); static_cast<std::size_t>(layout.replicas) *
-                                                        static_cast<std::size_t>(layout.stages) *
-                                                        trace_.steps.size() >
-                                                    most ||
-                                                static_cast<std::size_t>(layout.chunks) > most)
-      refuse(
-          fmt::format("{} steps of {} replicas of {} stages of {} chunks are more than events: "
-                      "{}",
-                      trace_.steps.size(), layout.replicas, layout.stages, layout.chunks, most));
+    require_enough_events();
     // The second worker's rank, or of one worker nothing that tells.
     if (layout.workers() > 1 && least != std::numeric_limits<int>::max())
       layout.ranks_per_worker = least;
@@ -192,9 +194,33 @@ class JobReader {
                          layout.ranks_per_worker));
   }
 
+  /// Each worker does something in each step, and in one with each of its chunks.
+  void require_enough_events() const {
+    const JobLayout& layout = trace_.layout;
+    const auto most = static_cast<std::int64_t>(trace_.events.size());
+    const std::int64_t workers = std::int64_t{layout.replicas} * layout.stages;
+    if (workers > most || workers * static_cast<std::int64_t>(trace_.steps.size()) > most ||
+        workers * layout.chunks > most)
+      refuse(
+          fmt::format("{} steps of {} replicas of {} stages of {} chunks are more than events: {}",
+                      trace_.steps.size(), layout.replicas, layout.stages, layout.chunks, most));
+  }
+
   void number_workers() {
-    for (std::size_t at = 0; at < threads_.size(); ++at)
-      trace_.events[at].worker = trace_.layout.worker(replicas_[at], stage_of_thread(threads_[at]));
+    std::vector<int> rank(static_cast<std::size_t>(trace_.layout.workers()), -1);
+    for (std::size_t at = 0; at < threads_.size(); ++at) {
+      const int stage = stage_of_thread(threads_[at]);
+      const int worker = trace_.layout.worker(replicas_[at], stage);
+      const int own = threads_[at] / rows_of_worker;
+      int& known = rank[static_cast<std::size_t>(worker)];
+      if (known >= 0 && known != own)
+        refuse(
+            fmt::format("data-parallel rank {} on stage {} has events of ranks {} and {} (tid "
+                        "over {}): one of those that share out a stage is right",
+                        replicas_[at], stage, known, own, rows_of_worker));
+      known = own;
+      trace_.events[at].worker = worker;
+    }
   }
 
   void require_all_workers() const {

@@ -74,9 +74,25 @@ class Metrics {
     for (int stage = 0; stage < layout.stages; ++stage)
       found_.by_stage.push_back(
           only([&](const JobNode& node) { return layout.stage_of(node.worker) == stage; }));
-    for (int replica = 0; replica < layout.replicas; ++replica)
-      found_.by_replica.push_back(
-          only([&](const JobNode& node) { return layout.replica_of(node.worker) == replica; }));
+    find_by_replica();
+  }
+
+  /// The others are ideal and therefore alike: one stands for all of them, so that many replicas
+  /// are replayed in the time of two jobs.
+  void find_by_replica() {
+    JobPlan pair = steps_.plan;
+    pair.layout.replicas = std::min(2, pair.layout.replicas);
+    const JobGraph graph = make_job_graph(pair);
+    const auto nodes = static_cast<NodeNumber>(
+        steps_.graph.nodes.size() / static_cast<std::size_t>(steps_.plan.layout.replicas));
+    JobTimes times = ideal_times(graph, found_.ideal_s, steps_.recorded.steps());
+    for (int replica = 0; replica < steps_.plan.layout.replicas; ++replica) {
+      const auto first = static_cast<NodeNumber>(replica) * nodes;
+      for (NodeNumber node = 0; node < nodes; ++node)
+        std::copy_n(steps_.recorded.of(first + node).begin(), times.steps(),
+                    times.of(node).begin());
+      found_.by_replica.push_back(slowdown_of(replayed_steps(graph, times)));
+    }
   }
 
   void find_by_worker() {

@@ -53,9 +53,11 @@ class WorkerRemedies {
   void replace(const std::vector<int>& workers) {
     JobTimes times = judge_.steps().recorded;
     const auto& nodes = judge_.steps().graph.nodes;
+    std::vector<bool> is_one(static_cast<std::size_t>(judge_.layout().workers()));
+    for (const int worker : workers)
+      is_one[static_cast<std::size_t>(worker)] = true;
     for (NodeNumber node = 0; node < nodes.size(); ++node)
-      if (is_compute(nodes[node].operation) &&
-          std::find(workers.begin(), workers.end(), nodes[node].worker) != workers.end())
+      if (is_compute(nodes[node].operation) && is_one[static_cast<std::size_t>(nodes[node].worker)])
         for (double& time : times.of(node))
           time /= slower(nodes[node].worker);
     judge_.add({.kind = "replace workers",

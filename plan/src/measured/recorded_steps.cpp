@@ -20,6 +20,8 @@ namespace pipewright::plan {
 namespace {
 
 constexpr std::array<const char*, 5> record_columns{"step", "replica", "rank", "action", "seconds"};
+constexpr int most_number = 1'000'000'000;
+constexpr double most_seconds = 1e9;  // thirty years: sums of them can be formed
 constexpr auto not_recorded = std::numeric_limits<double>::quiet_NaN();
 
 template <class Number>
@@ -87,18 +89,18 @@ class RecordReader {
     else
       refuse(line, 3, "an instruction is needed, such as 2F0 or 2STEP");
     const auto seconds = number_in<double>(line.cells[4].text);
-    if (seconds && *seconds >= 0 && std::isfinite(*seconds))
+    if (seconds && *seconds >= 0 && *seconds <= most_seconds)
       read.seconds = *seconds;
     else
-      refuse(line, 4, "a number of 0 or more is needed");
+      refuse(line, 4, "a number from 0 to 1e9 is needed");
     lines_.push_back(std::move(read));
   }
 
   int whole(const CsvLine& line, std::size_t column) {
     const auto number = number_in<int>(line.cells[column].text);
-    if (number && *number >= 0)
+    if (number && *number >= 0 && *number <= most_number)
       return *number;
-    refuse(line, column, "a whole number of 0 or more is needed");
+    refuse(line, column, "a whole number from 0 to 1e9 is needed");
     return 0;
   }
 

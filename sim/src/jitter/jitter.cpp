@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
 
 #include "pipewright/plan/error.hpp"
 
@@ -47,6 +49,13 @@ std::vector<Kind> kinds_like(Kind kind) {
   return {kind};
 }
 
+/// Keeps them rising.
+void insert_into(std::vector<int>& numbers, int number) {
+  const auto place = std::lower_bound(numbers.begin(), numbers.end(), number);
+  if (place == numbers.end() || *place != number)
+    numbers.insert(place, number);
+}
+
 /// Where a stage stands among those of its rank.
 int chunk_of(const std::vector<int>& stages, int stage) {
   return static_cast<int>(std::lower_bound(stages.begin(), stages.end(), stage) - stages.begin());
@@ -60,24 +69,26 @@ Jitter::Jitter(const plan::RecordedSteps& record)
     throw plan::InputError(fmt::format(
         "{} step is recorded: how steps differ from each other shows in two or more", steps_));
   count_workers(record);
-  add_factors(record);
   if (series_.empty())
     throw plan::InputError("what is recorded takes no time in any step: there is nothing to draw");
 }
 
 void Jitter::count_workers(const plan::RecordedSteps& record) {
+  std::map<int, int> numbers;  // of the recorded pipelines, from 0 on
+  for (const plan::RecordedOperation& operation : record.operations)
+    numbers.emplace(operation.replica, 0);
+  replicas_ = 0;
+  for (auto& [replica, number] : numbers)
+    number = replicas_++;
   for (const plan::RecordedOperation& operation : record.operations) {
-    replicas_ = std::max(replicas_, operation.replica + 1);
     ranks_ = std::max(ranks_, operation.rank + 1);
-    std::vector<int>& stages = stages_of_[operation.rank];
-    const int stage = operation.instruction.stage;
-    const auto place = std::lower_bound(stages.begin(), stages.end(), stage);
-    if (place == stages.end() || *place != stage)
-      stages.insert(place, stage);
+    insert_into(stages_of_[operation.rank], operation.instruction.stage);
+    insert_into(replicas_of_[operation.rank], numbers[operation.replica]);
   }
+  add_factors(record, numbers);
 }
 
-void Jitter::add_factors(const plan::RecordedSteps& record) {
+void Jitter::add_factors(const plan::RecordedSteps& record, const std::map<int, int>& numbers) {
   struct Sum {
     double seconds = 0;
     double count = 0;
@@ -100,24 +111,39 @@ void Jitter::add_factors(const plan::RecordedSteps& record) {
       factors.push_back(seconds * sum.count / sum.seconds);
     factors.insert(factors.end(), factors.begin(), factors.begin() + steps_);
     const int chunk = chunk_of(stages_of_[operation.rank], i.stage);
-    series_[{operation.replica, operation.rank, chunk, i.kind}].push_back(std::move(factors));
+    series_[{numbers.at(operation.replica), operation.rank, chunk, i.kind}].push_back(
+        std::move(factors));
   }
 }
 
-/// The first and the last stand for the first and the last.
+/// The first and the last stand for the first and the last; for one that nobody looked at the
+/// nearest, of two the first.
 int Jitter::recorded_rank(const WorkerPlace& place) const {
-  if (place.ranks == ranks_ || place.ranks < 2)
-    return std::min(place.rank, ranks_ - 1);
-  return (2 * place.rank * (ranks_ - 1) + place.ranks - 1) / (2 * (place.ranks - 1));
+  std::int64_t rank = std::min(place.rank, ranks_ - 1);
+  if (place.ranks != ranks_ && place.ranks > 1)
+    rank =
+        (std::int64_t{2} * place.rank * (ranks_ - 1) + place.ranks - 1) / (2 * (place.ranks - 1));
+  const auto above = stages_of_.lower_bound(static_cast<int>(rank));
+  if (above == stages_of_.begin())
+    return above->first;
+  const auto below = std::prev(above);
+  return above == stages_of_.end() || rank - below->first <= above->first - rank ? below->first
+                                                                                 : above->first;
+}
+
+/// Its own pipeline, or where that rank was not looked at in it, another in which it was.
+int Jitter::recorded_replica(int replica, int rank) const {
+  const std::vector<int>& known = replicas_of_.at(rank);
+  const int own = replica % replicas_;
+  return std::binary_search(known.begin(), known.end(), own)
+             ? own
+             : known[static_cast<std::size_t>(own) % known.size()];
 }
 
 const double* Jitter::factors(const WorkerPlace& place,
                               const plan::Instruction& instruction) const {
-  const int replica = place.replica % replicas_, rank = recorded_rank(place);
-  const auto stages = stages_of_.find(rank);
-  if (stages == stages_of_.end())
-    return nullptr;
-  const int chunk = place.chunk % static_cast<int>(stages->second.size());
+  const int rank = recorded_rank(place), replica = recorded_replica(place.replica, rank);
+  const int chunk = place.chunk % static_cast<int>(stages_of_.at(rank).size());
   for (const Kind kind : kinds_like(instruction.kind)) {
     const auto found = series_.find({replica, rank, chunk, kind});
     if (found == series_.end())

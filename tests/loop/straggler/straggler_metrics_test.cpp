@@ -210,6 +210,54 @@ TEST_CASE("stragglers: what is no whole job is refused", "[loop][straggler]") {
   CHECK(has(refused(trace, R"("name":"forward-compute","cat":"forward-compute","pid":1)",
                     R"("name":"nothing","pid":1)"),
             "dp 1 stage 0 has 0 of forward-compute in a step, and dp 0 has 2"));
+  CHECK(has(
+      refused(trace, "PP rank 1,", "PP rank -1,"),
+      "thread_name \"PP rank -1, TP rank 0, row\": the rank in the pipeline (PP) counts from 0"));
+  CHECK(has(refused(trace, R"("name":"PP rank 1, TP rank 0, row"}},
+{"name":"thread_name","pid":0,"tid":11)",
+                    R"("name":"PP rank 1, TP rank 0, row"}},
+{"name":"thread_name","pid":0,"tid":10)"),
+            "thread (tid) 11 has no thread_name"));
+  // Both of the ranks that share out a stage: each microbatch would count twice.
+  CHECK(has(refused(trace, R"("cat":"forward-recv","pid":0,"tid":11)",
+                    R"("cat":"forward-recv","pid":0,"tid":16)"),
+            "data-parallel rank 0 on stage 1 has events of ranks 2 and 3"));
+}
+
+TEST_CASE("stragglers: numbers of which none could be counted are refused", "[loop][straggler]") {
+  // As many replicas times stages times steps as there are numbers: 2^26 · 2^26 · 2^12.
+  std::string trace =
+      R"([{"name":"thread_name","pid":0,"tid":0,"ph":"M","args":{"name":"PP rank 67108863, TP rank 0, c"}})";
+  for (int step = 0; step < 4096; ++step)
+    trace += fmt::format(
+        R"(,{{"name":"gc","pid":67108863,"tid":0,"ts":{0},"dur":1,"ph":"X","args":{{"step":{0}}}}})",
+        step);
+  const TempFolder folder;
+  std::vector<std::string> problems;
+  CHECK(has(error_of([&] { read_job_trace(folder.write("job.json", trace + "]"), problems); }),
+            "4096 steps of 67108864 replicas of 67108864 stages of 1 chunks are more than events"));
+}
+
+TEST_CASE("stragglers: what a replica costs is found beside one ideal replica, as beside all",
+          "[loop][straggler]") {
+  MadeUpJob job{.schedule = plan::make_schedule("1f1b", 2, 3), .replicas = 4};
+  job.seconds = [](const JobNode& node, int step) {
+    return is_compute(node.operation)
+               ? ms * (10 + (7 * node.worker + 5 * node.index + 3 * step) % 8)
+               : around_computes(node.operation) * (1 + node.worker % 3);
+  };
+  const JobSteps steps = steps_of(job.trace());
+  const StragglerMetrics metrics = straggler_metrics(steps);
+  const JobTimes ideal = ideal_times(steps.graph, metrics.ideal_s, steps.recorded.steps());
+  REQUIRE(metrics.by_replica.size() == 4);
+  for (int replica = 0; replica < 4; ++replica) {
+    const auto with = replayed_steps(
+        steps.graph, chosen_times(steps.graph, steps.recorded, ideal, [&](const JobNode& node) {
+          return steps.plan.layout.replica_of(node.worker) == replica;
+        }));
+    CHECK(metrics.by_replica[static_cast<std::size_t>(replica)].all ==
+          mean_of(with) / mean_of(metrics.ideal_step_s));
+  }
 }
 
 /// Compares all numbers that `expected` has; counts them.

@@ -36,14 +36,17 @@ TEST_CASE("What is wrong with a table of steps is said all at once, with its pla
           read(
               "0,0,0,0F0\n"
               "one,-1,0,0X0,fast\n"
-              "0,0,0,0F0,-1\n");
+              "0,0,0,0F0,-1\n"
+              "0,0,2147483647,0F0,1e308\n");
         }) ==
         "steps.csv:2:1: 4 cells, but the header has 5\n"
-        "steps.csv:3:1: step is \"one\": a whole number of 0 or more is needed\n"
-        "steps.csv:3:5: replica is \"-1\": a whole number of 0 or more is needed\n"
+        "steps.csv:3:1: step is \"one\": a whole number from 0 to 1e9 is needed\n"
+        "steps.csv:3:5: replica is \"-1\": a whole number from 0 to 1e9 is needed\n"
         "steps.csv:3:10: action is \"0X0\": an instruction is needed, such as 2F0 or 2STEP\n"
-        "steps.csv:3:14: seconds is \"fast\": a number of 0 or more is needed\n"
-        "steps.csv:4:11: seconds is \"-1\": a number of 0 or more is needed");
+        "steps.csv:3:14: seconds is \"fast\": a number from 0 to 1e9 is needed\n"
+        "steps.csv:4:11: seconds is \"-1\": a number from 0 to 1e9 is needed\n"
+        "steps.csv:5:5: rank is \"2147483647\": a whole number from 0 to 1e9 is needed\n"
+        "steps.csv:5:20: seconds is \"1e308\": a number from 0 to 1e9 is needed");
   CHECK(error_of([] {
           read(
               "0,0,0,0F0,1\n"

@@ -41,6 +41,27 @@ TEST_CASE("A factor is a duration over the mean of its kind and stage, over all 
   CHECK(factors(jitter, {.replica = 0, .rank = 4, .ranks = 8}, "4F0") == Factors{0.5, 0.5});
 }
 
+TEST_CASE("Workers that nobody looked at vary as one of about the same place", "[sim][jitter]") {
+  // Of pipelines 2 and 5 some ranks of four.
+  const Jitter jitter(record_of({recorded(2, 0, "0F0", {1, 3}), recorded(2, 3, "3F0", {3, 1}),
+                                 recorded(5, 3, "3F0", {1, 3})}));
+  CHECK(jitter.replicas() == 2);
+  using Factors = std::vector<double>;
+  const auto of = [&](int replica, int rank, int ranks = 4) {
+    return factors(jitter, {.replica = replica, .rank = rank, .ranks = ranks},
+                   std::to_string(rank) + "F0");
+  };
+  const Factors rising{0.5, 1.5}, falling{1.5, 0.5};
+  CHECK(of(0, 0) == rising);
+  CHECK(of(0, 1) == rising);
+  CHECK(of(0, 2) == falling);
+  CHECK(of(0, 3) == falling);
+  CHECK(of(1, 0) == rising);  // that of the other pipeline
+  CHECK(of(1, 2) == rising);
+  CHECK(of(3, 3) == rising);
+  CHECK(of(0, 7, 8) == falling);
+}
+
 TEST_CASE("Kinds that the record does not have vary as the nearest, or not at all",
           "[sim][jitter]") {
   const Jitter jitter(record_of({recorded(0, 0, "0F0", {1, 3}), recorded(0, 0, "0B0", {3, 1}),

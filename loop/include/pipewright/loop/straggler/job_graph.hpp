@@ -50,7 +50,7 @@ using NodeNumber = std::uint32_t;
 
 /// Groups stand in an order in which each comes after all that its members wait for.
 struct JobGraph {
-  std::vector<JobNode> nodes;
+  std::vector<JobNode> nodes;  // replica by replica, each with the same in the same order
   std::vector<std::uint32_t> wait_begins, group_begins;  // one more than nodes, than groups
   std::vector<NodeNumber> waits, members;
   std::vector<NodeNumber> last;  // with the end of the latest of these the step ends

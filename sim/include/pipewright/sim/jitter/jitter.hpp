@@ -34,9 +34,10 @@ class Jitter {
   /// What an instruction takes in each recorded step, over the mean of its kind on that stage in
   /// all steps, pipelines and microbatches: `steps()` numbers from any of the first `steps()`
   /// places on, as the list goes on from its beginning. Where the job has more microbatches than
-  /// the record, they go on in the steps that follow; where it has more ranks or pipelines, those
-  /// of about the same place stand for them. A half of a backward varies as a whole one where the
-  /// record has no halves, and a recomputation as a forward. Null: nothing of the kind is known.
+  /// the record, they go on in the steps that follow; where it has ranks or pipelines that are not
+  /// in the record, those of about the same place stand for them. A half of a backward varies as a
+  /// whole one where the record has no halves, and a recomputation as a forward. Null: nothing of
+  /// the kind is known.
   const double* factors(const WorkerPlace& place, const plan::Instruction& instruction) const;
 
  private:
@@ -46,13 +47,16 @@ class Jitter {
   using Series = std::vector<std::vector<double>>;
 
   void count_workers(const plan::RecordedSteps& record);
-  void add_factors(const plan::RecordedSteps& record);
+  /// `numbers`: of the recorded pipelines, from 0 on.
+  void add_factors(const plan::RecordedSteps& record, const std::map<int, int>& numbers);
   int recorded_rank(const WorkerPlace& place) const;
+  int recorded_replica(int replica, int rank) const;
 
   int steps_ = 0;
   int replicas_ = 1;
   int ranks_ = 1;
-  std::map<int, std::vector<int>> stages_of_;  // by rank, rising
+  std::map<int, std::vector<int>> stages_of_;    // by rank, rising
+  std::map<int, std::vector<int>> replicas_of_;  // those in which a rank was recorded, rising
   std::map<Key, Series> series_;
   Together together_;
 };

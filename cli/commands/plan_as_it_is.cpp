@@ -4,10 +4,10 @@
 
 #include "commands/plan_options.hpp"
 #include "exit_code.hpp"
+#include "pipewright/plan/cluster/device_kind.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/trainers/as_it_is.hpp"
-#include "pipewright/sim/calibration/device_kind.hpp"
 #include "print/as_it_is_table.hpp"
 #include "print/console.hpp"
 
@@ -56,7 +56,7 @@ int plan_as_it_is(const PlanOptions& options) {
         options.model));
   const plan::MeasuredRun run = plan::run_as_it_is(
       told, options.model, options.gpus == 0 ? device_count(cluster) : options.gpus,
-      sim::device_kind(cluster.device.name));
+      plan::device_kind(cluster.device.name));
   const std::vector<sim::Forecast> forecasts = sim::forecast(sim::as_it_is(cluster), {run});
   const sim::Forecast& forecast = forecasts.front();
   AsItIs plan{.cluster = cluster, .told = told, .run = run, .forecast = forecast};

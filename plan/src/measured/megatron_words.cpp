@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "pipewright/plan/cluster/device_kind.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/split.hpp"
 #include "settings.hpp"
@@ -190,8 +191,9 @@ long long workspace_of(const std::string& config) {
 }
 
 GpuKind gpu_of(const std::string& gpu) {
+  const std::string kind = device_kind(gpu);
   const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
-    return std::ranges::any_of(names, [&](std::string_view name) { return gpu.starts_with(name); });
+    return std::ranges::find(names, kind) != names.end();
   };
   if (is_one_of({"A100", "A800"}))
     return GpuKind::Ampere;

@@ -8,10 +8,10 @@
 #include <random>
 
 #include "calibration_runs.hpp"
+#include "pipewright/plan/cluster/device_kind.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/measured/megatron_words.hpp"
 #include "pipewright/plan/transformer/transformer_memory.hpp"
-#include "pipewright/sim/calibration/device_kind.hpp"
 
 namespace pipewright::sim {
 namespace {
@@ -75,8 +75,8 @@ void add_memory(Forecast& answer, const MeasuredRun& run, const plan::Cut& cut,
 }  // namespace
 
 std::string time_refusal(const plan::Cluster& cluster, const MeasuredRun& run) {
-  const std::string ours = device_kind(cluster.device.name),
-                    theirs = device_kind(run.options.device);
+  const std::string ours = plan::device_kind(cluster.device.name),
+                    theirs = plan::device_kind(run.options.device);
   if (!ours.empty() && !theirs.empty() && ours != theirs)
     return fmt::format("gpu is {}, but the cluster has {}", theirs, ours);
   if (const std::string other = other_family(run); !other.empty())

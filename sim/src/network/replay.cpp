@@ -21,10 +21,10 @@ namespace {
 CopyWorks works_by(const Structure& structure, const StepCosts& costs,
                    const std::vector<plan::StageCost>& stages) {
   const StepCosts in_bytes = on_links_of(1, costs);
-  CopyWorks works(has_factors_by_copy(structure, costs) ? static_cast<std::size_t>(costs.replicas)
-                                                        : 1);
+  const bool differ = has_factors_by_copy(structure, costs) || costs.cluster.mixture;
+  CopyWorks works(differ ? static_cast<std::size_t>(costs.replicas) : 1);
   for (std::size_t copy = 0; copy < works.size(); ++copy)
-    works[copy].fill(structure, in_bytes, stages, static_cast<int>(copy));
+    works[copy].fill_copy(structure, in_bytes, stages, static_cast<int>(copy));
   return works;
 }
 
@@ -139,6 +139,7 @@ Times Replay::run(Network& network) {
   for (int member = 0; member < costs_.members(); ++member)
     pending_.insert(pending_.end(), structure_.events().predecessor_counts().begin(),
                     structure_.events().predecessor_counts().end());
+  late_.assign(static_cast<std::size_t>(costs_.shards > 1 ? last_id() : 0), costs_.shards);
   for (Collective& collective : collectives_) {
     collective.missing = static_cast<int>(collective.leaders.size());
     collective.flowing = static_cast<int>(collective.ring.size());
@@ -178,16 +179,37 @@ void Replay::begin(int id) {
     finish(id, std::max(start, send.released), std::max(start, send.end));
   } else if (collective >= 0) {
     join(collectives_[static_cast<std::size_t>(collective)], id);
-  } else if (contended_ != nullptr && plan::is_compute(own.instruction->kind)) {
-    begin_compute(id);
+  } else if (plan::is_compute(own.instruction->kind)) {
+    begin_in_step(id);
   } else {
     const EventCost& cost = cost_of(works_, id);
     finish(id, start + cost.held + cost.latency, start + cost.held);
   }
 }
 
+/// The shards of a copy compute together, once the last of them can: their sums are in the middle
+/// of it.
+void Replay::begin_in_step(int id) {
+  if (costs_.shards == 1)
+    return begin_compute(id);
+  const int first = id - member_of(id) % costs_.shards * structure_.size();
+  times_of(first).start = std::max(times_of(first).start, times_of(id).start);
+  if (--late_[static_cast<std::size_t>(first)] > 0)
+    return;
+  const double start = times_of(first).start;
+  for (int shard = 0; shard < costs_.shards; ++shard) {
+    const int own = first + shard * structure_.size();
+    times_of(own).start = start;
+    begin_compute(own);
+  }
+}
+
 void Replay::begin_compute(int id) {
   const EventCost& cost = cost_of(works_, id);
+  if (contended_ == nullptr) {
+    const double end = times_of(id).start + cost.held;
+    return finish(id, end + cost.latency, end);
+  }
   const Compute work{cost.held, cost_of(*contended_, id).held};
   network_->compute(device_of(id), work, times_of(id).start,
                     [this, id, latency = cost.latency](double end) {

@@ -65,6 +65,7 @@ class Replay {
   void for_each_flow(const Collective& collective, const Visit& visit) const;
   void settle_all();
   void begin(int id);
+  void begin_in_step(int id);
   void begin_compute(int id);
   void begin_send(int id);
   void join(Collective& collective, int id);
@@ -80,6 +81,7 @@ class Replay {
   Network* network_ = nullptr;      // while it runs
   std::vector<EventTimes> times_;
   std::vector<int> pending_;  // events that are waited for and whose times are not known
+  std::vector<int> late_;     // by id of a copy's first shard: shards that cannot compute it yet
   std::vector<int> ready_;    // whose start is known
   int unsettled_ = 0;
 };

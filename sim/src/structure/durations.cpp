@@ -77,10 +77,18 @@ class Devices {
     const auto of_rank = static_cast<std::size_t>(of_rank_);
     return costs_.device(ranks_[at / of_rank], first_ + static_cast<int>(at % of_rank) * step_);
   }
+  bool are_in_order() const {
+    for (std::size_t at = 1; at < size(); ++at)
+      if ((*this)[at] < (*this)[at - 1])
+        return false;
+    return true;
+  }
+  /// In their order on the cluster.
   std::vector<int> list() const {
     std::vector<int> devices;
     for (std::size_t at = 0; at < size(); ++at)
       devices.push_back((*this)[at]);
+    std::sort(devices.begin(), devices.end());
     return devices;
   }
 
@@ -90,18 +98,26 @@ class Devices {
   const int first_, step_, of_rank_;
 };
 
-/// n devices pass pieces of `size` bytes on in a ring, `rounds` times n - 1 steps of size/n bytes:
-/// a sum takes two rounds, its first half or a gathering one (Patarasuk and Yuan, J. Parallel
-/// Distrib. Comput. 69, 2009). The most that a link makes of it: `of(link, size, n, rounds)`.
-template <class Of>
-double ring(const plan::Cluster& cluster, const Devices& devices, Bytes size, int rounds,
-            const Of& of) {
+template <class List, class Of>
+double ring_along(const plan::Cluster& cluster, const List& devices, Bytes size, int rounds,
+                  const Of& of) {
   const std::size_t count = devices.size();
   double most = 0;
   for (std::size_t i = 0; i < count && count > 1; ++i)
     most = std::max(most, of(plan::link_between(cluster, devices[i], devices[(i + 1) % count]),
                              size, static_cast<double>(count), rounds));
   return most;
+}
+
+/// n devices pass pieces of `size` bytes on in a ring, `rounds` times n - 1 steps of size/n bytes:
+/// a sum takes two rounds, its first half or a gathering one (Patarasuk and Yuan, J. Parallel
+/// Distrib. Comput. 69, 2009). Neighbours of the ring are neighbours on the cluster. The most that
+/// a link makes of it: `of(link, size, n, rounds)`.
+template <class Of>
+double ring(const plan::Cluster& cluster, const Devices& devices, Bytes size, int rounds,
+            const Of& of) {
+  return devices.are_in_order() ? ring_along(cluster, devices, size, rounds, of)
+                                : ring_along(cluster, devices.list(), size, rounds, of);
 }
 
 double ring_seconds(const Link& link, Bytes size, double devices, int rounds) {
@@ -121,9 +137,6 @@ struct Kept {
 /// The cost of an event for a microbatch of length 1, without jitter.
 class Pricing {
  public:
-  Pricing(const Structure& structure, const StepCosts& costs,
-          const std::vector<plan::StageCost>& stages)
-      : Pricing(structure, costs, stages, {0, costs.members()}) {}
   Pricing(const Structure& structure, const StepCosts& costs,
           const std::vector<plan::StageCost>& stages, Members members)
       : structure_(structure), costs_(costs), stages_(stages), members_(members) {}
@@ -278,7 +291,9 @@ bool varies_by_event(const StepCosts& costs) {
 
 double varied(const Structure& structure, const StepCosts& costs, double held, int event,
               int member) {
-  const int microbatch = structure.events()[event].instruction->microbatch;
+  // Gradients and parameters are as many for a short microbatch.
+  const Instruction& i = *structure.events()[event].instruction;
+  const int microbatch = plan::is_collective(i.kind) ? -1 : i.microbatch;
   if (microbatch >= 0 && !costs.microbatch_lengths.empty())
     held *= costs.microbatch_lengths[static_cast<std::size_t>(microbatch)];
   if (costs.jitter > 0 && held > 0)
@@ -301,8 +316,22 @@ double slowest_speed(const StepCosts& costs, int rank) {
 }
 
 void Durations::fill(const Structure& structure, const StepCosts& costs,
-                     const std::vector<plan::StageCost>& stages, int copy) {
-  const Pricing pricing(structure, costs, stages);
+                     const std::vector<plan::StageCost>& stages) {
+  fill(structure, costs, stages, {.first = 0, .end = costs.members(), .varied = 0});
+}
+
+void Durations::fill_copy(const Structure& structure, const StepCosts& costs,
+                          const std::vector<plan::StageCost>& stages, int copy) {
+  const int first = copy * costs.shards;
+  fill(structure, costs, stages,
+       {.first = first,
+        .end = first + costs.shards,
+        .varied = has_factors_by_copy(structure, costs) ? first : 0});
+}
+
+void Durations::fill(const Structure& structure, const StepCosts& costs,
+                     const std::vector<plan::StageCost>& stages, const Whose& whose) {
+  const Pricing pricing(structure, costs, stages, {whose.first, whose.end});
   const auto& representatives = structure.representatives();
   const bool kept = with_overheads(structure, costs);
   by_event_ = kept || varies_by_event(costs);
@@ -314,19 +343,19 @@ void Durations::fill(const Structure& structure, const StepCosts& costs,
   by_event_costs_.resize(static_cast<std::size_t>(structure.size()));
   for (int event = 0; event < structure.size(); ++event) {
     EventCost cost = by_class_[static_cast<std::size_t>(structure.class_of(event))];
-    cost.held = varied(structure, costs, cost.held, event, copy * costs.shards);
+    cost.held = varied(structure, costs, cost.held, event, whose.varied);
     by_event_costs_[static_cast<std::size_t>(event)] = cost;
   }
   if (kept)
-    add_overheads(structure, costs, stages);
+    add_overheads(structure, costs, stages, whose);
 }
 
 /// A send keeps the compute before it, a receive the compute that takes its data. A collective runs
 /// beside the compute behind it, which takes so much longer. What a rank waits for is not kept: the
 /// time of a transfer or of a sum holds what the rank does for it then.
 void Durations::add_overheads(const Structure& structure, const StepCosts& costs,
-                              const std::vector<plan::StageCost>& stages) {
-  const Pricing pricing(structure, costs, stages);
+                              const std::vector<plan::StageCost>& stages, const Whose& whose) {
+  const Pricing pricing(structure, costs, stages, {whose.first, whose.end});
   std::vector<Kept> by_class;
   for (const int event : structure.representatives())
     by_class.push_back(pricing.kept_by(event));

@@ -47,10 +47,13 @@ class Durations {
   void fill(const Structure& structure, const StepCosts& costs) {
     fill(structure, costs, costs.stages);
   }
-  /// The same with other costs of the stages, such as `costs.contended`, and for another copy of
-  /// the ranks than the first.
+  /// The same with other costs of the stages, such as `costs.contended`.
   void fill(const Structure& structure, const StepCosts& costs,
-            const std::vector<plan::StageCost>& stages, int copy = 0);
+            const std::vector<plan::StageCost>& stages);
+  /// The same of one copy of the ranks: by its own devices and, where copies have such, its own
+  /// factors. Draws are those of the first.
+  void fill_copy(const Structure& structure, const StepCosts& costs,
+                 const std::vector<plan::StageCost>& stages, int copy);
 
   /// Whether costs differ between the events of a class.
   bool by_event() const { return by_event_; }
@@ -61,8 +64,15 @@ class Durations {
   }
 
  private:
+  /// The members whose slowest is priced, and the one whose draws and factors count.
+  struct Whose {
+    int first = 0, end = 1;
+    int varied = 0;
+  };
+  void fill(const Structure& structure, const StepCosts& costs,
+            const std::vector<plan::StageCost>& stages, const Whose& whose);
   void add_overheads(const Structure& structure, const StepCosts& costs,
-                     const std::vector<plan::StageCost>& stages);
+                     const std::vector<plan::StageCost>& stages, const Whose& whose);
 
   bool by_event_ = false;
   std::vector<EventCost> by_class_;

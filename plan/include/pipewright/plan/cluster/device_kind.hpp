@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace pipewright::sim {
+namespace pipewright::plan {
 
 /// The first word of letters and two or more digits behind them; empty where there is none.
 std::string device_kind(std::string_view name);
 
-}  // namespace pipewright::sim
+}  // namespace pipewright::plan

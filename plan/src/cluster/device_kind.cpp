@@ -1,9 +1,9 @@
-#include "pipewright/sim/calibration/device_kind.hpp"
+#include "pipewright/plan/cluster/device_kind.hpp"
 
 #include <algorithm>
 #include <cctype>
 
-namespace pipewright::sim {
+namespace pipewright::plan {
 namespace {
 
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
@@ -30,4 +30,4 @@ std::string device_kind(std::string_view name) {
   return {};
 }
 
-}  // namespace pipewright::sim
+}  // namespace pipewright::plan

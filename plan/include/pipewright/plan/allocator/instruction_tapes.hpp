@@ -2,7 +2,8 @@
 
 // The streams of tensors that the ranks of any schedule ask of an allocator, from one recording of
 // the same stages: what an instruction makes and lets go of depends on its schedule only by whether
-// it is the first of its kind in a step.
+// it is the first of its kind in a step. That is so where the gradients of a stage's microbatches
+// come in the order in which they are added; those that are set aside are not in here.
 
 #include <compare>
 #include <cstdint>

@@ -10,39 +10,60 @@
 
 namespace pipewright::plan {
 
-/// Whether an instruction is the first of its kind and stage in its step.
-class InstructionTapes::FirstOfStep {
+/// When an instruction comes in its step.
+class InstructionTapes::Turns {
  public:
-  bool operator()(int step, const Instruction& i) {
-    if (std::exchange(step_, step) != step)
-      seen_.clear();
-    return seen_.emplace(i.kind, i.stage).second;
+  void begin(const std::vector<Instruction>& step) {
+    seen_.clear();
+    waiting_.clear();
+    for (const Instruction& i : step)
+      if (makes_gradients(i))
+        waiting_[i.stage].insert(i.microbatch);
+  }
+  Turn of(const Instruction& i) {
+    const bool is_first = seen_.emplace(i.kind, i.stage).second;
+    if (!makes_gradients(i))
+      return is_first ? Turn::First : Turn::Later;
+    const bool is_early = *waiting_[i.stage].begin() < i.microbatch;
+    waiting_[i.stage].erase(i.microbatch);
+    return is_early ? Turn::Early : is_first ? Turn::First : Turn::Later;
+  }
+  /// Whether all microbatches before have their gradients added.
+  bool is_next(int stage, int microbatch) const {
+    const auto& waiting = waiting_.at(stage);
+    return waiting.empty() || *waiting.begin() > microbatch;
   }
 
  private:
-  int step_ = -1;
+  static bool makes_gradients(const Instruction& i) {
+    return i.kind == InstructionKind::Backward || i.kind == InstructionKind::WeightGradient;
+  }
+
   std::set<std::pair<InstructionKind, int>> seen_;
+  std::map<int, std::set<int>> waiting_;  // by stage
 };
 
 /// Who made each tensor, as far as the recording has come.
 class InstructionTapes::Recording {
  public:
-  Tape tape_of(const RecordedInstruction& recorded) {
+  void begin(const std::vector<Instruction>& step) { turns_.begin(step); }
+
+  void play(const RecordedInstruction& recorded) {
     const Instruction& i = recorded.instruction;
-    const Key key{i.kind, i.stage, is_first_(recorded.step, i)};
-    Tape tape;
+    const Key key{i.kind, i.stage, turns_.of(i)};
+    Tape& tape = tapes_[key];
+    tape.clear();
     int made = 0;
     for (const StreamEvent& event : recorded.events)
       if (event.bytes > 0) {
         makers_[event.tensor] = {key, made++, recorded.step, i.microbatch};
         tape.push_back({event.bytes});
       } else if (const auto maker = makers_.find(event.tensor); maker != makers_.end()) {
-        tape.push_back({event.bytes, made_by(maker->second, recorded)});
+        drop(tape, event, maker->second, recorded);
       }  // else it stood before
-    newest_ = key;
-    return tape;
   }
-  const Key& newest() const { return newest_; }
+  std::map<Key, Tape>& tapes() { return tapes_; }
+  const std::map<Key, std::vector<int>>& aside() const { return aside_; }
 
  private:
   struct Maker {
@@ -51,15 +72,27 @@ class InstructionTapes::Recording {
     int step = 0;
     int microbatch = 0;
   };
-  static Made made_by(const Maker& maker, const RecordedInstruction& dropped_by) {
-    const bool same =
-        maker.step == dropped_by.step && maker.microbatch == dropped_by.instruction.microbatch;
-    return {maker.by, maker.place, same};
+  void drop(Tape& tape, const StreamEvent& event, const Maker& maker,
+            const RecordedInstruction& by) {
+    const bool same = maker.step == by.step && maker.microbatch == by.instruction.microbatch;
+    if (same || std::get<Turn>(maker.by) != Turn::Early) {
+      Made made{maker.by, maker.place, same};
+      if (same)
+        std::get<Turn>(made.by) = Turn::Later;  // whichever it was
+      tape.push_back({event.bytes, made});
+      return;
+    }
+    if (tape.empty() || tape.back().bytes != 0) {
+      tape.push_back({});
+      aside_[maker.by].clear();
+    }
+    aside_[maker.by].push_back(maker.place);
   }
 
-  FirstOfStep is_first_;
+  Turns turns_;
+  std::map<Key, Tape> tapes_;
+  std::map<Key, std::vector<int>> aside_;
   std::map<int, Maker> makers_;  // by tensor
-  Key newest_{};
 };
 
 /// Writes the streams of all ranks.
@@ -67,9 +100,14 @@ class InstructionTapes::Writer {
  public:
   explicit Writer(const InstructionTapes& tapes) : tapes_(tapes) {}
 
-  void write(int step, const PlacedInstruction& placed) {
+  void begin(const std::vector<Instruction>& step) {
+    turns_.begin(step);
+    early_.clear();
+  }
+
+  void write(const PlacedInstruction& placed) {
     const Instruction& i = placed.instruction;
-    const Key key{i.kind, i.stage, is_first_(step, i)};
+    const Key key{i.kind, i.stage, turns_.of(i)};
     const auto tape = tapes_.tapes_.find(key);
     if (tape == tapes_.tapes_.end()) {
       if (is_send(i.kind) || is_receive(i.kind))
@@ -77,10 +115,14 @@ class InstructionTapes::Writer {
       throw InputError(fmt::format("{}: nothing like it was recorded", to_string(i)));
     }
     made_by_[{i.kind, i.stage, i.microbatch}] = key;
+    if (std::get<Turn>(key) == Turn::Early)
+      early_[i.stage][i.microbatch] = key;
     int place = 0;
     for (const Entry& entry : tape->second)
       if (entry.bytes > 0)
         make(placed.rank, {key, place++, i.microbatch}, entry.bytes);
+      else if (entry.bytes == 0)
+        add_what_was_set_aside(i.stage);
       else
         drop(entry, i.microbatch);
   }
@@ -95,6 +137,7 @@ class InstructionTapes::Writer {
   struct Held {
     std::size_t rank = 0;
     int tensor = 0;
+    std::int64_t bytes = 0;
     std::size_t let_go = 0;  // by so many of those who hold it
   };
 
@@ -102,7 +145,7 @@ class InstructionTapes::Writer {
     const auto rank = static_cast<std::size_t>(of);
     streams_.resize(std::max(streams_.size(), rank + 1));
     made_.resize(streams_.size());
-    const Held held{.rank = rank, .tensor = made_[rank]++};
+    const Held held{.rank = rank, .tensor = made_[rank]++, .bytes = bytes};
     streams_[rank].push_back({held.tensor, bytes});
     held_[name] = held;
     newest_[{std::get<0>(name), std::get<1>(name)}] = name;
@@ -112,38 +155,61 @@ class InstructionTapes::Writer {
     const auto found = held_.find(name_of(entry.tensor, microbatch));
     if (found == held_.end())
       return;  // of a step before the first
-    Held& held = found->second;
-    if (++held.let_go < tapes_.holders_.at(entry.tensor).size())
-      return;
-    streams_[held.rank].push_back({held.tensor, entry.bytes});
-    held_.erase(found);
+    if (++found->second.let_go == tapes_.holders_.at(entry.tensor).size())
+      let_go(found);
+  }
+
+  void let_go(std::map<Name, Held>::iterator tensor) {
+    const Held& held = tensor->second;
+    streams_[held.rank].push_back({held.tensor, -held.bytes});
+    held_.erase(tensor);
+  }
+
+  void add_what_was_set_aside(int stage) {
+    auto& early = early_[stage];
+    while (!early.empty() && turns_.is_next(stage, early.begin()->first)) {
+      const auto [microbatch, key] = *early.begin();
+      early.erase(early.begin());
+      if (const auto aside = tapes_.aside_.find(key); aside != tapes_.aside_.end())
+        for (const int place : aside->second)
+          let_go(held_.find({key, place, microbatch}));
+    }
   }
 
   Name name_of(const Made& made, int microbatch) {
-    const auto& [kind, stage, first] = made.by;
+    const auto& [kind, stage, turn] = made.by;
     if (!made.of_microbatch)
       return newest_[{made.by, made.place}];
     return {made_by_[{kind, stage, microbatch}], made.place, microbatch};
   }
 
   const InstructionTapes& tapes_;
-  FirstOfStep is_first_;
-  std::vector<TensorStream> streams_;  // by rank
-  std::vector<int> made_;              // likewise: how many tensors
+  Turns turns_;
+  std::map<int, std::map<int, Key>> early_;  // by stage and microbatch
+  std::vector<TensorStream> streams_;        // by rank
+  std::vector<int> made_;                    // likewise: how many tensors
   std::map<Name, Held> held_;
   std::map<std::pair<Key, int>, Name> newest_;
-  std::map<InstructionKey, Key> made_by_;  // whether the first of its step it was
+  std::map<InstructionKey, Key> made_by_;
 };
 
 void InstructionTapes::learn(const std::vector<RecordedInstruction>& recorded) {
   Recording recording;
-  std::map<Key, Tape> newest;
-  for (const RecordedInstruction& one : recorded) {
-    Tape tape = recording.tape_of(one);
-    newest[recording.newest()] = std::move(tape);
+  for (auto begin = recorded.begin(); begin != recorded.end();) {
+    const auto end = std::find_if(begin, recorded.end(), [&](const RecordedInstruction& one) {
+      return one.step != begin->step;
+    });
+    std::vector<Instruction> step;
+    for (auto one = begin; one != end; ++one)
+      step.push_back(one->instruction);
+    recording.begin(step);
+    for (; begin != end; ++begin)
+      recording.play(*begin);
   }
-  for (auto& [key, tape] : newest)
+  for (auto& [key, tape] : recording.tapes())
     tapes_[key] = tapes_.contains(key) ? merged(tapes_[key], tape) : std::move(tape);
+  for (const auto& [key, places] : recording.aside())
+    aside_[key] = places;
   find_holders();
 }
 
@@ -174,11 +240,16 @@ std::vector<TensorStream> InstructionTapes::streams_of(
     const std::vector<PlacedInstruction>& program, int steps) const {
   Writer writer(*this);
   int ranks = 0;
-  for (int step = 0; step < steps; ++step)
-    for (const PlacedInstruction& placed : program) {
-      writer.write(step, placed);
-      ranks = std::max(ranks, placed.rank + 1);
-    }
+  std::vector<Instruction> instructions;
+  for (const PlacedInstruction& placed : program) {
+    instructions.push_back(placed.instruction);
+    ranks = std::max(ranks, placed.rank + 1);
+  }
+  for (int step = 0; step < steps; ++step) {
+    writer.begin(instructions);
+    for (const PlacedInstruction& placed : program)
+      writer.write(placed);
+  }
   return writer.take(static_cast<std::size_t>(ranks));
 }
 

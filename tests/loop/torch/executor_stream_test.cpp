@@ -151,18 +151,12 @@ class Turns {
   std::size_t now_ = 0;
 };
 
-/// Exact sums add gradients in the order of microbatches.
-enum class Sums { Exact, AsTheyCome };
-
-std::vector<RankStream> run(const plan::Program& program, const plan::Partition& partition,
-                            Sums sums = Sums::Exact) {
+std::vector<RankStream> run(const plan::Program& program, const plan::Partition& partition) {
   static const loop::Workload workload(scenario());
-  exec::TrainingSetup setup = workload.setup();
-  setup.exact = sums == Sums::Exact;
   Follower follower(program.ranks.size());
   Turns turns(in_order(program, plan::stage_count(partition)));
   exec::Executor executor(
-      program, partition, setup,
+      program, partition, workload.setup(),
       {.observer =
            [&](const exec::InstructionRecord& record) {
              follower.ended(record);
@@ -178,40 +172,51 @@ std::vector<RankStream> run(const plan::Program& program, const plan::Partition&
   return follower.take();
 }
 
-/// One rank has all stages, and takes one microbatch after the other. `backwards`: of a microbatch,
-/// from the last stage on.
-void learn(plan::InstructionTapes& tapes, const plan::Partition& partition,
-           const std::vector<const char*>& backwards, plan::RecomputeMode recompute,
-           Sums sums = Sums::Exact) {
-  const int stages = plan::stage_count(partition);
+/// Actions of a microbatch, stage after stage, or from the last stage on.
+std::string forwards(int stages, int microbatch) {
   std::string actions;
-  for (int microbatch = 0; microbatch < 2; ++microbatch) {
-    for (int stage = 0; stage < stages; ++stage)
-      actions += fmt::format("{}F{},", stage, microbatch);
-    for (const char* kinds : backwards)
-      for (int stage = stages; stage-- > 0;)
-        for (const char kind : std::string_view(kinds))
-          actions += fmt::format("{}{}{},", stage, kind, microbatch);
-  }
-  actions.back() = '\n';
-  const plan::Program program =
-      plan::lower(plan::parse_csv(actions, "recorded"), {.recompute = recompute});
-  tapes.learn(run(program, partition, sums).front().instructions);
+  for (int stage = 0; stage < stages; ++stage)
+    actions += fmt::format("{}F{},", stage, microbatch);
+  return actions;
+}
+std::string backwards(int stages, std::string_view kinds, int microbatch) {
+  std::string actions;
+  for (int stage = stages; stage-- > 0;)
+    for (const char kind : kinds)
+      actions += fmt::format("{}{}{},", stage, kind, microbatch);
+  return actions;
 }
 
+plan::Program program_of(std::string actions, plan::RecomputeMode recompute) {
+  if (actions.back() == ',')
+    actions.pop_back();
+  return plan::lower(plan::parse_csv(actions + "\n", "s.csv"), {.recompute = recompute});
+}
+
+/// One rank has all stages, and takes one microbatch after the other.
 plan::InstructionTapes whole_backwards(const plan::Partition& partition,
                                        plan::RecomputeMode recompute) {
+  const int stages = plan::stage_count(partition);
+  const std::string actions = forwards(stages, 0) + backwards(stages, "B", 0) +
+                              forwards(stages, 1) + backwards(stages, "B", 1);
   plan::InstructionTapes tapes;
-  learn(tapes, partition, {"B"}, recompute);
+  tapes.learn(run(program_of(actions, recompute), partition).front().instructions);
   return tapes;
 }
 
-/// W behind its I, and behind all of these.
+/// W behind its I, behind all of these, and that of a later microbatch first.
 plan::InstructionTapes split_backwards(const plan::Partition& partition,
-                                       plan::RecomputeMode recompute, Sums sums = Sums::Exact) {
+                                       plan::RecomputeMode recompute) {
+  const int stages = plan::stage_count(partition);
+  const auto both = [&](std::string_view kinds, int first) {
+    return backwards(stages, kinds, first) + backwards(stages, kinds, 1 - first);
+  };
   plan::InstructionTapes tapes;
-  learn(tapes, partition, {"IW"}, recompute, sums);
-  learn(tapes, partition, {"I", "W"}, recompute, sums);
+  for (const std::string& behind :
+       {both("IW", 0), both("I", 0) + both("W", 0), both("I", 0) + both("W", 1)}) {
+    const std::string actions = forwards(stages, 0) + forwards(stages, 1) + behind;
+    tapes.learn(run(program_of(actions, recompute), partition).front().instructions);
+  }
   return tapes;
 }
 
@@ -229,8 +234,8 @@ std::string first_difference(const TensorStream& real, const TensorStream& predi
 }
 
 void check_streams(const plan::Program& program, const plan::Partition& partition,
-                   const plan::InstructionTapes& tapes, Sums sums = Sums::Exact) {
-  const std::vector<RankStream> real = run(program, partition, sums);
+                   const plan::InstructionTapes& tapes) {
+  const std::vector<RankStream> real = run(program, partition);
   const auto predicted = tapes.streams_of(in_order(program, plan::stage_count(partition)), steps);
   REQUIRE(predicted.size() == real.size());
   for (std::size_t rank = 0; rank < real.size(); ++rank) {
@@ -246,10 +251,6 @@ void check_streams(const plan::Program& program, const plan::Partition& partitio
     CHECK(held.peak_allocated == foretold.peak_allocated);
     CHECK(held.peak_reserved > held.peak_allocated);
   }
-}
-
-plan::Program program_of(const std::string& actions, plan::RecomputeMode recompute) {
-  return plan::lower(plan::parse_csv(actions + "\n", "s.csv"), {.recompute = recompute});
 }
 
 TEST_CASE("what a rank asks of an allocator is predicted for any order, tensor by tensor",
@@ -293,9 +294,8 @@ TEST_CASE("so it is for schedules whose backwards are in halves", "[loop][memory
   const plan::Partition two{{0, 2, layers}}, four{{0, 1, 2, 3, layers}};
   constexpr auto none = plan::RecomputeMode::None;
   check_streams(plan::lower(test::make("zbv", 2, 4), {}), four, split_backwards(four, none));
-  // Its last rank has the first microbatch's W at the end: exact sums set aside those before.
-  check_streams(plan::lower(test::make("zb-h1", 2, 4), {}), two,
-                split_backwards(two, none, Sums::AsTheyCome), Sums::AsTheyCome);
+  // Its last rank has the first microbatch's W at the end: sums set aside those before.
+  check_streams(plan::lower(test::make("zb-h1", 2, 4), {}), two, split_backwards(two, none));
 }
 
 }  // namespace executor_stream_test

@@ -73,6 +73,16 @@ TEST_CASE("A tensor is of the rank that makes it, and goes when the last who nee
   CHECK(with("1W0", "1I0") == expected);
 }
 
+TEST_CASE("Gradients that come too early stay until it is their turn", "[plan][allocator]") {
+  InstructionTapes tapes;
+  tapes.learn({{0, of("0B1"), {{0, 4}}}, {0, of("0B0"), {{1, 2}, {1, -2}, {0, -4}}}});
+  tapes.learn({{0, of("0B0"), {{0, 2}, {0, -2}}}, {0, of("0B1"), {{1, 2}, {1, -2}}}});
+  CHECK(tapes.streams_of({{0, of("0B2")}, {0, of("0B1")}, {0, of("0B0")}}, 1) ==
+        std::vector<TensorStream>{{{0, 4}, {1, 4}, {2, 2}, {2, -2}, {1, -4}, {0, -4}}});
+  CHECK(tapes.streams_of({{0, of("0B0")}, {0, of("0B2")}, {0, of("0B1")}}, 1) ==
+        std::vector<TensorStream>{{{0, 2}, {0, -2}, {1, 4}, {2, 2}, {2, -2}, {1, -4}}});
+}
+
 TEST_CASE("What was not recorded is refused, but for transfers", "[plan][allocator]") {
   CHECK_THROWS_AS(learnt().streams_of({{0, of("0W0")}}, 1), InputError);
   CHECK(learnt().streams_of({{0, of("0SEND_F0")}}, 1) == std::vector<TensorStream>(1));

@@ -2,8 +2,8 @@
 
 // The streams of tensors that the ranks of any schedule ask of an allocator, from one recording of
 // the same stages: what an instruction makes and lets go of depends on its schedule only by whether
-// it is the first of its kind in a step. That is so where the gradients of a stage's microbatches
-// come in the order in which they are added; those that are set aside are not in here.
+// it is the first of its kind in a step, and by whether gradients come before those of an earlier
+// microbatch: then they are set aside until it is their turn to be added.
 
 #include <compare>
 #include <cstdint>
@@ -50,8 +50,10 @@ class InstructionTapes {
                                        int steps) const;
 
  private:
-  /// Of instructions of one tape: what they do with which stage, the first in a step by itself.
-  using Key = std::tuple<InstructionKind, int, bool>;
+  /// Early: with gradients, before an earlier microbatch's.
+  enum class Turn { First, Later, Early };
+  /// Of instructions of one tape: what they do with which stage, and when.
+  using Key = std::tuple<InstructionKind, int, Turn>;
   /// A tensor by who made it: for the same microbatch, or else the newest.
   struct Made {
     Key by{};
@@ -60,12 +62,12 @@ class InstructionTapes {
     friend auto operator<=>(const Made&, const Made&) = default;
   };
   struct Entry {
-    std::int64_t bytes = 0;
-    Made tensor{};  // that is let go of
+    std::int64_t bytes = 0;  // 0: here gradients are added that were set aside
+    Made tensor{};           // that is let go of
     friend bool operator==(const Entry&, const Entry&) = default;
   };
   using Tape = std::vector<Entry>;
-  class FirstOfStep;
+  class Turns;
   class Recording;
   class Writer;
 
@@ -74,6 +76,7 @@ class InstructionTapes {
 
   std::map<Key, Tape> tapes_{};
   std::map<Made, std::set<std::pair<InstructionKind, int>>> holders_{};  // who lets go of it
+  std::map<Key, std::vector<int>> aside_{};  // of an early one, in this order
 };
 
 /// Of an allocator that was asked for all of it.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints what LibTorch's CUDA allocator does in two steps of a small training, with a second stream
 that copies as our transports do. JSON: a row [action, address, bytes, stream] for each of its entries,
-in their order; addresses and streams are counted from 0."""
+in their order; addresses and streams are counted from 0. `stats`: what it has counted itself."""
 
 import json
 
@@ -31,6 +31,11 @@ def train():
     torch.cuda.empty_cache()
 
 
+# By what tests/plan/allocator/allocator_trace_test.cpp compares.
+COUNTED = [f"{what}.all.{which}" for what in ("allocated_bytes", "reserved_bytes", "inactive_split_bytes")
+           for which in ("peak", "current")] + ["num_alloc_retries"]
+
+
 def main():
     torch.cuda.memory._record_memory_history(enabled="all", context=None)
     train()
@@ -40,7 +45,9 @@ def main():
     streams = {}
     rows = [[entry["action"], max(entry.get("addr", base) - base, 0), entry["size"],
              streams.setdefault(entry["stream"], len(streams))] for entry in entries]
-    print(json.dumps({"torch": torch.__version__, "entries": rows}))
+    stats = torch.cuda.memory_stats()
+    print(json.dumps({"torch": torch.__version__, "stats": {key: stats[key] for key in COUNTED},
+                      "entries": rows}))
 
 
 if __name__ == "__main__":

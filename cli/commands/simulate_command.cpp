@@ -13,12 +13,14 @@
 #include "pipewright/sim/causes/why_idle.hpp"
 #include "pipewright/sim/draws/draws.hpp"
 #include "pipewright/sim/engine/job_simulator.hpp"
+#include "pipewright/sim/scenario/reserved_ranks.hpp"
 #include "print/cluster_table.hpp"
 #include "print/console.hpp"
 #include "print/draws_table.hpp"
 #include "print/job_table.hpp"
 #include "print/plan_table.hpp"
 #include "print/prediction_table.hpp"
+#include "print/reserved_memory.hpp"
 #include "process/interrupt.hpp"
 #include "process/other_programs.hpp"
 
@@ -145,10 +147,14 @@ std::optional<Drawn> drawn(const SimulateOptions& options, const plan::Scenario&
 
 void print_prediction(const SimulateOptions& options, const loop::Prediction& prediction,
                       const sim::ScenarioPlan& plan, const plan::LayerCosts& costs,
-                      const sim::Throughput& throughput, const std::optional<Drawn>& drawn) {
+                      const sim::Throughput& throughput,
+                      const std::vector<plan::ReservedMemory>& reserved,
+                      const std::optional<Drawn>& drawn) {
   if (options.scenario.json) {
     plan::Json json = loop::prediction_json(prediction, plan, costs, throughput);
     json.update(cluster_json(plan));
+    for (std::size_t rank = 0; rank < reserved.size(); ++rank)
+      json["peaks"][rank]["reserved"] = to_json(reserved[rank]);
     if (options.sensitivities)
       json["sensitivities"] = to_json(loop::sensitivities_of(plan, prediction.times), plan, costs);
     if (options.every_rank)
@@ -159,7 +165,7 @@ void print_prediction(const SimulateOptions& options, const loop::Prediction& pr
     return;
   }
   fmt::print("{}{}{}", plan_table(plan, costs), cluster_table(plan),
-             prediction_table(prediction, plan, costs, throughput));
+             prediction_table(prediction, plan, costs, throughput, reserved));
   if (options.every_rank)
     fmt::print("{}", job_table(plan, sim::JobSimulator(*plan.structure).run(plan.costs)));
   if (drawn)
@@ -196,7 +202,7 @@ int simulate(const SimulateOptions& options, SimulateOnSimGrid simgrid) {
   else
     print_prediction(options, prediction, plan, costs,
                      sim::throughput_of(scenario, plan, prediction.times.iteration),
-                     drawn(options, scenario, plan));
+                     sim::reserved_ranks(scenario, costs, plan), drawn(options, scenario, plan));
   return Done;
 }
 

@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "pipewright/plan/transformer/transformer_counts.hpp"
+#include "pipewright/sim/calibration/reserved_forecast.hpp"
 #include "print/plans_table.hpp"
+#include "print/reserved_memory.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -231,6 +233,8 @@ plan::Json to_json(const AsItIs& plan) {
     json["fullest_rank"] = plan.forecast.read;
     json["memory_bytes"] = plan.memory();
     json["fits"] = plan.fits();
+    json["reserved"] = to_json(
+        sim::reserved_by(plan.run, plan.run.cut, plan.forecast.read, least_memory(plan.cluster)));
   }
   json["ranks"] = plan::Json::array();
   for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank)

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pipewright/sim/calibration/prediction_error.hpp"
+#include "print/reserved_memory.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -168,10 +169,9 @@ std::string reserved_table(const CalibrationReport& report) {
   std::string text;
   for (std::size_t at = 0; at < report.reserved.size(); ++at)
     if (const auto& own = report.reserved[at].verdict)
-      text += fmt::format("{:<12}  {:>9.2f}  {:>8.2f}  {:>10.2f}  {:>7.2f}  {}{}{}\n",
+      text += fmt::format("{:<12}  {:>9.2f}  {:>8.2f}  {:>10.2f}  {:>7.2f}  {}\n",
                           report.runs[at].id, gib(own->allocated), gib(own->reserved),
-                          gib(own->fragmentation()), gib(own->left), to_string(own->fits),
-                          own->reason.empty() ? "" : ": ", own->reason);
+                          gib(own->fragmentation()), gib(own->left), verdict_words(*own));
   return text.empty() ? text
                       : fmt::format("\n{:<12}  {:>9}  {:>8}  {:>10}  {:>7}\n", "memory, GiB",
                                     "allocated", "reserved", "fragmented", "left") +
@@ -227,20 +227,6 @@ plan::Json rank_json(std::size_t rank, const sim::RankForecast& own) {
   plan::Json json{{"rank", rank}, {"peak_bytes", own.peak_bytes}};
   if (own.allocated_bytes)
     json["allocated_bytes"] = *own.allocated_bytes;
-  return json;
-}
-
-plan::Json reserved_json(const sim::ReservedForecast& forecast) {
-  if (!forecast.verdict)
-    return {{"refused", forecast.refused}};
-  const plan::MemoryVerdict& own = *forecast.verdict;
-  plan::Json json{{"allocated_bytes", own.allocated.value},
-                  {"reserved_bytes", own.reserved.value},
-                  {"fragmentation_bytes", own.fragmentation().value},
-                  {"left_bytes", own.left.value},
-                  {"verdict", to_string(own.fits)}};
-  if (!own.reason.empty())
-    json["reason"] = own.reason;
   return json;
 }
 
@@ -330,7 +316,7 @@ plan::Json to_json(const CalibrationReport& report) {
   for (std::size_t at = 0; at < report.runs.size(); ++at) {
     json["runs"].push_back(forecast_json(report.runs[at], report.forecasts[at], kind));
     if (!report.reserved.empty())
-      json["runs"].back()["reserved"] = reserved_json(report.reserved[at]);
+      json["runs"].back()["reserved"] = to_json(report.reserved[at]);
   }
   return json;
 }

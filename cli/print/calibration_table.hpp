@@ -26,8 +26,8 @@ struct CalibrationReport {
   bool physics_only = false;
   std::vector<std::string> ignored;  // columns of the runs
   std::vector<plan::MeasuredRun> runs;
-  std::vector<sim::Forecast> forecasts;         // of each of them
-  std::vector<sim::ReservedForecast> reserved;  // likewise; empty: not asked for
+  std::vector<sim::Forecast> forecasts;        // of each of them
+  std::vector<plan::ReservedMemory> reserved;  // likewise; empty: not asked for
   std::vector<Refusal> refused;
   /// By split; of the runs that were learnt from.
   std::vector<plan::MeasuredRun> learnt_runs;

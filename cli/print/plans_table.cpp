@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "pipewright/plan/trainers/trainer_file.hpp"
 #include "pipewright/sim/planner/plan_account.hpp"
 #include "pipewright/sim/planner/plan_files.hpp"
+#include "print/reserved_memory.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -67,6 +69,25 @@ std::vector<int> layers_by_stage(const plan::TransformerConfig& model, const pla
   return layers;
 }
 
+/// Of the rank that holds most.
+struct ReservedRank {
+  std::size_t rank = 0;
+  plan::ReservedMemory memory;
+};
+
+ReservedRank reserved_of(const PlansFound& found, const sim::FoundPlan& plan) {
+  const auto rank =
+      static_cast<std::size_t>(std::ranges::max_element(plan.peaks) - plan.peaks.begin());
+  return {rank, plan::reserved_memory(found.training, plan.cut, static_cast<int>(rank),
+                                      least_memory(found.cluster))};
+}
+
+plan::Json reserved_json(const ReservedRank& reserved) {
+  plan::Json json = to_json(reserved.memory);
+  json["rank"] = reserved.rank;
+  return json;
+}
+
 std::vector<std::int64_t> bytes_of(const std::vector<plan::Bytes>& peaks) {
   std::vector<std::int64_t> bytes;
   for (const plan::Bytes peak : peaks)
@@ -108,6 +129,7 @@ plan::Json json_of(const PlansFound& found, const sim::FoundPlan& plan) {
           {"peak_bytes", plan.peak_bytes},
           {"peak_bytes_by_rank", bytes_of(plan.peaks)},
           {"fits", memory.value <= 0 || plan.peak_bytes <= static_cast<double>(memory.value)},
+          {"reserved", reserved_json(reserved_of(found, plan))},
           {"gpu_hours_per_billion_tokens", cut.devices() * 1e9 / plan.tokens_per_s / 3600},
           {"megatron_arguments", megatron_arguments(scenario)},
           {"scenario", to_json(scenario)}};
@@ -161,20 +183,28 @@ std::string kept_words(const KeptTime& kept) {
 
 std::string plans_table(const PlansFound& found) {
   const sim::PlanAnswer& answer = found.answer;
-  std::string text;
+  std::string text, tight;
   if (!answer.plans.empty())
-    text += fmt::format("{:>4}  {:>11}  {}{:>10}  {:>6}  {:>7}  {:>9}  {:>12}  {}\n", "plan",
+    text += fmt::format("{:>4}  {:>11}  {}{:>10}  {:>6}  {:>7}  {:>9}  {:>9}  {:>12}  {}\n", "plan",
                         "iteration", found.at.empty() ? "" : fmt::format("{:>11}  ", found.at),
-                        "tokens/s", "MFU", "bubble", "memory", "GPU h / 1e9", "cut");
+                        "tokens/s", "MFU", "bubble", "memory", "reserved", "GPU h / 1e9", "cut");
   for (std::size_t at = 0; at < answer.plans.size(); ++at) {
     const sim::FoundPlan& plan = answer.plans[at];
+    const auto reserved = reserved_of(found, plan).memory.verdict;
+    if (reserved && reserved->fits != plan::Fits::Yes)
+      tight += fmt::format("plan {} {}\n", at + 1, verdict_words(*reserved));
     text += fmt::format(
-        "{:>4}  {:>9.3f} s  {}{:>10.0f}  {:>4.1f} %  {:>5.1f} %  {:>6.1f} GB  {:>12.1f}  {}\n",
+        "{:>4}  {:>9.3f} s  {}{:>10.0f}  {:>4.1f} %  {:>5.1f} %  {:>6.1f} GB  {:>9}  {:>12.1f}  "
+        "{}\n",
         at + 1, plan.iteration_s, found.at.empty() ? "" : fmt::format("{:>9.3f} s  ", plan.at_s),
         plan.tokens_per_s, 100 * plan.mfu, 100 * plan.bubble, gb(plan.peak_bytes),
+        reserved ? fmt::format("{:.1f} GB", gb(static_cast<double>(reserved->reserved.value)))
+                 : "-",
         plan.cut.devices() * 1e9 / plan.tokens_per_s / 3600,
         plan_words(found.training.model, plan.cut));
   }
+  if (!tight.empty())
+    text += "\nBy what LibTorch's allocator reserves\n" + tight;
   if (answer.nearest && !answer.plans.empty())
     text += fmt::format("\nThe next faster one takes {:.3f} s and does not fit. {}\n",
                         answer.nearest->iteration_s, too_large_words(found, *answer.nearest));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "pipewright/loop/sensitivities.hpp"
+#include "print/reserved_memory.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -57,7 +58,8 @@ std::string shards_line(const loop::Prediction& prediction) {
 }
 
 std::string prediction_table(const loop::Prediction& prediction, const sim::ScenarioPlan& plan,
-                             const plan::LayerCosts& costs, const sim::Throughput& throughput) {
+                             const plan::LayerCosts& costs, const sim::Throughput& throughput,
+                             const std::vector<plan::ReservedMemory>& reserved) {
   const double iteration = prediction.times.iteration;
   auto text = fmt::format("iteration {:.3f} ms, {:.0f} {}/s", 1e3 * iteration,
                           throughput.units_per_s, throughput.unit);
@@ -85,7 +87,7 @@ std::string prediction_table(const loop::Prediction& prediction, const sim::Scen
     text += fmt::format("  {:9.1f}  {:<9.3f}  {}\n", mega(prediction.peaks[rank].held),
                         1e3 * prediction.peaks[rank].time, held_by(prediction.at_peaks[rank]));
   }
-  return text;
+  return text + reserved_table(reserved);
 }
 
 std::string sensitivity_table(const sim::ScenarioPlan& plan, const sim::Times& times,

@@ -3,13 +3,17 @@
 // What `simulate` shows of a prediction, for people.
 
 #include <string>
+#include <vector>
 
 #include "pipewright/loop/prediction.hpp"
+#include "pipewright/plan/allocator/memory_verdict.hpp"
 
 namespace pipewright::cli {
 
+/// `reserved`: by rank.
 std::string prediction_table(const loop::Prediction& prediction, const sim::ScenarioPlan& plan,
-                             const plan::LayerCosts& costs, const sim::Throughput& throughput);
+                             const plan::LayerCosts& costs, const sim::Throughput& throughput,
+                             const std::vector<plan::ReservedMemory>& reserved);
 std::string sensitivity_table(const sim::ScenarioPlan& plan, const sim::Times& times,
                               const plan::LayerCosts& costs);
 

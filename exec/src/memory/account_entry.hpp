@@ -1,9 +1,13 @@
 #pragma once
 
-// The two numbers behind an account of memory, which several threads change.
+// The two numbers behind an account of memory, which several threads change; and who follows it.
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
+#include <utility>
+
+#include "pipewright/exec/memory/memory_meter.hpp"
 
 namespace pipewright::exec {
 
@@ -19,6 +23,35 @@ struct AccountEntry {
     }
   }
   void subtract(std::int64_t size) { held.fetch_sub(size, std::memory_order_relaxed); }
+
+  /// The same of a tensor's memory, and tells of it.
+  void take(const void* data, std::int64_t size) {
+    add(size);
+    tell({data, size});
+  }
+  void let_go(const void* data, std::int64_t size) {
+    tell({data, -size});
+    subtract(size);
+  }
+
+  void follow(AllocationObserver by) {
+    const std::lock_guard lock(mutex_);
+    observer_ = std::move(by);
+    is_followed_.store(observer_ != nullptr, std::memory_order_release);
+  }
+
+ private:
+  void tell(const AllocationEvent& event) {
+    if (!is_followed_.load(std::memory_order_acquire))
+      return;
+    const std::lock_guard lock(mutex_);
+    if (observer_)
+      observer_(event);
+  }
+
+  std::atomic<bool> is_followed_{false};
+  std::mutex mutex_;
+  AllocationObserver observer_;
 };
 
 }  // namespace pipewright::exec

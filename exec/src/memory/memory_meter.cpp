@@ -15,6 +15,7 @@
 #include <deque>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "account_entry.hpp"
 
@@ -50,7 +51,7 @@ void release(void* data) {
   if (data == nullptr)
     return;
   auto* const header = static_cast<Header*>(data) - 1;
-  header->account->subtract(header->size);
+  header->account->let_go(data, header->size);
   std::free(header);
 }
 
@@ -95,8 +96,8 @@ class CountingAllocator final : public c10::Allocator {
     want_huge_pages_of(block, size);
     auto* const account = account_now();
     auto* const header = new (block) Header{account, static_cast<std::int64_t>(size)};
-    account->add(header->size);
     void* const data = header + 1;
+    account->take(data, header->size);
     return {data, data, &release, c10::Device(c10::DeviceType::CPU)};
   }
 
@@ -131,6 +132,10 @@ plan::Bytes MemoryAccount::peak() const { return {entry_->peak.load(std::memory_
 
 void MemoryAccount::reset_peak() { entry_->peak.store(held().value, std::memory_order_relaxed); }
 
+void MemoryAccount::follow(AllocationObserver observer) const {
+  entry_->follow(std::move(observer));
+}
+
 AccountEntry* current_account() { return current; }
 
 namespace {
@@ -149,9 +154,9 @@ void take_charge_of(const at::Tensor& tensor) {
   Header* const header = header_of(tensor);
   if (header == nullptr)
     return;
-  header->account->subtract(header->size);
+  header->account->let_go(header + 1, header->size);
   header->account = account_now();
-  header->account->add(header->size);
+  header->account->take(header + 1, header->size);
 }
 
 void take_charge_of(const at::Tensor& tensor, const MemoryAccount& from) {
@@ -161,8 +166,8 @@ void take_charge_of(const at::Tensor& tensor, const MemoryAccount& from) {
   if (header == nullptr ||
       !std::atomic_ref(header->account).compare_exchange_strong(account, account_now()))
     return;
-  account->subtract(header->size);
-  account_now()->add(header->size);
+  account->let_go(header + 1, header->size);
+  account_now()->take(header + 1, header->size);
 }
 
 ChargeTo::ChargeTo(const MemoryAccount& account) : ChargeTo(account.entry_) {}

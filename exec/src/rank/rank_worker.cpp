@@ -50,12 +50,18 @@ RankWorker::RankWorker(JobRank job_rank, const RankDevice& device, const plan::P
                    stopwatch_),
       reader_(options.read_ahead, beside_rank(job_ranks)),
       scaler_(setup.loss_scaling) {
+  if (options.allocations)
+    account_.follow([tell = options.allocations, rank = job_rank_.in_job()](
+                        const AllocationEvent& event) { tell(rank, event); });
   for (const Stream& stream : {compute_, inbox_.stream(), collectives_.stream()})
     charge_stream(stream, account_.entry());
   const ChargeTo charge(account_);
   const OnStream stream(compute_);
   build_stages(partition);
 }
+
+/// What is still held goes untold: whoever is told may be gone.
+RankWorker::~RankWorker() { account_.follow({}); }
 
 /// What a stage is built with.
 ShardPlace RankWorker::place() {

@@ -25,6 +25,9 @@ class RankWorker {
   RankWorker(JobRank job_rank, const RankDevice& device, const plan::Program& program,
              const plan::Partition& partition, const TrainingSetup& setup,
              const ExecutorOptions& options, Transport& transport, int job_ranks);
+  ~RankWorker();
+  RankWorker(const RankWorker&) = delete;
+  RankWorker& operator=(const RankWorker&) = delete;
 
   /// Runs the list of `program` once, on a GPU until all of it has been computed: the Program that
   /// it was built for, or an inference over the same stages. Throws Aborted when it was stopped,

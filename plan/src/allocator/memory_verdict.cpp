@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "pipewright/plan/error.hpp"
+
 namespace pipewright::plan {
 namespace {
 
@@ -67,6 +69,15 @@ MemoryVerdict memory_verdict(const TransformerTraining& training, const Cut& cut
         gib(verdict.left), 100 * memory_margin);
   }
   return verdict;
+}
+
+ReservedMemory reserved_memory(const TransformerTraining& training, const Cut& cut, int rank,
+                               Bytes memory) {
+  try {
+    return {.verdict = memory_verdict(training, cut, rank, memory)};
+  } catch (const InputError& error) {
+    return {.refused = error.what()};
+  }
 }
 
 }  // namespace pipewright::plan

@@ -1,33 +1,21 @@
 #include "pipewright/sim/calibration/reserved_forecast.hpp"
 
 #include "calibration_runs.hpp"
-#include "pipewright/plan/error.hpp"
 #include "pipewright/plan/measured/megatron_words.hpp"
 
 namespace pipewright::sim {
-namespace {
 
-ReservedForecast reserved_by(const plan::MeasuredRun& run, const plan::Cut& cut, std::size_t rank,
-                             plan::Bytes memory) {
-  ReservedForecast answer;
-  if (plan::tells_megatron(run)) {
-    answer.refused = "transformer_impl: such runs' allocations are counted, not replayed";
-    return answer;
-  }
-  try {
-    answer.verdict = plan::memory_verdict(run.training, cut, static_cast<int>(rank), memory);
-  } catch (const plan::InputError& error) {
-    answer.refused = error.what();
-  }
-  return answer;
+plan::ReservedMemory reserved_by(const plan::MeasuredRun& run, const plan::Cut& cut,
+                                 std::size_t rank, plan::Bytes memory) {
+  if (plan::tells_megatron(run))
+    return {.refused = "transformer_impl: such runs' allocations are counted, not replayed"};
+  return plan::reserved_memory(run.training, cut, static_cast<int>(rank), memory);
 }
 
-}  // namespace
-
-std::vector<ReservedForecast> reserved_forecast(const Calibration& calibration,
-                                                const std::vector<plan::MeasuredRun>& runs,
-                                                const std::vector<Forecast>& forecasts) {
-  std::vector<ReservedForecast> all;
+std::vector<plan::ReservedMemory> reserved_forecast(const Calibration& calibration,
+                                                    const std::vector<plan::MeasuredRun>& runs,
+                                                    const std::vector<Forecast>& forecasts) {
+  std::vector<plan::ReservedMemory> all;
   const Assumption assumed{calibration.within_node, calibration.between_nodes};
   for (std::size_t at = 0; at < runs.size(); ++at)
     if (!forecasts[at].memory_refused.empty())

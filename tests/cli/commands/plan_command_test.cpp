@@ -157,6 +157,10 @@ void check_simulated(const nlohmann::json& plan, const std::filesystem::path& ou
     for (const auto& peak : json.at("peaks"))
       peaks.push_back(peak.at("bytes"));
     CHECK(peaks == plan.at("peak_bytes_by_rank").get<std::vector<double>>());
+    auto reserved = plan.at("reserved");
+    const std::size_t rank = reserved.at("rank");
+    reserved.erase("rank");
+    CHECK(json.at("peaks")[rank].at("reserved") == reserved);
   }
 }
 
@@ -226,6 +230,17 @@ TEST_CASE("so is that of each stage of ZeRO", "[cli][planner]") {
     check_simulated(plan, out);
     CHECK(plan.at("peak_bytes").get<double>() < memory);  // each divides more
     memory = plan.at("peak_bytes");
+    // What is said of the fullest rank is what `calibrate --predict` says of such a run.
+    const auto& reserved = plan.at("reserved");
+    if (zero >= std::string_view("2")) {
+      CHECK(reserved.at("refused") == fmt::format("zero is {}: 0 and 1 are replayed", zero));
+      continue;
+    }
+    CHECK(reserved.at("reserved_bytes") > reserved.at("allocated_bytes"));
+    CHECK(reserved.at("verdict").get<std::string>().find("fit") != std::string::npos);
+    const auto table = run_program({"simulate", (out / "scenario.json").string()}).out;
+    CHECK(table.find("rank allocated MB  reserved MB  fragmented MB    left MB") !=
+          std::string::npos);
   }
 }
 

@@ -80,6 +80,27 @@ TEST_CASE("memory: charges nest, and end with their scope", "[exec]") {
   CHECK(outer.held() == Bytes{8});
 }
 
+TEST_CASE("memory: whoever follows an account is told of each tensor", "[exec]") {
+  MemoryAccount maker, user;
+  std::vector<std::int64_t> told, told_of_user;
+  maker.follow([&](const AllocationEvent& event) { told.push_back(event.bytes); });
+  user.follow([&](const AllocationEvent& event) { told_of_user.push_back(event.bytes); });
+  at::Tensor kept;
+  {
+    const ChargeTo charge(maker);
+    kept = at::empty({3}, at::kFloat);
+    at::empty({5}, at::kByte);
+  }
+  {
+    const ChargeTo charge(user);
+    take_charge_of(kept);
+  }
+  user.follow({});
+  kept = at::Tensor();
+  CHECK(told == std::vector<std::int64_t>{12, 5, -5, -12});
+  CHECK(told_of_user == std::vector<std::int64_t>{12});
+}
+
 TEST_CASE("memory: tensors stay aligned as LibTorch wants them", "[exec]") {
   const MemoryAccount account;
   for (const int size : {1, 3, 17, 1000, 1 << 20}) {

@@ -4,6 +4,8 @@
 // of the thread that makes it, on a GPU to that of the rank's stream, and credited back to that
 // account by whichever thread frees it.
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "pipewright/exec/tensors.hpp"
@@ -12,6 +14,14 @@
 namespace pipewright::exec {
 
 struct AccountEntry;  // lives as long as the process, as a tensor may outlive its account
+
+/// The memory of a tensor on the CPU, in bytes as asked for: taken, or below zero let go of.
+struct AllocationEvent {
+  const void* data = nullptr;
+  std::int64_t bytes = 0;
+};
+/// Called on whichever thread does it, one call after the other; must not make tensors itself.
+using AllocationObserver = std::function<void(const AllocationEvent&)>;
 
 /// One account of LibTorch's allocators. The first one opened puts the counting allocator of the
 /// CPU in place; it stays there for the life of the process.
@@ -23,6 +33,9 @@ class MemoryAccount {
   /// The most held since the last `reset_peak`.
   plan::Bytes peak() const;
   void reset_peak();
+  /// Tells of all that it is charged with from now on, and of what it is credited with; null: no
+  /// more. Not of what lies on a GPU.
+  void follow(AllocationObserver observer) const;
   AccountEntry* entry() const { return entry_; }
 
  private:

@@ -51,6 +51,9 @@ struct ExecutorOptions {
   /// Called on the rank's own thread with what it does next; with a receive when it waits for it.
   /// Of a fused pair that takes turns, with one that is `fused_with_next` and then with the other.
   std::function<void(const plan::Instruction&)> starting{};
+  /// Told of the tensors of each rank of this process that computes on the CPU, from its first
+  /// parameter on.
+  std::function<void(int rank, const AllocationEvent&)> allocations{};
   /// Called on the rank's own thread in place of a fused pair; what it throws is named as the pair.
   /// One that has not run both when it returns is a failure. Empty: both, as `FusedPair::run_both`.
   std::function<void(const FusedPair&)> run_pair{};

@@ -3,6 +3,7 @@
 // Whether a training fits on its devices, of what LibTorch's allocator would reserve: it does, it
 // does with a condition, or it does not; and how much of that is fragmentation.
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -32,5 +33,15 @@ struct MemoryVerdict {
 /// On devices of `memory` bytes; 0: with any. Throws as `replay_training`.
 MemoryVerdict memory_verdict(const TransformerTraining& training, const Cut& cut, int rank,
                              Bytes memory);
+
+/// A verdict, or why there is none.
+struct ReservedMemory {
+  std::optional<MemoryVerdict> verdict{};
+  std::string refused{};
+};
+
+/// As `memory_verdict`; it throws nothing that `refused` can say.
+ReservedMemory reserved_memory(const TransformerTraining& training, const Cut& cut, int rank,
+                               Bytes memory);
 
 }  // namespace pipewright::plan

@@ -309,11 +309,10 @@ class Counting {
     const double share = cut_.zero > 0 ? copies : 1;
     StageEndWork end;
     end.optimizer_s = optimizer_s(cluster_, parameters / share);
-    end.sum = sum_time(cluster_, place(copies), half_bytes * parameters / calls) * calls;
-    if (has_buckets())
-      end.sum.steps_s *= busy_ring;
-    else if (cut_.zero == 0 && place(copies).spans)
-      end.sum.steps_s = 0;  // NCCL sums over a tree where a ring's steps would show
+    const GroupPlace where = place(copies);
+    end.sum = sum_time(cluster_, where, half_bytes * parameters / calls) * calls;
+    if (has_buckets() && (where.spans || end.sum.steps_s > 0))  // else a table has them
+      end.sum.steps_s = busy_ring * calls * ring_steps_s(cluster_, where);
     return end;
   }
 

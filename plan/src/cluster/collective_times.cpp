@@ -35,15 +35,6 @@ double outer_bandwidth(const Cluster& cluster, const GroupPlace& place) {
 
 constexpr double ring_efficiency = 0.8;  // of a link, where no table says more
 
-/// A ring goes through all devices of a node before it leaves it.
-double ring_steps_s(const Cluster& cluster, const GroupPlace& place) {
-  const int of_node = std::max(1, cluster.devices_per_node / place.beside);
-  const int nodes = place.spans ? (place.devices + of_node - 1) / of_node : 1;
-  const Link& outer = link_of_level(cluster, std::max<std::size_t>(1, place.level));
-  return 2 * ((place.devices - nodes) * cluster.within_node.latency.value +
-              (nodes - 1) * outer.latency.value);
-}
-
 double between_nodes_s(const SumTime& sum, const MachineConstants& constants) {
   return std::max(sum.network_s / constants.network_efficiency, sum.inside_s);
 }
@@ -99,13 +90,20 @@ SumTime sum_time(const Cluster& cluster, const GroupPlace& place, double bytes) 
     return {.network_s =
                 ring_share(place.devices) * bytes * place.beside / outer_bandwidth(cluster, place),
             .inside_s = ring_share(place.devices) * bytes /
-                        (ring_efficiency * cluster.within_node.bandwidth_per_s),
-            .steps_s = ring_steps_s(cluster, place)};
+                        (ring_efficiency * cluster.within_node.bandwidth_per_s)};
   if (cluster.machine && !cluster.machine->reductions.empty())
     return from_table(cluster.machine->reductions, place.devices, bytes);
   const Link& link = cluster.within_node;
   return {.table_s = ring_share(place.devices) * bytes / (ring_efficiency * link.bandwidth_per_s),
           .steps_s = ring_steps_s(cluster, place)};
+}
+
+double ring_steps_s(const Cluster& cluster, const GroupPlace& place) {
+  const int of_node = std::max(1, cluster.devices_per_node / place.beside);
+  const int nodes = place.spans ? (place.devices + of_node - 1) / of_node : 1;
+  const Link& outer = link_of_level(cluster, std::max<std::size_t>(1, place.level));
+  return 2 * ((place.devices - nodes) * cluster.within_node.latency.value +
+              (nodes - 1) * outer.latency.value);
 }
 
 ExchangeTime exchange_time(const Cluster& cluster, const GroupPlace& place, double sent) {

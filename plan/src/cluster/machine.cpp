@@ -16,6 +16,10 @@ const std::vector<ConstantRule>& constant_rules() {
       {"core_efficiency", &C::core_efficiency, 0.02, 2, 0.3, Physics,
        "Rate of attention's two products over that of very large ones; a causal mask may leave out "
        "half of them."},
+      {"narrow_efficiency", &C::narrow_efficiency, 0.1, 3, 0.1, Physics,
+       "Rate of very large products of 8 bits or fewer over their peak, over that of products of "
+       "16 "
+       "bits."},
       {"memory_efficiency", &C::memory_efficiency, 0.02, 1, 0.3, Physics,
        "Rate of memory-bound work over the device's memory bandwidth."},
       {"collective_call_s", &C::collective_call_s, 1e-7, 0.1, 0.6, Physics,

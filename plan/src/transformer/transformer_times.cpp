@@ -71,6 +71,7 @@ class Counting {
     TransformerWork work;
     work.peak = peak();
     work.head_peak = cluster_.device.flops_per_s;
+    work.narrow_products = rate_of(training_.precision) > 1;
     work.balance = cluster_.device.flops_per_s / cluster_.device.memory_bandwidth_per_s /
                    balance_of_guess *
                    std::pow(std::clamp(rate_of(training_.precision), 1.0, 2.0), saturation_of_rate);
@@ -308,9 +309,10 @@ class Counting {
     const double share = cut_.zero > 0 ? copies : 1;
     StageEndWork end;
     end.optimizer_s = optimizer_s(cluster_, parameters / share);
-    end.sum = sum_time(cluster_, place(copies), half_bytes * parameters / calls) * calls;
-    if (has_buckets())
-      end.sum.steps_s *= busy_ring;
+    const GroupPlace where = place(copies);
+    end.sum = sum_time(cluster_, where, half_bytes * parameters / calls) * calls;
+    if (has_buckets() && (where.spans || end.sum.steps_s > 0))  // else a table has them
+      end.sum.steps_s = busy_ring * calls * ring_steps_s(cluster_, where);
     return end;
   }
 
@@ -368,7 +370,9 @@ class Pricing {
   /// The weights' gradients are a third, as nearly all of it is products.
   static PassSeconds thirds(double seconds) { return {seconds / 3, 2 * seconds / 3, seconds / 3}; }
   double memory_s(double at_bandwidth) const { return at_bandwidth / c_.memory_efficiency; }
-  double rate() const { return work_.peak * c_.gemm_efficiency; }
+  double rate() const {
+    return work_.peak * c_.gemm_efficiency * (work_.narrow_products ? c_.narrow_efficiency : 1);
+  }
 
   double sum_s() const { return shown_sum_s(work_, c_); }
 

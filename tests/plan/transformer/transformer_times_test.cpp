@@ -142,8 +142,7 @@ TEST_CASE("Sums that span nodes go over the network", "[plan][transformer]") {
   CHECK(within.sum.network_s == 0);
   CHECK(across.sum.table_s == 0);
   CHECK(across.sum.network_s == Approx(2 * 15.0 / 16 * 2 * 2048 * 4096 / 200e9));
-  // A ring of two nodes: twice round 14 links within them and one between.
-  CHECK(across.sum.steps_s == Approx(2 * (14 * 5e-6 + 1e-5)));
+  CHECK(across.sum.steps_s == 0);  // over a tree
 }
 
 /// 64 copies of a layer or a few on 8 nodes, whose gradients are summed beside backwards.
@@ -164,9 +163,11 @@ TEST_CASE("Each bucket of gradients takes a ring's steps, and the last one is be
   }();
   const StageEndWork end = work_of(run).only_end;
   CHECK(end.sum.network_s == Approx(whole_sum.sum.network_s));
-  CHECK(whole_sum.sum.steps_s == Approx(2 * (56 * 5e-6 + 7 * 1e-5)));
+  CHECK(whole_sum.sum.steps_s == 0);
+  // A ring of 8 nodes: twice round 56 links within them and 7 between.
+  const double ring = 2 * (56 * 5e-6 + 7 * 1e-5);
   // Of 64 million each: the head, of each layer three (67, 67 and 50 + 17), the embedding.
-  CHECK(end.sum.steps_s == Approx(1.9 * (1 + 24 * 3 + 1) * whole_sum.sum.steps_s));
+  CHECK(end.sum.steps_s == Approx(1.9 * (1 + 24 * 3 + 1) * ring));
   const double embedding = 4096.0 * 51200;
   CHECK(end.alone == Approx(embedding / (24 * (12 * 4096.0 + 13) * 4096 + 2 * embedding)));
 }
@@ -192,6 +193,23 @@ TEST_CASE("Products of 8 bits have their inputs cast", "[plan][transformer]") {
   // Inputs of h, h, h / 2 and 4 h / 2; gradients of 3 h / 2, h, 4 h / 2 and h: 5 bytes each.
   const double elements = 2048.0 * 4096 * (2 + 0.5 + 2 + 1.5 + 1 + 2 + 1);
   CHECK(work_of(run).layer.element_bytes_s - wide == Approx(5 * elements / 3 / 2039e9));
+}
+
+TEST_CASE("Only products of fewer bits than 16 have an efficiency of their own",
+          "[plan][transformer]") {
+  Run run = run_of(1, 1, 1, 8);
+  run.training.attention = AttentionKind::Fused;
+  MachineConstants plain, quick;
+  plain.layer_launch_s = quick.layer_launch_s = 1e-9;
+  plain.memory_efficiency = quick.memory_efficiency = 1e9;
+  plain.core_efficiency = quick.core_efficiency = 1e9;
+  quick.narrow_efficiency = 2;
+  const auto layer = [&](const MachineConstants& constants) {
+    return whole(times(run, RecomputeMode::None, constants).layer);
+  };
+  CHECK(layer(quick) == layer(plain));
+  run.training.precision = ProductPrecision::Float8;
+  CHECK(layer(quick) == Approx(layer(plain) / 2));
 }
 
 TEST_CASE("What replaying leaves of launches is between kernels", "[plan][transformer]") {

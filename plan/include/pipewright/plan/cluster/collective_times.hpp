@@ -26,12 +26,16 @@ struct SumTime {
   double bulk_s = 0;     // … larger than the table, at its last bus bandwidth
   double network_s = 0;  // between nodes, at the link's bandwidth
   double inside_s = 0;   // meanwhile within the nodes, likewise: the longer of the two counts
-  double steps_s = 0;    // latencies of a ring's steps, where no table has them
+  double steps_s = 0;    // latencies of a ring's steps
 };
 /// Several like it, one after another.
 SumTime operator*(const SumTime& sum, double times);
-/// Of `bytes` on each device of the group.
+/// Of `bytes` on each device of the group. Between nodes without latencies: NCCL sums over a tree
+/// where a ring's steps would show.
 SumTime sum_time(const Cluster& cluster, const GroupPlace& place, double bytes);
+/// Latencies of a ring that goes through all devices of a node before it leaves it, twice round: as
+/// to scatter a sum and to gather it, for which NCCL has rings alone.
+double ring_steps_s(const Cluster& cluster, const GroupPlace& place);
 
 /// Seconds in which each device of a group sends so many bytes to the others.
 struct ExchangeTime {

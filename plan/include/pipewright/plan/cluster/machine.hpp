@@ -16,6 +16,7 @@ struct MachineConstants {
   /// for each byte that its memory gives than an A100, by so many times this.
   double gemm_saturation = 900;
   double core_efficiency = 0.5;          // of attention's two products, over large ones
+  double narrow_efficiency = 1;          // of products of 8 bits or fewer, over that of 16
   double memory_efficiency = 0.65;       // of memory-bound work, over the published bandwidth
   double collective_call_s = 200e-6;     // of each sum in a layer, beside its table
   double exposed_sums = 0.5;             // of sums in a layer, where they overlap with its products

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "pipewright/sim/jitter/jitter.hpp"
+#include "pipewright/sim/jitter/job_jitter.hpp"
 #include "pipewright/sim/structure/step_costs.hpp"
 #include "pipewright/sim/structure/structure.hpp"
 
@@ -35,5 +35,9 @@ class Draws {
 /// Throws InputError for costs that cannot be used, and for fewer draws than one.
 Draws draw_iterations(const Structure& structure, const StepCosts& costs, const Jitter& jitter,
                       const DrawOptions& options);
+
+/// The same in the order of their numbers, of workers that take the steps that `jitter` says.
+std::vector<double> iterations_drawn(const Structure& structure, const StepCosts& costs,
+                                     const JobJitter& jitter, const DrawOptions& options);
 
 }  // namespace pipewright::sim

@@ -143,6 +143,7 @@ class DrawnTimes {
 };
 
 std::vector<double> drawn_steps(const JobSteps& steps, const sim::DrawOptions& options, int block) {
+  require_usable(options);
   DrawnTimes drawn(steps, block);
   std::vector<double> iterations;
   const auto count = static_cast<std::size_t>(options.count);

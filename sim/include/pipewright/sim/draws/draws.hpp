@@ -17,6 +17,9 @@ struct DrawOptions {
   std::uint64_t seed = 0;
 };
 
+/// Throws InputError for fewer draws than one and for more than 100 million.
+void require_usable(const DrawOptions& options);
+
 /// Iterations in seconds, rising.
 class Draws {
  public:
@@ -32,7 +35,7 @@ class Draws {
 };
 
 /// Every pipeline has durations of its own. On all cores, and the same for any number of them.
-/// Throws InputError for costs that cannot be used, and for fewer draws than one.
+/// Throws InputError for costs and options that cannot be used.
 Draws draw_iterations(const Structure& structure, const StepCosts& costs, const Jitter& jitter,
                       const DrawOptions& options);
 

@@ -71,7 +71,7 @@ class Damage {
         drop_alike(events, events[static_cast<std::size_t>(at)]);
         return;
       default:
-        make_odd(events[static_cast<std::size_t>(at)]);
+        make_odd(events);
     }
   }
 
@@ -93,11 +93,25 @@ class Damage {
     events = std::move(left);
   }
 
-  void make_odd(json& event) {
-    const auto& [field, values] = odd_fields[below(odd_fields.size())];
-    const json::json_pointer pointer(field);
-    if (pointer.parent_pointer().empty() || event.at(pointer.parent_pointer()).is_object())
-      event[pointer] = values[below(values.size())];
+  /// A field that it has; half of the time one of a thread's name, on which all of a worker hangs.
+  void make_odd(json& events) {
+    json& event = below(2) == 0 ? any_thread(events) : events[below(events.size())];
+    std::vector<std::size_t> known;
+    for (std::size_t field = 0; field < odd_fields.size(); ++field)
+      if (event.contains(json::json_pointer(odd_fields[field].first)))
+        known.push_back(field);
+    if (known.empty())
+      return;
+    const auto& [field, values] = odd_fields[known[below(known.size())]];
+    event[json::json_pointer(field)] = values[below(values.size())];
+  }
+
+  json& any_thread(json& events) {
+    std::vector<std::size_t> threads;
+    for (std::size_t at = 0; at < events.size(); ++at)
+      if (events[at].value("ph", json()) == "M")
+        threads.push_back(at);
+    return events[threads.empty() ? below(events.size()) : threads[below(threads.size())]];
   }
 
   std::mt19937 random_;

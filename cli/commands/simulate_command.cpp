@@ -250,7 +250,9 @@ Command describe(SimulateOptions& options) {
                     "and draws of training.jitter"},
            {.names = "--draws",
             .target = &options.draws,
-            .help = "Draw so many iterations from what was recorded: their mean, P50, P95, P99",
+            .help =
+                "Draw so many iterations from what was recorded: their mean, P50, P95, P99, and "
+                "between which bounds those of other steps lie",
             .value = "COUNT",
             .numbers = Numbers::Positive},
            {.names = "--jitter",

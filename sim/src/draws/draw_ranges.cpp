@@ -9,6 +9,7 @@ namespace pipewright::sim {
 namespace {
 
 constexpr double one_end = 0.05;  // of the cases beyond each end
+constexpr int least_for_blocks = 8;  // steps: of fewer a block would be most
 constexpr int fewest_records = 20, most_records = 200;
 
 /// With this chance the longest `count` of so many steps are all longer than as many others.
@@ -36,6 +37,8 @@ DrawRange range_of_percentile(std::vector<double> figures, double fraction, int 
 }  // namespace
 
 int block_of(int steps) {
+  if (steps < least_for_blocks)
+    return 1;
   int block = 1;
   while (block * block * block < steps)
     ++block;

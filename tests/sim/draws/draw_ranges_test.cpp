@@ -76,6 +76,12 @@ TEST_CASE("Other records follow the recorded one block by block", "[sim][draws]"
   CHECK(static_cast<double>(follow) / all == Approx(2.0 / 3 + 1.0 / 3 / 27).margin(0.03));
 }
 
+TEST_CASE("Of two steps the mean of others may be either", "[sim][draws]") {
+  const DrawRanges two = ranges_from({1, 3});
+  CHECK(two.mean.low_s == Approx(1));
+  CHECK(two.mean.high_s == Approx(3));
+}
+
 struct Held {
   double mean = 0, p50 = 0, p95 = 0;  // parts of the cases
 };

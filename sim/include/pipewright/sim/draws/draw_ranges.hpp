@@ -27,8 +27,9 @@ struct DrawRanges {
   DrawRange mean{}, p50{}, p95{}, p99{};
 };
 
-/// Of a record of so many steps: how many follow each other in a block, their third root, and how
-/// many other records are drawn where somebody wants so many draws: about as many again in all, from 20 records on.
+/// Of a record of so many steps: how many follow each other in a block, their third root (1 below
+/// 8), and how many other records are drawn where somebody wants so many draws: about as many again
+/// in all, from 20 records on.
 int block_of(int steps);
 int records_of(int steps, int draws);
 

@@ -168,7 +168,7 @@ Command describe_explain(ExplainOptions& options) {
            {.names = "--draws",
             .target = &options.draws,
             .help = "Of a whole job's trace: draw so many steps from those that it has, and say "
-                    "what most stay below",
+                    "what most stay below, and between which bounds that of other steps lies",
             .value = "COUNT",
             .numbers = Numbers::Positive},
            {.names = "-o,--output",

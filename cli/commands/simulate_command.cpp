@@ -11,7 +11,7 @@
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/sim/causes/why_idle.hpp"
-#include "pipewright/sim/draws/draws.hpp"
+#include "pipewright/sim/draws/draw_ranges.hpp"
 #include "pipewright/sim/engine/job_simulator.hpp"
 #include "pipewright/sim/scenario/reserved_ranks.hpp"
 #include "print/cluster_table.hpp"
@@ -132,6 +132,7 @@ struct Drawn {
   sim::Jitter jitter;
   sim::DrawOptions options;
   sim::Draws draws;
+  sim::DrawRanges ranges;
 };
 
 std::optional<Drawn> drawn(const SimulateOptions& options, const plan::Scenario& scenario,
@@ -142,7 +143,8 @@ std::optional<Drawn> drawn(const SimulateOptions& options, const plan::Scenario&
   const sim::DrawOptions how{
       .count = *options.draws,
       .seed = static_cast<std::uint64_t>(options.seed.value_or(scenario.training.seed))};
-  return Drawn{jitter, how, sim::draw_iterations(*plan.structure, plan.costs, jitter, how)};
+  return Drawn{jitter, how, sim::draw_iterations(*plan.structure, plan.costs, jitter, how),
+               sim::draw_ranges(*plan.structure, plan.costs, jitter, how)};
 }
 
 void print_prediction(const SimulateOptions& options, const loop::Prediction& prediction,
@@ -160,7 +162,7 @@ void print_prediction(const SimulateOptions& options, const loop::Prediction& pr
     if (options.every_rank)
       json["every_rank"] = job_json(plan, sim::JobSimulator(*plan.structure).run(plan.costs));
     if (drawn)
-      json["draws"] = draws_json(drawn->draws, drawn->options, drawn->jitter);
+      json["draws"] = draws_json(drawn->draws, drawn->ranges, drawn->options, drawn->jitter);
     fmt::print("{}\n", json.dump(2));
     return;
   }
@@ -169,7 +171,7 @@ void print_prediction(const SimulateOptions& options, const loop::Prediction& pr
   if (options.every_rank)
     fmt::print("{}", job_table(plan, sim::JobSimulator(*plan.structure).run(plan.costs)));
   if (drawn)
-    fmt::print("{}", draws_table(drawn->draws, drawn->options, drawn->jitter));
+    fmt::print("{}", draws_table(drawn->draws, drawn->ranges, drawn->options, drawn->jitter));
   if (options.sensitivities)
     fmt::print("{}", sensitivity_table(plan, prediction.times, costs));
 }
@@ -254,7 +256,9 @@ Command describe(SimulateOptions& options) {
                     "and draws of training.jitter"},
            {.names = "--draws",
             .target = &options.draws,
-            .help = "Draw so many iterations from what was recorded: their mean, P50, P95, P99",
+            .help =
+                "Draw so many iterations from what was recorded: their mean, P50, P95, P99, and "
+                "between which bounds those of other steps lie",
             .value = "COUNT",
             .numbers = Numbers::Positive},
            {.names = "--jitter",

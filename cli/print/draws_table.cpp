@@ -2,30 +2,56 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace pipewright::cli {
+namespace {
 
-std::string draws_table(const sim::Draws& draws, const sim::DrawOptions& options,
-                        const sim::Jitter& jitter) {
+std::string in_words(const sim::DrawRange& range) {
+  return std::isfinite(range.high_s)
+             ? fmt::format("{:.1f} to {:.1f} ms", 1e3 * range.low_s, 1e3 * range.high_s)
+             : fmt::format("{:.1f} ms or more", 1e3 * range.low_s);
+}
+
+std::string in_words(const sim::DrawRanges& ranges) {
+  std::string text =
+      fmt::format("{} other steps, in nine of ten cases: mean {}, P50 {}, P95 {}\n", ranges.steps,
+                  in_words(ranges.mean), in_words(ranges.p50), in_words(ranges.p95));
+  if (!std::isfinite(ranges.p95.high_s))
+    text += fmt::format(
+        "{} steps are too few for an upper end: with a chance of {:.0f} % none of them is among "
+        "the "
+        "longest 5 %\n",
+        ranges.steps, 100 * ranges.unseen);
+  return text;
+}
+
+}  // namespace
+
+std::string draws_table(const sim::Draws& draws, const sim::DrawRanges& ranges,
+                        const sim::DrawOptions& options, const sim::Jitter& jitter) {
   const sim::Together& together = jitter.together();
   return fmt::format(
       "{} draws of {} recorded steps (seed {}): mean {:.3f} ms, P50 {:.3f} ms, P95 {:.3f} ms, "
-      "P99 {:.3f} ms\n"
+      "P99 {:.3f} ms\n{}"
       "the ranks of a pipeline take the same step in {:.0f} % of the draws, all pipelines in "
       "{:.0f} %\n",
       draws.sorted().size(), jitter.steps(), options.seed, 1e3 * draws.mean(),
       1e3 * draws.percentile(0.50), 1e3 * draws.percentile(0.95), 1e3 * draws.percentile(0.99),
-      100 * together.ranks, 100 * together.pipelines);
+      in_words(ranges), 100 * together.ranks, 100 * together.pipelines);
 }
 
 std::string draws_table(const loop::JobDays& days) {
   std::string text = fmt::format(
       "\n{} draws of the steps: mean {:.1f} ms, P50 {:.1f} ms, P95 {:.1f} ms, P99 {:.1f} ms\n",
       days.draws, 1e3 * days.mean_s, 1e3 * days.p50_s, 1e3 * days.p95_s, 1e3 * days.p99_s);
+  if (days.ranges.steps > 0)
+    text += in_words(days.ranges);
   const auto line = [&](const char* name, const loop::JobDay& day) {
-    text += fmt::format("  {:<4}  {:>9.1f} ms drawn  {:>9.1f} ms measured  {:>+6.2f} %\n", name,
-                        1e3 * day.drawn_s, 1e3 * day.measured_s, 100 * day.error());
+    text += fmt::format("  {:<4}  {:>9.1f} ms drawn  {:>9.1f} ms measured  {:>+6.2f} %  {}{}\n",
+                        name, 1e3 * day.drawn_s, 1e3 * day.measured_s, 100 * day.error(),
+                        in_words(day.range), day.range.has(day.measured_s) ? "" : ": missed");
   };
   if (days.kept_steps == 0)
     return text;
@@ -36,8 +62,8 @@ std::string draws_table(const loop::JobDays& days) {
   return text;
 }
 
-plan::Json draws_json(const sim::Draws& draws, const sim::DrawOptions& options,
-                      const sim::Jitter& jitter) {
+plan::Json draws_json(const sim::Draws& draws, const sim::DrawRanges& ranges,
+                      const sim::DrawOptions& options, const sim::Jitter& jitter) {
   return {{"count", draws.sorted().size()},
           {"seed", options.seed},
           {"recorded_steps", jitter.steps()},
@@ -46,7 +72,8 @@ plan::Json draws_json(const sim::Draws& draws, const sim::DrawOptions& options,
           {"mean_s", draws.mean()},
           {"p50_s", draws.percentile(0.50)},
           {"p95_s", draws.percentile(0.95)},
-          {"p99_s", draws.percentile(0.99)}};
+          {"p99_s", draws.percentile(0.99)},
+          {"other_steps", sim::to_json(ranges)}};
 }
 
 }  // namespace pipewright::cli

@@ -6,14 +6,14 @@
 
 #include "pipewright/loop/straggler/job_days.hpp"
 #include "pipewright/plan/json/json.hpp"
-#include "pipewright/sim/draws/draws.hpp"
+#include "pipewright/sim/draws/draw_ranges.hpp"
 
 namespace pipewright::cli {
 
-std::string draws_table(const sim::Draws& draws, const sim::DrawOptions& options,
-                        const sim::Jitter& jitter);
-plan::Json draws_json(const sim::Draws& draws, const sim::DrawOptions& options,
-                      const sim::Jitter& jitter);
+std::string draws_table(const sim::Draws& draws, const sim::DrawRanges& ranges,
+                        const sim::DrawOptions& options, const sim::Jitter& jitter);
+plan::Json draws_json(const sim::Draws& draws, const sim::DrawRanges& ranges,
+                      const sim::DrawOptions& options, const sim::Jitter& jitter);
 
 /// Of a traced job, beside steps that nobody learned from.
 std::string draws_table(const loop::JobDays& days);

@@ -73,45 +73,42 @@ JobTimes launch_delays_of(const JobSteps& steps) {
   return delays;
 }
 
-JobTimes every_second(const JobTimes& times, std::size_t first) {
-  JobTimes some(times.nodes(), (times.steps() - first + 1) / 2);
+JobTimes chosen(const JobTimes& times, const std::vector<std::size_t>& places) {
+  JobTimes some(times.nodes(), places.size());
   for (NodeNumber node = 0; node < times.nodes(); ++node)
-    for (std::size_t at = 0; at < some.steps(); ++at)
-      some.of(node)[at] = times.of(node)[first + 2 * at];
+    for (std::size_t at = 0; at < places.size(); ++at)
+      some.of(node)[at] = times.of(node)[places[at]];
   return some;
 }
 
 template <class Value>
-std::vector<Value> every_second(const std::vector<Value>& values, std::size_t first) {
+std::vector<Value> chosen(const std::vector<Value>& values,
+                          const std::vector<std::size_t>& places) {
   std::vector<Value> some;
-  for (std::size_t at = first; at < values.size(); at += 2)
-    some.push_back(values[at]);
+  for (const std::size_t place : places)
+    some.push_back(values[place]);
   return some;
 }
 
 /// From this one on.
-JobSteps every_second(const JobSteps& steps, std::size_t first) {
-  JobSteps half;
-  half.plan = steps.plan;
-  half.graph = steps.graph;
-  half.numbers = every_second(steps.numbers, first);
-  half.recorded = every_second(steps.recorded, first);
-  half.begins = every_second(steps.begins, first);
-  half.measured = every_second(steps.measured, first);
-  half.zero = every_second(steps.zero, first);
-  return half;
+std::vector<std::size_t> every_second(std::size_t steps, std::size_t first) {
+  std::vector<std::size_t> places;
+  for (std::size_t at = first; at < steps; at += 2)
+    places.push_back(at);
+  return places;
 }
 
 /// The recorded step that each worker takes in some draws, laid out as a replay has them.
 class DrawnTimes {
  public:
-  explicit DrawnTimes(const JobSteps& steps)
+  DrawnTimes(const JobSteps& steps, int block)
       : steps_(steps),
         delays_(launch_delays_of(steps)),
         drawn_{.pipelines = steps.plan.layout.replicas,
                .ranks = steps.plan.layout.stages,
                .recorded = static_cast<int>(steps.recorded.steps()),
-               .together = sim::together_in(record_of(steps))},
+               .together = sim::together_in(record_of(steps)),
+               .block = block},
         chosen_(draws_at_once * static_cast<std::size_t>(steps.plan.layout.workers())),
         times_(steps.graph.nodes.size(), draws_at_once),
         late_(steps.graph.nodes.size(), draws_at_once) {}
@@ -145,6 +142,19 @@ class DrawnTimes {
   JobTimes times_, late_;
 };
 
+std::vector<double> drawn_steps(const JobSteps& steps, const sim::DrawOptions& options, int block) {
+  require_usable(options);
+  DrawnTimes drawn(steps, block);
+  std::vector<double> iterations;
+  const auto count = static_cast<std::size_t>(options.count);
+  while (iterations.size() < count) {
+    const auto found = drawn.replayed(options.seed, iterations.size());
+    iterations.insert(iterations.end(), found.begin(), found.end());
+  }
+  iterations.resize(count);
+  return iterations;
+}
+
 }  // namespace
 
 plan::RecordedSteps record_of(const JobSteps& steps) {
@@ -177,16 +187,27 @@ plan::RecordedSteps record_of(const JobSteps& steps) {
   return record;
 }
 
+JobSteps chosen_steps(const JobSteps& steps, const std::vector<std::size_t>& places) {
+  JobSteps some;
+  some.plan = steps.plan;
+  some.graph = steps.graph;
+  some.numbers = chosen(steps.numbers, places);
+  some.recorded = chosen(steps.recorded, places);
+  some.begins = chosen(steps.begins, places);
+  some.measured = chosen(steps.measured, places);
+  some.zero = chosen(steps.zero, places);
+  return some;
+}
+
 sim::Draws draw_job(const JobSteps& steps, const sim::DrawOptions& options) {
-  DrawnTimes drawn(steps);
-  std::vector<double> iterations;
-  const auto count = static_cast<std::size_t>(options.count);
-  while (iterations.size() < count) {
-    const auto found = drawn.replayed(options.seed, iterations.size());
-    iterations.insert(iterations.end(), found.begin(), found.end());
-  }
-  iterations.resize(count);
-  return sim::Draws(std::move(iterations));
+  return sim::Draws(drawn_steps(steps, options, /*block=*/0));
+}
+
+sim::DrawRanges job_ranges(const JobSteps& steps, const sim::DrawOptions& options) {
+  const auto count = static_cast<int>(steps.numbers.size());
+  const sim::DrawOptions all{.count = sim::records_of(count, options.count) * count,
+                             .seed = options.seed};
+  return sim::ranges_of(drawn_steps(steps, all, sim::block_of(count)), count);
 }
 
 JobDays job_days(const JobSteps& steps, const sim::DrawOptions& options) {
@@ -198,14 +219,19 @@ JobDays job_days(const JobSteps& steps, const sim::DrawOptions& options) {
   days.p50_s = all.percentile(0.50);
   days.p95_s = all.percentile(0.95);
   days.p99_s = all.percentile(0.99);
-  if (steps.numbers.size() < least_steps)
+  const std::size_t count = steps.numbers.size();
+  if (count > 1)
+    days.ranges = job_ranges(steps, options);
+  if (count < least_steps)
     return days;
-  const sim::Draws learnt = draw_job(every_second(steps, 0), options);
-  const sim::Draws measured(every_second(steps.measured, 1));
+  const JobSteps half = chosen_steps(steps, every_second(count, 0));
+  const sim::Draws learnt = draw_job(half, options);
+  const sim::DrawRanges ranges = job_ranges(half, options);
+  const sim::Draws measured(chosen(steps.measured, every_second(count, 1)));
   days.kept_steps = measured.sorted().size();
-  days.kept_mean = {learnt.mean(), measured.mean()};
-  days.kept_p50 = {learnt.percentile(0.50), measured.percentile(0.50)};
-  days.kept_p95 = {learnt.percentile(0.95), measured.percentile(0.95)};
+  days.kept_mean = {learnt.mean(), measured.mean(), ranges.mean};
+  days.kept_p50 = {learnt.percentile(0.50), measured.percentile(0.50), ranges.p50};
+  days.kept_p95 = {learnt.percentile(0.95), measured.percentile(0.95), ranges.p95};
   return days;
 }
 
@@ -214,6 +240,7 @@ namespace {
 plan::Json json_of_day(const JobDay& day) {
   return {{"drawn_s", day.drawn_s},
           {"measured_s", day.measured_s},
+          {"drawn_range_s", sim::to_json(day.range)},
           {"error_percent", 100 * day.error()}};
 }
 
@@ -227,7 +254,10 @@ plan::Json to_json(const JobDays& days) {
                   {"p50_s", days.p50_s},
                   {"p95_s", days.p95_s},
                   {"p99_s", days.p99_s},
+                  {"other_steps", nullptr},
                   {"kept", nullptr}};
+  if (days.ranges.steps > 0)
+    json["other_steps"] = sim::to_json(days.ranges);
   if (days.kept_steps > 0)
     json["kept"] = {{"steps", days.kept_steps},
                     {"mean", json_of_day(days.kept_mean)},

@@ -12,6 +12,8 @@
 namespace pipewright::loop {
 namespace {
 
+/// Of more than this, which every process gets, only the first pipeline is told.
+constexpr std::size_t most_numbers = std::size_t{1} << 25;  // 256 MB
 constexpr int columns = 8;  // of a record: step, place in the rank's script, times, memory, shards
 
 /// The steady clock of this machine: of all processes since the kernel was started, but for those
@@ -33,20 +35,30 @@ at::Tensor begins_of(const std::vector<StepRecord>& steps) {
   return at::tensor(begins, at::kDouble);
 }
 
+void add_rows(std::size_t step, const std::vector<exec::InstructionRecord>& records,
+              const plan::Program& program, std::vector<double>& numbers) {
+  for (const exec::InstructionRecord& record : records) {
+    const auto& script = program.ranks[static_cast<std::size_t>(record.rank)];
+    const auto at = std::find(script.begin(), script.end(), record.instruction);
+    numbers.insert(
+        numbers.end(),
+        {static_cast<double>(step), static_cast<double>(at - script.begin()), record.start.value,
+         record.end.value, static_cast<double>(record.peak.value),
+         static_cast<double>(record.held_after.value), record.shards.value, record.late.value});
+  }
+}
+
 /// A row of numbers for each record of this process's rank. In a job there is at most one.
-at::Tensor rows_of(const std::vector<StepRecord>& steps, const plan::Program& program) {
+at::Tensor rows_of(const std::vector<StepRecord>& steps, const plan::Program& program,
+                   bool of_all_pipelines) {
   std::vector<double> numbers;
-  for (std::size_t step = 0; step < steps.size(); ++step)
-    for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
-      for (const exec::InstructionRecord& record : steps[step].ranks[rank]) {
-        const auto& script = program.ranks[rank];
-        const auto at = std::find(script.begin(), script.end(), record.instruction);
-        numbers.insert(
-            numbers.end(),
-            {static_cast<double>(step), static_cast<double>(at - script.begin()),
-             record.start.value, record.end.value, static_cast<double>(record.peak.value),
-             static_cast<double>(record.held_after.value), record.shards.value, record.late.value});
-      }
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    for (const auto& records : steps[step].ranks)
+      add_rows(step, records, program, numbers);
+    for (const auto& records : steps[step].others)
+      if (of_all_pipelines)
+        add_rows(step, records, program, numbers);
+  }
   return at::tensor(numbers, at::kDouble).reshape({-1, columns});
 }
 
@@ -71,10 +83,6 @@ void add(const at::Tensor& rows, int rank, const plan::Program& program,
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// A step whose ranks were recorded by clocks of their own, put on one. `shown`: what each of these
 /// clocks is made of.
 MeasuredTimeline on_one_clock(const StepRecord& step, const std::vector<plan::ClockSource>& shown) {
@@ -86,6 +94,82 @@ MeasuredTimeline on_one_clock(const StepRecord& step, const std::vector<plan::Cl
   return {plan::aligned(std::move(timeline), clocks), std::move(clocks)};
 }
 
+/// The first shards of each pipeline's ranks, by pipeline.
+std::vector<std::vector<int>> pipelines_of(const exec::JobGrid& grid) {
+  std::vector<std::vector<int>> pipelines;
+  const std::size_t ranks = grid.first_pipeline().size();
+  for (int own = 0; own < grid.size(); ++own) {
+    const exec::JobRank rank = grid.rank(own);
+    if (rank.shard != 0)
+      continue;
+    pipelines.resize(static_cast<std::size_t>(rank.replicas), std::vector<int>(ranks));
+    pipelines[static_cast<std::size_t>(rank.replica)][static_cast<std::size_t>(rank.rank)] = own;
+  }
+  return pipelines;
+}
+
+/// Of threads of one process, which have one clock.
+MeasuredTimeline of_threads(const StepRecord& step) {
+  MeasuredTimeline measured{timeline_of(step, "measured"), {}};
+  for (auto first = step.others.begin(); first != step.others.end();) {
+    const auto end = first + static_cast<std::ptrdiff_t>(step.ranks.size());
+    measured.others.push_back(timeline_of({step.begin, step.duration, {first, end}}, "measured"));
+    first = end;
+  }
+  return measured;
+}
+
+/// The same on every process.
+bool are_few(std::size_t steps, const plan::Program& program, int processes) {
+  std::size_t longest = 0;
+  for (const auto& script : program.ranks)
+    longest = std::max(longest, script.size());
+  return steps * longest * static_cast<std::size_t>(processes * columns) <= most_numbers;
+}
+
+/// What all processes recorded.
+class GatheredSteps {
+ public:
+  GatheredSteps(const std::vector<StepRecord>& own, const plan::Program& program,
+                const Membership& members, bool of_all_pipelines)
+      : own_(own),
+        program_(program),
+        clock_names_(members.from_all(clock_name())),
+        theirs_(members.from_all(
+            exec::Tensors{rows_of(own, program, of_all_pipelines), begins_of(own)})) {}
+
+  /// Of these processes, rank by rank of a pipeline.
+  std::vector<MeasuredTimeline> timelines(const std::vector<int>& processes) const {
+    std::vector<StepRecord> whole;
+    for (const StepRecord& step : own_)
+      whole.push_back({step.begin, step.duration, decltype(step.ranks)(program_.ranks.size())});
+    for (std::size_t rank = 0; rank < processes.size(); ++rank)
+      add(theirs_[static_cast<std::size_t>(processes[rank])].at(0), static_cast<int>(rank),
+          program_, whole);
+    std::vector<MeasuredTimeline> timelines;
+    for (std::size_t step = 0; step < whole.size(); ++step)
+      timelines.push_back(on_one_clock(whole[step], sources(processes, step)));
+    return timelines;
+  }
+
+ private:
+  std::vector<plan::ClockSource> sources(const std::vector<int>& processes,
+                                         std::size_t step) const {
+    std::vector<plan::ClockSource> sources;
+    for (const int rank : processes) {
+      const auto process = static_cast<std::size_t>(rank);
+      const double began = theirs_[process].at(1)[static_cast<std::int64_t>(step)].item<double>();
+      sources.push_back({clock_names_[process], {began}});
+    }
+    return sources;
+  }
+
+  const std::vector<StepRecord>& own_;
+  const plan::Program& program_;
+  const std::vector<std::string> clock_names_;
+  const std::vector<exec::Tensors> theirs_;
+};
+
 }  // namespace
 
 std::vector<MeasuredTimeline> measured_timelines(const std::vector<StepRecord>& own,
@@ -95,29 +179,21 @@ std::vector<MeasuredTimeline> measured_timelines(const std::vector<StepRecord>& 
   std::vector<MeasuredTimeline> timelines;
   if (!members.in_job()) {
     for (const StepRecord& step : own)
-      timelines.push_back({timeline_of(step, "measured"), {}});
+      timelines.push_back(of_threads(step));
     return timelines;
   }
-  const auto clock_names = members.from_all(clock_name());
-  const auto theirs = members.from_all(exec::Tensors{rows_of(own, program), begins_of(own)});
+  const bool of_all_pipelines = are_few(own.size(), program, grid.size());
+  const GatheredSteps gathered(own, program, members, of_all_pipelines);
   if (!members.is_first())
     return {};
-  const std::vector<int> shown = grid.first_pipeline();
-  const int ranks = static_cast<int>(shown.size());
-  std::vector<StepRecord> whole;
-  for (const StepRecord& step : own)
-    whole.push_back({step.begin, step.duration, decltype(step.ranks)(program.ranks.size())});
-  for (int rank = 0; rank < ranks; ++rank)
-    add(theirs[static_cast<std::size_t>(shown[static_cast<std::size_t>(rank)])].at(0), rank,
-        program, whole);
-  for (std::size_t step = 0; step < whole.size(); ++step) {
-    std::vector<plan::ClockSource> sources;
-    for (const int rank : shown) {
-      const auto process = static_cast<std::size_t>(rank);
-      const double began = theirs[process].at(1)[static_cast<std::int64_t>(step)].item<double>();
-      sources.push_back({clock_names[process], {began}});
-    }
-    timelines.push_back(on_one_clock(whole[step], sources));
+  auto pipelines = pipelines_of(grid);
+  if (!of_all_pipelines)
+    pipelines.resize(1);
+  timelines = gathered.timelines(pipelines.front());
+  for (std::size_t other = 1; other < pipelines.size(); ++other) {
+    auto theirs = gathered.timelines(pipelines[other]);
+    for (std::size_t step = 0; step < theirs.size(); ++step)
+      timelines[step].others.push_back(std::move(theirs[step].timeline));
   }
   return timelines;
 }

@@ -14,27 +14,35 @@ constexpr std::size_t most_kept_steps = 256;
 
 }  // namespace
 
-Recorder::Recorder(const plan::Program& program, exec::JobGrid grid)
-    : grid_(std::move(grid)), current_(program.ranks.size()) {
-  for (std::size_t rank = 0; rank < current_.size(); ++rank)
-    current_[rank].reserve(program.ranks[rank].size());
+Recorder::Recorder(const plan::Program& program, const exec::JobGrid& grid)
+    : ranks_(program.ranks.size()) {
+  int places = 0;
+  for (int own = 0; own < grid.size(); ++own) {
+    const exec::JobRank rank = grid.rank(own);
+    const int place = rank.replica * static_cast<int>(ranks_) + rank.rank;
+    place_.push_back(rank.shard == 0 ? place : -1);
+    places = std::max(places, place + 1);
+  }
+  current_.resize(static_cast<std::size_t>(places));
 }
 
 exec::Observer Recorder::observer() {
-  return [this, recorded = grid_.first_pipeline()](const exec::InstructionRecord& record) {
-    const auto found = std::find(recorded.begin(), recorded.end(), record.rank);
-    if (found == recorded.end())
+  return [this](const exec::InstructionRecord& record) {
+    const int place = place_[static_cast<std::size_t>(record.rank)];
+    if (place < 0)
       return;
-    const auto rank = static_cast<std::size_t>(found - recorded.begin());
-    current_[rank].push_back(record);
-    current_[rank].back().rank = static_cast<int>(rank);
+    auto& own = current_[static_cast<std::size_t>(place)];
+    own.push_back(record);
+    own.back().rank = place % static_cast<int>(ranks_);
   };
 }
 
 void Recorder::end_step(const exec::StepResult& step) {
   if (steps_.size() == most_kept_steps)
     steps_.erase(steps_.begin());
-  steps_.push_back({step.begin, step.duration, current_});
+  const auto others = current_.begin() + static_cast<std::ptrdiff_t>(ranks_);
+  steps_.push_back(
+      {step.begin, step.duration, {current_.begin(), others}, {others, current_.end()}});
   for (auto& records : current_)
     records.clear();
 }

@@ -26,6 +26,18 @@ void note_rehearsed(const plan::Scenario& scenario, const plan::LayerCosts& cost
   outcome.rehearsed = std::move(found.costs);
 }
 
+/// What all pipelines did in these steps.
+plan::RecordedSteps recorded_in(const std::vector<MeasuredTimeline>& all, std::size_t skip) {
+  std::vector<std::vector<plan::Timeline>> pipelines;
+  for (std::size_t step = skip; step < all.size(); ++step) {
+    pipelines.resize(1 + all[step].others.size());
+    pipelines.front().push_back(all[step].timeline);
+    for (std::size_t other = 0; other < all[step].others.size(); ++other)
+      pipelines[other + 1].push_back(all[step].others[other]);
+  }
+  return record_of(pipelines, static_cast<int>(skip));
+}
+
 /// What was measured, and the error of what was predicted.
 void note_measured(const std::vector<MeasuredTimeline>& all, RunOutcome& outcome) {
   const std::size_t skip = outcome.training.warm_up();
@@ -38,7 +50,7 @@ void note_measured(const std::vector<MeasuredTimeline>& all, RunOutcome& outcome
   }
   RunFigures& told = outcome.figures;
   told.measured = typical_figures(figures, skip);
-  outcome.recorded = record_of(warm, static_cast<int>(skip));
+  outcome.recorded = recorded_in(all, skip);
   told.parts = error_parts(outcome.plan, warm, told.predicted.iteration, told.measured.iteration);
   outcome.measured = all[typical_step(outcome.training.steps, skip)];
   outcome.measured->timeline =

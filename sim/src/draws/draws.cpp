@@ -14,6 +14,8 @@
 namespace pipewright::sim {
 namespace {
 
+constexpr int most_draws = 100'000'000;
+
 /// Nobody minds what others do.
 void draw_in_lanes(const LaneSimulator& simulator, std::uint64_t seed,
                    std::vector<double>& iterations) {
@@ -43,6 +45,14 @@ void draw_together(const Structure& structure, const StepCosts& costs, const Job
 
 }  // namespace
 
+void require_usable(const DrawOptions& options) {
+  if (options.count < 1)
+    throw plan::InputError(fmt::format("{} draws: at least 1 is needed", options.count));
+  if (options.count > most_draws)
+    throw plan::InputError(
+        fmt::format("{} draws: {} are the most that can be kept", options.count, most_draws));
+}
+
 Draws::Draws(std::vector<double> iterations) : sorted_(std::move(iterations)) {
   std::sort(sorted_.begin(), sorted_.end());
 }
@@ -56,18 +66,22 @@ double Draws::percentile(double fraction) const {
   return sorted_[std::clamp(static_cast<std::size_t>(rank), std::size_t{1}, sorted_.size()) - 1];
 }
 
-Draws draw_iterations(const Structure& structure, const StepCosts& costs, const Jitter& jitter,
-                      const DrawOptions& options) {
-  if (options.count < 1)
-    throw plan::InputError(fmt::format("{} draws: at least 1 is needed", options.count));
+std::vector<double> iterations_drawn(const Structure& structure, const StepCosts& costs,
+                                     const JobJitter& jitter, const DrawOptions& options) {
+  require_usable(options);
   require_usable(costs, structure.program());
-  const JobJitter of_job(structure, costs.replicas, jitter);
   std::vector<double> iterations(static_cast<std::size_t>(options.count));
   if (LaneSimulator::can_time(structure, costs))
-    draw_in_lanes(LaneSimulator(structure, costs, of_job), options.seed, iterations);
+    draw_in_lanes(LaneSimulator(structure, costs, jitter), options.seed, iterations);
   else
-    draw_together(structure, costs, of_job, options.seed, iterations);
-  return Draws(std::move(iterations));
+    draw_together(structure, costs, jitter, options.seed, iterations);
+  return iterations;
+}
+
+Draws draw_iterations(const Structure& structure, const StepCosts& costs, const Jitter& jitter,
+                      const DrawOptions& options) {
+  const JobJitter of_job(structure, costs.replicas, jitter);
+  return Draws(iterations_drawn(structure, costs, of_job, options));
 }
 
 }  // namespace pipewright::sim

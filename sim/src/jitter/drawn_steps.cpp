@@ -5,15 +5,41 @@
 #include "structure/uniform.hpp"
 
 namespace pipewright::sim {
+namespace {
+
+constexpr std::uint64_t of_blocks = 0x626c6f636b73U;  // whose numbers are no draws'
+
+}  // namespace
+
+int DrawnSteps::any_step(double chance) const {
+  return std::min(recorded - 1, static_cast<int>((1 - chance) * recorded));
+}
+
+/// Each stream of choices (of the job, a pipeline, a rank) has blocks of its own; those of the
+/// record that they are drawn from, stream 0, are the same for all.
+int DrawnSteps::step_of_other_record(std::uint64_t seed, std::uint64_t number,
+                                     std::uint64_t stream) const {
+  const auto steps = static_cast<std::uint64_t>(recorded), size = static_cast<std::uint64_t>(block);
+  const std::uint64_t blocks = (steps + size - 1) / size;
+  const auto streams = static_cast<std::uint64_t>(2 + pipelines * (1 + ranks));
+  const auto in_blocks = [&](std::uint64_t at, std::uint64_t own) {
+    const std::uint64_t which = (number / steps * streams + own) * blocks + at / size;
+    const int first = any_step(uniform(seed + of_blocks, which));
+    return (static_cast<std::uint64_t>(first) + at % size) % steps;
+  };
+  return static_cast<int>(in_blocks(in_blocks(number % steps, stream), 0));
+}
 
 /// Every choice has a number of its own: of the job and of each pipeline whether those below go
 /// together, and by which step; of each rank its own step.
 void DrawnSteps::draw(std::uint64_t seed, std::uint64_t number, int* steps,
                       std::size_t stride) const {
   std::uint64_t next = number * static_cast<std::uint64_t>(2 + pipelines * (2 + ranks));
+  std::uint64_t stream = 0;
   const auto chance = [&] { return uniform(seed, next++); };
   const auto step = [&] {
-    return std::min(recorded - 1, static_cast<int>((1 - chance()) * recorded));
+    const double own = chance();
+    return block > 0 ? step_of_other_record(seed, number, ++stream) : any_step(own);
   };
   const bool all_together = chance() <= together.pipelines;
   const int of_all = step();

@@ -21,7 +21,7 @@ std::vector<std::vector<int>> stages_of_ranks(const Structure& structure) {
 
 }  // namespace
 
-JobJitter::JobJitter(const Structure& structure, int copies, const Jitter& jitter)
+JobJitter::JobJitter(const Structure& structure, int copies, const Jitter& jitter, int block)
     : structure_(structure),
       copies_(copies),
       ranks_(static_cast<int>(structure.program().ranks.size())),
@@ -30,7 +30,8 @@ JobJitter::JobJitter(const Structure& structure, int copies, const Jitter& jitte
       steps_{.pipelines = copies,
              .ranks = ranks_,
              .recorded = jitter.steps(),
-             .together = jitter.together()} {
+             .together = jitter.together(),
+             .block = block} {
   const auto stages = stages_of_ranks(structure);
   factors_.reserve(static_cast<std::size_t>(alike_) * size_);
   for (int copy = 0; copy < alike_; ++copy)

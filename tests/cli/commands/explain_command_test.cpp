@@ -118,6 +118,7 @@ TEST_CASE("explain --draws: steps of a whole job, drawn from its own", "[cli][ex
   CHECK(draws["count"] == 50);
   CHECK(draws["p99_s"] >= draws["p95_s"]);
   CHECK(draws["p95_s"] >= draws["p50_s"]);
+  CHECK(draws["other_steps"]["mean_s"][0] <= draws["other_steps"]["mean_s"][1]);
   CHECK(test::text_of(out / "steps.csv").starts_with("step,replica,rank,action,seconds\n"));
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <random>
 
 #include "loop/support/made_up_job.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
@@ -104,6 +106,52 @@ TEST_CASE("draws of the job ST come near the steps that nobody learned from",
   fmt::print("draws of ST's steps: P50 {:+.2f} %, P95 {:+.2f} %, mean {:+.2f} %\n",
              100 * days.kept_p50.error(), 100 * days.kept_p95.error(),
              100 * days.kept_mean.error());
+}
+
+/// From some places of ST's steps what others measured, and the range for it.
+JobDay p95_of_others(const JobSteps& steps, const std::vector<std::size_t>& learnt) {
+  std::vector<double> others;
+  for (std::size_t place = 0; place < steps.numbers.size(); ++place)
+    if (std::find(learnt.begin(), learnt.end(), place) == learnt.end())
+      others.push_back(steps.measured[place]);
+  const JobSteps own = chosen_steps(steps, learnt);
+  return {draw_job(own, {.count = 2000}).percentile(0.95), sim::Draws(others).percentile(0.95),
+          job_ranges(own).p95};
+}
+
+TEST_CASE("what only one half of ST's steps has is in no forecast of the other, and in its range",
+          "[loop][straggler][reference]") {
+  const auto file = test::reference_file("traces/bytedance-straggler/timeline-ST.json.gz");
+  std::vector<std::string> problems;
+  const JobSteps steps = job_steps(read_job_trace(file, problems));
+  std::vector<std::size_t> places(steps.numbers.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  const auto half = static_cast<std::ptrdiff_t>(places.size() / 2);
+  const JobDay second = p95_of_others(steps, {places.begin(), places.begin() + half});
+  const JobDay first = p95_of_others(steps, {places.begin() + half, places.end()});
+  CHECK(second.error() == Approx(0.07).margin(0.005));
+  CHECK(first.error() == Approx(-0.0655).margin(0.005));
+  CHECK(second.range.has(second.measured_s));
+  CHECK(first.range.has(first.measured_s));  // 16 steps tell no upper end
+  // Without the two steps in which a sum waits the halves agree.
+  const JobSteps usual = chosen_steps(steps, {places.begin() + 2, places.end()});
+  std::vector<std::size_t> learnt(places.begin(), places.begin() + half - 2);
+  CHECK(std::abs(p95_of_others(usual, learnt).error()) < 0.005);
+  std::mt19937 random(1);
+  int held = 0, near = 0;
+  for (int at = 0; at < 40; ++at) {
+    std::shuffle(places.begin(), places.end(), random);
+    learnt.assign(places.begin(), places.begin() + half);
+    std::sort(learnt.begin(), learnt.end());
+    const JobDay day = p95_of_others(steps, learnt);
+    held += day.range.has(day.measured_s) ? 1 : 0;
+    near += std::abs(day.error()) < 0.03 ? 1 : 0;
+  }
+  fmt::print(
+      "P95 of ST by halves: second {:+.2f} %, first {:+.2f} %; of 40 at random {} within 3 %, "
+      "{} in their range\n",
+      100 * second.error(), 100 * first.error(), near, held);
+  CHECK(held >= 36);
 }
 
 }  // namespace pipewright::loop::job_days_test

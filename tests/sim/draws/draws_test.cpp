@@ -228,9 +228,11 @@ TEST_CASE("Where pipelines share a card they get out of each other's way", "[sim
 TEST_CASE("No draws are none", "[sim][draws]") {
   const Structure structure(lower(make("1f1b", 1, 1)));
   const Jitter jitter(record_of({recorded(0, 0, "0F0", {1, 2})}));
-  CHECK(error_of([&] {
-          draw_iterations(structure, seconds_each(structure.program()), jitter, {.count = 0});
-        }) == "0 draws: at least 1 is needed");
+  const StepCosts costs = seconds_each(structure.program());
+  CHECK(error_of([&] { draw_iterations(structure, costs, jitter, {.count = 0}); }) ==
+        "0 draws: at least 1 is needed");
+  CHECK(error_of([&] { draw_iterations(structure, costs, jitter, {.count = 2'000'000'000}); }) ==
+        "2000000000 draws: 100000000 are the most that can be kept");
 }
 
 }  // namespace draws_test

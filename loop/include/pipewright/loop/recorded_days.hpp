@@ -17,8 +17,13 @@ inline constexpr const char* recorded_steps_file = "steps.csv";
 /// A table (`plan::read_recorded_steps`), or the folder of a run that has one. Throws InputError.
 plan::RecordedSteps read_record(const std::filesystem::path& file_or_folder);
 
-/// What the first pipeline computed in these steps: how long transfers and sums took is left out,
-/// as most of it is waiting. Steps are numbered from `first` on; all are of one Program.
-plan::RecordedSteps record_of(const std::vector<plan::Timeline>& steps, int first = 0);
+/// What each pipeline did in these steps, `pipelines[replica][step]`, whose clocks need not be the
+/// same. Steps are numbered from `first` on; all are of one Program. Of computes the time without
+/// waits among shards. Of transfers, under the name of the send, the time from when both ends were
+/// at it to the receipt, where the receiver had nothing else to do: what nobody waited for took as
+/// long as anything, and counts as the median of those. A transfer of which less than half of the
+/// steps tell is left out, and so are sums, as most of what they take is waiting.
+plan::RecordedSteps record_of(const std::vector<std::vector<plan::Timeline>>& pipelines,
+                              int first = 0);
 
 }  // namespace pipewright::loop

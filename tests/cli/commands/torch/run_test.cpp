@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "cli/support/program.hpp"
@@ -11,6 +12,7 @@
 #include "pipewright/loop/run_directory.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/measured/recorded_steps.hpp"
 #include "pipewright/plan/partition/partition.hpp"
 #include "pipewright/plan/program/program.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
@@ -180,6 +182,34 @@ TEST_CASE("run: everything in the run directory can be read back", "[cli][run]")
     ++files;
   }
   CHECK(files == 15);
+}
+
+TEST_CASE("run: the record of its steps has each pipeline, its computes and its transfers",
+          "[cli][run]") {
+  for (const bool processes : {false, true}) {
+    const TempFolder folder;
+    const std::string out = (folder.path() / "run").string();
+    std::vector<std::string> options{"--out", out, "--set", "pipeline.replicas=2"};
+    if (processes)
+      options.emplace_back("--processes");
+    REQUIRE(run_program(small_gpt("run", options)).exit_code == 0);
+    const auto record = plan::read_recorded_steps(std::filesystem::path(out) / "steps.csv");
+    std::set<std::pair<int, int>> workers;
+    int sends = 0;
+    for (const auto& operation : record.operations) {
+      workers.emplace(operation.replica, operation.rank);
+      sends += plan::is_send(operation.instruction.kind) ? 1 : 0;
+      for (const double seconds : operation.seconds)
+        CHECK(seconds < 10);
+    }
+    CHECK(workers == std::set<std::pair<int, int>>{{0, 0}, {0, 1}, {1, 0}, {1, 1}});
+    CHECK(sends > 0);
+    const auto drawn =
+        run_program({"simulate", out + "/scenario.json", "--costs", out + "/costs.json", "--json",
+                     "--draws", "100", "--jitter", out});
+    REQUIRE(drawn.exit_code == 0);
+    CHECK(json::parse(drawn.out)["draws"]["recorded_steps"] == record.steps());
+  }
 }
 
 TEST_CASE("run --processes: its scenario runs again, with processes and with threads",

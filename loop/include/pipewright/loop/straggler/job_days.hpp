@@ -4,11 +4,12 @@
 // and how near that comes to steps that nobody learned from.
 
 #include <cstddef>
+#include <vector>
 
 #include "pipewright/loop/straggler/job_steps.hpp"
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/plan/measured/recorded_steps.hpp"
-#include "pipewright/sim/draws/draws.hpp"
+#include "pipewright/sim/draws/draw_ranges.hpp"
 #include "pipewright/sim/jitter/together.hpp"
 
 namespace pipewright::loop {
@@ -21,10 +22,14 @@ plan::RecordedSteps record_of(const JobSteps& steps);
 /// workers the same step as often as what they compute is correlated (sim/jitter/together.hpp).
 sim::Draws draw_job(const JobSteps& steps, const sim::DrawOptions& options = {});
 
+/// Between which bounds figures of as many other steps lie. Of one step nothing tells.
+sim::DrawRanges job_ranges(const JobSteps& steps, const sim::DrawOptions& options = {});
+
 /// A figure of the draws beside that of the measured steps.
 struct JobDay {
   double drawn_s = 0;
   double measured_s = 0;
+  sim::DrawRange range{};
   double error() const { return drawn_s / measured_s - 1; }
 };
 
@@ -32,11 +37,15 @@ struct JobDays {
   std::size_t draws = 0;
   sim::Together together{};
   double mean_s = 0, p50_s = 0, p95_s = 0, p99_s = 0;
+  sim::DrawRanges ranges{};  // without steps where one was traced
   /// Draws of every second step, from the first on, beside the others as they were measured.
   std::size_t kept_steps = 0;  // these others; 0: there are too few
   JobDay kept_mean{}, kept_p50{}, kept_p95{};
 };
 JobDays job_days(const JobSteps& steps, const sim::DrawOptions& options = {});
+
+/// These steps alone, by their places.
+JobSteps chosen_steps(const JobSteps& steps, const std::vector<std::size_t>& places);
 
 plan::Json to_json(const JobDays& days);
 

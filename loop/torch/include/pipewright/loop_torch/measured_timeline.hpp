@@ -15,11 +15,12 @@ namespace pipewright::loop {
 struct MeasuredTimeline {
   plan::Timeline timeline;
   std::optional<plan::ClockOffsets> clocks{};  // what it took, where ranks have clocks of their own
+  std::vector<plan::Timeline> others{};  // of the pipelines after the first, each by one clock
 };
 
 /// Steps of all ranks from those that each process recorded, as many of each. Every process calls
-/// it; the first has the answer, the others have nothing. Of pipelines side by side the first, and
-/// of shards.
+/// it; the first has the answer, the others have nothing. Of shards the first; of
+/// pipelines after the first nothing where all processes' records would take more than 256 MB.
 std::vector<MeasuredTimeline> measured_timelines(const std::vector<StepRecord>& own,
                                                  const plan::Program& program,
                                                  const exec::JobGrid& grid,

@@ -16,13 +16,15 @@ struct StepRecord {
   plan::Seconds begin;  // by the machine's steady clock
   plan::Seconds duration;
   std::vector<std::vector<exec::InstructionRecord>> ranks;
+  /// Of the pipelines after the first, one after the other: the ranks of each.
+  std::vector<std::vector<exec::InstructionRecord>> others{};
 };
 
 class Recorder {
  public:
-  /// Records the first of the pipelines side by side, and of its ranks the first shards: what is
-  /// predicted.
-  Recorder(const plan::Program& program, exec::JobGrid grid);
+  /// Records the pipelines side by side, and of their ranks the first shards. A prediction is of
+  /// the first pipeline, a record of steps of all.
+  Recorder(const plan::Program& program, const exec::JobGrid& grid);
   explicit Recorder(const plan::Program& program)
       : Recorder(program, exec::JobGrid(static_cast<int>(program.ranks.size()), 1)) {}
 
@@ -35,8 +37,9 @@ class Recorder {
   const std::vector<StepRecord>& steps() const { return steps_; }
 
  private:
-  exec::JobGrid grid_;
-  std::vector<std::vector<exec::InstructionRecord>> current_;
+  std::vector<int> place_;  // by rank of the job: pipeline by pipeline; -1: not recorded
+  std::size_t ranks_;       // of a pipeline
+  std::vector<std::vector<exec::InstructionRecord>> current_;  // by place
   std::vector<StepRecord> steps_;
 };
 

@@ -30,7 +30,7 @@ struct RunOutcome {
   RunFigures figures;
   std::optional<plan::LayerCosts> rehearsed{};  // measured between the steps
   std::optional<MeasuredTimeline> measured{};   // the typical step
-  plan::RecordedSteps recorded{};               // what all steps but the first few computed
+  plan::RecordedSteps recorded{};               // what all steps but the first few took
 };
 
 /// Trains by the plan. Where its costs were measured here, what ranks compute is played through

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "pipewright/sim/jitter/jitter.hpp"
+#include "pipewright/sim/jitter/job_jitter.hpp"
 #include "pipewright/sim/structure/step_costs.hpp"
 #include "pipewright/sim/structure/structure.hpp"
 
@@ -16,6 +16,9 @@ struct DrawOptions {
   int count = 10'000;
   std::uint64_t seed = 0;
 };
+
+/// Throws InputError for fewer draws than one and for more than 100 million.
+void require_usable(const DrawOptions& options);
 
 /// Iterations in seconds, rising.
 class Draws {
@@ -32,8 +35,12 @@ class Draws {
 };
 
 /// Every pipeline has durations of its own. On all cores, and the same for any number of them.
-/// Throws InputError for costs that cannot be used, and for fewer draws than one.
+/// Throws InputError for costs and options that cannot be used.
 Draws draw_iterations(const Structure& structure, const StepCosts& costs, const Jitter& jitter,
                       const DrawOptions& options);
+
+/// The same in the order of their numbers, of workers that take the steps that `jitter` says.
+std::vector<double> iterations_drawn(const Structure& structure, const StepCosts& costs,
+                                     const JobJitter& jitter, const DrawOptions& options);
 
 }  // namespace pipewright::sim

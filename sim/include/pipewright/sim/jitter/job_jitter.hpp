@@ -15,8 +15,8 @@ namespace pipewright::sim {
 
 class JobJitter {
  public:
-  /// `copies` of each rank of the Structure. Both must outlive it.
-  JobJitter(const Structure& structure, int copies, const Jitter& jitter);
+  /// `copies` of each rank of the Structure; `block`: as DrawnSteps has it. Both must outlive it.
+  JobJitter(const Structure& structure, int copies, const Jitter& jitter, int block = 0);
 
   int copies() const { return copies_; }
   /// So many pipelines have factors of their own; those after them have the same again.

@@ -83,7 +83,9 @@ Command describe(PlanOptions& options) {
             .separator = ','},
            {.names = "--partition",
             .target = &options.partition,
-            .help = "Stages of equal numbers of layers, or balanced with the head; default: both",
+            .help = "Stages of equal numbers of layers, or balanced with the head and, on nodes of "
+                    "several "
+                    "kinds, by speed and memory; default: both",
             .value = "LIST",
             .choices = {"equal", "balanced"},
             .separator = ','},

@@ -87,10 +87,9 @@ sim::PlanAnswer searched(const PlanOptions& options, const plan::Cluster& cluste
   ProgressLine line;
   const auto show = [&](std::size_t decided, std::size_t candidates, const sim::FoundPlan* best) {
     line.show(progress_words(decided, candidates,
-                             best == nullptr
-                                 ? ""
-                                 : fmt::format("{:.3f} s with {}", best->iteration_s,
-                                               plan_words(space.training.model, best->cut))));
+                             best == nullptr ? ""
+                                             : fmt::format("{:.3f} s with {}", best->iteration_s,
+                                                           plan_words(space.training, *best))));
     return !interrupted();
   };
   sim::PlanAnswer answer = sim::search_plans(cluster, space,
@@ -102,7 +101,7 @@ sim::PlanAnswer searched(const PlanOptions& options, const plan::Cluster& cluste
   sim::require_candidates(space, answer);
   if (at)
     choose_at(answer.plans, options.top, [&](const sim::FoundPlan& plan) {
-      const plan::Scenario scenario = sim::scenario_of(cluster, space.training, plan.cut);
+      const plan::Scenario scenario = sim::scenario_of(plan.cluster, space.training, plan.cut);
       return seconds_at(*at, scenario,
                         plan::transformer_costs(scenario.cluster, space.training, plan.cut));
     });
@@ -126,14 +125,14 @@ KeptTime kept_time(const PlanOptions& options, const plan::TransformerConfig& mo
   return kept;
 }
 
-void write_plan(const std::filesystem::path& folder, const plan::Cluster& cluster,
-                const plan::TransformerTraining& training, const plan::Cut& cut) {
+void write_plan(const std::filesystem::path& folder, const plan::TransformerTraining& training,
+                const sim::FoundPlan& plan) {
   std::filesystem::create_directories(folder);
-  const plan::Scenario scenario = sim::scenario_of(cluster, training, cut);
+  const plan::Scenario scenario = sim::scenario_of(plan.cluster, training, plan.cut);
   plan::write_file(folder / "scenario.json", to_json(scenario).dump(2) + "\n");
   plan::write_file(
       folder / "costs.json",
-      to_json(plan::transformer_costs(scenario.cluster, training, cut)).dump(2) + "\n");
+      to_json(plan::transformer_costs(scenario.cluster, training, plan.cut)).dump(2) + "\n");
   plan::write_file(folder / "schedule.csv",
                    plan::to_csv(plan::make_schedule(request_of(scenario.pipeline))));
   write_trainer_files(folder, scenario);
@@ -158,7 +157,7 @@ int plan_model(const PlanOptions& options) {
   found.at = options.at;
   if (!answer.plans.empty()) {
     if (!options.out.empty())
-      write_plan(options.out, cluster, space.training, answer.plans.front().cut);
+      write_plan(options.out, space.training, answer.plans.front());
     if (!options.svg.empty())
       plan::write_file(options.svg, draw::to_svg(draw::chart_scene(chart_of(found))));
     if (options.failure_hours > 0)

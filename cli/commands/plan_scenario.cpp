@@ -44,7 +44,8 @@ loop::DevicesLeft devices_of(const PlanOptions& options, const plan::Scenario& s
   return devices_left(scenario, trouble);
 }
 
-loop::DraftSpace space_of(const PlanOptions& options, const loop::DevicesLeft& left) {
+loop::DraftSpace space_of(const PlanOptions& options, const loop::DevicesLeft& left,
+                          const plan::Scenario& scenario) {
   loop::DraftSpace space{.devices = options.gpus,
                          .ranks = options.pipeline,
                          .schedules = options.schedules,
@@ -55,7 +56,9 @@ loop::DraftSpace space_of(const PlanOptions& options, const loop::DevicesLeft& l
     space.recompute.push_back(plan::recompute_mode(word));
   if (options.gpus == 0) {
     space.devices = static_cast<int>(left.ranks.size());
-    space.speeds = left.speeds;
+    // Else the kinds of nodes say them.
+    if (!options.lost.empty() || !options.slow.empty() || !scenario.cluster.rank_speeds.empty())
+      space.speeds = left.speeds;
   }
   space.keeps_bits = options.replan;
   return space;
@@ -110,8 +113,9 @@ loop::DraftAnswer searched(const PlanOptions& options, const loop::Draft& draft,
                                                loop::words_of(*best))));
     return !interrupted();
   };
-  loop::DraftAnswer answer = loop::search_drafts(
-      draft, space_of(options, left), {.most_plans = plans_to_find(options, at), .progress = show});
+  loop::DraftAnswer answer =
+      loop::search_drafts(draft, space_of(options, left, draft.scenario),
+                          {.most_plans = plans_to_find(options, at), .progress = show});
   line.clear();
   if (at)
     choose_at(answer.plans, options.top, [&](const loop::DraftPlan& plan) {
@@ -133,9 +137,9 @@ int plan_scenario(const PlanOptions& options) {
   if (!options.out.empty() && !answer.plans.empty())
     write_plan(options.out, answer.plans.front());
   if (options.json)
-    fmt::print("{}\n", drafts_json(before, answer, replan, options.at).dump(2));
+    fmt::print("{}\n", drafts_json(answer, replan, options.at).dump(2));
   else
-    fmt::print("{}", drafts_table(before, answer, replan, options.out, options.at));
+    fmt::print("{}", drafts_table(answer, replan, options.out, options.at));
   if (answer.interrupted)
     return Interrupted;
   return answer.plans.empty() ? NegativeAnswer : Done;

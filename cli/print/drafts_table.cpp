@@ -16,7 +16,7 @@ double bubble_of(const loop::DraftPlan& plan) {
   return plan.figures.bubble_s / plan.figures.iteration_s;
 }
 
-plan::Json draft_json(const loop::DraftPlan& plan, plan::Bytes cap) {
+plan::Json draft_json(const loop::DraftPlan& plan, bool fits) {
   const plan::Scenario& scenario = plan.draft.scenario;
   return {{"ranks", scenario.pipeline.ranks},
           {"replicas", scenario.pipeline.replicas},
@@ -31,7 +31,7 @@ plan::Json draft_json(const loop::DraftPlan& plan, plan::Bytes cap) {
           {plan.figures.unit + "_per_s", plan.figures.units_per_s},
           {"bubble", bubble_of(plan)},
           {"peak_bytes", plan.figures.peak.value},
-          {"fits", cap == plan::Bytes{} || plan.figures.peak <= cap},
+          {"fits", fits},
           {"scenario", plan::Json::parse(loop::scenario_text(plan.draft))}};
 }
 
@@ -91,11 +91,9 @@ std::string replan_words(const Replan& replan, const loop::DraftPlan& best,
 
 }  // namespace
 
-std::string drafts_table(const loop::Draft& before, const loop::DraftAnswer& answer,
-                         const std::optional<Replan>& replan, const std::string& out,
-                         const std::string& at_percentile) {
+std::string drafts_table(const loop::DraftAnswer& answer, const std::optional<Replan>& replan,
+                         const std::string& out, const std::string& at_percentile) {
   std::string text;
-  const plan::Bytes cap = least_memory(before.scenario.cluster);
   if (!answer.plans.empty())
     text += fmt::format("{:>4}  {:>12}  {}{:>12}  {:>7}  {:>10}  {}\n", "plan", "iteration",
                         at_percentile.empty() ? "" : fmt::format("{:>12}  ", at_percentile),
@@ -114,7 +112,7 @@ std::string drafts_table(const loop::Draft& before, const loop::DraftAnswer& ans
                     answer.plans.empty() ? "No plan fits. The smallest is"
                                          : "The next faster one does not fit.",
                     loop::words_of(*answer.nearest), 1e3 * answer.nearest->figures.iteration_s,
-                    mb(answer.nearest->figures.peak), mb(cap));
+                    mb(answer.nearest->fullest.held), mb(answer.nearest->fullest.cap));
   if (replan)
     text += replan_words(*replan, answer.plans.front(), out);
   text += fmt::format(
@@ -125,12 +123,11 @@ std::string drafts_table(const loop::Draft& before, const loop::DraftAnswer& ans
   return text;
 }
 
-plan::Json drafts_json(const loop::Draft& before, const loop::DraftAnswer& answer,
-                       const std::optional<Replan>& replan, const std::string& at_percentile) {
-  const plan::Bytes cap = least_memory(before.scenario.cluster);
+plan::Json drafts_json(const loop::DraftAnswer& answer, const std::optional<Replan>& replan,
+                       const std::string& at_percentile) {
   plan::Json plans = plan::Json::array();
   for (std::size_t at = 0; at < answer.plans.size(); ++at) {
-    plan::Json plan = draft_json(answer.plans[at], cap);
+    plan::Json plan = draft_json(answer.plans[at], true);
     if (!at_percentile.empty())
       plan[at_percentile + "_s"] = answer.plans[at].at_s;
     plan["change_to_next"] = at + 1 < answer.plans.size()
@@ -151,7 +148,7 @@ plan::Json drafts_json(const loop::Draft& before, const loop::DraftAnswer& answe
                   {"plans", std::move(plans)}};
   if (answer.nearest)
     json[answer.plans.empty() ? "smallest" : "too_large_but_faster"] =
-        draft_json(*answer.nearest, cap);
+        draft_json(*answer.nearest, false);
   if (replan)
     json["replan"] = replan_json(*replan, answer.plans.front());
   return json;

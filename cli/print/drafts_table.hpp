@@ -22,10 +22,9 @@ struct Replan {
 
 /// `out`: the folder that was written; `at`: the percentile that plans were chosen by, "p95". Both
 /// may be empty.
-std::string drafts_table(const loop::Draft& before, const loop::DraftAnswer& answer,
-                         const std::optional<Replan>& replan, const std::string& out,
-                         const std::string& at = "");
-plan::Json drafts_json(const loop::Draft& before, const loop::DraftAnswer& answer,
-                       const std::optional<Replan>& replan, const std::string& at = "");
+std::string drafts_table(const loop::DraftAnswer& answer, const std::optional<Replan>& replan,
+                         const std::string& out, const std::string& at = "");
+plan::Json drafts_json(const loop::DraftAnswer& answer, const std::optional<Replan>& replan,
+                       const std::string& at = "");
 
 }  // namespace pipewright::cli

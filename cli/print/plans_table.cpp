@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "pipewright/plan/cluster/even_memory.hpp"
+#include "pipewright/plan/scenario/kinds_of_ranks.hpp"
 #include "pipewright/plan/trainers/trainer_file.hpp"
 #include "pipewright/sim/planner/plan_account.hpp"
 #include "pipewright/sim/planner/plan_files.hpp"
+#include "pipewright/sim/planner/uneven_ranks.hpp"
 #include "print/reserved_memory.hpp"
 
 namespace pipewright::cli {
@@ -54,12 +58,21 @@ std::string change_between(const plan::TransformerConfig& model, const plan::Cut
 
 double gb(double bytes) { return bytes / 1e9; }
 
+/// The rank that is furthest above what its devices have, and these.
 std::string too_large_words(const PlansFound& found, const sim::FoundPlan& plan) {
-  const plan::Device& device = found.cluster.device;
-  return fmt::format("{}: {:.1f} GB a device, and {} has {:.1f} GB",
-                     plan_words(found.training.model, plan.cut), gb(plan.peak_bytes),
-                     device.name.empty() ? "a device" : device.name,
-                     gb(static_cast<double>(least_memory(found.cluster).value)));
+  const sim::RankDevices devices = sim::rank_devices(plan.cluster, plan.cut);
+  std::size_t rank = 0;
+  plan::Bytes most_above{std::numeric_limits<std::int64_t>::min()};
+  for (std::size_t at = 0; at < plan.peaks.size(); ++at)
+    if (const plan::Bytes above = plan.peaks[at] - devices.memory[at];
+        devices.memory[at] > plan::Bytes{} && above > most_above)
+      rank = at, most_above = above;
+  const std::string name =
+      plan::kinds_of_ranks(sim::scenario_of(plan.cluster, found.training, plan.cut))[rank];
+  return fmt::format(
+      "{}: {:.1f} GB a device, and {} has {:.1f} GB", plan_words(found.training, plan),
+      gb(static_cast<double>(plan.peaks[rank].value)), name.empty() ? "a device" : name,
+      gb(static_cast<double>(devices.memory[rank].value)));
 }
 
 std::vector<int> layers_by_stage(const plan::TransformerConfig& model, const plan::Cut& cut) {
@@ -104,8 +117,8 @@ std::string megatron_arguments(const plan::Scenario& scenario) {
 
 plan::Json json_of(const PlansFound& found, const sim::FoundPlan& plan) {
   const plan::Cut& cut = plan.cut;
-  const plan::Scenario scenario = sim::scenario_of(found.cluster, found.training, cut);
-  const plan::Bytes memory = least_memory(found.cluster);
+  const plan::Scenario scenario = sim::scenario_of(plan.cluster, found.training, cut);
+  const plan::Bytes memory = plan::largest_memory(found.cluster);
   return {{"gpus", cut.devices()},
           {"tensor", cut.tensor},
           {"pipeline", cut.pipeline},
@@ -117,6 +130,7 @@ plan::Json json_of(const PlansFound& found, const sim::FoundPlan& plan) {
           {"microbatches", cut.microbatches(found.training.batch)},
           {"schedule", cut.schedule_name()},
           {"stage_layers", layers_by_stage(found.training.model, cut)},
+          {"kinds_by_rank", plan::kinds_of_ranks(scenario)},
           {"recompute", to_string(cut.recompute)},
           {"zero", cut.zero},
           {"sequence_parallel", cut.sequence_parallel},
@@ -128,7 +142,7 @@ plan::Json json_of(const PlansFound& found, const sim::FoundPlan& plan) {
           {"bubble", plan.bubble},
           {"peak_bytes", plan.peak_bytes},
           {"peak_bytes_by_rank", bytes_of(plan.peaks)},
-          {"fits", memory.value <= 0 || plan.peak_bytes <= static_cast<double>(memory.value)},
+          {"fits", memory.value <= 0 || plan.evened_bytes <= static_cast<double>(memory.value)},
           {"reserved", reserved_json(reserved_of(found, plan))},
           {"gpu_hours_per_billion_tokens", cut.devices() * 1e9 / plan.tokens_per_s / 3600},
           {"megatron_arguments", megatron_arguments(scenario)},
@@ -159,6 +173,11 @@ std::string plan_words(const plan::TransformerConfig& model, const plan::Cut& cu
   if (cut.overlaps_gradients && cut.zero < 2)  // from ZeRO 2 on they always are
     words += ", sums beside backwards";
   return words;
+}
+
+std::string plan_words(const plan::TransformerTraining& training, const sim::FoundPlan& plan) {
+  const std::string kinds = plan::kinds_words(sim::scenario_of(plan.cluster, training, plan.cut));
+  return plan_words(training.model, plan.cut) + (kinds.empty() ? "" : ", ranks on " + kinds);
 }
 
 namespace {
@@ -200,8 +219,7 @@ std::string plans_table(const PlansFound& found) {
         plan.tokens_per_s, 100 * plan.mfu, 100 * plan.bubble, gb(plan.peak_bytes),
         reserved ? fmt::format("{:.1f} GB", gb(static_cast<double>(reserved->reserved.value)))
                  : "-",
-        plan.cut.devices() * 1e9 / plan.tokens_per_s / 3600,
-        plan_words(found.training.model, plan.cut));
+        plan.cut.devices() * 1e9 / plan.tokens_per_s / 3600, plan_words(found.training, plan));
   }
   if (!tight.empty())
     text += "\nBy what LibTorch's allocator reserves\n" + tight;
@@ -233,13 +251,14 @@ std::string plan_explained(const PlansFound& found, std::size_t number) {
   const sim::PlanAnswer& answer = found.answer;
   const sim::FoundPlan& plan = answer.plans[number];
   const plan::TransformerConfig& model = found.training.model;
-  const sim::PlanAccount account = sim::account_of(found.cluster, found.training, plan.cut);
+  const sim::PlanAccount account = sim::account_of(plan.cluster, found.training, plan.cut);
   const auto ms = [](const plan::PassSeconds& pass) {
     return fmt::format("{:.3f} + {:.3f} ms", 1e3 * pass.forward, 1e3 * pass.backward);
   };
-  std::string text = fmt::format(
-      "plan {}: {}\n{:.3f} s an iteration, {} microbatches a pipeline\n\n", number + 1,
-      plan_words(model, plan.cut), plan.iteration_s, plan.cut.microbatches(found.training.batch));
+  std::string text =
+      fmt::format("plan {}: {}\n{:.3f} s an iteration, {} microbatches a pipeline\n\n", number + 1,
+                  plan_words(found.training, plan), plan.iteration_s,
+                  plan.cut.microbatches(found.training.batch));
   text += "forward + backward of a microbatch\n";
   text += fmt::format("  a layer        {}\n", ms(account.times.layer));
   if (model.leading_dense_layers() > 0)

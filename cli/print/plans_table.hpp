@@ -32,6 +32,8 @@ struct PlansFound {
 
 /// "tp 8, pp 16, dp 8, microbatch 1, 6 chunks, selective recomputation, ZeRO 1, sequence parallel".
 std::string plan_words(const plan::TransformerConfig& model, const plan::Cut& cut);
+/// … and on which kinds of nodes its ranks are, where there are several.
+std::string plan_words(const plan::TransformerTraining& training, const sim::FoundPlan& plan);
 std::string plans_table(const PlansFound& found);
 /// What a layer takes, and what each rank computes and holds; and what the plan before it gains.
 std::string plan_explained(const PlansFound& found, std::size_t plan);

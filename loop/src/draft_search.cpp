@@ -10,10 +10,14 @@
 #include <numeric>
 #include <utility>
 
+#include "pipewright/plan/cluster/even_memory.hpp"
+#include "pipewright/plan/cluster/node_orders.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
-#include "pipewright/plan/program/gradient_groups.hpp"
-#include "pipewright/sim/engine/simulator.hpp"
+#include "pipewright/plan/partitioners/layer_weights.hpp"
+#include "pipewright/plan/scenario/kinds_of_ranks.hpp"
+#include "pipewright/plan/scenario/scenario_cut.hpp"
+#include "pipewright/sim/scenario/border_simulator.hpp"
 #include "pipewright/sim/scenario/fastest_partition.hpp"
 
 namespace pipewright::loop {
@@ -77,6 +81,7 @@ class DraftChoices {
       : base_(base), space_(space), speeds_(space.speeds) {
     const plan::Pipeline& pipeline = base.pipeline;
     devices_ = space.devices > 0 ? space.devices : plan::ranks_of_job(pipeline);
+    cells_ = pipeline.tensor * pipeline.context;
     for (int device = static_cast<int>(speeds_.size()); device < devices_; ++device)
       speeds_.push_back(plan::kind_speed(base.cluster, device));
     samples_ = pipeline.replicas * pipeline.microbatches * base.training.microbatch_size;
@@ -86,9 +91,11 @@ class DraftChoices {
 
   std::vector<DraftCandidate> all() {
     const int layers = static_cast<int>(model_of(base_).layers.size());
-    for (const int ranks : asked_or(space_.ranks, up_to(std::min(devices_, layers))))
-      for (const int replicas : up_to(devices_ / std::max(1, ranks)))
-        if (uses_enough(ranks * replicas) && (!space_.keeps_bits || groups_ % replicas == 0))
+    const int places = devices_ / cells_;
+    for (const int ranks : asked_or(space_.ranks, up_to(std::min(places, layers))))
+      for (const int replicas : up_to(places / std::max(1, ranks)))
+        if (uses_enough(ranks * replicas * cells_) &&
+            (!space_.keeps_bits || groups_ % replicas == 0))
           with_ranks(ranks, replicas, layers);
     return std::move(found_);
   }
@@ -103,9 +110,7 @@ class DraftChoices {
       if (samples_ % (replicas * microbatch) != 0)
         continue;
       plan::Scenario scenario = base_;
-      scenario.cluster.device.memory = least_memory(base_.cluster);  // any rank may be any device
       scenario.cluster.rank_memory.clear();
-      scenario.cluster.mixture.reset();
       scenario.pipeline.ranks = ranks;
       scenario.pipeline.replicas = replicas;
       scenario.pipeline.microbatches = samples_ / (replicas * microbatch);
@@ -114,16 +119,49 @@ class DraftChoices {
       scenario.training.microbatch_lengths.clear();
       if (space_.keeps_bits)
         scenario.training.gradient_groups = groups_;
-      const std::vector<int> devices = put_on_fastest(scenario);
-      for (const std::string& schedule : asked_or(space_.schedules, usual_schedules()))
-        for (const int chunks :
-             asked_or(space_.chunks, plan::usual_chunks(plan::find_schedule(schedule).chunks)))
-          if (ranks * chunks <= layers && (ranks > 1 || schedule == "1f1b")) {
-            plan::choose_schedule(scenario.pipeline, schedule);
-            scenario.pipeline.chunks = chunks;
-            with_memory({.scenario = scenario, .devices = devices});
-          }
+      if (base_.cluster.mixture && space_.speeds.empty())
+        in_all_orders(scenario, layers);
+      else
+        with_devices(put_on_fastest(scenario), layers);
     }
+  }
+
+  /// Which stage goes to which kind of nodes; of orders with like ranks the first.
+  void in_all_orders(plan::Scenario scenario, int layers) {
+    const int used = plan::ranks_of_job(scenario.pipeline);
+    std::vector<plan::Cluster> known;
+    for (const plan::NodeOrder& order : plan::node_orders(base_.cluster, used)) {
+      scenario.cluster = order.cluster;
+      scenario.cluster.rank_speeds.clear();
+      scenario.cluster.rank_memory.clear();
+      const plan::Cluster of_ranks = plan::cluster_of_ranks(scenario);
+      if (std::find(known.begin(), known.end(), of_ranks) != known.end())
+        continue;
+      known.push_back(of_ranks);
+      with_devices({.scenario = scenario, .devices = devices_in(order, used)}, layers);
+    }
+  }
+
+  std::vector<int> devices_in(const plan::NodeOrder& order, int used) const {
+    const int in_node = base_.cluster.devices_per_node;
+    std::vector<int> devices;
+    for (int device = 0; device < used; ++device) {
+      const auto node = static_cast<std::size_t>(plan::node_of(base_.cluster, device));
+      devices.push_back(order.nodes[node] * in_node + device % in_node);
+    }
+    return devices;
+  }
+
+  void with_devices(DraftCandidate candidate, int layers) {
+    plan::Pipeline& pipeline = candidate.scenario.pipeline;
+    for (const std::string& schedule : asked_or(space_.schedules, usual_schedules()))
+      for (const int chunks :
+           asked_or(space_.chunks, plan::usual_chunks(plan::find_schedule(schedule).chunks)))
+        if (pipeline.ranks * chunks <= layers && (pipeline.ranks > 1 || schedule == "1f1b")) {
+          plan::choose_schedule(pipeline, schedule);
+          pipeline.chunks = chunks;
+          with_memory(candidate);
+        }
   }
 
   void with_memory(DraftCandidate candidate) {
@@ -138,72 +176,59 @@ class DraftChoices {
       }
   }
 
-  /// In their order. A rank's replicas wait for the slowest of them.
-  std::vector<int> put_on_fastest(plan::Scenario& scenario) const {
+  /// In their order. A rank's replicas wait for the slowest of them, and any rank may be any
+  /// device.
+  DraftCandidate put_on_fastest(plan::Scenario scenario) const {
     const auto ranks = static_cast<std::size_t>(scenario.pipeline.ranks);
-    const auto replicas = static_cast<std::size_t>(scenario.pipeline.replicas);
+    const auto of_rank = static_cast<std::size_t>(scenario.pipeline.replicas * cells_);
     std::vector<int> devices(speeds_.size());
     std::iota(devices.begin(), devices.end(), 0);
     std::stable_sort(devices.begin(), devices.end(), [&](int a, int b) {
       return speeds_[static_cast<std::size_t>(a)] > speeds_[static_cast<std::size_t>(b)];
     });
-    devices.resize(ranks * replicas);
+    devices.resize(ranks * of_rank);
     std::sort(devices.begin(), devices.end());
+    scenario.cluster.device.memory = least_memory(base_.cluster);
+    scenario.cluster.mixture.reset();
     auto& by_rank = scenario.cluster.rank_speeds;
     by_rank.assign(ranks, std::numeric_limits<double>::infinity());
     for (std::size_t at = 0; at < devices.size(); ++at)
-      by_rank[at / replicas] =
-          std::min(by_rank[at / replicas], speeds_[static_cast<std::size_t>(devices[at])]);
+      by_rank[at / of_rank] =
+          std::min(by_rank[at / of_rank], speeds_[static_cast<std::size_t>(devices[at])]);
     if (std::all_of(by_rank.begin(), by_rank.end(), [](double speed) { return speed == 1; }))
       by_rank.clear();
-    return devices;
+    return {.scenario = std::move(scenario), .devices = std::move(devices)};
   }
 
   const plan::Scenario& base_;
   const DraftSpace& space_;
   std::vector<double> speeds_;
   int devices_ = 0, samples_ = 0, groups_ = 1;
+  int cells_ = 1;  // devices of a rank in each replica
   std::vector<DraftCandidate> found_;
 };
 
-/// A candidate's simulator, for whatever borders.
-class BorderSimulator {
- public:
-  BorderSimulator(const plan::Scenario& scenario, const plan::LayerCosts& costs,
-                  sim::StructureCache& structures)
-      : scenario_(scenario),
-        costs_(costs),
-        plan_(sim::lay_out(roomy(scenario), costs_, &structures)),
-        simulator_(*plan_.structure),
-        memory_(*plan_.structure, sim::holding_of(scenario_, plan_.program())) {
-    require_usable(plan_.costs, plan_.program());
-    if (const int groups = scenario_.training.gradient_groups; groups > 0)
-      plan::require_whole_groups(plan_.program(), scenario_.pipeline.replicas, groups);
+/// Each stage ends with the layer whose end is nearest to the stage's share of all weights, by its
+/// speed; each has a layer at least.
+std::vector<int> boundaries_by_speed(const std::vector<double>& weights,
+                                     const std::vector<double>& speeds) {
+  const auto layers = static_cast<int>(weights.size()), stages = static_cast<int>(speeds.size());
+  const double speed = std::accumulate(speeds.begin(), speeds.end(), 0.0),
+               weight = std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::vector<int> boundaries{0};
+  double wanted = 0, reached = 0;
+  for (int stage = 0; stage + 1 < stages; ++stage) {
+    wanted += weight * speeds[static_cast<std::size_t>(stage)] / speed;
+    int end = boundaries.back();
+    const int most = layers - (stages - 1 - stage);
+    do
+      reached += weights[static_cast<std::size_t>(end++)];
+    while (end < most && reached + weights[static_cast<std::size_t>(end)] / 2 < wanted);
+    boundaries.push_back(end);
   }
-
-  /// The borders that balance the layers.
-  const std::vector<int>& boundaries() const { return plan_.partition.boundaries; }
-  sim::PartitionNeed need(const std::vector<int>& boundaries) {
-    const auto costs = sim::step_costs_of(scenario_, costs_, {boundaries});
-    const sim::Times& times = simulator_.run_shared(costs);
-    return {{times.iteration}, memory_.curves(costs, times).highest_peak()};
-  }
-  int layers() const { return static_cast<int>(costs_.layers.size()); }
-
- private:
-  /// What is too large is to be measured, not refused; but some schedules fit themselves to it.
-  static plan::Scenario roomy(plan::Scenario scenario) {
-    if (!plan::descriptor_of(scenario.pipeline.schedule).takes_memory_units)
-      scenario.cluster = plan::roomy(scenario.cluster);
-    return scenario;
-  }
-
-  const plan::Scenario& scenario_;
-  const plan::LayerCosts& costs_;
-  const sim::ScenarioPlan plan_;
-  sim::Simulator simulator_;
-  sim::MemoryModel memory_;
-};
+  boundaries.push_back(layers);
+  return boundaries;
+}
 
 /// The candidates of a draft with stages that balance the layers, as `sim::search` goes over them.
 /// It keeps all that were simulated.
@@ -212,11 +237,14 @@ class BalancedDrafts {
   using Plan = DraftCandidate;
 
   BalancedDrafts(const Draft& base, const DraftSpace& space)
-      : base_(base), candidates_(DraftChoices(base.scenario, space).all()) {}
+      : base_(base),
+        candidates_(DraftChoices(base.scenario, space).all()),
+        cap_(cap_of(base.scenario.cluster, space)) {}
 
   std::size_t size() const { return candidates_.size(); }
   double memory() const { return static_cast<double>(cap().value); }
-  plan::Bytes cap() const { return least_memory(base_.scenario.cluster); }
+  /// Of evened peaks.
+  plan::Bytes cap() const { return cap_; }
   bool fits(plan::Bytes peak) const { return cap() == plan::Bytes{} || peak <= cap(); }
 
   static bool is_likely(std::size_t /*at*/) { return true; }
@@ -229,8 +257,8 @@ class BalancedDrafts {
   std::optional<DraftCandidate> price(const sim::Bound& bound, double /*most_s*/) {
     try {
       DraftCandidate candidate = candidates_[bound.candidate];
-      BorderSimulator simulator = simulator_of(candidate);
-      const sim::PartitionNeed need = simulator.need(simulator.boundaries());
+      sim::BorderSimulator simulator = simulator_of(candidate);
+      const sim::PartitionNeed need = simulator.need(start_of(candidate, simulator));
       candidate.iteration_s = need.iteration.value;
       candidate.peak = need.peak;
       return simulated_.emplace_back(std::move(candidate));
@@ -241,6 +269,19 @@ class BalancedDrafts {
     }
   }
 
+  /// Borders from which others are moved: those that balance the layers, by the speeds of the
+  /// ranks.
+  std::vector<int> start_of(const DraftCandidate& candidate,
+                            const sim::BorderSimulator& simulator) {
+    const std::vector<double> speeds = plan::cluster_of_ranks(candidate.scenario).rank_speeds;
+    if (std::equal(speeds.begin() + (speeds.empty() ? 0 : 1), speeds.end(), speeds.begin()))
+      return simulator.boundaries();
+    std::vector<double> of_stages;
+    for (const int rank : simulator.program().placement.routes.front())
+      of_stages.push_back(rank < 0 ? 1 : speeds[static_cast<std::size_t>(rank)]);
+    return boundaries_by_speed(plan::profile_weights(costs_for(candidate)), of_stages);
+  }
+
   /// The quickest first.
   const std::vector<DraftCandidate>& simulated() {
     std::stable_sort(simulated_.begin(), simulated_.end(),
@@ -248,25 +289,52 @@ class BalancedDrafts {
     return simulated_;
   }
 
-  BorderSimulator simulator_of(const DraftCandidate& candidate) {
+  sim::BorderSimulator simulator_of(const DraftCandidate& candidate) {
     return {candidate.scenario, costs_for(candidate), structures_};
   }
 
+  /// `is_roomy`: as if memory had no end.
   std::optional<DraftPlan> plan_of(const DraftCandidate& candidate,
-                                   const std::vector<int>& boundaries) {
+                                   const std::vector<int>& boundaries, bool is_roomy = false) {
     DraftPlan found{.draft = draft_of(candidate),
                     .devices = candidate.devices,
                     .figures = {},
+                    .fullest = {},
                     .boundaries = boundaries};
     found.draft.scenario.pipeline.partition = boundaries;
-    auto answer = what_if_.answer(found.draft);
+    Draft answered = found.draft;
+    if (is_roomy)
+      answered.scenario.cluster = plan::roomy(answered.scenario.cluster);
+    auto answer = what_if_.answer(answered);
     if (!std::holds_alternative<Answer>(answer))
       return {};
     found.figures = std::get<Answer>(answer).figures;
+    found.fullest = fullest_of(std::get<Answer>(answer).memory, candidate.scenario);
     return found;
   }
 
  private:
+  /// Where any rank may be any device, the least that one has.
+  static plan::Bytes cap_of(const plan::Cluster& cluster, const DraftSpace& space) {
+    return cluster.mixture && space.speeds.empty() ? plan::largest_memory(cluster)
+                                                   : least_memory(cluster);
+  }
+
+  /// The one with the least room, or with the most where none is limited.
+  static FullestRank fullest_of(const sim::MemoryCurves& memory, const plan::Scenario& scenario) {
+    const auto caps =
+        plan::memory_by_rank(plan::cluster_of_ranks(scenario), scenario.pipeline.ranks);
+    FullestRank fullest;
+    for (std::size_t rank = 0; rank < caps.size(); ++rank) {
+      const FullestRank own{memory.peaks[rank].held, caps[rank]};
+      const auto above = [](const FullestRank& one) { return one.held - one.cap; };
+      if (rank == 0 || std::pair(own.cap > plan::Bytes{}, above(own)) >
+                           std::pair(fullest.cap > plan::Bytes{}, above(fullest)))
+        fullest = own;
+    }
+    return fullest;
+  }
+
   Draft draft_of(const DraftCandidate& candidate) const {
     return {candidate.scenario, base_.costs};
   }
@@ -281,6 +349,7 @@ class BalancedDrafts {
 
   const Draft& base_;
   const std::vector<DraftCandidate> candidates_;
+  const plan::Bytes cap_;
   std::vector<DraftCandidate> simulated_;
   std::map<int, plan::LayerCosts> costs_;  // by size of the microbatches
   sim::StructureCache structures_;
@@ -309,7 +378,7 @@ class BorderSearch {
       } else if (!drafts_.fits(candidate.peak)) {
         ++answer_.too_large;
       } else if (answer_.interrupted && !best_.is_full()) {
-        add(candidate, drafts_.simulator_of(candidate).boundaries());
+        add(candidate, drafts_.start_of(candidate, drafts_.simulator_of(candidate)));
       }
     }
     answer_.plans = best_.take();
@@ -325,7 +394,7 @@ class BorderSearch {
   };
 
   void refine(const DraftCandidate& candidate) {
-    BorderSimulator simulator = drafts_.simulator_of(candidate);
+    sim::BorderSimulator simulator = drafts_.simulator_of(candidate);
     std::optional<TooLarge> quickest;  // of the cuts that do not fit
     const auto need_of = [&](const std::vector<int>& boundaries) {
       const sim::PartitionNeed need = simulator.need(boundaries);
@@ -336,8 +405,8 @@ class BorderSearch {
     const plan::Bytes cap = drafts_.cap();
     try {
       const auto found =
-          sim::fastest_partition(simulator.layers(), simulator.boundaries(), need_of,
-                                 cap == plan::Bytes{} ? std::nullopt : std::optional(cap));
+          sim::fastest_partition(simulator.layers(), drafts_.start_of(candidate, simulator),
+                                 need_of, cap == plan::Bytes{} ? std::nullopt : std::optional(cap));
       // The balanced one is counted already where it fits.
       answer_.simulated +=
           static_cast<std::size_t>(found.simulated) - (drafts_.fits(candidate.peak) ? 1 : 0);
@@ -370,11 +439,7 @@ class BorderSearch {
         nearest = &one;
     if (nearest == nullptr)
       return;
-    DraftCandidate roomy = nearest->candidate;
-    roomy.scenario.cluster = plan::roomy(roomy.scenario.cluster);
-    answer_.nearest = drafts_.plan_of(roomy, nearest->boundaries);
-    if (answer_.nearest)
-      answer_.nearest->draft.scenario.cluster.device.memory = drafts_.cap();
+    answer_.nearest = drafts_.plan_of(nearest->candidate, nearest->boundaries, /*is_roomy=*/true);
   }
 
   BalancedDrafts& drafts_;
@@ -411,7 +476,7 @@ double iteration_without_bubble(const plan::LayerCosts& costs, const plan::Scena
   for (const plan::LayerCost& layer : costs.layers)
     of_microbatch +=
         costs.busy_cores > 1 ? std::min(work(layer), work(layer.contended)) : work(layer);
-  const auto& speeds = scenario.cluster.rank_speeds;
+  const std::vector<double> speeds = plan::cluster_of_ranks(scenario).rank_speeds;
   const double together =
       speeds.empty() ? scenario.pipeline.ranks : std::accumulate(speeds.begin(), speeds.end(), 0.0);
   return scenario.pipeline.microbatches * of_microbatch / together;
@@ -447,7 +512,9 @@ std::string words_of(const DraftPlan& plan) {
     words += fmt::format(", {} recomputation", to_string(scenario.training.recompute));
   if (scenario.training.zero > 0)
     words += fmt::format(", ZeRO {}", scenario.training.zero);
-  return words + fmt::format(", layers {}", fmt::join(sizes_of_stages(plan.boundaries), " "));
+  words += fmt::format(", layers {}", fmt::join(sizes_of_stages(plan.boundaries), " "));
+  const std::string kinds = plan::kinds_words(scenario);
+  return words + (kinds.empty() ? "" : ", ranks on " + kinds);
 }
 
 DraftAnswer search_drafts(const Draft& draft, const DraftSpace& space,

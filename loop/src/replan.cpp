@@ -85,8 +85,9 @@ DevicesLeft devices_left(const plan::Scenario& scenario, const DeviceTrouble& tr
   std::vector<double> speeds;
   for (int rank = 0; rank < ranks; ++rank) {
     const auto& known = scenario.cluster.rank_speeds;
-    speeds.push_back(
-        known.empty() ? 1 : known[static_cast<std::size_t>(places.coordinate_of(rank, "pipe"))]);
+    const double own =
+        known.empty() ? 1 : known[static_cast<std::size_t>(places.coordinate_of(rank, "pipe"))];
+    speeds.push_back(own * plan::kind_speed(scenario.cluster, rank));
   }
   for (const auto& [rank, speed] : trouble.slow) {
     require_rank(rank, ranks, "--slow");

@@ -22,15 +22,14 @@ void choose(Value& value, const std::optional<Value>& given) {
 }
 
 /// A plan with the names that the command line gives its figures.
-nb::dict dict_of(const plan::Cluster& cluster, const plan::TransformerTraining& training,
-                 const sim::FoundPlan& found) {
+nb::dict dict_of(const plan::TransformerTraining& training, const sim::FoundPlan& found) {
   nb::dict dict;
   dict["iteration_s"] = found.iteration_s;
   dict["tokens_per_s"] = found.tokens_per_s;
   dict["mfu"] = found.mfu;
   dict["bubble"] = found.bubble;
   dict["peak_bytes"] = found.peak_bytes;
-  dict["scenario"] = to_python(plan::to_json(sim::scenario_of(cluster, training, found.cut)));
+  dict["scenario"] = to_python(plan::to_json(sim::scenario_of(found.cluster, training, found.cut)));
   return dict;
 }
 
@@ -62,7 +61,7 @@ nb::list plans(const std::string& model, const std::string& cluster_file, int ba
   sim::require_candidates(space, answer);
   nb::list found;
   for (const sim::FoundPlan& each : answer.plans)
-    found.append(dict_of(cluster, space.training, each));
+    found.append(dict_of(space.training, each));
   return found;
 }
 

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "loop/support/drafts.hpp"
+#include "pipewright/plan/cluster/node_orders.hpp"
 #include "support/error_of.hpp"
 
 namespace draft_search_test {
@@ -73,6 +74,74 @@ TEST_CASE("No cut of any schedule on the same devices is faster than the best pl
       }
     }
     CHECK(found.plans.front().figures.iteration_s == Approx(best).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("Which stage goes to which kind of nodes is chosen, each within its own memory",
+          "[loop][draft_search]") {
+  std::mt19937 random(9);
+  int turned = 0, limited = 0;
+  for (int round = 0; round < 6; ++round) {
+    Draft draft = random_draft(random);
+    plan::Cluster& cluster = draft.scenario.cluster;
+    cluster.nodes = 3;
+    cluster.devices_per_node = 1;
+    cluster.between_nodes = cluster.within_node;
+    cluster.rank_speeds.clear();
+    const std::int64_t cap = round % 2 == 0 ? 0 : 40'000'000;
+    cluster.mixture = {
+        .kinds = {{.nodes = 2, .device = {.name = "new", .memory = {2 * cap}}, .speed = 1},
+                  {.nodes = 1, .device = {.name = "old", .memory = {cap}}, .speed = 0.5}}};
+    const DraftSpace space{.devices = 3, .ranks = {3}, .schedules = {"1f1b", "zbv"}};
+    const auto found = search_drafts(draft, space);
+    double best = std::numeric_limits<double>::infinity();
+    loop::WhatIf what_if;
+    for (const plan::NodeOrder& order : plan::node_orders(cluster, 3))
+      for (const auto& [schedule, chunks] : {std::pair{"1f1b", 1}, {"zbv", 2}}) {
+        Draft each = draft;
+        each.scenario.cluster = order.cluster;
+        each.scenario.pipeline.ranks = 3;
+        each.scenario.pipeline.schedule = schedule;
+        each.scenario.pipeline.chunks = chunks;
+        for (const auto& cut : all_cuts(static_cast<int>(draft.costs->layers.size()), 3 * chunks)) {
+          each.scenario.pipeline.partition = cut;
+          const auto answer = what_if.answer(each);
+          const auto* const told = std::get_if<loop::Answer>(&answer);
+          if (told != nullptr && !told->over)
+            best = std::min(best, told->figures.iteration_s);
+          else
+            ++limited;
+        }
+      }
+    CAPTURE(round, best);
+    if (found.plans.empty()) {
+      CHECK(best == std::numeric_limits<double>::infinity());
+      continue;
+    }
+    const DraftPlan& plan = found.plans.front();
+    CHECK(plan.figures.iteration_s == Approx(best).epsilon(1e-12));
+    CHECK(answered(what_if.answer(plan.draft)).figures.iteration_s == plan.figures.iteration_s);
+    CHECK((plan.fullest.cap == plan::Bytes{} || plan.fullest.held <= plan.fullest.cap));
+    const bool is_turned = plan.draft.scenario.cluster.mixture->kinds.front().device.name == "old";
+    turned += is_turned ? 1 : 0;
+    CHECK(plan.devices == (is_turned ? std::vector{2, 0, 1} : std::vector{0, 1, 2}));
+    CHECK(words_of(plan).find(is_turned ? ", ranks on old 0, new 1-2"
+                                        : ", ranks on new 0-1, old 2") != std::string::npos);
+  }
+  CHECK(turned > 0);
+  CHECK(turned < 6);
+  CHECK(limited > 0);
+}
+
+TEST_CASE("Shards count among the devices that there are", "[loop][draft_search]") {
+  const Draft draft = shared_card({"pipeline.tensor=2", "pipeline.microbatches=8"});
+  const auto found = search_drafts(draft, {.devices = 4, .schedules = {"1f1b"}});
+  REQUIRE(!found.plans.empty());
+  for (const DraftPlan& plan : found.plans) {
+    const int ranks = plan::ranks_of_job(plan.draft.scenario.pipeline);
+    CHECK(ranks <= 4);
+    CHECK(ranks % 2 == 0);
+    CHECK(plan.devices.size() == static_cast<std::size_t>(ranks));
   }
 }
 

@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/transformer/stage_layers.hpp"
+#include "pipewright/plan/transformer/transformer_costs.hpp"
 #include "pipewright/plan/transformer/transformer_counts.hpp"
+#include "pipewright/plan/transformer/transformer_memory.hpp"
 #include "pipewright/sim/planner/plan_search.hpp"
+#include "pipewright/sim/planner/uneven_ranks.hpp"
 
 namespace pipewright::sim {
 namespace {
@@ -33,6 +37,9 @@ std::vector<int> choices(const std::vector<int>& asked, int whole) {
   return asked.empty() ? divisors_of(whole) : asked;
 }
 
+/// Of a rank's memory, by what is counted: the simulation may find a little more.
+constexpr double shares_to_fill[] = {1, 0.95};
+
 /// All ways to cut the training, each part nested in the one before.
 class Enumeration {
  public:
@@ -41,7 +48,9 @@ class Enumeration {
         space_(space),
         training_(space.training),
         model_(space.training.model),
-        shapes_(shapes) {}
+        shapes_(shapes),
+        machine_(machine_of(cluster)),
+        is_uneven_(has_uneven_ranks(cluster)) {}
 
   std::vector<Cut> all() {
     const int gpus = space_.gpus;
@@ -53,7 +62,7 @@ class Enumeration {
         continue;
       for (const int pipeline : choices(space_.pipeline, gpus / tensor)) {
         cut.pipeline = pipeline;
-        if (pipeline <= model_.layers && gpus / tensor % pipeline == 0)
+        if (pipeline <= model_.layers && gpus / tensor % pipeline == 0 && has_ranks(pipeline))
           with_pipeline(cut);
       }
     }
@@ -61,6 +70,14 @@ class Enumeration {
   }
 
  private:
+  /// Speeds and memory that are said by rank are those of so many.
+  bool has_ranks(int pipeline) const {
+    const auto fits = [&](const std::vector<double>& by_rank) {
+      return by_rank.empty() || by_rank.size() == static_cast<std::size_t>(pipeline);
+    };
+    return fits(cluster_.rank_speeds) && fits(cluster_.rank_memory);
+  }
+
   void with_pipeline(Cut cut) {
     const int others = space_.gpus / cut.tensor / cut.pipeline;
     for (const int context : choices(space_.context, others)) {
@@ -72,6 +89,8 @@ class Enumeration {
       const bool has_mixture = model_.has_mixture();
       for (const int expert : has_mixture ? choices(space_.expert, others) : std::vector{1}) {
         cut.expert = expert;
+        if (is_uneven_)
+          devices_ = rank_devices(cluster_, cut);
         if (others % expert == 0 && (!has_mixture || model_.experts % expert == 0))
           with_microbatch(cut);
       }
@@ -122,6 +141,10 @@ class Enumeration {
     const bool divides = model_.layers % cut.stages() == 0;
     for (const StageSizes sizes : space_.stage_sizes) {
       cut.stage_layers.clear();
+      if (sizes == StageSizes::Balanced && is_uneven_) {
+        with_uneven_stages(cut);
+        continue;
+      }
       if (sizes == StageSizes::Balanced) {
         cut.stage_layers = balanced(cut.stages());
         // Said once.
@@ -136,17 +159,66 @@ class Enumeration {
     }
   }
 
-  /// A layer, the head and the embedding by their FLOPs.
   const std::vector<int>& balanced(int stages) {
     std::vector<int>& layers = balanced_[stages];
-    if (layers.empty()) {
-      const double head = 6 * plan::head_parameters(model_);
-      const double token =
-          plan::training_flops(training_) / (1.0 * training_.batch * training_.sequence);
-      const double layer = (token - head) / model_.layers;
-      layers = plan::balanced_stage_layers(model_.layers, stages, 0, head / layer);
-    }
+    if (layers.empty())
+      layers = plan::balanced_stage_layers(model_.layers, stages, 0, head_in_layers());
     return layers;
+  }
+
+  /// By their FLOPs.
+  double head_in_layers() const {
+    const double head = 6 * plan::head_parameters(model_);
+    const double token =
+        plan::training_flops(training_) / (1.0 * training_.batch * training_.sequence);
+    return head / ((token - head) / model_.layers);
+  }
+
+  /// Faster ranks get more layers; and once more so that none has more than it may hold, where
+  /// that is another cut.
+  void with_uneven_stages(Cut cut) {
+    const plan::PipelineShape& shape = *shapes_.find(cut, training_.batch);
+    const auto by_speed = dealt_layers({model_.layers, head_in_layers()}, shape, devices_.speeds);
+    cut.stage_layers = *by_speed;
+    const std::size_t first = found_.size();
+    with_memory(cut);
+    const std::size_t end = found_.size();
+    for (std::size_t at = first; at < end; ++at)
+      for (Cut fitted = found_[at]; const double share : shares_to_fill) {
+        const auto leaner = within_memory(fitted, shape, share);
+        if (!leaner)
+          break;
+        fitted.stage_layers = *leaner;
+        found_.push_back(fitted);
+      }
+  }
+
+  /// Layers that ranks have room for in so much of their memory, dealt out by speed; nothing where
+  /// those at hand fit, or none do.
+  std::optional<std::vector<int>> within_memory(Cut cut, const plan::PipelineShape& shape,
+                                                double share) const {
+    DealtLayers dealt{model_.layers, head_in_layers(), {}};
+    dealt.most_of_rank.assign(shape.stages_of_rank.size(), model_.layers);
+    for (bool is_first = true;; is_first = false) {
+      const auto ranks = plan::transformer_memory(training_, cut, shape);
+      bool fits = true;
+      for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+        const double memory = share * static_cast<double>(devices_.memory[rank].value);
+        if (memory <= 0 || plan::peak_of({ranks[rank]}, machine_.constants) <= memory)
+          continue;
+        fits = false;
+        int layers = 0;
+        for (const int stage : shape.stages_of_rank[rank])
+          layers += cut.layers_of(stage, model_.layers);
+        dealt.most_of_rank[rank] = layers - 1;
+      }
+      if (fits)
+        return is_first ? std::nullopt : std::optional(cut.stage_layers);
+      const auto leaner = dealt_layers(dealt, shape, devices_.speeds);
+      if (!leaner)
+        return {};
+      cut.stage_layers = *leaner;
+    }
   }
 
   void with_memory(Cut cut) {
@@ -179,6 +251,9 @@ class Enumeration {
   const plan::TransformerTraining& training_;
   const plan::TransformerConfig& model_;
   plan::PipelineShapes& shapes_;
+  const plan::Machine machine_;
+  const bool is_uneven_;
+  RankDevices devices_;  // of the cut at hand, where they are uneven
   std::map<int, std::vector<int>> balanced_;
   std::vector<Cut> found_;
 };

@@ -178,6 +178,23 @@ std::optional<int> loosest_limit(const plan::Scenario& scenario, const ScenarioP
   return fitting == 0 ? std::nullopt : std::optional(fitting);
 }
 
+/// FLOPs per second of all devices of a job; 0: not known of one.
+double peak_of_job(const plan::Scenario& scenario) {
+  const plan::Cluster& cluster = scenario.cluster;
+  const int devices = plan::ranks_of_job(scenario.pipeline);
+  if (!cluster.mixture)
+    return cluster.device.flops_per_s * devices;
+  double peak = 0;
+  for (int device = 0; device < devices; ++device) {
+    const plan::NodeKind* const kind = plan::kind_of(cluster, device);
+    const double own = (kind == nullptr ? cluster.device : kind->device).flops_per_s;
+    if (!(own > 0))
+      return 0;
+    peak += own;
+  }
+  return peak;
+}
+
 /// Nothing when the scenario with that change cannot be planned.
 std::optional<Need> need_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                             const std::string& change, bool trained) {
@@ -295,14 +312,14 @@ Throughput throughput_of(const plan::Scenario& scenario, const ScenarioPlan& pla
   Throughput throughput;
   throughput.unit = scenario.model.descriptor().unit;
   throughput.units_per_s = samples * plan::sample_of(scenario.model).units / iteration_s;
-  const double peak = scenario.cluster.device.flops_per_s;
+  const double peak = peak_of_job(scenario);
   if (!(peak > 0))
     return throughput;
   const double passes = plan::is_forward_only(plan.program()) ? 1 : 3;
   double flops = 0;
   for (const plan::Layer& layer : model_of(scenario).layers)
     flops += passes * layer.forward_flops;
-  throughput.mfu = flops * samples / (iteration_s * plan::ranks_of_job(pipeline) * peak);
+  throughput.mfu = flops * samples / (iteration_s * peak);
   return throughput;
 }
 

@@ -124,20 +124,28 @@ plan::Cluster with_transfer_links(plan::Cluster cluster, const plan::Pipeline& p
 
 }  // namespace
 
+plan::LayerCosts shard_costs_of(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
+  return plan::with_shard_times(plan::costs_of_shards(scenario, costs), scenario.cluster,
+                                plan::shard_places(scenario.cluster, scenario.pipeline));
+}
+
+void set_partition(StepCosts& step, const plan::Scenario& scenario,
+                   const plan::LayerCosts& shard_costs, const plan::Partition& partition) {
+  set_stages(step, shard_costs, partition, training_memory(scenario));
+  add_iteration(step, shard_costs.iteration, scenario.pipeline.ranks);
+  if (shard_costs.runtime)
+    add_iteration(step, shard_costs.runtime->iteration, scenario.pipeline.ranks);
+}
+
 StepCosts step_costs_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                         const plan::Partition& partition) {
   const plan::Pipeline& pipeline = scenario.pipeline;
   const plan::ShardPlaces cut_places = plan::shard_places(scenario.cluster, pipeline);
-  const plan::LayerCosts cut =
-      plan::with_shard_times(plan::costs_of_shards(scenario, costs), scenario.cluster, cut_places);
   StepCosts step;
-  set_stages(step, cut, partition, training_memory(scenario));
+  set_partition(step, scenario, shard_costs_of(scenario, costs), partition);
   step.cluster = with_transfer_links(scenario.cluster, pipeline);
-  add_iteration(step, costs.iteration, pipeline.ranks);
-  if (costs.runtime) {
-    add_iteration(step, costs.runtime->iteration, pipeline.ranks);
+  if (costs.runtime)
     step.cluster = plan::with_messages(std::move(step.cluster), *costs.runtime);
-  }
   if (scenario.cluster.machine)
     step.measured = scenario.cluster;
   plan::StagePlaces places = plan::stage_places(pipeline);

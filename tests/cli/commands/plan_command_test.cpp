@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/support/program.hpp"
@@ -390,6 +391,59 @@ TEST_CASE("plan --model takes a config.json as it takes the model's name", "[cli
   CHECK(longer.exit_code == 2);
   CHECK(longer.err.find("a sequence of 2048 is longer than the 1024 positions") !=
         std::string::npos);
+}
+
+TEST_CASE("plan puts stages on kinds of nodes, and every command says its time of them",
+          "[cli][planner]") {
+  const TempFolder folder;
+  auto cluster = nlohmann::json::parse(plan::read_file(h100));
+  const auto old = nlohmann::json::parse(plan::read_file(a100)).at("device");
+  cluster["nodes"] = 4;
+  cluster["mixture"]["kinds"] = {{{"nodes", 2}, {"device", cluster.at("device")}},
+                                 {{"nodes", 2}, {"device", old}, {"speed", 0.5}}};
+  const auto file = folder.write("cluster.json", cluster.dump()).string();
+  const std::string out = (folder.path() / "plan").string();
+  const auto answer_of = [](const std::vector<std::string>& words) {
+    const auto result = run_program(words);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return nlohmann::json::parse(result.out);
+  };
+  const auto planned =
+      answer_of({"plan", "--model", "llama3-8b", "--cluster", file, "--batch", "128", "--sequence",
+                 "8192", "--pipeline", "4", "--top", "2", "--zero", "1", "--json", "-o", out});
+  const auto& best = planned.at("plans")[0];
+  const double iteration = best.at("iteration_s");
+  const std::vector<std::string> kinds = best.at("kinds_by_rank");
+  REQUIRE(kinds.size() == 4);
+  CHECK(std::ranges::count(kinds, "H100-SXM5-80GB") == 2);
+  // Ranks of the slow kind have fewer layers.
+  std::map<std::string, int> layers;
+  for (std::size_t stage = 0; stage < best.at("stage_layers").size(); ++stage) {
+    const auto rank = best.at("schedule") == "zbv" && stage >= 4 ? 7 - stage : stage % 4;
+    layers[kinds[rank]] += best.at("stage_layers")[stage].get<int>();
+  }
+  CHECK(layers["H100-SXM5-80GB"] > 1.7 * layers["A100-SXM4-80GB"]);
+
+  const std::vector<std::string> written{out + "/scenario.json", "--costs", out + "/costs.json",
+                                         "--json"};
+  const auto with = [&](const std::string& command, std::vector<std::string> more) {
+    more.insert(more.begin(), written.begin(), written.end());
+    more.insert(more.begin(), command);
+    return answer_of(more);
+  };
+  const auto same = Approx(iteration).epsilon(1e-12);
+  CHECK(with("simulate", {}).at("iteration_s").get<double>() == same);
+  const auto every = with("simulate", {"--every-rank"}).at("every_rank");
+  CHECK(every.at("devices") == 32);
+  CHECK(every.at("iteration_s").get<double>() == same);
+  // A search among the scenario's own schedule and cut finds nothing slower.
+  const auto again = with("plan", {"--pipeline", "4", "--schedule", best.at("schedule"), "--chunks",
+                                   std::to_string(best.at("chunks").get<int>())});
+  CHECK(again.at("plans")[0].at("iteration_s").get<double>() <= iteration * (1 + 1e-12));
+  const auto table = run_program({"plan", "--model", "llama3-8b", "--cluster", file, "--batch",
+                                  "128", "--sequence", "8192", "--pipeline", "2", "--top", "1"});
+  CHECK(table.out.find(", ranks on ") != std::string::npos);
 }
 
 TEST_CASE("a plan that fits nowhere names the smallest", "[cli][planner]") {

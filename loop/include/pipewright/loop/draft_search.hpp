@@ -15,7 +15,9 @@ namespace pipewright::loop {
 /// or what the comment says.
 struct DraftSpace {
   int devices = 0;  // that may be used; 0: as many as the draft uses
-  /// By device, in the order of a job's ranks: how fast it is. Empty: all 1.
+  /// By device, in the order of a job's ranks: how fast it is, so that ranks are put on the
+  /// fastest. Empty: as its node's kind says; then the order is chosen in which ranks fill the
+  /// kinds, and each rank may hold what its devices have.
   std::vector<double> speeds{};
   std::vector<int> ranks{};
   std::vector<std::string> schedules{};  // empty: all that train and do not search themselves
@@ -28,10 +30,16 @@ struct DraftSpace {
   bool keeps_bits = false;
 };
 
+/// What the rank with the least room holds, and what its devices may; 0: without an end.
+struct FullestRank {
+  plan::Bytes held{}, cap{};
+};
+
 struct DraftPlan {
   Draft draft;
   std::vector<int> devices;  // of each rank of the job: those that are used, in their order
   Figures figures;
+  FullestRank fullest{};
   std::vector<int> boundaries;
   double at_s = 0;  // the iteration at a percentile, where somebody has drawn it
 };

@@ -4,6 +4,8 @@
 // and expert sizes, schedule, chunks, layers of the stages, microbatch size, recomputation, ZeRO
 // and sequence parallelism. Every candidate is a cut; it gets its peak memory and a bound that its
 // time is proved not to fall below; those that may still be among the best are simulated exactly.
+// On a cluster of several kinds of nodes it also chooses which stage goes to which kind, and cuts
+// the layers by how fast the kinds are and by what they may hold.
 
 #include <string>
 #include <vector>
@@ -39,20 +41,29 @@ struct PlanSpace {
 
 struct FoundPlan {
   plan::Cut cut;
+  /// The cluster that was searched, its nodes in the order in which the plan's ranks fill them.
+  plan::Cluster cluster{};
   double iteration_s = 0;
   double least_s = 0;                // the bound
   double least_bytes = 0;            // … of the peak
   std::vector<plan::Bytes> peaks{};  // by rank of the pipeline, of a device
   double peak_bytes = 0;             // of the rank that holds most
+  double evened_bytes = 0;           // … by what each may hold (plan::evened_peak)
   double bubble = 0;                 // mean over ranks: their idle part of the iteration
   double tokens_per_s = 0;
   double mfu = 0;   // the model's FLOPs over the peak of all GPUs
   double at_s = 0;  // the iteration at a percentile, where somebody has drawn it
 };
 
+/// By time and evened memory.
+PlanFigures figures_of(const FoundPlan& plan);
+
 using PlanAnswer = SearchAnswer<FoundPlan>;
 
-/// Throws plan::InputError where the cluster lacks a figure, or the space a size.
+/// Where ranks are uneven and stages may be balanced, the borders of the leading plans are moved
+/// until no move helps (fastest_partition.hpp); `simulated` counts each. Throws plan::InputError
+/// where the cluster lacks a figure, or the space a size, or says the speeds of ranks of a pipeline
+/// that the space has not.
 PlanAnswer search_plans(const plan::Cluster& cluster, const PlanSpace& space,
                         const SearchOptions<FoundPlan>& options = {});
 
@@ -64,11 +75,12 @@ struct Regret {
   double mean = 0;        // how much longer the first plan takes than the best of them
   double best_share = 0;  // of the draws in which the first is the best
 };
-/// Times the plans under `draws` sets of constants, drawn by their spreads; the same every time.
+/// Times the plans under `draws` sets of the cluster's constants, drawn by their spreads; the same
+/// every time.
 Regret regret_of(const plan::Cluster& cluster, const plan::TransformerTraining& training,
                  const std::vector<FoundPlan>& plans, int draws);
 
-/// All candidates, in the order of the lists.
+/// All candidates on a cluster whose nodes ranks fill as they stand, in the order of the lists.
 std::vector<plan::Cut> candidates_of(const plan::Cluster& cluster, const PlanSpace& space,
                                      plan::PipelineShapes& shapes);
 

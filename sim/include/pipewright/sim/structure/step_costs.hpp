@@ -56,6 +56,11 @@ struct StepCosts {
 /// The stages of a partition, and all else that a scenario says.
 StepCosts step_costs_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                         const plan::Partition& partition);
+/// For whoever cuts a scenario many times: its layers' costs by shard, and what of a step another
+/// partition changes. A step that was of the scenario with any partition then is with this one.
+plan::LayerCosts shard_costs_of(const plan::Scenario& scenario, const plan::LayerCosts& costs);
+void set_partition(StepCosts& step, const plan::Scenario& scenario,
+                   const plan::LayerCosts& shard_costs, const plan::Partition& partition);
 /// Sets what the stages of a partition cost.
 void set_stages(StepCosts& step, const plan::LayerCosts& costs, const plan::Partition& partition,
                 const plan::TrainingMemory& training = {});

@@ -161,7 +161,8 @@ void FiguresBar::refresh(Workspace::Change change) {
     remedy_.reset();
   }
   // Every change of the plan is one of the tables, which come last.
-  if (change == Workspace::Change::Tables || change == Workspace::Change::Document)
+  if (change == Workspace::Change::Tables || change == Workspace::Change::Document ||
+      change == Workspace::Change::Job)
     show_headline();
 }
 

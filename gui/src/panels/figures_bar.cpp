@@ -1,5 +1,6 @@
 #include "pipewright/gui/panels/figures_bar.hpp"
 
+#include <QEvent>
 #include <QHBoxLayout>
 #include <QPainter>
 #include <QPointer>
@@ -226,6 +227,13 @@ void FiguresBar::fit() {
     help.prepend(subtitle_text_);  // what was cut short is read there
   help.removeAll(QString());
   subtitle_->setToolTip(help.join("\n"));
+}
+
+/// What its parts need is known only when they have their fonts, after they were first shown.
+bool FiguresBar::event(QEvent* event) {
+  if (event->type() == QEvent::LayoutRequest)
+    fit();
+  return QWidget::event(event);
 }
 
 void FiguresBar::resizeEvent(QResizeEvent* event) {

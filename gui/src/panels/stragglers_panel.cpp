@@ -4,6 +4,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "catalogue.hpp"
 #include "pipewright/gui/look/words.hpp"
@@ -76,6 +77,12 @@ QComboBox* make_choice(const char* name, const char* spoken, const QStringList& 
   return choice;
 }
 
+FigureTableView* make_table(const char* name) {
+  auto* table = new FigureTableView;
+  table->setObjectName(name);
+  return table;
+}
+
 }  // namespace
 
 FigureTable worker_table(const loop::StragglerReport& report, std::size_t most) {
@@ -119,12 +126,15 @@ FigureTable remedy_table(const loop::StragglerReport& report) {
                    {"learnt", "on every second step, of which it was learnt", true},
                    {"kept", "on the others", true},
                    {"step", "replayed with it", true},
-                   {"simulated", "", false}};
-  for (const loop::Remedy* const remedy : loop::told_remedies(report.remedies))
+                   {"simulated", "what it takes for granted is told of each", false}};
+  for (const loop::Remedy* const remedy : loop::told_remedies(report.remedies)) {
+    FigureCell change = words_cell(QString::fromStdString(remedy->change));
+    change.help = "Supposed: " + QString::fromStdString(remedy->supposed);
     table.rows.push_back(
         {{saved_cell(remedy->saves.part), saved_cell(remedy->on_learnt.part),
           report.remedies.has_kept ? saved_cell(remedy->on_kept.part) : FigureCell{},
-          time_cell(remedy->step_s), words_cell(QString::fromStdString(remedy->change))}});
+          time_cell(remedy->step_s), std::move(change)}});
+  }
   return table;
 }
 
@@ -145,6 +155,14 @@ StragglersPanel::StragglersPanel(Workspace& workspace, QWidget* parent)
   headline_->setWordWrap(true);
   headline_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   top->addWidget(headline_, 1);
+  top->addWidget(make_arrangement(), 0, Qt::AlignTop);
+  layout->addLayout(top);
+  layout->addWidget(make_tables(), 1);
+  layout->addStretch();
+}
+
+/// The two switches of the timeline's rows.
+QWidget* StragglersPanel::make_arrangement() {
   groups_ = make_choice("stragglers_groups", "How rows are grouped",
                         {"Worker by worker", "By replica", "By stage"});
   order_ = make_choice("stragglers_order", "How rows are ordered",
@@ -156,28 +174,25 @@ StragglersPanel::StragglersPanel(Workspace& workspace, QWidget* parent)
     choices->addWidget(choice);
     QObject::connect(choice, &QComboBox::activated, this, [this] { arrange(); });
   }
-  top->addWidget(arrangement_, 0, Qt::AlignTop);
-  layout->addLayout(top);
+  return arrangement_;
+}
 
-  tables_ = new QWidget;
-  auto* columns = new QHBoxLayout(tables_);
-  columns->setContentsMargins(0, 0, 0, 0);
-  columns->setSpacing(2 * gap);
-  workers_ = new FigureTableView;
-  workers_->setObjectName("stragglers_workers");
+QWidget* StragglersPanel::make_tables() {
+  workers_ = make_table("stragglers_workers");
   workers_->on_chosen = [this](int worker) {
     if (on_row)
       on_row(worker);
   };
-  slowdowns_ = new FigureTableView;
-  slowdowns_->setObjectName("stragglers_slowdowns");
-  remedies_ = new FigureTableView;
-  remedies_->setObjectName("stragglers_remedies");
+  slowdowns_ = make_table("stragglers_slowdowns");
+  remedies_ = make_table("stragglers_remedies");
+  tables_ = new QWidget;
+  auto* columns = new QHBoxLayout(tables_);
+  columns->setContentsMargins(0, 0, 0, 0);
+  columns->setSpacing(2 * gap);
   columns->addWidget(titled("Workers, the slowest first", workers_));
   columns->addWidget(titled("What it comes from", slowdowns_));
   columns->addWidget(titled("What would help", remedies_), 1);
-  layout->addWidget(tables_, 1);
-  layout->addStretch();
+  return tables_;
 }
 
 void StragglersPanel::set_theme(const Theme& theme) {

@@ -160,6 +160,8 @@ TEST_CASE("the window has the numbers that explain prints", "[gui][job]") {
   const auto& remedies = opened.find<FigureTableView>("stragglers_remedies");
   REQUIRE(remedies.rowCount() > 0);
   CHECK(remedies.item(0, 4)->text().toStdString() == best["change"].get<std::string>());
+  CHECK(remedies.item(0, 4)->toolTip().toStdString() ==
+        best["change"].get<std::string>() + "\nSupposed: " + best["supposed"].get<std::string>());
   CHECK(opened.find<QLabel>("stragglers_headline")
             .text()
             .contains(QString::fromStdString(told["reading"].get<std::string>())));

@@ -33,6 +33,8 @@ class StragglersPanel : public Panel<> {
 
  private:
   void rebuild() override;
+  QWidget* make_arrangement();
+  QWidget* make_tables();
   QString headline() const;
   void arrange();
 

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <QApplication>
 #include <QProcess>
+#include <QScrollBar>
 #include <QSettings>
 #include <algorithm>
 #include <chrono>
@@ -18,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "loop/support/made_up_job.hpp"
 #include "pipewright/gui/window/main_window.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/event_file.hpp"
@@ -36,7 +38,8 @@ struct Options {
   int microbatches = 256;
   int rounds = 40;
   std::uint64_t trace_mb = 350;
-  bool json = false;  // it prints nothing else
+  int replicas = 512;  // of a whole job
+  bool json = false;   // it prints nothing else
 };
 
 double seconds_of(const std::function<void()>& work) {
@@ -209,6 +212,50 @@ void measure_trace(const test::TempFolder& folder, const Options& options, nlohm
   line["trace_gz_open_s"] = open_trace_s(gzipped);
 }
 
+/// Eight stages, two steps: from the first rows to the last, each time another step in sight.
+void measure_job(const test::TempFolder& folder, const Options& options, nlohmann::json& line) {
+  const int slow = 4 * options.replicas + options.replicas / 3;
+  auto job = test::noisy_job(options.replicas, 8, 8, {20, 25}, slow);
+  job.every_s = 0.6;
+  const auto file = folder.write("job.json", job.trace());
+  line["job_workers"] = options.replicas * 8;
+  line["job_mb"] = static_cast<double>(std::filesystem::file_size(file)) / 1e6;
+  auto window = open_window();
+  const auto begun = Clock::now();
+  line["job_open_s"] = seconds_of([&] {
+    window->open(file);
+    paint(*window);
+  });
+  if (window->workspace().job() == nullptr)
+    throw std::runtime_error("the job was not opened");
+  while (window->workspace().is_explaining())
+    QApplication::processEvents(QEventLoop::WaitForMoreEvents);
+  line["job_explained_s"] = std::chrono::duration<double>(Clock::now() - begun).count();
+  line["job_events"] = window->timeline().front()->table().size();
+
+  gui::TimelineView& view = window->timeline();
+  Painted painted(view);
+  std::vector<double> frames;
+  std::size_t most_rows = 0;
+  const int last = view.verticalScrollBar()->maximum();
+  constexpr int scrolls = 400;
+  for (int at = 0; at < scrolls; ++at) {
+    frames.push_back(1e3 * seconds_of([&] {
+                       view.verticalScrollBar()->setValue(last * at / (scrolls - 1));
+                       paint(*window);
+                     }));
+    most_rows = std::max(most_rows, view.painted().rows);
+  }
+  if (painted.frames < scrolls - 1)
+    throw std::runtime_error("not every frame was painted");
+  line["job_frame_p99_ms"] = quantile(frames, 0.99);
+  line["job_rows_painted"] = most_rows;
+  line["job_grouped_ms"] = 1e3 * seconds_of([&] {
+                             window->workspace().arrange({gui::JobGroups::Replicas, {}});
+                             paint(*window);
+                           });
+}
+
 void measure_plan(const test::TempFolder& folder, const Options& options, nlohmann::json& line) {
   auto window = open_window();
   window->open(write_scenario(folder, options));
@@ -235,6 +282,8 @@ int main(int argc, char** argv) {
   app.add_option("--microbatches", options.microbatches)->capture_default_str();
   app.add_option("--rounds", options.rounds, "drags, and as many slides")->capture_default_str();
   app.add_option("--trace-mb", options.trace_mb)->capture_default_str();
+  app.add_option("--replicas", options.replicas, "of a whole job, eight workers each")
+      ->capture_default_str();
   app.add_flag("--json", options.json, "the JSON line alone");
   CLI11_PARSE(app, argc, argv);
   try {
@@ -248,6 +297,7 @@ int main(int argc, char** argv) {
     measure_events(folder, options, line);
     measure_trace(folder, options, line);
     measure_plan(folder, options, line);
+    measure_job(folder, options, line);
     fmt::print("{}\n", line.dump());
   } catch (const std::exception& failure) {
     fmt::print(stderr, "{}\n", failure.what());

@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pipewright/loop/straggler/told_remedies.hpp"
+
 namespace pipewright::cli {
 namespace {
 
 constexpr std::size_t most_workers = 8;
-constexpr std::size_t most_remedies = 5;  // and the best of each kind more
-constexpr double least_share = 0.0005;    // of a slowdown or a delay that is told
+using loop::least_told;
 
 std::string in_ms(double seconds) { return fmt::format("{:.1f}", seconds * 1e3); }
 std::string in_percent(double part) { return fmt::format("{:.2f} %", 100 * part); }
@@ -42,7 +43,7 @@ std::string job_words(const loop::StragglerReport& report) {
 std::string operation_table(const loop::StragglerReport& report) {
   std::vector<std::pair<double, std::string>> rows;
   for (const auto& [operation, slowdown] : report.metrics.by_operation)
-    if (std::abs(slowdown.all - 1) >= least_share)
+    if (std::abs(slowdown.all - 1) >= least_told)
       rows.emplace_back(slowdown.all, operation);
   std::sort(rows.rbegin(), rows.rend());
   std::string text = fmt::format("\n{:<28}{:>10}\n", "as recorded, others ideal", "S_t");
@@ -73,7 +74,7 @@ std::string delay_table(const loop::StragglerReport& report) {
   std::string text =
       fmt::format("\n{:<28}{:>10}{:>14}\n", "begins late", "ms a step", "of the step");
   for (const loop::DelayKind& kind : delays.kinds)
-    if (std::abs(kind.explains_s) >= least_share / 10 * replayed)
+    if (std::abs(kind.explains_s) >= least_told / 10 * replayed)
       text += fmt::format("{:<28}{:>10}{:>14}\n", kind.before, in_ms(kind.explains_s),
                           in_percent(kind.explains_s / replayed));
   text += fmt::format(
@@ -86,27 +87,13 @@ std::string delay_table(const loop::StragglerReport& report) {
   return text + "\n";
 }
 
-/// The best of each kind, and the best of all.
-std::vector<const loop::Remedy*> told_remedies(const loop::Remedies& remedies) {
-  std::vector<const loop::Remedy*> told;
-  std::vector<std::string> kinds;
-  for (const loop::Remedy& own : remedies.all) {
-    const bool is_new = std::find(kinds.begin(), kinds.end(), own.kind) == kinds.end();
-    if (own.on_learnt.part < least_share || (!is_new && told.size() >= most_remedies))
-      continue;
-    kinds.push_back(own.kind);
-    told.push_back(&own);
-  }
-  return told;
-}
-
 std::string remedy_table(const loop::StragglerReport& report) {
   const loop::Remedies& remedies = report.remedies;
   std::string text =
       fmt::format("\n{:>10}{:>9}{:>10}{:>10}  simulated\n", "step, ms", "saves", "learnt", "kept");
   text += fmt::format("{:>10}{:>9}{:>10}{:>10}  as it is\n", in_ms(remedies.step_s), "", "", "");
   std::vector<std::string> supposed;
-  for (const loop::Remedy* const own : told_remedies(remedies)) {
+  for (const loop::Remedy* const own : loop::told_remedies(remedies)) {
     text += fmt::format("{:>10}{:>9}{:>10}{:>10}  {}\n", in_ms(own->step_s),
                         in_percent(own->saves.part), in_percent(own->on_learnt.part),
                         remedies.has_kept ? in_percent(own->on_kept.part) : "", own->change);

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <QApplication>
 #include <QPixmap>
+#include <QThread>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -62,9 +63,13 @@ int take_screenshot(pipewright::gui::MainWindow& window, const Wanted& wanted) {
     QApplication::processEvents();
     window.workspace().pick(pipewright::gui::picked_in(*window.workspace().front(), *picked));
   }
-  do
+  QApplication::processEvents();
+  const pipewright::gui::Workspace& workspace = window.workspace();
+  while (workspace.is_looking_for_plans() || workspace.is_explaining()) {
+    QThread::msleep(5);
     QApplication::processEvents();
-  while (window.workspace().is_looking_for_plans());
+  }
+  QApplication::processEvents();  // what was found is laid out
   if (!window.grab().save(QString::fromStdString(wanted.screenshot.string()))) {
     std::fprintf(stderr, "%s: cannot be written\n", wanted.screenshot.c_str());
     return 2;
@@ -74,8 +79,10 @@ int take_screenshot(pipewright::gui::MainWindow& window, const Wanted& wanted) {
 
 void add_options(CLI::App& app, Wanted& wanted) {
   app.set_version_flag("--version", PIPEWRIGHT_VERSION);
-  app.add_option("FILE", wanted.file,
-                 "a scenario, a run's folder, a timeline, Program or schedule (CSV)");
+  app.add_option(
+      "FILE", wanted.file,
+      "a scenario, a run's folder, a timeline, the trace of a whole job, a Program or schedule "
+      "(CSV)");
   app.add_option("--screenshot", wanted.screenshot,
                  "draw into this PNG file without a display, and exit");
   app.add_option("--size", wanted.size, "of the window in the picture")->capture_default_str();

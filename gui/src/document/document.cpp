@@ -8,8 +8,10 @@
 #include <sstream>
 #include <string_view>
 
+#include "pipewright/gui/document/job_rows.hpp"
 #include "pipewright/loop/schedule_figures.hpp"
 #include "pipewright/loop/schedule_file.hpp"
+#include "pipewright/loop/straggler/job_timeline.hpp"
 #include "pipewright/loop/thread_rows.hpp"
 #include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/error.hpp"
@@ -213,9 +215,28 @@ void open_scenario(Document& document, const plan::JsonDocument& json, const fs:
         "No costs.json lies beside the scenario: layers' costs are estimated from the model.");
 }
 
+/// A job that is not whole is opened as any other trace.
+bool is_opened_as_job(Document& document, const fs::path& path) {
+  if (!loop::is_job_trace(path))
+    return false;
+  std::vector<std::string> problems;
+  try {
+    auto trace = std::make_shared<loop::JobTrace>(loop::read_job_trace(path, problems));
+    document.measured = loop::job_timeline(loop::job_steps(*trace), by_rank(trace->layout));
+    document.job = std::move(trace);
+  } catch (const plan::InputError& error) {
+    document.notes.push_back(fmt::format("Its stragglers are not explained: {}", error.what()));
+    return false;
+  }
+  document.problems.insert(document.problems.end(), problems.begin(), problems.end());
+  return true;
+}
+
 /// Native files, traces of ours and of others, however large.
 void open_timeline(Document& document, const fs::path& path) {
   document.kind = Document::Kind::Timeline;
+  if (is_opened_as_job(document, path))
+    return;
   document.measured = loop::with_thread_rows(loop::read_timeline_file(path, document.problems));
 }
 

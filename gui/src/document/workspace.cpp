@@ -66,6 +66,9 @@ void Workspace::take(Document document) {
   document_ = std::move(document);
   remedy_search_.stop();
   plan_search_.stop();
+  job_search_.stop();
+  stragglers_.reset();
+  job_refusal_.clear();
   history_.reset();
   answer_.reset();
   baseline_.reset();
@@ -93,6 +96,34 @@ void Workspace::take(Document document) {
   tell(Change::Document);
   tell(Change::Plan);
   show_tables();
+  if (document_.job)
+    explain_job();
+}
+
+/// The rows are there at once, by rank; who is slow is told when it is known.
+void Workspace::explain_job() {
+  job_search_.start(
+      [trace = document_.job](const std::stop_token&) -> Explained {
+        try {
+          return {std::make_shared<loop::StragglerReport>(loop::explain_stragglers(*trace)), {}};
+        } catch (const std::bad_alloc&) {
+          throw;
+        } catch (const std::exception& error) {
+          return {.refusal = error.what()};
+        }
+      },
+      [this](const std::optional<Explained>& found) {
+        stragglers_ = found ? found->report : nullptr;
+        job_refusal_ = found ? found->refusal : "there is too little memory to explain it";
+        tell(Change::Job);
+      });
+  tell(Change::Job);
+}
+
+void Workspace::arrange(JobArrangement arrangement) {
+  arrangement_ = arrangement;
+  if (document_.job)
+    tell(Change::Job);
 }
 
 void Workspace::compare_with(const std::filesystem::path& path) {

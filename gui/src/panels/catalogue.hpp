@@ -12,6 +12,7 @@
   PANEL(savings)                 \
   PANEL(plans)                   \
   PANEL(residuals)               \
+  PANEL(stragglers)              \
   PANEL(problems)                \
   PANEL(training)                \
   PANEL(what_if)

@@ -144,7 +144,7 @@ void FigureTableView::show_row(int r) {
   for (std::size_t c = 0; c < row.cells.size(); ++c) {
     const FigureCell& cell = row.cells[c];
     auto* item = new FigureItem(cell.text);
-    item->setToolTip(cell.text);
+    item->setToolTip(cell.help.isEmpty() ? cell.text : cell.text + "\n" + cell.help);
     item->setData(key_role, row.key);
     if (table_.columns[c].is_number) {
       item->setData(number_role, cell.number);

@@ -1,5 +1,6 @@
 #include "pipewright/gui/panels/figures_bar.hpp"
 
+#include <QEvent>
 #include <QHBoxLayout>
 #include <QPainter>
 #include <QPointer>
@@ -161,7 +162,8 @@ void FiguresBar::refresh(Workspace::Change change) {
     remedy_.reset();
   }
   // Every change of the plan is one of the tables, which come last.
-  if (change == Workspace::Change::Tables || change == Workspace::Change::Document)
+  if (change == Workspace::Change::Tables || change == Workspace::Change::Document ||
+      change == Workspace::Change::Job)
     show_headline();
 }
 
@@ -225,6 +227,13 @@ void FiguresBar::fit() {
     help.prepend(subtitle_text_);  // what was cut short is read there
   help.removeAll(QString());
   subtitle_->setToolTip(help.join("\n"));
+}
+
+/// What its parts need is known only when they have their fonts, after they were first shown.
+bool FiguresBar::event(QEvent* event) {
+  if (event->type() == QEvent::LayoutRequest)
+    fit();
+  return QWidget::event(event);
 }
 
 void FiguresBar::resizeEvent(QResizeEvent* event) {

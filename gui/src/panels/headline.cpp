@@ -9,6 +9,7 @@
 
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/loop/estimated_costs.hpp"
+#include "pipewright/loop/straggler/told_remedies.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::gui {
@@ -136,6 +137,43 @@ void add_trace_figures(const PaintedTable& painted, Headline& headline) {
                               "From the first event of the trace to its last."});
 }
 
+/// What a whole job loses, by whom, and what would help most; before what is merely long.
+void add_stragglers(const loop::StragglerReport& report, Headline& headline) {
+  const loop::StragglerMetrics& metrics = report.metrics;
+  const loop::JobLayout& layout = report.steps.plan.layout;
+  const auto digits = [](double figure) { return QString::number(figure, 'f', 4); };
+  const int worst = report.workers.front();
+  std::vector<Headline::Figure> figures{
+      {"Slowdown", digits(metrics.slowdown.all), "",
+       QString("M_W %1, M_S %2")
+           .arg(digits(metrics.workers_explain.share), digits(metrics.last_stage_explains.share)),
+       Tone::Neutral,
+       "S: steps are so many times as long as with ideal lengths of all operations. M_W is the "
+       "part of it that the slowest workers explain, M_S that of the last stage."},
+      {"Slowest worker",
+       QString("dp %1, stage %2").arg(layout.replica_of(worst)).arg(layout.stage_of(worst)), "",
+       "S_w " + digits(metrics.by_worker[static_cast<std::size_t>(worst)]), Tone::Neutral,
+       "Its row is the first. S_w is the lesser of what its stage and what its replica cost."}};
+  if (const auto told = loop::told_remedies(report.remedies); !told.empty())
+    figures.push_back({"Best remedy",
+                       QString::number(100 * told.front()->saves.part, 'f', 2) + " %", "",
+                       QString::fromStdString(told.front()->kind), Tone::Neutral,
+                       QString::fromStdString(told.front()->change)});
+  // The length of a step stands first.
+  headline.figures.insert(headline.figures.begin() + (headline.figures.size() > 1 ? 1 : 0),
+                          figures.begin(), figures.end());
+}
+
+/// "2 replicas × 4 stages", "4 ranks", "12 rows".
+QString rows_words(const Workspace& workspace) {
+  const PaintedTable& front = *workspace.front();
+  if (const loop::JobTrace* const job = workspace.job())
+    return QString("%1 × %2").arg(counted(job->layout.replicas, "replica", "replicas"),
+                                  counted(job->layout.stages, "stage", "stages"));
+  return front.facts().is_iteration ? counted(front.table().ranks, "rank", "ranks")
+                                    : counted(front.table().ranks, "row", "rows");
+}
+
 void add_run_figures(const Workspace& workspace, Headline& headline) {
   const PaintedTable& front = *workspace.front();
   const TableFigures now = figures_of(front);
@@ -160,6 +198,8 @@ void add_run_figures(const Workspace& workspace, Headline& headline) {
       "The time in which a rank computes nothing, on average of the ranks.");
   if (!front.facts().is_iteration)
     add_trace_figures(front, headline);
+  if (workspace.stragglers())
+    add_stragglers(*workspace.stragglers(), headline);
   add("Peak memory", now.peak, expected.peak, "", byte_words, "Of the rank that holds most.");
   const auto& run = workspace.document().run;
   if (workspace.answer() == nullptr || !run || now.iteration_s.value_or(0) <= 0)
@@ -217,9 +257,8 @@ Headline headline_of(const Workspace& workspace) {
       headline.subtitle += "  ·  drafted";
   } else if (workspace.front()) {
     const PaintedTable& front = *workspace.front();
-    headline.subtitle = (front.facts().is_iteration ? counted(front.table().ranks, "rank", "ranks")
-                                                    : counted(front.table().ranks, "row", "rows")) +
-                        "  ·  " + counted(front.table().size(), "event", "events");
+    headline.subtitle =
+        rows_words(workspace) + "  ·  " + counted(front.table().size(), "event", "events");
   }
   if (workspace.answer() != nullptr) {
     QStringList notes;

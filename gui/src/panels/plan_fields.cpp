@@ -10,6 +10,7 @@
 #include <cmath>
 #include <utility>
 
+#include "pipewright/gui/look/words.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/scenario/scenario_schema.hpp"
@@ -18,6 +19,8 @@ namespace pipewright::gui {
 namespace {
 
 using Unit = PlanField::Unit;
+
+constexpr const char* rank_speeds = "cluster.rank_speeds";
 
 struct Scale {
   const char* name;
@@ -34,6 +37,7 @@ std::vector<Scale> scales_of(Unit unit) {
     case Unit::Time:
       return {{"s", 1}, {"ms", 1e-3}, {"µs", 1e-6}, {"ns", 1e-9}};
     case Unit::Factor:
+    case Unit::Ratio:
       return {{"×", 1}};
     case Unit::Count:
     case Unit::CountOrAuto:
@@ -54,6 +58,7 @@ const char* zero_words(Unit unit) {
       return "0 µs";
     case Unit::Bandwidth:
     case Unit::Factor:
+    case Unit::Ratio:
     case Unit::Count:
     case Unit::Choice:
       break;
@@ -72,7 +77,8 @@ std::optional<double> size_of(Unit unit, QString name) {
     const auto is = [&](const QString& way) { return name.compare(way, Qt::CaseInsensitive) == 0; };
     const bool has_prefix = whole.contains('B') && whole.size() > 1 && whole[0] != 'B';
     if (is(whole) || is(whole.chopped(whole.endsWith("/s") ? 2 : 0)) ||
-        (has_prefix && is(whole.left(1))) || (unit == Unit::Factor && is("x")))
+        (has_prefix && is(whole.left(1))) ||
+        ((unit == Unit::Factor || unit == Unit::Ratio) && is("x")))
       return scale.size;
   }
   return {};
@@ -117,12 +123,14 @@ const plan::Json& resolved(const plan::Json& schema, const plan::Json& field) {
   return field;
 }
 
-/// "pipeline.ranks" as the scenario's JSON Schema has it.
+/// "pipeline.ranks" as the scenario's JSON Schema has it; "cluster.fabric.levels.0.latency_s" as it
+/// has each level.
 const plan::Json& schema_of(const std::string& name) {
   static const plan::Json schema = plan::Json::parse(plan::scenario_schema());
   const plan::Json* at = &schema;
   for (const QString& key : QString::fromStdString(name).split('.'))
-    at = &resolved(schema, at->at("properties").at(key.toStdString()));
+    at = &resolved(schema, at->contains("items") ? at->at("items")
+                                                 : at->at("properties").at(key.toStdString()));
   return *at;
 }
 
@@ -231,31 +239,51 @@ void add_speed_changes(const plan::Json& before, const plan::Json& after,
           QString("Speed, rank %1 %2 → %3").arg(rank).arg(speed(before, rank), speed(after, rank)));
 }
 
-/// Adds the change of a field, or of all fields below an object.
-void add_changes(const plan::Json& before, const plan::Json& after, const std::string& name,
-                 std::vector<QString>& changes) {
+/// "Latency, leaf".
+QString long_label(const PlanField& field) {
+  return field.of.isEmpty() ? field.label : field.label + ", " + field.of;
+}
+
+using Fields = std::vector<PlanField>;
+
+const PlanField* find_field(const Fields& fields, const std::string& name) {
+  const auto found = std::find_if(fields.begin(), fields.end(),
+                                  [&](const PlanField& field) { return field.name == name; });
+  return found == fields.end() ? nullptr : &*found;
+}
+
+bool are_objects(const plan::Json& list) {
+  return list.is_array() && !list.empty() && list.front().is_object();
+}
+
+/// Adds the change of a field, or of all fields below an object or of a list of as many.
+void add_changes(const Fields& fields, const plan::Json& before, const plan::Json& after,
+                 const std::string& name, std::vector<QString>& changes) {
   if (before == after)
     return;
-  if (before.is_object() && after.is_object()) {
-    const auto below = [&](const std::string& key) {
-      return name.empty() ? key : name + "." + key;
-    };
-    for (const auto& [key, value] : after.items())
-      add_changes(before.contains(key) ? before.at(key) : plan::Json(), value, below(key), changes);
-    for (const auto& [key, value] : before.items())
-      if (!after.contains(key))
-        add_changes(value, plan::Json(), below(key), changes);
+  const auto below = [&](const std::string& key) { return name.empty() ? key : name + "." + key; };
+  if (are_objects(before) && are_objects(after) && before.size() == after.size()) {
+    for (std::size_t at = 0; at < after.size(); ++at)
+      add_changes(fields, before[at], after[at], below(std::to_string(at)), changes);
     return;
   }
-  const PlanField* const field = find_plan_field(name);
-  if (field != nullptr && field->unit == Unit::Factor) {
+  if (before.is_object() && after.is_object()) {
+    for (const auto& [key, value] : after.items())
+      add_changes(fields, before.contains(key) ? before.at(key) : plan::Json(), value, below(key),
+                  changes);
+    for (const auto& [key, value] : before.items())
+      if (!after.contains(key))
+        add_changes(fields, value, plan::Json(), below(key), changes);
+    return;
+  }
+  const PlanField* const field = find_field(fields, name);
+  if (name == rank_speeds) {
     add_speed_changes(before, after, changes);
     return;
   }
-  changes.push_back(
-      QString("%1 %2 → %3")
-          .arg(field != nullptr ? QString(field->label) : QString::fromStdString(name),
-               shown_value(field, before), shown_value(field, after)));
+  changes.push_back(QString("%1 %2 → %3")
+                        .arg(field != nullptr ? long_label(*field) : QString::fromStdString(name),
+                             shown_value(field, before), shown_value(field, after)));
 }
 
 std::vector<PlanField> named_fields() {
@@ -287,9 +315,48 @@ std::vector<PlanField> named_fields() {
        "Of a link between nodes."},
       {"cluster.device.memory_bytes", "Cluster", "Device memory", Unit::Bytes,
        "A plan that needs more is refused, with the change that would fit."},
-      {"cluster.rank_speeds", "Speed of a rank", "Speed of the rank", Unit::Factor,
+      {rank_speeds, "Speed of a rank", "Speed of the rank", Unit::Factor,
        "A straggler at 0.8 × holds up all others."},
   };
+}
+
+void add_level_fields(const plan::Cluster& cluster, std::size_t level,
+                      std::vector<PlanField>& fields) {
+  const plan::LinkLevel& own = cluster.fabric->levels[level];
+  const auto name = QString::fromStdString(own.name);
+  const std::string path = fmt::format("cluster.fabric.levels.{}.", level);
+  const QString group =
+      QString("Level %1: joins groups of %2").arg(name, counted(own.group_nodes, "node", "nodes"));
+  const auto add = [&](const char* key, const char* label, Unit unit) {
+    fields.push_back({path + key, group, label, unit, {}, {}, name});
+  };
+  add("bandwidth_per_s", "Bandwidth", Unit::Bandwidth);
+  add("latency_s", "Latency", Unit::Time);
+  add("oversubscription", "Oversubscription", Unit::Ratio);
+}
+
+/// Its nodes are those from `first` on.
+void add_kind_fields(const plan::NodeKind& kind, std::size_t at, int first,
+                     std::vector<PlanField>& fields) {
+  const auto name = QString::fromStdString(kind.device.name);
+  const std::string path = fmt::format("cluster.mixture.kinds.{}.", at);
+  const QString nodes = kind.nodes == 1
+                            ? QString("Node %1").arg(first)
+                            : QString("Nodes %1 to %2").arg(first).arg(first + kind.nodes - 1);
+  const auto add = [&](const char* key, const char* label, Unit unit) {
+    fields.push_back({path + key, nodes + ": " + name, label, unit, {}, {}, name});
+  };
+  add("speed", "Speed", Unit::Ratio);
+  add("device.memory_bytes", "Device memory", Unit::Bytes);
+}
+
+void add_meaning(PlanField& field) {
+  const plan::Json& schema = schema_of(field.name);
+  const auto meaning = QString::fromStdString(schema.at("description").get<std::string>());
+  field.help = (meaning + " " + field.help).trimmed();
+  if (field.unit == Unit::Choice)
+    for (const std::string& value : values_of(schema))
+      field.options.push_back(option_for(field.name, value));
 }
 
 }  // namespace
@@ -297,24 +364,43 @@ std::vector<PlanField> named_fields() {
 const std::vector<PlanField>& plan_fields() {
   static const std::vector<PlanField> fields = [] {
     std::vector<PlanField> all = named_fields();
-    for (PlanField& field : all) {
-      const plan::Json& schema = schema_of(field.name);
-      const auto meaning = QString::fromStdString(schema.at("description").get<std::string>());
-      field.help = (meaning + " " + field.help).trimmed();
-      if (field.unit == Unit::Choice)
-        for (const std::string& value : values_of(schema))
-          field.options.push_back(option_for(field.name, value));
-    }
+    for (PlanField& field : all)
+      add_meaning(field);
     return all;
   }();
   return fields;
 }
 
+std::vector<PlanField> cluster_fields(const plan::Cluster& cluster) {
+  std::vector<PlanField> fields;
+  for (std::size_t level = 0; cluster.fabric && level < cluster.fabric->levels.size(); ++level)
+    add_level_fields(cluster, level, fields);
+  int first = 0;
+  for (std::size_t at = 0; cluster.mixture && at < cluster.mixture->kinds.size(); ++at) {
+    const plan::NodeKind& kind = cluster.mixture->kinds[at];
+    add_kind_fields(kind, at, first, fields);
+    first += kind.nodes;
+  }
+  for (PlanField& field : fields)
+    add_meaning(field);
+  return fields;
+}
+
+QString cluster_words(const plan::Cluster& cluster) {
+  QStringList words;
+  if (!cluster.fabric)
+    return {};
+  if (cluster.fabric->rails)
+    words << "By rails: links between nodes join only devices of equal place in their nodes.";
+  for (const plan::LinkLevel& level : cluster.fabric->levels)
+    if (level.link.shared)
+      words << QString("The way out of a group of the level %1 is shared by its transfers.")
+                   .arg(QString::fromStdString(level.name));
+  return words.join('\n');
+}
+
 const PlanField* find_plan_field(const std::string& name) {
-  const auto& fields = plan_fields();
-  const auto found = std::find_if(fields.begin(), fields.end(),
-                                  [&](const PlanField& field) { return field.name == name; });
-  return found == fields.end() ? nullptr : &*found;
+  return find_field(plan_fields(), name);
 }
 
 QString other_choice_words(const std::string& value) {
@@ -323,12 +409,20 @@ QString other_choice_words(const std::string& value) {
 
 namespace {
 
+plan::Json::json_pointer place_of(const PlanField& field) {
+  const QString path = "/" + QString::fromStdString(field.name).replace('.', '/');
+  return plan::Json::json_pointer(path.toStdString());
+}
+
 const plan::Json& value_in(const plan::Json& scenario, const PlanField& field) {
-  const QString path = "/" + QString(field.name).replace('.', '/');
-  return scenario.at(plan::Json::json_pointer(path.toStdString()));
+  return scenario.at(place_of(field));
 }
 
 }  // namespace
+
+bool has_value(const PlanField& field, const plan::Json& scenario) {
+  return scenario.contains(place_of(field));
+}
 
 double number_of(const PlanField& field, const plan::Json& scenario) {
   return value_in(scenario, field).get<double>();
@@ -406,6 +500,13 @@ std::vector<double> slider_values(Unit unit, double now, double most) {
       for (int step = 2; step <= 40; ++step)
         values.push_back(step / 20.0);
       break;
+    case Unit::Ratio:
+      for (int step = 2; step <= 20; ++step)
+        values.push_back(step / 20.0);
+      for (const double more : counts(1, 32))
+        if (more > 1)
+          values.push_back(more);
+      break;
     case Unit::Choice:
       break;
   }
@@ -456,7 +557,10 @@ std::string speed_assignment(const plan::Scenario& scenario, int rank, double sp
 
 std::vector<QString> changes_between(const plan::Scenario& before, const plan::Scenario& after) {
   std::vector<QString> changes;
-  add_changes(to_json(before), to_json(after), "", changes);
+  Fields fields = plan_fields();
+  for (PlanField& field : cluster_fields(after.cluster))
+    fields.push_back(std::move(field));
+  add_changes(fields, to_json(before), to_json(after), "", changes);
   return changes;
 }
 

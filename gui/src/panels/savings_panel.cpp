@@ -8,6 +8,7 @@
 #include "catalogue.hpp"
 #include "pipewright/gui/document/why.hpp"
 #include "pipewright/gui/look/words.hpp"
+#include "pipewright/gui/panels/choice.hpp"
 #include "pipewright/gui/panels/titled.hpp"
 #include "pipewright/loop/prediction.hpp"
 
@@ -115,7 +116,7 @@ SavingsPanel::SavingsPanel(Workspace& workspace, QWidget* parent)
   headline_ = new QLabel;
   headline_->setObjectName("savings_headline");
   headline_->setWordWrap(true);
-  part_ = new QComboBox;
+  part_ = new Choice;
   part_->setAccessibleName("What is listed");
   part_->addItems({"Stages, layers and links", "Stages", "Layers", "Links"});
   top->addWidget(headline_, 1);

@@ -2,16 +2,15 @@
 
 #include <QEvent>
 #include <QKeyEvent>
-#include <QPainter>
 #include <QScrollArea>
 #include <QScrollBar>
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "catalogue.hpp"
 #include "pipewright/gui/look/labels.hpp"
 #include "pipewright/gui/look/words.hpp"
+#include "pipewright/gui/panels/choice.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::gui {
@@ -20,20 +19,6 @@ namespace {
 constexpr int label_width = 114;
 constexpr int value_width = 84;
 constexpr std::size_t most_changes = 8;
-
-/// A combo box with a mark that more can be chosen: a style sheet takes the style's own away.
-class Choice : public QComboBox {
- protected:
-  void paintEvent(QPaintEvent* event) override {
-    QComboBox::paintEvent(event);
-    QPainter painter(this);
-    painter.setRenderHint(QPainter::Antialiasing);
-    painter.setPen(QPen(palette().color(QPalette::PlaceholderText), 1.5, Qt::SolidLine,
-                        Qt::RoundCap, Qt::RoundJoin));
-    const QPointF tip(width() - 12, height() / 2.0 + 2);
-    painter.drawPolyline(QPolygonF{tip + QPointF(-3.5, -3.5), tip, tip + QPointF(3.5, -3.5)});
-  }
-};
 
 }  // namespace
 
@@ -46,7 +31,7 @@ WhatIfPanel::WhatIfPanel(Workspace& workspace, QWidget* parent)
   empty_->setWordWrap(true);
   empty_->setAlignment(Qt::AlignTop | Qt::AlignLeft);
   empty_->setMargin(12);
-  soft_labels_.push_back(empty_);
+  soft_labels_.emplace_back(empty_);
   all->addWidget(empty_);
 
   content_ = new QWidget;
@@ -63,15 +48,29 @@ WhatIfPanel::WhatIfPanel(Workspace& workspace, QWidget* parent)
 /// A row for each field, below the heading of its group.
 QWidget* WhatIfPanel::make_rows() {
   auto* rows = new QWidget;
-  rows_layout_ = new QVBoxLayout(rows);
-  rows_layout_->setContentsMargins(12, 0, 12, gap);
-  rows_layout_->setSpacing(4);
-  const char* group = "";
-  for (const PlanField& field : plan_fields()) {
-    if (std::strcmp(group, field.group) != 0)
-      add_heading(field.group);
+  auto* layout = new QVBoxLayout(rows);
+  layout->setContentsMargins(12, 0, 12, gap);
+  layout->setSpacing(4);
+  add_rows(plan_fields(), *layout);
+  cluster_layout_ = new QVBoxLayout;
+  layout->addLayout(cluster_layout_);
+  layout->addStretch(1);
+  auto* scroll = new QScrollArea;
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setWidgetResizable(true);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  scroll->setFocusPolicy(Qt::NoFocus);
+  scroll->setWidget(rows);
+  return scroll;
+}
+
+void WhatIfPanel::add_rows(const std::vector<PlanField>& fields, QVBoxLayout& into) {
+  QString group;
+  for (const PlanField& field : fields) {
+    if (group != field.group)
+      into.addWidget(make_heading(field.group));
     group = field.group;
-    Row& row = add_row(field);
+    Row& row = add_row(field, into);
     if (row.is_choice()) {
       add_options(row);
       continue;
@@ -82,26 +81,50 @@ QWidget* WhatIfPanel::make_rows() {
     add_edit(row);
     setTabOrder(row.slider, row.edit);
   }
-  rows_layout_->addStretch(1);
-  auto* scroll = new QScrollArea;
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setWidgetResizable(true);
-  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  scroll->setFocusPolicy(Qt::NoFocus);
-  scroll->setWidget(rows);
-  return scroll;
 }
 
-void WhatIfPanel::add_heading(const char* text) {
+QLabel* WhatIfPanel::make_heading(const QString& text) {
   QLabel* heading = make_label(small_size, true);
   heading->setText(text);
   heading->setContentsMargins(0, headings_.empty() ? gap / 2 : gap + 4, 0, 2);
-  headings_.push_back(heading);
-  rows_layout_->addWidget(heading);
+  headings_.emplace_back(heading);
+  set_colour(heading, theme_->soft_text);
+  return heading;
 }
 
-WhatIfPanel::Row& WhatIfPanel::add_row(const PlanField& field) {
-  const QString name = field.name;
+/// Levels and kinds are of one cluster: those of another have rows of their own.
+void WhatIfPanel::show_cluster() {
+  const plan::Cluster& cluster = workspace_.draft().scenario.cluster;
+  std::vector<PlanField> fields = cluster_fields(cluster);
+  const auto is_same = [](const PlanField& a, const PlanField& b) {
+    return a.name == b.name && a.group == b.group;
+  };
+  if (std::equal(fields.begin(), fields.end(), cluster_fields_.begin(), cluster_fields_.end(),
+                 is_same))
+    return;
+  delete cluster_box_;  // with the widgets of the rows that go
+  std::erase_if(rows_,
+                [](const auto& row) { return find_plan_field(row->field->name) == nullptr; });
+  cluster_fields_ = std::move(fields);
+  cluster_box_ = new QWidget;
+  auto* layout = new QVBoxLayout(cluster_box_);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(4);
+  add_rows(cluster_fields_, *layout);
+  if (const QString words = cluster_words(cluster); !words.isEmpty()) {
+    QLabel* const label = make_label(small_size);
+    label->setObjectName("what_if.cluster");
+    label->setText(words);
+    label->setWordWrap(true);
+    soft_labels_.emplace_back(label);
+    set_colour(label, theme_->soft_text);
+    layout->addWidget(label);
+  }
+  cluster_layout_->addWidget(cluster_box_);
+}
+
+WhatIfPanel::Row& WhatIfPanel::add_row(const PlanField& field, QVBoxLayout& into) {
+  const auto name = QString::fromStdString(field.name);
   rows_.push_back(std::make_unique<Row>());
   Row& row = *rows_.back();
   row.field = &field;
@@ -123,7 +146,9 @@ WhatIfPanel::Row& WhatIfPanel::add_row(const PlanField& field) {
   row.error->setObjectName("what_if.error." + name);
   row.error->hide();
   column->addWidget(row.error);
-  rows_layout_->addWidget(row.box);
+  into.addWidget(row.box);
+  set_colour(row.label, theme_->text);
+  set_colour(row.error, theme_->warning);
   return row;
 }
 
@@ -142,7 +167,7 @@ void WhatIfPanel::add_rank(Row& row) {
 
 void WhatIfPanel::add_slider(Row& row) {
   row.slider = new QSlider(Qt::Horizontal);
-  row.slider->setObjectName(QString("what_if.slider.") + row.field->name);
+  row.slider->setObjectName(QString("what_if.slider.") + QString::fromStdString(row.field->name));
   row.slider->setAccessibleName(row.field->label);
   row.slider->setAccessibleDescription(row.field->help);
   row.slider->setToolTip(row.field->help);
@@ -159,7 +184,7 @@ void WhatIfPanel::add_slider(Row& row) {
 
 void WhatIfPanel::add_edit(Row& row) {
   row.edit = new QLineEdit;
-  row.edit->setObjectName(QString("what_if.field.") + row.field->name);
+  row.edit->setObjectName(QString("what_if.field.") + QString::fromStdString(row.field->name));
   row.edit->setFont(font_of(text_size));
   row.edit->setAlignment(Qt::AlignRight);
   row.edit->setFixedWidth(value_width);
@@ -188,7 +213,7 @@ void WhatIfPanel::take_text(Row& row) {
 
 void WhatIfPanel::add_options(Row& row) {
   row.combo = new Choice;
-  row.combo->setObjectName(QString("what_if.choice.") + row.field->name);
+  row.combo->setObjectName(QString("what_if.choice.") + QString::fromStdString(row.field->name));
   row.combo->setFont(font_of(text_size));
   row.combo->setAccessibleName(row.field->label);
   row.combo->setAccessibleDescription(row.field->help);
@@ -203,7 +228,7 @@ void WhatIfPanel::add_options(Row& row) {
     const QString value = row.combo->currentData().toString();
     if (value.isEmpty())
       return;
-    set(row, std::string(row.field->name) + "=" + value.toStdString());
+    set(row, row.field->name + "=" + value.toStdString());
     workspace_.settle();
   });
   row.line->addWidget(row.combo, 1);
@@ -218,7 +243,7 @@ void WhatIfPanel::make_changes(QVBoxLayout* into) {
   line->setSpacing(gap / 2);
   QLabel* heading = make_label(small_size, true);
   heading->setText("What changed");
-  headings_.push_back(heading);
+  headings_.emplace_back(heading);
   line->addWidget(heading, 1);
   const auto add = [&](const char* name, const char* text, auto&& run) {
     auto* button = new QToolButton;
@@ -241,17 +266,17 @@ void WhatIfPanel::make_changes(QVBoxLayout* into) {
   effect_ = make_label(small_size);
   effect_->setObjectName("what_if.effect");
   effect_->setWordWrap(true);
-  soft_labels_.push_back(effect_);
+  soft_labels_.emplace_back(effect_);
   column->addWidget(effect_);
   into->addWidget(changes_box_);
 }
 
 void WhatIfPanel::set_theme(const Theme& theme) {
   theme_ = &theme;
-  for (QLabel* label : headings_)
-    set_colour(label, theme.soft_text);
-  for (QLabel* label : soft_labels_)
-    set_colour(label, theme.soft_text);
+  for (const auto* labels : {&headings_, &soft_labels_})
+    for (const QPointer<QLabel>& label : *labels)
+      if (label)
+        set_colour(label, theme.soft_text);
   for (const auto& row : rows_) {
     set_colour(row->error, theme.warning);
     set_colour(row->label, theme.text);
@@ -327,6 +352,7 @@ void WhatIfPanel::refresh(Workspace::Change change) {
                           "its plan. Open a scenario or a run's folder.");
     return;
   }
+  show_cluster();
   now_ = to_json(workspace_.draft().scenario);
   before_ = to_json(workspace_.baseline_draft().scenario);
   if (change == Workspace::Change::Document)
@@ -355,7 +381,7 @@ void WhatIfPanel::show_row(Row& row) {
     while (row.combo->count() < ranks)
       row.combo->addItem(QString("Rank %1").arg(row.combo->count()));
     row.combo->setCurrentIndex(std::clamp(row.combo->currentIndex(), 0, ranks - 1));
-  } else if (std::strncmp(row.field->name, "cluster.between_nodes", 21) == 0) {
+  } else if (row.field->name.starts_with("cluster.between_nodes")) {
     row.box->setVisible(scenario.cluster.nodes > 1);
   }
   show_number(row, value_of(row));
@@ -397,6 +423,9 @@ void WhatIfPanel::show_choice(Row& row) {
 }
 
 bool WhatIfPanel::differs(const Row& row) const {
+  // A plan before may have been for a cluster without this level or kind.
+  if (!has_value(*row.field, before_))
+    return true;
   return row.is_choice()
              ? option_of(*row.field, before_) != option_of(*row.field, now_)
              : !row.is_speed() && number_of(*row.field, before_) != number_of(*row.field, now_);

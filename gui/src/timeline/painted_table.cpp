@@ -15,8 +15,10 @@
 namespace pipewright::gui {
 namespace {
 
-/// The class of a name that is no instruction: equal names look alike.
+/// The class of a name that is no instruction: equal names look alike, and so do marks of steps.
 std::uint8_t class_of_name(const std::string& name) {
+  if (plan::step_number(name))
+    return class_count - 1;
   return static_cast<std::uint8_t>(std::hash<std::string>{}(name) % class_count);
 }
 
@@ -136,7 +138,8 @@ void PaintedTable::set_kinds() {
   if (!are_actions(table_))
     return;
   for (std::size_t track = 0; track < tracks_.size(); ++track)
-    if (table_.tracks[track].row == plan::Row::Compute)
+    if (table_.tracks[track].row == plan::Row::Compute &&
+        table_.tracks[track].name != plan::steps_track)
       for (std::size_t c = 0; const double seconds : tracks_[track].between(0, length()))
         has_kind_[c++] |= seconds > 0;
 }

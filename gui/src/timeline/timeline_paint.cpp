@@ -3,6 +3,7 @@
 
 #include <QPainter>
 #include <QPainterPath>
+#include <QScrollBar>
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -44,7 +45,8 @@ bool is_light(QRgb colour) {
   return 0.299 * qRed(colour) + 0.587 * qGreen(colour) + 0.114 * qBlue(colour) > 150;
 }
 
-/// The microbatch where there is little room, the whole action where there is more.
+/// The microbatch or the number of a step where there is little room, the whole name where there is
+/// more.
 QString label_of(const std::string& name, double width, const QFontMetricsF& metrics) {
   const auto instruction = plan::parse_instruction(name);
   const QString whole = QString::fromStdString(name);
@@ -53,6 +55,10 @@ QString label_of(const std::string& name, double width, const QFontMetricsF& met
   if (instruction) {
     const QString number =
         instruction->microbatch >= 0 ? QString::number(instruction->microbatch) : QString();
+    return metrics.horizontalAdvance(number) + 4 <= width ? number : QString();
+  }
+  if (const auto step = plan::step_number(name)) {
+    const QString number = QString::number(*step);
     return metrics.horizontalAdvance(number) + 4 <= width ? number : QString();
   }
   return metrics.elidedText(whole, Qt::ElideRight, width - 8);
@@ -162,14 +168,11 @@ void TimelineView::render() {
   image_.setDevicePixelRatio(1);
   image_.fill(theme_->plot);
   labels_.clear();
-  std::vector<const PlacedRow*> pinned, others;
-  for (const PlacedRow& row : layout_.rows)
-    if (const double y = row_y(row); y + row.height >= rows_top && y <= viewport()->height())
-      (row.pinned ? pinned : others).push_back(&row);
+  const auto pinned = pinned_rows(), others = scrolled_rows();
   std::atomic<std::size_t> next = 0;
   const auto render_others = [&] {
     for (std::size_t at = next++; at < others.size(); at = next++)
-      render_row(*others[at], scale);
+      render_row(others[at], scale);
   };
   image_.detach();
   {
@@ -180,14 +183,18 @@ void TimelineView::render() {
     render_others();
   }
   // Pinned rows come last and cover what scrolls beneath them.
-  for (const PlacedRow* row : pinned)
-    render_row(*row, scale);
+  for (const PlacedRow& row : pinned)
+    if (row_y(row) <= viewport()->height())
+      render_row(row, scale);
   // The order must not depend on which thread was first.
   std::sort(labels_.begin(), labels_.end(), [](const Label& a, const Label& b) {
     return std::tuple(a.box.top(), a.box.left()) < std::tuple(b.box.top(), b.box.left());
   });
   if (labels_.size() > most_labels)
     labels_.resize(most_labels);
+  painted_ = {.rows = pinned.size() + others.size(),
+              .headings = headings_in_sight().size(),
+              .labels = labels_.size()};
   image_.setDevicePixelRatio(scale);
   dirty_ = false;
 }
@@ -249,30 +256,54 @@ void TimelineView::paint_headers(QPainter& painter) const {
   const double bottom = viewport()->height();
   painter.fillRect(QRectF(0, 0, header_width_, bottom), theme_->panel);
   painter.fillRect(QRectF(0, 0, viewport()->width(), rows_top), theme_->panel);
-  for (const PlacedRow& row : layout_.rows) {
-    const double y = row_y(row);
-    const bool below_pinned = row.pinned || y >= rows_top + layout_.pinned_height - row.height;
-    if (y + row.height < rows_top || y > bottom || !below_pinned)
-      continue;
-    painter.setClipRect(QRectF(0, row.pinned ? rows_top : rows_top + layout_.pinned_height,
-                               viewport()->width(), bottom));
-    paint_header(painter, row);
-  }
+  for (const auto rows : {scrolled_rows(), pinned_rows()})
+    for (const PlacedRow& row : rows) {
+      const double top = row.pinned ? rows_top : scrolled_top();
+      painter.setClipRect(QRectF(0, top, viewport()->width(), bottom - top));
+      paint_header(painter, row);
+    }
+  painter.setClipRect(QRectF(0, scrolled_top(), viewport()->width(), bottom - scrolled_top()));
+  paint_headings(painter);
   painter.setClipping(false);
-  painter.setPen(theme_->soft_text);
-  painter.setFont(font_of(small_size - 1));
-  painter.drawText(QRectF(10, minimap_height, header_width_ - 20, ruler_height),
-                   Qt::AlignVCenter | Qt::AlignLeft, "busy in view");
+  paint_column_titles(painter);
   painter.fillRect(QRectF(0, rows_top - 1, viewport()->width(), 1), theme_->line);
   painter.fillRect(QRectF(header_width_ - 1, 0, 1, bottom), theme_->line);
+}
+
+void TimelineView::paint_column_titles(QPainter& painter) const {
+  painter.setPen(theme_->soft_text);
+  painter.setFont(font_of(small_size - 1));
+  const auto write = [&](double left, double right, Qt::Alignment side, const QString& words) {
+    painter.drawText(QRectF(left, minimap_height, right - left, ruler_height),
+                     Qt::AlignVCenter | side, words);
+  };
+  if (notes_.of.empty())
+    return write(10, header_width_ - 10, Qt::AlignLeft, "busy in view");
+  write(10, header_width_ - busy_width, Qt::AlignRight, QString::fromStdString(notes_.title));
+  write(header_width_ - busy_width, header_width_ - 10, Qt::AlignRight, "busy");
+}
+
+/// The names of groups, over the whole width.
+void TimelineView::paint_headings(QPainter& painter) const {
+  painter.setFont(font_of(small_size, true));
+  for (const PlacedHeading* const heading : headings_in_sight()) {
+    const QRectF box(0, scrolled_top() + heading->top - verticalScrollBar()->value(),
+                     viewport()->width(), heading->height);
+    painter.fillRect(box, theme_->window);
+    painter.fillRect(QRectF(0, box.bottom() - 1, box.width(), 1), theme_->line);
+    painter.setPen(theme_->text);
+    painter.drawText(
+        box.adjusted(10, 0, -10, 0), Qt::AlignVCenter | Qt::AlignLeft,
+        QString::fromStdString(state_.groups.names[static_cast<std::size_t>(heading->group)]));
+  }
 }
 
 /// The name of a row, how busy it is in view, and above it the name of what stands behind.
 void TimelineView::paint_header(QPainter& painter, const PlacedRow& row) const {
   const double y = row_y(row);
   const RowParts parts = parts_of(row);
-  const QRectF name(row.pinned ? 22 : 10, y + parts.front_top, header_width_ - beside_name,
-                    parts.front_height);
+  const QRectF name(row.pinned ? 22 : 10, y + parts.front_top,
+                    header_width_ - note_width_ - beside_name, parts.front_height);
   const auto write = [&](const QRectF& box, Qt::Alignment side, const QString& words,
                          Qt::TextElideMode cut) {
     painter.drawText(box, Qt::AlignVCenter | side,
@@ -293,16 +324,22 @@ void TimelineView::paint_header(QPainter& painter, const PlacedRow& row) const {
     painter.setPen(Qt::NoPen);
     painter.drawEllipse(QPointF(13, y + row.height / 2), 3, 3);
   }
+  if (row.rank == marked_)
+    painter.fillRect(QRectF(0, y + 1, 4, row.height - 2), theme_->selection);
   if (row.height >= 26)
     painter.fillRect(QRectF(0, y + row.height - 0.5, viewport()->width(), 1), theme_->line);
+  painter.setFont(font_of(row.height < 16 ? small_size - 2 : small_size));
+  painter.setPen(theme_->soft_text);
+  if (std::cmp_less(row.rank, notes_.of.size()))
+    painter.drawText(QRectF(0, name.top(), header_width_ - busy_width, name.height()),
+                     Qt::AlignVCenter | Qt::AlignRight,
+                     QString::fromStdString(notes_.of[static_cast<std::size_t>(row.rank)]));
   const double first = std::max(0.0, scale_.first);
   const double last = std::min(front_->length(), scale_.time(plot_width()));
   if (last <= first)
     return;
-  painter.setFont(font_of(row.height < 16 ? small_size - 2 : small_size));
-  painter.setPen(theme_->soft_text);
   const double busy = front_->busy(row.rank, first, last) / (last - first);
-  painter.drawText(QRectF(header_width_ - 56, name.top(), 46, name.height()),
+  painter.drawText(QRectF(header_width_ - busy_width, name.top(), busy_width - 10, name.height()),
                    Qt::AlignVCenter | Qt::AlignRight, QString::number(100 * busy, 'f', 0) + " %");
 }
 

@@ -46,6 +46,7 @@ void TimelineView::show_tables(std::shared_ptr<PaintedTable> front,
   hovered_ = {};
   find_legend();
   picked_ = {};
+  marked_ = -1;
   arrows_.clear();
   highlight_.clear();
   fit_header();
@@ -122,10 +123,21 @@ void TimelineView::set_rows(RowState state) {
   changed();
 }
 
+void TimelineView::set_notes(RowNotes notes) {
+  const bool saw_all = front_ && scale_ == fitted(0, front_->length(), plot_width());
+  notes_ = std::move(notes);
+  fit_header();
+  lay_out();
+  if (saw_all)
+    fit_all();
+  changed();
+}
+
 void TimelineView::pick(Picked picked) {
   if (picked == picked_)
     return;
   picked_ = std::move(picked);
+  marked_ = -1;
   arrows_.clear();
   highlight_.clear();
   viewport()->update();
@@ -155,6 +167,18 @@ void TimelineView::walk(int by) {
   const double start = table.table().start[next.event], end = table.table().end[next.event];
   if (scale_.x(end) > plot_width() || scale_.x(start) < 0)
     set_scale(centred(scale_, (start + end) / 2, plot_width()));
+}
+
+void TimelineView::show_row(int rank) {
+  const PlacedRow* const row = layout_.row_of(rank);
+  if (row == nullptr)
+    return;
+  marked_ = rank;
+  QScrollBar* const bar = verticalScrollBar();
+  if (!row->pinned &&
+      (row->top < bar->value() || row->top + row->height > bar->value() + bar->pageStep()))
+    bar->setValue(static_cast<int>(row->top + row->height / 2) - bar->pageStep() / 2);
+  viewport()->update();
 }
 
 void TimelineView::reveal(const Picked& picked) {
@@ -230,15 +254,36 @@ void TimelineView::find_legend() {
     has_cause_[idle.cause] = 1;
 }
 
+namespace {
+
+/// The widest of many texts, found among the longest of them: to measure a text takes time.
+double widest_of(const std::vector<std::string>& texts, const QFontMetricsF& metrics) {
+  constexpr std::size_t most_measured = 64;
+  std::vector<const std::string*> longest;
+  for (const std::string& text : texts)
+    longest.push_back(&text);
+  const auto last =
+      longest.begin() + static_cast<std::ptrdiff_t>(std::min(most_measured, longest.size()));
+  std::partial_sort(longest.begin(), last, longest.end(),
+                    [](const auto* a, const auto* b) { return a->size() > b->size(); });
+  double widest = 0;
+  for (auto text = longest.begin(); text != last; ++text)
+    widest = std::max(widest, metrics.horizontalAdvance(QString::fromStdString(**text)));
+  return widest;
+}
+
+}  // namespace
+
 /// Ranks have short names; the threads of a trace have what others called them.
 void TimelineView::fit_header() {
-  const QFontMetricsF metrics(font_of(text_size));
+  note_width_ = std::ceil(widest_of(notes_.of, QFontMetricsF(font_of(small_size))));
+  note_width_ += note_width_ > 0 ? gap : 0;
   header_width_ = least_header;
-  if (front_)
-    for (const std::string& name : front_->table().rank_names)
-      header_width_ = std::max(
-          header_width_, metrics.horizontalAdvance(QString::fromStdString(name)) + beside_name);
-  header_width_ = std::ceil(std::min(header_width_, most_header));
+  if (front_ && !front_->table().rank_names.empty())
+    header_width_ = std::max(
+        header_width_,
+        widest_of(front_->table().rank_names, QFontMetricsF(font_of(text_size))) + beside_name);
+  header_width_ = std::ceil(std::min(header_width_ + note_width_, most_header));
 }
 
 void TimelineView::lay_out() {
@@ -267,36 +312,56 @@ double TimelineView::row_y(const PlacedRow& row) const {
          (row.pinned ? 0.0 : layout_.pinned_height - verticalScrollBar()->value());
 }
 
+double TimelineView::scrolled_top() const { return rows_top + layout_.pinned_height; }
+
+std::span<const PlacedRow> TimelineView::pinned_rows() const {
+  return std::span(layout_.rows).first(layout_.pinned);
+}
+
+std::span<const PlacedRow> TimelineView::scrolled_rows() const {
+  const double top = verticalScrollBar()->value();
+  return layout_.rows_between(top, top + std::max(0.0, rows_bottom() - scrolled_top()));
+}
+
+std::vector<const PlacedHeading*> TimelineView::headings_in_sight() const {
+  const double top = verticalScrollBar()->value(), bottom = top + rows_bottom() - scrolled_top();
+  std::vector<const PlacedHeading*> seen;
+  for (const PlacedHeading& heading : layout_.headings)
+    if (heading.top + heading.height > top && heading.top < bottom)
+      seen.push_back(&heading);
+  return seen;
+}
+
 const PlacedRow* TimelineView::row_at(double y) const {
-  for (const PlacedRow& row : layout_.rows) {
-    const double top = row_y(row);
-    if (y >= top && y < top + row.height && y < rows_bottom() &&
-        (row.pinned || y >= rows_top + layout_.pinned_height))
-      return &row;
-  }
+  if (y >= rows_bottom())
+    return nullptr;
+  for (const auto rows : {pinned_rows(), scrolled_rows()})
+    for (const PlacedRow& row : rows)
+      if (const double top = row_y(row);
+          y >= top && y < top + row.height && (row.pinned || y >= scrolled_top()))
+        return &row;
   return nullptr;
 }
 
 QRectF TimelineView::row_rect(int rank) const {
-  for (const PlacedRow& row : layout_.rows)
-    if (row.rank == rank)
-      return {0, row_y(row), static_cast<double>(viewport()->width()), row.height};
-  return {};
+  const PlacedRow* const row = layout_.row_of(rank);
+  if (row == nullptr)
+    return {};
+  return {0, row_y(*row), static_cast<double>(viewport()->width()), row->height};
 }
 
 QRectF TimelineView::rect_of(std::uint64_t event) const {
   const std::size_t track = front_->track_of(event);
-  for (const PlacedRow& row : layout_.rows) {
-    if (row.rank != front_->table().tracks[track].rank)
-      continue;
-    const RowParts parts = parts_of(row);
-    for (const TrackBand& band : bands_of(*front_, row.rank, parts.front_top, parts.front_height))
-      if (band.track == track) {
-        const double x = scale_.x(front_->table().start[event]);
-        return {header_width_ + x, row_y(row) + band.top, scale_.x(front_->table().end[event]) - x,
-                band.height};
-      }
-  }
+  const PlacedRow* const row = layout_.row_of(front_->table().tracks[track].rank);
+  if (row == nullptr)
+    return {};
+  const RowParts parts = parts_of(*row);
+  for (const TrackBand& band : bands_of(*front_, row->rank, parts.front_top, parts.front_height))
+    if (band.track == track) {
+      const double x = scale_.x(front_->table().start[event]);
+      return {header_width_ + x, row_y(*row) + band.top, scale_.x(front_->table().end[event]) - x,
+              band.height};
+    }
   return {};
 }
 

@@ -31,6 +31,7 @@ MainWindow::MainWindow()
           .workspace = workspace_,
           .runs = run_control_,
           .show_places = [this](const Places& places) { show_places(places); },
+          .show_row = [this](int row) { timeline_->show_row(row); },
           .trigger = [this](const char* command) { commands_.find(command)->trigger(); },
           .observe_section =
               [this](PanelHost::Section told) { section_observers_.push_back(std::move(told)); }} {
@@ -237,6 +238,8 @@ void MainWindow::open(const std::filesystem::path& path) {
   keep_recent(path);
   if (!workspace_.document().problems.empty())
     show_view("problems");
+  else if (workspace_.job() != nullptr)
+    show_view("stragglers");
 }
 
 const std::vector<QString>& MainWindow::view_names() {
@@ -274,7 +277,14 @@ void MainWindow::set_dark(bool dark) {
 
 void MainWindow::refresh(Workspace::Change change) {
   switch (change) {
+    case Workspace::Change::Job:
+      arrange_job();
+      break;
     case Workspace::Change::Document:
+      if (std::exchange(arranged_, false)) {  // the rows were of another job
+        timeline_->set_rows({});
+        timeline_->set_notes({});
+      }
       setWindowTitle(QString::fromStdString(workspace_.document().title) + " – Pipewright");
       break;
     case Workspace::Change::Plan:
@@ -290,6 +300,19 @@ void MainWindow::refresh(Workspace::Change change) {
   }
   refresh_services(change);
   commands_.refresh();
+}
+
+/// Rows that a person has pinned, collapsed or filtered stay so while others are told to move.
+void MainWindow::arrange_job() {
+  const auto& report = workspace_.stragglers();
+  RowState rows = job_rows(workspace_.job()->layout, report.get(), workspace_.arrangement());
+  if (std::exchange(arranged_, true)) {
+    rows.pinned = timeline_->rows().pinned;
+    rows.collapsed = timeline_->rows().collapsed;
+    rows.filter = timeline_->rows().filter;
+  }
+  timeline_->set_rows(std::move(rows));
+  timeline_->set_notes(report ? job_notes(*report) : RowNotes{});
 }
 
 void MainWindow::follow_pick(const Picked& picked) {

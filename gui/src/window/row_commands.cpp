@@ -85,8 +85,37 @@ void add_row_commands(Commands& commands, const Workspace& workspace, TimelineVi
       "rows.down", "View", "Move this row down", QKeySequence("Alt+Down"), [move] { move(1); },
       has_rows);
   commands.add(
-      "rows.reset", "", "Show all rows as they were", {}, [&timeline] { timeline.set_rows({}); },
+      "rows.reset", "", "Show all rows as they were", {},
+      [&workspace, &timeline] {
+        timeline.set_rows(workspace.job() == nullptr
+                              ? RowState{}
+                              : job_rows(workspace.job()->layout, workspace.stragglers().get(),
+                                         workspace.arrangement()));
+      },
       has_rows);
+}
+
+void add_job_commands(Commands& commands, Workspace& workspace) {
+  const auto add = [&](const char* id, const char* text, auto change) {
+    commands.add(
+        id, "", text, {},
+        [&workspace, change] {
+          JobArrangement arrangement = workspace.arrangement();
+          change(arrangement);
+          workspace.arrange(arrangement);
+        },
+        [&workspace] { return workspace.job() != nullptr; });
+  };
+  add("rows.by_worker", "Rows worker by worker",
+      [](JobArrangement& rows) { rows.groups = JobGroups::None; });
+  add("rows.by_replica", "Rows by replica",
+      [](JobArrangement& rows) { rows.groups = JobGroups::Replicas; });
+  add("rows.by_stage", "Rows by stage",
+      [](JobArrangement& rows) { rows.groups = JobGroups::Stages; });
+  add("rows.slowest", "Rows with the slowest worker on top",
+      [](JobArrangement& rows) { rows.order = JobOrder::SlowestFirst; });
+  add("rows.ranks", "Rows in the order of ranks",
+      [](JobArrangement& rows) { rows.order = JobOrder::Ranks; });
 }
 
 }  // namespace pipewright::gui

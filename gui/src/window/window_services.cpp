@@ -60,6 +60,7 @@ void MainWindow::make_services() {
 void MainWindow::make_service_commands() {
   make_file_commands();
   add_row_commands(commands_, workspace_, *timeline_);
+  add_job_commands(commands_, workspace_);
   const auto has_table = [this] { return workspace_.front() != nullptr; };
   commands_.add(
       "find.actions", "Edit", "Find actions…", QKeySequence::Find, [this] { find_bar_->find(); },

@@ -32,6 +32,10 @@ StragglerReport explain_stragglers(const std::filesystem::path& file,
   JobTrace trace = read_job_trace(file, problems);
   if (!only.empty())
     trace = with_steps(std::move(trace), only);
+  return explain_stragglers(trace);
+}
+
+StragglerReport explain_stragglers(const JobTrace& trace) {
   StragglerReport report;
   report.file = trace.file;
   report.events = trace.events.size();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -198,6 +199,17 @@ void erase_below(std::map<std::string, Value>& by_pointer, const std::string& po
   });
 }
 
+/// Of a list the element whose place the key is.
+Json& element_of(Json& list, const std::string& key, const std::string& pointer,
+                 const std::string& assignment) {
+  std::size_t place = 0;
+  const auto [end, failure] = std::from_chars(key.data(), key.data() + key.size(), place);
+  if (failure != std::errc{} || end != key.data() + key.size() || place >= list.size())
+    throw InputError(fmt::format("--set {}: {} is a list of {}, and \"{}\" is no place in it",
+                                 assignment, pointer, list.size(), key));
+  return list[place];
+}
+
 }  // namespace
 
 JsonDocument JsonDocument::parse(std::string text, std::string name) {
@@ -242,6 +254,11 @@ void JsonDocument::set(const std::string& assignment) {
   Json* target = &root_;
   std::istringstream path(assignment.substr(0, equals));
   for (std::string key; std::getline(path, key, '.');) {
+    if (target->is_array()) {
+      target = &element_of(*target, key, pointer, assignment);
+      pointer += "/" + key;
+      continue;
+    }
     if (!target->is_object() && !target->is_null())
       throw InputError(fmt::format("--set {}: {} holds {}, it has no field \"{}\"", assignment,
                                    pointer.empty() ? "/" : pointer, type_in_words(*target), key));

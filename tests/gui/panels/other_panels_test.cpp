@@ -36,6 +36,25 @@ TEST_CASE("the figures are those of what is shown, the run or the plan", "[gui][
   CHECK(figure("figures.0").startsWith("Iteration: " + gui::time_words(planned)));
 }
 
+TEST_CASE("of a window that is shown with a plan in it, figures are whole or not there",
+          "[gui][panels]") {
+  gui::MainWindow window;
+  window.open(test::opened_plan);
+  window.workspace().set("cluster.device.memory_bytes=42900000000");
+  for (const int width : {1000, 1200, 1400, 1600}) {
+    CAPTURE(width);
+    window.resize(width, 800);
+    window.show();
+    QApplication::processEvents();
+    QApplication::processEvents();
+    for (const QLabel* const label : window.panel("figures")->findChildren<QLabel*>())
+      if (label->isVisible()) {
+        CAPTURE(label->text().toStdString());
+        CHECK(label->width() >= label->minimumSizeHint().width());
+      }
+  }
+}
+
 TEST_CASE("a figure says how far it is from the baseline, until that is kept", "[gui][panels]") {
   OpenedWindow opened(test::opened_plan);
   opened.window.resize(1920, 1000);

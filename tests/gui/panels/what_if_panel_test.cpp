@@ -8,6 +8,7 @@
 
 #include "gui/support/mouse.hpp"
 #include "gui/support/opened_window.hpp"
+#include "pipewright/gui/window/save_commands.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "support/temp_folder.hpp"
@@ -17,7 +18,7 @@ namespace what_if_panel_test {
 using namespace pipewright;
 
 struct Opened : test::OpenedWindow {
-  Opened() : OpenedWindow(test::opened_plan) {}
+  explicit Opened(const std::filesystem::path& path = test::opened_plan) : OpenedWindow(path) {}
   std::string field(const std::string& name) {
     return find<QLineEdit>(("what_if.field." + name).c_str()).text().toStdString();
   }
@@ -59,6 +60,68 @@ TEST_CASE("each field of the plan stands there with its value and its unit", "[g
       {"what_if.choice.training.optimizer", "AdamW"}};
   for (const auto& [name, words] : choices)
     CHECK(opened.find<QComboBox>(name).currentText() == words);
+}
+
+/// Eight nodes on rails, in groups of two below a leaf and of four below a spine; the last two are
+/// slower.
+std::string scenario_of_levels() {
+  auto json = to_json(plan::scenario_from_json(plan::JsonDocument::read(test::opened_plan)));
+  json["cluster"]["nodes"] = 8;
+  json["cluster"]["fabric"] = plan::Json::parse(R"({"rails": true, "levels": [
+    {"name": "leaf", "group_nodes": 2, "latency_s": 3e-5, "bandwidth_per_s": 1e9},
+    {"name": "spine", "group_nodes": 4, "latency_s": 5e-5, "bandwidth_per_s": 1e9,
+     "oversubscription": 4, "shared": true}]})");
+  json["cluster"]["mixture"] = plan::Json::parse(R"({"kinds": [
+    {"nodes": 6, "device": {"name": "H100", "memory_bytes": 85500000000}},
+    {"nodes": 2, "device": {"name": "A100", "memory_bytes": 42900000000}, "speed": 0.4}]})");
+  return json.dump(2);
+}
+
+TEST_CASE("levels of links and kinds of nodes stand there, are turned, and are saved",
+          "[gui][panels]") {
+  const test::TempFolder folder;
+  const auto file = folder.write("scenario.json", scenario_of_levels());
+  Opened opened(file);
+  const std::vector<std::pair<std::string, std::string>> expected{
+      {"cluster.fabric.levels.0.bandwidth_per_s", "1 GB/s"},
+      {"cluster.fabric.levels.0.latency_s", "30 µs"},
+      {"cluster.fabric.levels.0.oversubscription", "1 ×"},
+      {"cluster.fabric.levels.1.oversubscription", "4 ×"},
+      {"cluster.mixture.kinds.0.speed", "1 ×"},
+      {"cluster.mixture.kinds.1.speed", "0.4 ×"},
+      {"cluster.mixture.kinds.1.device.memory_bytes", "42.9 GB"}};
+  for (const auto& [name, value] : expected) {
+    CAPTURE(name);
+    CHECK(opened.field(name) == value);
+  }
+  const QString words = opened.find<QLabel>("what_if.cluster").text();
+  CHECK(words.contains("By rails"));
+  CHECK(words.contains("level spine is shared"));
+
+  // As it was opened, it is saved.
+  const plan::Scenario before = opened.scenario();
+  REQUIRE(before.cluster.fabric);
+  const auto saved = [&] {
+    return plan::scenario_from_json(plan::JsonDocument::read(
+        folder.write("saved.json", saved_text(opened.workspace(), gui::SavedAs::Scenario))));
+  };
+  CHECK(saved() == before);
+
+  opened.type("cluster.fabric.levels.1.oversubscription", "8");
+  opened.type("cluster.mixture.kinds.1.speed", "0.5");
+  CHECK(opened.find<QLabel>("what_if.changes").text() ==
+        "Oversubscription, spine 4 × → 8 ×\nSpeed, A100 0.4 × → 0.5 ×");
+  CHECK(saved().cluster.fabric->levels[1].link.oversubscription == 8);
+  CHECK(saved().cluster.fabric->levels[0] == before.cluster.fabric->levels[0]);
+  CHECK(saved().cluster.mixture->kinds[1].speed == 0.5);
+  opened.type("cluster.fabric.levels.1.oversubscription", "0.5");
+  CHECK(opened.error("cluster.fabric.levels.1.oversubscription").text().contains("at least 1"));
+
+  // Another plan has other rows.
+  opened.window.open(test::opened_plan);
+  CHECK(opened.window.findChild<QLineEdit*>("what_if.field.cluster.mixture.kinds.1.speed") ==
+        nullptr);
+  CHECK(opened.field("pipeline.ranks") == "4");
 }
 
 TEST_CASE("a schedule's file is chosen, drawn, named and can be gone back to", "[gui][panels]") {

@@ -59,12 +59,14 @@ struct PanelBench {
   gui::Workspace workspace;
   gui::RunControl runs;
   std::vector<gui::Places> places;
+  std::vector<int> rows;
   std::vector<std::string> commands;
   std::vector<gui::PanelHost::Section> sections;
   gui::PanelHost host{
       .workspace = workspace,
       .runs = runs,
       .show_places = [this](const gui::Places& shown) { places.push_back(shown); },
+      .show_row = [this](int row) { rows.push_back(row); },
       .trigger = [this](const char* command) { commands.emplace_back(command); },
       .observe_section = [this](auto told) { sections.push_back(std::move(told)); }};
 

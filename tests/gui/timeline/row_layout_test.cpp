@@ -61,6 +61,38 @@ TEST_CASE("only ranks whose name has the text are shown", "[gui][timeline]") {
         std::vector{0, 1});
 }
 
+TEST_CASE("a heading stands above the rows of each group, and rows are found by where they are",
+          "[gui][timeline]") {
+  const plan::EventTable table = plan::table_of(test::small_pipeline());
+  RowState state{.order = {3, 1, 2, 0}, .pinned = {1}, .collapsed = {}, .filter = {}};
+  state.groups = {.of = {0, 0, 1, 1}, .names = {"left", "right"}};
+  const RowLayout layout = gui::lay_out_rows(table, state, 300, false);
+  CHECK(ranks_of(layout) == std::vector{1, 3, 2, 0});  // the pinned one has no heading
+  REQUIRE(layout.headings.size() == 2);
+  CHECK(layout.headings[0].group == 1);
+  CHECK(layout.headings[0].top == 0);
+  CHECK(layout.row_of(3)->top == layout.headings[0].height);
+  CHECK(layout.headings[1].group == 0);
+  CHECK(layout.headings[1].top == layout.row_of(2)->top + layout.row_of(2)->height);
+  CHECK(layout.height + layout.pinned_height == Approx(300));
+
+  const auto ranks_between = [&](double top, double bottom) {
+    std::vector<int> ranks;
+    for (const gui::PlacedRow& row : layout.rows_between(top, bottom))
+      ranks.push_back(row.rank);
+    return ranks;
+  };
+  CHECK(ranks_between(0, layout.height) == std::vector{3, 2, 0});
+  CHECK(ranks_between(0, layout.row_of(3)->top).empty());  // there is the heading
+  const double middle = layout.row_of(2)->top + 1;
+  CHECK(ranks_between(middle, middle + 1) == std::vector{2});
+  CHECK(ranks_between(layout.height, layout.height + 10).empty());
+
+  // Of a group that is filtered away no heading is left.
+  state.filter = "rank 0";
+  CHECK(gui::lay_out_rows(table, state, 300, false).headings.size() == 1);
+}
+
 TEST_CASE("a rank is moved before another, and the order keeps all of them", "[gui][timeline]") {
   CHECK(gui::moved_before({0, 1, 2, 3}, 3, 1) == std::vector{0, 3, 1, 2});
   CHECK(gui::moved_before({0, 1, 2, 3}, 0, -1) == std::vector{1, 2, 3, 0});

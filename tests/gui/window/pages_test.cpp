@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 
+#include "loop/support/made_up_job.hpp"
 #include "support/catch.hpp"
 #include "support/temp_folder.hpp"
 
@@ -19,8 +20,16 @@ namespace fs = std::filesystem;
 struct Picture {
   const char* name;
   QStringList options;
-  const char* opened;
+  const char* opened;  // made_up_job: that
 };
+constexpr const char* made_up_job = "job.json";
+
+/// 96 workers, of which dp 7 on stage 3 is slow.
+void write_made_up_job(const fs::path& file) {
+  auto job = test::noisy_job(12, 8, 12, {100, 150, 200, 250}, 3 * 12 + 7);
+  job.every_s = 0.8;
+  std::ofstream(file) << job.trace();
+}
 
 const std::vector<Picture>& pictures() {
   static const char* run = "tests/data/gui/run";
@@ -32,18 +41,25 @@ const std::vector<Picture>& pictures() {
       {"memory", {"--view", "memory", "--dark"}, plan},
       {"savings", {"--view", "savings"}, plan},
       {"plans", {"--view", "plan.search"}, plan},
+      {"job", {"--view", "rows.by_stage"}, made_up_job},
   };
   return all;
 }
 
 QImage drawn(const Picture& picture, const fs::path& into) {
+  const test::TempFolder made;
+  std::string opened = picture.opened;
+  if (opened == made_up_job) {
+    opened = made.path() / made_up_job;
+    write_made_up_job(opened);
+  }
   QProcess program;
   program.setWorkingDirectory(PIPEWRIGHT_SOURCE_DIR);
   const auto file = into / (std::string(picture.name) + ".png");
   program.start(
       PIPEWRIGHT_GUI_PROGRAM,
       QStringList{"--screenshot", QString::fromStdString(file.string()), "--size", "1600x900"} +
-          picture.options + QStringList{picture.opened});
+          picture.options + QStringList{QString::fromStdString(opened)});
   REQUIRE(program.waitForFinished(60'000));
   CAPTURE(program.readAllStandardError().toStdString());
   CHECK(program.exitCode() == 0);

@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pipewright/loop/straggler/replay.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
 
 namespace pipewright::test {
 
@@ -26,6 +29,7 @@ struct MadeUpJob {
   OfOperation delay = [](const loop::JobNode&, int) { return 0.0; };
   bool sums_during_backwards = false;  // with the separate sum behind
   bool outer_transfers = false;        // each compute has its send and its receive
+  double every_s = 10;                 // a step begins
 
   loop::JobPlan plan() const {
     loop::JobPlan plan;
@@ -57,7 +61,7 @@ struct MadeUpJob {
       for (loop::NodeNumber node = 0; node < graph.nodes.size(); ++node)
         events.push_back(
             event(own.layout, graph.nodes[node], steps[step],
-                  static_cast<double>(step) * 10 + ends.of(node)[step] - times.of(node)[step],
+                  static_cast<double>(step) * every_s + ends.of(node)[step] - times.of(node)[step],
                   times.of(node)[step]));
     return fmt::format("[{}]", fmt::join(events, ",\n"));
   }
@@ -110,5 +114,29 @@ struct MadeUpJob {
     return own;
   }
 };
+
+/// A job of 1F1B with a little noise, in which one worker computes 1.3 times as long as its peers.
+inline MadeUpJob noisy_job(int replicas, int stages, int microbatches, std::vector<int> steps,
+                           int slow_worker) {
+  const auto noise = [](const loop::JobNode& node, int step) {
+    std::uint32_t mixed =
+        static_cast<std::uint32_t>(node.worker * 131 + node.index * 31 + step) * 16 +
+        static_cast<std::uint32_t>(node.operation);
+    mixed *= 2654435761U;  // Knuth's multiplicative hash
+    return 1 + 0.02 * static_cast<double>(mixed >> 16U) / 65536;
+  };
+  return {.schedule = plan::make_schedule("1f1b", stages, microbatches),
+          .replicas = replicas,
+          .steps = std::move(steps),
+          .seconds = [=](const loop::JobNode& node, int step) {
+            const double ms = loop::is_transfer(node.operation)                         ? 0.2
+                              : node.operation == loop::JobOperation::GarbageCollection ? 0
+                              : node.operation == loop::JobOperation::Forward           ? 10
+                              : node.operation == loop::JobOperation::Backward          ? 20
+                                                                                        : 2;
+            const bool slow = loop::is_compute(node.operation) && node.worker == slow_worker;
+            return ms * 1e-3 * noise(node, step) * (slow ? 1.3 : 1);
+          }};
+}
 
 }  // namespace pipewright::test

@@ -143,6 +143,17 @@ TEST_CASE("--set replaces a value", "[plan][json]") {
   CHECK(plan.schedule == "1f1b");
 }
 
+TEST_CASE("--set reaches into a list by the place of an element", "[plan][json]") {
+  auto document = JsonDocument::parse(R"({"levels": [{"of": 1}, {"of": 2}]})", "plan.json");
+  document.set("levels.1.of=3");
+  CHECK(document.root().dump() == R"({"levels":[{"of":1},{"of":3}]})");
+  for (const char* const place : {"2", "-1", "leaf", "1x", ""})
+    CHECK(
+        error_of([&] { document.set(fmt::format("levels.{}.of=3", place)); }) ==
+        fmt::format("--set levels.{0}.of=3: /levels is a list of 2, and \"{0}\" is no place in it",
+                    place));
+}
+
 TEST_CASE("Errors of --set name the assignment instead of the file", "[plan][json]") {
   CHECK(error_with_set("rank=4") ==
         "--set rank=4: /rank: unknown key \"rank\", did you mean \"ranks\"?");

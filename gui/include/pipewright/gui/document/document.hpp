@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pipewright/loop/run_directory.hpp"
+#include "pipewright/loop/straggler/job_trace.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 #include "pipewright/plan/timeline/event_table.hpp"
@@ -41,6 +42,8 @@ struct Document {
   std::shared_ptr<const sim::Structure> structure;
   std::optional<plan::EventTable> predicted;
   std::optional<plan::EventTable> measured;  // or what else was opened
+  /// The trace of a whole job, whose workers are the ranks of `measured`; null where it is none.
+  std::shared_ptr<const loop::JobTrace> job;
   /// When the Program's instructions ran in `measured`; nothing where it is of another Program.
   std::optional<Ran> ran;
 };

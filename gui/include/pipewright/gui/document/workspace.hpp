@@ -12,6 +12,7 @@
 
 #include "pipewright/gui/document/background_search.hpp"
 #include "pipewright/gui/document/document.hpp"
+#include "pipewright/gui/document/job_rows.hpp"
 #include "pipewright/gui/timeline/painted_table.hpp"
 #include "pipewright/gui/timeline/picked.hpp"
 #include "pipewright/loop/draft_history.hpp"
@@ -30,6 +31,7 @@ class Workspace {
     Plan,      // the draft, and with it the answer
     Tables,    // what the timeline shows
     Pick,
+    Job,  // the answers of a job's stragglers, or how its rows are arranged
   };
   /// Called after each change, in the order of observing.
   void observe(std::function<void(Change)> observer) { observers_.push_back(std::move(observer)); }
@@ -106,6 +108,18 @@ class Workspace {
   std::int64_t table_event(int event) const;
   int structure_event(std::uint64_t table_event) const;
 
+  // ---- the trace of a whole job
+
+  /// Null where what is open is none.
+  const loop::JobTrace* job() const { return document_.job.get(); }
+  /// What `explain` answers, a while after it was opened; null until then.
+  const std::shared_ptr<const loop::StragglerReport>& stragglers() const { return stragglers_; }
+  bool is_explaining() const { return job_search_.is_running(); }
+  /// Why there is no answer; empty where there is one, or will be.
+  const std::string& job_refusal() const { return job_refusal_; }
+  JobArrangement arrangement() const { return arrangement_; }
+  void arrange(JobArrangement arrangement);
+
   // ---- what was pointed at
 
   const Picked& picked() const { return picked_; }
@@ -122,6 +136,7 @@ class Workspace {
  private:
   void tell(Change change);
   void answer_draft();
+  void explain_job();
   void show_draft();
   void show_tables();
   void match_events();
@@ -133,6 +148,14 @@ class Workspace {
   loop::WhatIf what_if_;
   BackgroundSearch<std::optional<sim::Remedy>> remedy_search_;
   BackgroundSearch<PlansFound> plan_search_;
+  struct Explained {
+    std::shared_ptr<const loop::StragglerReport> report{};
+    std::string refusal{};
+  };
+  BackgroundSearch<Explained> job_search_;
+  std::shared_ptr<const loop::StragglerReport> stragglers_;
+  std::string job_refusal_;
+  JobArrangement arrangement_;
   std::optional<loop::Answer> answer_;
   loop::Refusal refusal_;
   std::shared_ptr<const loop::Answer> baseline_;

@@ -17,6 +17,7 @@ struct FigureCell {
   QString text;
   double number = 0;  // what it is sorted by, where the column is of numbers
   double bar = 0;     // -1 to 1: drawn beside the text, as a part of the column's largest
+  QString help{};     // more of it, to whoever points at it
 };
 
 struct FigureTable {

@@ -23,6 +23,8 @@ struct PanelHost {
   RunControl& runs;
   /// Shows these events in the timeline.
   std::function<void(const Places&)> show_places;
+  /// Scrolls to a row of the timeline and marks it.
+  std::function<void(int row)> show_row;
   /// Does what a command does, such as "run.start".
   std::function<void(const char* command)> trigger;
   /// Calls back with the section of time that the timeline shows, whenever it changes: it begins

@@ -16,25 +16,32 @@
 namespace pipewright::gui {
 
 struct PlanField {
-  enum class Unit { Count, CountOrAuto, Bandwidth, Time, Bytes, Factor, Choice };
+  enum class Unit { Count, CountOrAuto, Bandwidth, Time, Bytes, Factor, Ratio, Choice };
   struct Option {
     std::string value;  // "profile"
     QString words;      // "balanced by time"
     QString help;
   };
-  const char* name;   // "pipeline.ranks"
-  const char* group;  // its heading
-  const char* label;
+  std::string name;  // "pipeline.ranks"
+  QString group;     // its heading
+  QString label;
   Unit unit;
   QString help;                   // what it means, and what it does
   std::vector<Option> options{};  // of a choice
+  QString of{};                   // whose it is, where several have such a field: "leaf"
 };
 /// All fields, in the order in which they stand below each other.
 const std::vector<PlanField>& plan_fields();
+/// Those of the cluster's levels of links and of its kinds of nodes, if it has some.
+std::vector<PlanField> cluster_fields(const plan::Cluster& cluster);
+/// What of these is not to be turned: rails, and links that are shared. Empty: nothing.
+QString cluster_words(const plan::Cluster& cluster);
 /// Null where there is none of this name.
 const PlanField* find_plan_field(const std::string& name);
 
-/// The field's number in a scenario that is written as JSON.
+/// Whether a scenario that is written as JSON has the field: not all clusters have each level.
+bool has_value(const PlanField& field, const plan::Json& scenario);
+/// The field's number there.
 double number_of(const PlanField& field, const plan::Json& scenario);
 /// What a person reads of a value that is none of a choice's options: of a schedule's file its
 /// name.

@@ -7,6 +7,7 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
+#include <QPointer>
 #include <QPushButton>
 #include <QSlider>
 #include <QToolButton>
@@ -46,12 +47,14 @@ class WhatIfPanel : public QWidget {
     QHBoxLayout* line = nullptr;
 
     bool is_choice() const { return field->unit == PlanField::Unit::Choice; }
-    bool is_speed() const { return field->unit == PlanField::Unit::Factor; }
+    bool is_speed() const { return field->unit == PlanField::Unit::Factor; }  // of a rank
   };
 
   QWidget* make_rows();
-  void add_heading(const char* text);
-  Row& add_row(const PlanField& field);
+  QLabel* make_heading(const QString& text);
+  void add_rows(const std::vector<PlanField>& fields, QVBoxLayout& into);
+  Row& add_row(const PlanField& field, QVBoxLayout& into);
+  void show_cluster();
   void add_rank(Row& row);
   void add_slider(Row& row);
   void add_edit(Row& row);
@@ -76,10 +79,12 @@ class WhatIfPanel : public QWidget {
   const Theme* theme_;
   QLabel* empty_ = nullptr;
   QWidget* content_ = nullptr;
-  QVBoxLayout* rows_layout_ = nullptr;
   std::vector<std::unique_ptr<Row>> rows_;
-  std::vector<QLabel*> headings_;
-  std::vector<QLabel*> soft_labels_;
+  // Below the fields that each plan has: those of the levels and kinds of this one's cluster.
+  QVBoxLayout* cluster_layout_ = nullptr;
+  QWidget* cluster_box_ = nullptr;
+  std::vector<PlanField> cluster_fields_;
+  std::vector<QPointer<QLabel>> headings_, soft_labels_;
   QWidget* changes_box_ = nullptr;
   QLabel* changes_ = nullptr;
   QLabel* effect_ = nullptr;

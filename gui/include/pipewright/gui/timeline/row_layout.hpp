@@ -3,6 +3,7 @@
 // The order in which ranks stand below each other, and where, as a value.
 
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,12 +11,26 @@
 
 namespace pipewright::gui {
 
+/// Ranks that belong together stand below a heading.
+struct RowGroups {
+  std::vector<int> of{};  // by rank, a place in `names`; -1, and for ranks beyond its end: none
+  std::vector<std::string> names{};
+  friend bool operator==(const RowGroups&, const RowGroups&) = default;
+};
+
+/// A figure beside each name.
+struct RowNotes {
+  std::string title{};            // above them
+  std::vector<std::string> of{};  // by rank; beyond its end: nothing
+};
+
 /// What a person has done to the rows.
 struct RowState {
   std::vector<int> order;  // ranks; those that are missing follow in their own order
   std::set<int> pinned;    // stay at the top, with their names
   std::set<int> collapsed;
   std::string filter;  // of the ranks' names; empty: all
+  RowGroups groups{};  // those of a group should stand together in `order`
   friend bool operator==(const RowState&, const RowState&) = default;
 };
 
@@ -27,13 +42,29 @@ struct PlacedRow {
   bool collapsed = false;
 };
 
-struct RowLayout {
-  std::vector<PlacedRow> rows;  // pinned ones first
-  double pinned_height = 0;
-  double height = 0;  // of those that are not pinned
+/// Stands above the first row of a group, among those that are not pinned.
+struct PlacedHeading {
+  int group = 0;
+  double top = 0;
+  double height = 0;
 };
 
-/// Rows share `room` pixels as far as each stays between its least and greatest height.
+struct RowLayout {
+  std::vector<PlacedRow> rows;  // pinned ones first
+  std::size_t pinned = 0;       // so many are
+  double pinned_height = 0;
+  double height = 0;  // of those that are not pinned, with their headings
+  std::vector<PlacedHeading> headings{};
+  std::vector<int> place{};  // by rank, in `rows`; -1: not shown
+
+  /// Null where it is not shown.
+  const PlacedRow* row_of(int rank) const;
+  /// Those that are not pinned and have a pixel in [top, bottom).
+  std::span<const PlacedRow> rows_between(double top, double bottom) const;
+};
+
+/// Rows share `room` pixels as far as each stays between its least and greatest height; one that
+/// marks steps alone is low.
 RowLayout lay_out_rows(const plan::EventTable& table, const RowState& state, double room,
                        bool with_ghost);
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "pipewright/gui/look/theme.hpp"
@@ -56,12 +57,21 @@ class TimelineView : public QAbstractScrollArea {
 
   const RowState& rows() const { return state_; }
   void set_rows(RowState state);
+  void set_notes(RowNotes notes);
+
+  /// What the last picture of the rows was made of: what is out of sight costs nothing.
+  struct Painted {
+    std::size_t rows = 0, headings = 0, labels = 0;
+  };
+  Painted painted() const { return painted_; }
 
   const Picked& picked() const { return picked_; }
   void pick(Picked picked);
   /// Picks the next action of the same rank, or the one before.
   void walk(int by);
 
+  /// Scrolls to a rank's row and marks it, until something is picked.
+  void show_row(int rank);
   /// Moves what was picked into sight, and nearer where it is too narrow to be seen.
   void reveal(const Picked& picked);
 
@@ -100,7 +110,9 @@ class TimelineView : public QAbstractScrollArea {
  private:
   static constexpr double least_header = 116, most_header = 380;
   static constexpr double beside_name = 66;  // pixels of a header: margins and the busy time
-  double header_width_ = least_header;       // as wide as the rows' names
+  static constexpr double busy_width = 56;
+  double header_width_ = least_header;  // as wide as the rows' names
+  double note_width_ = 0;               // of it, for their notes
   static constexpr double minimap_height = 44;
   static constexpr double ruler_height = 24;
   static constexpr double rows_top = minimap_height + ruler_height;
@@ -120,6 +132,10 @@ class TimelineView : public QAbstractScrollArea {
   void fit_header();
   void changed();                            // all is painted anew
   double row_y(const PlacedRow& row) const;  // on the viewport
+  double scrolled_top() const;               // where rows that are not pinned begin to be seen
+  std::span<const PlacedRow> pinned_rows() const;
+  std::span<const PlacedRow> scrolled_rows() const;  // those of the others that are in sight
+  std::vector<const PlacedHeading*> headings_in_sight() const;
   const PlacedRow* row_at(double y) const;
   std::optional<PickedEvent> event_under(const PlacedRow& row, QPointF at) const;
   Picked pick_at(QPointF at) const;
@@ -140,6 +156,8 @@ class TimelineView : public QAbstractScrollArea {
   void paint_labels(QPainter& painter) const;
   void paint_headers(QPainter& painter) const;
   void paint_header(QPainter& painter, const PlacedRow& row) const;
+  void paint_headings(QPainter& painter) const;
+  void paint_column_titles(QPainter& painter) const;
   void paint_ruler(QPainter& painter) const;
   void paint_legend(QPainter& painter) const;
   void paint_hovered(QPainter& painter) const;
@@ -160,11 +178,14 @@ class TimelineView : public QAbstractScrollArea {
   QString empty_text_;
   TimeScale scale_;
   RowState state_;
+  RowNotes notes_;
   RowLayout layout_;
+  Painted painted_;
   Picked picked_;
   std::vector<Arrow> arrows_;
   std::vector<std::uint64_t> highlight_;
   Picked hovered_;
+  int marked_ = -1;  // the rank whose row is marked; -1: none
   /// Which kinds, rows and causes there are any of.
   PlacedLegend legend_;
   std::array<char, class_count> has_kind_{}, has_cause_{};

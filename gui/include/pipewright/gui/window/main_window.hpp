@@ -74,6 +74,7 @@ class MainWindow : public QMainWindow {
   void make_menus();
   void refresh(Workspace::Change change);
   void follow_pick(const Picked& picked);
+  void arrange_job();
 
   // What stands beside the panels (window_services.cpp).
   void make_services();
@@ -120,6 +121,7 @@ class MainWindow : public QMainWindow {
   std::unique_ptr<Remembered> remembered_;
   std::optional<loop::Draft> run_draft_;  // that was started
   int timelines_seen_ = 0;
+  bool arranged_ = false;  // the rows of a whole job
 };
 
 }  // namespace pipewright::gui

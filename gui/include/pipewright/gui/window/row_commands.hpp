@@ -16,6 +16,8 @@ RowState moved_row(RowState state, const RowLayout& seen, int ranks, int rank, i
 
 /// All must outlive the commands.
 void add_row_commands(Commands& commands, const Workspace& workspace, TimelineView& timeline);
+/// How the workers of a whole job are arranged. Both must outlive the commands.
+void add_job_commands(Commands& commands, Workspace& workspace);
 
 /// Scrolls to a rank's row and picks its first action.
 void go_to_rank(TimelineView& timeline, int rank);

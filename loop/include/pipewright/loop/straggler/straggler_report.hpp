@@ -38,6 +38,8 @@ struct StragglerReport {
 StragglerReport explain_stragglers(const std::filesystem::path& file,
                                    std::vector<std::string>& problems,
                                    const std::vector<int>& only = {});
+/// The same of a trace that was read. Throws as `job_steps` does.
+StragglerReport explain_stragglers(const JobTrace& trace);
 
 /// What the metrics say, in a sentence or two.
 std::string reading_of(const StragglerReport& report);

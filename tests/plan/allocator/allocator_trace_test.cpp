@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "pipewright/plan/allocator/caching_allocator.hpp"

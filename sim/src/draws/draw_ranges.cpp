@@ -8,7 +8,7 @@
 namespace pipewright::sim {
 namespace {
 
-constexpr double one_end = 0.05;  // of the cases beyond each end
+constexpr double one_end = 0.05;     // of the cases beyond each end
 constexpr int least_for_blocks = 8;  // steps: of fewer a block would be most
 constexpr int fewest_records = 20, most_records = 200;
 

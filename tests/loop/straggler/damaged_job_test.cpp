@@ -31,8 +31,8 @@ const std::vector<std::pair<std::string, std::vector<json>>> odd_fields{
     {"/args/step", {-1, 0, 23, 99, 100'000'001, 1e300, 0.5, "first", nullptr}},
     {"/args/model_chunk", {-2, -1, 1, 2, 100'000'000, 1e300, 0.5, "all", nullptr}},
     {"/args/name",
-     {"PP rank -1, TP rank 0, c", "PP rank 3, TP rank 0, c", "PP rank 67108863, TP rank 0, c",
-      "PP rank , TP rank 0", "PP rank 0", "", 0, nullptr}},
+     {"PP rank -1, TP rank 0, c", "PP rank -2, TP rank 0, c", "PP rank 3, TP rank 0, c",
+      "PP rank 67108863, TP rank 0, c", "PP rank , TP rank 0", "PP rank 0", "", 0, nullptr}},
     {"/args", {nullptr, json::array(), "none", 1, json{{"step", json{{"step", 1}}}}}},
 };
 
@@ -46,7 +46,7 @@ class Damage {
       return;
     const auto at = static_cast<std::ptrdiff_t>(below(events.size()));
     const auto other = static_cast<std::ptrdiff_t>(below(events.size()));
-    switch (below(9)) {
+    switch (below(12)) {
       case 0:  // cut off
         events.erase(events.begin() + at, events.end());
         return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 
 #include "pipewright/plan/cluster/collective_times.hpp"
@@ -38,6 +39,35 @@ const Link& slowest_link(const StepCosts& costs, const Members& members, int ran
   }
   return *slowest;
 }
+
+/// The levels that join these members of two ranks, each once.
+std::vector<std::size_t> levels_between(const StepCosts& costs, const Members& members, int rank,
+                                        int other) {
+  std::vector<std::size_t> levels;
+  for (int member = members.first; member < members.end; ++member) {
+    const std::size_t level =
+        plan::level_between(costs.cluster, costs.device(rank, member), costs.device(other, member));
+    if (std::find(levels.begin(), levels.end(), level) == levels.end())
+      levels.push_back(level);
+  }
+  return levels;
+}
+
+/// As slowest_link, of levels in the order of their first members.
+const Link& slowest_of(const plan::Cluster& cluster, const std::vector<std::size_t>& levels,
+                       Bytes size) {
+  const Link* slowest = nullptr;
+  for (const std::size_t level : levels) {
+    const Link& link = plan::link_of_level(cluster, level);
+    if (slowest == nullptr ||
+        occupancy(link, size) + link.latency > occupancy(*slowest, size) + slowest->latency)
+      slowest = &link;
+  }
+  return *slowest;
+}
+
+/// From so many on it pays to remember what joins them.
+constexpr int many_members = 64;
 
 /// The least of these members.
 double speed_of(const StepCosts& costs, const Members& members, int rank) {
@@ -155,7 +185,7 @@ class Pricing {
     Seconds time = compute(i) - hidden_in_pair(structure_, costs_, stages_, event);
     if (plan::makes_input_gradient(i.kind) && structure_.runs_again(event))
       time += stage(i).rerun.others;
-    return {time.value / speed_of(costs_, members_, own.rank), 0};
+    return {time.value / speed(own.rank), 0};
   }
 
   Kept kept_by(int event) const {
@@ -177,8 +207,21 @@ class Pricing {
   }
   const Link& link_of(int send) const {
     const auto& own = structure_.events()[send];
-    return slowest_link(costs_, members_, own.rank, structure_.events()[own.partner].rank,
-                        sent_by(send));
+    const int rank = own.rank, other = structure_.events()[own.partner].rank;
+    if (members_.end - members_.first < many_members)
+      return slowest_link(costs_, members_, rank, other, sent_by(send));
+    const auto [known, is_new] = levels_.try_emplace({rank, other});
+    if (is_new)
+      known->second = levels_between(costs_, members_, rank, other);
+    return slowest_of(costs_.cluster, known->second, sent_by(send));
+  }
+  double speed(int rank) const {
+    if (!costs_.cluster.mixture)
+      return speed_of(costs_, members_, rank);
+    const auto [known, is_new] = speeds_.try_emplace(rank);
+    if (is_new)
+      known->second = speed_of(costs_, members_, rank);
+    return known->second;
   }
   const plan::StageCost& stage(const Instruction& i) const {
     return stages_[static_cast<std::size_t>(i.stage)];
@@ -245,6 +288,9 @@ class Pricing {
   const StepCosts& costs_;
   const std::vector<plan::StageCost>& stages_;
   const Members members_;
+  // What many events of a rank ask for, once it is known.
+  mutable std::map<std::pair<int, int>, std::vector<std::size_t>> levels_;
+  mutable std::map<int, double> speeds_;
 };
 
 /// Which draw is an event's: one of its own, but one for all members of a collective.

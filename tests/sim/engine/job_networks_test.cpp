@@ -170,6 +170,36 @@ TEST_CASE("Every device by itself has the times of flows on a network of several
   CHECK(found.mixed > 60);
 }
 
+TEST_CASE("A rank is as slow as the slowest of its devices, and of their links, few or many",
+          "[sim][job_simulator]") {
+  Draw draw(3);
+  for (const int copies : {3, 40, 90}) {
+    const Structure structure(lower(make("interleaved-1f1b", 4, 8), {.replicas = copies}));
+    StepCosts costs = random_costs(structure.program(), draw.random(), 0);
+    costs.replicas = copies;
+    costs.cluster.nodes = 4 * copies;
+    costs.cluster.devices_per_node = 1;
+    costs.cluster.between_nodes = draw.link(false);
+    costs.cluster.fabric = {
+        .levels = {{"leaf", 3, draw.link(false)}, {"spine", 9, draw.link(false)}}};
+    costs.cluster.mixture = draw.mixture(costs.cluster.nodes);
+    Durations durations;
+    durations.fill(structure, costs);
+    for (int event = 0; event < structure.size(); ++event) {
+      const Instruction& i = *structure.events()[event].instruction;
+      if (is_collective(i.kind))
+        continue;
+      double longest = 0;
+      for (int member = 0; member < copies; ++member) {
+        const EventCost own = cost_of_member(structure, costs, event, member);
+        longest = std::max(longest, own.held + own.latency);
+      }
+      const EventCost& cost = durations.of(structure, event);
+      REQUIRE(cost.held + cost.latency == longest);
+    }
+  }
+}
+
 TEST_CASE("SimGrid gives every device by itself the same times on levels and kinds",
           "[sim][job_simulator][simgrid]") {
   if (!built_with_simgrid())

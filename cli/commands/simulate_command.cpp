@@ -153,10 +153,8 @@ void print_prediction(const SimulateOptions& options, const loop::Prediction& pr
                       const std::vector<plan::ReservedMemory>& reserved,
                       const std::optional<Drawn>& drawn) {
   if (options.scenario.json) {
-    plan::Json json = loop::prediction_json(prediction, plan, costs, throughput);
+    plan::Json json = loop::prediction_json(prediction, plan, costs, throughput, reserved);
     json.update(cluster_json(plan));
-    for (std::size_t rank = 0; rank < reserved.size(); ++rank)
-      json["peaks"][rank]["reserved"] = to_json(reserved[rank]);
     if (options.sensitivities)
       json["sensitivities"] = to_json(loop::sensitivities_of(plan, prediction.times), plan, costs);
     if (options.every_rank)

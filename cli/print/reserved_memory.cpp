@@ -2,27 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 namespace pipewright::cli {
 
 std::string verdict_words(const plan::MemoryVerdict& verdict) {
   return fmt::format("{}{}{}", to_string(verdict.fits), verdict.reason.empty() ? "" : ": ",
                      verdict.reason);
-}
-
-plan::Json to_json(const plan::ReservedMemory& reserved) {
-  if (!reserved.verdict)
-    return {{"refused", reserved.refused}};
-  const plan::MemoryVerdict& own = *reserved.verdict;
-  plan::Json json{{"allocated_bytes", own.allocated.value},
-                  {"reserved_bytes", own.reserved.value},
-                  {"fragmentation_bytes", own.fragmentation().value},
-                  {"left_bytes", own.left.value},
-                  {"verdict", to_string(own.fits)}};
-  if (!own.reason.empty())
-    json["reason"] = own.reason;
-  return json;
 }
 
 std::string reserved_table(const std::vector<plan::ReservedMemory>& ranks) {

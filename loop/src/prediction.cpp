@@ -109,7 +109,8 @@ std::string actions_csv(const Prediction& prediction, const sim::ScenarioPlan& p
 }
 
 plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan& plan,
-                           const plan::LayerCosts& costs, const sim::Throughput& throughput) {
+                           const plan::LayerCosts& costs, const sim::Throughput& throughput,
+                           const std::vector<plan::ReservedMemory>& reserved) {
   plan::Json json = plan::to_json(plan::figures_of(prediction.timeline));
   if (costs.drift > 0) {
     json["drift"] = costs.drift;
@@ -138,7 +139,8 @@ plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan
       holders.push_back({{"name", holder.name}, {"bytes", holder.bytes.value}});
     json["peaks"].push_back({{"bytes", prediction.peaks[rank].held.value},
                              {"time_s", prediction.peaks[rank].time},
-                             {"held_by", std::move(holders)}});
+                             {"held_by", std::move(holders)},
+                             {"reserved", to_json(reserved[rank])}});
   }
   return json;
 }

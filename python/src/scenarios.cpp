@@ -9,6 +9,7 @@
 #include "pipewright/plan/scenario/measured_scenario.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 #include "pipewright/plan/trainers/trainer_file.hpp"
+#include "pipewright/sim/scenario/reserved_ranks.hpp"
 #include "pipewright/sim/scenario/scenario_plan.hpp"
 
 namespace pipewright::python {
@@ -54,7 +55,8 @@ struct Predicted : loop::PredictedPlan {
 
   plan::Json json() const {
     return loop::prediction_json(prediction, plan, costs,
-                                 sim::throughput_of(scenario, plan, prediction.times.iteration));
+                                 sim::throughput_of(scenario, plan, prediction.times.iteration),
+                                 sim::reserved_ranks(scenario, costs, plan));
   }
 };
 

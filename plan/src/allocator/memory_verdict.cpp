@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::plan {
@@ -78,6 +80,20 @@ ReservedMemory reserved_memory(const TransformerTraining& training, const Cut& c
   } catch (const InputError& error) {
     return {.refused = error.what()};
   }
+}
+
+Json to_json(const ReservedMemory& reserved) {
+  if (!reserved.verdict)
+    return {{"refused", reserved.refused}};
+  const MemoryVerdict& own = *reserved.verdict;
+  Json json{{"allocated_bytes", own.allocated.value},
+            {"reserved_bytes", own.reserved.value},
+            {"fragmentation_bytes", own.fragmentation().value},
+            {"left_bytes", own.left.value},
+            {"verdict", to_string(own.fits)}};
+  if (!own.reason.empty())
+    json["reason"] = own.reason;
+  return json;
 }
 
 }  // namespace pipewright::plan

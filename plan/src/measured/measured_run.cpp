@@ -171,6 +171,7 @@ class RowReader {
                    fmt::format("is not given, and model \"{}\" is not known; {} are", model_.name,
                                fmt::join(known_transformers(), ", ")));
     const auto set_if_open = [](int& size, int usual) { size = size == 0 ? usual : size; };
+    tells_head_channels_ = model_.head_channels > 0;
     set_if_open(model_.kv_heads, model_.heads);
     set_if_open(model_.head_channels, model_.hidden / model_.heads);
     set_if_open(model_.feed_forward, 4 * model_.hidden);
@@ -255,7 +256,7 @@ class RowReader {
       fault(wrong.column, wrong.message);
     if (faults_.size() != before_)
       return;
-    for (const StageFault& wrong : settle_sizes(row_, header_.place("head_channels").has_value()))
+    for (const StageFault& wrong : settle_sizes(row_, tells_head_channels_))
       fault(wrong.column, wrong.message);
   }
 
@@ -270,6 +271,7 @@ class RowReader {
   const std::string& name_;
   std::vector<std::string>& faults_;
   const std::size_t before_;
+  bool tells_head_channels_ = false;  // they need not be hidden / heads
   RunRow row_;
   TransformerTraining& training_ = row_.run.training;
   TransformerConfig& model_ = training_.model;

@@ -249,4 +249,12 @@ TEST_CASE("vTrain's tables are read whole", "[plan][measured][reference]") {
               .runs.size() == count);
 }
 
+TEST_CASE("Heads that do not divide the width need their channels in the row itself",
+          "[plan][measured]") {
+  const std::string table =
+      "gpus,tp,dp,pp,global_batch,micro_batch,layers,hidden,heads,head_channels,seq,iter_ms\n";
+  CHECK(read(table + "8,1,8,1,32,1,4,2048,48,128,1024,5\n").runs.size() == 1);
+  CHECK(refusal(table + "8,1,8,1,32,1,4,2048,48,,1024,5\n").find("heads") != std::string::npos);
+}
+
 }  // namespace measured_run_test

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "pipewright/plan/allocator/training_replay.hpp"
+#include "pipewright/plan/json/json.hpp"
 #include "pipewright/plan/quantity.hpp"
 
 namespace pipewright::plan {
@@ -39,6 +40,9 @@ struct ReservedMemory {
   std::optional<MemoryVerdict> verdict{};
   std::string refused{};
 };
+/// `allocated_bytes`, `reserved_bytes`, `fragmentation_bytes`, `left_bytes`, `verdict` and, unless
+/// it fits as it is, `reason`; or `refused`.
+Json to_json(const ReservedMemory& reserved);
 
 /// As `memory_verdict`; it throws nothing that `refused` can say.
 ReservedMemory reserved_memory(const TransformerTraining& training, const Cut& cut, int rank,

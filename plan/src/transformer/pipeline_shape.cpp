@@ -30,26 +30,6 @@ void add_unless_within(std::vector<Counts>& all, const Counts& counts) {
   all.push_back(counts);
 }
 
-std::vector<Counts> held_by(const std::vector<Action>& actions, const std::vector<int>& stages) {
-  std::vector<Counts> most;
-  Counts now(stages.size(), 0);
-  bool grew = false;
-  for (const Action& action : actions) {
-    const auto stage = std::lower_bound(stages.begin(), stages.end(), action.stage);
-    int& count = now[static_cast<std::size_t>(stage - stages.begin())];
-    if (action.kind == ActionKind::Forward) {
-      ++count;
-      grew = true;
-    } else if (makes_weight_gradient(action.kind)) {
-      if (grew)
-        add_unless_within(most, now);
-      grew = false;
-      --count;
-    }
-  }
-  return most;
-}
-
 /// The same numbers divide both, and what a rank holds is the same.
 int enough_microbatches(int ranks, int microbatches, int group) {
   const int round = group == 0 ? ranks : group;
@@ -65,8 +45,6 @@ Schedule short_schedule(const std::string& schedule, int ranks, int microbatches
       schedule, ranks, enough_microbatches(ranks, microbatches, group), chunks, group));
 }
 
-/// The same by what is kept: as many counts again of the microbatches that have only their weight
-/// gradient before them.
 std::vector<Counts> kept_by(const std::vector<Action>& actions, const std::vector<int>& stages) {
   std::vector<Counts> most;
   Counts now(2 * stages.size(), 0);
@@ -94,7 +72,6 @@ PipelineShape shape_of(const Schedule& schedule) {
   const Placement placement = placement_of(schedule);
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     shape.stages_of_rank.push_back(placement.stages_on(static_cast<int>(rank)));
-    shape.held.push_back(held_by(schedule.ranks[rank], shape.stages_of_rank.back()));
     shape.kept.push_back(kept_by(schedule.ranks[rank], shape.stages_of_rank.back()));
     for (const Action& action : schedule.ranks[rank]) {
       shape.splits_backward |= action.kind == ActionKind::WeightGradient;

@@ -261,9 +261,9 @@ double bytes_at_peak(const RankMemory& rank, const MachineConstants& constants) 
 std::vector<RankMemory> transformer_memory(const TransformerTraining& training, const Cut& cut,
                                            const PipelineShape& shape) {
   std::vector<RankMemory> ranks;
-  ranks.reserve(shape.held.size());
+  ranks.reserve(shape.kept.size());
   const Holding holding(training, cut, shape);
-  for (std::size_t rank = 0; rank < shape.held.size(); ++rank)
+  for (std::size_t rank = 0; rank < shape.kept.size(); ++rank)
     ranks.push_back(holding.rank(rank));
   return ranks;
 }

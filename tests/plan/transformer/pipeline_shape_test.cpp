@@ -44,8 +44,8 @@ TEST_CASE("a rank holds what its actions say, however many microbatches there ar
         CAPTURE(name, ranks, microbatches);
         for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
           int most = 0;
-          for (const std::vector<int>& held : shape.held[rank])
-            most = std::max(most, std::accumulate(held.begin(), held.end(), 0));
+          for (const std::vector<int>& kept : shape.kept[rank])
+            most = std::max(most, std::accumulate(kept.begin(), kept.end(), 0));
           CHECK(most == peaks[rank]);
         }
       }
@@ -54,7 +54,8 @@ TEST_CASE("a rank holds what its actions say, however many microbatches there ar
 TEST_CASE("1F1B holds P - r microbatches, zbv's ranks have both arms of the V",
           "[plan][transformer]") {
   const PipelineShape plain = pipeline_shape("1f1b", 4, 8, 1);
-  CHECK(plain.held == std::vector<std::vector<std::vector<int>>>{{{4}}, {{3}}, {{2}}, {{1}}});
+  CHECK(plain.kept ==
+        std::vector<std::vector<std::vector<int>>>{{{4, 0}}, {{3, 0}}, {{2, 0}}, {{1, 0}}});
   CHECK_FALSE(plain.splits_backward);
   const PipelineShape vee = pipeline_shape("zbv", 4, 8, 2);
   CHECK(vee.stages_of_rank == std::vector<std::vector<int>>{{0, 7}, {1, 6}, {2, 5}, {3, 4}});
@@ -67,9 +68,9 @@ TEST_CASE("interleaved stages hold the formula's microbatches, most of the first
   const PipelineShape shape = pipeline_shape("interleaved-1f1b", 4, 16, 3);
   for (std::size_t rank = 0; rank < 4; ++rank) {
     int most = 0;
-    for (const std::vector<int>& held : shape.held[rank]) {
-      most = std::max(most, std::accumulate(held.begin(), held.end(), 0));
-      CHECK(std::is_sorted(held.rbegin(), held.rend()));
+    for (const std::vector<int>& kept : shape.kept[rank]) {
+      most = std::max(most, std::accumulate(kept.begin(), kept.end(), 0));
+      CHECK(std::is_sorted(kept.rbegin(), kept.rend()));
     }
     CHECK(most == 4 * 3 + 3 - 2 * static_cast<int>(rank));
   }

@@ -17,12 +17,9 @@ namespace pipewright::plan {
 
 struct PipelineShape {
   std::vector<std::vector<int>> stages_of_rank;  // in rising order
-  /// By rank: for each moment at which it holds most, the microbatches held of each of its stages,
-  /// from the forward until the weight gradient is done. No entry has at most as many of each as
-  /// another.
-  std::vector<std::vector<std::vector<int>>> held;
-  /// The same moments apart by what is kept: behind the counts of microbatches that are kept whole,
-  /// as many of those that have only their weight gradient before them.
+  /// By rank: for each moment at which it holds most, the microbatches of each of its stages that
+  /// are kept whole, from the forward on; behind these counts, as many of those that have only
+  /// their weight gradient before them. No entry has at most as many of each as another.
   std::vector<std::vector<std::vector<int>>> kept;
   bool splits_backward = false;  // into input and weight gradients
   bool fuses = false;            // forwards with backwards, in pairs

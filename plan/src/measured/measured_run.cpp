@@ -52,14 +52,10 @@ class Header {
   bool has(const RunColumn& column) const {
     return std::find(columns_.begin(), columns_.end(), &column) != columns_.end();
   }
-  bool has_name(const std::string& column) const { return place(column).has_value(); }
   bool has_time() const {
-    for (const char* const column :
-         {"iter_ms", "iter_s", "samples_per_s", "samples_per_gpu_per_s", "tokens_per_s",
-          "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu_pct"})
-      if (has_name(column))
-        return true;
-    return false;
+    return std::any_of(columns_.begin(), columns_.end(), [](const RunColumn* column) {
+      return column != nullptr && column->tells_time;
+    });
   }
 
   void add(const CsvCell& cell, int line, const std::string& name,
@@ -177,7 +173,11 @@ class RowReader {
     set_if_open(model_.feed_forward, 4 * model_.hidden);
     if (options.padded_vocabulary > 0)
       model_.vocabulary = options.padded_vocabulary;
-    set_if_open(model_.vocabulary, row_.schedule.empty() ? gpt_vocabulary : padded_vocabulary());
+    // Trainers that have schedules by name pad as Megatron-LM does.
+    set_if_open(model_.vocabulary,
+                row_.schedule.empty()
+                    ? gpt_vocabulary
+                    : padded_vocabulary(gpt_vocabulary, vocabulary_multiple * cut_.tensor));
     training_.gradient_bytes = has_half_gradients() ? 2 : 4;
     model_.value_channels = model_.head_channels;
     fill_latent();
@@ -190,14 +190,8 @@ class RowReader {
   bool has_half_gradients() const {
     const TrainerOptions& options = row_.run.options;
     if (!options.gradient_dtype.empty())
-      return options.gradient_dtype == "fp16" || options.gradient_dtype == "bf16";
+      return is_half(options.gradient_dtype);
     return options.precision == "fp16" || (options.precision.empty() && !row_.schedule.empty());
-  }
-
-  /// As Megatron-LM pads it, and the others that have its schedules.
-  int padded_vocabulary() const {
-    const int step = 128 * cut_.tensor;
-    return (gpt_vocabulary + step - 1) / step * step;
   }
 
   /// The sizes among the trainer's further arguments.

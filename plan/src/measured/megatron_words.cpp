@@ -9,13 +9,13 @@
 #include "pipewright/plan/cluster/device_kind.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/split.hpp"
+#include "run_row.hpp"
 #include "settings.hpp"
 
 namespace pipewright::plan {
 namespace {
 
-constexpr int bert_vocabulary = 28996;    // of the cased word pieces, where a row leaves it open
-constexpr int vocabulary_multiple = 128;  // --make-vocab-size-divisible-by
+constexpr int bert_vocabulary = 28996;  // of the cased word pieces, where a row leaves it open
 constexpr int newest_software = 99991231;
 /// Files of these machines were moved on 2025-10-12; what they say was measured before June.
 constexpr std::string_view moved_platform = "dgxa100_dracooci";
@@ -112,12 +112,11 @@ int vocabulary_of(const MeasuredRun& run, MegatronFamily family) {
   const int told = run.options.padded_vocabulary;
   const int own =
       family == MegatronFamily::Encoder ? bert_vocabulary : run.training.model.vocabulary;
-  const int multiple = vocabulary_multiple * run.cut.tensor;
-  return told > 0 ? told : (own + multiple - 1) / multiple * multiple;
+  return told > 0 ? told : padded_vocabulary(own, vocabulary_multiple * run.cut.tensor);
 }
 
 int width_of(const std::string& type) {
-  if (type == "fp16" || type == "bf16")
+  if (is_half(type))
     return 2;
   return type == "fp8" ? 1 : 4;
 }
@@ -140,9 +139,7 @@ void set_precision(MegatronRun& run, const TrainerOptions& options, const Settin
   run.float8_parameters = options.fp8_parameters;
   run.float8_one_copy =
       run.gpu == GpuKind::Blackwell && (recipe == "tensorwise" || recipe == "delayed");
-  const std::string& gradients = options.gradient_dtype;
-  const bool halves =
-      gradients == "fp16" || gradients == "bf16" || arguments.has("grad-reduce-in-bf16");
+  const bool halves = is_half(options.gradient_dtype) || arguments.has("grad-reduce-in-bf16");
   run.gradient_bytes = halves ? 2 : 4;
   run.keeps_wide_gradients =
       arguments.has("use-precision-aware-optimizer") || arguments.has("main-params-dtype");

@@ -90,7 +90,8 @@ Read throughput(Throughput::Unit unit) {
     const auto value = number_in(text);
     if (!value || *value <= 0 || *value > 1e15)
       return "a rate is needed here, more than 0";
-    row.throughputs.push_back({unit, *value});
+    if (!row.throughput)
+      row.throughput = {unit, *value};
     return {};
   };
 }
@@ -252,16 +253,20 @@ const std::vector<RunColumn>& run_columns() {
       {{"hidden"}, false, or_default(size(&Model::hidden))},
       {{"heads"}, false, or_default(size(&Model::heads))},
       {{"seq", "sequence"}, true, size(&Training::sequence)},
-      {{"iter_ms", "ms_per_iter", "step_ms"}, false, seconds(1e-3)},
-      {{"iter_s", "iter_time_s", "iter_s_derived", "step_s"}, false, seconds(1)},
-      {{"samples_per_s", "sequences_per_s"}, false, throughput(Rate::Samples)},
+      {{"iter_ms", "ms_per_iter", "step_ms"}, false, seconds(1e-3), true},
+      {{"iter_s", "iter_time_s", "iter_s_derived", "step_s"}, false, seconds(1), true},
+      {{"samples_per_s", "sequences_per_s"}, false, throughput(Rate::Samples), true},
       {{"samples_per_gpu_per_s", "samples_per_s_per_gpu"},
        false,
-       throughput(Rate::SamplesOfDevice)},
-      {{"tokens_per_s"}, false, throughput(Rate::Tokens)},
-      {{"tokens_per_s_per_gpu", "tokens_per_gpu_per_s"}, false, throughput(Rate::TokensOfDevice)},
-      {{"tflops_per_gpu"}, false, throughput(Rate::TeraflopsOfDevice)},
-      {{"mfu_pct", "mfu_percent"}, false, throughput(Rate::Utilization)},
+       throughput(Rate::SamplesOfDevice),
+       true},
+      {{"tokens_per_s"}, false, throughput(Rate::Tokens), true},
+      {{"tokens_per_s_per_gpu", "tokens_per_gpu_per_s"},
+       false,
+       throughput(Rate::TokensOfDevice),
+       true},
+      {{"tflops_per_gpu"}, false, throughput(Rate::TeraflopsOfDevice), true},
+      {{"mfu_pct", "mfu_percent"}, false, throughput(Rate::Utilization), true},
       {{"kv_heads"}, false, or_default(size(&Model::kv_heads))},
       {{"head_channels"}, false, or_default(size(&Model::head_channels))},
       {{"ffn", "feed_forward"}, false, or_default(size(&Model::feed_forward))},

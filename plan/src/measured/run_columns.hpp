@@ -16,6 +16,7 @@ struct RunColumn {
   bool needed = false;
   /// Sets the value; answers what would be right when the text is not.
   std::function<std::string(RunRow&, const std::string&)> read;
+  bool tells_time = false;  // of an iteration
 };
 const std::vector<RunColumn>& run_columns();
 

@@ -42,12 +42,19 @@ struct RunRow {
   StageWords stages{};
   std::string schedule{};  // by any of its names
   std::optional<bool> overlaps_transfers{};
-  std::vector<Throughput> throughputs{};
+  std::optional<Throughput> throughput{};  // the first that is said
 };
 
 /// In what "bf16", or products and the rest ("fp8-hybrid+bf16"), are multiplied; nothing for other
 /// words.
 std::optional<ProductPrecision> products_of(const std::string& precision);
+
+/// Whether a number of the type has 16 bits.
+bool is_half(const std::string& type);
+
+constexpr int vocabulary_multiple = 128;  // Megatron-LM's --make-vocab-size-divisible-by
+/// The vocabulary with what it is padded by, so that it divides.
+int padded_vocabulary(int vocabulary, int multiple);
 
 /// A hybrid's pattern says its layers, and perhaps those of each stage.
 void set_layers_by_pattern(MeasuredRun& run);

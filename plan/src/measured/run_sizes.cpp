@@ -172,8 +172,7 @@ class SizeCheck {
 /// Where a table does not say it: as few as the schedule can have, and of interleaved stages those
 /// of a layer each, as in Zero Bubble's tables.
 int chunks_of(const std::string& schedule, int layers, int ranks) {
-  const auto& searched = searched_schedules();
-  if (std::find(searched.begin(), searched.end(), schedule) != searched.end())
+  if (schedule == searched_schedule)
     return 1;
   switch (find_schedule(schedule).chunks) {
     case Chunks::One:
@@ -200,6 +199,12 @@ std::optional<ProductPrecision> products_of(const std::string& precision) {
   if (precision.find("fp4") != std::string::npos)
     return ProductPrecision::Float4;
   return {};
+}
+
+bool is_half(const std::string& type) { return type == "fp16" || type == "bf16"; }
+
+int padded_vocabulary(int vocabulary, int multiple) {
+  return (vocabulary + multiple - 1) / multiple * multiple;
 }
 
 void set_layers_by_pattern(MeasuredRun& run) {
@@ -243,11 +248,11 @@ std::vector<StageFault> settle_schedule(RunRow& row) {
 
 void settle_time(RunRow& row) {
   MeasuredRun& run = row.run;
-  if (run.iteration || row.throughputs.empty())
+  if (run.iteration || !row.throughput)
     return;
   const double samples = run.training.batch, devices = run.cut.devices();
   const double tokens = samples * run.training.sequence;
-  const auto [unit, value] = row.throughputs.front();
+  const auto [unit, value] = *row.throughput;
   using enum Throughput::Unit;
   switch (unit) {
     case Samples:

@@ -7,21 +7,13 @@
 #include <map>
 #include <optional>
 
+#include "pipewright/plan/bare_name.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/transformer/cut_schedule.hpp"
 
 namespace pipewright::plan {
 namespace {
-
-/// Letters and digits alone, small: "ZB-2p*" and "zb_2P" are "zb2p".
-std::string plain(const std::string& text) {
-  std::string word;
-  for (const char c : text)
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
-      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return word;
-}
 
 /// Beside the names that schedules have here.
 const std::map<std::string, std::string>& other_names() {
@@ -39,6 +31,7 @@ const std::map<std::string, std::string>& other_names() {
                                                         {"bfs", "looped-bfs"},
                                                         {"zerobubbleh1", "zb-h1"},
                                                         {"zb1p", "zb-h1"},
+                                                        {"zb2p", std::string(searched_schedule)},
                                                         {"zerobubbleh2", "zb-h2"},
                                                         {"zerobubblev", "zbv"},
                                                         {"zbvzerobubble", "zbv"},
@@ -73,10 +66,9 @@ std::optional<std::string> schedule_called(std::string word) {
     const std::string rest = word.substr(before.size());
     if (const auto other = other_names().find(rest); other != other_names().end())
       return other->second;
-    for (const auto* names : {&schedule_names(), &searched_schedules()})
-      for (const std::string& name : *names)
-        if (plain(name) == rest)
-          return name;
+    for (const std::string& name : schedule_names())
+      if (bare_name(name) == rest)
+        return name;
   }
   return {};
 }
@@ -114,7 +106,7 @@ ScheduleWord schedule_word(const std::string& text) {
   std::string rest = text;
   ScheduleWord answer;
   answer.chunks = take_chunks(rest);
-  std::string word = plain(rest);
+  std::string word = bare_name(rest);
   if (word.empty() || word == "none" || word == "na")
     return answer;
   if (const auto refused = refused_names().find(word); refused != refused_names().end())

@@ -1,7 +1,8 @@
 #include "pipewright/plan/model/known_transformers.hpp"
 
 #include <algorithm>
-#include <cctype>
+
+#include "pipewright/plan/bare_name.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -72,15 +73,6 @@ const std::vector<TransformerConfig>& models() {
       deepseek("deepseekv2", 60, 5120, 12288, 102400, {160, 6, 1536, 2, 1}),
       deepseek("deepseekv3", 61, 7168, 18432, 129280, {256, 8, 2048, 1, 3})};
   return models;
-}
-
-/// "Llama3 70B" as "llama370b".
-std::string bare_name(const std::string& name) {
-  std::string letters;
-  for (const char c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
-      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return letters;
 }
 
 }  // namespace

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "pipewright/plan/bare_name.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/hugging_face.hpp"
@@ -135,18 +135,9 @@ constexpr Folder folders[] = {
     {"deepseek-v3", "deepseek_v3", 61, 7168, 128, 128, 18432, 129280, 163840,
      R"({"moe_intermediate_size": 2048, "n_routed_experts": 256})"}};
 
-/// "Llama3.1 70B" as "llama3170b".
-std::string letters_of(const std::string& name) {
-  std::string letters;
-  for (const char c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
-      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return letters;
-}
-
 const Folder& folder_named(const std::string& name) {
   for (const Folder& folder : folders)
-    if (letters_of(folder.name) == letters_of(name))
+    if (bare_name(folder.name) == bare_name(name))
       return folder;
   const auto known = known_folders();
   throw InputError(fmt::format("--init: {} is not known{} (possible: {})", name,

@@ -35,8 +35,8 @@ std::string option_of_column(const std::string& column) {
 TransformerTraining training_of(const DescribedTransformer& told) {
   TransformerTraining training = told.training;
   TransformerConfig& model = training.model;
-  const int multiple = model.vocabulary_multiple * told.cut.tensor;
-  model.vocabulary = (model.vocabulary + multiple - 1) / multiple * multiple;
+  model.vocabulary =
+      padded_vocabulary(model.vocabulary, model.vocabulary_multiple * told.cut.tensor);
   model.vocabulary_multiple = 1;
   training.precision = products_of(told.options.precision).value_or(ProductPrecision::Half);
   training.replays_launches = told.options.cuda_graph == "full";

@@ -4,16 +4,16 @@
 // within so much memory, by what the cut's stages cost.
 
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/partition/cut.hpp"
 
 namespace pipewright::plan {
 
-/// ZB-1p and ZB-2p (Qi et al., arXiv 2401.10241): zb-auto, where each rank may hold what P or 2 P
-/// microbatches keep.
-const std::vector<std::string>& searched_schedules();
+/// ZB-2p (Qi et al., arXiv 2401.10241): zb-auto, where each rank may hold what 2 P microbatches
+/// keep. The catalogue does not have it by name.
+constexpr std::string_view searched_schedule = "zb-2p";
 
 /// Throws InputError where nobody knows the name. `costs` are asked for only where
 /// `orders_by_times`.

@@ -157,8 +157,7 @@ struct WhatIf::Evaluator {
       : structure(std::move(of)), simulator(*structure), causes(*structure), tables(*structure) {}
 
   sim::MemoryModel& memory_for(const sim::Holding& wanted) {
-    if (!memory || holding.hand_over != wanted.hand_over ||
-        holding.gradient_groups != wanted.gradient_groups) {
+    if (!memory || !(holding == wanted)) {
       holding = wanted;
       memory.emplace(*structure, wanted);
     }

@@ -56,6 +56,19 @@ TEST_CASE("An answer is what simulate says, whatever was asked before", "[loop][
   CHECK(answers > 60);
 }
 
+TEST_CASE("A repeated question with CUDA graphs has the peak of the first", "[loop][what_if]") {
+  // Times do not depend on the graphs, so both drafts share one Structure.
+  WhatIf what_if;
+  for (const char* graphs : {"false", "true", "false"}) {
+    const Draft draft = changed(shared_card(), std::string("training.cuda_graphs=") + graphs);
+    CAPTURE(graphs);
+    CHECK(answered(what_if.answer(draft)).figures.peak.value ==
+          answer_to(draft).figures.peak.value);
+  }
+  CHECK(answer_to(shared_card({"training.cuda_graphs=true"})).figures.peak >
+        answer_to(shared_card()).figures.peak);
+}
+
 TEST_CASE("Bubbles of the ranks are their idle time, figures the mean over them",
           "[loop][what_if]") {
   const Answer answer = answer_to(shared_card());

@@ -54,6 +54,7 @@ struct Holding {
   /// What a stage does with a microbatch is captured once for each of its slots and replayed, from
   /// and to memory that stays (training.cuda_graphs).
   bool captures = false;
+  friend bool operator==(const Holding&, const Holding&) = default;
 };
 
 struct Holder {

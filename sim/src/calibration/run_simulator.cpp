@@ -1,7 +1,5 @@
 #include "pipewright/sim/calibration/run_simulator.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 
@@ -38,13 +36,6 @@ plan::ScheduleCosts costs_for_order(const StepCosts& costs, const plan::Cut& cut
   return answer;
 }
 
-/// Runs that differ in it have orders of their own.
-std::string layers_in_words(const plan::TransformerTraining& training, const plan::Cut& cut) {
-  const plan::TransformerConfig& model = training.model;
-  return fmt::format("{} layers of {}, {}, {}, {} by {}", model.layers, model.hidden, model.heads,
-                     training.sequence * cut.microbatch, model.vocabulary, cut.tensor);
-}
-
 /// From a rank's first pass to the end of its optimizer's step, on the rank where that is longest.
 double longest_span(const Structure& structure, const Times& times) {
   double longest = 0;
@@ -78,15 +69,21 @@ RunSimulator::Pipeline& RunSimulator::pipeline_of(const plan::TransformerTrainin
                                                   const plan::Cut& cut) {
   const std::string schedule(cut.schedule_name());
   const int microbatches = cut.microbatches(training.batch);
-  const bool is_ordered = plan::orders_by_times(schedule);
-  auto& pipeline =
-      pipelines_[{schedule, cut.pipeline, microbatches, cut.chunks, cut.group, cut.holds_both_ends,
-                  is_ordered ? layers_in_words(training, cut) : std::string()}];
-  if (!pipeline)
-    pipeline = std::make_unique<Pipeline>(
-        plan::schedule_request(schedule, cut.pipeline, microbatches, cut.chunks, cut.group,
-                               is_ordered ? costs_for_order(costs_, cut) : plan::ScheduleCosts{}),
+  const auto made = [&](const plan::ScheduleCosts& costs) {
+    return std::make_unique<Pipeline>(
+        plan::schedule_request(schedule, cut.pipeline, microbatches, cut.chunks, cut.group, costs),
         cut.holds_both_ends);
+  };
+  if (plan::orders_by_times(schedule)) {
+    for (const OrderedPipeline& known : ordered_)
+      if (known.training == training && known.cut == cut)
+        return *known.pipeline;
+    return *ordered_.emplace_back(training, cut, made(costs_for_order(costs_, cut))).pipeline;
+  }
+  auto& pipeline = pipelines_[{schedule, cut.pipeline, microbatches, cut.chunks, cut.group,
+                               cut.holds_both_ends}];
+  if (!pipeline)
+    pipeline = made({});
   return *pipeline;
 }
 

@@ -78,4 +78,17 @@ TEST_CASE("Stages of several chunks wait for their transfers where both ends are
   CHECK(simulator.iteration(run.training, run.cut, times) == overlapped);
 }
 
+TEST_CASE("An order by times is that of its own run, whatever was asked before",
+          "[sim][calibration]") {
+  const plan::Cluster cluster = one_node();
+  const Run run = run_of("zb-2p", 4, 8);
+  Run other = run;
+  other.training.model.feed_forward *= 4;
+  const auto times = times_of(5, 4, 3), slow_weights = times_of(1, 1, 9);
+  sim::RunSimulator asked(cluster), fresh(cluster);
+  asked.iteration(other.training, other.cut, slow_weights);
+  const double iteration = fresh.iteration(run.training, run.cut, times);
+  CHECK(asked.iteration(run.training, run.cut, times) == iteration);
+}
+
 }  // namespace run_simulator_test

@@ -2,12 +2,13 @@
 
 // The time of an iteration of a transformer's training: its stages' analytic costs on the Program
 // of its schedule, in the native engine. Cuts of one schedule, ranks, microbatches and chunks share
-// a structure; where times order the actions, as do those that came first.
+// a structure. Where times order the actions, each run has an order of its own, by its first times.
 
 #include <map>
 #include <memory>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "pipewright/plan/transformer/transformer_times.hpp"
 #include "pipewright/sim/engine/simulator.hpp"
@@ -32,14 +33,20 @@ class RunSimulator {
 
  private:
   struct Pipeline;
+  /// A pipeline of a schedule that orders its actions by times, with the run whose times came
+  /// first.
+  struct OrderedPipeline {
+    plan::TransformerTraining training;
+    plan::Cut cut;
+    std::unique_ptr<Pipeline> pipeline;
+  };
   Pipeline& pipeline_of(const plan::TransformerTraining& training, const plan::Cut& cut);
 
   plan::Cluster cluster_;
   StepCosts costs_;
-  /// By schedule and sizes; where times order its actions, also by the layers.
-  std::map<std::tuple<std::string, int, int, int, int, bool, std::string>,
-           std::unique_ptr<Pipeline>>
-      pipelines_;
+  /// By schedule, ranks, microbatches, chunks, group and whether transfers hold both ends.
+  std::map<std::tuple<std::string, int, int, int, int, bool>, std::unique_ptr<Pipeline>> pipelines_;
+  std::vector<OrderedPipeline> ordered_;
 };
 
 }  // namespace pipewright::sim

@@ -339,19 +339,14 @@ class BalancedDrafts {
     return {candidate.scenario, base_.costs};
   }
 
-  /// They differ with the size of microbatches alone.
-  const plan::LayerCosts& costs_for(const DraftCandidate& candidate) {
-    const auto [at, is_new] = costs_.try_emplace(candidate.scenario.training.microbatch_size);
-    if (is_new)
-      at->second = costs_of(draft_of(candidate));
-    return at->second;
+  plan::LayerCosts costs_for(const DraftCandidate& candidate) const {
+    return costs_of(draft_of(candidate));
   }
 
   const Draft& base_;
   const std::vector<DraftCandidate> candidates_;
   const plan::Bytes cap_;
   std::vector<DraftCandidate> simulated_;
-  std::map<int, plan::LayerCosts> costs_;  // by size of the microbatches
   sim::StructureCache structures_;
   WhatIf what_if_{std::numeric_limits<int>::max()};
 };

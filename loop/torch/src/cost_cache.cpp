@@ -15,6 +15,7 @@
 #include "pipewright/exec/checkpoint/crc32c.hpp"
 #include "pipewright/exec/checkpoint/dtype.hpp"
 #include "pipewright/exec/cpu/cpu_branch.hpp"
+#include "pipewright/exec/training/optimizer.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/profiler/profile.hpp"
 
@@ -80,7 +81,7 @@ plan::Json facts_of_costs(const plan::Scenario& scenario, const Workload& worklo
       {"cores", std::thread::hardware_concurrency()},
       {"busy_cores", busy_cores},
       {"dtype", exec::word_of(setup.precision)},
-      {"optimizer", plan::to_string(setup.optimizer.kind)},
+      {"optimizer", exec::name_of(setup.optimizer)},
       {"fp32_gradients", setup.optimizer.fp32_gradients},
       {"microbatch_size", setup.microbatch_size},
       {"tensor", scenario.pipeline.tensor},

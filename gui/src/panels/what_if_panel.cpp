@@ -92,29 +92,31 @@ QLabel* WhatIfPanel::make_heading(const QString& text) {
   return heading;
 }
 
-/// Levels and kinds are of one cluster: those of another have rows of their own.
+/// The rows of levels and kinds belong to one cluster. Another cluster gets rows of its own.
 void WhatIfPanel::show_cluster() {
   const plan::Cluster& cluster = workspace_.draft().scenario.cluster;
   std::vector<PlanField> fields = cluster_fields(cluster);
+  QString words = cluster_words(cluster);
   const auto is_same = [](const PlanField& a, const PlanField& b) {
-    return a.name == b.name && a.group == b.group;
+    return a.name == b.name && a.group == b.group;  // these decide its other members
   };
-  if (std::equal(fields.begin(), fields.end(), cluster_fields_.begin(), cluster_fields_.end(),
-                 is_same))
+  if (words == cluster_words_ && std::equal(fields.begin(), fields.end(), cluster_fields_.begin(),
+                                            cluster_fields_.end(), is_same))
     return;
   delete cluster_box_;  // with the widgets of the rows that go
   std::erase_if(rows_,
                 [](const auto& row) { return find_plan_field(row->field->name) == nullptr; });
   cluster_fields_ = std::move(fields);
+  cluster_words_ = std::move(words);
   cluster_box_ = new QWidget;
   auto* layout = new QVBoxLayout(cluster_box_);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(4);
   add_rows(cluster_fields_, *layout);
-  if (const QString words = cluster_words(cluster); !words.isEmpty()) {
+  if (!cluster_words_.isEmpty()) {
     QLabel* const label = make_label(small_size);
     label->setObjectName("what_if.cluster");
-    label->setText(words);
+    label->setText(cluster_words_);
     label->setWordWrap(true);
     soft_labels_.emplace_back(label);
     set_colour(label, theme_->soft_text);

@@ -204,10 +204,12 @@ class RowAccess final : public QAccessibleInterface {
       QAccessible::deleteAccessibleInterface(part);
   }
   const std::vector<QAccessible::Id>& parts() const {
-    if (made_of_ != view_->front().get() || made_at_ != view_->scale()) {
+    if (made_of_ != view_->front() || made_at_ != view_->scale() ||
+        made_width_ != view_->plot_width()) {
       drop_parts();
-      made_of_ = view_->front().get();
+      made_of_ = view_->front();
       made_at_ = view_->scale();
+      made_width_ = view_->plot_width();
       if (made_of_ != nullptr)
         for (Picked& picked : parts_in_view())
           parts_.push_back(QAccessible::registerAccessibleInterface(
@@ -278,8 +280,9 @@ class RowAccess final : public QAccessibleInterface {
   TimelineView* view_;
   TimelineAccess* timeline_;
   int rank_;
-  mutable const PaintedTable* made_of_ = nullptr;
+  mutable std::shared_ptr<PaintedTable> made_of_;  // kept, so that no other table has its address
   mutable TimeScale made_at_;
+  mutable double made_width_ = 0;
   mutable std::vector<QAccessible::Id> parts_;
 };
 

@@ -62,15 +62,15 @@ TEST_CASE("each field of the plan stands there with its value and its unit", "[g
     CHECK(opened.find<QComboBox>(name).currentText() == words);
 }
 
-/// Eight nodes on rails, in groups of two below a leaf and of four below a spine; the last two are
-/// slower.
-std::string scenario_of_levels() {
+/// Eight nodes, in groups of two below a leaf and of four below a spine; the last two are slower.
+std::string scenario_of_levels(bool on_rails = true) {
   auto json = to_json(plan::scenario_from_json(plan::JsonDocument::read(test::opened_plan)));
   json["cluster"]["nodes"] = 8;
   json["cluster"]["fabric"] = plan::Json::parse(R"({"rails": true, "levels": [
     {"name": "leaf", "group_nodes": 2, "latency_s": 3e-5, "bandwidth_per_s": 1e9},
     {"name": "spine", "group_nodes": 4, "latency_s": 5e-5, "bandwidth_per_s": 1e9,
      "oversubscription": 4, "shared": true}]})");
+  json["cluster"]["fabric"]["rails"] = on_rails;
   json["cluster"]["mixture"] = plan::Json::parse(R"({"kinds": [
     {"nodes": 6, "device": {"name": "H100", "memory_bytes": 85500000000}},
     {"nodes": 2, "device": {"name": "A100", "memory_bytes": 42900000000}, "speed": 0.4}]})");
@@ -116,6 +116,12 @@ TEST_CASE("levels of links and kinds of nodes stand there, are turned, and are s
   CHECK(saved().cluster.mixture->kinds[1].speed == 0.5);
   opened.type("cluster.fabric.levels.1.oversubscription", "0.5");
   CHECK(opened.error("cluster.fabric.levels.1.oversubscription").text().contains("at least 1"));
+
+  // Another cluster with the same rows has other words.
+  opened.window.open(folder.write("no_rails.json", scenario_of_levels(/*on_rails=*/false)));
+  const QString without = opened.find<QLabel>("what_if.cluster").text();
+  CHECK_FALSE(without.contains("By rails"));
+  CHECK(without.contains("level spine is shared"));
 
   // Another plan has other rows.
   opened.window.open(test::opened_plan);

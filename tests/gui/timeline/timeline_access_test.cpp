@@ -130,6 +130,16 @@ TEST_CASE("a row of a thousand actions tells of a part of them, and of more when
   CHECK(row->text(QAccessible::Description).isEmpty());
 }
 
+TEST_CASE("A wider view has more parts", "[gui][access]") {
+  Shown shown;
+  shown.view.show_time(0.005, 0.008);
+  QAccessibleInterface* row = shown.access->child(0);
+  const int before = row->childCount();
+  shown.view.resize(3600, 400);
+  QApplication::processEvents();
+  CHECK(row->childCount() > before);
+}
+
 TEST_CASE("a selection is said in a sentence", "[gui][access]") {
   Shown shown;
   const auto said = [&] { return shown.access->text(QAccessible::Value).toStdString(); };

@@ -84,6 +84,7 @@ class WhatIfPanel : public QWidget {
   QVBoxLayout* cluster_layout_ = nullptr;
   QWidget* cluster_box_ = nullptr;
   std::vector<PlanField> cluster_fields_;
+  QString cluster_words_;
   std::vector<QPointer<QLabel>> headings_, soft_labels_;
   QWidget* changes_box_ = nullptr;
   QLabel* changes_ = nullptr;

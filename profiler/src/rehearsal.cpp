@@ -222,48 +222,36 @@ void Rehearsal::receive(const Instruction& i) {
 
 /// Whether there was something to compute.
 bool Rehearsal::perform(const Instruction& i) {
-  switch (i.kind) {
-    case InstructionKind::Load:
+  if (i.kind == InstructionKind::ScatterMicrobatch)
+    stage(i.stage).take_gradients();  // nobody sums them
+  switch (plan::traits_of(i.kind).work) {
+    case plan::Work::None:
+      return false;
+    case plan::Work::Load:
       stage(i.stage).load(i);
       return true;
-    case InstructionKind::Forward:
+    case plan::Work::Forward:
       stage(i.stage).forward(i);
       stage(i.stage).outputs_for_next(i);  // nobody takes them
       return true;
-    case InstructionKind::Recompute:
+    case plan::Work::Rerun:
       stage(i.stage).recompute(i);
       return true;
-    case InstructionKind::Backward:
+    case plan::Work::Backward:
       stage(i.stage).backward(i);
       stage(i.stage).take_input_gradients(i);
       return true;
-    case InstructionKind::InputGradient:
+    case plan::Work::InputGradient:
       stage(i.stage).input_gradient(i);
       stage(i.stage).take_input_gradients(i);
       return true;
-    case InstructionKind::WeightGradient:
+    case plan::Work::WeightGradient:
       stage(i.stage).weight_gradient(i);
       return true;
-    case InstructionKind::OptimizerStep:
+    case plan::Work::OptimizerStep:
       stage(i.stage).finish_gradients();
       stage(i.stage).update(i, bench_.setup().optimizer.learning_rate);
       return true;
-    case InstructionKind::ScatterMicrobatch:
-      stage(i.stage).take_gradients();  // nobody sums them
-      return false;
-    case InstructionKind::SendActivation:
-    case InstructionKind::ReceiveActivation:
-    case InstructionKind::SendGradient:
-    case InstructionKind::ReceiveGradient:
-    case InstructionKind::ReduceTied:
-    case InstructionKind::ReduceGradients:
-    case InstructionKind::ScatterGradients:
-    case InstructionKind::NormGradients:
-    case InstructionKind::GatherParameters:
-    case InstructionKind::ShareLoss:
-    case InstructionKind::Unshard:
-    case InstructionKind::Reshard:
-      return false;
   }
   return false;
 }

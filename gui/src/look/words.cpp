@@ -31,53 +31,6 @@ QString in_unit(double value, const std::array<Unit, n>& units) {
       fmt::format("{:.{}f} {}", shown, std::clamp(4 - whole, 0, 3), unit->name));
 }
 
-const char* meaning_of(plan::InstructionKind kind) {
-  using Kind = plan::InstructionKind;
-  switch (kind) {
-    case Kind::Load:
-      return "loads";
-    case Kind::Forward:
-      return "forward of";
-    case Kind::Backward:
-      return "backward of";
-    case Kind::InputGradient:
-      return "input gradient of";
-    case Kind::WeightGradient:
-      return "weight gradient of";
-    case Kind::Recompute:
-      return "computes again";
-    case Kind::SendActivation:
-      return "sends the activation of";
-    case Kind::ReceiveActivation:
-      return "receives the activation of";
-    case Kind::SendGradient:
-      return "sends the gradient of";
-    case Kind::ReceiveGradient:
-      return "receives the gradient of";
-    case Kind::ScatterMicrobatch:
-      return "sums the gradients over its copies, a shard for each, of";
-    case Kind::ReduceTied:
-      return "sums the gradients of shared weights";
-    case Kind::ReduceGradients:
-      return "sums gradients over its copies";
-    case Kind::ScatterGradients:
-      return "sums gradients, a shard for each copy";
-    case Kind::NormGradients:
-      return "finds the norm of all gradients";
-    case Kind::OptimizerStep:
-      return "optimizer step";
-    case Kind::GatherParameters:
-      return "gathers the parameters of its copies";
-    case Kind::ShareLoss:
-      return "shares the loss";
-    case Kind::Unshard:
-      return "gathers its sharded parameters";
-    case Kind::Reshard:
-      return "lets its gathered parameters go";
-  }
-  return "";
-}
-
 }  // namespace
 
 QString time_words(double seconds) {
@@ -109,8 +62,10 @@ QString action_words(const std::string& action) {
   const auto instruction = plan::parse_instruction(action);
   if (!instruction)
     return {};
-  QString words =
-      QString("stage %1: %2").arg(instruction->stage).arg(meaning_of(instruction->kind));
+  const std::string_view meaning = traits_of(instruction->kind).meaning;
+  QString words = QString("stage %1: %2")
+                      .arg(instruction->stage)
+                      .arg(QString::fromUtf8(meaning.data(), static_cast<int>(meaning.size())));
   if (instruction->microbatch >= 0)
     words += QString(" microbatch %1").arg(instruction->microbatch);
   return words;

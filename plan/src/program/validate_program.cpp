@@ -275,38 +275,14 @@ class ProgramChecker {
 
   /// The instruction of the same rank that must have run before; nothing when there is none.
   std::optional<InstructionKind> need(const Instruction& i) const {
-    switch (i.kind) {
-      case InstructionKind::Forward:
-        if (crosses_ranks(program_, i.stage, i.stage - 1, i.microbatch))
-          return InstructionKind::ReceiveActivation;
-        return {};
-      case InstructionKind::Backward:
-      case InstructionKind::InputGradient:
-        if (crosses_ranks(program_, i.stage, i.stage + 1, i.microbatch))
-          return InstructionKind::ReceiveGradient;
-        return {};
-      case InstructionKind::SendActivation:
-        return InstructionKind::Forward;
-      case InstructionKind::SendGradient:
-        return InstructionKind::Backward;  // or InputGradient
-      case InstructionKind::ScatterMicrobatch:
-        return InstructionKind::Backward;  // or WeightGradient
-      case InstructionKind::Load:
-      case InstructionKind::WeightGradient:
-      case InstructionKind::Recompute:
-      case InstructionKind::ReceiveActivation:
-      case InstructionKind::ReceiveGradient:
-      case InstructionKind::ReduceTied:
-      case InstructionKind::ReduceGradients:
-      case InstructionKind::ScatterGradients:
-      case InstructionKind::NormGradients:
-      case InstructionKind::OptimizerStep:
-      case InstructionKind::GatherParameters:
-      case InstructionKind::ShareLoss:
-      case InstructionKind::Unshard:
-      case InstructionKind::Reshard:
-        return {};
+    if (const auto receive = receive_for(i.kind)) {
+      const int other = i.stage + traits_of(*receive).towards;
+      return crosses_ranks(program_, i.stage, other, i.microbatch) ? receive : std::nullopt;
     }
+    if (is_send(i.kind))
+      return makers_for(*traits_of(i.kind).other_end).front();
+    if (i.kind == InstructionKind::ScatterMicrobatch)
+      return InstructionKind::Backward;  // or WeightGradient
     return {};
   }
 

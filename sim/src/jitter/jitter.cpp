@@ -14,41 +14,6 @@ namespace {
 
 using Kind = plan::InstructionKind;
 
-/// Kinds that vary alike, the nearest first.
-std::vector<Kind> kinds_like(Kind kind) {
-  switch (kind) {
-    case Kind::Backward:
-      return {kind, Kind::InputGradient, Kind::WeightGradient};
-    case Kind::InputGradient:
-    case Kind::WeightGradient:
-      return {kind, Kind::Backward};
-    case Kind::Recompute:
-      return {kind, Kind::Forward};
-    case Kind::ReduceGradients:
-      return {kind, Kind::ScatterGradients};
-    case Kind::ScatterGradients:
-      return {kind, Kind::ReduceGradients};
-    case Kind::GatherParameters:
-      return {kind, Kind::Unshard};
-    case Kind::Unshard:
-      return {kind, Kind::GatherParameters};
-    case Kind::Load:
-    case Kind::Forward:
-    case Kind::SendActivation:
-    case Kind::ReceiveActivation:
-    case Kind::SendGradient:
-    case Kind::ReceiveGradient:
-    case Kind::ScatterMicrobatch:
-    case Kind::ReduceTied:
-    case Kind::NormGradients:
-    case Kind::OptimizerStep:
-    case Kind::ShareLoss:
-    case Kind::Reshard:
-      return {kind};
-  }
-  return {kind};
-}
-
 /// Keeps them rising.
 void insert_into(std::vector<int>& numbers, int number) {
   const auto place = std::lower_bound(numbers.begin(), numbers.end(), number);
@@ -144,16 +109,16 @@ const double* Jitter::factors(const WorkerPlace& place,
                               const plan::Instruction& instruction) const {
   const int rank = recorded_rank(place), replica = recorded_replica(place.replica, rank);
   const int chunk = place.chunk % static_cast<int>(stages_of_.at(rank).size());
-  for (const Kind kind : kinds_like(instruction.kind)) {
-    const auto found = series_.find({replica, rank, chunk, kind});
-    if (found == series_.end())
-      continue;
-    const Series& series = found->second;
-    const auto microbatch = static_cast<std::size_t>(std::max(0, instruction.microbatch));
-    const std::size_t later = microbatch / series.size() % static_cast<std::size_t>(steps_);
-    return series[microbatch % series.size()].data() + later;
-  }
-  return nullptr;
+  auto found = series_.find({replica, rank, chunk, instruction.kind});
+  for (const std::optional<Kind> like : plan::traits_of(instruction.kind).varies_like)
+    if (found == series_.end() && like)
+      found = series_.find({replica, rank, chunk, *like});
+  if (found == series_.end())
+    return nullptr;
+  const Series& series = found->second;
+  const auto microbatch = static_cast<std::size_t>(std::max(0, instruction.microbatch));
+  const std::size_t later = microbatch / series.size() % static_cast<std::size_t>(steps_);
+  return series[microbatch % series.size()].data() + later;
 }
 
 }  // namespace pipewright::sim

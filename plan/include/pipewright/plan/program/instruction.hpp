@@ -64,7 +64,8 @@ enum class Needs {
 };
 
 struct InstructionTraits {
-  std::string_view word{};  // between stage and microbatch
+  std::string_view word{};     // between stage and microbatch
+  std::string_view meaning{};  // in words, before the microbatch: "forward of"
   Role role = Role::Compute;
   std::optional<ActionKind> action{};  // which a Schedule has for it
   std::string_view deepspeed{};        // its name there; empty: none
@@ -81,37 +82,57 @@ struct InstructionTraits {
   Group group = Group::None;
   int rounds = 0;
   bool waits_for_collectives = false;  // those that its rank has before it in the list
-  InstructionKind kind{};              // the row's own, set where the table is made
+  /// Kinds whose recorded times stand in where none of this kind were recorded, the nearest first.
+  std::array<std::optional<InstructionKind>, 2> varies_like{};
+  InstructionKind kind{};  // the row's own, set where the table is made
 };
 
 /// All that is true of a kind of instruction: a kind without a row does not compile.
 constexpr InstructionTraits declared_traits(InstructionKind kind) {
   switch (kind) {
     case InstructionKind::Load:
-      return {.word = "LOAD", .deepspeed = "LoadMicroBatch", .in_torch = false, .work = Work::Load};
+      return {.word = "LOAD",
+              .meaning = "loads",
+              .deepspeed = "LoadMicroBatch",
+              .in_torch = false,
+              .work = Work::Load};
     case InstructionKind::Forward:
       return {.word = "F",
+              .meaning = "forward of",
               .action = ActionKind::Forward,
               .deepspeed = "ForwardPass",
               .work = Work::Forward,
               .needs = Needs::Activation};
     case InstructionKind::Backward:
       return {.word = "B",
+              .meaning = "backward of",
               .action = ActionKind::Backward,
               .deepspeed = "BackwardPass",
               .work = Work::Backward,
-              .needs = Needs::Gradient};
+              .needs = Needs::Gradient,
+              .varies_like = {InstructionKind::InputGradient, InstructionKind::WeightGradient}};
     case InstructionKind::InputGradient:
       return {.word = "I",
+              .meaning = "input gradient of",
               .action = ActionKind::InputGradient,
               .work = Work::InputGradient,
-              .needs = Needs::Gradient};
+              .needs = Needs::Gradient,
+              .varies_like = {InstructionKind::Backward}};
     case InstructionKind::WeightGradient:
-      return {.word = "W", .action = ActionKind::WeightGradient, .work = Work::WeightGradient};
+      return {.word = "W",
+              .meaning = "weight gradient of",
+              .action = ActionKind::WeightGradient,
+              .work = Work::WeightGradient,
+              .varies_like = {InstructionKind::Backward}};
     case InstructionKind::Recompute:
-      return {.word = "R", .action = ActionKind::Recompute, .work = Work::Rerun};
+      return {.word = "R",
+              .meaning = "computes again",
+              .action = ActionKind::Recompute,
+              .work = Work::Rerun,
+              .varies_like = {InstructionKind::Forward}};
     case InstructionKind::SendActivation:
       return {.word = "SEND_F",
+              .meaning = "sends the activation of",
               .role = Role::Send,
               .deepspeed = "SendActivation",
               .payload = Payload::Activation,
@@ -119,6 +140,7 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .other_end = InstructionKind::ReceiveActivation};
     case InstructionKind::ReceiveActivation:
       return {.word = "RECV_F",
+              .meaning = "receives the activation of",
               .role = Role::Receive,
               .deepspeed = "RecvActivation",
               .needs = Needs::OtherEnd,
@@ -126,6 +148,7 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .other_end = InstructionKind::SendActivation};
     case InstructionKind::SendGradient:
       return {.word = "SEND_B",
+              .meaning = "sends the gradient of",
               .role = Role::Send,
               .deepspeed = "SendGrad",
               .payload = Payload::InputGradient,
@@ -133,6 +156,7 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .other_end = InstructionKind::ReceiveGradient};
     case InstructionKind::ReceiveGradient:
       return {.word = "RECV_B",
+              .meaning = "receives the gradient of",
               .role = Role::Receive,
               .deepspeed = "RecvGrad",
               .needs = Needs::OtherEnd,
@@ -140,6 +164,7 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .other_end = InstructionKind::SendGradient};
     case InstructionKind::ScatterMicrobatch:
       return {.word = "SCATTER",
+              .meaning = "sums the gradients over its copies, a shard for each, of",
               .role = Role::Collective,
               .in_torch = false,
               .payload = Payload::Gradients,
@@ -147,6 +172,7 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .rounds = 1};
     case InstructionKind::ReduceTied:
       return {.word = "REDUCE_TIED",
+              .meaning = "sums the gradients of shared weights",
               .role = Role::Collective,
               .deepspeed = "ReduceTiedGrads",
               .in_torch = false,
@@ -155,20 +181,25 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .rounds = 2};
     case InstructionKind::ReduceGradients:
       return {.word = "REDUCE_GRAD",
+              .meaning = "sums gradients over its copies",
               .role = Role::Collective,
               .deepspeed = "ReduceGrads",
               .payload = Payload::Gradients,
               .group = Group::Copies,
-              .rounds = 2};
+              .rounds = 2,
+              .varies_like = {InstructionKind::ScatterGradients}};
     case InstructionKind::ScatterGradients:
       return {.word = "REDUCE_SCATTER",
+              .meaning = "sums gradients, a shard for each copy",
               .role = Role::Collective,
               .in_torch = false,
               .payload = Payload::Gradients,
               .group = Group::Copies,
-              .rounds = 1};
+              .rounds = 1,
+              .varies_like = {InstructionKind::ReduceGradients}};
     case InstructionKind::NormGradients:
       return {.word = "NORM",
+              .meaning = "finds the norm of all gradients",
               .role = Role::Collective,
               .in_torch = false,
               .payload = Payload::Numbers,
@@ -176,19 +207,23 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .rounds = 1};
     case InstructionKind::OptimizerStep:
       return {.word = "STEP",
+              .meaning = "optimizer step",
               .deepspeed = "OptimizerStep",
               .in_torch = false,
               .work = Work::OptimizerStep,
               .waits_for_collectives = true};
     case InstructionKind::GatherParameters:
       return {.word = "GATHER",
+              .meaning = "gathers the parameters of its copies",
               .role = Role::Collective,
               .in_torch = false,
               .payload = Payload::Parameters,
               .group = Group::Copies,
-              .rounds = 1};
+              .rounds = 1,
+              .varies_like = {InstructionKind::Unshard}};
     case InstructionKind::ShareLoss:
       return {.word = "LOSS",
+              .meaning = "shares the loss",
               .role = Role::Collective,
               .in_torch = false,
               .payload = Payload::Numbers,
@@ -196,12 +231,14 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .rounds = 1};
     case InstructionKind::Unshard:
       return {.word = "UNSHARD",
+              .meaning = "gathers its sharded parameters",
               .role = Role::Collective,
               .payload = Payload::Parameters,
               .group = Group::Copies,
-              .rounds = 1};
+              .rounds = 1,
+              .varies_like = {InstructionKind::GatherParameters}};
     case InstructionKind::Reshard:
-      return {.word = "RESHARD"};
+      return {.word = "RESHARD", .meaning = "lets its gathered parameters go"};
   }
   return {};
 }
@@ -236,7 +273,7 @@ inline constexpr std::size_t kinds_with_microbatch =
 static_assert([] {
   for (const InstructionTraits& row : instruction_traits) {
     const bool is_transfer = row.role == Role::Send || row.role == Role::Receive;
-    if (is_transfer != row.other_end.has_value() ||
+    if (row.meaning.empty() || is_transfer != row.other_end.has_value() ||
         (row.role == Role::Collective) != (row.group != Group::None && row.rounds > 0))
       return false;
   }

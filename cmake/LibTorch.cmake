@@ -10,8 +10,8 @@ if(NOT EXISTS "${PIPEWRIGHT_TORCH_DIR}/lib/libtorch_cpu.so")
                       "(or pass -DPIPEWRIGHT_TORCH_DIR=<site-packages>/torch)")
 endif()
 
-# The wheel carries fmt 12 headers beside its own. Ours must win, in LibTorch's headers too: we link the
-# system's fmt, and spdlog is compiled against it. This folder holds nothing but a link to it.
+# The wheel also carries headers of fmt 12. The system's must win, in LibTorch's headers too, because the
+# system's fmt is linked. This folder holds nothing but a link to them.
 get_target_property(fmt_include fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
 set(fmt_first "${CMAKE_CURRENT_BINARY_DIR}/fmt-before-libtorch")
 file(MAKE_DIRECTORY "${fmt_first}")

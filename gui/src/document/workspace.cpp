@@ -10,8 +10,8 @@
 namespace pipewright::gui {
 namespace {
 
-/// Borders between the classes of Theme::heat: measured over predicted.
 constexpr int most_plans = 20;
+/// Borders between the classes of Theme::heat: measured over predicted.
 constexpr std::array<double, class_count - 1> heat_borders{0.75, 0.87, 0.95, 1.0, 1.05, 1.15, 1.33};
 
 /// Events of one rank and name, in the order of time.

@@ -186,8 +186,8 @@ class TimelineView : public QAbstractScrollArea {
   std::vector<std::uint64_t> highlight_;
   Picked hovered_;
   int marked_ = -1;  // the rank whose row is marked; -1: none
-  /// Which kinds, rows and causes there are any of.
   PlacedLegend legend_;
+  /// Whether the timeline has any event of each kind, cause and row.
   std::array<char, class_count> has_kind_{}, has_cause_{};
   std::array<char, 4> has_row_{};
 

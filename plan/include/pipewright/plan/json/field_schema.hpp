@@ -5,10 +5,19 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <type_traits>
 
 #include "pipewright/plan/json/fields.hpp"
 
 namespace pipewright::plan {
+
+template <class Value>
+constexpr bool IsNumber =
+    std::is_arithmetic_v<Value> || std::is_same_v<Value, Bytes> || std::is_same_v<Value, Seconds>;
+
+template <class Struct>
+Json schema_of(const char* meaning = "");
 
 template <class Value>
 Json type_schema(const FieldRule& rule) {
@@ -26,6 +35,10 @@ Json type_schema(const FieldRule& rule) {
     return {{"type", "array"}, {"items", {{"type", "boolean"}}}};
   if constexpr (std::is_same_v<Value, std::vector<double>>)
     return {{"type", "array"}, {"items", type_schema<double>(rule)}};
+  if constexpr (IsListWithFields<Value>::value)
+    return {{"type", "array"}, {"items", schema_of<typename Value::value_type>()}};
+  if constexpr (!IsNumber<Value>)
+    throw std::logic_error("a field of this type needs FieldRule::schema");
   const bool whole = std::is_same_v<Value, int> || std::is_same_v<Value, Bytes>;
   Json number{{"type", whole ? "integer" : "number"}};
   const bool counts = std::is_same_v<Value, Bytes> || std::is_same_v<Value, Seconds>;
@@ -71,6 +84,8 @@ void add_fields(Json& object) {
 template <class Struct>
 Json schema_of(const char* meaning) {
   Json object = object_schema(meaning);
+  if (*meaning == '\0')
+    object.erase("description");
   add_fields<Struct>(object);
   return object;
 }

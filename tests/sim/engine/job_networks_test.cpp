@@ -164,7 +164,10 @@ Agreement agreement_of(unsigned seed, int rounds, const Engine& engine) {
 
 TEST_CASE("Every device by itself has the times of flows on a network of several levels",
           "[sim][job_simulator]") {
-  const Agreement found = agreement_of(1, 20, simulate_shared_links);
+  const Agreement found =
+      agreement_of(1, 20, [](const Structure& structure, const StepCosts& costs) {
+        return simulate_shared_links(structure, costs, DeviceTimes::Own);
+      });
   CHECK(found.jobs > 100);
   CHECK(found.on_levels > 40);
   CHECK(found.mixed > 60);
@@ -206,7 +209,7 @@ TEST_CASE("SimGrid gives every device by itself the same times on levels and kin
     skip("built without SimGrid");
   const Agreement found =
       agreement_of(2, 10, [](const Structure& structure, const StepCosts& costs) {
-        return simulate_on_simgrid(structure, costs);
+        return simulate_on_simgrid(structure, costs, {}, DeviceTimes::Own);
       });
   CHECK(found.jobs > 30);
   fmt::print(

@@ -100,12 +100,20 @@ step() {  # MBIT LABEL OPTION…
   borders=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["boundaries"])' \
     "$work/run/report.json")
   simulate() {  # NAME OPTION…
-    "$pipewright" simulate "$scenario" --costs "$work/run/rehearsed_costs.json" "${settings[@]}" \
+    "$pipewright" simulate "$scenario" --costs "${costs:-$work/run/rehearsed_costs.json}" "${settings[@]}" \
       "${link[@]}" --set pipeline.hand_over=copy --set "pipeline.partition=$borders" "${@:2}" \
       --json >"$work/$1.json" 2>/dev/null
   }
   simulate native
-  simulate simgrid --engine simgrid
+  # SimGrid cannot express ranks that slow each other down.
+  python3 -c 'import json, sys
+costs = json.load(sys.stdin)
+costs.pop("busy_cores", None)
+drop = lambda layer: {name: value for name, value in layer.items() if not name.startswith("contended_")}
+costs["layers"] = [drop(layer) for layer in costs["layers"]]
+costs["loss"] = drop(costs.get("loss", {}))
+json.dump(costs, sys.stdout)' <"$work/run/rehearsed_costs.json" >"$work/alone.json"
+  costs="$work/alone.json" simulate simgrid --engine simgrid
   local engines=(native simgrid)
   if ((pipelines > 1)); then
     simulate apart --set cluster.between_nodes.shared=false

@@ -100,12 +100,9 @@ loop::Prediction predict(const SimulateOptions& options, const plan::Scenario& s
                          const sim::ScenarioPlan& plan, SimulateOnSimGrid simgrid) {
   if (options.engine != "simgrid")
     return loop::predict(scenario, plan);
-  if (plan.costs.busy_cores > 1)
-    say(
-        fmt::format("SimGrid computes at full speed however many ranks of a node are busy; these "
-                    "costs tell what {} at once take, and --engine native minds that",
-                    plan.costs.busy_cores));
-  return loop::predict(scenario, plan, simgrid(*plan.structure, plan.costs, options.platform));
+  return loop::predict(
+      scenario, plan,
+      simgrid(*plan.structure, plan.costs, options.platform, sim::DeviceTimes::Slowest));
 }
 
 /// Draws are of a record, and of that alone.
@@ -218,8 +215,9 @@ Command describe(SimulateOptions& options) {
             .value = "FILE"},
            {.names = "--engine",
             .target = &options.engine,
-            .help = "native: exact, shared links too; simgrid: the same on SimGrid's network or "
-                    "--platform, but no rank slows another down",
+            .help =
+                "native: exact; simgrid: the same durations, with transfers moved by SimGrid over "
+                "the cluster's links or those of --platform",
             .choices = {"native", "simgrid"},
             .shows_default = true},
            {.names = "--platform",

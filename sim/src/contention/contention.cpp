@@ -6,6 +6,7 @@
 #include <map>
 
 #include "network/cluster_links.hpp"
+#include "structure/collective_rings.hpp"
 
 namespace pipewright::sim {
 namespace {
@@ -34,6 +35,15 @@ std::string name_of(const plan::Cluster& cluster, const SharedWay& way) {
 void enter(Links& links, const plan::Cluster& cluster, int from, int to, const Use& use) {
   for (const SharedWay& way : shared_ways(cluster, from, to))
     links[{way.group, name_of(cluster, way)}].push_back(use);
+}
+
+/// Enters what passes in a collective.
+void enter(Links& links, const StepCosts& costs, const std::vector<RingPhase>& phases,
+           const Use& use) {
+  for (const RingPhase& phase : phases)
+    for (const std::vector<int>& ring : phase.rings)
+      for (std::size_t i = 0; i < ring.size() && ring.size() > 1; ++i)
+        enter(links, costs.cluster, ring[i], ring[(i + 1) % ring.size()], use);
 }
 
 /// `most` is 1 when the uses never overlap.
@@ -80,10 +90,16 @@ std::vector<Contention> shared_link_overlaps(const Structure& structure, const S
   if (!plan::shares_links(costs.cluster))
     return {};
   Links links;
+  CollectiveRings rings(structure, costs);
   for (const int event : structure.order()) {
     const auto& own = structure.events()[event];
     const EventTimes& at = times[event];
-    if (!plan::is_send(own.instruction->kind) || at.released <= at.start)
+    if (at.released <= at.start)
+      continue;
+    if (plan::is_collective(own.instruction->kind) && structure.events().leader_of(event) == event)
+      for (int group = 0; group < collective_groups(costs, own.instruction->kind); ++group)
+        enter(links, costs, rings.of(event, group), {at.start, at.released, event});
+    if (!plan::is_send(own.instruction->kind))
       continue;
     const int to = structure.events()[own.partner].rank;
     for (int member = 0; member < costs.members(); ++member)

@@ -30,21 +30,6 @@ bool joins_copies(const Structure& structure, int event) {
          structure.events().leader_of(event) == event;
 }
 
-/// What is equal for all members: nothing but compute, transfers and sums within a pipeline is by
-/// member, and a collective has one time for all that take part.
-int priced_member(const Structure& structure, const StepCosts& costs, int event, int member) {
-  switch (plan::group_of(structure.events()[event].instruction->kind)) {
-    case plan::Group::Copies:
-      return member % costs.shards;
-    case plan::Group::All:
-      return 0;
-    case plan::Group::Tied:
-    case plan::Group::None:
-      return member;
-  }
-  return member;
-}
-
 }  // namespace
 
 JobSimulator::JobSimulator(const Structure& structure) : structure_(structure) { find_stretches(); }
@@ -104,12 +89,12 @@ void JobSimulator::price(const StepCosts& costs) {
   on_all_cores(representatives.size(), [&](const auto& next) {
     for (auto at = next(); at; at = next()) {
       EventCost* const own = costs_.data() + *at * members;
-      for (int member = 0; member < costs.members(); ++member) {
-        const int like = priced_member(structure_, costs, representatives[*at], member);
-        own[member] = like < member
-                          ? own[like]
+      const int groups =
+          collective_groups(costs, structure_.events()[representatives[*at]].instruction->kind);
+      for (int member = 0; member < costs.members(); ++member)
+        own[member] = member >= groups
+                          ? own[member % groups]
                           : cost_of_member(structure_, costs, representatives[*at], member);
-      }
     }
   });
 }
@@ -173,9 +158,8 @@ double JobSimulator::start_of_member(const TimedEvent& event, int member) {
 /// Copies of a shard, or all: they begin with the last, and take the time of the first.
 void JobSimulator::meet(const StepCosts& costs, const TimedEvent& event) {
   std::vector<double> starts(static_cast<std::size_t>(costs.shards), 0);
-  const auto group = [&](int member) {
-    return static_cast<std::size_t>(priced_member(structure_, costs, event.event, member));
-  };
+  const int groups = collective_groups(costs, structure_.events()[event.event].instruction->kind);
+  const auto group = [&](int member) { return static_cast<std::size_t>(member % groups); };
   for (int member = 0; member < costs.members(); ++member)
     starts[group(member)] = std::max(starts[group(member)], start_of_member(event, member));
   std::vector<EventTimes> of_group;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "contention/busy_cores.hpp"
+#include "network/cluster_links.hpp"
 #include "pipewright/sim/contention/contention.hpp"
 #include "pipewright/sim/network/shared_links.hpp"
 #include "structure/event_start.hpp"
@@ -55,7 +56,7 @@ const Times& Simulator::run_shared(const StepCosts& costs) {
     return times_;
   }
   run(costs);
-  if (!shared_link_overlaps(structure_, costs, times_).empty())
+  if (narrows_inside(costs.cluster) || !shared_link_overlaps(structure_, costs, times_).empty())
     times_ = simulate_shared_links(structure_, costs);
   return times_;
 }

@@ -1,12 +1,12 @@
 #pragma once
 
-// What a Cluster says of the links between its devices: all of a Network but the flows.
+// The links of a Cluster that transfers share, and how wide they are.
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <vector>
 
-#include "network/network.hpp"
+#include "pipewright/plan/cluster/cluster.hpp"
 
 namespace pipewright::sim {
 
@@ -39,47 +39,25 @@ inline double rate_of(const plan::Link& link) {
   return link.bandwidth_per_s / link.oversubscription;
 }
 
-class ClusterLinks : public Network {
- public:
-  explicit ClusterLinks(const plan::Cluster& cluster) : cluster_(cluster) {}
+/// Whether transfers to other groups of nodes pass a shared link that is slower than theirs.
+inline bool narrows_inside(const plan::Cluster& cluster) {
+  double narrowest = std::numeric_limits<double>::infinity();
+  for (std::size_t level = 1; level < plan::level_count(cluster); ++level) {
+    const plan::Link& link = plan::link_of_level(cluster, level);
+    if (rate_of(link) > narrowest)
+      return true;
+    if (link.shared)
+      narrowest = std::min(narrowest, rate_of(link));
+  }
+  return false;
+}
 
-  double latency(int from, int to) const final { return link(from, to).latency.value; }
-  double ring_latency(int from, int to) const final {
-    return plan::ring_time(link(from, to), {}, 2, 1).latency.value;
-  }
-  double moved(int from, int to, double bytes) const final {
-    const plan::Link& used = link(from, to);
-    if (used.segments.empty())
-      return bytes;
-    return plan::occupancy(used, plan::whole_bytes(bytes)).value * rate_of(used);
-  }
-  double ring_moved(int from, int to, double bytes, int devices, int rounds) const final {
-    const plan::Link& used = link(from, to);
-    if (used.segments.empty() && !(used.sum_bandwidth_per_s > 0))
-      return bytes;
-    const double size = bytes * devices / (rounds * (devices - 1));
-    const double held = plan::ring_time(used, {std::llround(size)}, devices, rounds).held.value;
-    return held * rate_of(used) / flows_measured(from, to, devices);
-  }
-  bool is_instant(int from, int to) const final {
-    return std::isinf(link(from, to).bandwidth_per_s);
-  }
-
- protected:
-  const plan::Cluster& cluster() const { return cluster_; }
-  const plan::Link& link(int from, int to) const { return plan::link_between(cluster_, from, to); }
-
- private:
-  /// How many flows of a ring were on a link at once when sums were measured.
-  int flows_measured(int from, int to, int devices) const {
-    const bool on_a_bus = plan::node_of(cluster_, from) == plan::node_of(cluster_, to);
-    const plan::Link& used = link(from, to);
-    if (!on_a_bus || !used.shared || !(used.sum_bandwidth_per_s > 0))
-      return 1;
-    return std::min(devices, cluster_.devices_per_node);
-  }
-
-  const plan::Cluster cluster_;
-};
+/// Number of flows of a ring that were on a link at once when its sums were measured.
+inline int flows_measured(const plan::Cluster& cluster, int from, int to, std::size_t devices) {
+  const plan::Link& link = plan::link_between(cluster, from, to);
+  if (plan::level_between(cluster, from, to) > 0 || !link.shared || !(link.sum_bandwidth_per_s > 0))
+    return 1;
+  return std::min(static_cast<int>(devices), cluster.devices_per_node);
+}
 
 }  // namespace pipewright::sim

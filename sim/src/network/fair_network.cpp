@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "network/cluster_links.hpp"
+
 namespace pipewright::sim {
 namespace {
 
@@ -12,7 +14,7 @@ constexpr double endless = std::numeric_limits<double>::infinity();
 }  // namespace
 
 FairNetwork::FairNetwork(const plan::Cluster& cluster, int cores)
-    : ClusterLinks(cluster),
+    : cluster_(cluster),
       cores_(cores),
       computing_(static_cast<std::size_t>(std::max(1, cluster.nodes))) {
   for (std::size_t level = 0; level < plan::level_count(cluster); ++level) {
@@ -27,8 +29,8 @@ void FairNetwork::send(int from, int to, double bytes, double start,
   const int id = new_flow(std::move(done));
   Flow& flow = flow_at(id);
   flow.left = bytes;
-  const plan::Link& used = link(from, to);
-  for (const SharedWay& way : shared_ways(cluster(), from, to))
+  const plan::Link& used = plan::link_between(cluster_, from, to);
+  for (const SharedWay& way : shared_ways(cluster_, from, to))
     flow.links.push_back(first_of_level_[way.level] + 2 * way.group + (way.inward ? 1 : 0));
   flow.most = used.shared ? endless : rate_of(used);
   if (flow.links.empty())
@@ -40,7 +42,7 @@ void FairNetwork::compute(int device, const Compute& work, double start,
                           std::function<void(double)> done) {
   const int id = new_flow(std::move(done));
   Flow& flow = flow_at(id);
-  flow.node = plan::node_of(cluster(), device);
+  flow.node = plan::node_of(cluster_, device);
   flow.work = work;
   flow.left = 1;
   plan_change(std::max(start, now_), id, true);

@@ -11,11 +11,11 @@
 #include <queue>
 #include <vector>
 
-#include "network/cluster_links.hpp"
+#include "network/network.hpp"
 
 namespace pipewright::sim {
 
-class FairNetwork final : public ClusterLinks {
+class FairNetwork final : public Network {
  public:
   /// `cores`: at work while contended times were measured.
   explicit FairNetwork(const plan::Cluster& cluster, int cores = 1);
@@ -73,6 +73,7 @@ class FairNetwork final : public ClusterLinks {
   Flow& flow_at(int flow) { return flows_[static_cast<std::size_t>(flow)]; }
   SharedLink& link_at(int link) { return links_[static_cast<std::size_t>(link)]; }
 
+  const plan::Cluster cluster_;
   int cores_;
   std::vector<int> first_of_level_;          // in `links_`
   std::vector<SharedLink> links_;            // by level and group: outward, inward

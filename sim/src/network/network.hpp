@@ -31,20 +31,8 @@ class Network {
  public:
   virtual ~Network() = default;
 
-  /// Between two devices.
-  virtual double latency(int from, int to) const = 0;
-  /// What a step of a ring takes of its link.
-  virtual double ring_latency(int from, int to) const { return latency(from, to); }
-  /// As many bytes as the links move at their bandwidth while a transfer holds them, where that
-  /// takes another time than its bytes over the bandwidth.
-  virtual double moved(int /*from*/, int /*to*/, double bytes) const { return bytes; }
-  /// The same of what a ring of so many devices puts on a link in some rounds.
-  virtual double ring_moved(int /*from*/, int /*to*/, double bytes, int /*devices*/,
-                            int /*rounds*/) const {
-    return bytes;
-  }
-  /// Whether a transfer takes nothing but the latency, of whatever size.
-  virtual bool is_instant(int from, int to) const = 0;
+  /// The latency that the network adds to each transfer between two devices.
+  virtual double latency(int /*from*/, int /*to*/) const { return 0; }
   /// Sends `bytes`, more than 0, from `start` on, which is not in the past. `done` is called with
   /// the time at which the last byte has left the links; it may send more.
   virtual void send(int from, int to, double bytes, double start,

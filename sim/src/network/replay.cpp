@@ -1,133 +1,148 @@
 #include "network/replay.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <stdexcept>
 
+#include "network/cluster_links.hpp"
+
 namespace pipewright::sim {
+namespace {
 
 using plan::Instruction;
 
-StepCosts on_links_of(double bandwidth_per_s, StepCosts costs) {
-  for (plan::Link* const link : plan::links_of(costs.cluster))
-    *link = {.latency = {}, .bandwidth_per_s = bandwidth_per_s, .overheads = link->overheads};
-  costs.measured.reset();
-  return costs;
-}
-
-namespace {
-
-CopyWorks works_by(const Structure& structure, const StepCosts& costs,
-                   const std::vector<plan::StageCost>& stages) {
-  const StepCosts in_bytes = on_links_of(1, costs);
-  const bool differ = has_factors_by_copy(structure, costs) || costs.cluster.mixture;
-  CopyWorks works(differ ? static_cast<std::size_t>(costs.replicas) : 1);
-  for (std::size_t copy = 0; copy < works.size(); ++copy)
-    works[copy].fill_copy(structure, in_bytes, stages, static_cast<int>(copy));
-  return works;
+int members_alike(const Structure& structure, const StepCosts& costs, DeviceTimes device_times) {
+  if (device_times == DeviceTimes::Own)
+    return 1;
+  return has_factors_by_copy(structure, costs) ? costs.shards : costs.members();
 }
 
 }  // namespace
 
-CopyWorks works_of(const Structure& structure, const StepCosts& costs) {
-  return works_by(structure, costs, costs.stages);
-}
-
-CopyWorks contended_works_of(const Structure& structure, const StepCosts& costs) {
-  return works_by(structure, costs, costs.contended);
-}
-
-Replay::Replay(const Structure& structure, const CopyWorks& works, const StepCosts& costs,
-               const CopyWorks* contended)
-    : structure_(structure), works_(works), contended_(contended), costs_(costs) {
+Replay::Replay(const Structure& structure, const StepCosts& costs, DeviceTimes device_times,
+               LinkTimes link_times)
+    : structure_(structure),
+      costs_(costs),
+      link_times_(link_times),
+      varies_(varies_by_event(costs)),
+      alike_(members_alike(structure, costs, device_times)),
+      rings_(structure, costs) {
+  fill(durations_, costs.stages);
+  if (!costs.contended.empty())
+    fill(contended_, costs.contended);
   find_collectives();
+}
+
+void Replay::fill(std::vector<Durations>& durations,
+                  const std::vector<plan::StageCost>& stages) const {
+  durations.resize(static_cast<std::size_t>(costs_.members() / alike_));
+  for (int first = 0; first < costs_.members(); first += alike_)
+    durations[static_cast<std::size_t>(first / alike_)].fill(structure_, costs_, stages, first,
+                                                             alike_);
 }
 
 int Replay::device_of(int id) const {
   return costs_.device(structure_.events()[event_of(id)].rank, member_of(id));
 }
 
-int Replay::receiving_device(int id) const {
-  const auto& events = structure_.events();
-  return costs_.device(events[events[event_of(id)].partner].rank, member_of(id));
+const EventCost& Replay::cost_of(const std::vector<Durations>& durations, int id) const {
+  return durations[static_cast<std::size_t>(member_of(id) / alike_)].of(structure_, event_of(id));
 }
 
-/// A copy has `shards` members.
-const EventCost& Replay::cost_of(const CopyWorks& works, int id) const {
-  const std::size_t copy =
-      works.size() == 1 ? 0 : static_cast<std::size_t>(member_of(id) / costs_.shards);
-  return works[copy].of(structure_, event_of(id));
+double Replay::factor_of(int id) const {
+  return varies_ ? varied(structure_, costs_, 1, event_of(id),
+                          has_factors_by_copy(structure_, costs_) ? member_of(id) : 0)
+                 : 1;
 }
 
-/// Which of the groups of a collective a member is in: copies of one shard sum, tied weights are
-/// summed in each pipeline, and all is one.
-int Replay::group_of(plan::InstructionKind kind, int member) const {
-  switch (plan::group_of(kind)) {
-    case plan::Group::Copies:
-      return member % costs_.shards;
-    case plan::Group::Tied:
-      return member;
-    case plan::Group::All:
-    case plan::Group::None:
-      return 0;
-  }
-  return 0;
-}
-
-/// Sums of one device alone take nothing, and are none.
 void Replay::find_collectives() {
-  using Key = std::pair<int, int>;  // the event that stands for all, and which of equal groups
-  std::map<Key, Collective> found;
-  const auto& events = structure_.events();
+  std::map<std::pair<int, int>, int> found;  // by leader and group
+  collective_of_.assign(static_cast<std::size_t>(last_id()), -1);
   for (int event = 0; event < structure_.size(); ++event) {
-    const Instruction& i = *events[event].instruction;
-    if (!plan::is_collective(i.kind))
+    const plan::InstructionKind kind = structure_.events()[event].instruction->kind;
+    if (!plan::is_collective(kind) || structure_.events().leader_of(event) != event)
       continue;
-    const int leader = events.leader_of(event);
     for (int member = 0; member < costs_.members(); ++member) {
       const int id = member * structure_.size() + event;
-      Collective& collective = found[Key{leader, group_of(i.kind, member)}];
-      collective.rounds = plan::traits_of(i.kind).rounds;
-      if (collective.ring.empty())  // the first takes the time of all
-        collective.work = work_of(id - event + leader);
-      if (event == leader)
-        collective.leaders.push_back(id);
-      collective.ring.push_back(id);
+      const auto [known, is_new] = found.try_emplace(
+          {event, member % collective_groups(costs_, kind)}, static_cast<int>(collectives_.size()));
+      if (is_new)  // the first member takes the time of all
+        collectives_.push_back({.leaders = {},
+                                .phases = &rings_.of(event, member),
+                                .priced = &rings_.of(event, member / alike_ * alike_),
+                                .factor = factor_of(id),
+                                .held = cost_of(durations_, id).held});
+      collectives_[static_cast<std::size_t>(known->second)].leaders.push_back(id);
+      collective_of_[static_cast<std::size_t>(id)] = known->second;
     }
-  }
-  collective_of_.assign(static_cast<std::size_t>(last_id()), -1);
-  for (auto& [key, collective] : found) {
-    if (collective.ring.size() < 2)
-      continue;
-    // Neighbours of the ring are neighbouring devices.
-    std::sort(collective.ring.begin(), collective.ring.end(),
-              [&](int a, int b) { return device_of(a) < device_of(b); });
-    for (const int id : collective.leaders)
-      collective_of_[static_cast<std::size_t>(id)] = static_cast<int>(collectives_.size());
-    collectives_.push_back(std::move(collective));
   }
 }
 
+/// Alone it holds its links no longer than the device whose times it has.
+Replay::Flow Replay::flow_of(int send) const {
+  const auto& own = structure_.events()[event_of(send)];
+  const Instruction& i = *own.instruction;
+  const plan::Bytes size = plan::bytes_of(plan::traits_of(i.kind).payload,
+                                          costs_.stages[static_cast<std::size_t>(i.stage)]);
+  const int from = device_of(send);
+  const int to = costs_.device(structure_.events()[own.partner].rank, member_of(send));
+  const plan::Link& link = plan::link_between(costs_.cluster, from, to);
+  const EventCost& most = cost_of(durations_, send);
+  const double factor = factor_of(send);
+  const double held = std::min(plan::occupancy(link, size).value * factor, most.held);
+  return {.from = from,
+          .to = to,
+          .bytes = link_times_ == LinkTimes::OfCluster ? held * rate_of(link)
+                                                       : static_cast<double>(size.value) * factor,
+          .held = held,
+          .latency = std::min(link.latency.value, most.latency)};
+}
+
+/// The steps of a ring pass on pieces of equal size, so each member sends to the next all the time,
+/// and pays a latency per step.
 template <class Visit>
-void Replay::for_each_flow(const Collective& collective, const Visit& visit) const {
-  const std::vector<int>& ring = collective.ring;
-  for (std::size_t i = 0; i < ring.size(); ++i)
-    visit(device_of(ring[i]), device_of(ring[(i + 1) % ring.size()]), collective.work);
+void Replay::for_each_flow(const Collective& collective, std::size_t number,
+                           const Visit& visit) const {
+  const RingPhase& phase = (*collective.phases)[number];
+  const double most = (*collective.priced)[number].seconds * collective.factor;
+  for (const std::vector<int>& ring : phase.rings)
+    for (std::size_t i = 0; i < ring.size() && ring.size() > 1; ++i) {
+      const int from = ring[i], to = ring[(i + 1) % ring.size()];
+      const plan::Link& link = plan::link_between(costs_.cluster, from, to);
+      const auto devices = static_cast<double>(ring.size());
+      const double steps = phase.rounds * (devices - 1);
+      const plan::RingTime time = plan::ring_time(link, phase.size, devices, phase.rounds);
+      const double held = std::min(time.held.value * collective.factor, most);
+      const bool of_cluster = link_times_ == LinkTimes::OfCluster;
+      const double own_bytes =
+          steps / devices * static_cast<double>(phase.size.value) * collective.factor;
+      visit(Flow{.from = from,
+                 .to = to,
+                 .bytes = of_cluster ? held * rate_of(link) /
+                                           flows_measured(costs_.cluster, from, to, ring.size())
+                                     : own_bytes,
+                 .held = held,
+                 .latency = std::min(time.latency.value * collective.factor, most - held),
+                 .steps = steps});
+    }
 }
 
 Traffic Replay::traffic() const {
   Traffic traffic;
   traffic.devices = static_cast<int>(structure_.program().ranks.size()) * costs_.members();
-  const auto add = [&](int from, int to, double bytes) {
-    traffic.pairs.emplace(from, to);
-    traffic.most_bytes = std::max(traffic.most_bytes, bytes);
+  const auto add = [&](const Flow& flow) {
+    traffic.pairs.emplace(flow.from, flow.to);
+    if (std::isfinite(flow.bytes))
+      traffic.most_bytes = std::max(traffic.most_bytes, flow.bytes);
   };
   for (int id = 0; id < last_id(); ++id)
     if (plan::is_send(structure_.events()[event_of(id)].instruction->kind))
-      add(device_of(id), receiving_device(id), work_of(id));
+      add(flow_of(id));
   for (const Collective& collective : collectives_)
-    for_each_flow(collective, add);
+    for (std::size_t phase = 0; phase < collective.phases->size(); ++phase)
+      for_each_flow(collective, phase, add);
   return traffic;
 }
 
@@ -139,10 +154,11 @@ Times Replay::run(Network& network) {
   for (int member = 0; member < costs_.members(); ++member)
     pending_.insert(pending_.end(), structure_.events().predecessor_counts().begin(),
                     structure_.events().predecessor_counts().end());
-  late_.assign(static_cast<std::size_t>(costs_.shards > 1 ? last_id() : 0), costs_.shards);
+  late_.assign(static_cast<std::size_t>(last_id()), costs_.shards);
   for (Collective& collective : collectives_) {
     collective.missing = static_cast<int>(collective.leaders.size());
-    collective.flowing = static_cast<int>(collective.ring.size());
+    collective.phase = 0;
+    collective.start = 0;
   }
   for (int id = 0; id < last_id(); ++id)
     if (pending_[static_cast<std::size_t>(id)] == 0)
@@ -182,87 +198,100 @@ void Replay::begin(int id) {
   } else if (plan::is_compute(own.instruction->kind)) {
     begin_in_step(id);
   } else {
-    const EventCost& cost = cost_of(works_, id);
+    const EventCost& cost = cost_of(durations_, id);
     finish(id, start + cost.held + cost.latency, start + cost.held);
   }
 }
 
-/// The shards of a copy compute together, once the last of them can: their sums are in the middle
-/// of it.
+/// The shards of a copy compute together, once the last of them can, and as long as the slowest:
+/// their sums are in the middle of it.
 void Replay::begin_in_step(int id) {
-  if (costs_.shards == 1)
-    return begin_compute(id);
   const int first = id - member_of(id) % costs_.shards * structure_.size();
-  times_of(first).start = std::max(times_of(first).start, times_of(id).start);
+  double& start = times_of(first).start;
+  start = std::max(start, times_of(id).start);
   if (--late_[static_cast<std::size_t>(first)] > 0)
     return;
-  const double start = times_of(first).start;
-  for (int shard = 0; shard < costs_.shards; ++shard) {
-    const int own = first + shard * structure_.size();
+  const int last = first + (costs_.shards - 1) * structure_.size();
+  Compute work;
+  for (int own = first; own <= last; own += structure_.size()) {
     times_of(own).start = start;
-    begin_compute(own);
+    work.alone = std::max(work.alone, cost_of(durations_, own).held);
+    if (!contended_.empty())
+      work.contended = std::max(work.contended, cost_of(contended_, own).held);
   }
+  for (int own = first; own <= last; own += structure_.size())
+    begin_compute(own, work);
 }
 
-void Replay::begin_compute(int id) {
-  const EventCost& cost = cost_of(works_, id);
-  if (contended_ == nullptr) {
-    const double end = times_of(id).start + cost.held;
-    return finish(id, end + cost.latency, end);
+void Replay::begin_compute(int id, const Compute& work) {
+  const double latency = cost_of(durations_, id).latency;
+  if (contended_.empty()) {
+    const double end = times_of(id).start + work.alone;
+    return finish(id, end + latency, end);
   }
-  const Compute work{cost.held, cost_of(*contended_, id).held};
-  network_->compute(device_of(id), work, times_of(id).start,
-                    [this, id, latency = cost.latency](double end) {
-                      finish(id, end + latency, end);
-                      settle_all();
-                    });
-}
-
-void Replay::begin_send(int id) {
-  const double start = times_of(id).start;
-  const int from = device_of(id), to = receiving_device(id);
-  const double latency = network_->latency(from, to);
-  if (work_of(id) == 0 || network_->is_instant(from, to))
-    return finish(id, start, start + latency);
-  const double bytes = network_->moved(from, to, work_of(id));
-  if (bytes == 0)
-    return finish(id, start, start + latency);
-  network_->send(from, to, bytes, start, [this, id, latency](double released) {
-    finish(id, released, released + latency);
+  network_->compute(device_of(id), work, times_of(id).start, [this, id, latency](double end) {
+    finish(id, end + latency, end);
     settle_all();
   });
 }
 
-/// The ring turns once everybody is there. Its steps, n - 1 per round, pass on pieces of equal
-/// size, so each member sends to the next all the time, and pays a latency per step.
+void Replay::begin_send(int id) {
+  const Flow flow = flow_of(id);
+  const EventCost& least = cost_of(durations_, id);
+  const double start = times_of(id).start;
+  const double released = start + least.held, arrived = released + least.latency;
+  begin_flow(flow, start, [this, id, released, arrived](double sent, double all) {
+    finish(id, std::max(sent, released), std::max(all, arrived));
+  });
+}
+
+/// Calls `done` with the times at which it has left the links and has arrived.
+template <class Done>
+void Replay::begin_flow(const Flow& flow, double start, const Done& done) {
+  const double latency = flow.latency + flow.steps * network_->latency(flow.from, flow.to);
+  if (!(flow.bytes > 0) || std::isinf(flow.bytes))
+    return done(start + flow.held, start + flow.held + latency);
+  network_->send(flow.from, flow.to, flow.bytes, start, [this, done, latency](double sent) {
+    done(sent, sent + latency);
+    settle_all();
+  });
+}
+
+/// Rings turn once everybody is there.
 void Replay::join(Collective& collective, int id) {
   collective.start = std::max(collective.start, times_of(id).start);
   if (--collective.missing > 0)
     return;
-  const double steps = collective.rounds * (static_cast<double>(collective.ring.size()) - 1);
-  const auto devices = static_cast<int>(collective.ring.size());
-  for_each_flow(collective, [&](int from, int to, double work) {
-    const double latency = steps * network_->ring_latency(from, to);
-    if (work == 0 || network_->is_instant(from, to))
-      return end_flow(collective, collective.start + latency);
-    const double bytes = network_->ring_moved(from, to, work, devices, collective.rounds);
-    if (bytes == 0)
-      return end_flow(collective, collective.start + latency);
-    network_->send(from, to, bytes, collective.start, [this, &collective, latency](double sent) {
-      end_flow(collective, sent + latency);
-      settle_all();
-    });
-  });
+  collective.end = collective.start;
+  begin_phase(collective);
 }
 
-void Replay::end_flow(Collective& collective, double end) {
-  collective.end = std::max(collective.end, end);
-  if (--collective.flowing > 0)
+void Replay::begin_phase(Collective& collective) {
+  if (collective.phase == collective.phases->size()) {
+    const double end = std::max(collective.end, collective.start + collective.held);
+    for (const int leader : collective.leaders) {
+      times_of(leader).start = collective.start;
+      finish(leader, end, end);
+    }
     return;
-  for (const int leader : collective.leaders) {
-    times_of(leader).start = collective.start;
-    finish(leader, collective.end, collective.end);
   }
+  const double start = collective.end;
+  collective.end += (*collective.priced)[collective.phase].seconds * collective.factor;
+  collective.flowing = 1;  // as long as flows begin
+  const auto end_flow = [this, &collective] {
+    if (--collective.flowing == 0) {
+      ++collective.phase;
+      begin_phase(collective);
+    }
+  };
+  for_each_flow(collective, collective.phase, [&](const Flow& flow) {
+    ++collective.flowing;
+    begin_flow(flow, start, [&collective, end_flow](double, double arrived) {
+      collective.end = std::max(collective.end, arrived);
+      end_flow();
+    });
+  });
+  end_flow();
 }
 
 void Replay::finish(int id, double released, double end) {

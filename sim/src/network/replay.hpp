@@ -10,72 +10,82 @@
 #include "network/network.hpp"
 #include "pipewright/sim/structure/durations.hpp"
 #include "pipewright/sim/structure/times.hpp"
+#include "structure/collective_rings.hpp"
 
 namespace pipewright::sim {
 
-/// The same costs where every link has this bandwidth and no latency.
-StepCosts on_links_of(double bandwidth_per_s, StepCosts costs);
-/// By copy of the ranks, or of all of them where they are alike.
-using CopyWorks = std::vector<Durations>;
-/// The seconds that compute takes, and the bytes that a send or a reduction puts on its links: on
-/// links of one byte per second a transfer takes as long as it is large.
-CopyWorks works_of(const Structure& structure, const StepCosts& costs);
-/// The same where all cores compute at once: with `costs.contended`.
-CopyWorks contended_works_of(const Structure& structure, const StepCosts& costs);
+/// Where a transfer's time comes from: the Cluster's links, which then say what it takes alone, or
+/// the network's own, which get its bytes.
+enum class LinkTimes { OfCluster, OfNetwork };
 
-/// The copies and shards of a pipeline side by side, joined by their reductions.
+/// The copies and shards of a pipeline side by side, joined by their reductions. Nothing takes less
+/// time than the native engine's Durations say; flows that meet on a link add to that.
 class Replay {
  public:
-  /// `works`: as `works_of` tells them (`held` of each). `contended`: those of
-  /// `contended_works_of`, on a network that sees who computes; null: nobody minds. `costs` say who
-  /// is where. All must outlive it.
-  Replay(const Structure& structure, const CopyWorks& works, const StepCosts& costs,
-         const CopyWorks* contended = nullptr);
+  /// `structure` and `costs` must outlive it.
+  Replay(const Structure& structure, const StepCosts& costs, DeviceTimes device_times,
+         LinkTimes link_times = LinkTimes::OfCluster);
 
   Traffic traffic() const;
-  /// The events of pipeline 0 and the last end of all pipelines.
+  /// The events of pipeline 0 and the last end of all pipelines. A network that sees who computes
+  /// is needed for contended costs.
   Times run(Network& network);
 
  private:
-  /// A ring of flows, all at once.
+  /// What passes from a device to another at once.
+  struct Flow {
+    int from = 0, to = 0;
+    double bytes = 0;    // on the links, at their rate
+    double held = 0;     // seconds without other traffic
+    double latency = 0;  // seconds, after that
+    double steps = 1;    // each of which pays the network's own latency
+  };
+  /// Rings of flows, phase after phase.
   struct Collective {
     std::vector<int> leaders;  // one per member, which waits for all of its members
-    std::vector<int> ring;     // one per device, in their order
-    int rounds = 1;
-    double work = 0;  // bytes on each of its links
-    int missing = 0;  // leaders that are not ready yet
-    int flowing = 0;  // flows that are not over yet
+    const std::vector<RingPhase>* phases = {};  // of its devices
+    const std::vector<RingPhase>* priced = {};  // of the devices whose times it has
+    double factor = 1;                          // of its time
+    double held = 0;                            // seconds without other traffic
+    std::size_t phase = 0;                      // under way
+    int missing = 0;                            // leaders that are not ready yet
+    int flowing = 0;                            // flows of the phase that are not over yet
     double start = 0;
-    double end = 0;
+    double end = 0;  // of the phase
   };
 
   // An event of a member is numbered member · structure.size() + event.
   int event_of(int id) const { return id % structure_.size(); }
   int member_of(int id) const { return id / structure_.size(); }
   int device_of(int id) const;
-  int receiving_device(int id) const;
-  const EventCost& cost_of(const CopyWorks& works, int id) const;
-  double work_of(int id) const { return cost_of(works_, id).held; }
+  const EventCost& cost_of(const std::vector<Durations>& durations, int id) const;
+  double factor_of(int id) const;
   EventTimes& times_of(int id) { return times_[static_cast<std::size_t>(id)]; }
   int last_id() const { return costs_.members() * structure_.size(); }
 
-  int group_of(plan::InstructionKind kind, int member) const;
+  void fill(std::vector<Durations>& durations, const std::vector<plan::StageCost>& stages) const;
   void find_collectives();
+  Flow flow_of(int send) const;
   template <class Visit>
-  void for_each_flow(const Collective& collective, const Visit& visit) const;
+  void for_each_flow(const Collective& collective, std::size_t phase, const Visit& visit) const;
   void settle_all();
   void begin(int id);
   void begin_in_step(int id);
-  void begin_compute(int id);
+  void begin_compute(int id, const Compute& work);
   void begin_send(int id);
+  template <class Done>
+  void begin_flow(const Flow& flow, double start, const Done& done);
   void join(Collective& collective, int id);
-  void end_flow(Collective& collective, double end);
+  void begin_phase(Collective& collective);
   void finish(int id, double released, double end);
 
   const Structure& structure_;
-  const CopyWorks& works_;
-  const CopyWorks* contended_;
   const StepCosts& costs_;
+  const LinkTimes link_times_;
+  const bool varies_;
+  const int alike_;  // members that have the same times, one after the other
+  std::vector<Durations> durations_, contended_;  // by `alike_` members
+  CollectiveRings rings_;
   std::vector<Collective> collectives_;
   std::vector<int> collective_of_;  // by id; -1: none
   Network* network_ = nullptr;      // while it runs

@@ -5,13 +5,10 @@
 
 namespace pipewright::sim {
 
-Times simulate_shared_links(const Structure& structure, const StepCosts& costs) {
-  const CopyWorks works = works_of(structure, costs);
+Times simulate_shared_links(const Structure& structure, const StepCosts& costs,
+                            DeviceTimes device_times) {
   FairNetwork network(costs.cluster, costs.busy_cores);
-  if (costs.contended.empty())
-    return Replay(structure, works, costs).run(network);
-  const CopyWorks contended = contended_works_of(structure, costs);
-  return Replay(structure, works, costs, &contended).run(network);
+  return Replay(structure, costs, device_times).run(network);
 }
 
 }  // namespace pipewright::sim

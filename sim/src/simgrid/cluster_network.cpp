@@ -17,18 +17,17 @@ namespace {
 
 namespace s4u = simgrid::s4u;
 
-class ClusterNetwork final : public ClusterLinks {
+class ClusterNetwork final : public Network {
  public:
   ClusterNetwork(const plan::Cluster& cluster, const Traffic& traffic)
-      : ClusterLinks(cluster),
+      : cluster_(cluster),
         flows_(traffic.seconds),
         // Of the largest transfer some 15 digits are left; a cluster's bytes need not be whole.
         quanta_per_byte_(traffic.most_bytes > 0 ? 0x1p50 / traffic.most_bytes : 1),
         zone_(s4u::create_full_zone("cluster")) {
     for (const auto& [from, to] : traffic.pairs)
-      if (!is_instant(from, to))
-        zone_->add_route(host(from)->get_netpoint(), host(to)->get_netpoint(), nullptr, nullptr,
-                         route(from, to), false);
+      zone_->add_route(host(from)->get_netpoint(), host(to)->get_netpoint(), nullptr, nullptr,
+                       route(from, to), false);
     zone_->seal();
   }
 
@@ -47,13 +46,13 @@ class ClusterNetwork final : public ClusterLinks {
   }
 
   std::vector<s4u::LinkInRoute> route(int from, int to) {
-    const plan::Link& used = link(from, to);
+    const plan::Link& used = plan::link_between(cluster_, from, to);
     using Policy = s4u::Link::SharingPolicy;
     std::vector<s4u::LinkInRoute> route;
-    for (const SharedWay& way : shared_ways(cluster(), from, to))
+    for (const SharedWay& way : shared_ways(cluster_, from, to))
       route.push_back(made(fmt::format("{} group {} of level {}", way.inward ? "into" : "out of",
                                        way.group, way.level),
-                           plan::link_of_level(cluster(), way.level), Policy::SHARED));
+                           plan::link_of_level(cluster_, way.level), Policy::SHARED));
     if (!used.shared)
       route.push_back(made(fmt::format("{} to {}", from, to), used, Policy::FATPIPE));
     return route;
@@ -69,6 +68,7 @@ class ClusterNetwork final : public ClusterLinks {
     return s4u::LinkInRoute(found->second);
   }
 
+  const plan::Cluster cluster_;
   Flows flows_;
   const double quanta_per_byte_;
   s4u::NetZone* const zone_;

@@ -79,7 +79,6 @@ class FileNetwork : public Network {
   }
 
   double latency(int from, int to) const override { return latencies_.at({from, to}); }
-  bool is_instant(int, int) const override { return false; }
   void send(int from, int to, double bytes, double start,
             std::function<void(double)> done) override {
     flows_.send(host(from), host(to), bytes, start, std::move(done));

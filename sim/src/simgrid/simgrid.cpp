@@ -14,10 +14,14 @@
 namespace pipewright::sim {
 namespace {
 
-/// About how long an iteration takes. A platform file's links are not known here.
-double native_seconds(const Structure& structure, const StepCosts& costs, bool has_file) {
-  return Simulator(structure).iteration(
-      has_file ? on_links_of(std::numeric_limits<double>::infinity(), costs) : costs);
+/// The same costs without what a platform file says: what transfers and collectives take.
+StepCosts without_links(StepCosts costs) {
+  for (plan::Link* const link : plan::links_of(costs.cluster))
+    *link = {.latency = {},
+             .bandwidth_per_s = std::numeric_limits<double>::infinity(),
+             .overheads = link->overheads};
+  costs.measured.reset();
+  return costs;
 }
 
 // The way through the pipe from the child: the iteration, then three times per event.
@@ -40,18 +44,25 @@ Times times_from(const std::vector<double>& numbers) {
 bool built_with_simgrid() { return true; }
 
 Times simulate_on_simgrid(const Structure& structure, const StepCosts& costs,
-                          const std::filesystem::path& platform_file) {
+                          const std::filesystem::path& platform_file, DeviceTimes device_times) {
   require_usable(costs, structure.program());
+  if (!costs.contended.empty())
+    throw plan::InputError(
+        fmt::format("SimGrid cannot express ranks that slow each other down, and these costs say "
+                    "what {} of a node take at once (busy_cores). Use the native engine, or costs "
+                    "without contended times",
+                    costs.busy_cores));
   const bool has_file = !platform_file.empty();
   if (has_file && std::ifstream(platform_file).peek() == std::ifstream::traits_type::eof())
     throw plan::InputError(fmt::format("{}: cannot be read, or is empty", platform_file.string()));
 
   // SimGrid ends the process when it does not like its input, and starts only once in it.
   return times_from(in_child_process([&] {
-    const CopyWorks works = works_of(structure, costs);
-    Replay replay(structure, works, costs);
+    const StepCosts own = has_file ? without_links(costs) : costs;
+    Replay replay(structure, own, device_times,
+                  has_file ? LinkTimes::OfNetwork : LinkTimes::OfCluster);
     Traffic traffic = replay.traffic();
-    traffic.seconds = native_seconds(structure, costs, has_file);
+    traffic.seconds = Simulator(structure).iteration(own);
     const auto network =
         has_file ? network_of(platform_file, traffic) : network_of(costs.cluster, traffic);
     return to_numbers(replay.run(*network));

@@ -7,7 +7,8 @@ namespace pipewright::sim {
 
 bool built_with_simgrid() { return false; }
 
-Times simulate_on_simgrid(const Structure&, const StepCosts&, const std::filesystem::path&) {
+Times simulate_on_simgrid(const Structure&, const StepCosts&, const std::filesystem::path&,
+                          DeviceTimes) {
   throw plan::InputError(
       "built without SimGrid: install libsimgrid-dev, configure and build again, or use the native "
       "engine");

@@ -188,6 +188,20 @@ class Pricing {
     return {time.value / speed(own.rank), 0};
   }
 
+  std::vector<RingPhase> phases_of(const Instruction& i) const {
+    std::vector<RingPhase> phases;
+    collective_of(i, [&](const Devices& devices, Bytes size, int rounds) {
+      phases.push_back({{devices.list()}, size, rounds, along_ring(devices, size, rounds)});
+      return 0.0;
+    });
+    // Behind the sum of all copies each group of experts has a ring of its own.
+    if (phases.size() > 1)
+      for (int copy = 1; copy < costs_.expert; ++copy)
+        phases.back().rings.push_back(
+            copies(structure_.ranks_of(i.stage), costs_.expert, copy).list());
+    return phases;
+  }
+
   Kept kept_by(int event) const {
     const Instruction& i = *structure_.events()[event].instruction;
     if (plan::is_collective(i.kind))
@@ -278,10 +292,13 @@ class Pricing {
     return 0;
   }
 
-  /// One shard of every so-many-th copy.
-  Devices copies(const std::vector<int>& ranks, int step) const {
-    return {costs_, ranks, members_.first % costs_.shards, step * costs_.shards,
-            costs_.replicas / step};
+  /// One shard of every so-many-th copy, from `copy` on.
+  Devices copies(const std::vector<int>& ranks, int step, int copy = 0) const {
+    return {costs_, ranks, copy * costs_.shards + members_.first % costs_.shards,
+            step * costs_.shards, costs_.replicas / step};
+  }
+  double along_ring(const Devices& devices, Bytes size, int rounds) const {
+    return ring(costs_.cluster, devices, size, rounds, ring_seconds);
   }
 
   const Structure& structure_;
@@ -352,6 +369,27 @@ double varied(const Structure& structure, const StepCosts& costs, double held, i
                                     static_cast<std::size_t>(event)];
 }
 
+int collective_groups(const StepCosts& costs, plan::InstructionKind kind) {
+  switch (plan::group_of(kind)) {
+    case plan::Group::Copies:
+      return costs.shards;
+    case plan::Group::All:
+      return 1;
+    case plan::Group::Tied:
+    case plan::Group::None:
+      return costs.members();
+  }
+  return 1;
+}
+
+std::vector<RingPhase> ring_phases(const Structure& structure, const StepCosts& costs, int leader,
+                                   int member) {
+  if (costs.measured)
+    return {};
+  return Pricing(structure, costs, costs.stages, {member, member + 1})
+      .phases_of(*structure.events()[leader].instruction);
+}
+
 EventCost cost_of_member(const Structure& structure, const StepCosts& costs, int event,
                          int member) {
   return Pricing(structure, costs, costs.stages, {member, member + 1}).of(event);
@@ -366,12 +404,11 @@ void Durations::fill(const Structure& structure, const StepCosts& costs,
   fill(structure, costs, stages, {.first = 0, .end = costs.members(), .varied = 0});
 }
 
-void Durations::fill_copy(const Structure& structure, const StepCosts& costs,
-                          const std::vector<plan::StageCost>& stages, int copy) {
-  const int first = copy * costs.shards;
+void Durations::fill(const Structure& structure, const StepCosts& costs,
+                     const std::vector<plan::StageCost>& stages, int first, int count) {
   fill(structure, costs, stages,
        {.first = first,
-        .end = first + costs.shards,
+        .end = first + count,
         .varied = has_factors_by_copy(structure, costs) ? first : 0});
 }
 

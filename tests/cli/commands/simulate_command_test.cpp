@@ -90,7 +90,7 @@ TEST_CASE("simulate --engine simgrid: the same, where the card is shared as well
   CHECK(alone["iteration_s"].get<double>() < native / 1.2);
   CHECK(contended.err.empty());
 
-  // What it leaves out, it says.
+  // It refuses what SimGrid cannot express.
   const TempFolder folder;
   const auto file = (folder.path() / "busy.json").string();
   const std::string scenario = folder_of_scenario + "/scenario.json";
@@ -102,8 +102,9 @@ TEST_CASE("simulate --engine simgrid: the same, where the card is shared as well
       layer[std::string("contended_") + time] = layer[time];
   plan::write_file(file, busy.dump());
   const auto told = run_program({"simulate", scenario, "--costs", file, "--engine", "simgrid"});
-  CHECK(told.exit_code == 0);
-  CHECK(told.err.find("what 2 at once take, and --engine native minds that") != std::string::npos);
+  CHECK(told.exit_code == 2);
+  CHECK(told.err.find("SimGrid cannot express ranks that slow each other down") !=
+        std::string::npos);
   CHECK(run_program({"simulate", scenario, "--costs", file}).err.empty());
 }
 

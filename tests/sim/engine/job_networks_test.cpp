@@ -32,11 +32,9 @@ class Draw {
   bool often(double share) { return between(0.0, 1.0) < share; }
   std::mt19937& random() { return random_; }
 
-  /// Without kinks where microbatches have lengths: these multiply what a transfer of length 1
-  /// takes, but flows have the bytes of their own.
-  Link link(bool has_lengths) {
+  Link link() {
     Link link{.latency = {between(0.0, 0.5)}, .bandwidth_per_s = between(20.0, 200.0)};
-    if (!has_lengths && often(0.3))
+    if (often(0.3))
       link.segments = {{.from = {20}, .time = {between(0.6, 1.0)}, .bandwidth_per_s = 50}};
     if (often(0.3)) {
       link.sum_bandwidth_per_s = between(20.0, 100.0);
@@ -46,12 +44,11 @@ class Draw {
   }
 
   /// Up to three levels beyond the one between nodes, each of whole groups of the one before.
-  Fabric fabric(int nodes, bool has_lengths) {
+  Fabric fabric(int nodes) {
     Fabric fabric;
     for (int group = between(1, 2); group < nodes && fabric.levels.size() < 3;
          group *= between(2, 3)) {
-      LinkLevel& level =
-          fabric.levels.emplace_back(fmt::format("level {}", group), group, link(has_lengths));
+      LinkLevel& level = fabric.levels.emplace_back(fmt::format("level {}", group), group, link());
       level.link.oversubscription = often(0.5) ? between(1.0, 7.0) : 1;
     }
     fabric.rails = !fabric.levels.empty() && often(0.4);
@@ -110,10 +107,9 @@ Job drawn(Draw& draw, const std::string& schedule, int round) {
   const int devices = ranks * copies * shards;
   costs.cluster.devices_per_node = draw.between(1, 4);
   costs.cluster.nodes = (devices - 1) / costs.cluster.devices_per_node + 1 + draw.between(0, 2);
-  const bool has_lengths = !costs.microbatch_lengths.empty();
-  costs.cluster.within_node = draw.link(has_lengths);
-  costs.cluster.between_nodes = draw.link(has_lengths);
-  costs.cluster.fabric = draw.fabric(costs.cluster.nodes, has_lengths);
+  costs.cluster.within_node = draw.link();
+  costs.cluster.between_nodes = draw.link();
+  costs.cluster.fabric = draw.fabric(costs.cluster.nodes);
   if (draw.often(0.7))
     costs.cluster.mixture = draw.mixture(costs.cluster.nodes);
   return job;
@@ -164,7 +160,10 @@ Agreement agreement_of(unsigned seed, int rounds, const Engine& engine) {
 
 TEST_CASE("Every device by itself has the times of flows on a network of several levels",
           "[sim][job_simulator]") {
-  const Agreement found = agreement_of(1, 20, simulate_shared_links);
+  const Agreement found =
+      agreement_of(1, 20, [](const Structure& structure, const StepCosts& costs) {
+        return simulate_shared_links(structure, costs, DeviceTimes::Own);
+      });
   CHECK(found.jobs > 100);
   CHECK(found.on_levels > 40);
   CHECK(found.mixed > 60);
@@ -179,9 +178,8 @@ TEST_CASE("A rank is as slow as the slowest of its devices, and of their links, 
     costs.replicas = copies;
     costs.cluster.nodes = 4 * copies;
     costs.cluster.devices_per_node = 1;
-    costs.cluster.between_nodes = draw.link(false);
-    costs.cluster.fabric = {
-        .levels = {{"leaf", 3, draw.link(false)}, {"spine", 9, draw.link(false)}}};
+    costs.cluster.between_nodes = draw.link();
+    costs.cluster.fabric = {.levels = {{"leaf", 3, draw.link()}, {"spine", 9, draw.link()}}};
     costs.cluster.mixture = draw.mixture(costs.cluster.nodes);
     Durations durations;
     durations.fill(structure, costs);
@@ -206,7 +204,7 @@ TEST_CASE("SimGrid gives every device by itself the same times on levels and kin
     skip("built without SimGrid");
   const Agreement found =
       agreement_of(2, 10, [](const Structure& structure, const StepCosts& costs) {
-        return simulate_on_simgrid(structure, costs);
+        return simulate_on_simgrid(structure, costs, {}, DeviceTimes::Own);
       });
   CHECK(found.jobs > 30);
   fmt::print(

@@ -30,7 +30,6 @@ TEST_CASE("Where no link is shared every time is that of the native engine, busy
         try {
           const Structure structure(lower(make(name, ranks, microbatches), options));
           StepCosts costs = random_costs(structure.program(), random, round++);
-          costs.jitter = 0;  // a ring waits for its slowest flow, not each member for its own
           Simulator simulator(structure);
           const Times& expected = simulator.run(costs);
           REQUIRE(largest_difference(simulate_shared_links(structure, costs), expected) <=
@@ -73,6 +72,12 @@ TEST_CASE("Transfers that leave a group of nodes share its way out", "[sim][shar
   costs = three_levels(4);
   costs.cluster.between_nodes = {.latency = {}, .bandwidth_per_s = 10, .shared = true};
   CHECK(sent(costs) == 10);  // the node's own card is narrower than its share
+  // … and than the way out, which a pipeline alone has to itself.
+  StepCosts alone = three_levels(1);
+  alone.cluster.between_nodes = costs.cluster.between_nodes;
+  Simulator simulator(structure);
+  CHECK(end_of(structure, simulator.run(alone), "0SEND_F0") == 2);
+  CHECK(end_of(structure, simulator.run_shared(alone), "0SEND_F0") == 11);
   SECTION("A link that nobody shares further out is no wider for a wide card") {
     costs.cluster.between_nodes = {.latency = {}, .bandwidth_per_s = 1000, .shared = true};
     costs.cluster.fabric->levels[0].link = {.latency = {}, .bandwidth_per_s = 20};
@@ -116,9 +121,11 @@ TEST_CASE("A sum takes on a bus what it was measured to take", "[sim][shared_lin
   // Three flows of 800 bytes on a bus of 100 bytes a second, each beside the others.
   const double compute = simulator.iteration(costs) - 8;
   CHECK(simulate_shared_links(structure, costs).iteration == Approx(compute + 24));
+  CHECK(simulator.run_shared(costs).iteration == Approx(compute + 24));
   costs.cluster.within_node.sum_bandwidth_per_s = 50;
   CHECK(simulator.iteration(costs) == Approx(compute + 16));
   CHECK(simulate_shared_links(structure, costs).iteration == Approx(compute + 16));
+  CHECK(simulator.run_shared(costs).iteration == Approx(compute + 16));
 }
 
 TEST_CASE("A flow that is left alone goes on with all of the link", "[sim][shared_links]") {
@@ -161,7 +168,6 @@ TEST_CASE("SimGrid shares links in the same times", "[sim][shared_links][simgrid
           options.share_loss = true;
           const Structure structure(lower(make(name, 4, 8), options));
           StepCosts costs = random_costs(structure.program(), random, 1);
-          costs.jitter = 0;
           costs.replicas = replicas;
           costs.cluster.nodes = bus ? 1 : 4;
           costs.cluster.devices_per_node = bus ? 4 * replicas : replicas;

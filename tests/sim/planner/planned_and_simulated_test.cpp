@@ -1,10 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <set>
 
 #include "pipewright/plan/json/json_document.hpp"
@@ -17,69 +14,13 @@
 #include "pipewright/sim/planner/plan_files.hpp"
 #include "pipewright/sim/planner/plan_price.hpp"
 #include "pipewright/sim/planner/plan_search.hpp"
+#include "sim/support/drawn_plans.hpp"
 #include "support/catch.hpp"
 
 namespace planned_and_simulated_test {
 
 using namespace pipewright;
 using plan::JsonDocument;
-
-const std::vector<plan::Cluster>& clusters() {
-  static const std::vector<plan::Cluster> all = [] {
-    std::vector<std::filesystem::path> files;
-    for (const auto& entry :
-         std::filesystem::directory_iterator(PIPEWRIGHT_SOURCE_DIR "/scenarios/clusters"))
-      files.push_back(entry.path());
-    std::sort(files.begin(), files.end());
-    std::vector<plan::Cluster> read;
-    for (const auto& file : files)
-      read.push_back(plan::cluster_from_json(JsonDocument::read(file)));
-    return read;
-  }();
-  return all;
-}
-
-/// A training of a public model on some cluster, and how much of its space is searched.
-struct Drawn {
-  plan::Cluster cluster;
-  sim::PlanSpace space;
-};
-
-class Draw {
- public:
-  explicit Draw(unsigned seed) : random_(seed) {}
-
-  Drawn next() {
-    Drawn drawn{.cluster = one_of(clusters()), .space = {}};
-    drawn.cluster.nodes = 128;
-    drawn.cluster.device.memory = {};  // also what is too large has to agree
-    sim::PlanSpace& space = drawn.space;
-    space.training.model = *plan::find_transformer(one_of(plan::known_transformers()));
-    space.training.sequence = one_of<int>({512, 1024, 2048, 4096});
-    if (const int longest = space.training.model.longest; longest > 0)
-      space.training.sequence = std::min(space.training.sequence, longest);
-    space.training.batch = one_of<int>({16, 32, 64, 96});
-    space.training.attention =
-        one_of<plan::AttentionKind>({plan::AttentionKind::Scores, plan::AttentionKind::Fused});
-    space.gpus = one_of<int>({8, 16, 32, 64, 128});
-    space.tensor = {one_of<int>({1, 2, 4, 8})};
-    space.pipeline = {one_of<int>({1, 2, 4, 8})};
-    space.context = {one_of<int>({1, 1, 2})};
-    space.zero = {one_of<int>({0, 1, 2, 3})};
-    space.recompute = {one_of<plan::RecomputeMode>(
-        {plan::RecomputeMode::None, plan::RecomputeMode::Selective, plan::RecomputeMode::Full})};
-    space.schedules = {one_of(plan::planned_schedules())};
-    return drawn;
-  }
-
- private:
-  template <class Value>
-  Value one_of(const std::vector<Value>& values) {
-    return values[random_() % values.size()];
-  }
-
-  std::mt19937 random_;
-};
 
 /// As a file has it.
 plan::Scenario read_back(const plan::Scenario& scenario) {
@@ -102,11 +43,11 @@ double apart(double one, double other) { return std::abs(one / other - 1); }
 
 TEST_CASE("what the planner says of a plan is what its written scenario is simulated to",
           "[sim][planner]") {
-  Draw draw(1);
+  test::PlanDraw draw(1);
   int compared = 0, whole = 0, beside = 0;
   std::set<std::string> families, schedules;
   while (compared < 300) {
-    const Drawn drawn = draw.next();
+    const test::DrawnSpace drawn = draw.next();
     const auto& training = drawn.space.training;
     const sim::PlanAnswer answer = sim::search_plans(drawn.cluster, drawn.space, {.most_plans = 3});
     for (const sim::FoundPlan& plan : answer.plans) {

@@ -17,6 +17,27 @@ struct EventCost {
   double latency = 0;
 };
 
+/// Whose times the instructions of a device have: those of the slowest device that its rank stands
+/// for, with the slowest of their links, or its own.
+enum class DeviceTimes { Slowest, Own };
+
+/// Rings of a collective that turn at once: the devices of each pass pieces of `size` over their
+/// number on, `rounds` times in a circle less one step.
+struct RingPhase {
+  std::vector<std::vector<int>> rings;  // devices, in their order on the cluster
+  plan::Bytes size{};
+  int rounds = 1;
+  double seconds = 0;  // on links without other traffic, without jitter
+};
+
+/// Number of groups of members that perform a collective of this kind separately: a member belongs
+/// to the group of its number modulo the count. Without a collective every member is on its own.
+int collective_groups(const StepCosts& costs, plan::InstructionKind kind);
+/// Returns the phases of the collective with this leader, in the group of `member`, one after the
+/// other. Empty where the constants of a machine price it.
+std::vector<RingPhase> ring_phases(const Structure& structure, const StepCosts& costs, int leader,
+                                   int member);
+
 /// Whether transfers keep ranks from computing.
 bool with_overheads(const Structure& structure, const StepCosts& costs);
 
@@ -50,10 +71,10 @@ class Durations {
   /// The same with other costs of the stages, such as `costs.contended`.
   void fill(const Structure& structure, const StepCosts& costs,
             const std::vector<plan::StageCost>& stages);
-  /// The same of one copy of the ranks: by its own devices and, where copies have such, its own
-  /// factors. Draws are those of the first.
-  void fill_copy(const Structure& structure, const StepCosts& costs,
-                 const std::vector<plan::StageCost>& stages, int copy);
+  /// The same with the slowest of `count` members of each rank from `first` on and, where copies
+  /// have factors of their own, with those of the first. Draws are those of member 0.
+  void fill(const Structure& structure, const StepCosts& costs,
+            const std::vector<plan::StageCost>& stages, int first, int count);
 
   /// Whether costs differ between the events of a class.
   bool by_event() const { return by_event_; }

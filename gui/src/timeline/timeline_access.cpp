@@ -49,7 +49,7 @@ QString row_words(const PaintedTable& table, int rank, double first, double last
 
 QString words_of(const TimelineView& view, const Picked& picked) {
   if (const auto* event = std::get_if<PickedEvent>(&picked))
-    return view.describe(*event).replace('\n', ", ");
+    return view.model().tables.describe(*event).replace('\n', ", ");
   const PaintedTable& table = *view.front();
   if (const auto* idle = std::get_if<PickedIdle>(&picked))
     return with_comma(QString("%1 %2 for %3, from %4 to %5")
@@ -93,22 +93,14 @@ class PartAccess final : public QAccessibleInterface, public QAccessibleActionIn
   QAccessible::State state() const override {
     QAccessible::State state;
     state.focusable = state.selectable = true;
-    state.selected = view_->picked() == picked_;
+    state.selected = view_->model().marks.picked == picked_;
     state.focused = state.selected && view_->hasFocus();
     return state;
   }
   QRect rect() const override {
-    QRectF box;
-    if (const auto* event = std::get_if<PickedEvent>(&picked_)) {
-      box = view_->rect_of(event->event);
-    } else if (const auto* idle = std::get_if<PickedIdle>(&picked_)) {
-      box = view_->row_rect(idle->rank);
-      box.setLeft(view_->plot_left() + view_->scale().x(idle->start));
-      box.setRight(view_->plot_left() + view_->scale().x(idle->end));
-    }
-    const double left = view_->plot_left();
-    box = box.intersected(QRectF(left, 0, view_->plot_width(), view_->viewport()->height()));
-    const QRect on_view = box.toAlignedRect();
+    const TimelineLayout& at = view_->model().layout;
+    const QRectF plot(at.plot_left, 0, at.plot_width(), at.viewport.height());
+    const QRect on_view = view_->model().rect_of(picked_).intersected(plot).toAlignedRect();
     return {view_->viewport()->mapToGlobal(on_view.topLeft()), on_view.size()};
   }
   void* interface_cast(QAccessible::InterfaceType type) override {
@@ -166,7 +158,7 @@ class RowAccess final : public QAccessibleInterface {
   QString text(QAccessible::Text kind) const override {
     if (!view_->front())
       return {};
-    const auto [first, last] = seen();
+    const auto [first, last] = view_->model().seen();
     if (kind == QAccessible::Name)
       return row_words(*view_->front(), rank_, first, last);
     if (kind == QAccessible::Description && std::cmp_equal(childCount(), most_parts))
@@ -181,8 +173,10 @@ class RowAccess final : public QAccessibleInterface {
     return state;
   }
   QRect rect() const override {
-    const QRect on_view =
-        view_->row_rect(rank_).intersected(QRectF(view_->viewport()->rect())).toAlignedRect();
+    const QRect on_view = view_->model()
+                              .layout.row_rect(rank_)
+                              .intersected(QRectF(view_->viewport()->rect()))
+                              .toAlignedRect();
     return {view_->viewport()->mapToGlobal(on_view.topLeft()), on_view.size()};
   }
 
@@ -195,10 +189,6 @@ class RowAccess final : public QAccessibleInterface {
   }
 
  private:
-  std::pair<double, double> seen() const {
-    return {std::max(0.0, view_->scale().first),
-            std::min(view_->front()->length(), view_->scale().time(view_->plot_width()))};
-  }
   void drop_parts() const {
     for (const QAccessible::Id part : std::exchange(parts_, {}))
       QAccessible::deleteAccessibleInterface(part);
@@ -224,7 +214,7 @@ class RowAccess final : public QAccessibleInterface {
   };
   Seen seen_events() const {
     const PaintedTable& table = *view_->front();
-    const auto [first, last] = seen();
+    const auto [first, last] = view_->model().seen();
     Seen all{{}, 0, table.length()};
     const auto tracks = table.tracks_of(rank_);
     for (std::size_t track = tracks.begin; track < tracks.end; ++track) {
@@ -253,7 +243,7 @@ class RowAccess final : public QAccessibleInterface {
     const auto& start = view_->front()->table().start;
     const auto& end = view_->front()->table().end;
     const Seen all = seen_events();
-    const auto [first, last] = seen();
+    const auto [first, last] = view_->model().seen();
     const double least = narrowest_part * view_->scale().per_pixel;
     std::vector<Picked> parts;
     const auto add_gap = [&, first = first, last = last](double from, double to) {
@@ -292,9 +282,11 @@ class TimelineAccess final : public QAccessibleWidget {
       QAccessible::deleteAccessibleInterface(id);
   }
 
-  int childCount() const override { return static_cast<int>(view_->layout_of_rows().rows.size()); }
+  int childCount() const override {
+    return static_cast<int>(view_->model().layout.rows.rows.size());
+  }
   QAccessibleInterface* child(int index) const override {
-    const auto& rows = view_->layout_of_rows().rows;
+    const auto& rows = view_->model().layout.rows.rows;
     return index >= 0 && std::cmp_less(index, rows.size())
                ? row(rows[static_cast<std::size_t>(index)].rank)
                : nullptr;
@@ -316,7 +308,7 @@ class TimelineAccess final : public QAccessibleWidget {
     if (!view_->front() || (kind != QAccessible::Description && kind != QAccessible::Value))
       return QAccessibleWidget::text(kind);
     if (kind == QAccessible::Value)
-      return words_of(*view_, view_->picked());
+      return words_of(*view_, view_->model().marks.picked);
     const plan::EventTable& table = view_->front()->table();
     return QString("%1 ranks, %2; W and S zoom, A and D pan, [ and ] walk the actions")
         .arg(table.ranks)
@@ -331,16 +323,12 @@ class TimelineAccess final : public QAccessibleWidget {
     return QAccessible::accessibleInterface(id);
   }
   QAccessibleInterface* picked_part() const {
-    const Picked& picked = view_->picked();
-    int rank = -1;
-    if (const auto* idle = std::get_if<PickedIdle>(&picked))
-      rank = idle->rank;
-    else if (const auto* event = std::get_if<PickedEvent>(&picked);
-             event != nullptr && !event->ghost && view_->front())
-      rank = view_->front()->table().tracks[view_->front()->track_of(event->event)].rank;
-    if (rank < 0)
+    const Picked& picked = view_->model().marks.picked;
+    const auto* event = std::get_if<PickedEvent>(&picked);
+    const auto span = view_->model().tables.span_of(picked);
+    if (!span || std::holds_alternative<PickedArea>(picked) || (event != nullptr && event->ghost))
       return nullptr;
-    return static_cast<RowAccess*>(row(rank))->part_of(picked);
+    return static_cast<RowAccess*>(row(span->rank))->part_of(picked);
   }
 
  private:
@@ -378,7 +366,7 @@ void announce_pick(TimelineView& view) {
     QAccessibleEvent focus(part, QAccessible::Focus);
     QAccessible::updateAccessibility(&focus);
   } else {
-    QAccessibleValueChangeEvent value(&view, words_of(view, view.picked()));
+    QAccessibleValueChangeEvent value(&view, words_of(view, view.model().marks.picked));
     QAccessible::updateAccessibility(&value);
   }
 }

@@ -70,13 +70,13 @@ void MainWindow::make_timeline() {
       show_view("why");
   };
   timeline_->on_scale = [this] { tell_section(); };
-  timeline_->set_empty_text(
-      "Open a scenario, a run's folder or a trace (Ctrl+O), or drop one here.");
+  timeline_->empty_text = "Open a scenario, a run's folder or a trace (Ctrl+O), or drop one here.";
 }
 
 void MainWindow::tell_section() {
   for (const PanelHost::Section& told : section_observers_)
-    told(timeline_->scale(), timeline_->plot_left(), timeline_->plot_width());
+    told(timeline_->scale(), timeline_->model().layout.plot_left,
+         timeline_->model().layout.plot_width());
 }
 
 void MainWindow::show_places(const Places& places) {
@@ -307,9 +307,9 @@ void MainWindow::arrange_job() {
   const auto& report = workspace_.stragglers();
   RowState rows = job_rows(workspace_.job()->layout, report.get(), workspace_.arrangement());
   if (std::exchange(arranged_, true)) {
-    rows.pinned = timeline_->rows().pinned;
-    rows.collapsed = timeline_->rows().collapsed;
-    rows.filter = timeline_->rows().filter;
+    rows.pinned = timeline_->model().rows.pinned;
+    rows.collapsed = timeline_->model().rows.collapsed;
+    rows.filter = timeline_->model().rows.filter;
   }
   timeline_->set_rows(std::move(rows));
   timeline_->set_notes(report ? job_notes(*report) : RowNotes{});

@@ -67,122 +67,109 @@ ClassColours colours_for(const TimelineModel& model, plan::Row row, bool ghost) 
 }
 
 /// Renders the rows in sight into an image, and finds the events wide enough for a label.
-class RowsRenderer {
- public:
-  RowsRenderer(const TimelineModel& model, double scale, QImage& image,
-               std::vector<RowLabel>& labels)
-      : model_(model), at_(model.layout), scale_(scale), image_(image), labels_(labels) {}
+struct RowsRenderer {
+  const TimelineModel& model;
+  double scale;
+  QImage& image;
+  std::vector<RowLabel>& labels;
+  const TimelineLayout& at = model.layout;
+  std::mutex labels_mutex{};
 
-  void render();
+  int pixel(double of_viewport) const { return static_cast<int>(std::lround(of_viewport * scale)); }
 
- private:
-  int pixel(double of_viewport) const {
-    return static_cast<int>(std::lround(of_viewport * scale_));
+  void render_table(const PlacedRow& row, double top, double height, bool ghost) {
+    const PaintedTable& table = *(ghost ? model.tables.ghost : model.tables.front);
+    if (row.rank >= table.table().ranks || height < 1)
+      return;
+    const Theme& theme = *model.theme;
+    const TimeScale pixels{at.scale.first, at.scale.per_pixel / scale};
+    const auto bands = bands_of(table, row.rank, 0, height);
+    const ClassColours causes = colours_of(theme.causes);
+    for (const TrackBand& drawn : bands) {
+      const plan::EventTrack& track = table.table().tracks[drawn.track];
+      const bool compute = track.row == plan::Row::Compute;
+      const int band_top = pixel(top + drawn.top);
+      const Band band{static_cast<int>(at.plot_left * scale),
+                      static_cast<int>(at.plot_width() * scale), band_top,
+                      std::max(1, pixel(top + drawn.top + drawn.height) - band_top)};
+      const QRgb blank = compute ? theme.idle.rgb() : theme.plot.rgb();
+      const ClassColours colours = colours_for(model, track.row, ghost);
+      // Causes are of a rank, and many tracks of it would each repeat them.
+      const bool with_causes = compute && bands.front().track == drawn.track && !ghost;
+      thread_local RowRaster raster;  // rows are painted by several threads
+      const auto& wide = raster.paint(
+          image, band, pixels,
+          {table.sums(drawn.track), colours, with_causes ? &table.idle(row.rank) : nullptr, causes,
+           blank, theme.plot.rgb(), table.length(), narrowest_label * scale});
+      if (drawn.height < 11 || (ghost && model.overlaid))
+        continue;
+      const std::lock_guard lock(labels_mutex);
+      for (const WideEvent& event : wide)
+        labels.push_back(
+            {{at.plot_left + event.x / scale, top + drawn.top, event.width / scale, drawn.height},
+             track.begin + event.event,
+             ghost,
+             colours.fill[table.sums(drawn.track).class_of(event.event)]});
+    }
   }
-  void render_row(const PlacedRow& row);
-  void render_overlaid(const PlacedRow& row);
-  void render_table(const PlacedRow& row, double top, double height, bool ghost);
 
-  const TimelineModel& model_;
-  const TimelineLayout& at_;
-  double scale_;
-  QImage& image_;
-  std::vector<RowLabel>& labels_;
-  std::mutex labels_mutex_;
+  void render_overlaid(const PlacedRow& row) {
+    const RowParts parts = at.parts_of(row);
+    const double top = at.row_y(row) + parts.front_top;
+    const int first = std::max(0, pixel(top));
+    const int last = std::min(image.height(), pixel(top + parts.front_height));
+    render_table(row, top, parts.front_height, true);
+    std::vector<QRgb> behind;
+    for (int line = first; line < last; ++line) {
+      const auto* pixels = reinterpret_cast<const QRgb*>(image.constScanLine(line));
+      behind.insert(behind.end(), pixels, pixels + image.width());
+    }
+    render_table(row, top, parts.front_height, false);
+    const QRgb* other = behind.data();
+    for (int line = first; line < last; ++line) {
+      auto* pixels = reinterpret_cast<QRgb*>(image.scanLine(line));
+      for (int x = 0; x < image.width(); ++x, ++other)  // the mean of each colour
+        pixels[x] = (((pixels[x] ^ *other) & 0xfefefefeU) >> 1) + (pixels[x] & *other);
+    }
+  }
+
+  void render_row(const PlacedRow& row) {
+    if (model.tables.ghost && model.overlaid && !row.collapsed)
+      return render_overlaid(row);
+    const double y = at.row_y(row);
+    const RowParts parts = at.parts_of(row);
+    if (parts.ghost_height > 0)
+      render_table(row, y + parts.ghost_top, parts.ghost_height, true);
+    render_table(row, y + parts.front_top, parts.front_height, false);
+  }
+
+  void render() {
+    const auto others = at.scrolled_rows();
+    std::atomic<std::size_t> next = 0;
+    const auto render_others = [&] {
+      for (std::size_t row = next++; row < others.size(); row = next++)
+        render_row(others[row]);
+    };
+    image.detach();
+    {
+      std::vector<std::jthread> helpers;
+      if (others.size() >= worth_a_thread)
+        for (unsigned core = 1; core < std::min(4U, std::thread::hardware_concurrency()); ++core)
+          helpers.emplace_back(render_others);
+      render_others();
+    }
+    // Pinned rows come last and cover what scrolls beneath them.
+    for (const PlacedRow& row : at.pinned_rows())
+      if (at.row_y(row) <= at.viewport.height())
+        render_row(row);
+    // The order must not depend on which thread was first.
+    std::sort(labels.begin(), labels.end(), [](const RowLabel& a, const RowLabel& b) {
+      return std::tuple(a.box.top(), a.box.left()) < std::tuple(b.box.top(), b.box.left());
+    });
+    if (labels.size() > most_labels)
+      labels.resize(most_labels);
+  }
 };
-
-void RowsRenderer::render_table(const PlacedRow& row, double top, double height, bool ghost) {
-  const PaintedTable& table = *(ghost ? model_.tables.ghost : model_.tables.front);
-  if (row.rank >= table.table().ranks || height < 1)
-    return;
-  const Theme& theme = *model_.theme;
-  const TimeScale pixels{at_.scale.first, at_.scale.per_pixel / scale_};
-  const auto bands = bands_of(table, row.rank, 0, height);
-  const ClassColours causes = colours_of(theme.causes);
-  for (const TrackBand& at : bands) {
-    const plan::EventTrack& track = table.table().tracks[at.track];
-    const bool compute = track.row == plan::Row::Compute;
-    const int band_top = pixel(top + at.top);
-    const Band band{static_cast<int>(at_.plot_left * scale_),
-                    static_cast<int>(at_.plot_width() * scale_), band_top,
-                    std::max(1, pixel(top + at.top + at.height) - band_top)};
-    const QRgb blank = compute ? theme.idle.rgb() : theme.plot.rgb();
-    const ClassColours colours = colours_for(model_, track.row, ghost);
-    // Causes are of a rank, and many tracks of it would each repeat them.
-    const bool with_causes = compute && bands.front().track == at.track && !ghost;
-    thread_local RowRaster raster;  // rows are painted by several threads
-    const auto& wide =
-        raster.paint(image_, band, pixels,
-                     {table.sums(at.track), colours, with_causes ? &table.idle(row.rank) : nullptr,
-                      causes, blank, theme.plot.rgb(), table.length(), narrowest_label * scale_});
-    if (at.height < 11 || (ghost && model_.overlaid))
-      continue;
-    const std::lock_guard lock(labels_mutex_);
-    for (const WideEvent& event : wide)
-      labels_.push_back(
-          {{at_.plot_left + event.x / scale_, top + at.top, event.width / scale_, at.height},
-           track.begin + event.event,
-           ghost,
-           colours.fill[table.sums(at.track).class_of(event.event)]});
-  }
-}
-
-void RowsRenderer::render_overlaid(const PlacedRow& row) {
-  const RowParts parts = at_.parts_of(row);
-  const double top = at_.row_y(row) + parts.front_top;
-  const int first = std::max(0, pixel(top));
-  const int last = std::min(image_.height(), pixel(top + parts.front_height));
-  render_table(row, top, parts.front_height, true);
-  std::vector<QRgb> behind;
-  for (int line = first; line < last; ++line) {
-    const auto* pixels = reinterpret_cast<const QRgb*>(image_.constScanLine(line));
-    behind.insert(behind.end(), pixels, pixels + image_.width());
-  }
-  render_table(row, top, parts.front_height, false);
-  const QRgb* other = behind.data();
-  for (int line = first; line < last; ++line) {
-    auto* pixels = reinterpret_cast<QRgb*>(image_.scanLine(line));
-    for (int x = 0; x < image_.width(); ++x, ++other)  // the mean of each colour
-      pixels[x] = (((pixels[x] ^ *other) & 0xfefefefeU) >> 1) + (pixels[x] & *other);
-  }
-}
-
-void RowsRenderer::render_row(const PlacedRow& row) {
-  if (model_.tables.ghost && model_.overlaid && !row.collapsed)
-    return render_overlaid(row);
-  const double y = at_.row_y(row);
-  const RowParts parts = at_.parts_of(row);
-  if (parts.ghost_height > 0)
-    render_table(row, y + parts.ghost_top, parts.ghost_height, true);
-  render_table(row, y + parts.front_top, parts.front_height, false);
-}
-
-void RowsRenderer::render() {
-  const auto others = at_.scrolled_rows();
-  std::atomic<std::size_t> next = 0;
-  const auto render_others = [&] {
-    for (std::size_t at = next++; at < others.size(); at = next++)
-      render_row(others[at]);
-  };
-  image_.detach();
-  {
-    std::vector<std::jthread> helpers;
-    if (others.size() >= worth_a_thread)
-      for (unsigned core = 1; core < std::min(4U, std::thread::hardware_concurrency()); ++core)
-        helpers.emplace_back(render_others);
-    render_others();
-  }
-  // Pinned rows come last and cover what scrolls beneath them.
-  for (const PlacedRow& row : at_.pinned_rows())
-    if (at_.row_y(row) <= at_.viewport.height())
-      render_row(row);
-  // The order must not depend on which thread was first.
-  std::sort(labels_.begin(), labels_.end(), [](const RowLabel& a, const RowLabel& b) {
-    return std::tuple(a.box.top(), a.box.left()) < std::tuple(b.box.top(), b.box.left());
-  });
-  if (labels_.size() > most_labels)
-    labels_.resize(most_labels);
-}
 
 QImage rendered_map(const TimelineModel& model, double scale) {
   const int width = static_cast<int>(model.layout.plot_width() * scale);
@@ -231,7 +218,7 @@ void RowsImage::update(const TimelineModel& model, double scale) {
   rows_.setDevicePixelRatio(1);
   rows_.fill(model.theme->plot);
   labels_.clear();
-  RowsRenderer(model, scale, rows_, labels_).render();
+  RowsRenderer{model, scale, rows_, labels_}.render();
   rows_.setDevicePixelRatio(scale);
   counts_ = {.rows = at.pinned_rows().size() + at.scrolled_rows().size(),
              .headings = at.headings_in_sight().size(),

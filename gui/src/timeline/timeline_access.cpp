@@ -69,6 +69,26 @@ QString words_of(const TimelineView& view, const Picked& picked) {
   return {};
 }
 
+int index_in(const QAccessibleInterface& parent, const QAccessibleInterface* child) {
+  for (int index = 0; index < parent.childCount(); ++index)
+    if (parent.child(index) == child)
+      return index;
+  return -1;
+}
+
+QAccessibleInterface* child_under(const QAccessibleInterface& parent, QPoint at) {
+  for (int index = 0; index < parent.childCount(); ++index)
+    if (QAccessibleInterface* child = parent.child(index); child->rect().contains(at))
+      return child;
+  return nullptr;
+}
+
+/// Where the part of a box that is seen is on the screen.
+QRect on_screen(const TimelineView& view, const QRectF& seen, const QRectF& box) {
+  const QRect on_view = box.intersected(seen).toAlignedRect();
+  return {view.viewport()->mapToGlobal(on_view.topLeft()), on_view.size()};
+}
+
 class RowAccess;
 
 /// An action, or a stretch of idle time.
@@ -100,8 +120,7 @@ class PartAccess final : public QAccessibleInterface, public QAccessibleActionIn
   QRect rect() const override {
     const TimelineLayout& at = view_->model().layout;
     const QRectF plot(at.plot_left, 0, at.plot_width(), at.viewport.height());
-    const QRect on_view = view_->model().rect_of(picked_).intersected(plot).toAlignedRect();
-    return {view_->viewport()->mapToGlobal(on_view.topLeft()), on_view.size()};
+    return on_screen(*view_, plot, view_->model().rect_of(picked_));
   }
   void* interface_cast(QAccessible::InterfaceType type) override {
     return type == QAccessible::ActionInterface ? static_cast<QAccessibleActionInterface*>(this)
@@ -142,17 +161,9 @@ class RowAccess final : public QAccessibleInterface {
                : nullptr;
   }
   int indexOfChild(const QAccessibleInterface* part) const override {
-    for (int index = 0; index < childCount(); ++index)
-      if (child(index) == part)
-        return index;
-    return -1;
+    return index_in(*this, part);
   }
-  QAccessibleInterface* childAt(int x, int y) const override {
-    for (int index = 0; index < childCount(); ++index)
-      if (QAccessibleInterface* part = child(index); part->rect().contains(x, y))
-        return part;
-    return nullptr;
-  }
+  QAccessibleInterface* childAt(int x, int y) const override { return child_under(*this, {x, y}); }
   QAccessible::Role role() const override { return QAccessible::ListItem; }
   void setText(QAccessible::Text, const QString&) override {}
   QString text(QAccessible::Text kind) const override {
@@ -173,11 +184,8 @@ class RowAccess final : public QAccessibleInterface {
     return state;
   }
   QRect rect() const override {
-    const QRect on_view = view_->model()
-                              .layout.row_rect(rank_)
-                              .intersected(QRectF(view_->viewport()->rect()))
-                              .toAlignedRect();
-    return {view_->viewport()->mapToGlobal(on_view.topLeft()), on_view.size()};
+    return on_screen(*view_, QRectF(view_->viewport()->rect()),
+                     view_->model().layout.row_rect(rank_));
   }
 
   /// The part that was picked, if it is among those in view.
@@ -291,18 +299,8 @@ class TimelineAccess final : public QAccessibleWidget {
                ? row(rows[static_cast<std::size_t>(index)].rank)
                : nullptr;
   }
-  int indexOfChild(const QAccessibleInterface* of) const override {
-    for (int index = 0; index < childCount(); ++index)
-      if (child(index) == of)
-        return index;
-    return -1;
-  }
-  QAccessibleInterface* childAt(int x, int y) const override {
-    for (int index = 0; index < childCount(); ++index)
-      if (QAccessibleInterface* at = child(index); at->rect().contains(x, y))
-        return at;
-    return nullptr;
-  }
+  int indexOfChild(const QAccessibleInterface* of) const override { return index_in(*this, of); }
+  QAccessibleInterface* childAt(int x, int y) const override { return child_under(*this, {x, y}); }
   QAccessibleInterface* focusChild() const override { return picked_part(); }
   QString text(QAccessible::Text kind) const override {
     if (!view_->front() || (kind != QAccessible::Description && kind != QAccessible::Value))

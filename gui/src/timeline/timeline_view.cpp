@@ -39,19 +39,9 @@ void TimelineView::set_theme(const Theme& theme) {
   refresh();
 }
 
-void TimelineView::set_overlaid(bool overlaid) {
-  model_.overlaid = overlaid;
+void TimelineView::set(bool TimelineModel::*option, bool on) {
+  model_.*option = on;
   refresh();
-}
-
-void TimelineView::set_heat(bool heat) {
-  model_.heat = heat;
-  refresh();
-}
-
-void TimelineView::set_show_critical(bool show) {
-  model_.show_critical = show;
-  viewport()->update();
 }
 
 void TimelineView::set_rows(RowState state) {
@@ -117,13 +107,14 @@ void TimelineView::hover(const Picked& under) {
 }
 
 void TimelineView::walk(int by) {
-  const auto next = model_.step(by);
-  if (!next)
-    return;
-  pick(*next);
-  // What was walked to is kept in sight.
+  if (const auto next = model_.step(by))
+    go_to(*next);
+}
+
+void TimelineView::go_to(const PickedEvent& event) {
+  pick(event);
   const TimelineLayout& at = model_.layout;
-  const PickedSpan span = *model_.tables.span_of(*next);
+  const PickedSpan span = *model_.tables.span_of(event);
   if (at.scale.x(span.last) > at.plot_width() || at.scale.x(span.first) < 0)
     set_scale(centred(at.scale, (span.first + span.last) / 2, at.plot_width()));
 }

@@ -156,17 +156,12 @@ void FindBar::step(bool forward) {
   if (found_.empty())
     changed();
   const auto* picked = std::get_if<PickedEvent>(&timeline_.model().marks.picked);
-  const plan::EventTable& table = timeline_.front()->table();
   const auto next = neighbour(
-      table, found_,
+      timeline_.front()->table(), found_,
       picked != nullptr && !picked->ghost ? std::optional(picked->event) : std::nullopt, forward);
   if (!next)
     return;
-  timeline_.pick(PickedEvent{false, *next});
-  const TimeScale& scale = timeline_.scale();
-  const double start = table.start[*next], end = table.end[*next];
-  if (scale.x(start) < 0 || scale.x(end) > timeline_.model().layout.plot_width())
-    timeline_.set_scale(centred(scale, (start + end) / 2, timeline_.model().layout.plot_width()));
+  timeline_.go_to({false, *next});
   show_count(next);
 }
 

@@ -204,9 +204,15 @@ void MainWindow::make_view_commands() {
       [this] { workspace_.set_heat(!workspace_.heat()); }, has_ghost);
   add_switch(
       "view.over", "Lay both over each other", "O",
-      [this] { timeline_->set_overlaid(commands_.find("view.over")->isChecked()); }, has_ghost);
+      [this] {
+        timeline_->set(&TimelineModel::overlaid, commands_.find("view.over")->isChecked());
+      },
+      has_ghost);
   add_switch("view.critical", "Critical path", "C",
-             [this] { timeline_->set_show_critical(commands_.find("view.critical")->isChecked()); },
+             [this] {
+               timeline_->set(&TimelineModel::show_critical,
+                              commands_.find("view.critical")->isChecked());
+             },
              {})
       ->setChecked(true);
   commands_.add(
@@ -290,7 +296,7 @@ void MainWindow::refresh(Workspace::Change change) {
     case Workspace::Change::Plan:
       break;
     case Workspace::Change::Tables:
-      timeline_->set_heat(workspace_.heat() && workspace_.ghost() != nullptr);
+      timeline_->set(&TimelineModel::heat, workspace_.heat() && workspace_.ghost() != nullptr);
       timeline_->show_tables(workspace_.front(), workspace_.ghost());
       tell_section();
       break;

@@ -88,14 +88,14 @@ TEST_CASE("what differs from its prediction is hot or cold", "[gui][pictures]") 
   Run run;
   run.workspace.set_heat(true);
   Sight sight(run.workspace.front(), run.workspace.ghost());
-  sight.view.set_heat(true);
+  sight.view.set(&gui::TimelineModel::heat, true);
   sight.check("heat");
 }
 
 TEST_CASE("two plans stand above each other", "[gui][pictures]") {
   Sight sight(painted(test::small_pipeline(1.5)), painted(test::small_pipeline()));
   sight.check("two-plans");
-  sight.view.set_overlaid(true);
+  sight.view.set(&gui::TimelineModel::overlaid, true);
   sight.check("two-plans-over");
 }
 

@@ -4,9 +4,6 @@
 
 #include <QImage>
 #include <QPainter>
-#include <QRectF>
-#include <cstdint>
-#include <vector>
 
 #include "pipewright/gui/timeline/timeline_model.hpp"
 

@@ -3,14 +3,9 @@
 // Where the parts of the timeline stand in the viewport, as a value: the minimap, the ruler below
 // it, the headers on the left, the rows and the legend at the bottom. Pixels of the viewport.
 
-#include <QPointF>
 #include <QRectF>
 #include <QSizeF>
-#include <algorithm>
-#include <span>
-#include <vector>
 
-#include "pipewright/gui/look/theme.hpp"
 #include "pipewright/gui/timeline/legend.hpp"
 #include "pipewright/gui/timeline/row_layout.hpp"
 #include "pipewright/gui/timeline/time_scale.hpp"

@@ -3,15 +3,6 @@
 // What the timeline shows and what has been done to it: tables, rows, the selection and where all
 // of it stands. It needs no window: the view forwards to it, and painters paint what it says.
 
-#include <QPointF>
-#include <QRectF>
-#include <cstdint>
-#include <optional>
-#include <utility>
-#include <vector>
-
-#include "pipewright/gui/look/theme.hpp"
-#include "pipewright/gui/timeline/legend.hpp"
 #include "pipewright/gui/timeline/timeline_layout.hpp"
 #include "pipewright/gui/timeline/timeline_tables.hpp"
 

@@ -2,7 +2,6 @@
 
 // What is painted anew with every frame, over and around the image of the rows.
 
-#include <QImage>
 #include <QPainter>
 
 #include "pipewright/gui/timeline/timeline_model.hpp"

@@ -6,12 +6,9 @@
 
 #include <QAbstractScrollArea>
 #include <functional>
-#include <memory>
-#include <vector>
 
 #include "pipewright/gui/timeline/rows_image.hpp"
 #include "pipewright/gui/timeline/timeline_input.hpp"
-#include "pipewright/gui/timeline/timeline_model.hpp"
 
 namespace pipewright::gui {
 
@@ -27,9 +24,8 @@ class TimelineView : public QAbstractScrollArea {
   /// The section that is seen stays where it can.
   void show_tables(std::shared_ptr<PaintedTable> front, std::shared_ptr<PaintedTable> ghost);
   void set_theme(const Theme& theme);
-  void set_heat(bool heat);
-  void set_overlaid(bool overlaid);
-  void set_show_critical(bool show);
+  /// Sets one of the switches, such as `&TimelineModel::heat`.
+  void set(bool TimelineModel::*option, bool on);
   void set_rows(RowState state);
   void set_notes(RowNotes notes);
 
@@ -42,6 +38,8 @@ class TimelineView : public QAbstractScrollArea {
   void pick(Picked picked);
   /// Outlines what is under the mouse and tells it to `on_hover`.
   void hover(const Picked& under);
+  /// Picks an event and centres it unless it is in view.
+  void go_to(const PickedEvent& event);
   /// Picks the next action of the same rank, or the one before.
   void walk(int by);
   void set_arrows(std::vector<Arrow> arrows);

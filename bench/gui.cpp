@@ -96,7 +96,7 @@ std::unique_ptr<gui::MainWindow> open_window() {
 std::vector<double> frame_ms(gui::MainWindow& window) {
   gui::TimelineView& view = window.timeline();
   Painted painted(view);
-  const double length = view.front()->length(), pixels = view.plot_width();
+  const double length = view.front()->length(), pixels = view.model().layout.plot_width();
   std::vector<double> frames;
   const auto frame = [&](gui::TimeScale scale) {
     if (scale == view.scale())

@@ -49,7 +49,7 @@ QString row_words(const PaintedTable& table, int rank, double first, double last
 
 QString words_of(const TimelineView& view, const Picked& picked) {
   if (const auto* event = std::get_if<PickedEvent>(&picked))
-    return view.describe(*event).replace('\n', ", ");
+    return view.model().tables.describe(*event).replace('\n', ", ");
   const PaintedTable& table = *view.front();
   if (const auto* idle = std::get_if<PickedIdle>(&picked))
     return with_comma(QString("%1 %2 for %3, from %4 to %5")
@@ -67,6 +67,26 @@ QString words_of(const TimelineView& view, const Picked& picked) {
     return words;
   }
   return {};
+}
+
+int index_in(const QAccessibleInterface& parent, const QAccessibleInterface* child) {
+  for (int index = 0; index < parent.childCount(); ++index)
+    if (parent.child(index) == child)
+      return index;
+  return -1;
+}
+
+QAccessibleInterface* child_under(const QAccessibleInterface& parent, QPoint at) {
+  for (int index = 0; index < parent.childCount(); ++index)
+    if (QAccessibleInterface* child = parent.child(index); child->rect().contains(at))
+      return child;
+  return nullptr;
+}
+
+/// Where the part of a box that is seen is on the screen.
+QRect on_screen(const TimelineView& view, const QRectF& seen, const QRectF& box) {
+  const QRect on_view = box.intersected(seen).toAlignedRect();
+  return {view.viewport()->mapToGlobal(on_view.topLeft()), on_view.size()};
 }
 
 class RowAccess;
@@ -93,23 +113,14 @@ class PartAccess final : public QAccessibleInterface, public QAccessibleActionIn
   QAccessible::State state() const override {
     QAccessible::State state;
     state.focusable = state.selectable = true;
-    state.selected = view_->picked() == picked_;
+    state.selected = view_->model().marks.picked == picked_;
     state.focused = state.selected && view_->hasFocus();
     return state;
   }
   QRect rect() const override {
-    QRectF box;
-    if (const auto* event = std::get_if<PickedEvent>(&picked_)) {
-      box = view_->rect_of(event->event);
-    } else if (const auto* idle = std::get_if<PickedIdle>(&picked_)) {
-      box = view_->row_rect(idle->rank);
-      box.setLeft(view_->plot_left() + view_->scale().x(idle->start));
-      box.setRight(view_->plot_left() + view_->scale().x(idle->end));
-    }
-    const double left = view_->plot_left();
-    box = box.intersected(QRectF(left, 0, view_->plot_width(), view_->viewport()->height()));
-    const QRect on_view = box.toAlignedRect();
-    return {view_->viewport()->mapToGlobal(on_view.topLeft()), on_view.size()};
+    const TimelineLayout& at = view_->model().layout;
+    const QRectF plot(at.plot_left, 0, at.plot_width(), at.viewport.height());
+    return on_screen(*view_, plot, view_->model().rect_of(picked_));
   }
   void* interface_cast(QAccessible::InterfaceType type) override {
     return type == QAccessible::ActionInterface ? static_cast<QAccessibleActionInterface*>(this)
@@ -150,23 +161,15 @@ class RowAccess final : public QAccessibleInterface {
                : nullptr;
   }
   int indexOfChild(const QAccessibleInterface* part) const override {
-    for (int index = 0; index < childCount(); ++index)
-      if (child(index) == part)
-        return index;
-    return -1;
+    return index_in(*this, part);
   }
-  QAccessibleInterface* childAt(int x, int y) const override {
-    for (int index = 0; index < childCount(); ++index)
-      if (QAccessibleInterface* part = child(index); part->rect().contains(x, y))
-        return part;
-    return nullptr;
-  }
+  QAccessibleInterface* childAt(int x, int y) const override { return child_under(*this, {x, y}); }
   QAccessible::Role role() const override { return QAccessible::ListItem; }
   void setText(QAccessible::Text, const QString&) override {}
   QString text(QAccessible::Text kind) const override {
     if (!view_->front())
       return {};
-    const auto [first, last] = seen();
+    const auto [first, last] = view_->model().seen();
     if (kind == QAccessible::Name)
       return row_words(*view_->front(), rank_, first, last);
     if (kind == QAccessible::Description && std::cmp_equal(childCount(), most_parts))
@@ -181,9 +184,8 @@ class RowAccess final : public QAccessibleInterface {
     return state;
   }
   QRect rect() const override {
-    const QRect on_view =
-        view_->row_rect(rank_).intersected(QRectF(view_->viewport()->rect())).toAlignedRect();
-    return {view_->viewport()->mapToGlobal(on_view.topLeft()), on_view.size()};
+    return on_screen(*view_, QRectF(view_->viewport()->rect()),
+                     view_->model().layout.row_rect(rank_));
   }
 
   /// The part that was picked, if it is among those in view.
@@ -195,21 +197,17 @@ class RowAccess final : public QAccessibleInterface {
   }
 
  private:
-  std::pair<double, double> seen() const {
-    return {std::max(0.0, view_->scale().first),
-            std::min(view_->front()->length(), view_->scale().time(view_->plot_width()))};
-  }
   void drop_parts() const {
     for (const QAccessible::Id part : std::exchange(parts_, {}))
       QAccessible::deleteAccessibleInterface(part);
   }
   const std::vector<QAccessible::Id>& parts() const {
     if (made_of_ != view_->front() || made_at_ != view_->scale() ||
-        made_width_ != view_->plot_width()) {
+        made_width_ != view_->model().layout.plot_width()) {
       drop_parts();
       made_of_ = view_->front();
       made_at_ = view_->scale();
-      made_width_ = view_->plot_width();
+      made_width_ = view_->model().layout.plot_width();
       if (made_of_ != nullptr)
         for (Picked& picked : parts_in_view())
           parts_.push_back(QAccessible::registerAccessibleInterface(
@@ -226,7 +224,7 @@ class RowAccess final : public QAccessibleInterface {
   };
   Seen seen_events() const {
     const PaintedTable& table = *view_->front();
-    const auto [first, last] = seen();
+    const auto [first, last] = view_->model().seen();
     Seen all{{}, 0, table.length()};
     const auto tracks = table.tracks_of(rank_);
     for (std::size_t track = tracks.begin; track < tracks.end; ++track) {
@@ -255,7 +253,7 @@ class RowAccess final : public QAccessibleInterface {
     const auto& start = view_->front()->table().start;
     const auto& end = view_->front()->table().end;
     const Seen all = seen_events();
-    const auto [first, last] = seen();
+    const auto [first, last] = view_->model().seen();
     const double least = narrowest_part * view_->scale().per_pixel;
     std::vector<Picked> parts;
     const auto add_gap = [&, first = first, last = last](double from, double to) {
@@ -295,31 +293,23 @@ class TimelineAccess final : public QAccessibleWidget {
       QAccessible::deleteAccessibleInterface(id);
   }
 
-  int childCount() const override { return static_cast<int>(view_->layout_of_rows().rows.size()); }
+  int childCount() const override {
+    return static_cast<int>(view_->model().layout.rows.rows.size());
+  }
   QAccessibleInterface* child(int index) const override {
-    const auto& rows = view_->layout_of_rows().rows;
+    const auto& rows = view_->model().layout.rows.rows;
     return index >= 0 && std::cmp_less(index, rows.size())
                ? row(rows[static_cast<std::size_t>(index)].rank)
                : nullptr;
   }
-  int indexOfChild(const QAccessibleInterface* of) const override {
-    for (int index = 0; index < childCount(); ++index)
-      if (child(index) == of)
-        return index;
-    return -1;
-  }
-  QAccessibleInterface* childAt(int x, int y) const override {
-    for (int index = 0; index < childCount(); ++index)
-      if (QAccessibleInterface* at = child(index); at->rect().contains(x, y))
-        return at;
-    return nullptr;
-  }
+  int indexOfChild(const QAccessibleInterface* of) const override { return index_in(*this, of); }
+  QAccessibleInterface* childAt(int x, int y) const override { return child_under(*this, {x, y}); }
   QAccessibleInterface* focusChild() const override { return picked_part(); }
   QString text(QAccessible::Text kind) const override {
     if (!view_->front() || (kind != QAccessible::Description && kind != QAccessible::Value))
       return QAccessibleWidget::text(kind);
     if (kind == QAccessible::Value)
-      return words_of(*view_, view_->picked());
+      return words_of(*view_, view_->model().marks.picked);
     const plan::EventTable& table = view_->front()->table();
     return QString("%1 ranks, %2; W and S zoom, A and D pan, [ and ] walk the actions")
         .arg(table.ranks)
@@ -334,16 +324,12 @@ class TimelineAccess final : public QAccessibleWidget {
     return QAccessible::accessibleInterface(id);
   }
   QAccessibleInterface* picked_part() const {
-    const Picked& picked = view_->picked();
-    int rank = -1;
-    if (const auto* idle = std::get_if<PickedIdle>(&picked))
-      rank = idle->rank;
-    else if (const auto* event = std::get_if<PickedEvent>(&picked);
-             event != nullptr && !event->ghost && view_->front())
-      rank = view_->front()->table().tracks[view_->front()->track_of(event->event)].rank;
-    if (rank < 0)
+    const Picked& picked = view_->model().marks.picked;
+    const auto* event = std::get_if<PickedEvent>(&picked);
+    const auto span = view_->model().tables.span_of(picked);
+    if (!span || std::holds_alternative<PickedArea>(picked) || (event != nullptr && event->ghost))
       return nullptr;
-    return static_cast<RowAccess*>(row(rank))->part_of(picked);
+    return static_cast<RowAccess*>(row(span->rank))->part_of(picked);
   }
 
  private:
@@ -381,7 +367,7 @@ void announce_pick(TimelineView& view) {
     QAccessibleEvent focus(part, QAccessible::Focus);
     QAccessible::updateAccessibility(&focus);
   } else {
-    QAccessibleValueChangeEvent value(&view, words_of(view, view.picked()));
+    QAccessibleValueChangeEvent value(&view, words_of(view, view.model().marks.picked));
     QAccessible::updateAccessibility(&value);
   }
 }

@@ -104,7 +104,7 @@ void FindBar::open(For what) {
   line_->setPlaceholderText(actions ? "2F5, SEND, STEP, …" : "only those with this in their name");
   before_->setVisible(actions);
   after_->setVisible(actions);
-  line_->setText(actions ? QString() : QString::fromStdString(timeline_.rows().filter));
+  line_->setText(actions ? QString() : QString::fromStdString(timeline_.model().rows.filter));
   count_->clear();
   show();
   line_->setFocus();
@@ -127,7 +127,7 @@ void FindBar::forget() {
 
 void FindBar::changed() {
   if (for_ == For::Ranks) {
-    RowState state = timeline_.rows();
+    RowState state = timeline_.model().rows;
     state.filter = line_->text().toStdString();
     timeline_.set_rows(std::move(state));
     return;
@@ -155,18 +155,13 @@ void FindBar::step(bool forward) {
     return;
   if (found_.empty())
     changed();
-  const auto* picked = std::get_if<PickedEvent>(&timeline_.picked());
-  const plan::EventTable& table = timeline_.front()->table();
+  const auto* picked = std::get_if<PickedEvent>(&timeline_.model().marks.picked);
   const auto next = neighbour(
-      table, found_,
+      timeline_.front()->table(), found_,
       picked != nullptr && !picked->ghost ? std::optional(picked->event) : std::nullopt, forward);
   if (!next)
     return;
-  timeline_.pick(PickedEvent{false, *next});
-  const TimeScale& scale = timeline_.scale();
-  const double start = table.start[*next], end = table.end[*next];
-  if (scale.x(start) < 0 || scale.x(end) > timeline_.plot_width())
-    timeline_.set_scale(centred(scale, (start + end) / 2, timeline_.plot_width()));
+  timeline_.go_to({false, *next});
   show_count(next);
 }
 

@@ -70,13 +70,13 @@ void MainWindow::make_timeline() {
       show_view("why");
   };
   timeline_->on_scale = [this] { tell_section(); };
-  timeline_->set_empty_text(
-      "Open a scenario, a run's folder or a trace (Ctrl+O), or drop one here.");
+  timeline_->empty_text = "Open a scenario, a run's folder or a trace (Ctrl+O), or drop one here.";
 }
 
 void MainWindow::tell_section() {
   for (const PanelHost::Section& told : section_observers_)
-    told(timeline_->scale(), timeline_->plot_left(), timeline_->plot_width());
+    told(timeline_->scale(), timeline_->model().layout.plot_left,
+         timeline_->model().layout.plot_width());
 }
 
 void MainWindow::show_places(const Places& places) {
@@ -204,9 +204,15 @@ void MainWindow::make_view_commands() {
       [this] { workspace_.set_heat(!workspace_.heat()); }, has_ghost);
   add_switch(
       "view.over", "Lay both over each other", "O",
-      [this] { timeline_->set_overlaid(commands_.find("view.over")->isChecked()); }, has_ghost);
+      [this] {
+        timeline_->set(&TimelineModel::overlaid, commands_.find("view.over")->isChecked());
+      },
+      has_ghost);
   add_switch("view.critical", "Critical path", "C",
-             [this] { timeline_->set_show_critical(commands_.find("view.critical")->isChecked()); },
+             [this] {
+               timeline_->set(&TimelineModel::show_critical,
+                              commands_.find("view.critical")->isChecked());
+             },
              {})
       ->setChecked(true);
   commands_.add(
@@ -290,7 +296,7 @@ void MainWindow::refresh(Workspace::Change change) {
     case Workspace::Change::Plan:
       break;
     case Workspace::Change::Tables:
-      timeline_->set_heat(workspace_.heat() && workspace_.ghost() != nullptr);
+      timeline_->set(&TimelineModel::heat, workspace_.heat() && workspace_.ghost() != nullptr);
       timeline_->show_tables(workspace_.front(), workspace_.ghost());
       tell_section();
       break;
@@ -307,9 +313,9 @@ void MainWindow::arrange_job() {
   const auto& report = workspace_.stragglers();
   RowState rows = job_rows(workspace_.job()->layout, report.get(), workspace_.arrangement());
   if (std::exchange(arranged_, true)) {
-    rows.pinned = timeline_->rows().pinned;
-    rows.collapsed = timeline_->rows().collapsed;
-    rows.filter = timeline_->rows().filter;
+    rows.pinned = timeline_->model().rows.pinned;
+    rows.collapsed = timeline_->model().rows.collapsed;
+    rows.filter = timeline_->model().rows.filter;
   }
   timeline_->set_rows(std::move(rows));
   timeline_->set_notes(report ? job_notes(*report) : RowNotes{});

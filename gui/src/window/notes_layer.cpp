@@ -53,23 +53,19 @@ std::optional<Note> NotesLayer::blank() const {
   const auto& front = timeline_.front();
   if (!front)
     return {};
-  const Picked& picked = timeline_.picked();
-  if (const auto* event = std::get_if<PickedEvent>(&picked)) {
-    const PaintedTable& table = event->ghost ? *timeline_.ghost() : *front;
-    return Note{table.table().start[event->event],
-                table.table().tracks[table.track_of(event->event)].rank,
-                {}};
-  }
+  const Picked& picked = timeline_.model().marks.picked;
   if (const auto* idle = std::get_if<PickedIdle>(&picked))
     return Note{idle->time, idle->rank, {}};
   if (const auto* area = std::get_if<PickedArea>(&picked))
     return Note{area->first, area->ranks.size() == 1 ? area->ranks.front() : -1, {}};
-  return Note{
-      std::clamp(timeline_.scale().time(timeline_.plot_width() / 2), 0.0, front->length()), -1, {}};
+  if (const auto span = timeline_.model().tables.span_of(picked))
+    return Note{span->first, span->rank, {}};
+  const double middle = timeline_.scale().time(timeline_.model().layout.plot_width() / 2);
+  return Note{std::clamp(middle, 0.0, front->length()), -1, {}};
 }
 
 QRectF NotesLayer::flag_of(const Note& note) const {
-  const double x = timeline_.plot_left() + timeline_.scale().x(note.time);
+  const double x = timeline_.model().layout.x(note.time);
   const QFontMetricsF metrics(font_of(small_size));
   const double width =
       std::min(widest_flag, metrics.horizontalAdvance(first_line(note.text)) + 2 * gap);
@@ -77,7 +73,7 @@ QRectF NotesLayer::flag_of(const Note& note) const {
 }
 
 std::optional<std::size_t> NotesLayer::note_at(QPointF at) const {
-  if (!timeline_.front() || at.x() < timeline_.plot_left())
+  if (!timeline_.front() || at.x() < timeline_.model().layout.plot_left)
     return {};
   for (std::size_t i = notes_.size(); i-- > 0;)
     if (flag_of(notes_[i]).contains(at))
@@ -89,16 +85,17 @@ void NotesLayer::paintEvent(QPaintEvent*) {
   if (!timeline_.front())
     return;
   QPainter painter(this);
-  painter.setClipRect(QRectF(timeline_.plot_left(), 0, width() - timeline_.plot_left(), height()));
+  painter.setClipRect(QRectF(timeline_.model().layout.plot_left, 0,
+                             width() - timeline_.model().layout.plot_left, height()));
   painter.setFont(font_of(small_size));
   const QColor ink("#1f2630");
   for (const Note& note : notes_) {
     const QRectF flag = flag_of(note);
-    if (flag.right() < timeline_.plot_left() || flag.left() > width())
+    if (flag.right() < timeline_.model().layout.plot_left || flag.left() > width())
       continue;
     QColor line = theme_->selection;
     line.setAlphaF(0.7F);
-    const QRectF row = note.rank >= 0 ? timeline_.row_rect(note.rank) : QRectF();
+    const QRectF row = note.rank >= 0 ? timeline_.model().layout.row_rect(note.rank) : QRectF();
     painter.setPen(QPen(line, 1, Qt::DotLine));
     painter.drawLine(QPointF(flag.left(), flag.bottom()),
                      QPointF(flag.left(), row.isEmpty() ? height() : row.bottom()));

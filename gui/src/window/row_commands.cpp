@@ -6,17 +6,10 @@
 namespace pipewright::gui {
 
 std::optional<int> current_rank(const TimelineView& timeline) {
-  const Picked& picked = timeline.picked();
-  if (const auto* event = std::get_if<PickedEvent>(&picked)) {
-    const auto& table = event->ghost ? timeline.ghost() : timeline.front();
-    if (table)
-      return table->table().tracks[table->track_of(event->event)].rank;
-  } else if (const auto* idle = std::get_if<PickedIdle>(&picked)) {
-    return idle->rank;
-  } else if (const auto* area = std::get_if<PickedArea>(&picked); area && !area->ranks.empty()) {
-    return area->ranks.front();
-  }
-  const auto& rows = timeline.layout_of_rows().rows;
+  const TimelineModel& model = timeline.model();
+  if (const auto span = model.tables.span_of(model.marks.picked); span && span->rank >= 0)
+    return span->rank;
+  const auto& rows = model.layout.rows.rows;
   return rows.empty() ? std::nullopt : std::optional(rows.front().rank);
 }
 
@@ -43,7 +36,7 @@ RowState moved_row(RowState state, const RowLayout& seen, int ranks, int rank, i
 void go_to_rank(TimelineView& timeline, int rank) {
   if (!timeline.front() || rank < 0 || rank >= timeline.front()->table().ranks)
     return;
-  const RowLayout& layout = timeline.layout_of_rows();
+  const RowLayout& layout = timeline.model().layout.rows;
   for (const PlacedRow& row : layout.rows)
     if (row.rank == rank && !row.pinned)
       timeline.verticalScrollBar()->setValue(static_cast<int>(row.top));
@@ -62,14 +55,14 @@ void add_row_commands(Commands& commands, const Workspace& workspace, TimelineVi
     const auto rank = current_rank(timeline);
     if (!rank)
       return;
-    RowState state = timeline.rows();
+    RowState state = timeline.model().rows;
     if ((state.*set).erase(*rank) == 0)
       (state.*set).insert(*rank);
     timeline.set_rows(std::move(state));
   };
   const auto move = [&timeline](int by) {
     if (const auto rank = current_rank(timeline))
-      timeline.set_rows(moved_row(timeline.rows(), timeline.layout_of_rows(),
+      timeline.set_rows(moved_row(timeline.model().rows, timeline.model().layout.rows,
                                   timeline.front()->table().ranks, *rank, by));
   };
   commands.add(

@@ -93,7 +93,8 @@ TEST_CASE("Memory says who holds what at an instant", "[gui][panels]") {
   CHECK(memory.holders_words(0, -1).isEmpty());
   CHECK(memory.holders_words(2, 0).isEmpty());  // there are two ranks
   const gui::TimelineView& view = opened.timeline();
-  const QPointF at(view.plot_left() + view.plot_width() / 2, memory.viewport()->height() * 0.4);
+  const QPointF at(view.model().layout.plot_left + view.model().layout.plot_width() / 2,
+                   memory.viewport()->height() * 0.4);
   CHECK(test::tooltip(*memory.viewport(), at).startsWith("rank 0 at "));
   CHECK(test::tooltip(*memory.viewport(), {20, at.y()}).isEmpty());
 }
@@ -104,10 +105,10 @@ TEST_CASE("Memory shows the section of time that the timeline shows", "[gui][pan
   gui::TimelineView& view = opened.timeline();
   const QPoint at(500, memory.viewport()->height() * 4 / 10);
   const auto said = [&] { return test::tooltip(*memory.viewport(), at).section('\n', 0, 0); };
-  const auto time = [&] { return view.scale().time(at.x() - view.plot_left()); };
+  const auto time = [&] { return view.scale().time(at.x() - view.model().layout.plot_left); };
   const double before = time();
   CHECK(said() == "rank 0 at " + gui::time_words(before));
-  view.set_scale(gui::fitted(0, view.front()->length() / 4, view.plot_width()));
+  view.set_scale(gui::fitted(0, view.front()->length() / 4, view.model().layout.plot_width()));
   CHECK(time() < before / 2);
   CHECK(said() == "rank 0 at " + gui::time_words(time()));
 }

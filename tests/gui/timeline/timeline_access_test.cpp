@@ -72,15 +72,16 @@ TEST_CASE("actions and gaps of a row are buttons: pressed, they are picked", "[g
   QAccessibleInterface* action = part_named(row, "3F0 on rank 3: 1.000 ms");
   REQUIRE(action);
   CHECK(name_of(action).ends_with("stage 3: forward of microbatch 0"));
-  CHECK(action->rect() == QRect(shown.view.viewport()->mapToGlobal(
-                                    shown.view
-                                        .rect_of(shown.view.front()
-                                                     ->table()
-                                                     .tracks[shown.view.front()->tracks_of(3).begin]
-                                                     .begin)
-                                        .toAlignedRect()
-                                        .topLeft()),
-                                action->rect().size()));
+  CHECK(action->rect() ==
+        QRect(shown.view.viewport()->mapToGlobal(
+                  shown.view.model()
+                      .event_rect(shown.view.front()
+                                      ->table()
+                                      .tracks[shown.view.front()->tracks_of(3).begin]
+                                      .begin)
+                      .toAlignedRect()
+                      .topLeft()),
+              action->rect().size()));
   press(action);
   REQUIRE(std::holds_alternative<gui::PickedEvent>(picked));
   CHECK(shown.view.front()->table().name_at(std::get<gui::PickedEvent>(picked).event) == "3F0");
@@ -101,14 +102,15 @@ TEST_CASE("gaps and actions of a row cover all of what is seen", "[gui][access]"
   const double length = shown.view.front()->length();
   for (const auto& [first, last] :
        {std::pair{0.0, length}, std::pair{0.3 * length, 0.5 * length}}) {
-    shown.view.set_scale(gui::fitted(first, last, shown.view.plot_width()));
+    shown.view.set_scale(gui::fitted(first, last, shown.view.model().layout.plot_width()));
     for (int row = 0; row < 4; ++row) {
       double covered = 0;
       QAccessibleInterface* at = shown.access->child(row);
       for (int index = 0; index < at->childCount(); ++index)
         covered += at->child(index)->rect().width();
       CAPTURE(row, first);
-      CHECK(covered == Approx(shown.view.plot_width()).margin(2.0 * at->childCount()));
+      CHECK(covered ==
+            Approx(shown.view.model().layout.plot_width()).margin(2.0 * at->childCount()));
     }
   }
 }

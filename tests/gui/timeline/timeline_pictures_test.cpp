@@ -88,14 +88,14 @@ TEST_CASE("what differs from its prediction is hot or cold", "[gui][pictures]") 
   Run run;
   run.workspace.set_heat(true);
   Sight sight(run.workspace.front(), run.workspace.ghost());
-  sight.view.set_heat(true);
+  sight.view.set(&gui::TimelineModel::heat, true);
   sight.check("heat");
 }
 
 TEST_CASE("two plans stand above each other", "[gui][pictures]") {
   Sight sight(painted(test::small_pipeline(1.5)), painted(test::small_pipeline()));
   sight.check("two-plans");
-  sight.view.set_overlaid(true);
+  sight.view.set(&gui::TimelineModel::overlaid, true);
   sight.check("two-plans-over");
 }
 
@@ -183,13 +183,14 @@ TEST_CASE("many ranks are painted by several threads as by one", "[gui][pictures
 
 TEST_CASE("half a timeline is dimmed in the map when half of it is seen", "[gui][pictures]") {
   Sight sight(painted(many_steps(20)));
-  sight.view.set_scale(gui::fitted(0, sight.view.front()->length() / 2, sight.view.plot_width()));
+  sight.view.set_scale(
+      gui::fitted(0, sight.view.front()->length() / 2, sight.view.model().layout.plot_width()));
   sight.check("half");
 }
 
 TEST_CASE("what is beyond the iteration is no bubble", "[gui][pictures]") {
   Sight sight(painted(test::small_pipeline()));
-  sight.view.set_scale(gui::fitted(-5e-3, 45e-3, sight.view.plot_width()));
+  sight.view.set_scale(gui::fitted(-5e-3, 45e-3, sight.view.model().layout.plot_width()));
   sight.check("beyond");
 }
 

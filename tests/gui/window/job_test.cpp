@@ -34,13 +34,13 @@ struct OpenedJob : OpenedWindow {
   std::string name_of_row(int rank) { return plan::rank_name(timeline().front()->table(), rank); }
   /// Names of the rows and headings from top to bottom.
   std::vector<std::string> rows() {
-    const gui::RowLayout& layout = timeline().layout_of_rows();
+    const gui::RowLayout& layout = timeline().model().layout.rows;
     std::vector<std::pair<double, std::string>> placed;
     for (const gui::PlacedRow& row : layout.rows)
       placed.emplace_back(row.pinned ? row.top - 1e6 : row.top, name_of_row(row.rank));
     for (const gui::PlacedHeading& heading : layout.headings)
-      placed.emplace_back(
-          heading.top, timeline().rows().groups.names.at(static_cast<std::size_t>(heading.group)));
+      placed.emplace_back(heading.top, timeline().model().rows.groups.names.at(
+                                           static_cast<std::size_t>(heading.group)));
     std::sort(placed.begin(), placed.end());
     std::vector<std::string> names;
     for (auto& [top, name] : placed)
@@ -101,17 +101,17 @@ TEST_CASE("a whole job opens with its slow worker on top, by replica and by stag
 
   // What a person pinned stays so, until another job is open.
   opened.trigger("rows.by_stage");
-  gui::RowState pinned = opened.timeline().rows();
+  gui::RowState pinned = opened.timeline().model().rows;
   pinned.pinned.insert(0);
   opened.timeline().set_rows(pinned);
   opened.trigger("rows.slowest");
-  CHECK(opened.timeline().rows().pinned == std::set{0, 4});
+  CHECK(opened.timeline().model().rows.pinned == std::set{0, 4});
   opened.window.open(folder.write("other.json", test::noisy_job(3, 2, 2, {1}, 1).trace()));
-  CHECK(opened.timeline().rows().pinned == std::set{6});
+  CHECK(opened.timeline().model().rows.pinned == std::set{6});
 
   // What comes next has no workers.
   opened.window.open(test::opened_run);
-  CHECK(opened.timeline().rows() == gui::RowState{});
+  CHECK(opened.timeline().model().rows == gui::RowState{});
   CHECK(opened.workspace().stragglers() == nullptr);
   CHECK(!opened.window.commands().find("rows.by_stage")->isEnabled());
 }
@@ -174,9 +174,11 @@ TEST_CASE("a line of the table of workers leads to its row", "[gui][job]") {
   const int last = workers.rowCount() - 1;
   const int worker = workers.item(last, 0)->data(Qt::UserRole + 2).toInt();
   opened.timeline().verticalScrollBar()->setValue(0);
-  REQUIRE(opened.timeline().row_rect(worker).top() > opened.timeline().viewport()->height());
+  REQUIRE(opened.timeline().model().layout.row_rect(worker).top() >
+          opened.timeline().viewport()->height());
   workers.on_chosen(worker);
-  CHECK(opened.timeline().row_rect(worker).bottom() < opened.timeline().viewport()->height());
+  CHECK(opened.timeline().model().layout.row_rect(worker).bottom() <
+        opened.timeline().viewport()->height());
 }
 
 TEST_CASE("a job is opened by dropping it", "[gui][job]") {
@@ -234,14 +236,14 @@ TEST_CASE("of 4096 workers those in sight are painted, and no others", "[gui][jo
   }
   // The last row ends where the picture of the rows does.
   double end = 0;
-  for (const gui::PlacedRow& row : view.layout_of_rows().rows)
+  for (const gui::PlacedRow& row : view.model().layout.rows.rows)
     end = std::max(end, row.pinned ? 0.0 : row.top + row.height);
-  CHECK(end == view.layout_of_rows().height);
+  CHECK(end == view.model().layout.rows.height);
 
   REQUIRE(QTest::qWaitFor([&] { return !opened.workspace().is_explaining(); }, test::patience_ms));
   REQUIRE(opened.workspace().stragglers());
   opened.workspace().arrange({});
-  CHECK(view.layout_of_rows().rows.at(1).rank == 64 * 40 + 3);
+  CHECK(view.model().layout.rows.rows.at(1).rank == 64 * 40 + 3);
   CHECK(opened.find<FigureTableView>("stragglers_workers").rowCount() == 100);
   bar.setValue(bar.maximum() / 2);
   paint();

@@ -16,8 +16,8 @@ using test::OpenedWindow;
 /// On the timeline, at an instant of a rank; in the lower part of its row, since above it stands
 /// what was predicted.
 QPointF place(const gui::TimelineView& view, int rank, double time) {
-  const QRectF row = view.row_rect(rank);
-  return {view.plot_left() + view.scale().x(time), row.top() + row.height() * 0.6};
+  const QRectF row = view.model().layout.row_rect(rank);
+  return {view.model().layout.x(time), row.top() + row.height() * 0.6};
 }
 
 double middle(const gui::PaintedTable& table, std::uint64_t event) {
@@ -26,7 +26,7 @@ double middle(const gui::PaintedTable& table, std::uint64_t event) {
 
 std::vector<int> rows_of(const gui::TimelineView& view) {
   std::vector<int> ranks;
-  for (const gui::PlacedRow& row : view.layout_of_rows().rows)
+  for (const gui::PlacedRow& row : view.model().layout.rows.rows)
     ranks.push_back(row.rank);
   return ranks;
 }
@@ -99,12 +99,14 @@ TEST_CASE("a row is dragged by its name before another", "[gui][mouse]") {
   OpenedWindow opened(test::opened_plan);
   gui::TimelineView& view = opened.timeline();
   REQUIRE(rows_of(view) == std::vector{0, 1, 2, 3});
-  const auto name = [&](int rank) { return QPointF(20, view.row_rect(rank).center().y()); };
+  const auto name = [&](int rank) {
+    return QPointF(20, view.model().layout.row_rect(rank).center().y());
+  };
   test::drag(*view.viewport(), name(3), name(1));
   CHECK(rows_of(view) == std::vector{0, 3, 1, 2});
   CHECK(std::holds_alternative<std::monostate>(opened.workspace().picked()));
   test::double_click(*view.viewport(), name(3));
-  CHECK(view.rows().collapsed == std::set{3});
+  CHECK(view.model().rows.collapsed == std::set{3});
 }
 
 TEST_CASE("the wheel zooms where the mouse is", "[gui][mouse]") {
@@ -112,7 +114,7 @@ TEST_CASE("the wheel zooms where the mouse is", "[gui][mouse]") {
   gui::TimelineView& view = opened.timeline();
   const gui::TimeScale all = view.scale();
   const QPointF at = place(view, 0, view.front()->length() * 0.7);
-  const double x = at.x() - view.plot_left();
+  const double x = at.x() - view.model().layout.plot_left;
   test::wheel(*view.viewport(), at, 5);
   CHECK(view.scale().per_pixel == Approx(all.per_pixel / std::pow(1.2, 5)));
   CHECK(view.scale().time(x) == Approx(all.time(x)));
@@ -129,12 +131,13 @@ TEST_CASE("the ruler pans, and the map goes where it is pressed", "[gui][mouse]"
   const double length = view.front()->length();
   view.show_time(length * 0.4, length * 0.6);
   const gui::TimeScale before = view.scale();
-  const QPointF ruler(view.plot_left() + 300, 55);
+  const QPointF ruler(view.model().layout.plot_left + 300, 55);
   test::drag(*view.viewport(), ruler, ruler - QPointF(100, 0));
   CHECK(view.scale().first == Approx(before.first + 100 * before.per_pixel));
   CHECK(view.scale().per_pixel == before.per_pixel);
-  test::click(*view.viewport(), {view.plot_left() + view.plot_width() * 0.25, 20});
-  CHECK(view.scale().time(view.plot_width() / 2) == Approx(length * 0.25));
+  test::click(*view.viewport(),
+              {view.model().layout.plot_left + view.model().layout.plot_width() * 0.25, 20});
+  CHECK(view.scale().time(view.model().layout.plot_width() / 2) == Approx(length * 0.25));
 }
 
 TEST_CASE("what lies under the mouse is said in the status line", "[gui][mouse]") {
@@ -146,7 +149,7 @@ TEST_CASE("what lies under the mouse is said in the status line", "[gui][mouse]"
   const std::uint64_t event = gui::find_event(front, 0, "0B0").value();
   const QPointF at = place(view, 0, middle(front, event));
   test::hover(*view.viewport(), at);
-  CHECK(said == view.describe({false, event}));
+  CHECK(said == view.model().tables.describe(gui::PickedEvent{false, event}));
   CHECK(test::tooltip(*view.viewport(), at) == said);
   CHECK(test::tooltip(*view.viewport(), {20, at.y()}) == "rank 0");
 }
@@ -193,7 +196,7 @@ TEST_CASE("a line of a table is clicked, and the timeline shows what it is about
     test::click(*table.viewport(), table.visualItemRect(table.item(0, 0)).center());
     CAPTURE(name);
     CHECK_FALSE(std::holds_alternative<std::monostate>(opened.workspace().picked()));
-    CHECK(opened.timeline().picked() == opened.workspace().picked());
+    CHECK(opened.timeline().model().marks.picked == opened.workspace().picked());
   }
 }
 

@@ -6,7 +6,11 @@
 #include <QFontMetricsF>
 #include <QPointF>
 #include <QString>
+#include <array>
 #include <vector>
+
+#include "pipewright/gui/look/theme.hpp"
+#include "pipewright/gui/timeline/painted_table.hpp"
 
 namespace pipewright::gui {
 
@@ -22,6 +26,19 @@ struct PlacedLegend {
 };
 
 inline constexpr double legend_box = 16;  // with the space behind it
+
+/// Which kinds of actions, rows and causes of idle time a table has any of.
+class LegendContents {
+ public:
+  LegendContents() = default;
+  explicit LegendContents(const PaintedTable& table);
+  /// `heat`: classes are differences from the prediction instead of kinds.
+  std::vector<LegendEntry> entries(const Theme& theme, bool heat) const;
+
+ private:
+  std::array<bool, class_count> has_kind_{}, has_cause_{};
+  std::array<bool, 4> has_row_{};
+};
 
 /// Places entries from `left` to `right`. What does not fit in one row goes on in the next, where a
 /// heading begins if there is one.

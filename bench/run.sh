@@ -147,7 +147,11 @@ echo "What an action costs the executor, in microseconds, and a split backward o
 
 echo
 echo "Searches of other planners, on their inputs and under their rules"
-"$build/pipewright_bench_planners" "${planners[@]}"
+if [[ -x $build/pipewright_bench_planners ]]; then
+  "$build/pipewright_bench_planners" "${planners[@]}"
+else
+  say "pipewright_bench_planners is not built. Run ./dev bench, or build that target."
+fi
 
 echo
 echo "interleaved-1f1b, 4 chunks, in full on 64 ranks with 1024 microbatches: from sizes to a proved Program"

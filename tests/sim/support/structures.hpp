@@ -6,26 +6,50 @@
 #include "pipewright/sim/structure/structure.hpp"
 #include "sim/support/equal_ranks.hpp"
 #include "sim/support/random_costs.hpp"
+#include "support/combinations.hpp"
 
 namespace pipewright::test {
 
-/// Calls `visit` with each; says how many there were.
+/// Returns a way to communicate as values for a PairCover, after a schedule's name and sizes.
+inline std::vector<std::string> values_of(const std::string& name, int ranks, int microbatches,
+                                          const plan::LoweringOptions& options) {
+  return {name,
+          fmt::format("{} x {}", ranks, microbatches),
+          std::string(to_string(options.communicators)),
+          std::string(to_string(options.transfers)),
+          options.blocking ? "blocking" : "",
+          fmt::format("{} replicas, zero {}", options.replicas, options.zero)};
+}
+
+enum class Grid { All, Pairs };
+
+/// Calls `visit` with each, or with as many as try every pair of values. Returns their number.
 template <class Visit>
-int for_each_structure(const Visit& visit) {
+int for_each_structure(const Visit& visit, Grid grid = Grid::All) {
   int visited = 0;
+  PairCover cover;
   for (const std::string& name : plan::schedule_names())
     for (const auto& [ranks, microbatches] : {std::pair{2, 4}, {4, 8}, {4, 12}})
       for (const plan::LoweringOptions& options : all_ways_to_communicate())
         try {
+          const auto values = values_of(name, ranks, microbatches, options);
+          if (grid == Grid::Pairs && !cover.needs(values))
+            continue;
           const sim::Structure structure(lower(make(name, ranks, microbatches), options));
           CAPTURE(name, ranks, microbatches, to_string(options.communicators),
                   to_string(options.transfers), options.blocking, options.replicas);
           visit(structure);
+          cover.add(values);
           ++visited;
         } catch (const plan::InputError&) {
         } catch (const plan::Infeasible&) {
         }
   return visited;
+}
+
+template <class Visit>
+int for_each_paired_structure(const Visit& visit) {
+  return for_each_structure(visit, Grid::Pairs);
 }
 
 }  // namespace pipewright::test

@@ -17,6 +17,7 @@
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
 #include "support/catch.hpp"
+#include "support/combinations.hpp"
 
 namespace pipewright::test {
 
@@ -136,9 +137,10 @@ inline bool check_plan(plan::Scenario scenario, const Trained& with) {
   return true;
 }
 
-/// Optimizers and clipping with and without copies' shards, and each stage of ZeRO. Returns how
-/// many were trained.
-inline int check_plans(const std::string& schedule, int ranks, int replicas) {
+/// Optimizers and clipping with and without copies' shards, and each stage of ZeRO. With `cover`,
+/// those whose pairs of values it still needs. Returns how many were trained.
+inline int check_plans(const std::string& schedule, int ranks, int replicas,
+                       PairCover* cover = nullptr) {
   using enum plan::Optimizer;
   plan::Scenario scenario = odd_scenario();
   scenario.pipeline.schedule = schedule;
@@ -148,8 +150,16 @@ inline int check_plans(const std::string& schedule, int ranks, int replicas) {
     return 0;
   int checked = 0;
   for (const Trained& with : {Trained{0, AdamW, 0}, Trained{0, Sgd, 0.5}, Trained{1, AdamW, 0.5},
-                              Trained{1, Sgd, 0}, Trained{2, Sgd, 0.5}, Trained{3, AdamW, 0.5}})
-    checked += check_plan(scenario, with) ? 1 : 0;
+                              Trained{1, Sgd, 0}, Trained{2, Sgd, 0.5}, Trained{3, AdamW, 0.5}}) {
+    const std::vector<std::string> values{
+        schedule, std::to_string(ranks), std::to_string(replicas),
+        fmt::format("{} {} {}", with.zero, plan::to_string(with.optimizer), with.clip)};
+    if ((cover != nullptr && !cover->needs(values)) || !check_plan(scenario, with))
+      continue;
+    if (cover != nullptr)
+      cover->add(values);
+    ++checked;
+  }
   return checked;
 }
 

@@ -133,9 +133,10 @@ Traffic Replay::traffic() const {
   Traffic traffic;
   traffic.devices = static_cast<int>(structure_.program().ranks.size()) * costs_.members();
   const auto add = [&](const Flow& flow) {
-    traffic.pairs.emplace(flow.from, flow.to);
-    if (std::isfinite(flow.bytes))
+    if (moves(flow))
       traffic.most_bytes = std::max(traffic.most_bytes, flow.bytes);
+    if (moves(flow) || link_times_ == LinkTimes::OfNetwork)
+      traffic.pairs.emplace(flow.from, flow.to);
   };
   for (int id = 0; id < last_id(); ++id)
     if (plan::is_send(structure_.events()[event_of(id)].instruction->kind))
@@ -245,11 +246,14 @@ void Replay::begin_send(int id) {
   });
 }
 
+/// Over links of unlimited bandwidth nothing needs time.
+bool Replay::moves(const Flow& flow) { return flow.bytes > 0 && std::isfinite(flow.bytes); }
+
 /// Calls `done` with the times at which it has left the links and has arrived.
 template <class Done>
 void Replay::begin_flow(const Flow& flow, double start, const Done& done) {
   const double latency = flow.latency + flow.steps * network_->latency(flow.from, flow.to);
-  if (!(flow.bytes > 0) || std::isinf(flow.bytes))
+  if (!moves(flow))
     return done(start + flow.held, start + flow.held + latency);
   network_->send(flow.from, flow.to, flow.bytes, start, [this, done, latency](double sent) {
     done(sent, sent + latency);

@@ -73,6 +73,7 @@ class Replay {
   void begin_in_step(int id);
   void begin_compute(int id, const Compute& work);
   void begin_send(int id);
+  static bool moves(const Flow& flow);
   template <class Done>
   void begin_flow(const Flow& flow, double start, const Done& done);
   void join(Collective& collective, int id);

@@ -83,7 +83,7 @@ TEST_CASE("An order by times is that of its own run, whatever was asked before",
   const plan::Cluster cluster = one_node();
   const Run run = run_of("zb-2p", 4, 8);
   Run other = run;
-  other.training.model.feed_forward *= 4;
+  other.training.model.feed_forward = 64;
   const auto times = times_of(5, 4, 3), slow_weights = times_of(1, 1, 9);
   sim::RunSimulator asked(cluster), fresh(cluster);
   asked.iteration(other.training, other.cut, slow_weights);

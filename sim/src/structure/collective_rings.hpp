@@ -1,6 +1,7 @@
 #pragma once
 
-// The rings of a Program's collectives: which ranks form each of them, and what a phase of it costs.
+// The rings of a Program's collectives: which ranks form each of them, and what a phase of it
+// costs.
 
 #include <map>
 #include <utility>

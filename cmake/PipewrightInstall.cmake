@@ -72,6 +72,7 @@ install(FILES
   "${CMAKE_CURRENT_BINARY_DIR}/PipewrightConfigVersion.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/PipewrightDependencies.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/SimGrid.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/ExecLibraries.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/LibTorch.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/TraceLibraries.cmake"
   DESTINATION "${config_dir}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# pack.sh BUILD FILE.tar: packs stripped programs, their libraries that are not LibTorch's, scenarios
+# pack.sh BUILD FILE.tar.gz: packs stripped programs, their libraries that are not LibTorch's, scenarios
 # and a starter. Called by ./dev bundle.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -7,9 +7,9 @@ source_dir=$here/../..
 build=$1 file=$2
 programs=(pipewright pipewright-torch pipewright_exec_tests pipewright_profiler_tests
   pipewright_bench_actions pipewright_bench_executor)
-most_mb=66
+most_mb=40
 
-[[ $file == *.tar ]] || { echo "bundle: $file: the name has to end with .tar" >&2; exit 2; }
+[[ $file == *.tar.gz ]] || { echo "bundle: $file: the name must end with .tar.gz" >&2; exit 2; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 bundle=$folder/pipewright-bundle
@@ -59,7 +59,7 @@ cp "$here"/gpu_check/*.py "$bundle/gpu_check/"
 cp "$here"/{pipewright,gpu-check,libraries.sh,find-torch.sh,README.md} "$bundle/"
 
 mkdir -p "$(dirname "$file")"
-tar -C "$folder" --owner=0 --group=0 --sort=name -cf "$file.new" pipewright-bundle
+tar -C "$folder" --owner=0 --group=0 --sort=name -czf "$file.new" pipewright-bundle
 bytes=$(stat -c %s "$file.new")
 if ((bytes > most_mb * 1000000)); then
   rm "$file.new"

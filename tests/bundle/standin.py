@@ -30,8 +30,8 @@ esac
 
 
 def unpacked(folder):
-    for words in ([source / "bench/bundle/pack.sh", build, folder / "b.tar"],
-                  ["tar", "-xf", folder / "b.tar", "-C", folder]):
+    for words in ([source / "bench/bundle/pack.sh", build, folder / "b.tar.gz"],
+                  ["tar", "-xf", folder / "b.tar.gz", "-C", folder]):
         done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
         expect(done.returncode == 0, done.stderr)
     return folder / "pipewright-bundle"

@@ -68,7 +68,7 @@ def places_of(named):
 
 def main():
     project = pathlib.Path(sys.argv[1]).resolve()
-    pages = [project / "README.md", project / "CONTRIBUTING.md", *sorted((project / "docs").glob("*.md"))]
+    pages = [project / "README.md", project / "CONTRIBUTING.md", *sorted((project / "docs").rglob("*.md"))]
     faults, links = [], 0
     for page in pages:
         found, read = check(page, project)

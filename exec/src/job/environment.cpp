@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "handed_on.hpp"
+#include "forwarded.hpp"
 #include "node_list.hpp"
 #include "pipewright/exec/job/job.hpp"
 #include "pipewright/plan/error.hpp"

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "coming_together.hpp"
 #include "first_line.hpp"
+#include "forwarded.hpp"
 #include "keys.hpp"
 #include "no_timeout.hpp"
 #include "open_store.hpp"
@@ -40,12 +40,12 @@ void meet(c10d::Store& store, const JobEnvironment& environment, milliseconds ti
   }
   const std::vector<int> missing = missing_ranks(store, environment.size);
   if (!missing.empty())
-    throw JobFailure(fmt::format(
-        "{} of {} did not join the job at {} within {}{}", ranks_text(missing), environment.size,
-        place_of(environment), in_seconds(timeout),
-        server != nullptr && server->turned_away() > 0
-            ? fmt::format("; without the job's secret {} have come", server->turned_away())
-            : ""));
+    throw JobFailure(
+        fmt::format("{} of {} did not join the job at {} within {}{}", ranks_text(missing),
+                    environment.size, place_of(environment), in_seconds(timeout),
+                    server != nullptr && server->rejected() > 0
+                        ? fmt::format("; without the job's secret {} have come", server->rejected())
+                        : ""));
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ Job::Job(JobEnvironment environment, JobOptions options)
                   environment_.launcher_hosts_store ? -1 : 0, options_.timeout, options_.stall,
                   options_.when_stuck},
       beats, calls);
-  has_come_together();  // from here on the end of another is noticed here
+  forwarded(variable_of_rendezvous);  // closes it: this rank now notices the end of another itself
 }
 
 Job::~Job() = default;

@@ -1,11 +1,14 @@
 #include "pipewright/exec/job/local_job.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -15,10 +18,9 @@
 #include <thread>
 #include <utility>
 
-#include "coming_together.hpp"
-#include "handed_on.hpp"
-#include "sha256.hpp"
-#include "store_socket.hpp"
+#include "crypto.hpp"
+#include "forwarded.hpp"
+#include "sockets.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -28,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds between_looks{20};
 constexpr int ended_by_signal = 1;
 constexpr int cannot_start = 127;  // as shells have it
-/// For ranks that fail while the job comes together, each for the same reason perhaps.
+/// For ranks that fail during the rendezvous, each for the same reason perhaps.
 constexpr std::chrono::milliseconds to_say_why{1000};
 /// For so long a rank may be stopped and yet end by itself once another has failed.
 constexpr std::chrono::milliseconds stopped_for_a_moment{500};
@@ -36,22 +38,32 @@ constexpr std::chrono::milliseconds stopped_for_a_moment{500};
 /// Says that a launcher has started this process, and no job.
 constexpr const char* variable_of_alone = "PIPEWRIGHT_ALONE";
 
-/// In a child: what it will be as a rank, as its environment says.
-void set_place(const LocalJob& job, int rank, const StoreSocket& store, const std::string& secret) {
+/// What a launcher forwards to its ranks. The store's port is known and taken before a rank runs,
+/// on the loopback alone.
+struct Launch {
+  const FileDescriptor store = listen_on("127.0.0.1", 0);
+  const std::string secret = to_hex(random_bytes(32));
+  FileDescriptor rendezvous;  // the ranks' end of a pipe
+  const pid_t launcher = getpid();
+};
+
+/// In a child: says in its environment which rank it will be.
+void set_place(const LocalJob& job, int rank, const Launch& launch) {
   const auto set = [](const char* name, const std::string& value) {
     setenv(name, value.c_str(), /*overwrite=*/1);
   };
   if (job.alone)
     return set(variable_of_alone, "1");
+  forward(launch.rendezvous, variable_of_rendezvous);
   if (rank == 0)
-    store.hand_on();
+    forward(launch.store, variable_of_socket);
   set("RANK", std::to_string(rank));
   set("LOCAL_RANK",
       std::to_string(job.places.empty() ? rank : job.places.at(static_cast<std::size_t>(rank))));
   set("WORLD_SIZE", std::to_string(job.ranks));
   set("MASTER_ADDR", "127.0.0.1");
-  set("MASTER_PORT", std::to_string(store.port()));
-  set(variable_of_secret, secret);
+  set("MASTER_PORT", std::to_string(port_of(launch.store)));
+  set(variable_of_secret, launch.secret);
 }
 
 /// Ranks do not outlive who started them.
@@ -70,13 +82,9 @@ void hear_of_children() {
 }
 
 /// In the child: never returns.
-[[noreturn]] void become_rank(const LocalJob& job, int rank, const StoreSocket& store,
-                              const std::string& secret, const ComingTogether& together,
-                              pid_t launcher) {
-  end_with(launcher);
-  if (!job.alone)
-    together.hand_on();
-  set_place(job, rank, store, secret);
+[[noreturn]] void become_rank(const LocalJob& job, int rank, const Launch& launch) {
+  end_with(launch.launcher);
+  set_place(job, rank, launch);
   std::vector<char*> words;
   for (const std::string& word : job.words)
     words.push_back(const_cast<char*>(word.c_str()));
@@ -85,22 +93,40 @@ void hear_of_children() {
   _exit(cannot_start);
 }
 
-std::vector<pid_t> start(const LocalJob& job, ComingTogether& together) {
-  const StoreSocket store;  // rank 0 has it, too
-  const std::string secret = in_hex(random_bytes(32));
-  const pid_t launcher = getpid();
+std::vector<pid_t> start(const LocalJob& job, const Launch& launch) {
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < job.ranks; ++rank) {
     const pid_t child = fork();
     if (child == 0)
-      become_rank(job, rank, store, secret, together, launcher);
+      become_rank(job, rank, launch);
     if (child < 0)
       throw std::runtime_error(fmt::format("rank {} cannot start: {}", rank, std::strerror(errno)));
     ranks.push_back(child);
   }
-  together.all_started();
   return ranks;
 }
+
+/// Whether a rank that lives has not met the others yet: each holds an end of a pipe until then. So
+/// the end of a rank is known at once, also before it has said a word.
+class Rendezvous {
+ public:
+  Rendezvous() {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0)
+      throw std::runtime_error(fmt::format("no pipe: {}", std::strerror(errno)));
+    ours_ = FileDescriptor(ends[0]);
+    theirs_ = FileDescriptor(ends[1]);
+  }
+  /// The end of the ranks, which must be closed here once all were started.
+  FileDescriptor take_end_of_ranks() { return std::move(theirs_); }
+  bool is_pending() const {
+    pollfd end{.fd = ours_.get(), .events = POLLIN, .revents = 0};
+    return poll(&end, 1, 0) == 0;  // POLLHUP once nobody holds the other end
+  }
+
+ private:
+  FileDescriptor ours_, theirs_;
+};
 
 /// The ranks under way, as their launcher sees them.
 class Children {
@@ -199,8 +225,8 @@ bool is_alone_in_local_job() { return std::getenv(variable_of_alone) != nullptr;
 
 int run_local_job(const LocalJob& job) {
   hear_of_children();
-  ComingTogether together;
-  Children children(job, start(job, together));
+  Rendezvous rendezvous;
+  Children children(job, start(job, {.rendezvous = rendezvous.take_end_of_ranks()}));
   bool passed_on = false;
   while (children.any()) {
     children.look();
@@ -208,8 +234,8 @@ int run_local_job(const LocalJob& job) {
       children.signal_all(SIGTERM);
       passed_on = true;
     }
-    // Who has not met the others cannot learn that one is gone.
-    const auto grace = together.is_going_on() ? std::min(job.grace, to_say_why) : job.grace;
+    // A rank that has not met the others cannot learn that one is gone.
+    const auto grace = rendezvous.is_pending() ? std::min(job.grace, to_say_why) : job.grace;
     if (children.failed() && !children.were_killed() && Clock::now() - *children.failed() > grace)
       children.kill_late();
     std::this_thread::sleep_for(between_looks);

@@ -9,11 +9,12 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "crypto.hpp"
 #include "first_line.hpp"
+#include "forwarded.hpp"
 #include "pipewright/exec/job/job.hpp"
-#include "sha256.hpp"
-#include "store_of_secret.hpp"
-#include "store_socket.hpp"
+#include "sockets.hpp"
+#include "store_client.hpp"
 
 namespace pipewright::exec {
 namespace {
@@ -28,23 +29,22 @@ using Store = c10::intrusive_ptr<c10d::Store>;
                                first_line(error.what())));
 }
 
-/// A connection to a store that whoever connects may write; with `host`, that store itself.
+/// Connects to a store that anybody may write, or opens it where this process is its `host`.
 Store open_connection(const JobEnvironment& environment, milliseconds timeout, bool host) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(environment.port);
   options.isServer = host;
-  if (host)
-    options.masterListenFd = socket_of_launcher();
-  options.waitWorkers = false;  // who has not come is said below
+  if (FileDescriptor launchers = host ? forwarded(variable_of_socket) : FileDescriptor())
+    options.masterListenFd = launchers.release();
+  options.waitWorkers = false;  // Job names the ranks that have not come
   options.timeout = timeout;
   return c10::make_intrusive<c10d::TCPStore>(environment.address, options);
 }
 
-/// A launcher's store knows no secret, so of what stands in it a job with one believes a single
-/// word: where rank 0 has the job's own store, with a proof.
-std::string proven_port(const JobEnvironment& environment, const std::string& port) {
+/// Signs the port of the job's own store, as anybody may write into that of a launcher.
+std::string signed_port(const JobEnvironment& environment, const std::string& port) {
   return port + " " +
-         in_hex(hmac_sha256(environment.secret, "port" + environment.attempt + " " + port));
+         to_hex(hmac_sha256(environment.secret, "port" + environment.attempt + " " + port));
 }
 
 }  // namespace
@@ -54,9 +54,9 @@ std::string place_of(const JobEnvironment& environment) {
 }
 
 void prepare_process() {
-  // A write to a dead peer shall be an error of that write, not our end.
+  // A write to a dead peer fails, and does not end this process.
   std::signal(SIGPIPE, SIG_IGN);
-  // What c10d warns of, with pages of stack traces, is what the reports here say in a line.
+  // c10d warns with pages of stack traces; the job's own reports say the same in a line.
   if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr)
     FLAGS_caffe2_log_level = c10::GLOG_ERROR;
 }
@@ -68,8 +68,8 @@ Store connect(const JobEnvironment& environment, milliseconds timeout,
     const Store store =
         environment.secret.empty()
             ? open_connection(environment, timeout, host)
-            : Store(c10::make_intrusive<StoreOfSecret>(
-                  StoreOfSecret::Place{environment.address, environment.port, environment.secret},
+            : Store(c10::make_intrusive<StoreClient>(
+                  StoreClient::Place{environment.address, environment.port, environment.secret},
                   timeout, server));
     return c10::make_intrusive<c10d::PrefixStore>("pipewright/" + environment.attempt, store);
   } catch (const std::exception& error) {
@@ -82,11 +82,10 @@ std::shared_ptr<StoreServer> opened_server(const JobEnvironment& environment,
   if (environment.secret.empty() || environment.rank != 0)
     return nullptr;
   try {
-    const auto launchers = socket_of_launcher();
-    return std::make_shared<StoreServer>(
-        launchers ? *launchers
-                  : listen_everywhere(environment.launcher_hosts_store ? 0 : environment.port),
-        environment.secret);
+    FileDescriptor listening = forwarded(variable_of_socket);
+    if (!listening)
+      listening = listen_on("", environment.launcher_hosts_store ? 0 : environment.port);
+    return std::make_shared<StoreServer>(std::move(listening), environment.secret);
   } catch (const std::exception& error) {
     fail_at_store(environment, "open", timeout, error);
   }
@@ -101,12 +100,13 @@ void move_to_own_store(JobEnvironment& environment, milliseconds timeout, int ow
   try {
     const Store launchers = open_connection(environment, timeout, false);
     if (environment.rank == 0)
-      launchers->set(key, proven_port(environment, std::to_string(own_port)));
+      launchers->set(key, signed_port(environment, std::to_string(own_port)));
     std::string port;
-    for (std::string told; port.empty(); std::this_thread::sleep_for(between_looks)) {
-      told = launchers->get_to_str(key);
-      if (equal_proofs(told, proven_port(environment, told.substr(0, told.find(' ')))))
-        port = told.substr(0, told.find(' '));
+    for (std::string value; port.empty(); std::this_thread::sleep_for(between_looks)) {
+      value = launchers->get_to_str(key);
+      const std::string claimed = value.substr(0, value.find(' '));
+      if (equal_in_constant_time(value, signed_port(environment, claimed)))
+        port = claimed;
       else if (std::chrono::steady_clock::now() > until)
         throw std::runtime_error(
             "what the launcher's store says of the job's own is not from a rank with its secret");

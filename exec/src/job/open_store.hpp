@@ -1,6 +1,7 @@
 #pragma once
 
-// How a process reaches the store in which the ranks of its job meet.
+// Connects a process to the store in which the ranks of its job meet: c10d's TCPStore, or our own
+// where the job has a secret.
 
 #include <chrono>
 #include <memory>
@@ -12,23 +13,23 @@
 
 namespace pipewright::exec {
 
-/// For messages.
+/// Returns the store's host and port, for messages.
 std::string place_of(const JobEnvironment& environment);
 
-/// What a process has to do before it talks to others that may die.
+/// Sets up signals and logs of a process that talks to others which may die.
 void prepare_process();
 
-/// On the rank that hosts the store of a job with a secret; null on others. Throws JobFailure, as
+/// Opens the store of a job with a secret on rank 0; returns null elsewhere. Throws JobFailure, as
 /// do the two below.
 std::shared_ptr<StoreServer> opened_server(const JobEnvironment& environment,
                                            std::chrono::milliseconds timeout);
 
-/// Where the launcher hosts a store and the job has a secret: its own, as `own_port` of rank 0
-/// says.
+/// Where the launcher hosts a store and the job has a secret, rank 0 publishes the port of the
+/// job's own store there, and every rank uses that one.
 void move_to_own_store(JobEnvironment& environment, std::chrono::milliseconds timeout,
                        int own_port);
 
-/// `first`: rank 0 opens the store with it, if it is the one that hosts it.
+/// `first`: rank 0 opens the store as well, unless the launcher or `server` hosts it.
 c10::intrusive_ptr<c10d::Store> connect(const JobEnvironment& environment,
                                         std::chrono::milliseconds timeout,
                                         const std::shared_ptr<StoreServer>& server, bool first);

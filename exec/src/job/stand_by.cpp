@@ -7,7 +7,7 @@
 #include <string>
 
 #include "first_line.hpp"
-#include "handed_on.hpp"
+#include "forwarded.hpp"
 #include "keys.hpp"
 #include "open_store.hpp"
 #include "watch.hpp"

@@ -1,287 +1,218 @@
 #include "store_server.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <charconv>
-#include <cstring>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "cpu/unpinned_thread.hpp"
+#include "sockets.hpp"
 
 namespace pipewright::exec {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::chrono::seconds to_prove{5};
-/// Of those without proof, the one that came first makes room for the next.
-constexpr int most_unproven = 64;
-/// After no file was left for a visitor.
-constexpr milliseconds to_get_a_file{50};
+/// A new connection beyond these ends the oldest one that has not authenticated itself.
+constexpr int most_unauthenticated = 64;
+/// Between two looks at the clients that are there, so that a flood leaves a handshake its turns.
+constexpr int most_accepted_at_once = most_unauthenticated / 4;
+/// The pause after an accept that failed because the process has too many open files.
+constexpr milliseconds pause_without_files{50};
 
-bool may_come_later() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
+bool is_retryable() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
-long number_told(const std::string& text) {
-  long number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
+long long number_in(const std::string& text) { return text.empty() ? 0 : std::stoll(text); }
 
 }  // namespace
 
-StoreServer::StoreServer(int listening, std::string secret)
-    : listening_(listening), wake_(eventfd(0, EFD_CLOEXEC)), secret_(std::move(secret)) {
-  fcntl(listening_, F_SETFL, fcntl(listening_, F_GETFL) | O_NONBLOCK);
-  fcntl(listening_, F_SETFD, FD_CLOEXEC);
+StoreServer::Client::Client(FileDescriptor accepted, const std::string& secret)
+    : socket(std::move(accepted)),
+      channel(SecureChannel::Role::Server, secret),
+      until(Clock::now() + handshake_limit) {}
+
+StoreServer::StoreServer(FileDescriptor listening, std::string secret)
+    : listening_(std::move(listening)), wake_(eventfd(0, EFD_CLOEXEC)), secret_(std::move(secret)) {
+  if (!wake_)
+    throw std::runtime_error("the job's store has no event to be woken by");
+  fcntl(listening_.get(), F_SETFL, fcntl(listening_.get(), F_GETFL) | O_NONBLOCK);
   thread_ = unpinned_thread([this] { serve(); });
 }
 
 StoreServer::~StoreServer() {
   ending_ = true;
-  const std::uint64_t one = 1;
-  if (write(wake_, &one, sizeof one) == sizeof one)
-    thread_.join();
-  else
-    thread_.detach();
-  for (const Visitor& visitor : visitors_)
-    close(visitor.socket);
-  close(listening_);
-  close(wake_);
+  eventfd_write(wake_.get(), 1);
+  thread_.join();
 }
+
+int StoreServer::port() const { return port_of(listening_); }
 
 void StoreServer::serve() {
   while (!ending_) {
-    std::vector<pollfd> ends{{wake_, POLLIN, 0}, {listening_, POLLIN, 0}};
-    for (const Visitor& visitor : visitors_)
-      ends.push_back({visitor.socket,
-                      static_cast<short>(POLLIN | (visitor.to_send.empty() ? 0 : POLLOUT)), 0});
-    poll(ends.data(), ends.size(), milliseconds_to_rest());
-    auto end = ends.begin() + 2;
-    for (Visitor& visitor : visitors_) {
-      if ((end->revents & POLLOUT) != 0)
-        send_some(visitor);
-      if ((end->revents & ~POLLOUT) != 0)
-        hear(visitor);
-      ++end;
+    std::vector<pollfd> events{{wake_.get(), POLLIN, 0}, {listening_.get(), POLLIN, 0}};
+    for (const Client& client : clients_)
+      events.push_back({client.socket.get(),
+                        static_cast<short>(POLLIN | (client.outgoing.empty() ? 0 : POLLOUT)), 0});
+    poll(events.data(), events.size(), milliseconds_to_next_deadline());
+    auto event = events.begin() + 2;
+    for (Client& client : clients_) {
+      if ((event->revents & POLLOUT) != 0)
+        flush(client);
+      if ((event->revents & ~POLLOUT) != 0)
+        receive_from(client);
+      ++event;
     }
-    if (ends[1].revents != 0)
-      admit();
-    turn_away_late();
-    look_at_waits();
-    visitors_.remove_if([](const Visitor& visitor) {
-      if (visitor.gone)
-        close(visitor.socket);
-      return visitor.gone;
-    });
+    if (events[1].revents != 0)
+      accept_clients();
+    end_waits();
+    clients_.remove_if([](const Client& client) { return client.closed; });
   }
 }
 
-void StoreServer::admit() {
-  while (true) {
-    const int socket = accept4(listening_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (socket < 0) {
-      if (!may_come_later())  // no file is left, perhaps
-        std::this_thread::sleep_for(to_get_a_file);
+void StoreServer::accept_clients() {
+  for (int count = 0; count < most_accepted_at_once; ++count) {
+    FileDescriptor socket(
+        accept4(listening_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket) {
+      if (!is_retryable())
+        std::this_thread::sleep_for(pause_without_files);
       return;
     }
-    const int at_once = 1;
-    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
+    disable_nagle(socket);
     make_room();
-    Visitor& visitor = visitors_.emplace_back();
-    visitor.socket = socket;
-    visitor.until = Clock::now() + to_prove;
-    visitor.challenge = handshake::challenge();
-    visitor.to_send = visitor.challenge;
-    send_some(visitor);
+    clients_.emplace_back(std::move(socket), secret_);
+    receive_from(clients_.back());  // it speaks first, perhaps already
   }
 }
 
 void StoreServer::make_room() {
-  const auto unproven = [](const Visitor& visitor) { return !visitor.line && !visitor.gone; };
-  if (std::ranges::count_if(visitors_, unproven) < most_unproven)
-    return;
-  std::ranges::find_if(visitors_, unproven)->gone = true;
-  ++turned_away_;
+  const auto unauthenticated = [](const Client& client) {
+    return !client.closed && !client.channel.is_authenticated();
+  };
+  if (std::ranges::count_if(clients_, unauthenticated) >= most_unauthenticated)
+    close(*std::ranges::find_if(clients_, unauthenticated));
 }
 
-void StoreServer::hear(Visitor& visitor) {
-  char bytes[4096];
-  const auto count = recv(visitor.socket, bytes, sizeof bytes, 0);
-  if (count == 0 || (count < 0 && !may_come_later())) {
-    turned_away_ += visitor.line || visitor.gone ? 0 : 1;
-    visitor.gone = true;
-  }
-  if (count <= 0 || visitor.gone)
+void StoreServer::receive_from(Client& client) {
+  std::array<char, 16384> bytes{};
+  if (client.closed)
     return;
-  visitor.received.append(bytes, static_cast<std::size_t>(count));
+  const auto count = recv(client.socket.get(), bytes.data(), bytes.size(), 0);
+  if (count < 0 && is_retryable())
+    return;
+  if (count <= 0)
+    return close(client);
   try {
-    if (!visitor.line)
-      judge(visitor);
-    while (visitor.line && visitor.waits.empty()) {
-      const auto request = visitor.line->opened(visitor.received);
+    const bool was_authenticated = client.channel.is_authenticated();
+    client.channel.receive({bytes.data(), static_cast<std::size_t>(count)});
+    if (!was_authenticated && client.channel.is_authenticated())
+      client.until = Clock::time_point::max();
+    while (client.awaited.empty()) {
+      const auto request = client.channel.next_message();
       if (!request)
         break;
-      answer(visitor, *request);
+      answer(client, *request);
     }
+    flush(client);
   } catch (const std::exception&) {
-    visitor.gone = true;
+    flush(client);  // with an alert that says why
+    close(client);
   }
 }
 
-void StoreServer::judge(Visitor& visitor) {
-  if (visitor.received.size() < handshake::answer_bytes)
-    return;
-  const std::string answer = visitor.received.substr(0, handshake::answer_bytes);
-  if (handshake::is_proven(secret_, visitor.challenge, answer)) {
-    visitor.received.erase(0, handshake::answer_bytes);
-    visitor.line.emplace(secret_, visitor.challenge, answer, Sealed::End::Store);
-    visitor.to_send += handshake::verdict(secret_, visitor.challenge, answer);
-    return send_some(visitor);
-  }
-  visitor.to_send += handshake::refusal();
-  send_some(visitor);
-  visitor.gone = true;
-  ++turned_away_;
-}
-
-/// What a rank may ask, as StoreOfSecret does.
-void StoreServer::answer(Visitor& visitor, const Message& request) {
-  const std::string& what = request.at(0);
-  if (what == "wait")
-    return begin_wait(visitor, request);
-  if (what == "check")
-    return reply(visitor, {has_all({request.begin() + 1, request.end()}) ? "yes" : "no"});
-  if (what == "count")
-    return reply(visitor, {std::to_string(values_.size())});
-  const std::string& name = request.at(1);
-  if (what == "delete")
-    return reply(visitor, {values_.erase(name) > 0 ? "yes" : "no"});
-  const auto found = values_.find(name);
-  if (what == "compare" &&
+/// Carries out a request of StoreClient.
+void StoreServer::answer(Client& client, const Message& request) {
+  const std::string& operation = request.at(0);
+  if (operation == "wait")
+    return begin_wait(client, request);
+  if (operation == "check")
+    return reply(client, {has_all({request.begin() + 1, request.end()}) ? "yes" : "no"});
+  if (operation == "count")
+    return reply(client, {std::to_string(values_.size())});
+  const std::string& key = request.at(1);
+  if (operation == "delete")
+    return reply(client, {values_.erase(key) > 0 ? "yes" : "no"});
+  const auto found = values_.find(key);
+  if (operation == "compare" &&
       (found == values_.end() ? !request.at(2).empty() : found->second != request.at(2)))
-    return reply(visitor, {found == values_.end() ? request.at(2) : found->second});
+    return reply(client, {found == values_.end() ? request.at(2) : found->second});
   changed_ = true;
-  std::string& value = values_[name];
-  if (what == "add")
-    value = std::to_string(number_told(value) + number_told(request.at(2)));
-  else if (what == "append")
+  std::string& value = values_[key];
+  if (operation == "add")
+    value = std::to_string(number_in(value) + number_in(request.at(2)));
+  else if (operation == "append")
     value += request.at(2);
   else
-    value = request.at(what == "compare" ? 3 : 2);
-  reply(visitor, {value});
+    value = request.at(operation == "compare" ? 3 : 2);
+  reply(client, {operation == "set" ? "" : value});
 }
 
-void StoreServer::begin_wait(Visitor& visitor, const Message& request) {
-  visitor.waits.assign(request.begin() + 2, request.end());
-  if (visitor.waits.empty())
-    return reply(visitor, {"all"});
-  visitor.waits_until = Clock::now() + milliseconds(number_told(request.at(1)));
-  changed_ = true;  // they may be there
+void StoreServer::begin_wait(Client& client, const Message& request) {
+  client.awaited.assign(request.begin() + 2, request.end());
+  if (client.awaited.empty())
+    return reply(client, {"all"});
+  client.until = Clock::now() + milliseconds(number_in(request.at(1)));
+  changed_ = true;  // the keys may be there
 }
 
-/// Who waits is told all the values, or that they have not come in time.
-void StoreServer::look_at_waits() {
+/// Answers waits whose keys are all there or whose time is over, and closes late handshakes.
+void StoreServer::end_waits() {
   const bool changed = std::exchange(changed_, false);
-  for (Visitor& visitor : visitors_) {
-    if (visitor.waits.empty() || visitor.gone)
+  for (Client& client : clients_) {
+    const bool has_come = changed && !client.awaited.empty() && has_all(client.awaited);
+    if (client.closed || (!has_come && Clock::now() < client.until))
       continue;
-    Message told{"late"};
-    if (changed && has_all(visitor.waits)) {
-      told.front() = "all";
-      for (const std::string& name : visitor.waits)
-        told.push_back(values_.at(name));
-    } else if (Clock::now() < visitor.waits_until) {
+    if (!client.channel.is_authenticated()) {
+      close(client);
       continue;
     }
-    visitor.waits.clear();
-    reply(visitor, told);
+    Message message{has_come ? "all" : "late"};
+    if (has_come)
+      for (const std::string& key : client.awaited)
+        message.push_back(values_.at(key));
+    client.awaited.clear();
+    client.until = Clock::time_point::max();
+    reply(client, message);
   }
 }
 
-bool StoreServer::has_all(const Message& names) const {
-  return std::ranges::all_of(names,
-                             [&](const std::string& name) { return values_.contains(name); });
+bool StoreServer::has_all(const Message& keys) const {
+  return std::ranges::all_of(keys, [&](const std::string& key) { return values_.contains(key); });
 }
 
-void StoreServer::reply(Visitor& visitor, const Message& message) {
-  visitor.to_send += visitor.line->closed(message);
-  send_some(visitor);
+void StoreServer::reply(Client& client, const Message& message) {
+  client.channel.send(message);
+  flush(client);
 }
 
-void StoreServer::send_some(Visitor& visitor) {
+void StoreServer::flush(Client& client) {
+  client.outgoing += client.channel.take_outgoing();
   const auto count =
-      send(visitor.socket, visitor.to_send.data(), visitor.to_send.size(), MSG_NOSIGNAL);
+      send(client.socket.get(), client.outgoing.data(), client.outgoing.size(), MSG_NOSIGNAL);
   if (count > 0)
-    visitor.to_send.erase(0, static_cast<std::size_t>(count));
-  else if (count < 0 && !may_come_later())
-    visitor.gone = true;
+    client.outgoing.erase(0, static_cast<std::size_t>(count));
+  else if (count < 0 && !is_retryable())
+    close(client);
 }
 
-void StoreServer::turn_away_late() {
-  for (Visitor& visitor : visitors_)
-    if (!visitor.line && !visitor.gone && Clock::now() >= visitor.until) {
-      visitor.gone = true;
-      ++turned_away_;
-    }
+void StoreServer::close(Client& client) {
+  rejected_ += client.closed || client.channel.is_authenticated() ? 0 : 1;
+  client.closed = true;
 }
 
-int StoreServer::milliseconds_to_rest() const {
-  auto until = Clock::now() + std::chrono::hours(1);
-  for (const Visitor& visitor : visitors_) {
-    if (!visitor.line)
-      until = std::min(until, visitor.until);
-    if (!visitor.waits.empty())
-      until = std::min(until, visitor.waits_until);
-  }
-  const auto rest = std::chrono::duration_cast<milliseconds>(until - Clock::now()).count();
-  return static_cast<int>(std::max<long>(0, rest)) + 1;
-}
-
-int listen_everywhere(int port) {
-  const int socket = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int on = 1, off = 0;
-  sockaddr_in6 all{};
-  all.sin6_family = AF_INET6;
-  all.sin6_port = htons(static_cast<std::uint16_t>(port));
-  sockaddr_in all_of_ipv4{};
-  all_of_ipv4.sin_family = AF_INET;
-  all_of_ipv4.sin_port = all.sin6_port;
-  int listening = socket;
-  const sockaddr* address = reinterpret_cast<const sockaddr*>(&all);
-  socklen_t length = sizeof all;
-  if (socket < 0) {  // a machine without IPv6
-    listening = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    address = reinterpret_cast<const sockaddr*>(&all_of_ipv4);
-    length = sizeof all_of_ipv4;
-  } else {
-    setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  }
-  setsockopt(listening, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (bind(listening, address, length) != 0 || listen(listening, SOMAXCONN) != 0) {
-    const std::string why = std::strerror(errno);
-    close(listening);
-    throw std::runtime_error(why);
-  }
-  return listening;
-}
-
-int StoreServer::port() const {
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  getsockname(listening_, reinterpret_cast<sockaddr*>(&address), &length);
-  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
-                                             : reinterpret_cast<sockaddr_in&>(address).sin_port);
+int StoreServer::milliseconds_to_next_deadline() const {
+  auto next = Clock::now() + std::chrono::hours(1);
+  for (const Client& client : clients_)
+    next = std::min(next, client.until);
+  const auto left = std::chrono::duration_cast<milliseconds>(next - Clock::now()).count();
+  return static_cast<int>(std::max<long>(0, left)) + 1;
 }
 
 }  // namespace pipewright::exec

@@ -10,8 +10,8 @@
 #include <set>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include "job/crypto.hpp"
 #include "job/no_timeout.hpp"
-#include "job/sha256.hpp"
 #include "job/watch.hpp"
 #include "network.hpp"
 #include "pipewright/exec/cpu/core.hpp"
@@ -94,8 +94,9 @@ void introduce(ProcessGroupGloo& group, const JobEnvironment& job, const std::st
     return introduction.proof(job.rank, other, own, of(other));
   });
   for (int other = 0; other < job.size; ++other)
-    if (other != job.rank && !equal_proofs(proofs[static_cast<std::size_t>(other)],
-                                           introduction.proof(other, job.rank, of(other), own)))
+    if (other != job.rank &&
+        !equal_in_constant_time(proofs[static_cast<std::size_t>(other)],
+                                introduction.proof(other, job.rank, of(other), own)))
       throw JobFailure(fmt::format(
           "rank {}: who has connected as rank {} does not know the job's secret", job.rank, other));
 }

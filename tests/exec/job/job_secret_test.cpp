@@ -2,17 +2,22 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <openssl/evp.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
 #include <signal.h>
 
 #include <array>
 #include <chrono>
+#include <memory>
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "exec/support/processes.hpp"
-#include "job/sealed.hpp"
-#include "job/sha256.hpp"
-#include "job/store_of_secret.hpp"
+#include "job/crypto.hpp"
+#include "job/secure_channel.hpp"
+#include "job/sockets.hpp"
+#include "job/store_client.hpp"
 #include "pipewright/exec/aborted.hpp"
 #include "pipewright/exec/transport/gloo_transport.hpp"
 #include "support/catch.hpp"
@@ -38,58 +43,141 @@ std::string error_of(const Body& body) {
 
 const std::string secret = "sixteen letters or more";
 
-TEST_CASE("SHA-256 has the digests of FIPS 180-4, and its proofs are those of RFC 4231",
-          "[exec][job]") {
-  CHECK(in_hex(sha256("")) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  CHECK(in_hex(sha256("abc")) ==
-        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  CHECK(in_hex(sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")) ==
-        "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  CHECK(in_hex(sha256(std::string(1'000'000, 'a'))) ==
-        "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-  CHECK(in_hex(hmac_sha256("Jefe", "what do ya want for nothing?")) ==
-        "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
-  CHECK(in_hex(hmac_sha256(std::string(131, '\xaa'),
+TEST_CASE("HMAC-SHA-256 has the values of RFC 4231", "[exec][job]") {
+  const std::string mac = hmac_sha256("Jefe", "what do ya want for nothing?");
+  CHECK(to_hex(mac) == "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  CHECK(to_hex(hmac_sha256(std::string(131, '\xaa'),
                            "Test Using Larger Than Block-Size Key - Hash Key First")) ==
         "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+  CHECK(equal_in_constant_time(mac, hmac_sha256("Jefe", "what do ya want for nothing?")));
+  CHECK_FALSE(equal_in_constant_time(mac, hmac_sha256("Jefe", "what do ya want for nothing!")));
+  CHECK_FALSE(equal_in_constant_time(mac, mac.substr(1)));
 }
 
-TEST_CASE("a message that was altered, left out or said twice is not taken", "[exec][job]") {
-  const std::string challenge = handshake::challenge();
-  const std::string answer = handshake::answer(secret, challenge);
-  REQUIRE(handshake::is_proven(secret, challenge, answer));
-  CHECK_FALSE(handshake::is_proven(secret + ".", challenge, answer));
-  CHECK_FALSE(handshake::is_proven(secret, handshake::challenge(), answer));
-  const auto end = [&](Sealed::End own) { return Sealed(secret, challenge, answer, own); };
-  Sealed rank = end(Sealed::End::Rank);
-  const std::string first = rank.closed({"set", "name", "value"}), second = rank.closed({"count"});
-  const std::string refused = "a message of the job's store is not from who shares its secret";
-  const auto error = [&](Sealed store, std::string line) {
-    return error_of([&] { store.opened(line); });
+/// Both ends of a connection, with the bytes between them in the test's hands.
+struct Ends {
+  SecureChannel server{SecureChannel::Role::Server, secret};
+  SecureChannel client{SecureChannel::Role::Client, secret};
+  std::string of_client = client.take_outgoing();  // all that it has sent
+
+  Ends() {
+    server.receive(of_client);
+    client.receive(server.take_outgoing());
+    const std::string finished = client.take_outgoing();
+    of_client += finished;
+    server.receive(finished);
+    REQUIRE(client.is_authenticated());
+    REQUIRE(server.is_authenticated());
+  }
+  std::string sent(const Message& message) {
+    client.send(message);
+    return client.take_outgoing();
+  }
+};
+
+TEST_CASE("messages arrive in their order, whole, and nobody else can read them", "[exec][job]") {
+  Ends ends;
+  const Message long_message{"set", std::string("\0\xff", 2), std::string(100'000, 'x')};
+  const std::string first = ends.sent({"set", "name", "value"}), second = ends.sent(long_message);
+  CHECK(first.find("value") == std::string::npos);
+  ends.server.receive(first);
+  ends.server.receive(second.substr(0, 70'000));
+  CHECK(ends.server.next_message() == Message{"set", "name", "value"});
+  CHECK_FALSE(ends.server.next_message());
+  ends.server.receive(second.substr(70'000));
+  CHECK(ends.server.next_message() == long_message);
+}
+
+TEST_CASE("a message that was altered, left out, repeated or reflected is not taken",
+          "[exec][job]") {
+  const auto is_refused = [](SecureChannel& channel, const std::string& bytes) {
+    return !error_of([&] { channel.receive(bytes); }).empty() && !channel.next_message();
   };
-  std::string line = first + second;
-  Sealed store = end(Sealed::End::Store);
-  CHECK(store.opened(line) == Message{"set", "name", "value"});
-  CHECK(store.opened(line) == Message{"count"});
-  CHECK(line.empty());
-  CHECK(error(store, second) == refused);                    // twice
-  CHECK(error(end(Sealed::End::Store), second) == refused);  // the first was left out
-  CHECK(error(end(Sealed::End::Rank), first) == refused);    // said back to who said it
-  for (std::size_t byte = 4; byte < first.size(); ++byte) {
-    std::string altered = first;
+  {
+    Ends ends;
+    const std::string first = ends.sent({"count"});
+    ends.server.receive(first);
+    CHECK(ends.server.next_message() == Message{"count"});
+    CHECK(is_refused(ends.server, first));
+  }
+  {
+    Ends ends;
+    ends.sent({"count"});
+    CHECK(is_refused(ends.server, ends.sent({"count"})));
+  }
+  {
+    Ends ends;
+    CHECK(is_refused(ends.client, ends.sent({"count"})));
+  }
+  for (std::size_t byte = 0; byte < Ends().sent({"count"}).size(); ++byte) {
+    Ends ends;
+    std::string altered = ends.sent({"count"});
     altered[byte] = static_cast<char>(altered[byte] ^ 1);
-    CHECK(error(end(Sealed::End::Store), altered) == refused);
+    const bool is_length = byte == 3 || byte == 4;  // then it may wait for more
+    if (!is_length)
+      CHECK(is_refused(ends.server, altered));
+    else
+      CHECK((is_refused(ends.server, altered) || !ends.server.next_message()));
   }
 }
 
-/// A store on this machine with one that uses it as it should.
+TEST_CASE("a handshake fails with another secret, and one that was recorded is worth nothing",
+          "[exec][job]") {
+  SecureChannel server(SecureChannel::Role::Server, secret);
+  SecureChannel other(SecureChannel::Role::Client, secret + ".");
+  CHECK_FALSE(error_of([&] { server.receive(other.take_outgoing()); }).empty());
+  CHECK_THROWS_AS(other.receive(server.take_outgoing()), WrongSecret);
+  CHECK_FALSE(server.is_authenticated());
+  CHECK_FALSE(other.is_authenticated());
+
+  Ends recorded;
+  recorded.of_client += recorded.sent({"set", "a", "2"});
+  SecureChannel again(SecureChannel::Role::Server, secret);
+  CHECK_FALSE(error_of([&] { again.receive(recorded.of_client); }).empty());
+  CHECK_FALSE(again.is_authenticated());
+  CHECK_FALSE(again.next_message());
+}
+
+/// A TLS server that does not know the secret and shows a certificate instead.
+std::string answer_with_certificate(const std::string& hello) {
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"),
+                                                                &EVP_PKEY_free);
+  const std::unique_ptr<X509, decltype(&X509_free)> certificate(X509_new(), &X509_free);
+  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), 0);
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3600);
+  X509_set_pubkey(certificate.get(), key.get());
+  REQUIRE(X509_sign(certificate.get(), key.get(), EVP_sha256()) > 0);
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_method()),
+                                                                  &SSL_CTX_free);
+  REQUIRE(SSL_CTX_use_certificate(context.get(), certificate.get()) == 1);
+  REQUIRE(SSL_CTX_use_PrivateKey(context.get(), key.get()) == 1);
+  const std::unique_ptr<SSL, decltype(&SSL_free)> ssl(SSL_new(context.get()), &SSL_free);
+  BIO *const in = BIO_new(BIO_s_mem()), *const out = BIO_new(BIO_s_mem());
+  SSL_set_bio(ssl.get(), in, out);
+  BIO_write(in, hello.data(), static_cast<int>(hello.size()));
+  SSL_accept(ssl.get());
+  std::string answer(BIO_ctrl_pending(out), '\0');
+  BIO_read(out, answer.data(), static_cast<int>(answer.size()));
+  return answer;
+}
+
+TEST_CASE("a server with a certificate in place of the secret is not believed", "[exec][job]") {
+  SecureChannel client(SecureChannel::Role::Client, secret);
+  const std::string answer = answer_with_certificate(client.take_outgoing());
+  REQUIRE(answer.size() > 500);  // more than an alert
+  CHECK(error_of([&] { client.receive(answer); }).find("certificate verify failed") !=
+        std::string::npos);
+  CHECK_FALSE(client.is_authenticated());
+}
+
+/// A store on this machine, and clients of it.
 struct Opened {
-  std::shared_ptr<StoreServer> server = std::make_shared<StoreServer>(listen_everywhere(0), secret);
+  std::shared_ptr<StoreServer> server = std::make_shared<StoreServer>(listen_on("", 0), secret);
   int port = server->port();
 
-  c10::intrusive_ptr<StoreOfSecret> visit(const std::string& with = secret) const {
-    return c10::make_intrusive<StoreOfSecret>(StoreOfSecret::Place{"127.0.0.1", port, with}, 3000ms,
-                                              nullptr);
+  c10::intrusive_ptr<StoreClient> visit(const std::string& with = secret) const {
+    return c10::make_intrusive<StoreClient>(StoreClient::Place{"127.0.0.1", port, with}, 3000ms,
+                                            nullptr);
   }
 };
 
@@ -140,17 +228,18 @@ TEST_CASE("who comes to the store without its secret is turned away and holds up
                 c10d::TCPStore plain("127.0.0.1", options);
                 plain.set("a", bytes("2"));
               }).empty());
-  // More than may wait at once, of which half say nothing, and half almost all of an answer.
+  // More than may wait at once. Half of them say nothing, and half almost all of a handshake.
   std::vector<int> strangers;
   for (int stranger = 0; stranger < 200; ++stranger) {
     strangers.push_back(test::connected_to(opened.port));
     REQUIRE(strangers.back() >= 0);
-    const std::string most(stranger % 2 == 0 ? 0 : handshake::answer_bytes - 1, 'x');
+    std::string most = SecureChannel(SecureChannel::Role::Client, secret).take_outgoing();
+    most.resize(stranger % 2 == 0 ? 0 : most.size() - 1);
     ::send(strangers.back(), most.data(), most.size(), MSG_NOSIGNAL);
     CHECK(store->get("a") == bytes("1"));
   }
   CHECK(opened.visit()->get("a") == bytes("1"));
-  CHECK(opened.server->turned_away() >= 136 + 1);
+  CHECK(opened.server->rejected() >= 136 + 1);
   // In the end, all of them.
   for (const int stranger : strangers) {
     timeval patience{.tv_sec = 10, .tv_usec = 0};
@@ -160,7 +249,7 @@ TEST_CASE("who comes to the store without its secret is turned away and holds up
     while ((count = ::recv(stranger, said.data(), said.size(), 0)) > 0)
       all += count;
     CHECK(((count == 0) || (count < 0 && errno == ECONNRESET)));
-    CHECK(all <= static_cast<ssize_t>(handshake::challenge_bytes));
+    CHECK(all == 0);
     ::close(stranger);
   }
   CHECK(store->get("a") == bytes("1"));

@@ -34,7 +34,7 @@ Ended ended(const std::string& script, std::chrono::milliseconds grace) {
   return end;
 }
 
-const std::string meets_the_others = "eval \"exec $PIPEWRIGHT_COMING_TOGETHER>&-\"; ";
+const std::string meets_the_others = "eval \"exec $PIPEWRIGHT_RENDEZVOUS>&-\"; ";
 const std::vector<std::string> rank_1_was_killed{"rank 1 was ended by signal 9 (Killed)"};
 
 TEST_CASE("a rank that is killed before all have met ends the job, and is the one that is named",

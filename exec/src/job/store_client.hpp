@@ -2,19 +2,21 @@
 
 // A rank's connection to the store of a job that has a secret.
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "sealed.hpp"
+#include "file_descriptor.hpp"
+#include "secure_channel.hpp"
 #include "store_server.hpp"
 
 namespace pipewright::exec {
 
-/// Calls go one after the other: one that waits keeps the connection. They throw c10::DistError
-/// where the store is gone, and c10::DistStoreError where nothing has come in time.
-class StoreOfSecret final : public c10d::Store {
+/// Sends one request at a time, so a wait blocks other calls. Calls throw c10::DistError where the
+/// store is gone, and c10::DistStoreError where keys have not come in time.
+class StoreClient final : public c10d::Store {
  public:
   struct Place {
     std::string address;
@@ -22,13 +24,9 @@ class StoreOfSecret final : public c10d::Store {
     std::string secret;
   };
 
-  /// Tries until `timeout`. `hosted`: the store itself, which lives as long as this. Throws
-  /// c10::DistError that says why not.
-  StoreOfSecret(Place place, std::chrono::milliseconds timeout,
-                std::shared_ptr<StoreServer> hosted);
-  ~StoreOfSecret() override;
-  StoreOfSecret(const StoreOfSecret&) = delete;
-  StoreOfSecret& operator=(const StoreOfSecret&) = delete;
+  /// Retries until `timeout`. `hosted` is the server where this process has it: it lives as long as
+  /// its client. Throws c10::DistError that says why no connection was made.
+  StoreClient(Place place, std::chrono::milliseconds timeout, std::shared_ptr<StoreServer> hosted);
 
   c10::intrusive_ptr<c10d::Store> clone() override;
   void set(const std::string& key, const std::vector<std::uint8_t>& value) override;
@@ -50,20 +48,20 @@ class StoreOfSecret final : public c10d::Store {
   bool hasExtendedApi() const override { return true; }
 
  private:
-  bool meets();
-  std::string receive(std::size_t count);
-  void send(const std::string& bytes);
-  void read_some();
-  Message asked(const Message& request);
+  using Clock = std::chrono::steady_clock;
+
+  bool connects();
+  Message ask(const Message& request);
   Message values_of(const std::vector<std::string>& keys, std::chrono::milliseconds timeout);
+  void receive_some();
+  void flush();
 
   const Place place_;
   const std::shared_ptr<StoreServer> hosted_;
   std::mutex mutex_;
-  int socket_ = -1;
-  std::string received_;
-  std::optional<Sealed> line_;
-  std::chrono::steady_clock::time_point patience_;  // while the ends have not met
+  FileDescriptor socket_;
+  std::optional<SecureChannel> channel_;
+  std::optional<Clock::time_point> patience_;  // while it connects
 };
 
 }  // namespace pipewright::exec

@@ -8,7 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 
-#include "pipewright/exec/models/gpt.hpp"
+#include "pipewright/engine/models/gpt.hpp"
 #include "pipewright/exec/rank/serial.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
@@ -107,7 +107,7 @@ double split_over_full(int rounds, int hidden, bool on_gpu) {
   const at::Tensor tokens = at::randint(256, {4, 128}, at::kLong);
   const Numbers data(tokens, tokens.roll(-1, /*dims=*/1));
   exec::TrainingSetup setup;
-  setup.layers = exec::gpt_layers(shape);
+  setup.layers = engine::gpt_layers(shape);
   setup.loss = exec::cross_entropy;
   setup.data = &data;
   const auto partition = plan::Partition{{0, 6}};

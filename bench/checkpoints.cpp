@@ -11,9 +11,9 @@
 #include <chrono>
 #include <filesystem>
 
+#include "pipewright/engine/engine.hpp"
+#include "pipewright/engine/models/gpt.hpp"
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
-#include "pipewright/exec/engine/engine.hpp"
-#include "pipewright/exec/models/gpt.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
@@ -44,20 +44,20 @@ struct Kind {
   std::vector<double> phases{}, pauses{}, writes{};  // seconds
 };
 
-exec::PipelineEngine engine_of(const Sizes& sizes) {
+engine::PipelineEngine engine_of(const Sizes& sizes) {
   const plan::GptShape shape{.blocks = sizes.blocks,
                              .hidden = sizes.hidden,
                              .heads = 4,
                              .sequence = 128,
                              .vocabulary = 256};
-  return {{exec::gpt_layers(shape),
+  return {{engine::gpt_layers(shape),
            {.topology = plan::pipe_data_topology(sizes.ranks, 1),
             .partition = std::string("uniform"),
             .loss = exec::cross_entropy}},
           {.train_batch_size = 8, .microbatch_size = 2}};
 }
 
-double steps_of(exec::PipelineEngine& engine, int steps) {
+double steps_of(engine::PipelineEngine& engine, int steps) {
   const auto began = std::chrono::steady_clock::now();
   for (int step = 0; step < steps; ++step)
     engine.train_batch();
@@ -65,7 +65,7 @@ double steps_of(exec::PipelineEngine& engine, int steps) {
 }
 
 /// Steps beside one checkpoint, and then the rest of its write by itself.
-void measure(exec::PipelineEngine& engine, Kind& kind, const Sizes& sizes,
+void measure(engine::PipelineEngine& engine, Kind& kind, const Sizes& sizes,
              const std::filesystem::path& folder) {
   const auto began = std::chrono::steady_clock::now();
   engine.save_checkpoint(folder / kind.name,
@@ -79,7 +79,7 @@ void measure(exec::PipelineEngine& engine, Kind& kind, const Sizes& sizes,
 void measure_all(const Sizes& sizes) {
   const auto folder = std::filesystem::path(sizes.folder) /
                       fmt::format("pipewright-checkpoints-{}", exec::new_job_id());
-  exec::PipelineEngine engine(engine_of(sizes));
+  engine::PipelineEngine engine(engine_of(sizes));
   const at::Tensor tokens = at::randint(256, {8, 128}, at::kLong);
   const exec::Batch batch{{tokens}, {tokens.roll(-1, 1)}};
   engine.set_data(exec::RepeatingLoader([batch] { return exec::batches_of(batch, 2); }));

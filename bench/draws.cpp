@@ -37,10 +37,10 @@ sim::StepCosts costs_of(const plan::Program& program, int replicas) {
 }
 
 /// Compute of so many steps, transfers too, log-normal by a twentieth, each on its own.
-plan::RecordedSteps record_of(const plan::Program& program, int replicas, int steps) {
+models::RecordedSteps record_of(const plan::Program& program, int replicas, int steps) {
   std::mt19937 random(1);
   std::lognormal_distribution<double> seconds(-7, 0.05);
-  plan::RecordedSteps record;
+  models::RecordedSteps record;
   for (int step = 0; step < steps; ++step)
     record.numbers.push_back(step);
   for (int replica = 0; replica < replicas; ++replica)
@@ -48,7 +48,7 @@ plan::RecordedSteps record_of(const plan::Program& program, int replicas, int st
       for (const plan::Instruction& i : program.ranks[static_cast<std::size_t>(rank)]) {
         if (plan::is_receive(i.kind))
           continue;
-        plan::RecordedOperation operation{.replica = replica, .rank = rank, .instruction = i};
+        models::RecordedOperation operation{.replica = replica, .rank = rank, .instruction = i};
         for (int step = 0; step < steps; ++step)
           operation.seconds.push_back(seconds(random));
         record.operations.push_back(std::move(operation));

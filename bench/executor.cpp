@@ -23,10 +23,10 @@
 #include <string>
 #include <vector>
 
+#include "pipewright/engine/models/gpt.hpp"
 #include "pipewright/exec/device/devices.hpp"
 #include "pipewright/exec/job/environment.hpp"
 #include "pipewright/exec/job/job.hpp"
-#include "pipewright/exec/models/gpt.hpp"
 #include "pipewright/exec/rank/serial.hpp"
 #include "pipewright/exec/transport/gloo_transport.hpp"
 #include "pipewright/loop_torch/recorder.hpp"
@@ -201,11 +201,11 @@ class Bench {
  private:
   exec::TrainingSetup setup() const {
     exec::TrainingSetup setup;
-    setup.layers = exec::gpt_layers({.blocks = options_.layers,
-                                     .hidden = options_.hidden,
-                                     .heads = options_.heads,
-                                     .sequence = options_.sequence,
-                                     .vocabulary = vocabulary});
+    setup.layers = engine::gpt_layers({.blocks = options_.layers,
+                                       .hidden = options_.hidden,
+                                       .heads = options_.heads,
+                                       .sequence = options_.sequence,
+                                       .vocabulary = vocabulary});
     setup.loss = exec::cross_entropy;
     setup.data = &data_;
     setup.optimizer.learning_rate = 1e-3;

@@ -19,12 +19,12 @@
 #include <string>
 #include <vector>
 
-#include "loop/support/made_up_job.hpp"
 #include "pipewright/gui/window/main_window.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/event_file.hpp"
 #include "support/large_timelines.hpp"
 #include "support/temp_folder.hpp"
+#include "trace/support/made_up_job.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "exec/support/paced_pipeline.hpp"
-#include "pipewright/loop/link_report.hpp"
+#include "pipewright/loop/record/link_report.hpp"
 #include "pipewright/loop_torch/measured_links.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"

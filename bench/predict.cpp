@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "pipewright/loop/predicted_plan.hpp"
+#include "pipewright/loop/predict/predicted_plan.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 
 namespace {

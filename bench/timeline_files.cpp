@@ -14,9 +14,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "pipewright/loop/chrome/chrome_trace.hpp"
-#include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/timeline/event_file.hpp"
+#include "pipewright/trace/chrome/chrome_trace.hpp"
+#include "pipewright/trace/files/timeline_file.hpp"
 #include "support/large_timelines.hpp"
 #include "support/temp_folder.hpp"
 
@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
   const auto foreign = [](const std::filesystem::path& file) {
     return measure([&] {
       std::vector<std::string> problems;
-      plan::EventTable table = loop::read_timeline_file(file, problems);
+      plan::EventTable table = trace::read_timeline_file(file, problems);
       if (!problems.empty())
         throw std::runtime_error(problems.front());
       return table;

@@ -39,7 +39,7 @@ class Embedding(nn.Module):
 
 
 class Block(nn.Module):
-    """Pre-norm transformer block, as in exec/src/models/gpt.cpp."""
+    """Pre-norm transformer block, as in engine/src/models/gpt.cpp."""
 
     def __init__(self, hidden, heads):
         super().__init__()

@@ -1,4 +1,4 @@
-// What the scanner of loop/src/chrome/object_list.hpp is for: a trace of torch's profiler, read by
+// What the scanner of trace/src/chrome/object_list.hpp is for: a trace of torch's profiler, read by
 // turns in pieces, as Pipewright does, and as a whole by simdjson alone; then the same with one
 // damaged event in its middle.
 //
@@ -41,10 +41,10 @@ double most_memory() {
 
 void read_in_pieces(const std::filesystem::path& file, Reading& reading) {
   std::vector<std::string> told;
-  loop::ProblemList problems(told);
-  loop::ChromeFile header{.name = file.string()};
-  loop::ChromeEventParser parser;
-  loop::read_chrome_file(file, header, problems, parser, [&](const loop::ChromeEvent& event) {
+  trace::ProblemList problems(told);
+  trace::ChromeFile header{.name = file.string()};
+  trace::ChromeEventParser parser;
+  trace::read_chrome_file(file, header, problems, parser, [&](const trace::ChromeEvent& event) {
     ++reading.events;
     reading.letters += event.name.size();
   });
@@ -73,7 +73,7 @@ void read_as_a_whole(const std::filesystem::path& file, Reading& reading) {
       if (key == "name")
         letters = std::string_view(field.value().raw_json_token()).size();
       else if (key == "ts" || key == "dur")
-        loop::parse_microseconds(field.value().raw_json_token());
+        trace::parse_microseconds(field.value().raw_json_token());
     }
     ++reading.events;
     reading.letters += letters;

@@ -1,7 +1,7 @@
 // How long a window waits for the answer to a change: a boundary dragged, a slider that changes the
 // schedule, and the table alone that it paints. One JSON line.
 
-#include "pipewright/loop/what_if.hpp"
+#include "pipewright/search/drafts/what_if.hpp"
 
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-loop::Draft draft_of(int ranks, int microbatches, const std::string& schedule) {
+search::Draft draft_of(int ranks, int microbatches, const std::string& schedule) {
   const std::string text = fmt::format(
       R"({{"format": "pipewright/scenario/1", "name": "bench",
       "model": {{"kind": "gpt", "blocks": {}, "hidden": 1024, "heads": 16, "sequence": 1024}},
@@ -45,16 +45,16 @@ loop::Draft draft_of(int ranks, int microbatches, const std::string& schedule) {
   return {plan::scenario_from_json(plan::JsonDocument::parse(text, "bench.json"))};
 }
 
-loop::Answer answered(loop::WhatIf& what_if, const loop::Draft& draft) {
+search::Answer answered(search::WhatIf& what_if, const search::Draft& draft) {
   auto outcome = what_if.answer(draft);
-  if (const auto* refusal = std::get_if<loop::Refusal>(&outcome))
+  if (const auto* refusal = std::get_if<search::Refusal>(&outcome))
     throw std::runtime_error(refusal->text);
-  return std::get<loop::Answer>(std::move(outcome));
+  return std::get<search::Answer>(std::move(outcome));
 }
 
 /// The middle one of many moves of boundaries, each to where it was not yet.
-double drag_ms(loop::WhatIf& what_if, const loop::Draft& first, int rounds) {
-  loop::Draft draft = first;
+double drag_ms(search::WhatIf& what_if, const search::Draft& first, int rounds) {
+  search::Draft draft = first;
   std::vector<double> times;
   auto boundaries = answered(what_if, draft).plan.partition.boundaries;
   for (int round = 0; round < rounds; ++round) {
@@ -72,7 +72,7 @@ double drag_ms(loop::WhatIf& what_if, const loop::Draft& first, int rounds) {
 }
 
 /// The middle one of changes to sizes that were not asked for yet.
-double slider_ms(loop::WhatIf& what_if, const loop::Draft& first, int step, int rounds) {
+double slider_ms(search::WhatIf& what_if, const search::Draft& first, int step, int rounds) {
   std::vector<double> times;
   for (int round = 1; round <= rounds; ++round)
     times.push_back(ms_of([&] {
@@ -84,9 +84,9 @@ double slider_ms(loop::WhatIf& what_if, const loop::Draft& first, int step, int 
   return median(times);
 }
 
-double table_ms(const loop::Draft& draft, int rounds) {
-  loop::WhatIf what_if;
-  const loop::Answer answer = answered(what_if, draft);
+double table_ms(const search::Draft& draft, int rounds) {
+  search::WhatIf what_if;
+  const search::Answer answer = answered(what_if, draft);
   sim::EventTableMaker maker(*answer.plan.structure);
   std::vector<double> times;
   for (int round = 0; round < rounds; ++round)
@@ -108,8 +108,8 @@ int main(int argc, char** argv) {
   app.add_option("--schedules", schedules)->delimiter(',');
   CLI11_PARSE(app, argc, argv);
   for (const std::string& schedule : schedules) {
-    const loop::Draft draft = draft_of(ranks, microbatches, schedule);
-    loop::WhatIf what_if;
+    const search::Draft draft = draft_of(ranks, microbatches, schedule);
+    search::WhatIf what_if;
     const double drag = drag_ms(what_if, draft, rounds);
     const double slider = slider_ms(what_if, draft, ranks / 16, std::min(rounds, 10));
     fmt::print(

@@ -3,9 +3,9 @@
 include(CMakePackageConfigHelpers)
 set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Pipewright")
 
-set(components plan sim draw loop)
+set(components plan models sim search trace draw loop)
 if(PIPEWRIGHT_TORCH)
-  list(APPEND components exec profiler loop_torch)
+  list(APPEND components exec engine profiler loop_torch)
   # CMake leaves folders inside the source tree, such as .venv, out of an installed program's rpath.
   set_target_properties(pipewright-torch PROPERTIES INSTALL_RPATH "${PIPEWRIGHT_TORCH_DIR}/lib")
 endif()

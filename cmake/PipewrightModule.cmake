@@ -4,10 +4,13 @@ include(PipewrightWarnings)
 # The link line is left to that folder: it is the list of what the module may include. WITHOUT names
 # folders in src that are left out: optional parts. PCH is the precompiled header that it uses.
 #
-# Whatever stands in a source, seconds go into what headers leave to be compiled, so neighbours are compiled
-# together, UNITY at a time: their names in unnamed namespaces must differ.
+# Each translation unit instantiates the templates of its headers anew (LibTorch's for 8 s), so neighboring sources are
+# compiled together, UNITY at a time or 30: their names in unnamed namespaces must differ.
 function(pipewright_add_module name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "PCH;UNITY" "WITHOUT")
+  if(NOT arg_UNITY)
+    set(arg_UNITY 30)
+  endif()
   set(target pipewright_${name})
   # A folder is a target, so every source in it belongs to it: a list by hand would only repeat `ls`.
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/*.cpp")

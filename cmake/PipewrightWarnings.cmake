@@ -1,7 +1,13 @@
 # The one list of warnings. LibTorch and the other libraries are system includes, so it is ours alone.
 function(pipewright_set_warnings target)
   target_compile_options(${target} PRIVATE
-    -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
+    -Wall -Wextra -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual)
+  # Sources that are compiled together share their file-scope names, which a local variable may well hide.
+  if(PIPEWRIGHT_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wshadow=local)
+  else()
+    target_compile_options(${target} PRIVATE -Wshadow)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # False positives of GCC 12 on appending to a std::string (GCC bug 105329 and its kin).
     target_compile_options(${target} PRIVATE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)

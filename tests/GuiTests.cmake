@@ -2,8 +2,6 @@
 find_package(Qt6 6.4 REQUIRED COMPONENTS Widgets Test)
 pipewright_add_pch(widget_tests "${CMAKE_CURRENT_SOURCE_DIR}/pch/widget_tests.hpp" OPTIONS ${test_options}
                    LINK Catch2::Catch2 fmt::fmt nlohmann_json::nlohmann_json Qt6::Widgets Qt6::Test)
-set_source_files_properties(gui/support/main.cpp PROPERTIES
-  SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)  # Catch2's runner
 pipewright_add_tests(gui OWN_MAIN PCH widget_tests LINK pipewright::gui Qt6::Test)
 target_sources(pipewright_gui_tests PRIVATE fuzz/mutator.cpp)  # bad files are made by it
 target_compile_definitions(pipewright_gui_tests PRIVATE

@@ -31,7 +31,7 @@ def train():
     torch.cuda.empty_cache()
 
 
-# By what tests/plan/allocator/allocator_trace_test.cpp compares.
+# By what tests/models/allocator/allocator_trace_test.cpp compares.
 COUNTED = [f"{what}.all.{which}" for what in ("allocated_bytes", "reserved_bytes", "inactive_split_bytes")
            for which in ("peak", "current")] + ["num_alloc_retries"]
 

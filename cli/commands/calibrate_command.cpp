@@ -4,9 +4,9 @@
 #include "exit_code.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/sim/calibration/calibration.hpp"
-#include "pipewright/sim/calibration/prediction_error.hpp"
-#include "pipewright/sim/calibration/unsaid.hpp"
+#include "pipewright/search/calibration/calibration.hpp"
+#include "pipewright/search/calibration/prediction_error.hpp"
+#include "pipewright/search/calibration/unsaid.hpp"
 #include "print/calibration_table.hpp"
 #include "print/console.hpp"
 
@@ -23,37 +23,38 @@ struct CalibrateOptions {
   bool json = false;
 };
 
-plan::RunTable read(const plan::Cluster& cluster, const std::string& file, plan::RunTimes times) {
-  plan::RunTable table = plan::read_runs(std::filesystem::path(file), times);
+models::RunTable read(const plan::Cluster& cluster, const std::string& file,
+                      models::RunTimes times) {
+  models::RunTable table = models::read_runs(std::filesystem::path(file), times);
   if (!table.ignored.empty())
     say(fmt::format("{}: columns that are not known and ignored: {}", file,
                     fmt::join(table.ignored, ", ")));
-  plan::set_times_by_peak(table.runs, cluster.device.flops_per_s);
+  models::set_times_by_peak(table.runs, cluster.device.flops_per_s);
   return table;
 }
 
 /// The runs whose time can be told on the cluster; the others are refused.
-std::vector<plan::MeasuredRun> learnable(const plan::Cluster& cluster,
-                                         const std::vector<plan::MeasuredRun>& all,
-                                         std::vector<Refusal>& refused) {
-  std::vector<plan::MeasuredRun> runs;
-  for (const plan::MeasuredRun& run : all)
-    if (const std::string reason = sim::time_refusal(cluster, run); reason.empty())
+std::vector<models::MeasuredRun> learnable(const plan::Cluster& cluster,
+                                           const std::vector<models::MeasuredRun>& all,
+                                           std::vector<Refusal>& refused) {
+  std::vector<models::MeasuredRun> runs;
+  for (const models::MeasuredRun& run : all)
+    if (const std::string reason = search::time_refusal(cluster, run); reason.empty())
       runs.push_back(run);
     else
       refused.push_back({run.id, run.line, "learning", reason});
   return runs;
 }
 
-void add_forecasts(CalibrationReport& report, const plan::RunTable& table) {
-  for (const plan::RefusedRow& row : table.refused)
+void add_forecasts(CalibrationReport& report, const models::RunTable& table) {
+  for (const models::RefusedRow& row : table.refused)
     report.refused.push_back(
         {row.id, row.line, "row", fmt::format("{}", fmt::join(row.reasons, "; "))});
   report.runs = table.runs;
-  report.forecasts = sim::forecast(report.calibration, report.runs);
+  report.forecasts = search::forecast(report.calibration, report.runs);
   for (std::size_t at = 0; at < report.runs.size(); ++at) {
-    const plan::MeasuredRun& run = report.runs[at];
-    const sim::Forecast& own = report.forecasts[at];
+    const models::MeasuredRun& run = report.runs[at];
+    const search::Forecast& own = report.forecasts[at];
     if (!own.time_refused.empty())
       report.refused.push_back({run.id, run.line, "time", own.time_refused});
     if (!own.memory_refused.empty())
@@ -63,8 +64,8 @@ void add_forecasts(CalibrationReport& report, const plan::RunTable& table) {
 
 CalibrationReport as_it_is(const CalibrateOptions& options, const plan::Cluster& whole) {
   CalibrationReport report;
-  const plan::RunTable wanted = read(whole, options.predict, plan::RunTimes::Optional);
-  report.calibration = sim::as_it_is(sim::cluster_of(whole, wanted.runs));
+  const models::RunTable wanted = read(whole, options.predict, models::RunTimes::Optional);
+  report.calibration = search::as_it_is(search::cluster_of(whole, wanted.runs));
   report.ignored = wanted.ignored;
   add_forecasts(report, wanted);
   return report;
@@ -73,23 +74,24 @@ CalibrationReport as_it_is(const CalibrateOptions& options, const plan::Cluster&
 CalibrationReport learnt(const CalibrateOptions& options, const plan::Cluster& whole) {
   CalibrationReport report;
   report.learnt_from_them = options.predict.empty();
-  const plan::RunTable runs = read(whole, options.runs, plan::RunTimes::Needed);
+  const models::RunTable runs = read(whole, options.runs, models::RunTimes::Needed);
   report.ignored = runs.ignored;
-  const plan::Cluster cluster = sim::cluster_of(whole, runs.runs);
+  const plan::Cluster cluster = search::cluster_of(whole, runs.runs);
   report.learnt_runs = learnable(cluster, runs.runs, report.refused);
   if (report.learnt_runs.empty())
     throw plan::InputError(fmt::format("{}: no run is there to learn from; the first one: {}",
                                        options.runs, report.refused.front().reason));
-  const plan::AttentionKind attention = sim::attention_of(cluster, report.learnt_runs);
-  sim::set_attention(report.learnt_runs, attention);
+  const plan::AttentionKind attention = search::attention_of(cluster, report.learnt_runs);
+  search::set_attention(report.learnt_runs, attention);
   report.learnt = static_cast<int>(report.learnt_runs.size());
-  report.calibration = sim::calibrate(cluster, report.learnt_runs);
-  plan::RunTable wanted =
-      options.predict.empty() ? runs : read(cluster, options.predict, plan::RunTimes::Optional);
-  sim::set_attention(wanted.runs, attention);
+  report.calibration = search::calibrate(cluster, report.learnt_runs);
+  models::RunTable wanted =
+      options.predict.empty() ? runs : read(cluster, options.predict, models::RunTimes::Optional);
+  search::set_attention(wanted.runs, attention);
   add_forecasts(report, wanted);
   if (options.halves > 0)
-    report.across_halves = sim::forecast_across_halves(cluster, report.learnt_runs, options.halves);
+    report.across_halves =
+        search::forecast_across_halves(cluster, report.learnt_runs, options.halves);
   return report;
 }
 
@@ -100,7 +102,7 @@ CalibrationReport report_of(const CalibrateOptions& options, const plan::Cluster
       options.runs.empty() ? as_it_is(options, cluster) : learnt(options, cluster);
   report.physics_only = options.physics_only;
   if (!options.predict.empty())
-    report.reserved = sim::reserved_forecast(report.calibration, report.runs, report.forecasts);
+    report.reserved = search::reserved_forecast(report.calibration, report.runs, report.forecasts);
   return report;
 }
 

@@ -1,10 +1,10 @@
 #include "commands/commands.hpp"
 #include "exit_code.hpp"
-#include "pipewright/loop/comparison.hpp"
-#include "pipewright/loop/timeline_file.hpp"
+#include "pipewright/loop/compare/action_errors.hpp"
+#include "pipewright/loop/compare/comparison.hpp"
+#include "pipewright/loop/compare/kind_comparison.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/timeline/comparison.hpp"
-#include "pipewright/plan/timeline/kind_comparison.hpp"
+#include "pipewright/trace/files/timeline_file.hpp"
 #include "print/console.hpp"
 
 namespace pipewright::cli {
@@ -21,7 +21,7 @@ constexpr std::size_t most_actions = 5;
 
 plan::Timeline read_timeline(const std::string& file) {
   std::vector<std::string> problems;
-  plan::Timeline timeline = loop::read_timeline(file, problems);
+  plan::Timeline timeline = trace::read_timeline(file, problems);
   for (const std::string& problem : problems)
     say(problem);
   return timeline;
@@ -36,13 +36,13 @@ int compare(const CompareOptions& options) {
                                        measured.ranks));
   const loop::Comparison found = loop::compare(predicted, measured);
   if (!options.actions.empty())
-    plan::write_file(options.actions, plan::actions_csv(found.actions));
+    plan::write_file(options.actions, loop::actions_csv(found.actions));
   if (options.json)
     fmt::print("{}\n", to_json(found).dump(2));
   else
-    fmt::print("{}\n{}\n{}{}", plan::comparison_table(found.predicted, found.measured),
-               plan::kind_table(found.predicted_kinds, found.measured_kinds),
-               plan::idle_line(found.idle), plan::actions_table(found.actions, most_actions));
+    fmt::print("{}\n{}\n{}{}", loop::comparison_table(found.predicted, found.measured),
+               loop::kind_table(found.predicted_kinds, found.measured_kinds),
+               loop::idle_line(found.idle), loop::actions_table(found.actions, most_actions));
   return Done;
 }
 

@@ -1,10 +1,10 @@
 #include "commands/commands.hpp"
 #include "exit_code.hpp"
-#include "pipewright/loop/chrome/chrome_trace.hpp"
-#include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/plan/timeline/timeline_facts.hpp"
+#include "pipewright/trace/chrome/chrome_trace.hpp"
+#include "pipewright/trace/files/timeline_file.hpp"
 #include "print/console.hpp"
 
 namespace pipewright::cli {
@@ -18,8 +18,8 @@ struct ConvertOptions {
 plan::EventTable read_inputs(const std::vector<std::string>& files,
                              std::vector<std::string>& problems) {
   if (files.size() == 1)
-    return loop::read_timeline_file(files.front(), problems);
-  return loop::read_chrome_traces({files.begin(), files.end()}, problems);
+    return trace::read_timeline_file(files.front(), problems);
+  return trace::read_chrome_traces({files.begin(), files.end()}, problems);
 }
 
 plan::Json summary_json(const plan::EventTable& table, const std::string& file,
@@ -60,7 +60,7 @@ int convert(const ConvertOptions& options) {
   const plan::EventTable table = read_inputs(inputs, problems);
   for (const std::string& problem : problems)
     say(problem);
-  loop::write_timeline_file(output, table);
+  trace::write_timeline_file(output, table);
   if (options.json)
     fmt::print("{}\n", summary_json(table, output, problems).dump(2));
   else

@@ -4,11 +4,11 @@
 
 #include "commands/commands.hpp"
 #include "exit_code.hpp"
-#include "pipewright/loop/explain/job_explanation.hpp"
-#include "pipewright/loop/hang/explain_hang.hpp"
-#include "pipewright/loop/straggler_files.hpp"
-#include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/trace/explain/job_explanation.hpp"
+#include "pipewright/trace/files/straggler_files.hpp"
+#include "pipewright/trace/files/timeline_file.hpp"
+#include "pipewright/trace/hang/explain_hang.hpp"
 #include "print/console.hpp"
 #include "print/draws_table.hpp"
 #include "print/explanation_table.hpp"
@@ -19,7 +19,7 @@ namespace {
 
 struct ExplainOptions {
   std::vector<std::string> files;
-  loop::TraceChoice choice;
+  trace::TraceChoice choice;
   std::vector<int> steps;
   std::optional<int> draws;
   std::string output;
@@ -32,17 +32,17 @@ struct ExplainOptions {
 /// The answer to what is asked is the exit code as well: a job that stands still is a negative one.
 int explain_hang(const ExplainOptions& options) {
   const auto diagnosis =
-      loop::explain_hang({options.files.begin(), options.files.end()}, options.schedule);
+      trace::explain_hang({options.files.begin(), options.files.end()}, options.schedule);
   if (options.json)
     fmt::print("{}\n", to_json(diagnosis).dump(2));
   else
     fmt::print("{}", in_words(diagnosis));
-  return diagnosis.kind == loop::HangKind::None ? Done : NegativeAnswer;
+  return diagnosis.kind == trace::HangKind::None ? Done : NegativeAnswer;
 }
 
 /// One file has all workers of a job; its axes are told in it.
 bool is_whole_job(const ExplainOptions& options) {
-  const auto is_job = [](const std::string& file) { return loop::is_job_trace(file); };
+  const auto is_job = [](const std::string& file) { return trace::is_job_trace(file); };
   if (std::none_of(options.files.begin(), options.files.end(), is_job))
     return false;
   if (options.files.size() > 1)
@@ -59,17 +59,17 @@ bool is_whole_job(const ExplainOptions& options) {
 
 int explain_job(const ExplainOptions& options) {
   std::vector<std::string> problems;
-  auto report = loop::explain_stragglers(options.files.front(), problems, options.steps);
+  auto report = trace::explain_stragglers(options.files.front(), problems, options.steps);
   if (options.draws)
-    report.days = loop::job_days(report.steps, {.count = *options.draws});
+    report.days = trace::job_days(report.steps, {.count = *options.draws});
   for (const std::string& problem : problems)
     say(problem);
   if (!options.timeline.empty() || !options.output.empty()) {
-    const auto timeline = loop::job_timeline(report.steps, report.workers, options.choice.step);
+    const auto timeline = trace::job_timeline(report.steps, report.workers, options.choice.step);
     if (!options.timeline.empty())
-      loop::write_timeline_file(options.timeline, timeline);
+      trace::write_timeline_file(options.timeline, timeline);
     if (!options.output.empty())
-      loop::write_stragglers(options.output, report, timeline);
+      trace::write_stragglers(options.output, report, timeline);
   }
   if (options.json)
     fmt::print("{}\n", document_of(report).dump(2));
@@ -82,7 +82,7 @@ int explain(const ExplainOptions& options) {
   if (options.hang)
     return explain_hang(options);
   if (!options.timeline.empty())
-    loop::require_timeline_suffix(options.timeline);
+    trace::require_timeline_suffix(options.timeline);
   if (is_whole_job(options))
     return explain_job(options);
   if (options.draws)
@@ -96,8 +96,8 @@ int explain(const ExplainOptions& options) {
   std::vector<std::string> problems;
   const auto job = [&] {
     try {
-      return loop::explain_traces({options.files.begin(), options.files.end()}, options.choice,
-                                  problems);
+      return trace::explain_traces({options.files.begin(), options.files.end()}, options.choice,
+                                   problems);
     } catch (...) {
       for (const std::string& problem : problems)
         say(problem);
@@ -107,9 +107,9 @@ int explain(const ExplainOptions& options) {
   for (const std::string& problem : problems)
     say(problem);
   if (!options.timeline.empty())
-    loop::write_timeline_file(options.timeline, plan::table_of(job.timeline));
+    trace::write_timeline_file(options.timeline, plan::table_of(job.timeline));
   if (!options.output.empty())
-    loop::write_explanation(options.output, job);
+    trace::write_explanation(options.output, job);
   if (options.json)
     fmt::print("{}\n", to_json(job).dump(2));
   else

@@ -1,9 +1,9 @@
 #include "commands/commands.hpp"
 #include "exit_code.hpp"
 #include "options/scenario_options.hpp"
+#include "pipewright/models/trainers/trainer_file.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/trainers/trainer_file.hpp"
 #include "pipewright/sim/scenario/scenario_plan.hpp"
 #include "print/console.hpp"
 #include "process/other_programs.hpp"
@@ -28,7 +28,7 @@ plan::Scenario exported(const ExportOptions& options) {
 }
 
 int export_plan(const ExportOptions& options) {
-  const plan::Trainer trainer = plan::trainer_of(options.trainer);
+  const models::Trainer trainer = models::trainer_of(options.trainer);
   const plan::Scenario scenario = exported(options);
   if (options.scenario.json) {
     const auto lines = untold(trainer, scenario);
@@ -56,7 +56,7 @@ Command describe_export(ExportOptions& options) {
             .help = "megatron: Megatron-LM's arguments; torchtitan: its TOML; deepspeed: the JSON "
                     "of its pipeline engine. What it cannot run is named",
             .value = "TRAINER",
-            .choices = plan::trainers(),
+            .choices = models::trainers(),
             .required = true},
            {.names = "--costs",
             .target = &options.costs,

@@ -3,11 +3,11 @@
 
 #include "commands/commands.hpp"
 #include "exit_code.hpp"
+#include "pipewright/models/trainers/megatron_arguments.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/small_folder.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
-#include "pipewright/plan/trainers/megatron_arguments.hpp"
 #include "print/console.hpp"
 #include "print/model_table.hpp"
 
@@ -28,8 +28,8 @@ struct ModelOptions {
 };
 
 /// What the file says, unless the command line says otherwise.
-plan::DescribedTransformer asked_for(const ModelOptions& options) {
-  plan::DescribedTransformer transformer = plan::read_transformer(options.file);
+models::DescribedTransformer asked_for(const ModelOptions& options) {
+  models::DescribedTransformer transformer = models::read_transformer(options.file);
   plan::TransformerTraining& training = transformer.training;
   plan::Cut& cut = transformer.cut;
   for (const std::string& assumed : transformer.assumed)
@@ -79,7 +79,7 @@ int show_model(const ModelOptions& asked) {
         "makes");
   else if (options.file.empty())
     throw plan::InputError("a FILE is needed, or --init NAME");
-  const plan::DescribedTransformer transformer = asked_for(options);
+  const models::DescribedTransformer transformer = asked_for(options);
   if (!options.out.empty())
     plan::write_file(options.out, to_json(plan::transformer_model(transformer.training.model,
                                                                   transformer.training.sequence))

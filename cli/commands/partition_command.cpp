@@ -5,7 +5,7 @@
 #include "commands/commands.hpp"
 #include "exit_code.hpp"
 #include "options/partition_options.hpp"
-#include "pipewright/loop/model_file.hpp"
+#include "pipewright/loop/record/model_file.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/partitioners/constrained_partition.hpp"

@@ -4,10 +4,10 @@
 
 #include "commands/plan_options.hpp"
 #include "exit_code.hpp"
+#include "pipewright/models/trainers/as_it_is.hpp"
 #include "pipewright/plan/cluster/device_kind.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/trainers/as_it_is.hpp"
 #include "print/as_it_is_table.hpp"
 #include "print/console.hpp"
 
@@ -25,8 +25,8 @@ AsItIsRefusal memory_refusal(const std::string& message) {
           .reason = message.substr(end + 3)};
 }
 
-std::vector<AsItIsRefusal> refusals(const plan::DescribedTransformer& told,
-                                    const sim::Forecast& forecast) {
+std::vector<AsItIsRefusal> refusals(const models::DescribedTransformer& told,
+                                    const search::Forecast& forecast) {
   std::vector<AsItIsRefusal> refused;
   if (!forecast.time_refused.empty())
     refused.push_back({.part = "time", .option = {}, .reason = forecast.time_refused});
@@ -48,19 +48,20 @@ plan::Cluster cluster_of(const PlanOptions& options) {
 
 int plan_as_it_is(const PlanOptions& options) {
   const plan::Cluster cluster = cluster_of(options);
-  const plan::DescribedTransformer told = plan::read_transformer(options.model);
+  const models::DescribedTransformer told = models::read_transformer(options.model);
   if (told.options.implementation.empty())
     throw plan::InputError(fmt::format(
         "{}: --as-is: a config.json says no cut: Megatron's arguments are needed, as a script or "
         "a YAML file",
         options.model));
-  const plan::MeasuredRun run = plan::run_as_it_is(
+  const models::MeasuredRun run = models::run_as_it_is(
       told, options.model, options.gpus == 0 ? device_count(cluster) : options.gpus,
       plan::device_kind(cluster.device.name));
-  const std::vector<sim::Forecast> forecasts = sim::forecast(sim::as_it_is(cluster), {run});
-  const sim::Forecast& forecast = forecasts.front();
+  const std::vector<search::Forecast> forecasts =
+      search::forecast(search::as_it_is(cluster), {run});
+  const search::Forecast& forecast = forecasts.front();
   AsItIs plan{.cluster = cluster, .told = told, .run = run, .forecast = forecast};
-  plan.ranks = forecast.time ? sim::rank_times(cluster, run) : sim::rank_stages(run);
+  plan.ranks = forecast.time ? search::rank_times(cluster, run) : search::rank_stages(run);
   plan.refused = refusals(told, forecast);
   if (options.json)
     fmt::print("{}\n", to_json(plan).dump(2));

@@ -1,7 +1,7 @@
 #include "commands/plan_at.hpp"
 
-#include "pipewright/loop/recorded_days.hpp"
 #include "pipewright/sim/scenario/scenario_plan.hpp"
+#include "pipewright/trace/files/recorded_days.hpp"
 
 namespace pipewright::cli {
 
@@ -10,7 +10,7 @@ std::optional<PlanAt> plan_at(const PlanOptions& options) {
     return {};
   return PlanAt{.word = options.at,
                 .fraction = std::stod(options.at.substr(1)) / 100,
-                .jitter = sim::Jitter(loop::read_record(options.jitter)),
+                .jitter = sim::Jitter(trace::read_record(options.jitter)),
                 .options = {.count = options.draws.value_or(1000),
                             .seed = static_cast<std::uint64_t>(options.seed.value_or(0))}};
 }

@@ -4,7 +4,7 @@
 #include "commands/commands.hpp"
 #include "commands/plan_options.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
-#include "pipewright/sim/planner/plan_search.hpp"
+#include "pipewright/search/planner/plan_search.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -77,9 +77,9 @@ Command describe(PlanOptions& options) {
            {.names = "--schedule",
             .target = &options.schedules,
             .help = "Schedules; of a scenario by default all that train; of a model " +
-                    fmt::format("{}", fmt::join(sim::PlanSpace{}.schedules, ",")),
+                    fmt::format("{}", fmt::join(search::PlanSpace{}.schedules, ",")),
             .value = "LIST",
-            .suggestions = plan::planned_schedules(),
+            .suggestions = models::planned_schedules(),
             .separator = ','},
            {.names = "--partition",
             .target = &options.partition,

@@ -9,15 +9,15 @@
 #include "commands/trainer_files.hpp"
 #include "exit_code.hpp"
 #include "pipewright/draw/svg.hpp"
+#include "pipewright/models/trainers/megatron_arguments.hpp"
+#include "pipewright/models/transformer/transformer_costs.hpp"
 #include "pipewright/plan/cluster/goodput.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
-#include "pipewright/plan/trainers/megatron_arguments.hpp"
-#include "pipewright/plan/transformer/transformer_costs.hpp"
-#include "pipewright/sim/planner/plan_files.hpp"
-#include "pipewright/sim/planner/plan_search.hpp"
+#include "pipewright/search/planner/plan_files.hpp"
+#include "pipewright/search/planner/plan_search.hpp"
 #include "print/console.hpp"
 #include "print/plans_table.hpp"
 #include "process/interrupt.hpp"
@@ -45,7 +45,7 @@ void choose(std::vector<Value>& choices, const std::vector<Word>& asked, const M
     choices.push_back(meaning(word));
 }
 
-void set_kernels(sim::PlanSpace& space, const PlanOptions& options) {
+void set_kernels(search::PlanSpace& space, const PlanOptions& options) {
   using P = plan::ProductPrecision;
   space.training.precision = options.precision == "fp8"   ? P::Float8
                              : options.precision == "fp4" ? P::Float4
@@ -58,17 +58,17 @@ void set_kernels(sim::PlanSpace& space, const PlanOptions& options) {
       std::ranges::find(options.overlap, "gradients") != options.overlap.end();
 }
 
-sim::PlanSpace space_of(const PlanOptions& options, const plan::Cluster& cluster) {
-  const plan::TransformerConfig model = plan::transformer_named(options.model);
-  sim::PlanSpace space{.training = {.model = model,
-                                    .sequence = options.sequence.value_or(usual_sequence(model)),
-                                    .batch = options.batch},
-                       .gpus = options.gpus == 0 ? device_count(cluster) : options.gpus,
-                       .tensor = options.tensor,
-                       .pipeline = options.pipeline,
-                       .expert = options.expert,
-                       .chunks = options.chunks,
-                       .microbatch = options.microbatch};
+search::PlanSpace space_of(const PlanOptions& options, const plan::Cluster& cluster) {
+  const plan::TransformerConfig model = models::transformer_named(options.model);
+  search::PlanSpace space{.training = {.model = model,
+                                       .sequence = options.sequence.value_or(usual_sequence(model)),
+                                       .batch = options.batch},
+                          .gpus = options.gpus == 0 ? device_count(cluster) : options.gpus,
+                          .tensor = options.tensor,
+                          .pipeline = options.pipeline,
+                          .expert = options.expert,
+                          .chunks = options.chunks,
+                          .microbatch = options.microbatch};
   const auto same = [](const auto& value) { return value; };
   choose(space.context, options.context, same);
   choose(space.zero, options.zero, same);
@@ -76,34 +76,35 @@ sim::PlanSpace space_of(const PlanOptions& options, const plan::Cluster& cluster
   choose(space.recompute, options.recompute, plan::recompute_mode);
   set_kernels(space, options);
   choose(space.stage_sizes, options.partition, [](const std::string& word) {
-    return word == "equal" ? sim::StageSizes::Equal : sim::StageSizes::Balanced;
+    return word == "equal" ? search::StageSizes::Equal : search::StageSizes::Balanced;
   });
   return space;
 }
 
-sim::PlanAnswer searched(const PlanOptions& options, const plan::Cluster& cluster,
-                         const sim::PlanSpace& space, const std::optional<PlanAt>& at) {
+search::PlanAnswer searched(const PlanOptions& options, const plan::Cluster& cluster,
+                            const search::PlanSpace& space, const std::optional<PlanAt>& at) {
   catch_interrupts();
   ProgressLine line;
-  const auto show = [&](std::size_t decided, std::size_t candidates, const sim::FoundPlan* best) {
+  const auto show = [&](std::size_t decided, std::size_t candidates,
+                        const search::FoundPlan* best) {
     line.show(progress_words(decided, candidates,
                              best == nullptr ? ""
                                              : fmt::format("{:.3f} s with {}", best->iteration_s,
                                                            plan_words(space.training, *best))));
     return !interrupted();
   };
-  sim::PlanAnswer answer = sim::search_plans(cluster, space,
-                                             {.most_plans = plans_to_find(options, at),
-                                              .pareto = options.pareto,
-                                              .exhaustive = options.exhaustive,
-                                              .progress = show});
+  search::PlanAnswer answer = search::search_plans(cluster, space,
+                                                   {.most_plans = plans_to_find(options, at),
+                                                    .pareto = options.pareto,
+                                                    .exhaustive = options.exhaustive,
+                                                    .progress = show});
   line.clear();
-  sim::require_candidates(space, answer);
+  search::require_candidates(space, answer);
   if (at)
-    choose_at(answer.plans, options.top, [&](const sim::FoundPlan& plan) {
-      const plan::Scenario scenario = sim::scenario_of(plan.cluster, space.training, plan.cut);
+    choose_at(answer.plans, options.top, [&](const search::FoundPlan& plan) {
+      const plan::Scenario scenario = search::scenario_of(plan.cluster, space.training, plan.cut);
       return seconds_at(*at, scenario,
-                        plan::transformer_costs(scenario.cluster, space.training, plan.cut));
+                        models::transformer_costs(scenario.cluster, space.training, plan.cut));
     });
   if (options.explain > static_cast<int>(answer.plans.size()) && !answer.interrupted)
     throw plan::InputError(
@@ -126,13 +127,13 @@ KeptTime kept_time(const PlanOptions& options, const plan::TransformerConfig& mo
 }
 
 void write_plan(const std::filesystem::path& folder, const plan::TransformerTraining& training,
-                const sim::FoundPlan& plan) {
+                const search::FoundPlan& plan) {
   std::filesystem::create_directories(folder);
-  const plan::Scenario scenario = sim::scenario_of(plan.cluster, training, plan.cut);
+  const plan::Scenario scenario = search::scenario_of(plan.cluster, training, plan.cut);
   plan::write_file(folder / "scenario.json", to_json(scenario).dump(2) + "\n");
   plan::write_file(
       folder / "costs.json",
-      to_json(plan::transformer_costs(scenario.cluster, training, plan.cut)).dump(2) + "\n");
+      to_json(models::transformer_costs(scenario.cluster, training, plan.cut)).dump(2) + "\n");
   plan::write_file(folder / "schedule.csv",
                    plan::to_csv(plan::make_schedule(request_of(scenario.pipeline))));
   write_trainer_files(folder, scenario);
@@ -151,8 +152,8 @@ void print(const PlanOptions& options, const PlansFound& found) {
 
 int plan_model(const PlanOptions& options) {
   const plan::Cluster cluster = planned_cluster(options);
-  const sim::PlanSpace space = space_of(options, cluster);
-  const sim::PlanAnswer answer = searched(options, cluster, space, plan_at(options));
+  const search::PlanSpace space = space_of(options, cluster);
+  const search::PlanAnswer answer = searched(options, cluster, space, plan_at(options));
   PlansFound found{.cluster = cluster, .training = space.training, .answer = answer};
   found.at = options.at;
   if (!answer.plans.empty()) {
@@ -163,7 +164,7 @@ int plan_model(const PlanOptions& options) {
     if (options.failure_hours > 0)
       found.kept = kept_time(options, space.training.model, answer.plans.front().cut.devices());
     if (options.regret > 0)
-      found.regret = sim::regret_of(cluster, space.training, answer.plans, options.regret);
+      found.regret = search::regret_of(cluster, space.training, answer.plans, options.regret);
   }
   print(options, found);
   if (answer.interrupted)

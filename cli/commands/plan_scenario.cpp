@@ -8,12 +8,12 @@
 #include "commands/trainer_files.hpp"
 #include "exit_code.hpp"
 #include "options/scenario_options.hpp"
-#include "pipewright/loop/draft_files.hpp"
-#include "pipewright/loop/draft_search.hpp"
-#include "pipewright/loop/replan.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
+#include "pipewright/search/drafts/draft_files.hpp"
+#include "pipewright/search/drafts/draft_search.hpp"
+#include "pipewright/search/drafts/replan.hpp"
 #include "print/console.hpp"
 #include "print/drafts_table.hpp"
 #include "process/interrupt.hpp"
@@ -37,21 +37,21 @@ std::pair<int, double> slow_rank(const std::string& text) {
       fmt::format("--slow {}: write RANK=SPEED, such as 2=0.8 for a rank at 80 %", text));
 }
 
-loop::DevicesLeft devices_of(const PlanOptions& options, const plan::Scenario& scenario) {
-  loop::DeviceTrouble trouble{.lost = options.lost};
+search::DevicesLeft devices_of(const PlanOptions& options, const plan::Scenario& scenario) {
+  search::DeviceTrouble trouble{.lost = options.lost};
   for (const std::string& text : options.slow)
     trouble.slow.push_back(slow_rank(text));
   return devices_left(scenario, trouble);
 }
 
-loop::DraftSpace space_of(const PlanOptions& options, const loop::DevicesLeft& left,
-                          const plan::Scenario& scenario) {
-  loop::DraftSpace space{.devices = options.gpus,
-                         .ranks = options.pipeline,
-                         .schedules = options.schedules,
-                         .chunks = options.chunks,
-                         .microbatch = options.microbatch,
-                         .zero = options.zero};
+search::DraftSpace space_of(const PlanOptions& options, const search::DevicesLeft& left,
+                            const plan::Scenario& scenario) {
+  search::DraftSpace space{.devices = options.gpus,
+                           .ranks = options.pipeline,
+                           .schedules = options.schedules,
+                           .chunks = options.chunks,
+                           .microbatch = options.microbatch,
+                           .zero = options.zero};
   for (const std::string& word : options.recompute)
     space.recompute.push_back(plan::recompute_mode(word));
   if (options.gpus == 0) {
@@ -64,24 +64,24 @@ loop::DraftSpace space_of(const PlanOptions& options, const loop::DevicesLeft& l
   return space;
 }
 
-void write_plan(const std::filesystem::path& folder, const loop::DraftPlan& plan) {
+void write_plan(const std::filesystem::path& folder, const search::DraftPlan& plan) {
   std::filesystem::create_directories(folder);
-  plan::write_file(folder / "scenario.json", loop::scenario_text(plan.draft));
-  plan::write_file(folder / "costs.json", to_json(loop::costs_of(plan.draft)).dump(2) + "\n");
-  const sim::ScenarioPlan laid = sim::lay_out(plan.draft.scenario, loop::costs_of(plan.draft));
-  plan::write_file(folder / "schedule.csv", loop::schedule_csv(laid));
+  plan::write_file(folder / "scenario.json", search::scenario_text(plan.draft));
+  plan::write_file(folder / "costs.json", to_json(search::costs_of(plan.draft)).dump(2) + "\n");
+  const sim::ScenarioPlan laid = sim::lay_out(plan.draft.scenario, search::costs_of(plan.draft));
+  plan::write_file(folder / "schedule.csv", search::schedule_csv(laid));
   write_trainer_files(folder, sim::placed(plan.draft.scenario, laid));
 }
 
 /// What it takes to go on by the best plan.
-Replan replan_of(const PlanOptions& options, const loop::Draft& before,
-                 const loop::DevicesLeft& left, const loop::DraftPlan& best) {
+Replan replan_of(const PlanOptions& options, const search::Draft& before,
+                 const search::DevicesLeft& left, const search::DraftPlan& best) {
   Replan replan{.moves = moves_to(before, best, left)};
-  loop::WhatIf what_if;
-  if (const auto answer = what_if.answer(before); std::holds_alternative<loop::Answer>(answer))
-    replan.before_s = std::get<loop::Answer>(answer).figures.iteration_s;
+  search::WhatIf what_if;
+  if (const auto answer = what_if.answer(before); std::holds_alternative<search::Answer>(answer))
+    replan.before_s = std::get<search::Answer>(answer).figures.iteration_s;
   if (!options.checkpoints.empty())
-    replan.from = loop::newest_step(options.checkpoints);
+    replan.from = search::newest_step(options.checkpoints);
   const int from = replan.from ? replan.from->step : 0;
   if (options.step && *options.step < from)
     throw plan::InputError(
@@ -91,35 +91,36 @@ Replan replan_of(const PlanOptions& options, const loop::Draft& before,
   return replan;
 }
 
-loop::Draft asked_for(const PlanOptions& options) {
-  loop::Draft draft{.scenario = read_scenario({.file = options.scenario,
-                                               .assignments = options.assignments,
-                                               .data_path = "",
-                                               .cluster = options.cluster,
-                                               .schedule = ""})};
+search::Draft asked_for(const PlanOptions& options) {
+  search::Draft draft{.scenario = read_scenario({.file = options.scenario,
+                                                 .assignments = options.assignments,
+                                                 .data_path = "",
+                                                 .cluster = options.cluster,
+                                                 .schedule = ""})};
   catch_interrupts();
   draft.costs = costs_for(draft.scenario, options.costs);
   return draft;
 }
 
-loop::DraftAnswer searched(const PlanOptions& options, const loop::Draft& draft,
-                           const loop::DevicesLeft& left, const std::optional<PlanAt>& at) {
+search::DraftAnswer searched(const PlanOptions& options, const search::Draft& draft,
+                             const search::DevicesLeft& left, const std::optional<PlanAt>& at) {
   ProgressLine line;
-  const auto show = [&](std::size_t decided, std::size_t candidates, const loop::DraftPlan* best) {
+  const auto show = [&](std::size_t decided, std::size_t candidates,
+                        const search::DraftPlan* best) {
     line.show(progress_words(decided, candidates,
                              best == nullptr
                                  ? ""
                                  : fmt::format("{:.3f} ms with {}", 1e3 * best->figures.iteration_s,
-                                               loop::words_of(*best))));
+                                               search::words_of(*best))));
     return !interrupted();
   };
-  loop::DraftAnswer answer =
-      loop::search_drafts(draft, space_of(options, left, draft.scenario),
-                          {.most_plans = plans_to_find(options, at), .progress = show});
+  search::DraftAnswer answer =
+      search::search_drafts(draft, space_of(options, left, draft.scenario),
+                            {.most_plans = plans_to_find(options, at), .progress = show});
   line.clear();
   if (at)
-    choose_at(answer.plans, options.top, [&](const loop::DraftPlan& plan) {
-      return seconds_at(*at, plan.draft.scenario, loop::costs_of(plan.draft));
+    choose_at(answer.plans, options.top, [&](const search::DraftPlan& plan) {
+      return seconds_at(*at, plan.draft.scenario, search::costs_of(plan.draft));
     });
   return answer;
 }
@@ -127,10 +128,10 @@ loop::DraftAnswer searched(const PlanOptions& options, const loop::Draft& draft,
 }  // namespace
 
 int plan_scenario(const PlanOptions& options) {
-  const loop::Draft before = asked_for(options);
-  const loop::DevicesLeft left = devices_of(options, before.scenario);
+  const search::Draft before = asked_for(options);
+  const search::DevicesLeft left = devices_of(options, before.scenario);
   const std::optional<PlanAt> at = plan_at(options);
-  const loop::DraftAnswer answer = searched(options, before, left, at);
+  const search::DraftAnswer answer = searched(options, before, left, at);
   std::optional<Replan> replan;
   if (options.replan && !answer.plans.empty())
     replan = replan_of(options, before, left, answer.plans.front());

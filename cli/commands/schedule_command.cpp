@@ -5,14 +5,14 @@
 #include "options/schedule_costs.hpp"
 #include "pipewright/draw/svg.hpp"
 #include "pipewright/draw/timeline.hpp"
-#include "pipewright/loop/schedule_figures.hpp"
-#include "pipewright/loop/schedule_file.hpp"
+#include "pipewright/loop/predict/schedule_figures.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/round_robin.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/lower/program_csv.hpp"
 #include "pipewright/plan/schedules/backward_passes.hpp"
+#include "pipewright/trace/files/schedule_file.hpp"
 #include "print/check_report.hpp"
 #include "print/console.hpp"
 #include "print/plan_table.hpp"
@@ -86,22 +86,22 @@ plan::MadeSchedule named_schedule(const ScheduleOptions& options) {
 }
 
 /// What is to be shown, and what its generator found out.
-struct Wanted : loop::LoweredSchedule {
+struct Wanted : trace::LoweredSchedule {
   std::optional<plan::MadeSchedule::Bound> bound;
   std::optional<plan::DeepSpeedStream> stream;
 };
 
 Wanted wanted(const ScheduleOptions& options) {
   if (!options.check.empty()) {
-    loop::LoweredSchedule read = loop::read_schedule(options.check, lowering(options));
+    trace::LoweredSchedule read = trace::read_schedule(options.check, lowering(options));
     if (read.has_transfers &&
         (options.replicas > 1 || !options.tied.empty() || options.early_receives))
       throw plan::InputError(fmt::format(
           "{} has transfers of its own: --replicas, --tied and --early-receives are for "
           "schedules without",
           options.check));
-    loop::require_sound(options.check, read.program, read.program.communicators,
-                        read.program.transfers);
+    trace::require_sound(options.check, read.program, read.program.communicators,
+                         read.program.transfers);
     return {std::move(read), {}, {}};
   }
   plan::MadeSchedule found = named_schedule(options);
@@ -126,7 +126,7 @@ plan::Json steps_of(const plan::DeepSpeedStream& stream) {
   return ranks;
 }
 
-plan::Json rows(const loop::LoweredSchedule& wanted, bool lower) {
+plan::Json rows(const trace::LoweredSchedule& wanted, bool lower) {
   if (lower)
     return plan::to_json(wanted.program).at("ranks");
   plan::Json ranks = plan::Json::array();
@@ -155,7 +155,7 @@ std::string csv(const plan::Json& ranks) {
   return text;
 }
 
-std::string answer_text(const ScheduleOptions& options, const loop::LoweredSchedule& made,
+std::string answer_text(const ScheduleOptions& options, const trace::LoweredSchedule& made,
                         const plan::Json& ranks) {
   if (!options.check.empty())
     return check_report(options.check, made);
@@ -206,7 +206,7 @@ plan::Json timed_figures(const ScheduleOptions& options, const Wanted& made) {
 void print_answer(const ScheduleOptions& options, const Wanted& made, plan::Json answer) {
   answer["routes"] = made.program.placement.routes;
   if (!options.check.empty())
-    answer.update(loop::check_json(made));
+    answer.update(trace::check_json(made));
   if (made.stream) {
     answer["steps"] = steps_of(*made.stream);
     answer["buffers"] = made.stream->buffers;

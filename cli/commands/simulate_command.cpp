@@ -4,16 +4,16 @@
 #include "options/scenario_options.hpp"
 #include "pipewright/draw/svg.hpp"
 #include "pipewright/draw/timeline.hpp"
-#include "pipewright/loop/prediction.hpp"
-#include "pipewright/loop/recorded_days.hpp"
-#include "pipewright/loop/sensitivities.hpp"
-#include "pipewright/loop/timeline_file.hpp"
+#include "pipewright/loop/predict/prediction.hpp"
+#include "pipewright/loop/predict/sensitivities.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/sim/causes/why_idle.hpp"
 #include "pipewright/sim/draws/draw_ranges.hpp"
 #include "pipewright/sim/engine/job_simulator.hpp"
 #include "pipewright/sim/scenario/reserved_ranks.hpp"
+#include "pipewright/trace/files/recorded_days.hpp"
+#include "pipewright/trace/files/timeline_file.hpp"
 #include "print/cluster_table.hpp"
 #include "print/console.hpp"
 #include "print/draws_table.hpp"
@@ -81,7 +81,7 @@ void write_files(const SimulateOptions& options, const plan::Scenario& scenario,
   if (!options.actions.empty())
     plan::write_file(options.actions, loop::actions_csv(prediction, plan));
   if (!options.trace.empty())
-    loop::write_timeline(options.trace, prediction.timeline);
+    trace::write_timeline(options.trace, prediction.timeline);
   if (!options.svg.empty())
     plan::write_file(options.svg,
                      draw::to_svg(draw::timeline_scene({prediction.timeline}, scenario.name)));
@@ -136,7 +136,7 @@ std::optional<Drawn> drawn(const SimulateOptions& options, const plan::Scenario&
                            const sim::ScenarioPlan& plan) {
   if (!options.draws)
     return {};
-  const sim::Jitter jitter(loop::read_record(options.jitter));
+  const sim::Jitter jitter(trace::read_record(options.jitter));
   const sim::DrawOptions how{
       .count = *options.draws,
       .seed = static_cast<std::uint64_t>(options.seed.value_or(scenario.training.seed))};
@@ -147,7 +147,7 @@ std::optional<Drawn> drawn(const SimulateOptions& options, const plan::Scenario&
 void print_prediction(const SimulateOptions& options, const loop::Prediction& prediction,
                       const sim::ScenarioPlan& plan, const plan::LayerCosts& costs,
                       const sim::Throughput& throughput,
-                      const std::vector<plan::ReservedMemory>& reserved,
+                      const std::vector<models::ReservedMemory>& reserved,
                       const std::optional<Drawn>& drawn) {
   if (options.scenario.json) {
     plan::Json json = loop::prediction_json(prediction, plan, costs, throughput, reserved);

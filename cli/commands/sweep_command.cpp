@@ -5,7 +5,7 @@
 #include "options/scenario_options.hpp"
 #include "pipewright/draw/chart.hpp"
 #include "pipewright/draw/svg.hpp"
-#include "pipewright/loop/sweep.hpp"
+#include "pipewright/loop/predict/sweep.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "pipewright/plan/trainers/trainer_file.hpp"
+#include "pipewright/models/trainers/trainer_file.hpp"
 
 namespace pipewright::cli {
 

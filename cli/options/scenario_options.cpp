@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
+#include "pipewright/models/trainers/trainer_file.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/trainers/trainer_file.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -92,7 +92,7 @@ plan::JsonDocument read_document(const ScenarioOptions& options) {
   }
   if (!options.cut.empty())
     for (const std::string& assignment :
-         plan::read_assignments(options.cut, replicas_in(document, options.assignments)))
+         models::read_assignments(options.cut, replicas_in(document, options.assignments)))
       document.set(assignment);
   return document;
 }

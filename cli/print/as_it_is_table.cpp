@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "pipewright/plan/transformer/transformer_counts.hpp"
-#include "pipewright/sim/calibration/reserved_forecast.hpp"
+#include "pipewright/models/transformer/transformer_counts.hpp"
+#include "pipewright/search/calibration/reserved_forecast.hpp"
 #include "print/plans_table.hpp"
 #include "print/reserved_memory.hpp"
 
@@ -26,18 +26,18 @@ Speed speed_of(const AsItIs& plan) {
   const double seconds = plan.forecast.time->iteration_s;
   const double peak = plan.cluster.device.flops_per_s * plan.run.cut.devices();
   return {.tokens_per_s = 1.0 * training.batch * training.sequence / seconds,
-          .mfu = peak > 0 ? plan::training_flops(training) / seconds / peak : 0};
+          .mfu = peak > 0 ? models::training_flops(training) / seconds / peak : 0};
 }
 
-const sim::RankForecast* memory_of(const AsItIs& plan, std::size_t rank) {
+const search::RankForecast* memory_of(const AsItIs& plan, std::size_t rank) {
   return rank < plan.forecast.ranks.size() ? &plan.forecast.ranks[rank] : nullptr;
 }
 
 /// Holders of all ranks, those first that hold most.
-std::vector<std::string> holder_names(const std::vector<sim::RankForecast>& ranks) {
+std::vector<std::string> holder_names(const std::vector<search::RankForecast>& ranks) {
   std::vector<std::pair<std::string, long long>> most;
-  for (const sim::RankForecast& rank : ranks)
-    for (const plan::Holder& holder : rank.at_peak) {
+  for (const search::RankForecast& rank : ranks)
+    for (const models::Holder& holder : rank.at_peak) {
       const auto found =
           std::ranges::find(most, holder.name, &std::pair<std::string, long long>::first);
       if (found == most.end())
@@ -52,8 +52,8 @@ std::vector<std::string> holder_names(const std::vector<sim::RankForecast>& rank
   return names;
 }
 
-double held_of(const sim::RankForecast& rank, const std::string& name) {
-  for (const plan::Holder& holder : rank.at_peak)
+double held_of(const search::RankForecast& rank, const std::string& name) {
+  for (const models::Holder& holder : rank.at_peak)
     if (holder.name == name)
       return static_cast<double>(holder.bytes.value);
   return 0;
@@ -86,11 +86,11 @@ std::string ranks_of(const AsItIs& plan) {
                   "layers", "forward s", "backward s", "end s", "waits s", "peak GB", "behind GB");
   const double iteration = plan.forecast.time ? plan.forecast.time->iteration_s : 0;
   for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
-    const sim::RankTime& own = plan.ranks[rank];
+    const search::RankTime& own = plan.ranks[rank];
     const auto seconds = [&](double value) {
       return plan.forecast.time ? fmt::format("{:.3f}", value) : std::string("-");
     };
-    const sim::RankForecast* const memory = memory_of(plan, rank);
+    const search::RankForecast* const memory = memory_of(plan, rank);
     text += fmt::format("{:>4}  {:>6}  {:>9}  {:>10}  {:>8}  {:>8}  {:>8}  {:>9}  {}\n", rank,
                         own.layers, seconds(own.forward_s), seconds(own.backward_s),
                         seconds(own.end_s), seconds(own.waits_s(iteration)),
@@ -139,7 +139,7 @@ std::string assumed_of(const AsItIs& plan) {
 }
 
 plan::Json rank_of(const AsItIs& plan, std::size_t rank) {
-  const sim::RankTime& own = plan.ranks[rank];
+  const search::RankTime& own = plan.ranks[rank];
   plan::Json json{{"rank", rank}, {"stages", own.stages}, {"layers", own.layers}};
   if (plan.forecast.time) {
     json["forward_s"] = own.forward_s;
@@ -147,19 +147,19 @@ plan::Json rank_of(const AsItIs& plan, std::size_t rank) {
     json["end_s"] = own.end_s;
     json["waits_s"] = own.waits_s(plan.forecast.time->iteration_s);
   }
-  const sim::RankForecast* const memory = memory_of(plan, rank);
+  const search::RankForecast* const memory = memory_of(plan, rank);
   if (memory == nullptr)
     return json;
   json["peak_bytes"] = memory->peak_bytes;
   if (memory->allocated_bytes)
     json["allocated_bytes"] = *memory->allocated_bytes;
   json["holders"] = plan::Json::object();
-  for (const plan::Holder& holder : memory->at_peak)
+  for (const models::Holder& holder : memory->at_peak)
     json["holders"][holder.name] = holder.bytes.value;
   return json;
 }
 
-plan::Json cut_of(const plan::MeasuredRun& run) {
+plan::Json cut_of(const models::MeasuredRun& run) {
   const plan::Cut& cut = run.cut;
   std::vector<int> layers;
   for (int stage = 0; stage < cut.stages(); ++stage)
@@ -200,7 +200,7 @@ plan::Json refused_of(const AsItIs& plan) {
 
 double AsItIs::peak() const {
   double most = 0;
-  for (const sim::RankForecast& rank : forecast.ranks)
+  for (const search::RankForecast& rank : forecast.ranks)
     most = std::max(most, rank.peak_bytes);
   return most;
 }
@@ -233,8 +233,8 @@ plan::Json to_json(const AsItIs& plan) {
     json["fullest_rank"] = plan.forecast.read;
     json["memory_bytes"] = plan.memory();
     json["fits"] = plan.fits();
-    json["reserved"] = to_json(
-        sim::reserved_by(plan.run, plan.run.cut, plan.forecast.read, least_memory(plan.cluster)));
+    json["reserved"] = to_json(search::reserved_by(plan.run, plan.run.cut, plan.forecast.read,
+                                                   least_memory(plan.cluster)));
   }
   json["ranks"] = plan::Json::array();
   for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank)

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "pipewright/models/trainers/megatron_arguments.hpp"
 #include "pipewright/plan/cluster/cluster.hpp"
 #include "pipewright/plan/json/json.hpp"
-#include "pipewright/plan/trainers/megatron_arguments.hpp"
-#include "pipewright/sim/calibration/forecast.hpp"
-#include "pipewright/sim/calibration/run_account.hpp"
+#include "pipewright/search/calibration/forecast.hpp"
+#include "pipewright/search/calibration/run_account.hpp"
 
 namespace pipewright::cli {
 
@@ -22,10 +22,10 @@ struct AsItIsRefusal {
 
 struct AsItIs {
   const plan::Cluster& cluster;
-  const plan::DescribedTransformer& told;
-  const plan::MeasuredRun& run;
-  const sim::Forecast& forecast;
-  std::vector<sim::RankTime> ranks{};
+  const models::DescribedTransformer& told;
+  const models::MeasuredRun& run;
+  const search::Forecast& forecast;
+  std::vector<search::RankTime> ranks{};
   std::vector<AsItIsRefusal> refused{};
 
   /// Bytes of the fullest rank; 0 where memory is refused.

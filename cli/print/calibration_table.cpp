@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "pipewright/sim/calibration/prediction_error.hpp"
+#include "pipewright/search/calibration/prediction_error.hpp"
 #include "print/reserved_memory.hpp"
 
 namespace pipewright::cli {
@@ -16,14 +16,14 @@ constexpr std::size_t shown_worst = 10;
 
 enum class Kind { Classes, Physics };
 
-double seconds_of(const sim::PredictedRun& predicted, Kind kind) {
+double seconds_of(const search::PredictedRun& predicted, Kind kind) {
   return kind == Kind::Physics ? predicted.physics_s : predicted.iteration_s;
 }
 
 /// The errors of the runs whose time is known and predicted.
-std::vector<sim::RunError> errors_of(const std::vector<plan::MeasuredRun>& runs,
-                                     const std::vector<sim::Forecast>& forecasts, Kind kind) {
-  std::vector<sim::RunError> errors;
+std::vector<search::RunError> errors_of(const std::vector<models::MeasuredRun>& runs,
+                                        const std::vector<search::Forecast>& forecasts, Kind kind) {
+  std::vector<search::RunError> errors;
   for (std::size_t at = 0; at < runs.size(); ++at)
     if (const auto& time = forecasts[at].time; time && runs[at].iteration)
       errors.push_back({.run = &runs[at],
@@ -33,9 +33,9 @@ std::vector<sim::RunError> errors_of(const std::vector<plan::MeasuredRun>& runs,
 }
 
 /// The errors of peaks of memory, in bytes; nothing where none was measured.
-std::vector<sim::RunError> memory_errors_of(const std::vector<plan::MeasuredRun>& runs,
-                                            const std::vector<sim::Forecast>& forecasts) {
-  std::vector<sim::RunError> errors;
+std::vector<search::RunError> memory_errors_of(const std::vector<models::MeasuredRun>& runs,
+                                               const std::vector<search::Forecast>& forecasts) {
+  std::vector<search::RunError> errors;
   for (std::size_t at = 0; at < runs.size(); ++at)
     if (forecasts[at].memory_refused.empty() && runs[at].peak_memory)
       errors.push_back({.run = &runs[at],
@@ -45,8 +45,8 @@ std::vector<sim::RunError> memory_errors_of(const std::vector<plan::MeasuredRun>
 }
 
 /// The same of what the allocator reserves.
-std::vector<sim::RunError> reserved_errors_of(const CalibrationReport& report) {
-  std::vector<sim::RunError> errors;
+std::vector<search::RunError> reserved_errors_of(const CalibrationReport& report) {
+  std::vector<search::RunError> errors;
   for (std::size_t at = 0; at < report.reserved.size(); ++at)
     if (const auto& measured = report.runs[at].reserved_memory;
         measured && report.reserved[at].verdict)
@@ -58,14 +58,14 @@ std::vector<sim::RunError> reserved_errors_of(const CalibrationReport& report) {
 }
 
 /// An order of plans by their memory is not asked for.
-sim::PredictionError without_order(sim::PredictionError error) {
+search::PredictionError without_order(search::PredictionError error) {
   error.regret = error.spearman = std::nullopt;
   return error;
 }
 
-std::vector<sim::RunError> worst_first(std::vector<sim::RunError> errors) {
+std::vector<search::RunError> worst_first(std::vector<search::RunError> errors) {
   std::stable_sort(errors.begin(), errors.end(),
-                   [](const sim::RunError& a, const sim::RunError& b) {
+                   [](const search::RunError& a, const search::RunError& b) {
                      return std::abs(a.error()) > std::abs(b.error());
                    });
   errors.resize(std::min(errors.size(), shown_worst));
@@ -73,17 +73,17 @@ std::vector<sim::RunError> worst_first(std::vector<sim::RunError> errors) {
 }
 
 /// All splits together; regret and correlation as their means.
-sim::PredictionError across(const CalibrationReport& report, Kind kind) {
-  std::vector<sim::RunError> all;
+search::PredictionError across(const CalibrationReport& report, Kind kind) {
+  std::vector<search::RunError> all;
   double regret = 0, spearman = 0;
   int groups = 0;
   for (const auto& predicted : report.across_halves) {
     const auto errors = errors_of(report.learnt_runs, predicted, kind);
     all.insert(all.end(), errors.begin(), errors.end());
-    const sim::PredictionError own = sim::error_of(errors);
+    const search::PredictionError own = search::error_of(errors);
     regret += own.regret.value_or(0), spearman += own.spearman.value_or(0), groups = own.groups;
   }
-  sim::PredictionError answer = sim::error_of(all);
+  search::PredictionError answer = search::error_of(all);
   const auto splits = static_cast<double>(report.across_halves.size());
   answer.groups = groups;
   answer.regret = groups > 0 ? std::optional(regret / splits) : std::nullopt;
@@ -92,18 +92,18 @@ sim::PredictionError across(const CalibrationReport& report, Kind kind) {
 }
 
 /// Peaks of memory predicted from other halves.
-sim::PredictionError memory_across(const CalibrationReport& report) {
-  std::vector<sim::RunError> all;
+search::PredictionError memory_across(const CalibrationReport& report) {
+  std::vector<search::RunError> all;
   for (const auto& predicted : report.across_halves) {
     const auto errors = memory_errors_of(report.learnt_runs, predicted);
     all.insert(all.end(), errors.begin(), errors.end());
   }
-  return without_order(sim::error_of(all));
+  return without_order(search::error_of(all));
 }
 
-plan::Json constants_json(const sim::Calibration& calibration) {
+plan::Json constants_json(const search::Calibration& calibration) {
   plan::Json constants = plan::Json::object();
-  for (const sim::FittedConstant& constant : calibration.constants)
+  for (const search::FittedConstant& constant : calibration.constants)
     constants[constant.key] = {{"value", constant.value},
                                {"uncertainty_percent", 100 * std::expm1(constant.deviation)},
                                {"prior", constant.prior},
@@ -112,8 +112,8 @@ plan::Json constants_json(const sim::Calibration& calibration) {
   return constants;
 }
 
-plan::Json run_json(const sim::RunError& error) {
-  const plan::MeasuredRun& run = *error.run;
+plan::Json run_json(const search::RunError& error) {
+  const models::MeasuredRun& run = *error.run;
   return {{"id", run.id},
           {"line", run.line},
           {"predicted_s", error.predicted_s},
@@ -121,7 +121,7 @@ plan::Json run_json(const sim::RunError& error) {
           {"error_percent", 100 * error.error()}};
 }
 
-std::string error_line(const std::string& name, const sim::PredictionError& error) {
+std::string error_line(const std::string& name, const search::PredictionError& error) {
   const auto maybe = [](const std::optional<double>& value, double unit) {
     return value ? fmt::format("{:.2f}", *value * unit) : std::string("-");
   };
@@ -130,10 +130,10 @@ std::string error_line(const std::string& name, const sim::PredictionError& erro
                      100 * error.worst, maybe(error.regret, 100), maybe(error.spearman, 1));
 }
 
-std::string constants_table(const sim::Calibration& calibration) {
+std::string constants_table(const search::Calibration& calibration) {
   std::string text =
       fmt::format("{:<22}  {:>12}  {:>11}  {:>12}\n", "constant", "value", "uncertainty", "before");
-  for (const sim::FittedConstant& constant : calibration.constants)
+  for (const search::FittedConstant& constant : calibration.constants)
     text += fmt::format("{:<22}  {:>12.4g}  {:>9.1f} %  {:>12.4g}{}\n", constant.key,
                         constant.value, 100 * std::expm1(constant.deviation), constant.prior,
                         constant.at_bound  ? "  at its bound"
@@ -142,12 +142,12 @@ std::string constants_table(const sim::Calibration& calibration) {
   return text;
 }
 
-std::string worst_table(const std::vector<sim::RunError>& errors) {
+std::string worst_table(const std::vector<search::RunError>& errors) {
   std::string text =
       fmt::format("{:<12}  {:>4}  {:>4}  {:>4}  {:>4}  {:>11}  {:>10}  {:>8}\n", "worst", "tp",
                   "dp", "pp", "mb", "predicted s", "measured s", "error %");
-  for (const sim::RunError& error : worst_first(errors)) {
-    const plan::MeasuredRun& run = *error.run;
+  for (const search::RunError& error : worst_first(errors)) {
+    const models::MeasuredRun& run = *error.run;
     text += fmt::format("{:<12}  {:>4}  {:>4}  {:>4}  {:>4}  {:>11.4f}  {:>10.4f}  {:>+8.1f}\n",
                         run.id, run.cut.tensor, run.cut.data, run.cut.pipeline, run.cut.microbatch,
                         error.predicted_s, error.measured_s, 100 * error.error());
@@ -207,7 +207,7 @@ plan::Json refused_json(const std::vector<Refusal>& refused) {
 }
 
 /// How far a rank's peak is off.
-plan::Json memory_json(const sim::RunError& error) {
+plan::Json memory_json(const search::RunError& error) {
   return {{"id", error.run->id},
           {"line", error.run->line},
           {"predicted_bytes", error.predicted_s},
@@ -215,22 +215,22 @@ plan::Json memory_json(const sim::RunError& error) {
           {"error_percent", 100 * error.error()}};
 }
 
-plan::Json with_worst(plan::Json json, const std::vector<sim::RunError>& errors,
-                      plan::Json (*shown)(const sim::RunError&)) {
+plan::Json with_worst(plan::Json json, const std::vector<search::RunError>& errors,
+                      plan::Json (*shown)(const search::RunError&)) {
   json["worst"] = plan::Json::array();
-  for (const sim::RunError& error : worst_first(errors))
+  for (const search::RunError& error : worst_first(errors))
     json["worst"].push_back(shown(error));
   return json;
 }
 
-plan::Json rank_json(std::size_t rank, const sim::RankForecast& own) {
+plan::Json rank_json(std::size_t rank, const search::RankForecast& own) {
   plan::Json json{{"rank", rank}, {"peak_bytes", own.peak_bytes}};
   if (own.allocated_bytes)
     json["allocated_bytes"] = *own.allocated_bytes;
   return json;
 }
 
-plan::Json forecast_json(const plan::MeasuredRun& run, const sim::Forecast& own, Kind kind) {
+plan::Json forecast_json(const models::MeasuredRun& run, const search::Forecast& own, Kind kind) {
   plan::Json json{{"id", run.id}, {"line", run.line}};
   if (own.time) {
     json["predicted_s"] = seconds_of(*own.time, kind);
@@ -243,7 +243,7 @@ plan::Json forecast_json(const plan::MeasuredRun& run, const sim::Forecast& own,
   json["peak_bytes"] = own.ranks[own.read].peak_bytes;
   if (const auto allocated = own.ranks[own.read].allocated_bytes)
     json["allocated_bytes"] = *allocated;
-  for (const plan::Holder& holder : own.ranks[own.read].at_peak)
+  for (const models::Holder& holder : own.ranks[own.read].at_peak)
     json["at_peak"][holder.name] = holder.bytes.value;
   json["ranks"] = plan::Json::array();
   for (std::size_t rank = 0; rank < own.ranks.size(); ++rank)
@@ -263,13 +263,13 @@ std::string calibration_table(const CalibrationReport& report) {
   const auto physics = errors_of(report.runs, report.forecasts, Kind::Physics);
   if (!errors.empty()) {
     if (!report.physics_only)
-      text += error_line(whose, sim::error_of(errors));
-    text += error_line(whose + ", physics only", sim::error_of(physics));
+      text += error_line(whose, search::error_of(errors));
+    text += error_line(whose + ", physics only", search::error_of(physics));
   }
   if (const auto memory = memory_errors_of(report.runs, report.forecasts); !memory.empty())
-    text += error_line(whose + ", peak memory", without_order(sim::error_of(memory)));
+    text += error_line(whose + ", peak memory", without_order(search::error_of(memory)));
   if (const auto reserved = reserved_errors_of(report); !reserved.empty())
-    text += error_line(whose + ", reserved memory", without_order(sim::error_of(reserved)));
+    text += error_line(whose + ", reserved memory", without_order(search::error_of(reserved)));
   if (!report.across_halves.empty()) {
     if (const auto memory = memory_across(report); memory.rows > 0)
       text += error_line("from other halves, peak memory", memory);
@@ -285,28 +285,28 @@ plan::Json to_json(const CalibrationReport& report) {
   const Kind kind = report.physics_only ? Kind::Physics : Kind::Classes;
   const auto errors = errors_of(report.runs, report.forecasts, kind);
   const auto memory = memory_errors_of(report.runs, report.forecasts);
-  plan::Json json = with_worst(sim::to_json(sim::error_of(errors)), errors, run_json);
+  plan::Json json = with_worst(search::to_json(search::error_of(errors)), errors, run_json);
   json["time"] = json;
   json["memory"] =
-      with_worst(sim::to_json(without_order(sim::error_of(memory))), memory, memory_json);
+      with_worst(search::to_json(without_order(search::error_of(memory))), memory, memory_json);
   json["refused"] = refused_json(report.refused);
   json["learnt_runs"] = report.learnt;
   json["ignored_columns"] = report.ignored;
   json["learnt_from_them"] = report.learnt_from_them;
   json["physics_only"] =
-      sim::to_json(sim::error_of(errors_of(report.runs, report.forecasts, Kind::Physics)));
+      search::to_json(search::error_of(errors_of(report.runs, report.forecasts, Kind::Physics)));
   if (!report.across_halves.empty()) {
-    json["across_halves"] = sim::to_json(across(report, Kind::Classes));
+    json["across_halves"] = search::to_json(across(report, Kind::Classes));
     json["across_halves"]["splits"] = report.across_halves.size();
-    json["across_halves"]["physics_only"] = sim::to_json(across(report, Kind::Physics));
+    json["across_halves"]["physics_only"] = search::to_json(across(report, Kind::Physics));
     if (const auto peaks = memory_across(report); peaks.rows > 0)
-      json["across_halves"]["peak_memory"] = sim::to_json(peaks);
+      json["across_halves"]["peak_memory"] = search::to_json(peaks);
   }
   if (!memory.empty())
-    json["peak_memory"] = sim::to_json(without_order(sim::error_of(memory)));
+    json["peak_memory"] = search::to_json(without_order(search::error_of(memory)));
   if (const auto reserved = reserved_errors_of(report); !reserved.empty())
-    json["reserved_memory"] =
-        with_worst(sim::to_json(without_order(sim::error_of(reserved))), reserved, memory_json);
+    json["reserved_memory"] = with_worst(search::to_json(without_order(search::error_of(reserved))),
+                                         reserved, memory_json);
   const auto& calibration = report.calibration;
   json["recompute_within_node"] = to_string(calibration.within_node);
   json["recompute_between_nodes"] = to_string(calibration.between_nodes);

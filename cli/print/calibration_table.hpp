@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "pipewright/plan/json/json.hpp"
-#include "pipewright/sim/calibration/forecast.hpp"
-#include "pipewright/sim/calibration/reserved_forecast.hpp"
+#include "pipewright/search/calibration/forecast.hpp"
+#include "pipewright/search/calibration/reserved_forecast.hpp"
 
 namespace pipewright::cli {
 
@@ -20,18 +20,18 @@ struct Refusal {
 };
 
 struct CalibrationReport {
-  sim::Calibration calibration;
+  search::Calibration calibration;
   int learnt = 0;                 // runs
   bool learnt_from_them = false;  // whether the predicted runs are those
   bool physics_only = false;
   std::vector<std::string> ignored;  // columns of the runs
-  std::vector<plan::MeasuredRun> runs;
-  std::vector<sim::Forecast> forecasts;        // of each of them
-  std::vector<plan::ReservedMemory> reserved;  // likewise; empty: not asked for
+  std::vector<models::MeasuredRun> runs;
+  std::vector<search::Forecast> forecasts;       // of each of them
+  std::vector<models::ReservedMemory> reserved;  // likewise; empty: not asked for
   std::vector<Refusal> refused;
   /// By split; of the runs that were learnt from.
-  std::vector<plan::MeasuredRun> learnt_runs;
-  std::vector<std::vector<sim::Forecast>> across_halves;
+  std::vector<models::MeasuredRun> learnt_runs;
+  std::vector<std::vector<search::Forecast>> across_halves;
 };
 
 std::string calibration_table(const CalibrationReport& report);

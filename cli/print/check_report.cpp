@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "pipewright/loop/schedule_file.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
+#include "pipewright/trace/files/schedule_file.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -12,7 +12,7 @@ constexpr std::size_t most_warnings = 5;
 
 }  // namespace
 
-std::string check_report(const std::string& file, const loop::LoweredSchedule& checked) {
+std::string check_report(const std::string& file, const trace::LoweredSchedule& checked) {
   const plan::Schedule& schedule = checked.schedule;
   std::string text =
       fmt::format("{}: sound: {}\n", file,
@@ -23,10 +23,10 @@ std::string check_report(const std::string& file, const loop::LoweredSchedule& c
   if (placement.is_bidirectional())
     text += fmt::format("microbatches take {} routes: some stages live on several ranks\n",
                         placement.routes.size());
-  for (const loop::LayoutDeadlock& found : loop::deadlocks_by_layout(checked.program))
+  for (const trace::LayoutDeadlock& found : trace::deadlocks_by_layout(checked.program))
     text += fmt::format("communicators {:<4}  {:<10}  {}\n", found.layout, found.transfers,
                         found.cycle.value_or("no deadlock"));
-  const auto lines = loop::warnings_of(checked.program);
+  const auto lines = trace::warnings_of(checked.program);
   for (std::size_t i = 0; i < lines.size() && i < most_warnings; ++i)
     text += "warning: " + lines[i] + "\n";
   if (lines.size() > most_warnings)

@@ -4,12 +4,12 @@
 
 #include <string>
 
-#include "pipewright/loop/schedule_file.hpp"
+#include "pipewright/trace/files/schedule_file.hpp"
 
 namespace pipewright::cli {
 
 /// What the checks found, for people: the schedule's name, deadlocks under each communicator layout
 /// and kind of transfer, early transfers.
-std::string check_report(const std::string& file, const loop::LoweredSchedule& checked);
+std::string check_report(const std::string& file, const trace::LoweredSchedule& checked);
 
 }  // namespace pipewright::cli

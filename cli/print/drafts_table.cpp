@@ -5,18 +5,18 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pipewright/loop/draft_files.hpp"
+#include "pipewright/search/drafts/draft_files.hpp"
 
 namespace pipewright::cli {
 namespace {
 
 double mb(plan::Bytes bytes) { return static_cast<double>(bytes.value) / 1e6; }
 
-double bubble_of(const loop::DraftPlan& plan) {
+double bubble_of(const search::DraftPlan& plan) {
   return plan.figures.bubble_s / plan.figures.iteration_s;
 }
 
-plan::Json draft_json(const loop::DraftPlan& plan, bool fits) {
+plan::Json draft_json(const search::DraftPlan& plan, bool fits) {
   const plan::Scenario& scenario = plan.draft.scenario;
   return {{"ranks", scenario.pipeline.ranks},
           {"replicas", scenario.pipeline.replicas},
@@ -32,12 +32,12 @@ plan::Json draft_json(const loop::DraftPlan& plan, bool fits) {
           {"bubble", bubble_of(plan)},
           {"peak_bytes", plan.figures.peak.value},
           {"fits", fits},
-          {"scenario", plan::Json::parse(loop::scenario_text(plan.draft))}};
+          {"scenario", plan::Json::parse(search::scenario_text(plan.draft))}};
 }
 
-plan::Json replan_json(const Replan& replan, const loop::DraftPlan& best) {
+plan::Json replan_json(const Replan& replan, const search::DraftPlan& best) {
   plan::Json json{{"moves", plan::Json::array()}};
-  for (const loop::RankMove& move : replan.moves)
+  for (const search::RankMove& move : replan.moves)
     json["moves"].push_back({{"rank", move.rank},
                              {"was", move.was},
                              {"layers", move.layers},
@@ -55,14 +55,14 @@ plan::Json replan_json(const Replan& replan, const loop::DraftPlan& best) {
   return json;
 }
 
-std::string replan_words(const Replan& replan, const loop::DraftPlan& best,
+std::string replan_words(const Replan& replan, const search::DraftPlan& best,
                          const std::string& out) {
   std::string text = "\n";
   if (replan.before_s > 0)
     text += fmt::format("Plan 1 takes {:.3f} ms instead of {:.3f} ms ({:+.1f} %).\n",
                         1e3 * best.figures.iteration_s, 1e3 * replan.before_s,
                         100 * (best.figures.iteration_s / replan.before_s - 1));
-  for (const loop::RankMove& move : replan.moves)
+  for (const search::RankMove& move : replan.moves)
     text += fmt::format(
         "rank {} (was {}) {}\n", move.rank, move.was,
         move.layers.empty()
@@ -91,7 +91,7 @@ std::string replan_words(const Replan& replan, const loop::DraftPlan& best,
 
 }  // namespace
 
-std::string drafts_table(const loop::DraftAnswer& answer, const std::optional<Replan>& replan,
+std::string drafts_table(const search::DraftAnswer& answer, const std::optional<Replan>& replan,
                          const std::string& out, const std::string& at_percentile) {
   std::string text;
   if (!answer.plans.empty())
@@ -99,19 +99,19 @@ std::string drafts_table(const loop::DraftAnswer& answer, const std::optional<Re
                         at_percentile.empty() ? "" : fmt::format("{:>12}  ", at_percentile),
                         answer.plans.front().figures.unit + "/s", "bubble", "memory", "cut");
   for (std::size_t at = 0; at < answer.plans.size(); ++at) {
-    const loop::DraftPlan& plan = answer.plans[at];
+    const search::DraftPlan& plan = answer.plans[at];
     text += fmt::format("{:>4}  {:>9.3f} ms  {}{:>12.0f}  {:>5.1f} %  {:>7.1f} MB  {}\n", at + 1,
                         1e3 * plan.figures.iteration_s,
                         at_percentile.empty() ? "" : fmt::format("{:>9.3f} ms  ", 1e3 * plan.at_s),
                         plan.figures.units_per_s, 100 * bubble_of(plan), mb(plan.figures.peak),
-                        loop::words_of(plan));
+                        search::words_of(plan));
   }
   if (answer.nearest)
     text +=
         fmt::format("\n{} {}: {:.3f} ms, but a rank needs {:.1f} MB, and a device has {:.1f} MB\n",
                     answer.plans.empty() ? "No plan fits. The smallest is"
                                          : "The next faster one does not fit.",
-                    loop::words_of(*answer.nearest), 1e3 * answer.nearest->figures.iteration_s,
+                    search::words_of(*answer.nearest), 1e3 * answer.nearest->figures.iteration_s,
                     mb(answer.nearest->fullest.held), mb(answer.nearest->fullest.cap));
   if (replan)
     text += replan_words(*replan, answer.plans.front(), out);
@@ -123,7 +123,7 @@ std::string drafts_table(const loop::DraftAnswer& answer, const std::optional<Re
   return text;
 }
 
-plan::Json drafts_json(const loop::DraftAnswer& answer, const std::optional<Replan>& replan,
+plan::Json drafts_json(const search::DraftAnswer& answer, const std::optional<Replan>& replan,
                        const std::string& at_percentile) {
   plan::Json plans = plan::Json::array();
   for (std::size_t at = 0; at < answer.plans.size(); ++at) {
@@ -131,8 +131,8 @@ plan::Json drafts_json(const loop::DraftAnswer& answer, const std::optional<Repl
     if (!at_percentile.empty())
       plan[at_percentile + "_s"] = answer.plans[at].at_s;
     plan["change_to_next"] = at + 1 < answer.plans.size()
-                                 ? loop::changes_between(answer.plans[at].draft.scenario,
-                                                         answer.plans[at + 1].draft.scenario)
+                                 ? search::changes_between(answer.plans[at].draft.scenario,
+                                                           answer.plans[at + 1].draft.scenario)
                                  : "";
     plans.push_back(std::move(plan));
   }

@@ -42,13 +42,13 @@ std::string draws_table(const sim::Draws& draws, const sim::DrawRanges& ranges,
       in_words(ranges), 100 * together.ranks, 100 * together.pipelines);
 }
 
-std::string draws_table(const loop::JobDays& days) {
+std::string draws_table(const trace::JobDays& days) {
   std::string text = fmt::format(
       "\n{} draws of the steps: mean {:.1f} ms, P50 {:.1f} ms, P95 {:.1f} ms, P99 {:.1f} ms\n",
       days.draws, 1e3 * days.mean_s, 1e3 * days.p50_s, 1e3 * days.p95_s, 1e3 * days.p99_s);
   if (days.ranges.steps > 0)
     text += in_words(days.ranges);
-  const auto line = [&](const char* name, const loop::JobDay& day) {
+  const auto line = [&](const char* name, const trace::JobDay& day) {
     text += fmt::format("  {:<4}  {:>9.1f} ms drawn  {:>9.1f} ms measured  {:>+6.2f} %  {}{}\n",
                         name, 1e3 * day.drawn_s, 1e3 * day.measured_s, 100 * day.error(),
                         in_words(day.range), day.range.has(day.measured_s) ? "" : ": missed");

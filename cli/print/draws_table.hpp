@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "pipewright/loop/straggler/job_days.hpp"
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/sim/draws/draw_ranges.hpp"
+#include "pipewright/trace/straggler/job_days.hpp"
 
 namespace pipewright::cli {
 
@@ -16,6 +16,6 @@ plan::Json draws_json(const sim::Draws& draws, const sim::DrawRanges& ranges,
                       const sim::DrawOptions& options, const sim::Jitter& jitter);
 
 /// Of a traced job, beside steps that nobody learned from.
-std::string draws_table(const loop::JobDays& days);
+std::string draws_table(const trace::JobDays& days);
 
 }  // namespace pipewright::cli

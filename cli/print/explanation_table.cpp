@@ -8,7 +8,7 @@
 #include <set>
 #include <string_view>
 
-#include "pipewright/loop/explain/job_layout.hpp"
+#include "pipewright/trace/explain/job_layout.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -17,25 +17,25 @@ constexpr std::size_t most_alternatives = 6;  // of any kind; of each kind one m
 
 std::string ms(double seconds) { return fmt::format("{:.3f}", seconds * 1e3); }
 
-std::string source_words(const loop::TracedPipeline& pipeline) {
+std::string source_words(const trace::TracedPipeline& pipeline) {
   const std::string device = pipeline.on_device ? ", times of the device" : "";
   switch (pipeline.source) {
-    case loop::ActionSource::Ranges:
+    case trace::ActionSource::Ranges:
       return "ranges called PP:…" + device;
-    case loop::ActionSource::MicrobatchRanges:
+    case trace::ActionSource::MicrobatchRanges:
       return "ranges called Forward … and Backward …" + device;
-    case loop::ActionSource::Passing:
+    case trace::ActionSource::Passing:
       return "from the ranges of Megatron-LM's sends and receives" + device;
-    case loop::ActionSource::Functions:
+    case trace::ActionSource::Functions:
       return "from functions and transfers" + device;
-    case loop::ActionSource::Operators:
+    case trace::ActionSource::Operators:
       return "no ranges: from operators, arrows and transfers" + device;
   }
   return {};
 }
 
-std::string head(const loop::TraceExplanation& own) {
-  const loop::TracedPipeline& pipeline = own.pipeline;
+std::string head(const trace::TraceExplanation& own) {
+  const trace::TracedPipeline& pipeline = own.pipeline;
   std::string text;
   if (own.schedule.name.empty())
     text +=
@@ -72,29 +72,29 @@ std::string listed_ranks(const std::vector<int>& ranks) {
 }
 
 /// A line for each pipeline, where there are several.
-std::string pipeline_table(const loop::JobExplanation& job) {
+std::string pipeline_table(const trace::JobExplanation& job) {
   if (job.pipelines.size() == 1)
     return {};
   std::size_t widest = std::string_view("pipeline").size();
-  for (const loop::ExplainedPipeline& own : job.pipelines)
-    widest = std::max(widest, loop::to_string(own.place).size());
+  for (const trace::ExplainedPipeline& own : job.pipelines)
+    widest = std::max(widest, trace::to_string(own.place).size());
   std::string text = fmt::format("{:<{}}{:>16}{:>12}{:>9}{:>12}{:>12}  ranks\n", "pipeline", widest,
                                  "iteration, ms", "actions", "busiest", "busy", "mean busy");
   for (std::size_t at = 0; at < job.pipelines.size(); ++at) {
-    const loop::ExplainedPipeline& own = job.pipelines[at];
+    const trace::ExplainedPipeline& own = job.pipelines[at];
     const std::size_t busiest = busiest_rank(own);
-    text += fmt::format("{:<{}}{:>16}{:>12}{:>9}{:>12}{:>12}  {}{}\n", loop::to_string(own.place),
+    text += fmt::format("{:<{}}{:>16}{:>12}{:>9}{:>12}{:>12}  {}{}\n", trace::to_string(own.place),
                         widest, ms(own.iteration_s), ms(own.actions_s), own.ranks[busiest],
                         ms(own.busy_s[busiest]), ms(mean_busy_s(own)), listed_ranks(own.ranks),
                         at == job.slowest ? "  slowest" : "");
   }
   return text +
-         fmt::format("\nthe slowest, {}:\n", loop::to_string(job.pipelines[job.slowest].place));
+         fmt::format("\nthe slowest, {}:\n", trace::to_string(job.pipelines[job.slowest].place));
 }
 
 /// "0", "1", … of a pipeline alone; of one of several "6 (pipe 1, data 2)".
-std::vector<std::string> rank_labels(const loop::JobExplanation& job) {
-  const loop::ExplainedPipeline& own = job.pipelines[job.slowest];
+std::vector<std::string> rank_labels(const trace::JobExplanation& job) {
+  const trace::ExplainedPipeline& own = job.pipelines[job.slowest];
   std::vector<std::string> labels;
   for (std::size_t rank = 0; rank < own.ranks.size(); ++rank)
     labels.push_back(job.pipelines.size() == 1
@@ -110,7 +110,7 @@ std::size_t widest_of(const std::vector<std::string>& labels) {
   return widest;
 }
 
-std::string rank_table(const loop::TraceExplanation& own, const std::vector<std::string>& labels) {
+std::string rank_table(const trace::TraceExplanation& own, const std::vector<std::string>& labels) {
   const std::size_t width = std::max<std::size_t>(6, widest_of(labels));
   std::vector<std::size_t> causes;
   for (std::size_t cause = 0; cause < plan::idle_cause_count; ++cause)
@@ -122,7 +122,7 @@ std::string rank_table(const loop::TraceExplanation& own, const std::vector<std:
     text += fmt::format("{:>12}", plan::idle_causes()[cause]);
   text += fmt::format("{:>12}{:>12}\n", "waiting", "moving");
   for (std::size_t rank = 0; rank < own.ranks.size(); ++rank) {
-    const loop::TracedRankTimes& times = own.ranks[rank];
+    const trace::TracedRankTimes& times = own.ranks[rank];
     text += fmt::format("{:<{}}{:>12}", labels[rank], width, ms(times.busy_s));
     for (const std::size_t cause : causes)
       text += fmt::format("{:>12}", ms(times.idle[cause].value));
@@ -131,12 +131,13 @@ std::string rank_table(const loop::TraceExplanation& own, const std::vector<std:
   return text;
 }
 
-std::string stage_table(const loop::TraceExplanation& own, const std::vector<std::string>& labels) {
+std::string stage_table(const trace::TraceExplanation& own,
+                        const std::vector<std::string>& labels) {
   const std::size_t width = std::max<std::size_t>(6, widest_of(labels));
   std::string text = fmt::format("\n{:<6}{:>{}}{:>14}{:>14}{:>12}\n", "stage", "rank", width,
                                  "forward, ms", "backward", "all");
   for (std::size_t stage = 0; stage < own.costs.stages.size(); ++stage) {
-    const loop::TracedStage& times = own.costs.stages[stage];
+    const trace::TracedStage& times = own.costs.stages[stage];
     text += fmt::format("{:<6}{:>{}}{:>14}{:>14}{:>12}{}\n", stage,
                         labels[static_cast<std::size_t>(times.rank)], width, ms(times.forward),
                         ms(times.backward), ms(times.total),
@@ -169,22 +170,22 @@ std::string what_changes(const std::string& change) {
 }
 
 /// Layers have numbers that only the scenario knows.
-std::string cut_words(const loop::Alternative& change) {
+std::string cut_words(const trace::Alternative& change) {
   std::string text = fmt::format("with {} stages begin at\n", change.change);
   for (std::size_t stage = 1; stage <= change.cut.size(); ++stage)
     text += fmt::format("- {}: what was {}\n", stage, to_string(change.cut[stage - 1]));
   return text;
 }
 
-std::string alternative_table(const loop::TraceExplanation& own) {
-  const loop::Alternatives& found = own.alternatives;
+std::string alternative_table(const trace::TraceExplanation& own) {
+  const trace::Alternatives& found = own.alternatives;
   std::string text =
       fmt::format("\n{:>14}{:>9}{:>13}  simulated\n", "iteration, ms", "saves", "activations");
   text += fmt::format("{:>14}{:>9}{:>13}  as it is\n", ms(found.now_s), "", found.activations);
   // The quickest of all, and of what is changed the quickest of each.
   std::size_t shown = 0;
   std::set<std::string> kinds;
-  for (const loop::Alternative& change : found.all) {
+  for (const trace::Alternative& change : found.all) {
     if (change.iteration_s >= found.now_s)
       break;
     if (!kinds.insert(what_changes(change.change)).second && shown >= most_alternatives)
@@ -194,7 +195,7 @@ std::string alternative_table(const loop::TraceExplanation& own) {
                         100 * (1 - change.iteration_s / found.now_s), change.activations,
                         shortened(change.change));
   }
-  for (const loop::Alternative& change : found.all)
+  for (const trace::Alternative& change : found.all)
     if (change.change.starts_with("pipeline.partition=[") && change.iteration_s < found.now_s)
       text += cut_words(change);
   if (shown == 0)
@@ -207,8 +208,8 @@ std::string alternative_table(const loop::TraceExplanation& own) {
 
 }  // namespace
 
-std::string explanation_table(const loop::JobExplanation& job) {
-  const loop::TraceExplanation& slowest = job.explanation;
+std::string explanation_table(const trace::JobExplanation& job) {
+  const trace::TraceExplanation& slowest = job.explanation;
   const auto labels = rank_labels(job);
   return pipeline_table(job) + head(slowest) + rank_table(slowest, labels) +
          stage_table(slowest, labels) + alternative_table(slowest);

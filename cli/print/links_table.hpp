@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "pipewright/loop/link_report.hpp"
+#include "pipewright/loop/record/link_report.hpp"
 
 namespace pipewright::cli {
 

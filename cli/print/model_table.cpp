@@ -70,7 +70,7 @@ plan::Json numbers_json(const TransformerLayer& layer) {
 
 }  // namespace
 
-std::string model_table(const plan::DescribedTransformer& transformer) {
+std::string model_table(const models::DescribedTransformer& transformer) {
   const auto layers = plan::layers_of(transformer.training, transformer.cut);
   const TransformerLayer total = plan::total_of(layers);
   std::string text =
@@ -98,7 +98,7 @@ std::string model_table(const plan::DescribedTransformer& transformer) {
          fmt::format("{:<20}  {:<17}  {}", "all", "", numbers(total, transformer.cut.recompute));
 }
 
-plan::Json model_json(const plan::DescribedTransformer& transformer) {
+plan::Json model_json(const models::DescribedTransformer& transformer) {
   const auto layers = plan::layers_of(transformer.training, transformer.cut);
   const plan::TransformerTraining& training = transformer.training;
   const plan::Cut& cut = transformer.cut;

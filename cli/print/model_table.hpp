@@ -4,13 +4,13 @@
 
 #include <string>
 
+#include "pipewright/models/trainers/megatron_arguments.hpp"
 #include "pipewright/plan/json/json.hpp"
-#include "pipewright/plan/trainers/megatron_arguments.hpp"
 
 namespace pipewright::cli {
 
 /// Layers that are alike share a row.
-std::string model_table(const plan::DescribedTransformer& transformer);
-plan::Json model_json(const plan::DescribedTransformer& transformer);
+std::string model_table(const models::DescribedTransformer& transformer);
+plan::Json model_json(const models::DescribedTransformer& transformer);
 
 }  // namespace pipewright::cli

@@ -6,12 +6,12 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "pipewright/models/trainers/trainer_file.hpp"
 #include "pipewright/plan/cluster/even_memory.hpp"
 #include "pipewright/plan/scenario/kinds_of_ranks.hpp"
-#include "pipewright/plan/trainers/trainer_file.hpp"
-#include "pipewright/sim/planner/plan_account.hpp"
-#include "pipewright/sim/planner/plan_files.hpp"
-#include "pipewright/sim/planner/uneven_ranks.hpp"
+#include "pipewright/search/planner/plan_account.hpp"
+#include "pipewright/search/planner/plan_files.hpp"
+#include "pipewright/search/planner/uneven_ranks.hpp"
 #include "print/reserved_memory.hpp"
 
 namespace pipewright::cli {
@@ -59,8 +59,8 @@ std::string change_between(const plan::TransformerConfig& model, const plan::Cut
 double gb(double bytes) { return bytes / 1e9; }
 
 /// The rank that is furthest above what its devices have, and these.
-std::string too_large_words(const PlansFound& found, const sim::FoundPlan& plan) {
-  const sim::RankDevices devices = sim::rank_devices(plan.cluster, plan.cut);
+std::string too_large_words(const PlansFound& found, const search::FoundPlan& plan) {
+  const search::RankDevices devices = search::rank_devices(plan.cluster, plan.cut);
   std::size_t rank = 0;
   plan::Bytes most_above{std::numeric_limits<std::int64_t>::min()};
   for (std::size_t at = 0; at < plan.peaks.size(); ++at)
@@ -68,7 +68,7 @@ std::string too_large_words(const PlansFound& found, const sim::FoundPlan& plan)
         devices.memory[at] > plan::Bytes{} && above > most_above)
       rank = at, most_above = above;
   const std::string name =
-      plan::kinds_of_ranks(sim::scenario_of(plan.cluster, found.training, plan.cut))[rank];
+      plan::kinds_of_ranks(search::scenario_of(plan.cluster, found.training, plan.cut))[rank];
   return fmt::format(
       "{}: {:.1f} GB a device, and {} has {:.1f} GB", plan_words(found.training, plan),
       gb(static_cast<double>(plan.peaks[rank].value)), name.empty() ? "a device" : name,
@@ -85,14 +85,14 @@ std::vector<int> layers_by_stage(const plan::TransformerConfig& model, const pla
 /// Of the rank that holds most.
 struct ReservedRank {
   std::size_t rank = 0;
-  plan::ReservedMemory memory;
+  models::ReservedMemory memory;
 };
 
-ReservedRank reserved_of(const PlansFound& found, const sim::FoundPlan& plan) {
+ReservedRank reserved_of(const PlansFound& found, const search::FoundPlan& plan) {
   const auto rank =
       static_cast<std::size_t>(std::ranges::max_element(plan.peaks) - plan.peaks.begin());
-  return {rank, plan::reserved_memory(found.training, plan.cut, static_cast<int>(rank),
-                                      least_memory(found.cluster))};
+  return {rank, models::reserved_memory(found.training, plan.cut, static_cast<int>(rank),
+                                        least_memory(found.cluster))};
 }
 
 plan::Json reserved_json(const ReservedRank& reserved) {
@@ -110,14 +110,14 @@ std::vector<std::int64_t> bytes_of(const std::vector<plan::Bytes>& peaks) {
 
 /// Empty where Megatron-LM does not run the plan.
 std::string megatron_arguments(const plan::Scenario& scenario) {
-  std::string text = find_trainer_file(plan::Trainer::Megatron, scenario).value_or("\n");
+  std::string text = find_trainer_file(models::Trainer::Megatron, scenario).value_or("\n");
   text.pop_back();  // the end of the line
   return text;
 }
 
-plan::Json json_of(const PlansFound& found, const sim::FoundPlan& plan) {
+plan::Json json_of(const PlansFound& found, const search::FoundPlan& plan) {
   const plan::Cut& cut = plan.cut;
-  const plan::Scenario scenario = sim::scenario_of(plan.cluster, found.training, cut);
+  const plan::Scenario scenario = search::scenario_of(plan.cluster, found.training, cut);
   const plan::Bytes memory = plan::largest_memory(found.cluster);
   return {{"gpus", cut.devices()},
           {"tensor", cut.tensor},
@@ -175,8 +175,9 @@ std::string plan_words(const plan::TransformerConfig& model, const plan::Cut& cu
   return words;
 }
 
-std::string plan_words(const plan::TransformerTraining& training, const sim::FoundPlan& plan) {
-  const std::string kinds = plan::kinds_words(sim::scenario_of(plan.cluster, training, plan.cut));
+std::string plan_words(const plan::TransformerTraining& training, const search::FoundPlan& plan) {
+  const std::string kinds =
+      plan::kinds_words(search::scenario_of(plan.cluster, training, plan.cut));
   return plan_words(training.model, plan.cut) + (kinds.empty() ? "" : ", ranks on " + kinds);
 }
 
@@ -201,16 +202,16 @@ std::string kept_words(const KeptTime& kept) {
 }  // namespace
 
 std::string plans_table(const PlansFound& found) {
-  const sim::PlanAnswer& answer = found.answer;
+  const search::PlanAnswer& answer = found.answer;
   std::string text, tight;
   if (!answer.plans.empty())
     text += fmt::format("{:>4}  {:>11}  {}{:>10}  {:>6}  {:>7}  {:>9}  {:>9}  {:>12}  {}\n", "plan",
                         "iteration", found.at.empty() ? "" : fmt::format("{:>11}  ", found.at),
                         "tokens/s", "MFU", "bubble", "memory", "reserved", "GPU h / 1e9", "cut");
   for (std::size_t at = 0; at < answer.plans.size(); ++at) {
-    const sim::FoundPlan& plan = answer.plans[at];
+    const search::FoundPlan& plan = answer.plans[at];
     const auto reserved = reserved_of(found, plan).memory.verdict;
-    if (reserved && reserved->fits != plan::Fits::Yes)
+    if (reserved && reserved->fits != models::Fits::Yes)
       tight += fmt::format("plan {} {}\n", at + 1, verdict_words(*reserved));
     text += fmt::format(
         "{:>4}  {:>9.3f} s  {}{:>10.0f}  {:>4.1f} %  {:>5.1f} %  {:>6.1f} GB  {:>9}  {:>12.1f}  "
@@ -248,11 +249,11 @@ std::string plans_table(const PlansFound& found) {
 }
 
 std::string plan_explained(const PlansFound& found, std::size_t number) {
-  const sim::PlanAnswer& answer = found.answer;
-  const sim::FoundPlan& plan = answer.plans[number];
+  const search::PlanAnswer& answer = found.answer;
+  const search::FoundPlan& plan = answer.plans[number];
   const plan::TransformerConfig& model = found.training.model;
-  const sim::PlanAccount account = sim::account_of(plan.cluster, found.training, plan.cut);
-  const auto ms = [](const plan::PassSeconds& pass) {
+  const search::PlanAccount account = search::account_of(plan.cluster, found.training, plan.cut);
+  const auto ms = [](const models::PassSeconds& pass) {
     return fmt::format("{:.3f} + {:.3f} ms", 1e3 * pass.forward, 1e3 * pass.backward);
   };
   std::string text =
@@ -273,7 +274,7 @@ std::string plan_explained(const PlansFound& found, std::size_t number) {
       fmt::format("\n{:>4}  {:>7}  {:>6}  {:>10}  {:>7}  {:>9}  {:>11}  {:>7}  {:>9}\n", "rank",
                   "stages", "layers", "busy", "idle", "standing", "activations", "work", "total");
   for (std::size_t rank = 0; rank < account.ranks.size(); ++rank) {
-    const sim::RankAccount& own = account.ranks[rank];
+    const search::RankAccount& own = account.ranks[rank];
     text += fmt::format(
         "{:>4}  {:>7}  {:>6}  {:>8.3f} s  {:>5.1f} %  {:>6.1f} GB  {:>8.1f} GB  {:>4.1f} GB  "
         "{:>6.1f} "
@@ -293,7 +294,7 @@ std::string plan_explained(const PlansFound& found, std::size_t number) {
 }
 
 draw::Chart chart_of(const PlansFound& found) {
-  const sim::PlanAnswer& answer = found.answer;
+  const search::PlanAnswer& answer = found.answer;
   const std::string& model = found.training.model.name;
   draw::Chart chart;
   chart.title = fmt::format("{}: {} plans, of {} candidates", model.empty() ? "plans" : model,
@@ -308,7 +309,7 @@ draw::Chart chart_of(const PlansFound& found) {
 }
 
 plan::Json to_json(const PlansFound& found) {
-  const sim::PlanAnswer& answer = found.answer;
+  const search::PlanAnswer& answer = found.answer;
   plan::Json plans = plan::Json::array();
   for (std::size_t at = 0; at < answer.plans.size(); ++at) {
     plan::Json plan = json_of(found, answer.plans[at]);

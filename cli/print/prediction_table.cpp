@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "pipewright/loop/sensitivities.hpp"
+#include "pipewright/loop/predict/sensitivities.hpp"
 #include "print/reserved_memory.hpp"
 
 namespace pipewright::cli {
@@ -59,7 +59,7 @@ std::string shards_line(const loop::Prediction& prediction) {
 
 std::string prediction_table(const loop::Prediction& prediction, const sim::ScenarioPlan& plan,
                              const plan::LayerCosts& costs, const sim::Throughput& throughput,
-                             const std::vector<plan::ReservedMemory>& reserved) {
+                             const std::vector<models::ReservedMemory>& reserved) {
   const double iteration = prediction.times.iteration;
   auto text = fmt::format("iteration {:.3f} ms, {:.0f} {}/s", 1e3 * iteration,
                           throughput.units_per_s, throughput.unit);

@@ -4,12 +4,12 @@
 
 namespace pipewright::cli {
 
-std::string verdict_words(const plan::MemoryVerdict& verdict) {
+std::string verdict_words(const models::MemoryVerdict& verdict) {
   return fmt::format("{}{}{}", to_string(verdict.fits), verdict.reason.empty() ? "" : ": ",
                      verdict.reason);
 }
 
-std::string reserved_table(const std::vector<plan::ReservedMemory>& ranks) {
+std::string reserved_table(const std::vector<models::ReservedMemory>& ranks) {
   const auto in_mb = [](plan::Bytes bytes) { return static_cast<double>(bytes.value) / 1e6; };
   std::string text;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)

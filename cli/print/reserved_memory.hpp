@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/plan/allocator/memory_verdict.hpp"
+#include "pipewright/models/allocator/memory_verdict.hpp"
 
 namespace pipewright::cli {
 
 /// "fits", "fits, but: only 3.20 GiB are left …".
-std::string verdict_words(const plan::MemoryVerdict& verdict);
+std::string verdict_words(const models::MemoryVerdict& verdict);
 /// What each rank of a pipeline allocates and reserves; empty where none is told.
-std::string reserved_table(const std::vector<plan::ReservedMemory>& ranks);
+std::string reserved_table(const std::vector<models::ReservedMemory>& ranks);
 
 }  // namespace pipewright::cli

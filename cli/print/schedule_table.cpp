@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pipewright/loop/schedule_figures.hpp"
+#include "pipewright/loop/predict/schedule_figures.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/program/program_counts.hpp"
 #include "pipewright/plan/schedules/schedule_counts.hpp"

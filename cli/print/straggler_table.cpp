@@ -5,19 +5,19 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pipewright/loop/straggler/told_remedies.hpp"
+#include "pipewright/trace/straggler/told_remedies.hpp"
 
 namespace pipewright::cli {
 namespace {
 
 constexpr std::size_t most_workers = 8;
-using loop::least_told;
+using trace::least_told;
 
 std::string in_ms(double seconds) { return fmt::format("{:.1f}", seconds * 1e3); }
 std::string in_percent(double part) { return fmt::format("{:.2f} %", 100 * part); }
 
-std::string job_words(const loop::StragglerReport& report) {
-  const loop::JobLayout& layout = report.steps.plan.layout;
+std::string job_words(const trace::StragglerReport& report) {
+  const trace::JobLayout& layout = report.steps.plan.layout;
   std::string text =
       fmt::format("job         {} replicas of {} stages, {} microbatches: {}\n", layout.replicas,
                   layout.stages, report.steps.plan.schedule.microbatches, report.schedule);
@@ -28,19 +28,19 @@ std::string job_words(const loop::StragglerReport& report) {
                           : fmt::format(", {} more are not whole", report.steps.left_out.size()),
                       report.events);
   text += fmt::format("step        {} ms measured, {} replayed, {} with ideal lengths\n",
-                      in_ms(loop::mean_of(report.steps.measured)),
-                      in_ms(loop::mean_of(report.metrics.replayed_s)),
-                      in_ms(loop::mean_of(report.metrics.ideal_step_s)));
+                      in_ms(trace::mean_of(report.steps.measured)),
+                      in_ms(trace::mean_of(report.metrics.replayed_s)),
+                      in_ms(trace::mean_of(report.metrics.ideal_step_s)));
   text += fmt::format(
       "slowdown    S {:.4f}; M_W {:.4f} ({} slowest worker{}), M_S {:.4f} (last "
       "stage)\n",
       report.metrics.slowdown.all, report.metrics.workers_explain.share,
       report.metrics.slowest_workers, report.metrics.slowest_workers == 1 ? "" : "s",
       report.metrics.last_stage_explains.share);
-  return text + fmt::format("reading     {}\n", loop::reading_of(report));
+  return text + fmt::format("reading     {}\n", trace::reading_of(report));
 }
 
-std::string operation_table(const loop::StragglerReport& report) {
+std::string operation_table(const trace::StragglerReport& report) {
   std::vector<std::pair<double, std::string>> rows;
   for (const auto& [operation, slowdown] : report.metrics.by_operation)
     if (std::abs(slowdown.all - 1) >= least_told)
@@ -52,14 +52,14 @@ std::string operation_table(const loop::StragglerReport& report) {
   return text;
 }
 
-std::string worker_table(const loop::StragglerReport& report) {
-  const loop::JobLayout& layout = report.steps.plan.layout;
+std::string worker_table(const trace::StragglerReport& report) {
+  const trace::JobLayout& layout = report.steps.plan.layout;
   std::string text = fmt::format("\n{:<28}{:>10}{:>14}{:>14}\n", "worker, the slowest first", "S_w",
                                  "compute, ms", "to its peers");
   const auto& workers = report.workers;
   for (std::size_t at = 0; at < std::min(most_workers, workers.size()); ++at) {
     const auto worker = static_cast<std::size_t>(workers[at]);
-    text += fmt::format("{:<28}{:>10.4f}{:>14}{:>14.4f}\n", loop::worker_name(layout, workers[at]),
+    text += fmt::format("{:<28}{:>10.4f}{:>14}{:>14.4f}\n", trace::worker_name(layout, workers[at]),
                         report.metrics.by_worker[worker], in_ms(report.compute_s[worker]),
                         report.over_peers[worker]);
   }
@@ -68,12 +68,12 @@ std::string worker_table(const loop::StragglerReport& report) {
   return text;
 }
 
-std::string delay_table(const loop::StragglerReport& report) {
-  const loop::LaunchDelays& delays = report.delays;
-  const double replayed = loop::mean_of(report.metrics.replayed_s);
+std::string delay_table(const trace::StragglerReport& report) {
+  const trace::LaunchDelays& delays = report.delays;
+  const double replayed = trace::mean_of(report.metrics.replayed_s);
   std::string text =
       fmt::format("\n{:<28}{:>10}{:>14}\n", "begins late", "ms a step", "of the step");
-  for (const loop::DelayKind& kind : delays.kinds)
+  for (const trace::DelayKind& kind : delays.kinds)
     if (std::abs(kind.explains_s) >= least_told / 10 * replayed)
       text += fmt::format("{:<28}{:>10}{:>14}\n", kind.before, in_ms(kind.explains_s),
                           in_percent(kind.explains_s / replayed));
@@ -87,13 +87,13 @@ std::string delay_table(const loop::StragglerReport& report) {
   return text + "\n";
 }
 
-std::string remedy_table(const loop::StragglerReport& report) {
-  const loop::Remedies& remedies = report.remedies;
+std::string remedy_table(const trace::StragglerReport& report) {
+  const trace::Remedies& remedies = report.remedies;
   std::string text =
       fmt::format("\n{:>10}{:>9}{:>10}{:>10}  simulated\n", "step, ms", "saves", "learnt", "kept");
   text += fmt::format("{:>10}{:>9}{:>10}{:>10}  as it is\n", in_ms(remedies.step_s), "", "", "");
   std::vector<std::string> supposed;
-  for (const loop::Remedy* const own : loop::told_remedies(remedies)) {
+  for (const trace::Remedy* const own : trace::told_remedies(remedies)) {
     text += fmt::format("{:>10}{:>9}{:>10}{:>10}  {}\n", in_ms(own->step_s),
                         in_percent(own->saves.part), in_percent(own->on_learnt.part),
                         remedies.has_kept ? in_percent(own->on_kept.part) : "", own->change);
@@ -110,7 +110,7 @@ std::string remedy_table(const loop::StragglerReport& report) {
 
 }  // namespace
 
-std::string straggler_table(const loop::StragglerReport& report) {
+std::string straggler_table(const trace::StragglerReport& report) {
   return job_words(report) + operation_table(report) + worker_table(report) + delay_table(report) +
          remedy_table(report);
 }

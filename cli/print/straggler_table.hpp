@@ -4,11 +4,11 @@
 
 #include <string>
 
-#include "pipewright/loop/straggler/straggler_report.hpp"
+#include "pipewright/trace/straggler/straggler_report.hpp"
 
 namespace pipewright::cli {
 
 /// The job, what slows it down and who, what a replay leaves unexplained, and what would help.
-std::string straggler_table(const loop::StragglerReport& report);
+std::string straggler_table(const trace::StragglerReport& report);
 
 }  // namespace pipewright::cli

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "pipewright/loop/estimated_costs.hpp"
+#include "pipewright/models/estimates/estimated_costs.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "print/console.hpp"
@@ -62,9 +62,9 @@ int become_simgrid_program() {
 }
 
 plan::LayerCosts costs_for(const plan::Scenario& scenario, const std::string& file) {
-  if (file.empty() && loop::has_analytic_costs(scenario)) {
-    say(loop::estimate_note(scenario));
-    return loop::estimated_costs(scenario);
+  if (file.empty() && models::has_analytic_costs(scenario)) {
+    say(models::estimate_note(scenario));
+    return models::estimated_costs(scenario);
   }
   if (file.empty())
     return measured_costs(scenario);

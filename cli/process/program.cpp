@@ -2,8 +2,8 @@
 
 #include "exit_code.hpp"
 #include "options/command_line/parse.hpp"
-#include "pipewright/loop/stopped.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/stopped.hpp"
 #include "print/console.hpp"
 #include "process/interrupt.hpp"
 
@@ -29,7 +29,7 @@ int run(const CommandLine& line, int argc, const char* const* argv) {
   } catch (const plan::InputError& error) {
     say(error.what());
     return BadInput;
-  } catch (const loop::Stopped&) {
+  } catch (const plan::Stopped&) {
     say("interrupted");
     return Interrupted;
   } catch (const ProgramFailed& failed) {

@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "exit_code.hpp"
-#include "pipewright/loop/stopped.hpp"
+#include "pipewright/plan/stopped.hpp"
 #include "print/console.hpp"
 #include "process/interrupt.hpp"
 #include "process/own_words.hpp"
@@ -71,7 +71,7 @@ std::string output_of(const std::string& program, const std::vector<std::string>
   std::string text = read_all(ends[0], child);
   close(ends[0]);
   if (const int code = exit_code_of(words.front(), child); code == Interrupted)
-    throw loop::Stopped{};
+    throw plan::Stopped{};
   else if (code != Done)
     throw ProgramFailed{code};
   return text;

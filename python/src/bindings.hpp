@@ -12,8 +12,8 @@
 #include <atomic>
 #include <functional>
 
-#include "pipewright/loop/stopped.hpp"
 #include "pipewright/plan/json/json.hpp"
+#include "pipewright/plan/stopped.hpp"
 
 namespace pipewright::python {
 
@@ -33,7 +33,7 @@ plan::Json to_json(nb::handle value);
 /// Long work, without the interpreter's lock. `work` calls what it is given now and then, from
 /// whatever thread; when that answers false, it ends, or throws Stopped: Ctrl-C was pressed, or
 /// `progress` (None, or called with how much is done, and of how much) has thrown.
-void run_long(nb::handle progress, const std::function<void(const loop::GoesOn&)>& work);
+void run_long(nb::handle progress, const std::function<void(const plan::GoesOn&)>& work);
 
 /// Of a function that may take a while and touches nothing of Python's: other threads run
 /// meanwhile.

@@ -2,15 +2,15 @@
 #include <nlohmann/json.hpp>
 
 #include "bindings.hpp"
-#include "pipewright/loop/explain/job_explanation.hpp"
-#include "pipewright/loop/hang/explain_hang.hpp"
-#include "pipewright/loop/straggler/straggler_report.hpp"
+#include "pipewright/models/trainers/megatron_arguments.hpp"
 #include "pipewright/plan/cluster/cluster.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
-#include "pipewright/plan/trainers/megatron_arguments.hpp"
-#include "pipewright/sim/planner/plan_files.hpp"
-#include "pipewright/sim/planner/plan_search.hpp"
+#include "pipewright/search/planner/plan_files.hpp"
+#include "pipewright/search/planner/plan_search.hpp"
+#include "pipewright/trace/explain/job_explanation.hpp"
+#include "pipewright/trace/hang/explain_hang.hpp"
+#include "pipewright/trace/straggler/straggler_report.hpp"
 
 namespace pipewright::python {
 namespace {
@@ -22,14 +22,15 @@ void choose(Value& value, const std::optional<Value>& given) {
 }
 
 /// A plan with the names that the command line gives its figures.
-nb::dict dict_of(const plan::TransformerTraining& training, const sim::FoundPlan& found) {
+nb::dict dict_of(const plan::TransformerTraining& training, const search::FoundPlan& found) {
   nb::dict dict;
   dict["iteration_s"] = found.iteration_s;
   dict["tokens_per_s"] = found.tokens_per_s;
   dict["mfu"] = found.mfu;
   dict["bubble"] = found.bubble;
   dict["peak_bytes"] = found.peak_bytes;
-  dict["scenario"] = to_python(plan::to_json(sim::scenario_of(found.cluster, training, found.cut)));
+  dict["scenario"] =
+      to_python(plan::to_json(search::scenario_of(found.cluster, training, found.cut)));
   return dict;
 }
 
@@ -41,26 +42,27 @@ nb::list plans(const std::string& model, const std::string& cluster_file, int ba
                nb::handle progress) {
   const plan::Cluster cluster =
       with_nodes_for(plan::cluster_from_json(plan::JsonDocument::read(cluster_file)), gpus, "gpus");
-  const plan::TransformerConfig config = plan::transformer_named(model);
-  sim::PlanSpace space{.training = {.model = config,
-                                    .sequence = sequence.value_or(usual_sequence(config)),
-                                    .batch = batch},
-                       .gpus = gpus};
+  const plan::TransformerConfig config = models::transformer_named(model);
+  search::PlanSpace space{.training = {.model = config,
+                                       .sequence = sequence.value_or(usual_sequence(config)),
+                                       .batch = batch},
+                          .gpus = gpus};
   choose(space.tensor, tensor);
   choose(space.pipeline, pipeline);
   choose(space.zero, zero);
   choose(space.schedules, schedules);
-  sim::PlanAnswer answer;
-  run_long(progress, [&](const loop::GoesOn& goes_on) {
-    answer =
-        sim::search_plans(cluster, space,
-                          {.most_plans = top,
-                           .progress = [&](std::size_t done, std::size_t of,
-                                           const sim::FoundPlan*) { return goes_on(done, of); }});
+  search::PlanAnswer answer;
+  run_long(progress, [&](const plan::GoesOn& goes_on) {
+    answer = search::search_plans(
+        cluster, space,
+        {.most_plans = top,
+         .progress = [&](std::size_t done, std::size_t of, const search::FoundPlan*) {
+           return goes_on(done, of);
+         }});
   });
-  sim::require_candidates(space, answer);
+  search::require_candidates(space, answer);
   nb::list found;
-  for (const sim::FoundPlan& each : answer.plans)
+  for (const search::FoundPlan& each : answer.plans)
     found.append(dict_of(space.training, each));
   return found;
 }
@@ -83,12 +85,12 @@ void bind_plans(nb::module_& module) {
       [](const std::vector<std::string>& files, std::optional<int> step, const std::string& axes,
          nb::handle progress) {
         plan::Json json;
-        run_long(progress, [&](const loop::GoesOn& goes_on) {
+        run_long(progress, [&](const plan::GoesOn& goes_on) {
           std::vector<std::string> problems;
-          json = files.size() == 1 && loop::is_job_trace(files.front())
-                     ? document_of(loop::explain_stragglers(files.front(), problems))
-                     : to_json(loop::explain_traces({files.begin(), files.end()}, {step, axes},
-                                                    problems, goes_on));
+          json = files.size() == 1 && trace::is_job_trace(files.front())
+                     ? document_of(trace::explain_stragglers(files.front(), problems))
+                     : to_json(trace::explain_traces({files.begin(), files.end()}, {step, axes},
+                                                     problems, goes_on));
         });
         return to_python(json);
       },
@@ -103,8 +105,8 @@ void bind_plans(nb::module_& module) {
       "explain_hang",
       [](const std::vector<std::string>& dumps, const std::string& schedule) {
         plan::Json json;
-        run_long(nb::none(), [&](const loop::GoesOn&) {
-          json = to_json(loop::explain_hang({dumps.begin(), dumps.end()}, schedule));
+        run_long(nb::none(), [&](const plan::GoesOn&) {
+          json = to_json(trace::explain_hang({dumps.begin(), dumps.end()}, schedule));
         });
         return to_python(json);
       },

@@ -2,13 +2,13 @@
 #include <nlohmann/json.hpp>
 
 #include "bindings.hpp"
-#include "pipewright/loop/predicted_plan.hpp"
+#include "pipewright/loop/predict/predicted_plan.hpp"
+#include "pipewright/models/trainers/trainer_file.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/scenario/measured_scenario.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
-#include "pipewright/plan/trainers/trainer_file.hpp"
 #include "pipewright/sim/scenario/reserved_ranks.hpp"
 #include "pipewright/sim/scenario/scenario_plan.hpp"
 
@@ -69,10 +69,10 @@ std::string exported(const ScenarioValue& value, const std::string& trainer,
   const plan::Scenario& scenario = value.scenario();
   sim::sound_program(scenario);
   const bool is_named = !std::holds_alternative<std::string>(scenario.pipeline.partition);
-  return plan::trainer_file(plan::trainer_of(trainer),
-                            is_named || costs == nullptr
-                                ? scenario
-                                : sim::placed(scenario, sim::lay_out(scenario, *costs)));
+  return models::trainer_file(models::trainer_of(trainer),
+                              is_named || costs == nullptr
+                                  ? scenario
+                                  : sim::placed(scenario, sim::lay_out(scenario, *costs)));
 }
 
 void bind_scenario(nb::module_& module) {
@@ -109,7 +109,7 @@ void bind_scenario(nb::module_& module) {
       .def(
           "cut_as",
           [](const ScenarioValue& self, const std::string& file) {
-            return self.with(plan::read_assignments(file, self.scenario().pipeline.replicas));
+            return self.with(models::read_assignments(file, self.scenario().pipeline.replicas));
           },
           nb::arg("file"),
           "With the cut of another trainer's file: Megatron-LM's arguments, torchtitan's TOML, "
@@ -185,7 +185,7 @@ void bind_scenarios(nb::module_& module) {
   bind_costs(module);
   bind_scenario(module);
   bind_prediction(module);
-  module.def("torch_schedule", &plan::torch_schedule, nb::arg("schedule"),
+  module.def("torch_schedule", &models::torch_schedule, nb::arg("schedule"),
              "The class of torch.distributed.pipelining that has this order: \"Interleaved1F1B\"; "
              "empty where torch has none.");
   module.def(

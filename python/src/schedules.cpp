@@ -3,7 +3,7 @@
 #include "bindings.hpp"
 #include "pipewright/draw/svg.hpp"
 #include "pipewright/draw/timeline.hpp"
-#include "pipewright/loop/schedule_figures.hpp"
+#include "pipewright/loop/predict/schedule_figures.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/lower/lower.hpp"

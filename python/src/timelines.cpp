@@ -5,9 +5,9 @@
 #include "bindings.hpp"
 #include "pipewright/draw/svg.hpp"
 #include "pipewright/draw/timeline.hpp"
-#include "pipewright/loop/comparison.hpp"
-#include "pipewright/loop/timeline_file.hpp"
+#include "pipewright/loop/compare/comparison.hpp"
 #include "pipewright/plan/timeline/event_table.hpp"
+#include "pipewright/trace/files/timeline_file.hpp"
 
 namespace pipewright::python {
 namespace {
@@ -101,7 +101,7 @@ void bind_timelines(nb::module_& module) {
       .def(
           "save",
           [](const plan::Timeline& self, const std::string& file) {
-            loop::write_timeline_file(file, plan::table_of(self));
+            trace::write_timeline_file(file, plan::table_of(self));
           },
           nb::arg("file"), WithoutLock(),
           "Writes .pwt, .json, .json.gz, .csv or .svg, by the file's suffix.")
@@ -120,7 +120,7 @@ void bind_timelines(nb::module_& module) {
       "read_timeline",
       [](const std::string& file) {
         std::vector<std::string> problems;
-        return loop::read_timeline(file, problems);
+        return trace::read_timeline(file, problems);
       },
       nb::arg("file"), WithoutLock(),
       "One iteration of a native file, a trace of ours or a Chrome trace.");

@@ -59,10 +59,10 @@ plan::Json to_json(nb::handle value) {
   throw nb::type_error("a number, a text, None, a list or a dictionary of these is needed here");
 }
 
-void run_long(nb::handle progress, const std::function<void(const loop::GoesOn&)>& work) {
+void run_long(nb::handle progress, const std::function<void(const plan::GoesOn&)>& work) {
   std::atomic<bool> ends{false};
   std::optional<nb::python_error> thrown;
-  const loop::GoesOn goes_on = [&](std::size_t done, std::size_t of) {
+  const plan::GoesOn goes_on = [&](std::size_t done, std::size_t of) {
     if (ends)
       return false;
     const nb::gil_scoped_acquire with_lock;
@@ -81,7 +81,7 @@ void run_long(nb::handle progress, const std::function<void(const loop::GoesOn&)
     const nb::gil_scoped_release without_lock;
     try {
       work(goes_on);
-    } catch (const loop::Stopped&) {  // why is told below
+    } catch (const plan::Stopped&) {  // why is told below
     }
   }
   if (thrown)

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/exec/engine/engine.hpp"
-#include "pipewright/exec/engine/module_layers.hpp"
+#include "pipewright/engine/engine.hpp"
+#include "pipewright/engine/module_layers.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
@@ -17,6 +17,7 @@ namespace log_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
+using namespace pipewright::engine;
 namespace fs = std::filesystem;
 
 /// A folder that is gone with it, and no log behind it.

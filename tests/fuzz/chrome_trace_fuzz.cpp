@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "pipewright/loop/chrome/chrome_trace.hpp"
-#include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/timeline/event_file.hpp"
+#include "pipewright/trace/chrome/chrome_trace.hpp"
+#include "pipewright/trace/files/timeline_file.hpp"
 #include "promise.hpp"
 #include "reader.hpp"
 #include "support/temp_folder.hpp"
@@ -21,19 +21,19 @@ void try_text(std::string_view text) {
   static const test::TempFolder folder;
   const auto file = folder.write("t.json", std::string(text));
   std::vector<std::string> problems;
-  const auto table = accepted([&] { return loop::read_chrome_trace(file, problems); });
+  const auto table = accepted([&] { return trace::read_chrome_trace(file, problems); });
   demand(problems.size() < 10'000, "problems are not listed without end");
   for (const std::string& problem : problems)
     demand(!problem.empty(), "a problem has words");
-  may_be_refused([&] { loop::read_timeline_file(file, problems); });
+  may_be_refused([&] { trace::read_timeline_file(file, problems); });
   if (!table)
     return;
   demand(table->size() <= 2 * text.size(), "no more events than letters");
   plan::write_event_file(folder.path() / "t.pwt", *table);
   const auto again = plan::read_event_file(folder.path() / "t.pwt");
   demand(again.tracks == table->tracks && again.size() == table->size(), "reads back as written");
-  loop::write_timeline_file(folder.path() / "again.json", *table);
-  demand(loop::read_timeline_file(folder.path() / "again.json", problems).ranks > 0 ||
+  trace::write_timeline_file(folder.path() / "again.json", *table);
+  demand(trace::read_timeline_file(folder.path() / "again.json", problems).ranks > 0 ||
              table->size() == 0,
          "written as a trace it is one");
 }

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipewright/loop/explain/job_explanation.hpp"
+#include "pipewright/trace/explain/job_explanation.hpp"
 #include "promise.hpp"
 #include "reader.hpp"
 #include "support/temp_folder.hpp"
@@ -36,16 +36,16 @@ void try_text(std::string_view text) {
   for (const std::string& part : parts_of(text))
     files.push_back(folder.write("rank" + std::to_string(files.size()) + ".json", part));
   std::vector<std::string> problems;
-  const auto job = accepted([&] { return loop::explain_traces(files, {}, problems); });
+  const auto job = accepted([&] { return trace::explain_traces(files, {}, problems); });
   demand(problems.size() < 10'000, "problems are not listed without end");
   if (!job)
     return;
-  const loop::TraceExplanation* const own = &job->explanation;
+  const trace::TraceExplanation* const own = &job->explanation;
   const double length = own->pipeline.timeline.length.value;
   demand(std::isfinite(length) && length >= 0, "an iteration has a length");
   demand(job->timeline.ranks >= static_cast<int>(files.size()), "each trace is a rank, or several");
   demand(job->timeline.length.value >= length, "no pipeline goes on behind the end of the job");
-  for (const loop::TracedRankTimes& rank : own->ranks) {
+  for (const trace::TracedRankTimes& rank : own->ranks) {
     double sum = rank.busy_s;
     for (const plan::Seconds& idle : rank.idle) {
       demand(idle.value >= 0, "idle time is not negative");
@@ -53,7 +53,7 @@ void try_text(std::string_view text) {
     }
     demand(sum >= length * (1 - 1e-9), "no time of a rank is left without a cause");
   }
-  for (const loop::Alternative& change : own->alternatives.all)
+  for (const trace::Alternative& change : own->alternatives.all)
     demand(std::isfinite(change.iteration_s), "what is simulated has a length");
   demand(!to_json(*job).dump().empty(), "it can be printed");
 }

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipewright/loop/hang/diagnosis.hpp"
+#include "pipewright/trace/hang/diagnosis.hpp"
 #include "promise.hpp"
 #include "reader.hpp"
 
@@ -18,14 +18,14 @@ using pipewright::fuzz::accepted;
 using pipewright::fuzz::demand;
 
 /// What is no dump is left out: one of several is enough to go on.
-std::vector<loop::FlightRecord> records_in(std::string_view text) {
+std::vector<trace::FlightRecord> records_in(std::string_view text) {
   constexpr std::string_view border = "\n====\n";
-  std::vector<loop::FlightRecord> records;
+  std::vector<trace::FlightRecord> records;
   for (int rank = 0; rank < 8; ++rank) {
     const auto end = text.find(border);
     if (auto record = accepted([&] {
-          return loop::parse_flight_record(text.substr(0, end), "rank" + std::to_string(rank),
-                                           rank);
+          return trace::parse_flight_record(text.substr(0, end), "rank" + std::to_string(rank),
+                                            rank);
         }))
       records.push_back(std::move(*record));
     if (end == std::string_view::npos)
@@ -38,21 +38,21 @@ std::vector<loop::FlightRecord> records_in(std::string_view text) {
 void try_text(std::string_view text) {
   const auto records = records_in(text);
   std::set<int> ranks;
-  for (const loop::FlightRecord& record : records) {
+  for (const trace::FlightRecord& record : records) {
     ranks.insert(record.rank);
-    for (const loop::FlightGroup& group : record.groups)
+    for (const trace::FlightGroup& group : record.groups)
       ranks.insert(group.ranks.begin(), group.ranks.end());
-    for (const loop::FlightOperation& own : record.operations) {
+    for (const trace::FlightOperation& own : record.operations) {
       demand(own.group >= 0 && own.group < static_cast<int>(record.groups.size()),
              "an operation has a group");
-      demand(own.kind == loop::FlightOperation::Kind::Collective || ranks.contains(own.peer),
+      demand(own.kind == trace::FlightOperation::Kind::Collective || ranks.contains(own.peer),
              "a transfer has another end");
     }
   }
-  const loop::HangDiagnosis own = loop::diagnose_hang(records);
-  demand(own.kind == loop::HangKind::None || ranks.contains(own.rank),
+  const trace::HangDiagnosis own = trace::diagnose_hang(records);
+  demand(own.kind == trace::HangKind::None || ranks.contains(own.rank),
          "a rank of the job is named");
-  for (const loop::HangWait& wait : own.waits)
+  for (const trace::HangWait& wait : own.waits)
     demand(ranks.contains(wait.rank) && ranks.contains(wait.waits_for), "ranks of the job wait");
   demand(!own.what.empty() && !in_words(own).empty(), "it has words");
   demand(!to_json(own).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).empty(),

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipewright/loop/straggler/straggler_report.hpp"
+#include "pipewright/trace/straggler/straggler_report.hpp"
 #include "promise.hpp"
 #include "reader.hpp"
 #include "support/temp_folder.hpp"
@@ -21,8 +21,8 @@ void try_text(std::string_view text) {
   static const test::TempFolder folder;
   const auto file = folder.write("job.json", std::string(text));
   std::vector<std::string> problems;
-  loop::is_job_trace(file);
-  const auto report = accepted([&] { return loop::explain_stragglers(file, problems); });
+  trace::is_job_trace(file);
+  const auto report = accepted([&] { return trace::explain_stragglers(file, problems); });
   demand(problems.size() < 10'000, "problems are not listed without end");
   if (!report)
     return;
@@ -35,9 +35,9 @@ void try_text(std::string_view text) {
     demand(std::isfinite(report->delays.explained_s[step]), "it can be replayed");
   }
   demand(std::isfinite(report->metrics.slowdown.all), "a slowdown is a number");
-  for (const loop::Remedy& own : report->remedies.all)
+  for (const trace::Remedy& own : report->remedies.all)
     demand(std::isfinite(own.step_s), "what is simulated has a length");
-  const plan::EventTable table = loop::job_timeline(steps, report->metrics.workers);
+  const plan::EventTable table = trace::job_timeline(steps, report->metrics.workers);
   demand(table.size() > 0 && table.rank_names.size() == static_cast<std::size_t>(table.ranks),
          "each worker has a row");
   demand(!document_of(*report).dump().empty(), "it can be printed");

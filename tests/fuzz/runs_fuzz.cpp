@@ -3,14 +3,15 @@
 #include <cmath>
 #include <string_view>
 
+#include "pipewright/models/measured/measured_run.hpp"
+#include "pipewright/models/transformer/transformer_times.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/measured/measured_run.hpp"
-#include "pipewright/plan/transformer/transformer_times.hpp"
 #include "reader.hpp"
 
 namespace runs_fuzz {
 
 using namespace pipewright::plan;
+using namespace pipewright::models;
 using pipewright::fuzz::demand;
 
 void try_text(std::string_view text) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "pipewright/plan/measured/recorded_steps.hpp"
+#include "pipewright/models/measured/recorded_steps.hpp"
 #include "pipewright/sim/jitter/jitter.hpp"
 #include "promise.hpp"
 #include "reader.hpp"
@@ -28,10 +28,10 @@ void try_factors(const sim::Jitter& jitter) {
 }
 
 void try_text(std::string_view text) {
-  const auto record = accepted([&] { return plan::read_recorded_steps(text, "fuzz.csv"); });
+  const auto record = accepted([&] { return models::read_recorded_steps(text, "fuzz.csv"); });
   if (!record)
     return;
-  demand(plan::read_recorded_steps(plan::to_csv(*record), "again.csv") == *record,
+  demand(models::read_recorded_steps(models::to_csv(*record), "again.csv") == *record,
          "reads back as written");
   pipewright::fuzz::may_be_refused([&] { try_factors(sim::Jitter(*record)); });
 }

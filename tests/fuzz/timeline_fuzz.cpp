@@ -6,8 +6,8 @@
 #include "json_text.hpp"
 #include "pipewright/draw/svg.hpp"
 #include "pipewright/draw/timeline.hpp"
+#include "pipewright/loop/compare/action_errors.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/timeline/comparison.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
 #include "pipewright/plan/timeline/trace.hpp"
 #include "reader.hpp"
@@ -16,6 +16,7 @@ namespace timeline_fuzz {
 
 using namespace pipewright;
 using namespace pipewright::plan;
+using namespace pipewright::loop;
 using pipewright::fuzz::accepted;
 using pipewright::fuzz::demand;
 using pipewright::fuzz::document_of;

@@ -5,15 +5,16 @@
 #include <string>
 #include <string_view>
 
+#include "pipewright/models/trainers/trainer_file.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
-#include "pipewright/plan/trainers/trainer_file.hpp"
 #include "promise.hpp"
 #include "reader.hpp"
 
 namespace trainer_fuzz {
 
 using namespace pipewright::plan;
+using namespace pipewright::models;
 using pipewright::fuzz::accepted;
 using pipewright::fuzz::demand;
 using pipewright::fuzz::may_be_refused;

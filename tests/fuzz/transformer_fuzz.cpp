@@ -5,14 +5,15 @@
 #include <string_view>
 
 #include "json_text.hpp"
+#include "pipewright/models/trainers/megatron_arguments.hpp"
 #include "pipewright/plan/model/hugging_face.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
-#include "pipewright/plan/trainers/megatron_arguments.hpp"
 #include "reader.hpp"
 
 namespace transformer_fuzz {
 
 using namespace pipewright::plan;
+using namespace pipewright::models;
 using pipewright::fuzz::accepted;
 using pipewright::fuzz::demand;
 using pipewright::fuzz::document_of;

@@ -11,9 +11,9 @@ SHOWN = re.compile(r"^```\w+ (\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`\n]+)`")
 HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
 # A file of ours, named by its path; `<name>` and globs stand for several.
-OWN_FILE = re.compile(r"^(?:plan|sim|draw|exec|profiler|loop|gui|cli|scenarios|tests|bench|docs|cmake)/[\w./+-]+\.\w+$")
+OWN_FILE = re.compile(r"^(?:plan|models|sim|search|trace|draw|exec|engine|profiler|loop|gui|cli|scenarios|tests|bench|docs|cmake)/[\w./+-]+\.\w+$")
 # A test by the name that ctest has for it.
-OWN_TEST = re.compile(r"^(?:plan|sim|draw|exec|profiler|loop|loop/torch|gui|cli)/\w+_test$")
+OWN_TEST = re.compile(r"^(?:plan|models|sim|search|trace|draw|exec|engine|profiler|loop|loop/torch|gui|cli)/\w+_test$")
 LEAST_LINKS = 100  # fewer were read than the pages have: the test looks in the wrong place
 
 

@@ -6,7 +6,7 @@
 
 #include "pipewright/exec/device/devices.hpp"
 #include "pipewright/exec/stage/split_backward.hpp"
-#include "pipewright/profiler/profile.hpp"
+#include "pipewright/profiler/profile/profile.hpp"
 #include "profiler/support/on_standin.hpp"
 #include "profiler/support/small_model.hpp"
 #include "support/catch.hpp"
@@ -50,7 +50,7 @@ TEST_CASE("memory of layers on a GPU, though autograd's thread is slow to let go
   const test::Fixed data(at::ones({8, 64}));
   const exec::TrainingSetup setup = test::setup_of(
       {test::linear("first", 64, 64), test::linear("linear", 64, 64),
-       exec::function_layer("relu", [](const at::Tensor& x) { return at::relu(x); })},
+       engine::function_layer("relu", [](const at::Tensor& x) { return at::relu(x); })},
       data);
   LayerBench bench(setup, {.device = at::Device(at::kCUDA, 0)});
   const auto costs = profile(bench, {1, 1, 1, 1e9});

@@ -1,6 +1,6 @@
 #include <ATen/ATen.h>
 
-#include "pipewright/profiler/profile.hpp"
+#include "pipewright/profiler/profile/profile.hpp"
 #include "profiler/support/small_model.hpp"
 #include "support/catch.hpp"
 
@@ -8,7 +8,7 @@ namespace layer_memory_test {
 
 using namespace pipewright;
 using namespace pipewright::profiler;
-using exec::function_layer;
+using engine::function_layer;
 using plan::Bytes;
 
 /// The cost of one layer after a parameter-free layer that makes its input need a gradient.

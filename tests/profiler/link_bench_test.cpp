@@ -1,4 +1,4 @@
-#include "pipewright/profiler/link_bench.hpp"
+#include "pipewright/profiler/links/link_bench.hpp"
 
 #include <ATen/Parallel.h>
 

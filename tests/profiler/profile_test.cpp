@@ -1,4 +1,4 @@
-#include "pipewright/profiler/profile.hpp"
+#include "pipewright/profiler/profile/profile.hpp"
 
 #include <ATen/ATen.h>
 
@@ -23,8 +23,8 @@ struct Small {
   test::Fixed data{at::ones({8, 64})};
   exec::TrainingSetup setup = test::setup_of(
       {test::linear("first", 64, 128),
-       exec::function_layer("relu", [](const at::Tensor& x) { return at::relu(x); }),
-       exec::function_layer("flatten", [](const at::Tensor& x) { return x.view({-1}); })},
+       engine::function_layer("relu", [](const at::Tensor& x) { return at::relu(x); }),
+       engine::function_layer("flatten", [](const at::Tensor& x) { return x.view({-1}); })},
       data);
 };
 

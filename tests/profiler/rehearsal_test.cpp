@@ -1,6 +1,6 @@
 // A rank's compute, played through without a pipeline.
 
-#include "pipewright/profiler/rehearsal.hpp"
+#include "pipewright/profiler/sections/rehearsal.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -125,11 +125,11 @@ TEST_CASE("a layer that forgets its work is seen by the training and by the meas
   int calls = 0;
   const test::Fixed data{at::ones({2, 4})};
   const auto setup =
-      test::setup_of({test::linear("a", 4, 4), exec::function_layer("counts",
-                                                                    [&](const at::Tensor& x) {
-                                                                      ++calls;
-                                                                      return x * 2;
-                                                                    })},
+      test::setup_of({test::linear("a", 4, 4), engine::function_layer("counts",
+                                                                      [&](const at::Tensor& x) {
+                                                                        ++calls;
+                                                                        return x * 2;
+                                                                      })},
                      data);
   const auto program =
       plan::lower(test::make("1f1b", 1, 3), {.recompute = plan::RecomputeMode::Full});

@@ -1,6 +1,6 @@
 // Where a model is cut for its profile, and which of its layers are measured.
 
-#include "pipewright/profiler/sections.hpp"
+#include "pipewright/profiler/sections/sections.hpp"
 
 #include <ATen/ATen.h>
 
@@ -8,7 +8,7 @@
 
 #include "exec/support/sharded_gpt.hpp"
 #include "exec/support/small_transformers.hpp"
-#include "pipewright/profiler/profile.hpp"
+#include "pipewright/profiler/profile/profile.hpp"
 #include "profiler/support/small_model.hpp"
 #include "support/catch.hpp"
 
@@ -135,7 +135,7 @@ TEST_CASE("profile: layers that are alike have equal times, and places are compa
           "[profiler][sections]") {
   auto setup = test::small_setup();
   setup.layers =
-      exec::gpt_layers({.blocks = 9, .hidden = 16, .heads = 2, .sequence = 8, .vocabulary = 32});
+      engine::gpt_layers({.blocks = 9, .hidden = 16, .heads = 2, .sequence = 8, .vocabulary = 32});
   LayerBench bench(setup);
   const Profiled found = profile_layers(bench, {.settings = {0, 2, 2, 1e9}, .budget = {0}});
   REQUIRE(found.alike.size() == 1);

@@ -1,4 +1,3 @@
-#define CATCH_CONFIG_RUNNER
 #include "support/session.hpp"
 
 int main(int argc, char** argv) { return pipewright::test::run_session(argc, argv); }

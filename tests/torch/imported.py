@@ -30,7 +30,7 @@ WORDS = 2**64 - 1
 
 
 def hash_of(*words):
-    """exec/src/hash.hpp"""
+    """exec/include/pipewright/exec/hash.hpp"""
     state = 0
     for word in words:
         state = ((state ^ (word & WORDS)) + 0x9E3779B97F4A7C15) & WORDS

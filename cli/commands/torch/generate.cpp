@@ -6,9 +6,9 @@
 
 #include "commands/torch/torch_commands.hpp"
 #include "exit_code.hpp"
+#include "pipewright/engine/models/model_builder.hpp"
+#include "pipewright/engine/token_generator.hpp"
 #include "pipewright/exec/checkpoint/list_checkpoints.hpp"
-#include "pipewright/exec/engine/token_generator.hpp"
-#include "pipewright/exec/models/model_builder.hpp"
 #include "pipewright/loop_torch/workload.hpp"
 #include "pipewright/plan/error.hpp"
 #include "print/console.hpp"
@@ -17,8 +17,8 @@ namespace pipewright::cli {
 namespace {
 
 /// Numbers with commas between them.
-exec::Sequence tokens_of(const std::string& text) {
-  exec::Sequence tokens;
+engine::Sequence tokens_of(const std::string& text) {
+  engine::Sequence tokens;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     std::int64_t token = 0;
@@ -33,15 +33,15 @@ exec::Sequence tokens_of(const std::string& text) {
   return tokens;
 }
 
-exec::PipelineModule module_of(const plan::Scenario& scenario) {
+engine::PipelineModule module_of(const plan::Scenario& scenario) {
   const int seed = scenario.training.seed;
-  return {exec::builder_of(scenario.model).layers(scenario.model, {.seed = seed}),
+  return {engine::builder_of(scenario.model).layers(scenario.model, {.seed = seed}),
           {.topology = plan::pipe_data_topology(scenario.pipeline.ranks, /*data=*/1),
            .base_seed = seed}};
 }
 
-plan::Json as_json(const std::vector<exec::Sequence>& prompts,
-                   const std::vector<exec::Sequence>& answers) {
+plan::Json as_json(const std::vector<engine::Sequence>& prompts,
+                   const std::vector<engine::Sequence>& answers) {
   plan::Json all = plan::Json::array();
   for (std::size_t p = 0; p < prompts.size(); ++p)
     all.push_back({{"prompt", prompts[p]}, {"tokens", answers[p]}});
@@ -51,12 +51,12 @@ plan::Json as_json(const std::vector<exec::Sequence>& prompts,
 }  // namespace
 
 int generate_tokens(const GenerateOptions& options) {
-  std::vector<exec::Sequence> prompts;
+  std::vector<engine::Sequence> prompts;
   for (const std::string& text : options.tokens)
     prompts.push_back(tokens_of(text));
   const plan::Scenario scenario = read_scenario(options.scenario);
-  exec::TokenGenerator generator(module_of(scenario),
-                                 {.precision = loop::precision_of(scenario.training.precision)});
+  engine::TokenGenerator generator(module_of(scenario),
+                                   {.precision = loop::precision_of(scenario.training.precision)});
   if (!options.checkpoints.empty())
     generator.restore(
         exec::open_newest(options.checkpoints, [](const std::string& line) { say(line); }));
@@ -70,7 +70,7 @@ int generate_tokens(const GenerateOptions& options) {
     fmt::print("{}\n", as_json(prompts, answers).dump(2));
     return Done;
   }
-  for (const exec::Sequence& answer : answers)
+  for (const engine::Sequence& answer : answers)
     fmt::print("{}\n", fmt::join(answer, ","));
   return Done;
 }

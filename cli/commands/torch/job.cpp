@@ -4,9 +4,9 @@
 #include "exit_code.hpp"
 #include "pipewright/exec/aborted.hpp"
 #include "pipewright/exec/job/local_job.hpp"
-#include "pipewright/loop/stopped.hpp"
 #include "pipewright/loop_torch/slow_for_good.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/stopped.hpp"
 #include "print/console.hpp"
 #include "process/interrupt.hpp"
 #include "process/own_words.hpp"
@@ -60,7 +60,7 @@ int code_of_part(loop::Membership& members, const std::function<int()>& part) {
     if (reports())
       say(aborted.what());
     return NegativeAnswer;
-  } catch (const loop::Stopped&) {
+  } catch (const plan::Stopped&) {
     if (!members.in_job())
       throw;
     return Interrupted;

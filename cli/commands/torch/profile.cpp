@@ -3,10 +3,10 @@
 #include "commands/torch/torch_commands.hpp"
 #include "commands/torch/work_table.hpp"
 #include "exit_code.hpp"
-#include "pipewright/loop/timeline_file.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/profiler/activity/kernel_table.hpp"
+#include "pipewright/trace/files/timeline_file.hpp"
 #include "print/console.hpp"
 #include "print/costs_table.hpp"
 #include "process/interrupt.hpp"
@@ -39,7 +39,7 @@ int profile_scenario(const ProfileOptions& options) {
   if (options.links)
     return profile_links(options);
   if (!options.kernels.empty())
-    loop::require_timeline_suffix(options.kernels);
+    trace::require_timeline_suffix(options.kernels);
   const auto scenario = read_scenario(options.scenario);
   open_log(options.log);
   open_devices(options.device, scenario.training.cpu_branch);
@@ -74,8 +74,8 @@ int profile_scenario(const ProfileOptions& options) {
   if (!options.kernels.empty()) {
     if (!measured.inspection)
       throw plan::InputError("--kernels: the GPU cannot be watched");
-    loop::write_timeline_file(options.kernels,
-                              profiler::kernel_table(measured.inspection->last, name_of));
+    trace::write_timeline_file(options.kernels,
+                               profiler::kernel_table(measured.inspection->last, name_of));
   }
   fmt::print("{}", options.scenario.json ? text : table);
   return Done;

@@ -5,7 +5,7 @@
 #include "commands/torch/torch_commands.hpp"
 #include "exit_code.hpp"
 #include "pipewright/exec/job/environment.hpp"
-#include "pipewright/loop/link_report.hpp"
+#include "pipewright/loop/record/link_report.hpp"
 #include "pipewright/loop_torch/measured_links.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
@@ -126,7 +126,7 @@ int profile_links(const ProfileOptions& wanted) {
   loop::Membership members(as_large_as_the_job(scenario),
                            membership_options(options.device, options.limits));
   return code_of_part(members, [&] {
-    exec::take_part(members, [&] {
+    engine::take_part(members, [&] {
       const auto links = measured(options, scenario, members);
       if (members.is_first())
         report(options, scenario, links);

@@ -2,9 +2,9 @@
 #include "commands/torch/torch_commands.hpp"
 #include "commands/torch/training_console.hpp"
 #include "exit_code.hpp"
+#include "pipewright/loop/compare/action_errors.hpp"
+#include "pipewright/loop/compare/idle_comparison.hpp"
 #include "pipewright/loop_torch/run_scenario.hpp"
-#include "pipewright/plan/timeline/comparison.hpp"
-#include "pipewright/plan/timeline/idle_comparison.hpp"
 #include "print/console.hpp"
 #include "process/interrupt.hpp"
 
@@ -40,8 +40,8 @@ std::string summary(const loop::RunReport& run, const std::string& unit) {
       "\n{}{}{}loss {:.4f} → {:.4f} in {} steps, {:.0f} {}/s (figures: medians of {} steps after "
       "warm-up; peak: largest)\n",
       error_lines(outcome.figures),
-      plan::comparison_table(outcome.figures.predicted, outcome.figures.measured),
-      plan::idle_line(plan::compare_idle(outcome.plan.predicted, outcome.measured->timeline)),
+      loop::comparison_table(outcome.figures.predicted, outcome.figures.measured),
+      loop::idle_line(loop::compare_idle(outcome.plan.predicted, outcome.measured->timeline)),
       losses.front(), losses.back(), losses.size(), outcome.training.units_per_s, unit,
       run.report["steps_measured"].get<int>());
 }

@@ -2,9 +2,9 @@
 
 #include "commands/torch/torch_commands.hpp"
 #include "exit_code.hpp"
+#include "pipewright/engine/models/hugging_face.hpp"
+#include "pipewright/engine/models/imported.hpp"
 #include "pipewright/exec/checkpoint/list_checkpoints.hpp"
-#include "pipewright/exec/models/hugging_face.hpp"
-#include "pipewright/exec/models/imported.hpp"
 #include "pipewright/plan/error.hpp"
 #include "print/console.hpp"
 
@@ -35,11 +35,11 @@ int save_scenario(const SaveOptions& options) {
                     options.scenario.file, scenario.model.kind()));
   const exec::Checkpoint checkpoint =
       checkpoint_in(options.checkpoints, model_of(scenario).layers.size());
-  const exec::ReadLayer layers = exec::layers_of(checkpoint);
+  const engine::ReadLayer layers = engine::layers_of(checkpoint);
   if (folder != nullptr)
-    exec::write_folder(*folder, layers, options.out);
+    engine::write_folder(*folder, layers, options.out);
   else
-    exec::write_imported(*imported->model, layers, options.out);
+    engine::write_imported(*imported->model, layers, options.out);
   const std::string from = checkpoint.folder().string();
   if (options.scenario.json)
     fmt::print("{}\n", plan::Json{{"checkpoint", from}, {"folder", options.out}}.dump(2));

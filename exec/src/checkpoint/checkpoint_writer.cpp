@@ -7,9 +7,9 @@
 #include <random>
 
 #include "collect_parts.hpp"
-#include "durable_file.hpp"
 #include "names.hpp"
 #include "pipewright/exec/aborted.hpp"
+#include "pipewright/exec/checkpoint/durable_file.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "pipewright/exec/log.hpp"
 #include "pipewright/plan/error.hpp"

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <utility>
 
-#include "checkpoint/mapped_file.hpp"
+#include "pipewright/exec/checkpoint/mapped_file.hpp"
 #include "pipewright/exec/checkpoint/torch_file.hpp"
 #include "pipewright/plan/error.hpp"
 

@@ -1,4 +1,4 @@
-#include "checkpoint/durable_file.hpp"
+#include "pipewright/exec/checkpoint/durable_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "checkpoint/mapped_file.hpp"
+#include "pipewright/exec/checkpoint/mapped_file.hpp"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>

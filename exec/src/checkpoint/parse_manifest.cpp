@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <charconv>
 
-#include "checkpoint/durable_file.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/seal.hpp"
 #include "pipewright/exec/checkpoint/dtype.hpp"
+#include "pipewright/exec/checkpoint/durable_file.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 

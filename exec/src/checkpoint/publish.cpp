@@ -5,10 +5,10 @@
 
 #include <cerrno>
 
-#include "checkpoint/durable_file.hpp"
 #include "checkpoint/names.hpp"
 #include "checkpoint/retention.hpp"
 #include "checkpoint/stored_files.hpp"
+#include "pipewright/exec/checkpoint/durable_file.hpp"
 
 namespace pipewright::exec {
 namespace {

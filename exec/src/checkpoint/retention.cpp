@@ -1,8 +1,8 @@
 #include "checkpoint/retention.hpp"
 
-#include "checkpoint/durable_file.hpp"
 #include "checkpoint/names.hpp"
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
+#include "pipewright/exec/checkpoint/durable_file.hpp"
 #include "pipewright/exec/checkpoint/list_checkpoints.hpp"
 
 namespace pipewright::exec {

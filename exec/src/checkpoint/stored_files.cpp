@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "checkpoint/durable_file.hpp"
 #include "pipewright/exec/checkpoint/crc32c.hpp"
+#include "pipewright/exec/checkpoint/durable_file.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

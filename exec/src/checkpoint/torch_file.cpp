@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/mapped_file.hpp"
 #include "checkpoint/torch_names.hpp"
+#include "pipewright/exec/checkpoint/mapped_file.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/exported/zip_entries.hpp"
 #include "pipewright/plan/pickle/pickle.hpp"

@@ -6,10 +6,10 @@
 #include <thread>
 #include <utility>
 
-#include "checkpoint/durable_file.hpp"
 #include "checkpoint/names.hpp"
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
 #include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
+#include "pipewright/exec/checkpoint/durable_file.hpp"
 #include "pipewright/exec/checkpoint/safetensors.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
 

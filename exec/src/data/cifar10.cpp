@@ -7,8 +7,8 @@
 #include <array>
 #include <fstream>
 
-#include "hash.hpp"
 #include "pipewright/exec/data/dataset.hpp"
+#include "pipewright/exec/hash.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

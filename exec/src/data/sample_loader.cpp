@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "hash.hpp"
+#include "pipewright/exec/hash.hpp"
 #include "pipewright/plan/error.hpp"
 #include "sample_order.hpp"
 

@@ -3,7 +3,7 @@
 #include <bit>
 #include <utility>
 
-#include "hash.hpp"
+#include "pipewright/exec/hash.hpp"
 
 namespace pipewright::exec {
 

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "checkpoint/mapped_file.hpp"
 #include "data/sample_order.hpp"
 #include "pipewright/exec/checkpoint/dtype.hpp"
+#include "pipewright/exec/checkpoint/mapped_file.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

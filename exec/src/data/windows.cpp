@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "hash.hpp"
+#include "pipewright/exec/hash.hpp"
 #include "sample_order.hpp"
 
 namespace pipewright::exec {

@@ -1,10 +1,10 @@
-#include "device/capture.hpp"
+#include "pipewright/exec/device/capture.hpp"
 
 #include <utility>
 
-#include "device/gpu.hpp"
-#include "device/stream.hpp"
 #include "memory/set_aside.hpp"
+#include "pipewright/exec/device/gpu.hpp"
+#include "pipewright/exec/device/stream.hpp"
 #include "pipewright/exec/memory/memory_meter.hpp"
 
 namespace pipewright::exec {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "device/gpu.hpp"
 #include "pipewright/exec/cpu/cpu_branch.hpp"
+#include "pipewright/exec/device/gpu.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "stream.hpp"
+#include "pipewright/exec/device/stream.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -1,4 +1,4 @@
-#include "stream.hpp"
+#include "pipewright/exec/device/stream.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -46,7 +46,7 @@ EventPool& event_pool() {
   return *pool;
 }
 
-thread_local const Stream* current_stream = nullptr;
+thread_local const Stream* stream_of_thread = nullptr;
 
 /// What reads another device's memory for this thread.
 const Stream& copying_stream(at::Device device) {
@@ -81,19 +81,19 @@ bool Stream::is_done() const {
   return !stream_ || c10::impl::VirtualGuardImpl(stream_->device_type()).queryStream(*stream_);
 }
 
-OnStream::OnStream(const Stream& stream) : before_(current_stream) {
-  current_stream = &stream;
+OnStream::OnStream(const Stream& stream) : before_(stream_of_thread) {
+  stream_of_thread = &stream;
   if (!stream.native())
     return;
   guard_.emplace(*stream.native());
   own_backward_.emplace();
 }
 
-OnStream::~OnStream() { current_stream = before_; }
+OnStream::~OnStream() { stream_of_thread = before_; }
 
 const Stream& OnStream::current() {
   static const Stream cpu;
-  return current_stream == nullptr ? cpu : *current_stream;
+  return stream_of_thread == nullptr ? cpu : *stream_of_thread;
 }
 
 Event Event::at_end(c10::EventFlag flag) {

@@ -4,8 +4,8 @@
 #include <map>
 #include <mutex>
 
-#include "device/gpu.hpp"
 #include "memory/account_entry.hpp"
+#include "pipewright/exec/device/gpu.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -7,8 +7,8 @@
 #include <map>
 #include <mutex>
 
-#include "device/gpu.hpp"
 #include "driver.hpp"
+#include "pipewright/exec/device/gpu.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

@@ -6,9 +6,9 @@
 #include <array>
 #include <cstdlib>
 
-#include "device/gpu.hpp"
 #include "driver.hpp"
-#include "first_line.hpp"
+#include "pipewright/exec/device/gpu.hpp"
+#include "pipewright/exec/first_line.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <atomic>
 
-#include "device/gpu.hpp"
 #include "device/kept_uses.hpp"
 #include "driver.hpp"
-#include "first_line.hpp"
 #include "memory/set_aside.hpp"
+#include "pipewright/exec/device/gpu.hpp"
+#include "pipewright/exec/first_line.hpp"
 #include "pipewright/plan/error.hpp"
 
 namespace pipewright::exec {

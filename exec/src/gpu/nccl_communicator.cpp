@@ -8,9 +8,9 @@
 #include <mutex>
 #include <utility>
 
-#include "device/gpu.hpp"
 #include "job/watch.hpp"
 #include "nccl_library.hpp"
+#include "pipewright/exec/device/gpu.hpp"
 #include "pipewright/exec/transport/transport.hpp"
 
 namespace pipewright::exec {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "device/stream.hpp"
+#include "pipewright/exec/device/stream.hpp"
 #include "pipewright/exec/job/job.hpp"
 
 namespace pipewright::exec {

@@ -42,7 +42,7 @@ at::Tensor bytes_of(const std::string& text) {
   return bytes;
 }
 
-std::string text_of(const at::Tensor& bytes) {
+std::string string_of(const at::Tensor& bytes) {
   const auto* const first = bytes.const_data_ptr<std::uint8_t>();
   return {first, first + bytes.numel()};
 }
@@ -55,7 +55,7 @@ void agree_on_hosts(Job& job, Transport& transport, at::Device device) {
   std::vector<GpuOfRank> gpus;
   for (const Tensors& theirs : transport.all_gather(
            everybody, job.rank(), {bytes_of(host_name()), bytes_of(uuid_of(device))}))
-    gpus.push_back({text_of(theirs.at(0)), text_of(theirs.at(1))});
+    gpus.push_back({string_of(theirs.at(0)), string_of(theirs.at(1))});
   const std::string host = hosts_for_nccl(gpus).at(static_cast<std::size_t>(job.rank()));
   if (!host.empty())
     ::setenv("NCCL_HOSTID", host.c_str(), /*overwrite=*/0);

@@ -7,7 +7,7 @@
 #include <shared_mutex>
 #include <tuple>
 
-#include "device/gpu.hpp"
+#include "pipewright/exec/device/gpu.hpp"
 #include "pipewright/exec/device/loaded_library.hpp"
 
 namespace pipewright::exec {

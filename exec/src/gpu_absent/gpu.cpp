@@ -1,4 +1,4 @@
-#include "device/gpu.hpp"
+#include "pipewright/exec/device/gpu.hpp"
 
 #include "pipewright/exec/gpu/nccl_transport.hpp"
 #include "pipewright/plan/error.hpp"

@@ -4,11 +4,11 @@
 
 #include <memory>
 
-#include "first_line.hpp"
 #include "forwarded.hpp"
 #include "keys.hpp"
 #include "no_timeout.hpp"
 #include "open_store.hpp"
+#include "pipewright/exec/first_line.hpp"
 #include "pipewright/exec/job/environment.hpp"
 #include "pipewright/exec/log.hpp"
 #include "watch.hpp"

@@ -10,8 +10,8 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "crypto.hpp"
-#include "first_line.hpp"
 #include "forwarded.hpp"
+#include "pipewright/exec/first_line.hpp"
 #include "pipewright/exec/job/job.hpp"
 #include "sockets.hpp"
 #include "store_client.hpp"

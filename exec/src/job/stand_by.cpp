@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <string>
 
-#include "first_line.hpp"
 #include "forwarded.hpp"
 #include "keys.hpp"
 #include "open_store.hpp"
+#include "pipewright/exec/first_line.hpp"
 #include "watch.hpp"
 
 namespace pipewright::exec {

@@ -7,12 +7,12 @@
 #include <map>
 #include <set>
 
+#include "pipewright/exec/stage/gradient_norm.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/program/computation.hpp"
 #include "pipewright/plan/program/gradient_groups.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
-#include "stage/gradient_norm.hpp"
 
 namespace pipewright::exec {
 namespace {

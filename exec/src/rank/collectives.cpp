@@ -6,7 +6,7 @@
 
 #include "named_failure.hpp"
 #include "pipewright/exec/log.hpp"
-#include "step_result.hpp"
+#include "pipewright/exec/rank/step_result.hpp"
 
 namespace pipewright::exec {
 

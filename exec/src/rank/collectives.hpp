@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "inbox.hpp"
-#include "reductions.hpp"
-#include "stage/gradient_norm.hpp"
+#include "pipewright/exec/rank/reductions.hpp"
+#include "pipewright/exec/stage/gradient_norm.hpp"
 #include "thread_beside.hpp"
 
 namespace pipewright::exec {

@@ -15,15 +15,15 @@
 #include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "pipewright/exec/cpu/core.hpp"
 #include "pipewright/exec/log.hpp"
+#include "pipewright/exec/rank/step_result.hpp"
 #include "pipewright/exec/rank/training_state.hpp"
+#include "pipewright/exec/stage/stage_state.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/exec/transport/in_process_transport.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/program/computation.hpp"
 #include "rank_worker.hpp"
-#include "stage/stage_state.hpp"
 #include "stall_guard.hpp"
-#include "step_result.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <memory>
 
-#include "device/stream.hpp"
+#include "pipewright/exec/device/stream.hpp"
 #include "pipewright/exec/job/job_rank.hpp"
 #include "pipewright/exec/stage/stage.hpp"
 #include "pipewright/exec/transport/transport.hpp"

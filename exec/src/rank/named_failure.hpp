@@ -7,7 +7,7 @@
 #include <exception>
 #include <string>
 
-#include "first_line.hpp"
+#include "pipewright/exec/first_line.hpp"
 #include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/exec/transport/transport.hpp"
 

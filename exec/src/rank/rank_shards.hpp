@@ -7,7 +7,7 @@
 #include <deque>
 
 #include "baton.hpp"
-#include "device/stream.hpp"
+#include "pipewright/exec/device/stream.hpp"
 #include "pipewright/exec/training/shard_group.hpp"
 #include "pipewright/exec/transport/transport.hpp"
 #include "progress.hpp"

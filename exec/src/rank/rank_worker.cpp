@@ -13,9 +13,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "device/gpu.hpp"
 #include "named_failure.hpp"
 #include "pipewright/exec/cpu/core.hpp"
+#include "pipewright/exec/device/gpu.hpp"
 #include "pipewright/exec/log.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/fused_cell.hpp"

@@ -9,10 +9,10 @@
 #include "inbox.hpp"
 #include "pipewright/exec/data/read_ahead.hpp"
 #include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/exec/stage/gradient_norm.hpp"
 #include "pipewright/exec/stage/stage.hpp"
 #include "progress.hpp"
 #include "rank_shards.hpp"
-#include "stage/gradient_norm.hpp"
 #include "stopwatch.hpp"
 #include "thread_beside.hpp"
 

@@ -1,4 +1,4 @@
-#include "reductions.hpp"
+#include "pipewright/exec/rank/reductions.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>

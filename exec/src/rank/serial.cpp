@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "device/gpu.hpp"
+#include "pipewright/exec/device/gpu.hpp"
+#include "pipewright/exec/rank/reductions.hpp"
+#include "pipewright/exec/rank/step_result.hpp"
 #include "pipewright/exec/training/layer.hpp"
-#include "reductions.hpp"
-#include "step_result.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -1,4 +1,4 @@
-#include "step_result.hpp"
+#include "pipewright/exec/rank/step_result.hpp"
 
 #include <ATen/ATen.h>
 

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <vector>
 
-#include "device/stream.hpp"
+#include "pipewright/exec/device/stream.hpp"
 #include "pipewright/exec/rank/executor.hpp"
 
 namespace pipewright::exec {

@@ -4,8 +4,8 @@
 
 #include "pipewright/exec/checkpoint/dtype.hpp"
 #include "pipewright/exec/rank/executor.hpp"
+#include "pipewright/exec/stage/stage_state.hpp"
 #include "pipewright/exec/training/without_memory.hpp"
-#include "stage/stage_state.hpp"
 
 namespace pipewright::exec {
 

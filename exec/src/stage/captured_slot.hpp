@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "device/capture.hpp"
+#include "pipewright/exec/device/capture.hpp"
 #include "pipewright/exec/stage/stage_spec.hpp"
 #include "pipewright/exec/tensors.hpp"
 #include "pipewright/plan/program/program.hpp"

@@ -1,4 +1,4 @@
-#include "gradient_norm.hpp"
+#include "pipewright/exec/stage/gradient_norm.hpp"
 
 #include <ATen/ATen.h>
 

@@ -1,4 +1,4 @@
-#include "square_sum.hpp"
+#include "pipewright/exec/stage/square_sum.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>

@@ -8,19 +8,19 @@
 #include <algorithm>
 
 #include "captured_slot.hpp"
-#include "device/stream.hpp"
 #include "gradient_sums.hpp"
 #include "pipewright/exec/checkpoint/checkpoint.hpp"
 #include "pipewright/exec/cpu/cpu_branch.hpp"
 #include "pipewright/exec/device/devices.hpp"
+#include "pipewright/exec/device/stream.hpp"
 #include "pipewright/exec/stage/layer_observer.hpp"
 #include "pipewright/exec/stage/split_backward.hpp"
+#include "pipewright/exec/stage/stage_state.hpp"
+#include "pipewright/exec/training/buffers_as_before.hpp"
 #include "pipewright/exec/training/cut_parameter.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
 #include "scattered_gradients.hpp"
-#include "stage_state.hpp"
-#include "training/buffers_as_before.hpp"
 
 namespace pipewright::exec {
 

@@ -1,4 +1,4 @@
-#include "stage_state.hpp"
+#include "pipewright/exec/stage/stage_state.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>

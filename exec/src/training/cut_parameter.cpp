@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "pipewright/exec/training/layer.hpp"
+#include "pipewright/exec/training/own_memory.hpp"
 #include "pipewright/plan/error.hpp"
-#include "training/own_memory.hpp"
 
 namespace pipewright::exec {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "hash.hpp"
+#include "pipewright/exec/hash.hpp"
 #include "pipewright/exec/training/cut_parameter.hpp"
 #include "pipewright/exec/training/training_setup.hpp"
 #include "pipewright/plan/error.hpp"

@@ -1,4 +1,4 @@
-#include "training/own_memory.hpp"
+#include "pipewright/exec/training/own_memory.hpp"
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>

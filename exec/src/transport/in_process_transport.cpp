@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "device/stream.hpp"
+#include "pipewright/exec/device/stream.hpp"
 #include "pipewright/exec/transport/transport.hpp"
 
 namespace pipewright::exec {

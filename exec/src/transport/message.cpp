@@ -16,15 +16,15 @@ constexpr std::int64_t alignment = 64;
 constexpr std::int64_t head_bytes = alignment;
 
 /// Stands before all else.
-struct Head {
+struct MessageHead {
   std::int64_t content_bytes;  // of the forms' words and the tensors
   std::int64_t words;
   std::int64_t note;
 };
-static_assert(sizeof(Head) <= head_bytes);
+static_assert(sizeof(MessageHead) <= head_bytes);
 
-Head head_of(const at::Tensor& message) {
-  Head head{};
+MessageHead head_of(const at::Tensor& message) {
+  MessageHead head{};
   std::memcpy(&head, message.const_data_ptr(), sizeof head);
   return head;
 }
@@ -58,7 +58,7 @@ void write_content(const at::Tensor& message, std::int64_t at,
 }
 
 /// Tensors of their own, each with a version of its own, in the message's memory.
-ReceivedMessage read_content(const at::Tensor& message, std::int64_t at, const Head& head) {
+ReceivedMessage read_content(const at::Tensor& message, std::int64_t at, const MessageHead& head) {
   std::uint8_t* place = message.data_ptr<std::uint8_t>() + at;
   std::vector<std::int64_t> words(static_cast<std::size_t>(head.words));
   std::memcpy(words.data(), place, words.size() * sizeof(std::int64_t));
@@ -89,8 +89,8 @@ at::Tensor post_what_fits(GlooMesh& mesh, const Tensors& tensors, int note, std:
   const TensorForms forms = forms_of(tensors);
   require_on_cpu(forms);
   const std::vector<std::int64_t> words = to_words(forms);
-  const Head head{content_bytes(forms, words.size()), static_cast<std::int64_t>(words.size()),
-                  note};
+  const MessageHead head{content_bytes(forms, words.size()),
+                         static_cast<std::int64_t>(words.size()), note};
   const at::Tensor message = empty_bytes(head_bytes + room);
   std::memcpy(message.data_ptr(), &head, sizeof head);
   const bool fits = head.content_bytes <= room;
@@ -121,7 +121,7 @@ BegunMessage begin_to_open(GlooMesh& mesh, const AwaitedMessage& awaited, int fr
   mesh.wait(awaited.operation);
   take_charge_of(awaited.bytes);
   BegunMessage begun{.beginning = awaited.bytes, .rest = {}, .operation = {}};
-  const Head head = head_of(awaited.bytes);
+  const MessageHead head = head_of(awaited.bytes);
   if (head_bytes + head.content_bytes > awaited.bytes.numel()) {
     begun.rest = empty_bytes(head.content_bytes);
     begun.operation = mesh.receive(begun.rest, from, tag);
@@ -130,7 +130,7 @@ BegunMessage begin_to_open(GlooMesh& mesh, const AwaitedMessage& awaited, int fr
 }
 
 ReceivedMessage open(GlooMesh& mesh, const BegunMessage& begun) {
-  const Head head = head_of(begun.beginning);
+  const MessageHead head = head_of(begun.beginning);
   if (!begun.rest.defined())
     return read_content(begun.beginning, head_bytes, head);
   mesh.wait(begun.operation);

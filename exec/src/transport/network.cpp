@@ -25,7 +25,7 @@ Addresses addresses_of(const std::string& host, int port) {
 }
 
 /// Empty where no way leads there.
-std::string local_address_towards(const addrinfo& address) {
+std::string local_address_of_route(const addrinfo& address) {
   const int socket = ::socket(address.ai_family, SOCK_DGRAM, 0);
   sockaddr_storage local{};
   socklen_t length = sizeof local;
@@ -44,7 +44,7 @@ std::string local_address_towards(const addrinfo& address) {
 std::string local_address_towards(const std::string& host, int port) {
   const Addresses addresses = addresses_of(host, port);
   for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next)
-    if (std::string local = local_address_towards(*address); !local.empty())
+    if (std::string local = local_address_of_route(*address); !local.empty())
       return local;
   throw plan::InputError(fmt::format("no network interface leads to \"{}\"", host));
 }

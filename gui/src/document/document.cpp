@@ -9,11 +9,7 @@
 #include <string_view>
 
 #include "pipewright/gui/document/job_rows.hpp"
-#include "pipewright/loop/schedule_figures.hpp"
-#include "pipewright/loop/schedule_file.hpp"
-#include "pipewright/loop/straggler/job_timeline.hpp"
-#include "pipewright/loop/thread_rows.hpp"
-#include "pipewright/loop/timeline_file.hpp"
+#include "pipewright/loop/predict/schedule_figures.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/lower/program_csv.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
@@ -21,6 +17,10 @@
 #include "pipewright/plan/timeline/trace.hpp"
 #include "pipewright/sim/causes/idle.hpp"
 #include "pipewright/sim/causes/measured_times.hpp"
+#include "pipewright/trace/files/schedule_file.hpp"
+#include "pipewright/trace/files/thread_rows.hpp"
+#include "pipewright/trace/files/timeline_file.hpp"
+#include "pipewright/trace/straggler/job_timeline.hpp"
 
 namespace pipewright::gui {
 namespace {
@@ -217,12 +217,12 @@ void open_scenario(Document& document, const plan::JsonDocument& json, const fs:
 
 /// A job that is not whole is opened as any other trace.
 bool is_opened_as_job(Document& document, const fs::path& path) {
-  if (!loop::is_job_trace(path))
+  if (!trace::is_job_trace(path))
     return false;
   std::vector<std::string> problems;
   try {
-    auto trace = std::make_shared<loop::JobTrace>(loop::read_job_trace(path, problems));
-    document.measured = loop::job_timeline(loop::job_steps(*trace), by_rank(trace->layout));
+    auto trace = std::make_shared<trace::JobTrace>(trace::read_job_trace(path, problems));
+    document.measured = trace::job_timeline(trace::job_steps(*trace), by_rank(trace->layout));
     document.job = std::move(trace);
   } catch (const plan::InputError& error) {
     document.notes.push_back(fmt::format("Its stragglers are not explained: {}", error.what()));
@@ -237,7 +237,7 @@ void open_timeline(Document& document, const fs::path& path) {
   document.kind = Document::Kind::Timeline;
   if (is_opened_as_job(document, path))
     return;
-  document.measured = loop::with_thread_rows(loop::read_timeline_file(path, document.problems));
+  document.measured = trace::with_thread_rows(trace::read_timeline_file(path, document.problems));
 }
 
 /// What a file is, is told by its beginning, behind blanks: it may be too large to look into as a
@@ -295,7 +295,7 @@ void open_file(Document& document, const fs::path& path) {
     throw plan::InputError(
         "is neither JSON nor a schedule, which would begin with an action such as 0F0");
   else
-    open_program(document, loop::read_schedule(path.string(), {}).program);
+    open_program(document, trace::read_schedule(path.string(), {}).program);
 }
 
 void open_folder(Document& document, const fs::path& folder) {

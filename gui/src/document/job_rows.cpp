@@ -8,12 +8,12 @@
 namespace pipewright::gui {
 namespace {
 
-int group_of_worker(const loop::JobLayout& layout, int worker, JobGroups groups) {
+int group_of_worker(const trace::JobLayout& layout, int worker, JobGroups groups) {
   return groups == JobGroups::Replicas ? layout.replica_of(worker) : layout.stage_of(worker);
 }
 
 /// "stage 3: S 1.2323, 2 workers".
-std::string group_name(const loop::JobLayout& layout, const loop::StragglerReport* report,
+std::string group_name(const trace::JobLayout& layout, const trace::StragglerReport* report,
                        int group, JobGroups groups) {
   const bool replicas = groups == JobGroups::Replicas;
   std::string name = fmt::format("{} {}", replicas ? "dp" : "stage", group);
@@ -44,13 +44,13 @@ std::vector<int> grouped(const std::vector<int>& order, const std::vector<int>& 
 
 }  // namespace
 
-std::vector<int> by_rank(const loop::JobLayout& layout) {
+std::vector<int> by_rank(const trace::JobLayout& layout) {
   std::vector<int> workers(static_cast<std::size_t>(layout.workers()));
   std::iota(workers.begin(), workers.end(), 0);
   return workers;
 }
 
-RowState job_rows(const loop::JobLayout& layout, const loop::StragglerReport* report,
+RowState job_rows(const trace::JobLayout& layout, const trace::StragglerReport* report,
                   JobArrangement arrangement) {
   RowState rows;
   const bool by_slowness = report != nullptr && arrangement.order == JobOrder::SlowestFirst;
@@ -67,7 +67,7 @@ RowState job_rows(const loop::JobLayout& layout, const loop::StragglerReport* re
   return rows;
 }
 
-RowNotes job_notes(const loop::StragglerReport& report) {
+RowNotes job_notes(const trace::StragglerReport& report) {
   RowNotes notes{.title = "S_w", .of = {}};
   for (const double slowdown : report.metrics.by_worker)
     notes.of.push_back(fmt::format("{:.4f}", slowdown));

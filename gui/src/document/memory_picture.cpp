@@ -15,7 +15,7 @@ MemoryPicture::MemoryPicture(const Workspace& workspace) : table_(workspace.fron
     cap_ = workspace.answer()->cap;
   const Document& document = workspace.document();
   if (workspace.shown() == Workspace::Shown::Plan) {
-    const loop::Answer& answer = *workspace.answer();
+    const search::Answer& answer = *workspace.answer();
     timed_ = std::make_shared<Timed>(
         Timed{answer.plan.structure, answer.plan.costs, answer.times,
               sim::holding_of(workspace.draft().scenario, answer.plan.program())});

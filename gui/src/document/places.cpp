@@ -111,11 +111,11 @@ std::vector<ActionDifference> worst_actions(const Workspace& workspace, std::siz
   if (!front || !ghost || front->table().size() > most_compared ||
       ghost->table().size() > most_compared)
     return {};
-  const plan::ActionComparison compared =
-      plan::compare_actions(plan::timeline_of(ghost->table()), plan::timeline_of(front->table()));
+  const loop::ActionComparison compared =
+      loop::compare_actions(plan::timeline_of(ghost->table()), plan::timeline_of(front->table()));
   std::map<std::pair<int, std::string>, std::size_t> seen;
   std::vector<ActionDifference> found;
-  for (const plan::ActionPair& pair : compared.pairs)
+  for (const loop::ActionPair& pair : compared.pairs)
     found.push_back({pair, seen[{pair.rank, pair.action}]++});
   std::stable_sort(found.begin(), found.end(),
                    [](const ActionDifference& a, const ActionDifference& b) {

@@ -9,9 +9,9 @@
 #include <QStandardPaths>
 #include <ctime>
 
-#include "pipewright/loop/draft_files.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/search/drafts/draft_files.hpp"
 
 namespace pipewright::gui {
 namespace {
@@ -56,8 +56,8 @@ std::filesystem::path runs_folder() {
          "runs";
 }
 
-RunRequest prepared(RunRequest::What what, const loop::Draft& draft, const sim::ScenarioPlan& plan,
-                    const std::filesystem::path& parent) {
+RunRequest prepared(RunRequest::What what, const search::Draft& draft,
+                    const sim::ScenarioPlan& plan, const std::filesystem::path& parent) {
   std::error_code failure;
   std::filesystem::create_directories(parent, failure);
   if (failure)
@@ -71,7 +71,7 @@ RunRequest prepared(RunRequest::What what, const loop::Draft& draft, const sim::
        ++again)
     name = fmt::format("{}-{}", base, again);
   RunRequest request{what, parent / (name + ".scenario.json"), parent / name};
-  plan::write_file(request.scenario, loop::scenario_text(loop::with_boundaries(draft, plan)));
+  plan::write_file(request.scenario, search::scenario_text(search::with_boundaries(draft, plan)));
   return request;
 }
 

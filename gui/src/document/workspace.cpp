@@ -78,11 +78,11 @@ void Workspace::take(Document document) {
   residuals_.reset();
   picked_ = {};
   if (document_.scenario) {
-    history_.emplace(loop::Draft{*document_.scenario, document_.costs});
+    history_.emplace(search::Draft{*document_.scenario, document_.costs});
     baseline_draft_ = draft();
     answer_draft();
     if (answer_)
-      baseline_ = std::make_shared<loop::Answer>(*answer_);
+      baseline_ = std::make_shared<search::Answer>(*answer_);
   }
   if (document_.ran && document_.predicted) {
     try {
@@ -105,7 +105,7 @@ void Workspace::explain_job() {
   job_search_.start(
       [trace = document_.job](const std::stop_token&) -> Explained {
         try {
-          return {std::make_shared<loop::StragglerReport>(loop::explain_stragglers(*trace)), {}};
+          return {std::make_shared<trace::StragglerReport>(trace::explain_stragglers(*trace)), {}};
         } catch (const std::bad_alloc&) {
           throw;
         } catch (const std::exception& error) {
@@ -134,9 +134,9 @@ void Workspace::compare_with(const std::filesystem::path& path) {
     other_ = other.predicted;
   else if (other.scenario) {
     auto answer = what_if_.answer({*other.scenario, other.costs});
-    if (const auto* refused = std::get_if<loop::Refusal>(&answer))
+    if (const auto* refused = std::get_if<search::Refusal>(&answer))
       throw plan::InputError(path.string() + ": " + refused->text);
-    other_ = std::get<loop::Answer>(answer).table;
+    other_ = std::get<search::Answer>(answer).table;
   } else {
     throw plan::InputError(other.problems.empty()
                                ? path.string() + ": has no timeline to compare with"
@@ -150,12 +150,12 @@ void Workspace::answer_draft() {
   saved_ = false;
   remedy_search_.stop();
   auto answer = what_if_.answer(draft());
-  if (auto* refused = std::get_if<loop::Refusal>(&answer)) {
+  if (auto* refused = std::get_if<search::Refusal>(&answer)) {
     refusal_ = std::move(*refused);
     answer_.reset();
   } else {
     refusal_ = {};
-    answer_ = std::move(std::get<loop::Answer>(answer));
+    answer_ = std::move(std::get<search::Answer>(answer));
   }
 }
 
@@ -170,7 +170,9 @@ void Workspace::look_for_remedy(std::function<void(const std::optional<sim::Reme
   if (!has_plan())
     return;
   remedy_search_.start(
-      [draft = draft()](const std::stop_token& stop) { return loop::WhatIf().remedy(draft, stop); },
+      [draft = draft()](const std::stop_token& stop) {
+        return search::WhatIf().remedy(draft, stop);
+      },
       [found = std::move(found)](const std::optional<std::optional<sim::Remedy>>& remedy) {
         found(remedy.value_or(std::nullopt));
       });
@@ -182,7 +184,7 @@ void Workspace::look_for_plans(BackgroundSearch<PlansFound>::Found found) {
   plan_search_.start(
       [draft = draft()](const std::stop_token& stop) -> PlansFound {
         try {
-          loop::DraftAnswer answer = loop::search_drafts(
+          search::DraftAnswer answer = search::search_drafts(
               draft, {}, {.most_plans = most_plans, .progress = [&](auto, auto, auto*) {
                             return !stop.stop_requested();
                           }});
@@ -197,7 +199,7 @@ void Workspace::look_for_plans(BackgroundSearch<PlansFound>::Found found) {
       std::move(found));
 }
 
-void Workspace::take_plan(const loop::DraftPlan& plan) {
+void Workspace::take_plan(const search::DraftPlan& plan) {
   if (!has_plan())
     return;
   history_->replace(plan.draft, "plan: " + words_of(plan));
@@ -208,7 +210,7 @@ void Workspace::take_plan(const loop::DraftPlan& plan) {
 void Workspace::keep_as_baseline() {
   if (!answer_)
     return;
-  baseline_ = std::make_shared<loop::Answer>(*answer_);
+  baseline_ = std::make_shared<search::Answer>(*answer_);
   painted_baseline_.reset();
   baseline_draft_ = draft();
   tell(Change::Plan);

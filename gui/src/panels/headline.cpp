@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "pipewright/gui/look/words.hpp"
-#include "pipewright/loop/estimated_costs.hpp"
-#include "pipewright/loop/straggler/told_remedies.hpp"
+#include "pipewright/models/estimates/estimated_costs.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/trace/straggler/told_remedies.hpp"
 
 namespace pipewright::gui {
 namespace {
@@ -62,11 +62,11 @@ Tone tone_of(double before, double after, bool less_is_better) {
 double part(double of, double whole) { return whole > 0 ? of / whole : 0; }
 
 void add_plan_figures(const Workspace& workspace, Headline& headline) {
-  const loop::Answer& answer = *workspace.answer();
-  const loop::Figures& now = answer.figures;
-  const loop::Answer* held = workspace.changed() ? workspace.baseline() : nullptr;
+  const search::Answer& answer = *workspace.answer();
+  const search::Figures& now = answer.figures;
+  const search::Answer* held = workspace.changed() ? workspace.baseline() : nullptr;
   const auto add = [&](QString caption, QString value, QString beside, double figure,
-                       double (*of)(const loop::Figures&), QString (*words)(double),
+                       double (*of)(const search::Figures&), QString (*words)(double),
                        bool less_is_better, QString help) {
     Headline::Figure shown{std::move(caption), std::move(value), std::move(beside), "",
                            Tone::Neutral,      std::move(help)};
@@ -82,22 +82,22 @@ void add_plan_figures(const Workspace& workspace, Headline& headline) {
   const bool is_bound = !answer.bound.empty();
   add(
       "Iteration", (is_bound ? "≥ " : "") + time_words(now.iteration_s), "", now.iteration_s,
-      [](const loop::Figures& of) { return of.iteration_s; }, time_words, true,
+      [](const search::Figures& of) { return of.iteration_s; }, time_words, true,
       is_bound ? "A lower bound: " + QString::fromStdString(answer.bound)
                : QString("From the first load to the last optimizer step."));
   add(
       "Bubble", time_words(now.bubble_s), percent_words(part(now.bubble_s, now.iteration_s)),
-      now.bubble_s, [](const loop::Figures& of) { return of.bubble_s; }, time_words, true,
+      now.bubble_s, [](const search::Figures& of) { return of.bubble_s; }, time_words, true,
       "The time in which a rank computes nothing, on average of the ranks.");
   add(
       "Peak memory", byte_words(static_cast<double>(now.peak.value)),
       answer.cap.value > 0 ? "of " + byte_words(static_cast<double>(answer.cap.value)) : QString(),
       static_cast<double>(now.peak.value),
-      [](const loop::Figures& of) { return static_cast<double>(of.peak.value); }, byte_words, true,
-      "Of the rank that holds most.");
+      [](const search::Figures& of) { return static_cast<double>(of.peak.value); }, byte_words,
+      true, "Of the rank that holds most.");
   add(
       "Throughput", rate_words(now.units_per_s), QString::fromStdString(now.unit) + "/s",
-      now.units_per_s, [](const loop::Figures& of) { return of.units_per_s; }, rate_words, false,
+      now.units_per_s, [](const search::Figures& of) { return of.units_per_s; }, rate_words, false,
       answer.throughput.mfu > 0 ? "Over all replicas. Model FLOPs over the devices' peak (MFU): " +
                                       percent_words(answer.throughput.mfu)
                                 : QString("Over all replicas."));
@@ -138,9 +138,9 @@ void add_trace_figures(const PaintedTable& painted, Headline& headline) {
 }
 
 /// What a whole job loses, by whom, and what would help most; before what is merely long.
-void add_stragglers(const loop::StragglerReport& report, Headline& headline) {
-  const loop::StragglerMetrics& metrics = report.metrics;
-  const loop::JobLayout& layout = report.steps.plan.layout;
+void add_stragglers(const trace::StragglerReport& report, Headline& headline) {
+  const trace::StragglerMetrics& metrics = report.metrics;
+  const trace::JobLayout& layout = report.steps.plan.layout;
   const auto digits = [](double figure) { return QString::number(figure, 'f', 4); };
   const int worst = report.workers.front();
   std::vector<Headline::Figure> figures{
@@ -154,7 +154,7 @@ void add_stragglers(const loop::StragglerReport& report, Headline& headline) {
        QString("dp %1, stage %2").arg(layout.replica_of(worst)).arg(layout.stage_of(worst)), "",
        "S_w " + digits(metrics.by_worker[static_cast<std::size_t>(worst)]), Tone::Neutral,
        "Its row is the first. S_w is the lesser of what its stage and what its replica cost."}};
-  if (const auto told = loop::told_remedies(report.remedies); !told.empty())
+  if (const auto told = trace::told_remedies(report.remedies); !told.empty())
     figures.push_back({"Best remedy",
                        QString::number(100 * told.front()->saves.part, 'f', 2) + " %", "",
                        QString::fromStdString(told.front()->kind), Tone::Neutral,
@@ -167,7 +167,7 @@ void add_stragglers(const loop::StragglerReport& report, Headline& headline) {
 /// "2 replicas × 4 stages", "4 ranks", "12 rows".
 QString rows_words(const Workspace& workspace) {
   const PaintedTable& front = *workspace.front();
-  if (const loop::JobTrace* const job = workspace.job())
+  if (const trace::JobTrace* const job = workspace.job())
     return QString("%1 × %2").arg(counted(job->layout.replicas, "replica", "replicas"),
                                   counted(job->layout.stages, "stage", "stages"));
   return front.facts().is_iteration ? counted(front.table().ranks, "rank", "ranks")
@@ -272,7 +272,7 @@ Headline headline_of(const Workspace& workspace) {
   else if (workspace.answer() != nullptr)
     add_plan_figures(workspace, headline);
   if (!run) {
-    const loop::Answer* answer = workspace.answer();
+    const search::Answer* answer = workspace.answer();
     if (answer == nullptr)
       headline.refusal = QString::fromStdString(workspace.refusal().text);
     else if (answer->over)

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pipewright/loop/what_if.hpp"
 #include "pipewright/plan/costs/stage_costs.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/partitioners/layer_weights.hpp"
 #include "pipewright/plan/scenario/scenario_cut.hpp"
+#include "pipewright/search/drafts/what_if.hpp"
 
 namespace pipewright::gui {
 namespace {
@@ -38,7 +38,7 @@ std::vector<StripLayer> layers_of(const plan::Scenario& scenario, const plan::La
 
 /// What each stage takes and holds; the slowest of several is marked. `answer`: says on which rank
 /// it lies; null: a loop over the ranks is taken for granted.
-std::vector<StripStage> stages_of(const plan::Scenario& scenario, const loop::Answer* answer,
+std::vector<StripStage> stages_of(const plan::Scenario& scenario, const search::Answer* answer,
                                   const std::vector<int>& boundaries,
                                   const plan::LayerCosts& costs) {
   const auto stage_costs = answer != nullptr
@@ -72,7 +72,7 @@ std::optional<LayerStrip> strip_of(const Workspace& workspace) {
   if (!workspace.has_plan())
     return {};
   const plan::Scenario& scenario = workspace.draft().scenario;
-  const loop::Answer* answer = workspace.answer();
+  const search::Answer* answer = workspace.answer();
   LayerStrip strip;
   plan::LayerCosts costs;
   try {
@@ -80,7 +80,7 @@ std::optional<LayerStrip> strip_of(const Workspace& workspace) {
       costs = answer->costs;
       strip.boundaries = answer->plan.partition.boundaries;
     } else if (const auto* chosen = std::get_if<std::vector<int>>(&scenario.pipeline.partition)) {
-      costs = loop::costs_of(workspace.draft());
+      costs = search::costs_of(workspace.draft());
       strip.boundaries = *chosen;
     } else {
       return {};

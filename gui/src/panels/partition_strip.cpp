@@ -231,12 +231,12 @@ void PartitionStrip::show_words() {
                                  ? "equally many in each"
                                  : "balanced by " + QString::fromStdString(*method)));
   balance_->setEnabled(method == nullptr || *method != "profile");
-  const loop::Answer* answer = workspace_.answer();
+  const search::Answer* answer = workspace_.answer();
   if (answer == nullptr) {
     effect_->setText("not possible");
     return;
   }
-  const loop::Figures& figures = answer->figures;
+  const search::Figures& figures = answer->figures;
   effect_->setText(
       QString("%1    bubble %2    peak %3")
           .arg(time_words(figures.iteration_s),

@@ -9,7 +9,7 @@
 
 namespace pipewright::gui {
 
-FigureTable plan_list(const std::vector<loop::DraftPlan>& plans) {
+FigureTable plan_list(const std::vector<search::DraftPlan>& plans) {
   FigureTable list;
   list.columns = {{"plan", "click to see its timeline; undo takes it back", false},
                   {"iteration", "", true},
@@ -17,7 +17,7 @@ FigureTable plan_list(const std::vector<loop::DraftPlan>& plans) {
                   {"bubble", "idle time of a rank, on average", true},
                   {"memory", "of the rank that holds most", true}};
   for (std::size_t at = 0; at < plans.size(); ++at) {
-    const loop::Figures& figures = plans[at].figures;
+    const search::Figures& figures = plans[at].figures;
     const double bubble = figures.bubble_s / figures.iteration_s;
     list.rows.push_back({{words_cell(QString::fromStdString(words_of(plans[at]))),
                           time_cell(figures.iteration_s),
@@ -100,7 +100,7 @@ void PlansPanel::rebuild() {
   search_->setVisible(workspace_.has_plan());
   search_->setEnabled(!workspace_.is_looking_for_plans());
   list_->setVisible(found_ && !found_->plans.empty());
-  list_->show_table(plan_list(found_ ? found_->plans : std::vector<loop::DraftPlan>{}));
+  list_->show_table(plan_list(found_ ? found_->plans : std::vector<search::DraftPlan>{}));
 }
 
 PanelDescriptor panel::plans() {

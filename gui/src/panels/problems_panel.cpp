@@ -91,7 +91,7 @@ void ProblemsPanel::fill() {
   for (const std::string& note : document.notes)
     add(note, theme_->accent);
   std::size_t notes = document.notes.size();
-  if (const loop::Answer* answer = workspace_.answer()) {
+  if (const search::Answer* answer = workspace_.answer()) {
     for (const std::string& note : answer->notes)
       add(note, theme_->accent);
     notes += answer->notes.size();

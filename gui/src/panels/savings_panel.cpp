@@ -10,7 +10,7 @@
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/gui/panels/choice.hpp"
 #include "pipewright/gui/panels/titled.hpp"
-#include "pipewright/loop/prediction.hpp"
+#include "pipewright/loop/predict/prediction.hpp"
 
 namespace pipewright::gui {
 namespace {
@@ -32,7 +32,7 @@ QString name_of(const loop::Saving& saving) {
 }
 
 /// The path by what runs on it; what is small is one share.
-std::vector<Share> critical_shares(const loop::Answer& answer, const Theme& theme) {
+std::vector<Share> critical_shares(const search::Answer& answer, const Theme& theme) {
   std::vector<Share> shares;
   double rest = 0;
   for (const auto& [name, seconds] :
@@ -78,7 +78,7 @@ FigureTable saving_table(const std::vector<loop::Saving>& savings,
   return table;
 }
 
-FigureTable slack_table(const loop::Answer& answer, const std::vector<double>& slack,
+FigureTable slack_table(const search::Answer& answer, const std::vector<double>& slack,
                         std::size_t most) {
   const plan::Dependencies& events = answer.plan.structure->events();
   std::vector<int> sorted;
@@ -173,7 +173,7 @@ void SavingsPanel::show_savings() {
 }
 
 void SavingsPanel::rebuild() {
-  const loop::Answer* answer = workspace_.answer();
+  const search::Answer* answer = workspace_.answer();
   columns_->setVisible(answer != nullptr);
   part_->setVisible(answer != nullptr);
   if (answer == nullptr) {

@@ -10,7 +10,7 @@
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/gui/panels/choice.hpp"
 #include "pipewright/gui/panels/titled.hpp"
-#include "pipewright/loop/straggler/told_remedies.hpp"
+#include "pipewright/trace/straggler/told_remedies.hpp"
 
 namespace pipewright::gui {
 namespace {
@@ -33,7 +33,7 @@ FigureTable::Row slowdown_row(const QString& name, double slowdown) {
 }
 
 /// Those that cost most first.
-std::vector<FigureTable::Row> slowest_places(const std::vector<loop::Slowdown>& places,
+std::vector<FigureTable::Row> slowest_places(const std::vector<trace::Slowdown>& places,
                                              const QString& name, std::size_t most) {
   std::vector<FigureTable::Row> rows;
   for (std::size_t at = 0; at < places.size(); ++at)
@@ -47,8 +47,8 @@ std::vector<FigureTable::Row> slowest_places(const std::vector<loop::Slowdown>& 
   return rows;
 }
 
-QString job_words(const loop::StragglerReport& report) {
-  const loop::JobLayout& layout = report.steps.plan.layout;
+QString job_words(const trace::StragglerReport& report) {
+  const trace::JobLayout& layout = report.steps.plan.layout;
   const auto& numbers = report.steps.numbers;
   QStringList words{QString("%1 of %2")
                         .arg(counted(layout.replicas, "replica", "replicas"),
@@ -61,9 +61,9 @@ QString job_words(const loop::StragglerReport& report) {
                         .arg(numbers.front())
                         .arg(numbers.back()),
                     QString("a step of %1, replayed %2, ideal %3")
-                        .arg(time_words(loop::mean_of(report.steps.measured)),
-                             time_words(loop::mean_of(report.metrics.replayed_s)),
-                             time_words(loop::mean_of(report.metrics.ideal_step_s)))};
+                        .arg(time_words(trace::mean_of(report.steps.measured)),
+                             time_words(trace::mean_of(report.metrics.replayed_s)),
+                             time_words(trace::mean_of(report.metrics.ideal_step_s)))};
   if (!report.steps.left_out.empty())
     words.insert(4, QString("%1 more not whole").arg(report.steps.left_out.size()));
   return words.join(" &nbsp;·&nbsp; ");
@@ -85,7 +85,7 @@ FigureTableView* make_table(const char* name) {
 
 }  // namespace
 
-FigureTable worker_table(const loop::StragglerReport& report, std::size_t most) {
+FigureTable worker_table(const trace::StragglerReport& report, std::size_t most) {
   FigureTable table;
   table.columns = {{"worker", "click to see its row", false},
                    {"S_w", "what it costs: of its stage and its replica the lesser slowdown", true},
@@ -96,7 +96,7 @@ FigureTable worker_table(const loop::StragglerReport& report, std::size_t most) 
     const auto worker = static_cast<std::size_t>(report.workers[at]);
     table.rows.push_back(
         {{words_cell(QString::fromStdString(
-              loop::worker_name(report.steps.plan.layout, report.workers[at]))),
+              trace::worker_name(report.steps.plan.layout, report.workers[at]))),
           quotient_cell(report.metrics.by_worker[worker]), time_cell(report.compute_s[worker]),
           quotient_cell(report.over_peers[worker]), quotient_cell(report.own_slowness[worker])},
          report.workers[at]});
@@ -104,7 +104,7 @@ FigureTable worker_table(const loop::StragglerReport& report, std::size_t most) 
   return table;
 }
 
-FigureTable slowdown_table(const loop::StragglerReport& report, std::size_t most_places) {
+FigureTable slowdown_table(const trace::StragglerReport& report, std::size_t most_places) {
   FigureTable table;
   table.columns = {{"alone as recorded", "all others of ideal length", false},
                    {"S", "so many times as long as with ideal lengths throughout", true}};
@@ -112,7 +112,7 @@ FigureTable slowdown_table(const loop::StragglerReport& report, std::size_t most
   for (FigureTable::Row& row : slowest_places(report.metrics.by_replica, "dp", most_places))
     table.rows.push_back(std::move(row));
   for (const auto& [operation, slowdown] : report.metrics.by_operation)
-    if (std::abs(slowdown.all - 1) >= loop::least_told)
+    if (std::abs(slowdown.all - 1) >= trace::least_told)
       table.rows.push_back(slowdown_row(QString::fromStdString(operation), slowdown.all));
   std::stable_sort(table.rows.begin(), table.rows.end(), [](const auto& a, const auto& b) {
     return a.cells[1].number > b.cells[1].number;
@@ -120,14 +120,14 @@ FigureTable slowdown_table(const loop::StragglerReport& report, std::size_t most
   return table;
 }
 
-FigureTable remedy_table(const loop::StragglerReport& report) {
+FigureTable remedy_table(const trace::StragglerReport& report) {
   FigureTable table;
   table.columns = {{"saves", "of the mean step", true},
                    {"learnt", "on every second step, of which it was learnt", true},
                    {"kept", "on the others", true},
                    {"step", "replayed with it", true},
                    {"simulated", "what it takes for granted is told of each", false}};
-  for (const loop::Remedy* const remedy : loop::told_remedies(report.remedies)) {
+  for (const trace::Remedy* const remedy : trace::told_remedies(report.remedies)) {
     FigureCell change = words_cell(QString::fromStdString(remedy->change));
     change.help = "Supposed: " + QString::fromStdString(remedy->supposed);
     table.rows.push_back(
@@ -138,8 +138,8 @@ FigureTable remedy_table(const loop::StragglerReport& report) {
   return table;
 }
 
-QString slowdown_words(const loop::StragglerReport& report) {
-  const loop::StragglerMetrics& metrics = report.metrics;
+QString slowdown_words(const trace::StragglerReport& report) {
+  const trace::StragglerMetrics& metrics = report.metrics;
   return QString("S %1 · M_W %2 (%3) · M_S %4 (last stage)")
       .arg(four_digits(metrics.slowdown.all), four_digits(metrics.workers_explain.share),
            counted(metrics.slowest_workers, "slowest worker", "slowest workers"),
@@ -220,9 +220,9 @@ QString StragglersPanel::headline() const {
   if (workspace_.stragglers() == nullptr)
     return heading("This job is not explained") + "<br><br>" +
            soft(html_of_std(workspace_.job_refusal()), *theme_);
-  const loop::StragglerReport& report = *workspace_.stragglers();
+  const trace::StragglerReport& report = *workspace_.stragglers();
   return heading(slowdown_words(report).toHtmlEscaped()) + " &nbsp; " +
-         html_of_std(loop::reading_of(report)) + ".<br>" + soft(job_words(report), *theme_);
+         html_of_std(trace::reading_of(report)) + ".<br>" + soft(job_words(report), *theme_);
 }
 
 void StragglersPanel::rebuild() {

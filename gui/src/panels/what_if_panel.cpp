@@ -434,7 +434,7 @@ bool WhatIfPanel::differs(const Row& row) const {
 }
 
 void WhatIfPanel::show_changes() {
-  const loop::DraftHistory& history = workspace_.history();
+  const search::DraftHistory& history = workspace_.history();
   undo_->setEnabled(history.can_undo());
   redo_->setEnabled(history.can_redo());
   undo_->setToolTip(history.can_undo() ? "Undo " + QString::fromStdString(history.undo_text())
@@ -462,14 +462,14 @@ void WhatIfPanel::show_changes() {
 
 /// A line for each figure that differs.
 void WhatIfPanel::show_effect() {
-  const loop::Answer* answer = workspace_.answer();
+  const search::Answer* answer = workspace_.answer();
   effect_->setVisible(answer == nullptr || workspace_.baseline() != nullptr);
   if (answer == nullptr) {
     effect_->setText("It is not possible: see above the timeline why.");
   } else if (workspace_.baseline() != nullptr) {
     QStringList lines;
     for (const std::string& part :
-         loop::difference(workspace_.baseline()->figures, answer->figures).parts)
+         search::difference(workspace_.baseline()->figures, answer->figures).parts)
       lines << QString::fromStdString(part);
     effect_->setText(lines.isEmpty() ? QString("no difference") : lines.join('\n'));
   }

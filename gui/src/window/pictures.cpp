@@ -10,7 +10,7 @@
 #include "pipewright/draw/svg.hpp"
 #include "pipewright/draw/timeline.hpp"
 #include "pipewright/gui/window/scene_painter.hpp"
-#include "pipewright/loop/prediction.hpp"
+#include "pipewright/loop/predict/prediction.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 
@@ -36,7 +36,7 @@ std::string title_of(const plan::Scenario& scenario) {
 }
 
 draw::Scene plan_picture(const Workspace& workspace) {
-  const loop::Answer* answer = workspace.answer();
+  const search::Answer* answer = workspace.answer();
   if (answer == nullptr)
     throw plan::InputError(workspace.refusal().text.empty() ? "there is nothing to draw yet"
                                                             : workspace.refusal().text);

@@ -4,9 +4,9 @@
 #include <QMessageBox>
 #include <filesystem>
 
-#include "pipewright/loop/draft_files.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/search/drafts/draft_files.hpp"
 
 namespace pipewright::gui {
 namespace {
@@ -68,11 +68,11 @@ void save(const Workspace& workspace, SavedAs as, QWidget* window) {
 std::string saved_text(const Workspace& workspace, SavedAs as) {
   switch (as) {
     case SavedAs::Scenario:
-      return loop::scenario_text(workspace.draft());
+      return search::scenario_text(workspace.draft());
     case SavedAs::TorchCsv:
-      return loop::schedule_csv(plan_of(workspace));
+      return search::schedule_csv(plan_of(workspace));
     case SavedAs::MegatronLayout:
-      return loop::layout_text(workspace.draft(), plan_of(workspace)) + "\n";
+      return search::layout_text(workspace.draft(), plan_of(workspace)) + "\n";
   }
   return {};
 }

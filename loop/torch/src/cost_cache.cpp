@@ -17,7 +17,7 @@
 #include "pipewright/exec/cpu/cpu_branch.hpp"
 #include "pipewright/exec/training/optimizer.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/profiler/profile.hpp"
+#include "pipewright/profiler/profile/profile.hpp"
 
 namespace pipewright::loop {
 namespace {

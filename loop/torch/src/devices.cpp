@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "pipewright/engine/member.hpp"
 #include "pipewright/exec/cpu/cpu_branch.hpp"
-#include "pipewright/exec/engine/member.hpp"
 #include "pipewright/exec/job/environment.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 
@@ -28,7 +28,7 @@ std::vector<exec::RankDevice> devices_for(const DeviceChoice& choice, int ranks,
                                           const exec::Job* job) {
   if (!choice.gpu)
     return {};
-  return exec::gpus_of(ranks, job, choice.own_multiprocessors);
+  return engine::gpus_of(ranks, job, choice.own_multiprocessors);
 }
 
 bool lie_apart(const std::vector<exec::RankDevice>& devices) {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "pipewright/loop/prediction.hpp"
+#include "pipewright/loop/predict/prediction.hpp"
 #include "pipewright/plan/statistics.hpp"
 #include "pipewright/plan/timeline/shard_waits.hpp"
 #include "pipewright/sim/causes/measured_times.hpp"
@@ -49,9 +49,9 @@ MeasuredEvents measured_events(const sim::Structure& structure, const plan::Time
 
 }  // namespace
 
-plan::StepFigures typical_figures(const std::vector<plan::StepFigures>& steps, std::size_t skip) {
-  plan::StepFigures typical = steps.front();
-  for (const plan::StepFigures& step : steps)
+loop::StepFigures typical_figures(const std::vector<loop::StepFigures>& steps, std::size_t skip) {
+  loop::StepFigures typical = steps.front();
+  for (const loop::StepFigures& step : steps)
     for (std::size_t rank = 0; rank < typical.peak.size(); ++rank)
       typical.peak[rank] = std::max(typical.peak[rank], step.peak[rank]);
   const auto median_of = [&](const auto& of) {
@@ -60,11 +60,11 @@ plan::StepFigures typical_figures(const std::vector<plan::StepFigures>& steps, s
       values.push_back(of(steps[step]).value);
     return plan::Seconds{plan::median(values)};
   };
-  typical.iteration = median_of([](const plan::StepFigures& f) { return f.iteration; });
+  typical.iteration = median_of([](const loop::StepFigures& f) { return f.iteration; });
   for (std::size_t rank = 0; rank < typical.busy.size(); ++rank) {
-    typical.busy[rank] = median_of([&](const plan::StepFigures& f) { return f.busy[rank]; });
-    typical.bubble[rank] = median_of([&](const plan::StepFigures& f) { return f.bubble[rank]; });
-    typical.shards[rank] = median_of([&](const plan::StepFigures& f) { return f.shards[rank]; });
+    typical.busy[rank] = median_of([&](const loop::StepFigures& f) { return f.busy[rank]; });
+    typical.bubble[rank] = median_of([&](const loop::StepFigures& f) { return f.bubble[rank]; });
+    typical.shards[rank] = median_of([&](const loop::StepFigures& f) { return f.shards[rank]; });
   }
   return typical;
 }
@@ -93,7 +93,7 @@ RehearsedPrediction predict(const plan::Scenario& scenario, const Plan& plan,
   RehearsedPrediction found;
   found.costs = costs_of(rehearsed, scenario, plan, planned);
   sim::ScenarioPlan timed = static_cast<const sim::ScenarioPlan&>(plan);
-  std::vector<plan::StepFigures> all;
+  std::vector<loop::StepFigures> all;
   std::vector<plan::Timeline> timelines;
   const auto plays = plays_of(rehearsed, scenario.pipeline, &RehearsedRank::plays);
   const auto among = plays_of(rehearsed, scenario.pipeline, &RehearsedRank::shards);
@@ -105,7 +105,7 @@ RehearsedPrediction predict(const plan::Scenario& scenario, const Plan& plan,
     if (!among.empty() && scenario.pipeline.expert == 1)  // exchanges of experts are not played
       timelines.back() =
           with_played_shards(std::move(timelines.back()), plays[play], among[play], late[play]);
-    all.push_back(plan::figures_of(timelines.back()));
+    all.push_back(loop::figures_of(timelines.back()));
   }
   found.figures = typical_figures(all);
   found.timeline = *std::min_element(

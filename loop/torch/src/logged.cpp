@@ -43,7 +43,7 @@ void note_timeline(const plan::Timeline& timeline, StepLine& line) {
 }
 
 /// With the reasons for its idle time, where all of its ranks are here.
-plan::Timeline timeline_of(const TrainedStep& step, const Prepared& prepared) {
+plan::Timeline logged_timeline(const TrainedStep& step, const Prepared& prepared) {
   plan::Timeline timeline = timeline_of(step.record, "last step");
   const auto& ranks = step.record.ranks;
   const bool is_whole =
@@ -82,7 +82,7 @@ TrainingOptions logged(const TrainingOptions& options, StepLog& log, const Prepa
        least_s = least_seconds(prepared.scenario, prepared.workload)](const TrainedStep& step) {
         if (before)
           before(step);
-        plan::Timeline timeline = timeline_of(step, prepared);
+        plan::Timeline timeline = logged_timeline(step, prepared);
         log.add(step_line(step, timeline, prepared, least_s));
         log.show([&] { return std::move(timeline); });
       };

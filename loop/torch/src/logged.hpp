@@ -2,7 +2,7 @@
 
 // Training that leaves a line for each step.
 
-#include "pipewright/loop/step_log.hpp"
+#include "pipewright/loop/record/step_log.hpp"
 #include "pipewright/loop_torch/prepared.hpp"
 #include "pipewright/loop_torch/training.hpp"
 

@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "pipewright/exec/cpu/core.hpp"
-#include "pipewright/loop/stopped.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/stopped.hpp"
 
 namespace pipewright::loop {
 namespace {
@@ -168,7 +168,7 @@ MeasuredLayers measure_layers(const plan::Scenario& scenario, const Workload& wo
       measured.inspection = inspect_on_cpu(scenario, workload, stop);
   }
   if (stop)
-    throw Stopped{};
+    throw plan::Stopped{};
   measured.costs.reads_on_rank = workload.device().device.is_cpu() &&
                                  !exec::have_second_cores(plan::ranks_of_job(scenario.pipeline));
   return measured;

@@ -10,8 +10,8 @@
 
 #include "pipewright/exec/cpu/core.hpp"
 #include "pipewright/exec/transport/in_process_transport.hpp"
-#include "pipewright/loop/stopped.hpp"
-#include "pipewright/profiler/cores.hpp"
+#include "pipewright/plan/stopped.hpp"
+#include "pipewright/profiler/cores/cores.hpp"
 
 namespace pipewright::loop {
 namespace {
@@ -84,7 +84,7 @@ plan::LinkSamples links_in_process(int ranks, const LinkSettings& settings) {
     }
   });
   if (!samples)
-    throw Stopped{};
+    throw plan::Stopped{};
   samples->over = "in process";
   return *samples;
 }
@@ -117,7 +117,7 @@ std::vector<plan::LinkSamples> links_of_job(const Membership& members, const std
                                             .computing_ranks = computing_ranks},
                                            who, limits, settings.progress, settings.stop);
     if (!samples)
-      throw Stopped{};
+      throw plan::Stopped{};
     samples->over = over;
     samples->between_nodes = between_nodes;
     samples->most_pairs = between_nodes ? computing_ranks : computing_ranks / 2;

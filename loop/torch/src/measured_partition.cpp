@@ -4,7 +4,7 @@
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/partition/partition.hpp"
 #include "pipewright/plan/partitioners/layer_weights.hpp"
-#include "pipewright/profiler/profile.hpp"
+#include "pipewright/profiler/profile/profile.hpp"
 
 namespace pipewright::loop {
 namespace {
@@ -27,7 +27,7 @@ std::vector<int> measured_boundaries(const MeasuredBy& how,
 
 }  // namespace
 
-exec::Partitioner by_measured_cost(MeasuredBy how, const Membership& members) {
+engine::Partitioner by_measured_cost(MeasuredBy how, const Membership& members) {
   return [how = std::move(how), rank = members.rank(), &members](
              const std::vector<exec::LayerSpec>& layers, int stages) {
     if (!rank)

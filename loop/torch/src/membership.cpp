@@ -24,7 +24,7 @@ Membership::Membership(const plan::Scenario& scenario, const MembershipOptions& 
         scenario.pipeline.tensor > 1
             ? fmt::format(" x pipeline.tensor {}", scenario.pipeline.tensor)
             : ""));
-  exec::MemberOptions options{
+  engine::MemberOptions options{
       .on_gpu = wanted.on_gpu,
       .transfers = {
           .communicators = scenario.pipeline.communicators,

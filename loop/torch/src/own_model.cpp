@@ -1,12 +1,12 @@
 #include "pipewright/loop_torch/own_model.hpp"
 
-#include "pipewright/exec/engine/pipeline_module.hpp"
+#include "pipewright/engine/pipeline_module.hpp"
 
 namespace pipewright::loop {
 
 plan::Model described(const std::string& name, const std::vector<exec::LayerSpec>& layers) {
   constexpr int bytes_of_float = 4;
-  const auto parameters = exec::parameter_counts(layers);
+  const auto parameters = engine::parameter_counts(layers);
   plan::Model model{.name = name, .layers = {}};
   for (std::size_t l = 0; l < layers.size(); ++l) {
     plan::Layer& layer = model.layers.emplace_back();

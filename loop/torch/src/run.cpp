@@ -1,11 +1,11 @@
 #include "pipewright/loop_torch/run.hpp"
 
-#include "pipewright/loop/recorded_days.hpp"
+#include "pipewright/loop/compare/action_errors.hpp"
+#include "pipewright/loop/compare/idle_comparison.hpp"
 #include "pipewright/loop_torch/dress_rehearsal.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/timeline/comparison.hpp"
-#include "pipewright/plan/timeline/idle_comparison.hpp"
 #include "pipewright/sim/causes/measured_times.hpp"
+#include "pipewright/trace/files/recorded_days.hpp"
 
 namespace pipewright::loop {
 namespace {
@@ -27,7 +27,7 @@ void note_rehearsed(const plan::Scenario& scenario, const plan::LayerCosts& cost
 }
 
 /// What all pipelines did in these steps.
-plan::RecordedSteps recorded_in(const std::vector<MeasuredTimeline>& all, std::size_t skip) {
+models::RecordedSteps recorded_in(const std::vector<MeasuredTimeline>& all, std::size_t skip) {
   std::vector<std::vector<plan::Timeline>> pipelines;
   for (std::size_t step = skip; step < all.size(); ++step) {
     pipelines.resize(1 + all[step].others.size());
@@ -35,16 +35,16 @@ plan::RecordedSteps recorded_in(const std::vector<MeasuredTimeline>& all, std::s
     for (std::size_t other = 0; other < all[step].others.size(); ++other)
       pipelines[other + 1].push_back(all[step].others[other]);
   }
-  return record_of(pipelines, static_cast<int>(skip));
+  return trace::record_of(pipelines, static_cast<int>(skip));
 }
 
 /// What was measured, and the error of what was predicted.
 void note_measured(const std::vector<MeasuredTimeline>& all, RunOutcome& outcome) {
   const std::size_t skip = outcome.training.warm_up();
-  std::vector<plan::StepFigures> figures;
+  std::vector<loop::StepFigures> figures;
   std::vector<plan::Timeline> warm;
   for (const MeasuredTimeline& step : all) {
-    figures.push_back(plan::figures_of(step.timeline));
+    figures.push_back(loop::figures_of(step.timeline));
     if (figures.size() > skip)
       warm.push_back(step.timeline);
   }
@@ -74,7 +74,7 @@ RunOutcome run(const Prepared& prepared, Membership& members, const TrainingOpti
   };
   RunOutcome outcome{.plan = prepared.plan, .training = {}, .figures = {}};
   outcome.training = train(scenario, outcome.plan, prepared.workload, members, own);
-  outcome.figures.planned = outcome.figures.predicted = plan::figures_of(outcome.plan.predicted);
+  outcome.figures.planned = outcome.figures.predicted = loop::figures_of(outcome.plan.predicted);
   outcome.figures.drift = prepared.costs.drift;
   // The others have ended.
   if (members.in_job() && outcome.training.interrupted)
@@ -107,15 +107,15 @@ plan::Json report_of(const Prepared& prepared, const RunOutcome& run) {
   if (!run.measured)
     return report;
   report["measured"] = to_json(figures.measured);
-  report["planned_error_percent"] = plan::error_json(figures.planned, figures.measured);
-  report["error_percent"] = plan::error_json(figures.predicted, figures.measured);
+  report["planned_error_percent"] = loop::error_json(figures.planned, figures.measured);
+  report["error_percent"] = loop::error_json(figures.predicted, figures.measured);
   const plan::Seconds whole = figures.measured.iteration;
   report["error_parts_percent"] = {
       {"layers", percent(figures.parts.layers, whole)},
       {"launch", percent(figures.parts.launch, whole)},
       {"transfers_and_waiting", percent(figures.parts.waiting, whole)}};
   report["idle_s"] =
-      plan::idle_json(plan::compare_idle(run.plan.predicted, run.measured->timeline));
+      loop::idle_json(loop::compare_idle(run.plan.predicted, run.measured->timeline));
   report["machine_drift_percent"] = 100 * figures.drift;
   report["steps_measured"] = outcome.steps.size() - outcome.warm_up();
   report["loss"] = outcome.losses;

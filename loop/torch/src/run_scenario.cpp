@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "logged.hpp"
-#include "pipewright/loop/run_directory.hpp"
+#include "pipewright/loop/record/run_directory.hpp"
 
 namespace pipewright::loop {
 namespace {
@@ -48,7 +48,7 @@ RunReport run_and_write(const Prepared& prepared, Membership& members,
 std::optional<RunReport> run_scenario(const plan::Scenario& scenario, Membership& members,
                                       const RunSettings& settings) {
   std::optional<RunReport> done;
-  exec::take_part(members, [&] {
+  engine::take_part(members, [&] {
     require_trainable(scenario, carrier_of(members.in_job(), settings.prepare.devices),
                       settings.verify);
     const Prepared prepared = prepare(scenario, members, settings.prepare);

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include "logged.hpp"
-#include "pipewright/loop/run_directory.hpp"
-#include "pipewright/loop/timeline_file.hpp"
+#include "pipewright/loop/record/run_directory.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/profiler/activity/kernel_table.hpp"
 #include "pipewright/sim/causes/measured_times.hpp"
+#include "pipewright/trace/files/timeline_file.hpp"
 
 namespace pipewright::loop {
 namespace {
@@ -30,7 +30,7 @@ exec::Facts facts_of(const TrainSettings& settings) {
 void check(const plan::Scenario& scenario, const TrainSettings& settings) {
   if (settings.kernels.empty())
     return;
-  require_timeline_suffix(settings.kernels.string());
+  trace::require_timeline_suffix(settings.kernels.string());
   if (scenario.pipeline.replicas > 1)
     throw plan::InputError("--kernels records one pipeline: pipeline.replicas=1 is needed");
   if (scenario.pipeline.tensor > 1)
@@ -52,7 +52,8 @@ void write_kernels(const std::filesystem::path& file, const TrainingOutcome& out
   if (!outcome.kernels)
     throw plan::InputError("--kernels: it records every other step, so at least two are needed");
   const auto no_layers = [](int) { return std::string(); };
-  write_timeline_file(file.string(), profiler::kernel_table(outcome.kernels->pass, no_layers));
+  trace::write_timeline_file(file.string(),
+                             profiler::kernel_table(outcome.kernels->pass, no_layers));
 }
 
 /// Every process gives its steps; the first writes.
@@ -69,7 +70,7 @@ std::optional<MeasuredTimeline> write_timelines(const Prepared& prepared,
     return {};
   measured.timeline = sim::with_idle_causes(*prepared.plan.structure, std::move(measured.timeline));
   if (!settings.trace.empty())
-    write_timeline(settings.trace.string(), measured.timeline);
+    trace::write_timeline(settings.trace.string(), measured.timeline);
   if (!settings.folder.empty())
     RunDirectory::at(settings.folder)
         .write_timelines(prepared.plan, measured.timeline, prepared.scenario.name);
@@ -132,7 +133,7 @@ std::optional<TrainReport> train_prepared(const Prepared& prepared, Membership& 
 std::optional<TrainReport> train_scenario(const plan::Scenario& scenario, Membership& members,
                                           const TrainSettings& settings) {
   std::optional<TrainReport> done;
-  exec::take_part(members, [&] {
+  engine::take_part(members, [&] {
     check(scenario, settings);
     require_trainable(scenario, carrier_of(members.in_job(), settings.prepare.devices),
                       settings.verify);

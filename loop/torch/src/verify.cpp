@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "pipewright/exec/rank/serial.hpp"
-#include "pipewright/loop/stopped.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/stopped.hpp"
 
 namespace pipewright::loop {
 namespace {
@@ -34,7 +34,7 @@ SerialOutcome train_serially(const Workload& workload, const std::vector<int>& g
   SerialOutcome outcome;
   for (int step = 0; step < steps; ++step) {
     if (stop != nullptr && *stop)
-      throw Stopped{};
+      throw plan::Stopped{};
     const auto result = serial.step(step);
     if (report)
       report(step, result);

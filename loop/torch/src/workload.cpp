@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "pipewright/exec/models/model_builder.hpp"
+#include "pipewright/engine/models/model_builder.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/model/model_descriptor.hpp"
 
@@ -50,7 +50,7 @@ Workload::Workload(const Scenario& scenario, std::vector<exec::RankDevice> devic
       plan::microbatch_count(plan::request_of(scenario.pipeline)) * scenario.pipeline.replicas,
       training.microbatch_size, training.seed, scenario.data.order, scenario.data.document_end};
   samples_per_step_ = static_cast<double>(batch.microbatches) * batch.microbatch_size;
-  const exec::ModelBuilder& builder = exec::builder_of(scenario.model);
+  const engine::ModelBuilder& builder = engine::builder_of(scenario.model);
   data_ = builder.open(scenario.model, scenario.data.path, batch);
   if (training.evaluate_every > 0)
     evaluation_ = builder.open(scenario.model, scenario.data.evaluation, batch);

@@ -7,7 +7,7 @@ namespace pipewright::plan {
 namespace {
 
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool is_decimal_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 }  // namespace
 
@@ -17,7 +17,7 @@ std::string device_kind(std::string_view name) {
     while (digits < name.size() && is_letter(name[digits]))
       ++digits;
     std::size_t end = digits;
-    while (end < name.size() && is_digit(name[end]))
+    while (end < name.size() && is_decimal_digit(name[end]))
       ++end;
     if (digits > at && end - digits >= 2) {
       std::string kind(name.substr(at, end - at));

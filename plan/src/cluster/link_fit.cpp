@@ -27,13 +27,13 @@ struct Line {
   double at(double bytes) const { return constant + per_byte * bytes; }
 };
 
-struct Point {
+struct FitPoint {
   double bytes = 0;
   double seconds = 0;
   double error(const Line& line) const { return line.at(bytes) / seconds - 1; }
 };
 
-using Points = std::vector<Point>;
+using Points = std::vector<FitPoint>;
 using Place = Points::const_iterator;
 
 double weight_of(double error) {
@@ -177,7 +177,7 @@ Points sorted_points(const std::vector<LinkSample>& samples) {
     points.push_back({static_cast<double>(sample.size.value), sample.time.value});
   }
   std::stable_sort(points.begin(), points.end(),
-                   [](const Point& a, const Point& b) { return a.bytes < b.bytes; });
+                   [](const FitPoint& a, const FitPoint& b) { return a.bytes < b.bytes; });
   std::size_t sizes = points.empty() ? 0 : 1;
   for (std::size_t p = 1; p < points.size(); ++p)
     sizes += points[p].bytes > points[p - 1].bytes ? 1 : 0;
@@ -219,7 +219,7 @@ Points never_falling(const Points& points) {
   return found;
 }
 
-Line through(const Point& a, const Point& b) {
+Line through(const FitPoint& a, const FitPoint& b) {
   const double per_byte = (b.seconds - a.seconds) / (b.bytes - a.bytes);
   return {a.seconds - per_byte * a.bytes, per_byte};
 }
@@ -248,7 +248,7 @@ double growth_of(const Line& line) {
   return line.per_byte > 1 / unlimited_bandwidth ? 1 / line.per_byte : 0;
 }
 
-LinkSegment segment_from(const Point& point, double per_byte) {
+LinkSegment segment_from(const FitPoint& point, double per_byte) {
   return {whole_bytes(point.bytes), {point.seconds}, bandwidth_of({0, per_byte})};
 }
 

@@ -16,11 +16,11 @@ constexpr int passes = 6;  // BackwardDown is that of the way down's mirror: the
 constexpr int period = 6;
 constexpr int empty = -1;
 
-using Slots = std::vector<std::array<int, passes>>;  // by rank
+using RankSlots = std::vector<std::array<int, passes>>;  // by rank
 
 /// When each rank has one microbatch, which goes down and up the ranks, and back the same way.
-Slots block(int ranks) {
-  Slots slots(static_cast<std::size_t>(ranks));
+RankSlots block(int ranks) {
+  RankSlots slots(static_cast<std::size_t>(ranks));
   const auto of = [&](int rank) -> auto& { return slots[static_cast<std::size_t>(rank)]; };
   int now = 0;
   for (int rank = 0; rank < ranks; ++rank)
@@ -50,7 +50,7 @@ Slots block(int ranks) {
 class Board {
  public:
   Board(int ranks, int microbatches) : ranks_(ranks), microbatches_(microbatches) {
-    const Slots slots = block(ranks);
+    const RankSlots slots = block(ranks);
     int length = 0;
     for (const auto& own : slots)
       length = std::max(length, *std::max_element(own.begin(), own.end()) + 1);

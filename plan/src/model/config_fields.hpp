@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "pipewright/plan/json/json_document.hpp"
-#include "size_ranges.hpp"
+#include "pipewright/plan/model/size_ranges.hpp"
 
 namespace pipewright::plan {
 

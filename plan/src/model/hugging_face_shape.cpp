@@ -4,8 +4,8 @@
 
 #include "model/folder_path.hpp"
 #include "pipewright/plan/model/declare_model.hpp"
+#include "pipewright/plan/model/size_ranges.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
-#include "size_ranges.hpp"
 
 namespace pipewright::plan {
 

@@ -1,12 +1,12 @@
-#include "model/layer_pattern.hpp"
+#include "pipewright/plan/model/layer_pattern.hpp"
 
 #include <fmt/format.h>
 
 #include <charconv>
 #include <optional>
 
-#include "model/size_ranges.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/model/size_ranges.hpp"
 
 namespace pipewright::plan {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "pipewright/plan/model/declare_model.hpp"
+#include "pipewright/plan/model/size_ranges.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
-#include "size_ranges.hpp"
 
 namespace pipewright::plan {
 

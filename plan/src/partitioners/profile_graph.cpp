@@ -18,7 +18,19 @@ namespace {
 const std::vector<std::string> columns{"record",          "id",          "desc",
                                        "forward_ms",      "backward_ms", "activation_bytes",
                                        "parameter_bytes", "src",         "dst"};
-enum Column : std::size_t { Record, Id, Desc, Forward, Backward, Activation, Parameters, From, To };
+struct Column {
+  enum Index : std::size_t {
+    Record,
+    Id,
+    Desc,
+    Forward,
+    Backward,
+    Activation,
+    Parameters,
+    From,
+    To
+  };
+};
 
 /// Reads row by row; every complaint names file, row and column.
 class GraphReader {
@@ -49,8 +61,8 @@ class GraphReader {
   struct Row {
     int number;
     std::vector<std::string> cells;
-    Column from;
-    Column to;
+    Column::Index from;
+    Column::Index to;
   };
 
   [[noreturn]] void fail(std::size_t column, const std::string& message) const {
@@ -82,34 +94,34 @@ class GraphReader {
   void read_row() {
     if (cells_.size() != columns.size())
       fail(0, fmt::format("{} cells, but there are {} columns", cells_.size(), columns.size()));
-    if (cells_[Record] == "edge")
-      edges_.push_back({row_, cells_, From, To});
-    else if (cells_[Record] == "node" && has_no_figures())
-      edges_.push_back({row_, cells_, Id, Desc});
-    else if (cells_[Record] == "node")
+    if (cells_[Column::Record] == "edge")
+      edges_.push_back({row_, cells_, Column::From, Column::To});
+    else if (cells_[Column::Record] == "node" && has_no_figures())
+      edges_.push_back({row_, cells_, Column::Id, Column::Desc});
+    else if (cells_[Column::Record] == "node")
       read_node();
     else
-      fail(Record,
-           fmt::format("\"{}\" is not known here (possible: node or edge)", cells_[Record]));
+      fail(Column::Record, fmt::format("\"{}\" is not known here (possible: node or edge)",
+                                       cells_[Column::Record]));
   }
 
   /// Some files of DAPPLE have `node,FROM,TO` for an edge.
   bool has_no_figures() const {
-    return std::all_of(cells_.begin() + Forward, cells_.end(),
+    return std::all_of(cells_.begin() + Column::Forward, cells_.end(),
                        [](const std::string& cell) { return cell.empty(); });
   }
 
   void read_node() {
-    if (!index_.try_emplace(cells_[Id], static_cast<int>(graph_.nodes.size())).second)
-      fail(Id, fmt::format("there is a node \"{}\" already", cells_[Id]));
-    const double compute_ms = number(Forward) + number(Backward);
+    if (!index_.try_emplace(cells_[Column::Id], static_cast<int>(graph_.nodes.size())).second)
+      fail(Column::Id, fmt::format("there is a node \"{}\" already", cells_[Column::Id]));
+    const double compute_ms = number(Column::Forward) + number(Column::Backward);
     if (!std::isfinite(compute_ms))
-      fail(Forward, "forward and backward together are too long");
-    graph_.nodes.push_back({.id = cells_[Id],
-                            .description = cells_[Desc],
+      fail(Column::Forward, "forward and backward together are too long");
+    graph_.nodes.push_back({.id = cells_[Column::Id],
+                            .description = cells_[Column::Desc],
                             .compute = {compute_ms / 1e3},
-                            .activation = number(Activation),
-                            .parameters = number(Parameters)});
+                            .activation = number(Column::Activation),
+                            .parameters = number(Column::Parameters)});
   }
 
   /// A number, or the sum of several: `[1.0; 2.0]` are the outputs of one operator.

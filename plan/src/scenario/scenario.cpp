@@ -59,7 +59,7 @@ Topology topology_of(const Pipeline& pipeline) {
 namespace {
 
 /// Nothing when the file does not say soundly what the model is.
-std::optional<ModelShape> read_model(JsonObject& root) {
+std::optional<ModelShape> read_model_of(JsonObject& root) {
   const std::string pointer = root.child("model");
   JsonObject object(root.diagnostics(), pointer);
   return read_model_shape(object);
@@ -370,7 +370,7 @@ ProfileSettings read_profile(JsonObject& root) {
 Scenario read_scenario(JsonObject& root, const ScheduleChoice& known) {
   Scenario scenario;
   scenario.name = root.text("name");
-  const auto model = read_model(root);
+  const auto model = read_model_of(root);
   scenario.model = model.value_or(ModelShape{});
   scenario.data = read_data(root, model);
   scenario.cluster = read_cluster_of(root);

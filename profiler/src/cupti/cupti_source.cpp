@@ -65,9 +65,9 @@ void CUPTIAPI buffer_filled(CUcontext, std::uint32_t, std::uint8_t* buffer, std:
 void CUPTIAPI nothing_called(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
 
 /// Kinds that are recorded as a whole.
-constexpr std::array kinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-                           CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET,
-                           CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
+constexpr std::array activity_kinds{
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
+    CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
 
 class CuptiSource final : public ActivitySource {
  public:
@@ -227,7 +227,7 @@ class CuptiSource final : public ActivitySource {
   }
 
   void switch_all(bool on) {
-    for (const CUpti_ActivityKind kind : kinds) {
+    for (const CUpti_ActivityKind kind : activity_kinds) {
       const CUptiResult result = on ? cupti_.enable(kind) : cupti_.disable(kind);
       if (on)
         cupti_.require(result, "recording kernels and copies");

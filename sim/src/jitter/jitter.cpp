@@ -28,7 +28,7 @@ int chunk_of(const std::vector<int>& stages, int stage) {
 
 }  // namespace
 
-Jitter::Jitter(const plan::RecordedSteps& record)
+Jitter::Jitter(const models::RecordedSteps& record)
     : steps_(static_cast<int>(record.steps())), together_(together_in(record)) {
   if (steps_ < 2)
     throw plan::InputError(fmt::format(
@@ -38,14 +38,14 @@ Jitter::Jitter(const plan::RecordedSteps& record)
     throw plan::InputError("what is recorded takes no time in any step: there is nothing to draw");
 }
 
-void Jitter::count_workers(const plan::RecordedSteps& record) {
+void Jitter::count_workers(const models::RecordedSteps& record) {
   std::map<int, int> numbers;  // of the recorded pipelines, from 0 on
-  for (const plan::RecordedOperation& operation : record.operations)
+  for (const models::RecordedOperation& operation : record.operations)
     numbers.emplace(operation.replica, 0);
   replicas_ = 0;
   for (auto& [replica, number] : numbers)
     number = replicas_++;
-  for (const plan::RecordedOperation& operation : record.operations) {
+  for (const models::RecordedOperation& operation : record.operations) {
     ranks_ = std::max(ranks_, operation.rank + 1);
     insert_into(stages_of_[operation.rank], operation.instruction.stage);
     insert_into(replicas_of_[operation.rank], numbers[operation.replica]);
@@ -53,20 +53,20 @@ void Jitter::count_workers(const plan::RecordedSteps& record) {
   add_factors(record, numbers);
 }
 
-void Jitter::add_factors(const plan::RecordedSteps& record, const std::map<int, int>& numbers) {
+void Jitter::add_factors(const models::RecordedSteps& record, const std::map<int, int>& numbers) {
   struct Sum {
     double seconds = 0;
     double count = 0;
   };
   std::map<std::pair<int, Kind>, Sum> sums;  // by stage, over all pipelines
-  for (const plan::RecordedOperation& operation : record.operations) {
+  for (const models::RecordedOperation& operation : record.operations) {
     Sum& sum = sums[{operation.instruction.stage, operation.instruction.kind}];
     for (const double seconds : operation.seconds)
       sum.seconds += seconds;
     sum.count += static_cast<double>(operation.seconds.size());
   }
   // In the order of microbatches, as the operations are.
-  for (const plan::RecordedOperation& operation : record.operations) {
+  for (const models::RecordedOperation& operation : record.operations) {
     const plan::Instruction& i = operation.instruction;
     const Sum& sum = sums[{i.stage, i.kind}];
     if (!(sum.seconds > 0))

@@ -16,9 +16,9 @@ struct WorkerDeviations {
   std::vector<double> seconds;
 };
 
-std::vector<WorkerDeviations> deviations_in(const plan::RecordedSteps& record) {
+std::vector<WorkerDeviations> deviations_in(const models::RecordedSteps& record) {
   std::map<std::pair<int, int>, std::vector<double>> busy;
-  for (const plan::RecordedOperation& operation : record.operations) {
+  for (const models::RecordedOperation& operation : record.operations) {
     if (!plan::traits_of(operation.instruction.kind).action)
       continue;
     auto& seconds = busy[{operation.replica, operation.rank}];
@@ -57,7 +57,7 @@ double correlation(const std::vector<WorkerDeviations>& workers, const Belongs& 
 
 }  // namespace
 
-Together together_in(const plan::RecordedSteps& record) {
+Together together_in(const models::RecordedSteps& record) {
   using Worker = WorkerDeviations;
   const auto workers = deviations_in(record);
   Together found;

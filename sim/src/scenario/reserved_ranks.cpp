@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "pipewright/models/transformer/transformer_costs.hpp"
 #include "pipewright/plan/model/hugging_face_shape.hpp"
 #include "pipewright/plan/model/transformer_shape.hpp"
 #include "pipewright/plan/scenario/scenario_cut.hpp"
-#include "pipewright/plan/transformer/transformer_costs.hpp"
 
 namespace pipewright::sim {
 namespace {
@@ -15,7 +15,7 @@ std::string refusal_of(const plan::Scenario& scenario, const plan::LayerCosts& c
   if (plan::transformer_of(scenario.model) == nullptr)
     return "model: the tensors of a transformer alone are replayed";
   if (scenario.model.find<plan::HuggingFaceShape>() != nullptr ||
-      costs.software != plan::analytic_software)
+      costs.software != models::analytic_software)
     return "costs: the executor's own layers are not replayed, those of fused kernels are";
   if (!plan::is_mixed(scenario.training.precision))
     return "training.precision: the tensors of 16-bit training alone are replayed";
@@ -37,20 +37,20 @@ std::vector<int> layers_of_stages(const plan::Partition& partition, int layers) 
 
 }  // namespace
 
-std::vector<plan::ReservedMemory> reserved_ranks(const plan::Scenario& scenario,
-                                                 const plan::LayerCosts& costs,
-                                                 const ScenarioPlan& plan) {
+std::vector<models::ReservedMemory> reserved_ranks(const plan::Scenario& scenario,
+                                                   const plan::LayerCosts& costs,
+                                                   const ScenarioPlan& plan) {
   const auto ranks = static_cast<std::size_t>(scenario.pipeline.ranks);
   if (const std::string refused = refusal_of(scenario, costs); !refused.empty())
-    return std::vector(ranks, plan::ReservedMemory{.refused = refused});
+    return std::vector(ranks, models::ReservedMemory{.refused = refused});
   const plan::TransformerTraining training =
       plan::training_of(*plan::transformer_of(scenario.model), plan::batch_of(scenario));
   plan::Cut cut = plan::cut_of(scenario);
   cut.stage_layers = layers_of_stages(plan.partition, training.model.layers);
-  std::vector<plan::ReservedMemory> all;
+  std::vector<models::ReservedMemory> all;
   for (std::size_t rank = 0; rank < ranks; ++rank)
-    all.push_back(plan::reserved_memory(training, cut, static_cast<int>(rank),
-                                        memory_of(plan.costs.cluster, static_cast<int>(rank))));
+    all.push_back(models::reserved_memory(training, cut, static_cast<int>(rank),
+                                          memory_of(plan.costs.cluster, static_cast<int>(rank))));
   return all;
 }
 

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/support/program.hpp"
-#include "loop/support/made_up_job.hpp"
-#include "loop/support/made_up_traces.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "support/catch.hpp"
+#include "trace/support/made_up_job.hpp"
+#include "trace/support/made_up_traces.hpp"
 
 namespace explain_command_test {
 
@@ -251,8 +251,8 @@ TEST_CASE("explain --hang: the schedule names stage and microbatch", "[cli][expl
 std::string whole_job() {
   const test::MadeUpJob job{.schedule = plan::make_schedule("1f1b", 2, 4),
                             .steps = {23, 25, 33},
-                            .seconds = [](const loop::JobNode& node, int) {
-                              return (loop::is_compute(node.operation) ? 10e-3 : 1e-3) *
+                            .seconds = [](const trace::JobNode& node, int) {
+                              return (trace::is_compute(node.operation) ? 10e-3 : 1e-3) *
                                      (node.worker == 3 ? 2 : 1);
                             }};
   return job.trace();

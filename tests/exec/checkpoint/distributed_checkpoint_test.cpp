@@ -1,4 +1,5 @@
-// Checkpoints of torch.distributed.checkpoint (tests/models/torch_files.py), cut in whatever way.
+// Checkpoints of torch.distributed.checkpoint (tests/hugging_face/torch_files.py), cut in whatever
+// way.
 
 #include "pipewright/exec/checkpoint/distributed_checkpoint.hpp"
 
@@ -8,8 +9,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "pipewright/exec/models/megatron.hpp"
-#include "pipewright/exec/models/transformer.hpp"
+#include "pipewright/engine/models/megatron.hpp"
+#include "pipewright/engine/models/transformer.hpp"
 #include "pipewright/exec/training/without_memory.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
@@ -19,6 +20,7 @@ namespace distributed_checkpoint_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
+using namespace pipewright::engine;
 using test::error_of;
 namespace fs = std::filesystem;
 

@@ -1,5 +1,5 @@
-// Files that Python's torch has written (tests/models/torch_files.py): their tensors are read, what
-// they would run is not.
+// Files that Python's torch has written (tests/hugging_face/torch_files.py): their tensors are
+// read, what they would run is not.
 
 #include "pipewright/exec/checkpoint/torch_file.hpp"
 

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <set>
 
-#include "pipewright/exec/engine/engine.hpp"
-#include "pipewright/exec/engine/module_layers.hpp"
+#include "pipewright/engine/engine.hpp"
+#include "pipewright/engine/module_layers.hpp"
 #include "pipewright/exec/rank/serial.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
@@ -17,6 +17,7 @@ namespace sample_loader_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
+using namespace pipewright::engine;
 using test::error_of;
 
 /// Sample n is n, and its target 10 n.

@@ -1,6 +1,6 @@
 // Streams and events on a device that is none: it only keeps account of what its streams have
 // waited for. No GPU is needed, and every order that was forgotten shows, not only with luck.
-#include "device/stream.hpp"
+#include "pipewright/exec/device/stream.hpp"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 

@@ -8,13 +8,14 @@
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/run_layers.hpp"
 #include "exec/support/sample_schedules.hpp"
-#include "pipewright/exec/engine/module_layers.hpp"
+#include "pipewright/engine/module_layers.hpp"
 #include "support/skip.hpp"
 
 namespace llama_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
+using namespace pipewright::engine;
 using test::make;
 using test::partition_for;
 namespace nn = torch::nn;

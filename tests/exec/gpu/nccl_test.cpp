@@ -12,10 +12,10 @@
 #include <sstream>
 #include <thread>
 
-#include "device/stream.hpp"
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/processes.hpp"
 #include "exec/support/sample_schedules.hpp"
+#include "pipewright/exec/device/stream.hpp"
 #include "pipewright/exec/gpu/nccl_transport.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "support/sanitized.hpp"

@@ -2,10 +2,10 @@
 
 #include <ATen/ATen.h>
 
-#include "device/capture.hpp"
-#include "device/stream.hpp"
 #include "exec/support/standin.hpp"
+#include "pipewright/exec/device/capture.hpp"
 #include "pipewright/exec/device/devices.hpp"
+#include "pipewright/exec/device/stream.hpp"
 
 namespace order_of_streams_test {
 

@@ -61,7 +61,7 @@ double set_aside(std::vector<RankDevice> devices) {
   // No tensor of it is so small that the allocator of a GPU rounds it up by much.
   auto setup = small_setup();
   setup.layers =
-      gpt_layers({.blocks = 4, .hidden = 128, .heads = 2, .sequence = 8, .vocabulary = 32});
+      engine::gpt_layers({.blocks = 4, .hidden = 128, .heads = 2, .sequence = 8, .vocabulary = 32});
   Executor executor(plan::lower(s), partition_for(s), setup,
                     {.observer =
                          [&](const InstructionRecord& record) {

@@ -5,7 +5,7 @@
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/sample_schedules.hpp"
 #include "exec/support/small_alexnet.hpp"
-#include "pipewright/exec/engine/module_layers.hpp"
+#include "pipewright/engine/module_layers.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
 
@@ -13,6 +13,7 @@ namespace cuda_graphs_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
+using namespace pipewright::engine;
 using test::make;
 using test::partition_for;
 using test::schedules;

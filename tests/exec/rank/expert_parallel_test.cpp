@@ -18,6 +18,7 @@
 namespace expert_parallel_test {
 
 using namespace pipewright;
+using namespace pipewright::engine;
 using namespace pipewright::exec;
 using test::check_equals_serial;
 using test::make;

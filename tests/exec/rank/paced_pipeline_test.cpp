@@ -15,7 +15,7 @@ using namespace pipewright;
 using exec::InstructionRecord;
 using plan::Seconds;
 
-constexpr exec::PacedTimes pace{Seconds{2e-3}, Seconds{2e-3}, Seconds{2e-3}};
+constexpr engine::PacedTimes pace{Seconds{2e-3}, Seconds{2e-3}, Seconds{2e-3}};
 
 /// What one step was, by rank.
 struct Run {

@@ -1,4 +1,4 @@
-#include "rank/reductions.hpp"
+#include "pipewright/exec/rank/reductions.hpp"
 
 #include <ATen/CPUGeneratorImpl.h>
 

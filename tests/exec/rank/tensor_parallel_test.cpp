@@ -9,8 +9,8 @@
 
 #include "exec/support/sharded_gpt.hpp"
 #include "exec/support/stall_reports.hpp"
+#include "pipewright/engine/skips.hpp"
 #include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
-#include "pipewright/exec/engine/skips.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "support/temp_folder.hpp"
 
@@ -18,6 +18,7 @@ namespace tensor_parallel_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
+using namespace pipewright::engine;
 using test::check_equals_serial;
 using test::make;
 using test::partition_for;

@@ -88,18 +88,18 @@ void check_close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>
 TEST_CASE("shards that cut the tokens between products train what others do", "[exec]") {
   for (const auto& [name, shape] : test::all_small_transformers()) {
     INFO(name);
-    check_close(trained_serially(transformer_layers(shape, Tokens::Cut)),
-                trained_serially(transformer_layers(shape)));
+    check_close(trained_serially(engine::transformer_layers(shape, Tokens::Cut)),
+                trained_serially(engine::transformer_layers(shape)));
   }
 }
 
 TEST_CASE("so do those of the GPT, with the same bits on any number of shards", "[exec]") {
   const plan::GptShape shape{
       .blocks = 4, .hidden = 20, .heads = 4, .sequence = 8, .vocabulary = 37};
-  check_close(trained_serially(gpt_layers(shape, Tokens::Cut)),
-              trained_serially(gpt_layers(shape)));
+  check_close(trained_serially(engine::gpt_layers(shape, Tokens::Cut)),
+              trained_serially(engine::gpt_layers(shape)));
   auto setup = test::sharded_setup(4);
-  setup.layers = gpt_layers(shape, Tokens::Cut);
+  setup.layers = engine::gpt_layers(shape, Tokens::Cut);
   for (const auto& schedule : {make("1f1b", 2, 4), make("zbv", 2, 4)})
     for (const int shards : {1, 2, 4}) {
       const test::Sizes sizes{schedule, 1, shards};
@@ -112,7 +112,8 @@ TEST_CASE("tokens that shards cannot cut equally are refused", "[exec]") {
   auto shape = test::small_llama();
   shape.sequence = 7;
   CHECK(test::error_of([&] {
-          build_layer(transformer_layers(shape, Tokens::Cut), 1, 0, {.count = 2, .groups = 2});
+          build_layer(engine::transformer_layers(shape, Tokens::Cut), 1, 0,
+                      {.count = 2, .groups = 2});
         }) ==
         "layer layer0: pipeline.sequence_parallel: 7 tokens cannot be shared out equally in 2 "
         "parts");

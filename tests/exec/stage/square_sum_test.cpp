@@ -1,5 +1,5 @@
 // Sums of squares that do not depend on how numbers are shared out.
-#include "stage/square_sum.hpp"
+#include "pipewright/exec/stage/square_sum.hpp"
 
 #include <ATen/ATen.h>
 

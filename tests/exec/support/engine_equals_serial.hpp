@@ -3,12 +3,12 @@
 
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/made_up_data.hpp"
-#include "pipewright/exec/engine/engine.hpp"
+#include "pipewright/engine/engine.hpp"
 
 namespace pipewright::test {
 
 /// Microbatches of three samples, four to a step.
-inline exec::EngineOptions four_microbatches(exec::EngineOptions options = {}) {
+inline engine::EngineOptions four_microbatches(engine::EngineOptions options = {}) {
   options.train_batch_size = 12;
   options.microbatch_size = 3;
   return options;
@@ -32,10 +32,10 @@ inline void check_same_bits(const std::vector<at::Tensor>& found,
 
 /// Of the losses and parameters of three steps. Schedules whose pipelines have two directions need
 /// groups of their own.
-inline void check_engine_equals_serial(const exec::PipelineModule& module,
-                                       const exec::EngineOptions& options) {
+inline void check_engine_equals_serial(const engine::PipelineModule& module,
+                                       const engine::EngineOptions& options) {
   const MadeUp data;
-  exec::PipelineEngine engine(module, options);
+  engine::PipelineEngine engine(module, options);
   engine.set_data(exec::batches_of(data, 4));
   auto setup = engine.setup();
   setup.data = &data;

@@ -1,5 +1,5 @@
 // A small model of tests/data/hugging_face as a folder: its weights, made by the formula of
-// tests/models/hf_figures.py, and what Python's transformers made of them.
+// tests/hugging_face/hf_figures.py, and what Python's transformers made of them.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -3,7 +3,7 @@
 
 #include <ATen/ATen.h>
 
-#include "pipewright/exec/models/paced.hpp"
+#include "pipewright/engine/models/paced.hpp"
 #include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/exec/training/group_sums.hpp"
 #include "pipewright/exec/training/layer.hpp"
@@ -59,8 +59,8 @@ class PacedShard final : public exec::Layer {
   exec::ShardPlace place_;
 };
 
-inline exec::LayerSpec paced_stage(int stage, const exec::PacedTimes& times) {
-  exec::LayerSpec spec = exec::paced_layer("stage" + std::to_string(stage), times);
+inline exec::LayerSpec paced_stage(int stage, const engine::PacedTimes& times) {
+  exec::LayerSpec spec = engine::paced_layer("stage" + std::to_string(stage), times);
   spec.build_shard = [build = spec.build](const exec::ShardPlace& place) {
     return std::make_shared<PacedShard>(build(), place);
   };
@@ -69,7 +69,7 @@ inline exec::LayerSpec paced_stage(int stage, const exec::PacedTimes& times) {
 
 /// One paced layer per stage. Before the first stands one that takes no time: without it the first
 /// stage's input would require no gradient, and its backward would be shorter than the others'.
-inline std::vector<exec::LayerSpec> paced_layers(int stages, const exec::PacedTimes& times) {
+inline std::vector<exec::LayerSpec> paced_layers(int stages, const engine::PacedTimes& times) {
   std::vector<exec::LayerSpec> layers{{"source", [] { return std::make_shared<Source>(); }}};
   for (int stage = 0; stage < stages; ++stage)
     layers.push_back(paced_stage(stage, times));
@@ -78,7 +78,7 @@ inline std::vector<exec::LayerSpec> paced_layers(int stages, const exec::PacedTi
 
 /// What each stage costs, on ranks between which nothing takes time. `sum`: what one of its shards'
 /// sums does.
-inline sim::StepCosts paced_costs(int stages, int ranks, const exec::PacedTimes& times,
+inline sim::StepCosts paced_costs(int stages, int ranks, const engine::PacedTimes& times,
                                   plan::Seconds sum = {}) {
   plan::StageCost cost;
   cost.forward = times.forward + sum;
@@ -91,7 +91,8 @@ inline sim::StepCosts paced_costs(int stages, int ranks, const exec::PacedTimes&
 }
 
 /// Throws InputError when the schedule does not take these sizes, or does not train.
-inline PacedPipeline paced_pipeline(plan::ScheduleRequest request, const exec::PacedTimes& times) {
+inline PacedPipeline paced_pipeline(plan::ScheduleRequest request,
+                                    const engine::PacedTimes& times) {
   request.costs = plan::equal_costs(times.forward, times.input_gradient, times.weight_gradient);
   PacedPipeline made;
   made.program = plan::lower(plan::make_schedule(request), plan::lowering_of(request));

@@ -12,7 +12,7 @@ namespace pipewright::test {
 inline exec::TrainingSetup sharded_setup(int groups) {
   auto setup = small_setup();
   setup.layers =
-      exec::gpt_layers({.blocks = 4, .hidden = 20, .heads = 4, .sequence = 8, .vocabulary = 37});
+      engine::gpt_layers({.blocks = 4, .hidden = 20, .heads = 4, .sequence = 8, .vocabulary = 37});
   setup.tensor_groups = groups;
   return setup;
 }

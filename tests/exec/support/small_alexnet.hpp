@@ -5,8 +5,8 @@
 #include <torch/nn/modules/linear.h>
 
 #include "exec/support/small_gpt.hpp"
-#include "pipewright/exec/engine/module_layers.hpp"
-#include "pipewright/exec/models/alexnet.hpp"
+#include "pipewright/engine/models/alexnet.hpp"
+#include "pipewright/engine/module_layers.hpp"
 #include "pipewright/plan/model/alexnet_model.hpp"
 
 namespace pipewright::test {
@@ -27,7 +27,7 @@ class MadeUpImages final : public exec::Dataset {
 /// weights lie in the linear layers that are left out here.
 inline exec::TrainingSetup small_alexnet() {
   static const MadeUpImages data;
-  const auto all = exec::alexnet_layers({.image_size = 63}, /*seed=*/7);
+  const auto all = engine::alexnet_layers({.image_size = 63}, /*seed=*/7);
   exec::TrainingSetup setup = small_setup();
   setup.data = &data;
   setup.layers.clear();
@@ -35,7 +35,7 @@ inline exec::TrainingSetup small_alexnet() {
        {0, 1, 2, 3, 4, 5, 13, 14, 15})  // up to the second pool, and from the average on
     setup.layers.push_back(all[static_cast<std::size_t>(layer)]);
   setup.layers.push_back(
-      exec::module_layer("head", [] { return torch::nn::Linear(192 * 6 * 6, 10); }));
+      engine::module_layer("head", [] { return torch::nn::Linear(192 * 6 * 6, 10); }));
   return setup;
 }
 

@@ -3,7 +3,7 @@
 
 #include <ATen/ATen.h>
 
-#include "pipewright/exec/models/gpt.hpp"
+#include "pipewright/engine/models/gpt.hpp"
 #include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/plan/generators/generators.hpp"
 #include "pipewright/plan/lower/lower.hpp"
@@ -28,7 +28,7 @@ class MadeUpTokens final : public exec::Dataset {
 
 inline exec::TrainingSetup small_setup() {
   static const MadeUpTokens data;
-  return {.layers = exec::gpt_layers(small_shape),
+  return {.layers = engine::gpt_layers(small_shape),
           .loss = exec::cross_entropy,
           .data = &data,
           .optimizer = {},

@@ -6,16 +6,16 @@
 
 #include <string>
 
-#include "pipewright/exec/engine/module_layers.hpp"
+#include "pipewright/engine/module_layers.hpp"
 
 namespace pipewright::test {
 
 inline exec::LayerSpec linear(const std::string& name, int in, int out) {
-  return exec::module_layer(name, [in, out] { return torch::nn::Linear(in, out); });
+  return engine::module_layer(name, [in, out] { return torch::nn::Linear(in, out); });
 }
 
 inline exec::LayerSpec tanh(const std::string& name) {
-  return exec::function_layer(name, [](const at::Tensor& input) { return input.tanh(); });
+  return engine::function_layer(name, [](const at::Tensor& input) { return input.tanh(); });
 }
 
 }  // namespace pipewright::test

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "exec/support/small_gpt.hpp"
-#include "pipewright/exec/models/transformer.hpp"
+#include "pipewright/engine/models/transformer.hpp"
 
 namespace pipewright::test {
 
@@ -95,7 +95,7 @@ inline NamedShapes all_small_transformers() {
 inline exec::TrainingSetup small_setup_of(const plan::TransformerShape& shape, int groups = 0,
                                           exec::Tokens tokens = exec::Tokens::Whole) {
   auto setup = small_setup();
-  setup.layers = exec::transformer_layers(shape, tokens);
+  setup.layers = engine::transformer_layers(shape, tokens);
   setup.tensor_groups = groups;
   return setup;
 }

@@ -6,9 +6,9 @@
 
 #include "exec/support/sharded_gpt.hpp"
 #include "exec/support/small_transformers.hpp"
-#include "pipewright/exec/engine/module_layers.hpp"
-#include "pipewright/exec/engine/pipeline_module.hpp"
-#include "pipewright/exec/models/alexnet.hpp"
+#include "pipewright/engine/models/alexnet.hpp"
+#include "pipewright/engine/module_layers.hpp"
+#include "pipewright/engine/pipeline_module.hpp"
 #include "pipewright/exec/rank/training_state.hpp"
 #include "support/catch.hpp"
 
@@ -16,6 +16,7 @@ namespace without_memory_test {
 
 using namespace pipewright;
 using namespace pipewright::exec;
+using namespace pipewright::engine;
 
 /// The most memory that this process has had, in bytes.
 std::int64_t highest() {

@@ -10,11 +10,11 @@
 #include <stdexcept>
 
 #include "exec/support/processes.hpp"
+#include "pipewright/exec/rank/reductions.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/sim/structure/durations.hpp"
-#include "rank/reductions.hpp"
 #include "stage/gradient_sums.hpp"
 #include "support/catch.hpp"
 #include "support/skip.hpp"

@@ -125,7 +125,7 @@ TEST_CASE("what is not possible is refused in words, and the way back stays open
   CHECK(workspace.answer());
   CHECK(workspace.refusal().text.empty());
 
-  const loop::Draft draft = workspace.draft();
+  const search::Draft draft = workspace.draft();
   CHECK(test::error_of([&] { workspace.set("pipeline.no_such=1"); }) != "no error");
   CHECK(test::error_of([&] { workspace.set("pipeline.ranks=4096"); }) != "no error");
   CHECK(workspace.draft() == draft);
@@ -273,7 +273,7 @@ TEST_CASE("what would fit is found while the window goes on", "[gui][document]")
   workspace.look_for_remedy([&](const std::optional<sim::Remedy>& found) { remedy = found; });
   CHECK_FALSE(remedy);
   REQUIRE(QTest::qWaitFor([&] { return remedy.has_value(); }, patience_ms));
-  const auto expected = loop::WhatIf().remedy(workspace.draft());
+  const auto expected = search::WhatIf().remedy(workspace.draft());
   REQUIRE(expected);
   CHECK(remedy->assignment == expected->assignment);
   workspace.set(remedy->assignment);

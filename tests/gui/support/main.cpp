@@ -1,6 +1,5 @@
 // Tests of the window: a QApplication without a display, with a font of our own and settings that
 // nobody else sees.
-#define CATCH_CONFIG_RUNNER
 #include <QApplication>
 #include <QSettings>
 #include <QStyleFactory>

@@ -8,11 +8,11 @@
 
 #include "gui/support/mouse.hpp"
 #include "gui/support/opened_window.hpp"
-#include "loop/support/made_up_job.hpp"
 #include "pipewright/gui/panels/headline.hpp"
 #include "pipewright/gui/panels/stragglers_panel.hpp"
 #include "support/reference.hpp"
 #include "support/temp_folder.hpp"
+#include "trace/support/made_up_job.hpp"
 
 namespace job_test {
 
@@ -60,7 +60,7 @@ TEST_CASE("a whole job opens with its slow worker on top, by replica and by stag
   const TempFolder folder;
   OpenedJob opened(small_job(folder));
   CHECK(opened.workspace().document().problems.empty());
-  const loop::StragglerReport& report = *opened.workspace().stragglers();
+  const trace::StragglerReport& report = *opened.workspace().stragglers();
   const auto& metrics = report.metrics;
   CHECK(opened.rows() == [&] {
     std::vector<std::string> names{"all workers"};
@@ -126,7 +126,7 @@ TEST_CASE("the window has the numbers that explain prints", "[gui][job]") {
   const auto printed = nlohmann::json::parse(explain.readAllStandardOutput().toStdString());
 
   OpenedJob opened(file);
-  const loop::StragglerReport& report = *opened.workspace().stragglers();
+  const trace::StragglerReport& report = *opened.workspace().stragglers();
   CHECK(nlohmann::json::parse(document_of(report).dump()) == printed);
 
   const auto& told = printed["straggler"];

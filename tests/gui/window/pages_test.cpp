@@ -8,9 +8,9 @@
 #include <fstream>
 #include <set>
 
-#include "loop/support/made_up_job.hpp"
 #include "support/catch.hpp"
 #include "support/temp_folder.hpp"
+#include "trace/support/made_up_job.hpp"
 
 namespace pages_test {
 

@@ -109,7 +109,7 @@ TEST_CASE("a border of stages is moved, and the plan answers", "[gui][person]") 
 TEST_CASE("the fastest plans are searched, one is clicked, and undone", "[gui][person]") {
   Opened opened(opened_plan);
   gui::Workspace& workspace = opened.window.workspace();
-  const loop::Draft before = workspace.draft();
+  const search::Draft before = workspace.draft();
   const double was = workspace.answer()->figures.iteration_s;
   opened.trigger("plan.search");
   auto* list = opened.window.findChild<gui::FigureTableView*>("plans_list");

@@ -1,7 +1,7 @@
 #include <iostream>
 #include <pipewright/draw/svg.hpp>
 #include <pipewright/draw/timeline.hpp>
-#include <pipewright/loop/schedule_figures.hpp>
+#include <pipewright/loop/predict/schedule_figures.hpp>
 #include <pipewright/plan/generators/generators.hpp>
 #include <pipewright/plan/lower/lower.hpp>
 #include <pipewright/sim/simgrid/simgrid.hpp>

@@ -3,8 +3,8 @@
 #include <torch/nn.h>
 
 #include <pipewright/cli/command_line.hpp>
+#include <pipewright/engine/module_layers.hpp>
 #include <pipewright/exec/data/loader.hpp>
-#include <pipewright/exec/engine/module_layers.hpp>
 #include <pipewright/loop_torch/own_model.hpp>
 
 using namespace pipewright;
@@ -25,7 +25,7 @@ std::vector<exec::LayerSpec> layers(const WavesShape& shape) {
   };
   std::vector<exec::LayerSpec> all;
   for (int i = 0; i < shape.depth; ++i)
-    all.push_back(exec::module_layer("block" + std::to_string(i), block));
+    all.push_back(engine::module_layer("block" + std::to_string(i), block));
   return all;
 }
 std::unique_ptr<exec::Dataset> data(const WavesShape& shape, const std::filesystem::path&,

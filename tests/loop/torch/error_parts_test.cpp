@@ -3,7 +3,7 @@
 #include "pipewright/loop_torch/error_parts.hpp"
 
 #include "loop/torch/support/verified_plans.hpp"
-#include "pipewright/loop/prediction.hpp"
+#include "pipewright/loop/predict/prediction.hpp"
 
 namespace error_parts_test {
 

@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "loop/torch/support/verified_plans.hpp"
-#include "pipewright/loop/step_log.hpp"
+#include "pipewright/loop/record/step_log.hpp"
 #include "pipewright/loop_torch/train_scenario.hpp"
 #include "pipewright/plan/generators/round_robin.hpp"
 #include "pipewright/plan/json/json_document.hpp"

@@ -8,7 +8,7 @@
 
 #include "loop/torch/support/verified_plans.hpp"
 #include "pipewright/exec/rank/executor.hpp"
-#include "pipewright/plan/allocator/instruction_tapes.hpp"
+#include "pipewright/models/allocator/instruction_tapes.hpp"
 #include "pipewright/plan/costs/stage_costs.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/schedules/schedule.hpp"
@@ -19,8 +19,8 @@
 namespace executor_stream_test {
 
 using namespace pipewright;
-using plan::TensorStream;
-using Order = std::vector<plan::InstructionTapes::PlacedInstruction>;
+using models::TensorStream;
+using Order = std::vector<models::InstructionTapes::PlacedInstruction>;
 
 constexpr int steps = 2;
 constexpr int layers = 4;
@@ -37,7 +37,7 @@ plan::Scenario scenario() {
 /// What a rank's account was told, from the first parameter on.
 struct RankStream {
   TensorStream set_up, steps;
-  std::vector<plan::RecordedInstruction> instructions{};  // of the steps
+  std::vector<models::RecordedInstruction> instructions{};  // of the steps
 };
 
 /// Follows the accounts of all ranks of an executor.
@@ -194,24 +194,24 @@ plan::Program program_of(std::string actions, plan::RecomputeMode recompute) {
 }
 
 /// One rank has all stages, and takes one microbatch after the other.
-plan::InstructionTapes whole_backwards(const plan::Partition& partition,
-                                       plan::RecomputeMode recompute) {
+models::InstructionTapes whole_backwards(const plan::Partition& partition,
+                                         plan::RecomputeMode recompute) {
   const int stages = plan::stage_count(partition);
   const std::string actions = forwards(stages, 0) + backwards(stages, "B", 0) +
                               forwards(stages, 1) + backwards(stages, "B", 1);
-  plan::InstructionTapes tapes;
+  models::InstructionTapes tapes;
   tapes.learn(run(program_of(actions, recompute), partition).front().instructions);
   return tapes;
 }
 
 /// W behind its I, behind all of these, and that of a later microbatch first.
-plan::InstructionTapes split_backwards(const plan::Partition& partition,
-                                       plan::RecomputeMode recompute) {
+models::InstructionTapes split_backwards(const plan::Partition& partition,
+                                         plan::RecomputeMode recompute) {
   const int stages = plan::stage_count(partition);
   const auto both = [&](std::string_view kinds, int first) {
     return backwards(stages, kinds, first) + backwards(stages, kinds, 1 - first);
   };
-  plan::InstructionTapes tapes;
+  models::InstructionTapes tapes;
   for (const std::string& behind :
        {both("IW", 0), both("I", 0) + both("W", 0), both("I", 0) + both("W", 1)}) {
     const std::string actions = forwards(stages, 0) + forwards(stages, 1) + behind;
@@ -234,7 +234,7 @@ std::string first_difference(const TensorStream& real, const TensorStream& predi
 }
 
 void check_streams(const plan::Program& program, const plan::Partition& partition,
-                   const plan::InstructionTapes& tapes) {
+                   const models::InstructionTapes& tapes) {
   const std::vector<RankStream> real = run(program, partition);
   const auto predicted = tapes.streams_of(in_order(program, plan::stage_count(partition)), steps);
   REQUIRE(predicted.size() == real.size());
@@ -245,7 +245,7 @@ void check_streams(const plan::Program& program, const plan::Partition& partitio
     TensorStream all = real[rank].set_up, all_predicted = all;
     Follower::append(all, real[rank].steps);
     Follower::append(all_predicted, predicted[rank]);
-    const auto held = plan::counters_of(all), foretold = plan::counters_of(all_predicted);
+    const auto held = models::counters_of(all), foretold = models::counters_of(all_predicted);
     CHECK(held.peak_reserved == foretold.peak_reserved);
     CHECK(held.reserved == foretold.reserved);
     CHECK(held.peak_allocated == foretold.peak_allocated);

@@ -2,7 +2,7 @@
 
 #include <torch/nn.h>
 
-#include "pipewright/exec/engine/module_layers.hpp"
+#include "pipewright/engine/module_layers.hpp"
 #include "support/catch.hpp"
 
 namespace measured_partition_test {
@@ -11,7 +11,7 @@ using namespace pipewright;
 namespace nn = torch::nn;
 
 exec::LayerSpec product(const std::string& name, int in, int out, int times) {
-  return exec::module_layer(
+  return engine::module_layer(
       name, [in, out] { return nn::Linear(in, out); },
       [times](nn::Linear& layer, const at::Tensor& input) {
         at::Tensor sum = layer->forward(input);
@@ -30,8 +30,8 @@ TEST_CASE("a module is cut where its stages are measured to take equally long", 
     return at::mse_loss(outputs.at(0), targets.at(0));
   };
   const exec::Batch example{{torch::rand({64, 96})}, {torch::rand({64, 96})}};
-  const auto boundaries = [&](const exec::PartitionBy& partition) {
-    return exec::PipelineModule(
+  const auto boundaries = [&](const engine::PartitionBy& partition) {
+    return engine::PipelineModule(
                layers,
                {.topology = plan::pipe_data_topology(2, 1), .partition = partition, .loss = loss})
         .boundaries();

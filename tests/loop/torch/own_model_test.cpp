@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <torch/nn.h>
 
+#include "pipewright/engine/module_layers.hpp"
 #include "pipewright/exec/data/loader.hpp"
-#include "pipewright/exec/engine/module_layers.hpp"
 #include "pipewright/loop_torch/run_scenario.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "support/catch.hpp"
@@ -49,19 +49,19 @@ Tensors embedded(nn::Embedding& table, const Tensors& in) {
 
 std::vector<exec::LayerSpec> translator_layers(const TranslatorShape& shape) {
   const auto linear = [width = shape.width] { return nn::Linear(width, width); };
-  std::vector<exec::LayerSpec> layers{exec::module_layer(
+  std::vector<exec::LayerSpec> layers{engine::module_layer(
       "embedding", [shape] { return nn::Embedding(shape.words, shape.width); }, embedded)};
   for (int b = 0; b < shape.blocks; ++b)
-    layers.push_back(exec::module_layer(
+    layers.push_back(engine::module_layer(
         fmt::format("encoder{}", b), linear, [](nn::Linear& mix, const Tensors& in) -> Tensors {
           return {in[0] + mix->forward(seen(in[0], in[0], in[2])).tanh(), in[1], in[2]};
         }));
   for (int b = 0; b < shape.blocks; ++b)
-    layers.push_back(exec::module_layer(
+    layers.push_back(engine::module_layer(
         fmt::format("decoder{}", b), linear, [](nn::Linear& mix, const Tensors& in) -> Tensors {
           return {in[0], in[1] + mix->forward(seen(in[1], in[0], in[2])).tanh(), in[2]};
         }));
-  layers.push_back(exec::module_layer(
+  layers.push_back(engine::module_layer(
       "head", [shape] { return nn::Linear(shape.width, shape.words); },
       [](nn::Linear& head, const Tensors& in) -> Tensors {
         return {head->forward(in[1]), in[0]};

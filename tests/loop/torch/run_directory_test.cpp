@@ -1,9 +1,9 @@
 // A run's folder gives back what was written into it.
 
-#include "pipewright/loop/run_directory.hpp"
+#include "pipewright/loop/record/run_directory.hpp"
 
 #include "loop/torch/support/verified_plans.hpp"
-#include "pipewright/loop/comparison.hpp"
+#include "pipewright/loop/compare/comparison.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
 #include "support/error_of.hpp"

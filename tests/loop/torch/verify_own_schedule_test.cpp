@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "loop/torch/support/verified_plans.hpp"
-#include "pipewright/loop/estimated_costs.hpp"
-#include "pipewright/loop/run_directory.hpp"
+#include "pipewright/loop/record/run_directory.hpp"
+#include "pipewright/models/estimates/estimated_costs.hpp"
 #include "pipewright/plan/generators/round_robin.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/generators/schedule_file.hpp"
@@ -97,7 +97,7 @@ TEST_CASE("a run's folder holds the schedule that somebody wrote", "[loop]") {
   for (const bool whole : {false, true}) {
     plan::Scenario scenario = with_schedule(plan::parse_csv(by_hand, "by hand"));
     scenario.model.as<plan::GptShape>().vocabulary = 256;  // a file says nothing else
-    const plan::LayerCosts costs = loop::estimated_costs(scenario);
+    const plan::LayerCosts costs = models::estimated_costs(scenario);
     if (whole)
       scenario.pipeline.schedule = sim::lay_out(scenario, costs).program();
     const loop::Plan plan = loop::make_plan(scenario, costs);

@@ -1,9 +1,9 @@
-#include "pipewright/profiler/inspection.hpp"
+#include "pipewright/profiler/profile/inspection.hpp"
 
 #include <ATen/ATen.h>
 
 #include "pipewright/exec/training/layer.hpp"
-#include "pipewright/profiler/profile.hpp"
+#include "pipewright/profiler/profile/profile.hpp"
 #include "profiler/support/made_up_activity.hpp"
 #include "profiler/support/small_model.hpp"
 #include "support/catch.hpp"
@@ -18,7 +18,7 @@ struct Two {
   test::Fixed data{at::ones({8, 64})};
   exec::TrainingSetup setup = test::setup_of(
       {test::linear("first", 64, 128),
-       exec::function_layer("relu", [](const at::Tensor& x) { return at::relu(x); })},
+       engine::function_layer("relu", [](const at::Tensor& x) { return at::relu(x); })},
       data);
 };
 

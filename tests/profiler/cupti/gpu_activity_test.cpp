@@ -11,7 +11,7 @@
 #include "pipewright/plan/error.hpp"
 #include "pipewright/profiler/activity/kernel_table.hpp"
 #include "pipewright/profiler/activity/work_log.hpp"
-#include "pipewright/profiler/inspection.hpp"
+#include "pipewright/profiler/profile/inspection.hpp"
 #include "profiler/support/on_standin.hpp"
 #include "profiler/support/small_model.hpp"
 #include "support/catch.hpp"

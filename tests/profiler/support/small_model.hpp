@@ -4,7 +4,7 @@
 #include <ATen/ATen.h>
 #include <torch/nn/modules/linear.h>
 
-#include "pipewright/exec/engine/module_layers.hpp"
+#include "pipewright/engine/module_layers.hpp"
 #include "pipewright/exec/training/training_setup.hpp"
 
 namespace pipewright::test {
@@ -21,7 +21,7 @@ class Fixed final : public exec::Dataset {
 };
 
 inline exec::LayerSpec linear(const std::string& name, int in, int out) {
-  return exec::module_layer(name, [in, out] { return torch::nn::Linear(in, out); });
+  return engine::module_layer(name, [in, out] { return torch::nn::Linear(in, out); });
 }
 
 /// The loss is the sum of squares.

@@ -15,6 +15,7 @@
 
 namespace draws_test {
 
+using namespace pipewright::models;
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "pipewright/models/transformer/pipeline_shape.hpp"
 #include "pipewright/plan/costs/pair_times.hpp"
-#include "pipewright/plan/transformer/pipeline_shape.hpp"
+#include "pipewright/search/planner/plan_search.hpp"
 #include "pipewright/sim/engine/simulator.hpp"
-#include "pipewright/sim/planner/plan_search.hpp"
 #include "sim/support/equal_ranks.hpp"
 #include "support/error_of.hpp"
 
@@ -14,6 +14,8 @@ namespace fused_pairs_test {
 
 using namespace pipewright;
 using namespace pipewright::test;
+using namespace pipewright::models;
+using namespace pipewright::search;
 using plan::Schedule;
 using plan::Seconds;
 
@@ -129,16 +131,16 @@ TEST_CASE("the planner's bound stays below what a schedule with pairs takes", "[
       for (const double overlap : {0.0, 0.5, 1.0})
         for (const auto& [forward, backward] :
              {std::pair<Pass, Pass>{{3, 1}, {6, 2}}, {{0, 4}, {8, 0}}, {{0, 4}, {4, 4}}}) {
-          const auto shape = plan::pipeline_shape("dualpipev", p, m, 2);
+          const auto shape = models::pipeline_shape("dualpipev", p, m, 2);
           const auto schedule = make("dualpipev", p, m);
           CAPTURE(p, m, overlap, forward.shards, backward.shards);
           CHECK(shape.fuses);
-          CHECK(sim::least_iteration(costs_of(schedule, forward, backward, overlap), shape, m) <=
+          CHECK(search::least_iteration(costs_of(schedule, forward, backward, overlap), shape, m) <=
                 iteration(schedule, forward, backward, overlap) * (1 + 1e-12));
           ++compared;
         }
   CHECK(compared == 54);
-  CHECK_FALSE(plan::pipeline_shape("zbv", 2, 4, 2).fuses);
+  CHECK_FALSE(models::pipeline_shape("zbv", 2, 4, 2).fuses);
 }
 
 TEST_CASE("a scenario's pairs have the overlap of the links between its shards",

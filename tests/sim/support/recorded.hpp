@@ -8,18 +8,18 @@
 #include <tuple>
 #include <vector>
 
-#include "pipewright/plan/measured/recorded_steps.hpp"
+#include "pipewright/models/measured/recorded_steps.hpp"
 #include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::test {
 
-inline plan::RecordedOperation recorded(int replica, int rank, const std::string& action,
-                                        std::vector<double> seconds) {
+inline models::RecordedOperation recorded(int replica, int rank, const std::string& action,
+                                          std::vector<double> seconds) {
   return {replica, rank, plan::parse_instruction(action).value(), std::move(seconds)};
 }
 
-inline plan::RecordedSteps record_of(std::vector<plan::RecordedOperation> operations) {
-  plan::RecordedSteps record;
+inline models::RecordedSteps record_of(std::vector<models::RecordedOperation> operations) {
+  models::RecordedSteps record;
   for (std::size_t step = 0; step < operations.front().seconds.size(); ++step)
     record.numbers.push_back(static_cast<int>(step));
   record.operations = std::move(operations);
@@ -27,14 +27,14 @@ inline plan::RecordedSteps record_of(std::vector<plan::RecordedOperation> operat
 }
 
 /// All that a Program does, on so many pipelines; every duration is drawn on its own.
-inline plan::RecordedSteps random_record(const plan::Program& program, int replicas, int steps,
-                                         std::mt19937& random) {
+inline models::RecordedSteps random_record(const plan::Program& program, int replicas, int steps,
+                                           std::mt19937& random) {
   std::uniform_real_distribution<double> seconds(0.5, 2);
-  std::vector<plan::RecordedOperation> operations;
+  std::vector<models::RecordedOperation> operations;
   for (int replica = 0; replica < replicas; ++replica)
     for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
       for (const plan::Instruction& i : program.ranks[rank]) {
-        plan::RecordedOperation operation{replica, static_cast<int>(rank), i};
+        models::RecordedOperation operation{replica, static_cast<int>(rank), i};
         for (int step = 0; step < steps; ++step)
           operation.seconds.push_back(seconds(random));
         operations.push_back(std::move(operation));

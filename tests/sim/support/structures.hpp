@@ -2,6 +2,11 @@
 
 // Every schedule under every way to communicate that does not deadlock, ready to be timed.
 
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
 #include "pipewright/plan/error.hpp"
 #include "pipewright/sim/structure/structure.hpp"
 #include "sim/support/equal_ranks.hpp"
@@ -15,17 +20,17 @@ inline std::vector<std::string> values_of(const std::string& name, int ranks, in
                                           const plan::LoweringOptions& options) {
   return {name,
           fmt::format("{} x {}", ranks, microbatches),
-          std::string(to_string(options.communicators)),
-          std::string(to_string(options.transfers)),
+          to_string(options.communicators),
+          to_string(options.transfers),
           options.blocking ? "blocking" : "",
           fmt::format("{} replicas, zero {}", options.replicas, options.zero)};
 }
 
-enum class Grid { All, Pairs };
+enum class Coverage { All, Pairs };
 
 /// Calls `visit` with each, or with as many as try every pair of values. Returns their number.
 template <class Visit>
-int for_each_structure(const Visit& visit, Grid grid = Grid::All) {
+int for_each_structure(const Visit& visit, Coverage coverage = Coverage::All) {
   int visited = 0;
   PairCover cover;
   for (const std::string& name : plan::schedule_names())
@@ -33,7 +38,7 @@ int for_each_structure(const Visit& visit, Grid grid = Grid::All) {
       for (const plan::LoweringOptions& options : all_ways_to_communicate())
         try {
           const auto values = values_of(name, ranks, microbatches, options);
-          if (grid == Grid::Pairs && !cover.needs(values))
+          if (coverage == Coverage::Pairs && !cover.needs(values))
             continue;
           const sim::Structure structure(lower(make(name, ranks, microbatches), options));
           CAPTURE(name, ranks, microbatches, to_string(options.communicators),
@@ -49,7 +54,7 @@ int for_each_structure(const Visit& visit, Grid grid = Grid::All) {
 
 template <class Visit>
 int for_each_paired_structure(const Visit& visit) {
-  return for_each_structure(visit, Grid::Pairs);
+  return for_each_structure(visit, Coverage::Pairs);
 }
 
 }  // namespace pipewright::test

@@ -11,7 +11,7 @@
 
 #include "cli/support/program.hpp"
 #include "cli/support/shards_told.hpp"
-#include "pipewright/loop/run_directory.hpp"
+#include "pipewright/loop/record/run_directory.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
 #include "pipewright/plan/timeline/trace.hpp"

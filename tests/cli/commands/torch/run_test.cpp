@@ -9,10 +9,10 @@
 
 #include "cli/support/program.hpp"
 #include "cli/support/shards_told.hpp"
-#include "pipewright/loop/run_directory.hpp"
+#include "pipewright/loop/record/run_directory.hpp"
+#include "pipewright/models/measured/recorded_steps.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/json/json_document.hpp"
-#include "pipewright/plan/measured/recorded_steps.hpp"
 #include "pipewright/plan/partition/partition.hpp"
 #include "pipewright/plan/program/program.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
@@ -193,7 +193,7 @@ TEST_CASE("run: the record of its steps has each pipeline, its computes and its 
     if (processes)
       options.emplace_back("--processes");
     REQUIRE(run_program(small_gpt("run", options)).exit_code == 0);
-    const auto record = plan::read_recorded_steps(std::filesystem::path(out) / "steps.csv");
+    const auto record = models::read_recorded_steps(std::filesystem::path(out) / "steps.csv");
     std::set<std::pair<int, int>> workers;
     int sends = 0;
     for (const auto& operation : record.operations) {

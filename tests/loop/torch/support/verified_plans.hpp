@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "pipewright/exec/rank/executor.hpp"
-#include "pipewright/loop/plan.hpp"
+#include "pipewright/loop/predict/plan.hpp"
 #include "pipewright/loop_torch/measured_costs.hpp"
 #include "pipewright/loop_torch/verify.hpp"
 #include "pipewright/plan/error.hpp"

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/loop/run_directory.hpp"
-#include "pipewright/loop/straggler/job_trace.hpp"
+#include "pipewright/loop/record/run_directory.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 #include "pipewright/plan/timeline/event_table.hpp"
 #include "pipewright/sim/structure/structure.hpp"
 #include "pipewright/sim/structure/times.hpp"
+#include "pipewright/trace/straggler/job_trace.hpp"
 
 namespace pipewright::gui {
 
@@ -43,7 +43,7 @@ struct Document {
   std::optional<plan::EventTable> predicted;
   std::optional<plan::EventTable> measured;  // or what else was opened
   /// The trace of a whole job, whose workers are the ranks of `measured`; null where it is none.
-  std::shared_ptr<const loop::JobTrace> job;
+  std::shared_ptr<const trace::JobTrace> job;
   /// When the Program's instructions ran in `measured`; nothing where it is of another Program.
   std::optional<Ran> ran;
 };

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pipewright/gui/timeline/row_layout.hpp"
-#include "pipewright/loop/straggler/straggler_report.hpp"
+#include "pipewright/trace/straggler/straggler_report.hpp"
 
 namespace pipewright::gui {
 
@@ -22,15 +22,15 @@ struct JobArrangement {
 
 /// All workers by their ranks, so that a row of `job_timeline` has the number of its worker; behind
 /// them comes the row of the steps.
-std::vector<int> by_rank(const loop::JobLayout& layout);
+std::vector<int> by_rank(const trace::JobLayout& layout);
 
 /// The order and the groups of a job's rows; the steps stand pinned above. A group stands where its
 /// slowest worker does. `report`: as long as it is null nobody is known to be slow, and ranks stand
 /// in their order.
-RowState job_rows(const loop::JobLayout& layout, const loop::StragglerReport* report,
+RowState job_rows(const trace::JobLayout& layout, const trace::StragglerReport* report,
                   JobArrangement arrangement);
 
 /// What stands beside the name of each worker: its S_w.
-RowNotes job_notes(const loop::StragglerReport& report);
+RowNotes job_notes(const trace::StragglerReport& report);
 
 }  // namespace pipewright::gui

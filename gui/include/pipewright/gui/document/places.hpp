@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "pipewright/gui/document/workspace.hpp"
-#include "pipewright/plan/timeline/action_comparison.hpp"
+#include "pipewright/loop/compare/action_comparison.hpp"
 
 namespace pipewright::gui {
 
@@ -24,7 +24,7 @@ Places places_of(const Workspace& workspace, const loop::ResidualCause& cause);
 
 /// An action beside the one that it is held against.
 struct ActionDifference {
-  plan::ActionPair pair;
+  loop::ActionPair pair;
   std::size_t nth = 0;  // among those of its rank and name
   double longer() const { return pair.measured.value - pair.predicted.value; }
 };

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "pipewright/gui/document/run_watch.hpp"
-#include "pipewright/loop/what_if.hpp"
+#include "pipewright/search/drafts/what_if.hpp"
 
 namespace pipewright::gui {
 
@@ -35,8 +35,8 @@ QString find_pipewright(const QString& own);
 /// The draft as a file that is trained on, and a folder that does not exist yet, side by side in
 /// `parent`: NAME-TIME.scenario.json and NAME-TIME. The boundaries are those that were seen. Throws
 /// InputError.
-RunRequest prepared(RunRequest::What what, const loop::Draft& draft, const sim::ScenarioPlan& plan,
-                    const std::filesystem::path& parent);
+RunRequest prepared(RunRequest::What what, const search::Draft& draft,
+                    const sim::ScenarioPlan& plan, const std::filesystem::path& parent);
 /// "runs" where the program was started if that can be written, else in the home folder.
 std::filesystem::path runs_folder();
 

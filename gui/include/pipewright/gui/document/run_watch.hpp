@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/loop/step_log.hpp"
+#include "pipewright/loop/record/step_log.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/timeline/event_table.hpp"
 

@@ -15,11 +15,11 @@
 #include "pipewright/gui/document/job_rows.hpp"
 #include "pipewright/gui/timeline/painted_table.hpp"
 #include "pipewright/gui/timeline/picked.hpp"
-#include "pipewright/loop/draft_history.hpp"
-#include "pipewright/loop/draft_search.hpp"
-#include "pipewright/loop/residuals.hpp"
-#include "pipewright/loop/savings.hpp"
-#include "pipewright/loop/what_if.hpp"
+#include "pipewright/loop/compare/residuals.hpp"
+#include "pipewright/loop/predict/savings.hpp"
+#include "pipewright/search/drafts/draft_history.hpp"
+#include "pipewright/search/drafts/draft_search.hpp"
+#include "pipewright/search/drafts/what_if.hpp"
 #include "pipewright/sim/causes/why_idle.hpp"
 
 namespace pipewright::gui {
@@ -48,18 +48,18 @@ class Workspace {
 
   /// Whether there is a scenario, so that it can be asked what would happen if.
   bool has_plan() const { return history_.has_value(); }
-  const loop::Draft& draft() const { return history_->now(); }
-  const loop::DraftHistory& history() const { return *history_; }
+  const search::Draft& draft() const { return history_->now(); }
+  const search::DraftHistory& history() const { return *history_; }
   /// The draft's answer; null where it is refused or there is none.
-  const loop::Answer* answer() const { return answer_ ? &*answer_ : nullptr; }
+  const search::Answer* answer() const { return answer_ ? &*answer_ : nullptr; }
   /// Why there is no answer; empty where there is one.
-  const loop::Refusal& refusal() const { return refusal_; }
+  const search::Refusal& refusal() const { return refusal_; }
   /// Looks for the single change with which the memory suffices. It takes some time, so `found` is
   /// called later, and never where the draft has changed until then or another search has begun.
   void look_for_remedy(std::function<void(const std::optional<sim::Remedy>&)> found);
   /// The fastest plans for the draft's batch on as many devices, or why there are none.
   struct PlansFound {
-    std::vector<loop::DraftPlan> plans{};
+    std::vector<search::DraftPlan> plans{};
     std::size_t candidates = 0;
     std::string refusal{};
   };
@@ -67,12 +67,12 @@ class Workspace {
   void look_for_plans(BackgroundSearch<PlansFound>::Found found);
   bool is_looking_for_plans() const { return plan_search_.is_running(); }
   /// The draft becomes this plan: a step that can be undone.
-  void take_plan(const loop::DraftPlan& plan);
+  void take_plan(const search::DraftPlan& plan);
   /// What the answer is held against: the plan as it was opened, or was last kept.
-  const loop::Answer* baseline() const { return baseline_.get(); }
+  const search::Answer* baseline() const { return baseline_.get(); }
   /// Whether the draft is not the baseline's.
   bool changed() const { return has_plan() && !(draft() == baseline_draft_); }
-  const loop::Draft& baseline_draft() const { return baseline_draft_; }
+  const search::Draft& baseline_draft() const { return baseline_draft_; }
   void keep_as_baseline();
   /// The draft is the baseline's again: a step that can be undone.
   void back_to_baseline();
@@ -111,9 +111,9 @@ class Workspace {
   // ---- the trace of a whole job
 
   /// Null where what is open is none.
-  const loop::JobTrace* job() const { return document_.job.get(); }
+  const trace::JobTrace* job() const { return document_.job.get(); }
   /// What `explain` answers, a while after it was opened; null until then.
-  const std::shared_ptr<const loop::StragglerReport>& stragglers() const { return stragglers_; }
+  const std::shared_ptr<const trace::StragglerReport>& stragglers() const { return stragglers_; }
   bool is_explaining() const { return job_search_.is_running(); }
   /// Why there is no answer; empty where there is one, or will be.
   const std::string& job_refusal() const { return job_refusal_; }
@@ -144,22 +144,22 @@ class Workspace {
 
   std::vector<std::function<void(Change)>> observers_;
   Document document_;
-  std::optional<loop::DraftHistory> history_;
-  loop::WhatIf what_if_;
+  std::optional<search::DraftHistory> history_;
+  search::WhatIf what_if_;
   BackgroundSearch<std::optional<sim::Remedy>> remedy_search_;
   BackgroundSearch<PlansFound> plan_search_;
   struct Explained {
-    std::shared_ptr<const loop::StragglerReport> report{};
+    std::shared_ptr<const trace::StragglerReport> report{};
     std::string refusal{};
   };
   BackgroundSearch<Explained> job_search_;
-  std::shared_ptr<const loop::StragglerReport> stragglers_;
+  std::shared_ptr<const trace::StragglerReport> stragglers_;
   std::string job_refusal_;
   JobArrangement arrangement_;
-  std::optional<loop::Answer> answer_;
-  loop::Refusal refusal_;
-  std::shared_ptr<const loop::Answer> baseline_;
-  loop::Draft baseline_draft_;
+  std::optional<search::Answer> answer_;
+  search::Refusal refusal_;
+  std::shared_ptr<const search::Answer> baseline_;
+  search::Draft baseline_draft_;
   std::optional<plan::EventTable> other_;  // to compare with
 
   Shown shown_ = Shown::Run;

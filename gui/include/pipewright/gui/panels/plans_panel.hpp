@@ -10,12 +10,12 @@
 
 #include "pipewright/gui/panels/figure_table.hpp"
 #include "pipewright/gui/panels/panel.hpp"
-#include "pipewright/loop/draft_search.hpp"
+#include "pipewright/search/drafts/draft_search.hpp"
 
 namespace pipewright::gui {
 
 /// The key is the place in `plans`.
-FigureTable plan_list(const std::vector<loop::DraftPlan>& plans);
+FigureTable plan_list(const std::vector<search::DraftPlan>& plans);
 
 class PlansPanel : public Panel<> {
  public:

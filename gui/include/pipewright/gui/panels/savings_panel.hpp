@@ -18,7 +18,7 @@ namespace pipewright::gui {
 FigureTable saving_table(const std::vector<loop::Saving>& savings,
                          std::optional<loop::Saving::Part> part);
 /// The actions that compute, those with most room first; the key is the event.
-FigureTable slack_table(const loop::Answer& answer, const std::vector<double>& slack,
+FigureTable slack_table(const search::Answer& answer, const std::vector<double>& slack,
                         std::size_t most);
 
 class SavingsPanel : public Panel<> {

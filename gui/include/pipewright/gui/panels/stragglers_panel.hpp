@@ -14,13 +14,13 @@
 namespace pipewright::gui {
 
 /// The slowest workers, so many at most; the key is the worker.
-FigureTable worker_table(const loop::StragglerReport& report, std::size_t most);
+FigureTable worker_table(const trace::StragglerReport& report, std::size_t most);
 /// Types of operations, stages and replicas: how much longer steps are for each of them alone.
-FigureTable slowdown_table(const loop::StragglerReport& report, std::size_t most_places);
+FigureTable slowdown_table(const trace::StragglerReport& report, std::size_t most_places);
 /// What would help, as the shell tells it.
-FigureTable remedy_table(const loop::StragglerReport& report);
+FigureTable remedy_table(const trace::StragglerReport& report);
 /// "S 1.1787 · M_W 0.0314 (1 slowest worker) · M_S 1.2194 (last stage)".
-QString slowdown_words(const loop::StragglerReport& report);
+QString slowdown_words(const trace::StragglerReport& report);
 
 class StragglersPanel : public Panel<> {
  public:
@@ -43,7 +43,7 @@ class StragglersPanel : public Panel<> {
   QComboBox *groups_, *order_;
   QWidget* tables_;
   FigureTableView *workers_, *slowdowns_, *remedies_;
-  std::shared_ptr<const loop::StragglerReport> shown_;  // in the tables
+  std::shared_ptr<const trace::StragglerReport> shown_;  // in the tables
 };
 
 }  // namespace pipewright::gui

@@ -119,7 +119,7 @@ class MainWindow : public QMainWindow {
   Tour* tour_ = nullptr;
   QMenu* recent_menu_ = nullptr;
   std::unique_ptr<Remembered> remembered_;
-  std::optional<loop::Draft> run_draft_;  // that was started
+  std::optional<search::Draft> run_draft_;  // that was started
   int timelines_seen_ = 0;
   bool arranged_ = false;  // the rows of a whole job
 };

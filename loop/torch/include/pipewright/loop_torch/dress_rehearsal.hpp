@@ -9,11 +9,11 @@
 #include <memory>
 #include <vector>
 
-#include "pipewright/loop/plan.hpp"
+#include "pipewright/loop/predict/plan.hpp"
 #include "pipewright/loop_torch/membership.hpp"
 #include "pipewright/loop_torch/workload.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
-#include "pipewright/profiler/rehearsal.hpp"
+#include "pipewright/profiler/sections/rehearsal.hpp"
 
 namespace pipewright::loop {
 

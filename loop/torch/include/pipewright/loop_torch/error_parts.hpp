@@ -2,19 +2,19 @@
 
 // What a run's prediction is made of, and what its error is: whose fault was it?
 
+#include "pipewright/loop/compare/action_errors.hpp"
 #include "pipewright/loop_torch/dress_rehearsal.hpp"
-#include "pipewright/plan/timeline/comparison.hpp"
 
 namespace pipewright::loop {
 
 /// Medians over the steps after the first `skip`; the peak is the largest of all steps.
-plan::StepFigures typical_figures(const std::vector<plan::StepFigures>& steps,
+loop::StepFigures typical_figures(const std::vector<loop::StepFigures>& steps,
                                   std::size_t skip = 0);
 
 /// The prediction from what was played between the steps.
 struct RehearsedPrediction {
   plan::LayerCosts costs;
-  plan::StepFigures figures;  // medians over the plays
+  loop::StepFigures figures;  // medians over the plays
   plan::Timeline timeline;    // of the play whose iteration is nearest to the median
 };
 RehearsedPrediction predict(const plan::Scenario& scenario, const Plan& plan,

@@ -12,8 +12,8 @@
 #include "pipewright/loop_torch/cost_cache.hpp"
 #include "pipewright/loop_torch/workload.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
-#include "pipewright/profiler/inspection.hpp"
-#include "pipewright/profiler/profile.hpp"
+#include "pipewright/profiler/profile/inspection.hpp"
+#include "pipewright/profiler/profile/profile.hpp"
 
 namespace pipewright::loop {
 

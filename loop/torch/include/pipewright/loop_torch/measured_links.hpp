@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pipewright/loop_torch/membership.hpp"
-#include "pipewright/profiler/link_bench.hpp"
+#include "pipewright/profiler/links/link_bench.hpp"
 
 namespace pipewright::loop {
 

@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include "pipewright/engine/pipeline_module.hpp"
 #include "pipewright/exec/data/loader.hpp"
-#include "pipewright/exec/engine/pipeline_module.hpp"
 #include "pipewright/loop_torch/membership.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 
@@ -22,6 +22,6 @@ struct MeasuredBy {
 /// on one core of this machine, and cuts where the slowest stage is fastest. In a job the first
 /// process measures for all: every process gives its `members`, which must outlive the module's
 /// construction.
-exec::Partitioner by_measured_cost(MeasuredBy how, const Membership& members = {});
+engine::Partitioner by_measured_cost(MeasuredBy how, const Membership& members = {});
 
 }  // namespace pipewright::loop

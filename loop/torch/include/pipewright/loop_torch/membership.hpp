@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "pipewright/exec/engine/member.hpp"
+#include "pipewright/engine/member.hpp"
 #include "pipewright/exec/job/job_rank.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 
@@ -27,7 +27,7 @@ struct MembershipOptions {
 exec::JobGrid grid_of(const plan::Pipeline& pipeline);
 
 /// What a process is for the scenario that it trains.
-class Membership final : public exec::Member {
+class Membership final : public engine::Member {
  public:
   /// Alone.
   Membership() = default;

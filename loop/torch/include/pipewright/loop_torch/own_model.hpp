@@ -24,7 +24,7 @@
 #include <optional>
 #include <vector>
 
-#include "pipewright/exec/models/model_builder.hpp"
+#include "pipewright/engine/models/model_builder.hpp"
 #include "pipewright/plan/model/declare_model.hpp"
 
 namespace pipewright::loop {
@@ -77,10 +77,10 @@ class RegisteredModel {
       return sample;
     };
     plan::add_model_kind(descriptor);
-    exec::add_builder(
+    engine::add_builder(
         descriptor,
         {.layers = [own](const plan::ModelShape& shape,
-                         const exec::LayerChoice&) { return own.layers(shape.as<Shape>()); },
+                         const engine::LayerChoice&) { return own.layers(shape.as<Shape>()); },
          .open =
              [own](const plan::ModelShape& shape, const std::filesystem::path& path,
                    const exec::BatchShape& batch) {

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "pipewright/exec/job/agreement.hpp"
-#include "pipewright/loop/plan.hpp"
+#include "pipewright/loop/predict/plan.hpp"
 #include "pipewright/loop_torch/devices.hpp"
 #include "pipewright/loop_torch/measured_costs.hpp"
 #include "pipewright/loop_torch/membership.hpp"

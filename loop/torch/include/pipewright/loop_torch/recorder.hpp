@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "pipewright/exec/rank/executor.hpp"
-#include "pipewright/plan/timeline/comparison.hpp"
+#include "pipewright/loop/compare/action_errors.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
 
 namespace pipewright::loop {

@@ -8,7 +8,7 @@
 
 #include "pipewright/exec/checkpoint/check_load.hpp"
 #include "pipewright/exec/rank/executor.hpp"
-#include "pipewright/loop/plan.hpp"
+#include "pipewright/loop/predict/plan.hpp"
 #include "pipewright/loop_torch/membership.hpp"
 #include "pipewright/loop_torch/workload.hpp"
 

@@ -9,16 +9,16 @@
 #include "pipewright/loop_torch/measured_timeline.hpp"
 #include "pipewright/loop_torch/prepared.hpp"
 #include "pipewright/loop_torch/training.hpp"
+#include "pipewright/models/measured/recorded_steps.hpp"
 #include "pipewright/plan/json/json.hpp"
-#include "pipewright/plan/measured/recorded_steps.hpp"
 
 namespace pipewright::loop {
 
 /// An iteration as it was planned, predicted and measured.
 struct RunFigures {
-  plan::StepFigures planned;    // before the training
-  plan::StepFigures predicted;  // from the same minutes, where that can be
-  plan::StepFigures measured;
+  loop::StepFigures planned;    // before the training
+  loop::StepFigures predicted;  // from the same minutes, where that can be
+  loop::StepFigures measured;
   ErrorParts parts{};
   double drift = 0;  // of the machine, while it was measured
   bool rehearsed = false;
@@ -30,7 +30,7 @@ struct RunOutcome {
   RunFigures figures;
   std::optional<plan::LayerCosts> rehearsed{};  // measured between the steps
   std::optional<MeasuredTimeline> measured{};   // the typical step
-  plan::RecordedSteps recorded{};               // what all steps but the first few took
+  models::RecordedSteps recorded{};             // what all steps but the first few took
 };
 
 /// Trains by the plan. Where its costs were measured here, what ranks compute is played through

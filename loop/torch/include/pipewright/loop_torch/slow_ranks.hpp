@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "pipewright/exec/rank/executor.hpp"
-#include "pipewright/loop/plan.hpp"
+#include "pipewright/loop/predict/plan.hpp"
 #include "pipewright/loop_torch/membership.hpp"
 #include "pipewright/loop_torch/resume.hpp"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/loop/plan.hpp"
+#include "pipewright/loop/predict/plan.hpp"
 #include "pipewright/loop_torch/kernel_steps.hpp"
 #include "pipewright/loop_torch/membership.hpp"
 #include "pipewright/loop_torch/recorder.hpp"

@@ -1,8 +1,8 @@
 #pragma once
 
 // What data sheets do not say of a machine: the constants of the analytic times of a transformer
-// (plan/transformer/transformer_times.hpp), how sure they are, measured sums over devices, and the
-// layers that were measured themselves. `pipewright calibrate` fits them to measured runs.
+// (models/transformer/transformer_times.hpp), how sure they are, measured sums over devices, and
+// the layers that were measured themselves. `pipewright calibrate` fits them to measured runs.
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
 
-// AlexNet over CIFAR-10, planned layer by layer; exec/models/alexnet.hpp builds it.
+// AlexNet over CIFAR-10, planned layer by layer; engine/models/alexnet.hpp builds it.
 
 #include "pipewright/plan/model/model_shape.hpp"
 

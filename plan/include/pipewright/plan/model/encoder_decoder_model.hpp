@@ -1,7 +1,7 @@
 #pragma once
 
 // An encoder and a decoder over the bytes of a text, planned layer by layer;
-// exec/src/models/encoder_decoder.cpp builds them.
+// engine/src/models/encoder_decoder.cpp builds them.
 
 #include "pipewright/plan/model/model_shape.hpp"
 

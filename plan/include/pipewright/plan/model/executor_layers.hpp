@@ -1,8 +1,8 @@
 #pragma once
 
 // What the executor's own layers of a transformer keep for their backward, tensor by tensor, as
-// exec/src/models computes them on a CPU. transformer_layers.hpp has the same for fused kernels in
-// 16 bits, as a cluster's Megatron-LM has them.
+// engine/src/models computes them on a CPU. transformer_layers.hpp has the same for fused kernels
+// in 16 bits, as a cluster's Megatron-LM has them.
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
 
-// A GPT over the bytes of a text, planned layer by layer; exec/models/gpt.hpp builds it.
+// A GPT over the bytes of a text, planned layer by layer; engine/models/gpt.hpp builds it.
 
 #include "pipewright/plan/model/model_shape.hpp"
 

@@ -2,7 +2,7 @@
 
 // All that a model says of itself, whatever the type of its shape. Reader, writer, schema, help,
 // predictions and tests go over the list of these; exec has what builds the layers
-// (exec/models/model_builder.hpp).
+// (engine/models/model_builder.hpp).
 
 #include <functional>
 #include <optional>

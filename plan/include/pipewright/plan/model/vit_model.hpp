@@ -1,6 +1,6 @@
 #pragma once
 
-// A vision transformer, planned layer by layer; exec/src/models/vit.cpp builds it.
+// A vision transformer, planned layer by layer; engine/src/models/vit.cpp builds it.
 
 #include "pipewright/plan/model/model_shape.hpp"
 

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "pipewright/plan/measured/recorded_steps.hpp"
+#include "pipewright/models/measured/recorded_steps.hpp"
 #include "pipewright/sim/jitter/together.hpp"
 
 namespace pipewright::sim {
@@ -24,7 +24,7 @@ struct WorkerPlace {
 class Jitter {
  public:
   /// Throws InputError for fewer than two steps, and where nothing is computed in them.
-  explicit Jitter(const plan::RecordedSteps& record);
+  explicit Jitter(const models::RecordedSteps& record);
 
   int steps() const { return steps_; }
   int replicas() const { return replicas_; }
@@ -46,9 +46,9 @@ class Jitter {
   /// By microbatch: the factors by step, twice.
   using Series = std::vector<std::vector<double>>;
 
-  void count_workers(const plan::RecordedSteps& record);
+  void count_workers(const models::RecordedSteps& record);
   /// `numbers`: of the recorded pipelines, from 0 on.
-  void add_factors(const plan::RecordedSteps& record, const std::map<int, int>& numbers);
+  void add_factors(const models::RecordedSteps& record, const std::map<int, int>& numbers);
   int recorded_rank(const WorkerPlace& place) const;
   int recorded_replica(int replica, int rank) const;
 

@@ -3,7 +3,7 @@
 // Which workers have their good and bad steps together: what is long everywhere at once costs a
 // pipeline less than what meets one of them after the other.
 
-#include "pipewright/plan/measured/recorded_steps.hpp"
+#include "pipewright/models/measured/recorded_steps.hpp"
 
 namespace pipewright::sim {
 
@@ -16,6 +16,6 @@ struct Together {
 
 /// By the seconds of compute of each worker in each step. Correlations are those of all pairs
 /// together: the sum of their covariances over the sum of the products of their deviations.
-Together together_in(const plan::RecordedSteps& record);
+Together together_in(const models::RecordedSteps& record);
 
 }  // namespace pipewright::sim

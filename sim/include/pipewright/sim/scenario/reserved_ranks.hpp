@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "pipewright/plan/allocator/memory_verdict.hpp"
+#include "pipewright/models/allocator/memory_verdict.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 #include "pipewright/sim/scenario/scenario_plan.hpp"
@@ -14,8 +14,8 @@ namespace pipewright::sim {
 
 /// By rank of the pipeline. Refused are all but transformers whose costs are worked out from sizes,
 /// as a cluster's fused kernels have them: of those alone the tensors are known one by one.
-std::vector<plan::ReservedMemory> reserved_ranks(const plan::Scenario& scenario,
-                                                 const plan::LayerCosts& costs,
-                                                 const ScenarioPlan& plan);
+std::vector<models::ReservedMemory> reserved_ranks(const plan::Scenario& scenario,
+                                                   const plan::LayerCosts& costs,
+                                                   const ScenarioPlan& plan);
 
 }  // namespace pipewright::sim

@@ -1,0 +1,41 @@
+#pragma once
+
+// Messages from one rank to another, as many as there are: both ends count them.
+
+#include "pipewright/exec/transport/transport.hpp"
+
+namespace pipewright::engine {
+
+class MessageLine {
+ public:
+  /// From rank `from` of a ring to the rank behind it. References are kept.
+  MessageLine(exec::Transport& transport, int from, int to)
+      : transport_(&transport), from_(from), to_(to) {}
+
+  void send(exec::Tensors tensors) { transport_->send(next(sending), std::move(tensors)); }
+  /// Waits for the next one. Throws Aborted.
+  exec::Tensors receive() {
+    const exec::Transfer transfer = next(receiving);
+    transport_->post(transfer);
+    return transport_->receive(transfer);
+  }
+  /// What the transport is told before the first one.
+  exec::Transfer sent() const { return {{sending, from_, 0, 0}, from_, to_}; }
+  exec::Transfer received() const { return {{receiving, from_ + 1, 0, 0}, from_, to_}; }
+
+ private:
+  static constexpr auto sending = plan::InstructionKind::SendActivation;
+  static constexpr auto receiving = plan::InstructionKind::ReceiveActivation;
+  static constexpr int names = 1 << 16;  // far more than are under way
+
+  exec::Transfer next(plan::InstructionKind kind) {
+    const int number = count_++ % names;
+    return {{kind, kind == sending ? from_ : from_ + 1, number, 0}, from_, to_};
+  }
+
+  exec::Transport* transport_;
+  int from_, to_;
+  int count_ = 0;
+};
+
+}  // namespace pipewright::engine

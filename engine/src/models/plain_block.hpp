@@ -1,0 +1,42 @@
+#pragma once
+
+// The block of a plain transformer.
+
+#include "pipewright/engine/models/generating_layer.hpp"
+#include "pipewright/engine/models/group_layers.hpp"
+#include "pipewright/exec/training/layer.hpp"
+
+namespace pipewright::engine {
+
+/// Pre-norm: attention and a perceptron four times as wide, each around a residual, of [batch,
+/// tokens, hidden]. Shards share out heads and the perceptron's width.
+class PlainBlock : public exec::Layer {
+ public:
+  /// `causal`: no token sees a later one.
+  PlainBlock(int hidden, int heads, bool causal, const exec::ShardPlace& place,
+             exec::Tokens tokens);
+
+  at::Tensor forward(const at::Tensor& input, const exec::CallContext& context) override;
+  std::vector<exec::CutParameter> cut_parameters() const override;
+
+ protected:
+  /// As GeneratingLayer has it, of a causal block.
+  at::Tensor next_tokens(const at::Tensor& next, SequenceMemory& memory);
+
+ private:
+  template <class Attend>
+  at::Tensor through(const at::Tensor& input, const Attend& attend);
+  at::Tensor attended(const at::Tensor& qkv, bool core_again) const;
+
+  exec::ShardPlace place_;
+  exec::Tokens tokens_;
+  std::int64_t head_width_;
+  bool causal_;
+  GroupNorm norm1_, norm2_;
+  ColumnLinear qkv_;
+  RowLinear project_;
+  ColumnLinear up_;
+  RowLinear down_;
+};
+
+}  // namespace pipewright::engine

@@ -1,0 +1,42 @@
+#pragma once
+
+// What the operations of a training took in each of several steps, on every worker that somebody
+// looked at: days as they were, of which no two are alike. A table of them is a CSV file.
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipewright/plan/program/instruction.hpp"
+
+namespace pipewright::models {
+
+/// An operation of a worker, which is a rank of one of the pipelines side by side.
+struct RecordedOperation {
+  int replica = 0;
+  int rank = 0;  // of its pipeline
+  plan::Instruction instruction;
+  std::vector<double> seconds{};  // by step
+  friend bool operator==(const RecordedOperation&, const RecordedOperation&) = default;
+};
+
+struct RecordedSteps {
+  std::vector<int> numbers{};  // of the steps, rising
+  /// By replica, rank and instruction; each has as many seconds as there are steps.
+  std::vector<RecordedOperation> operations{};
+
+  std::size_t steps() const { return numbers.size(); }
+  friend bool operator==(const RecordedSteps&, const RecordedSteps&) = default;
+};
+
+/// Reads a table with the columns step, replica, rank, action and seconds: "23,0,1,1F0,0.0661".
+/// Every operation has a line for each step. Throws InputError with every fault of the file:
+/// `name:line:column: …`.
+RecordedSteps read_recorded_steps(std::string_view csv, const std::string& name);
+RecordedSteps read_recorded_steps(const std::filesystem::path& file);
+
+std::string to_csv(const RecordedSteps& record);
+
+}  // namespace pipewright::models

@@ -1,0 +1,307 @@
+#include "pipewright/models/allocator/training_replay.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "layer_replay.hpp"
+#include "pipewright/models/transformer/pipeline_shape.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/schedules/placement_of.hpp"
+#include "tape.hpp"
+
+namespace pipewright::models {
+namespace {
+
+using replay::LayerSizes;
+using replay::Tape;
+using replay::Tensor;
+
+constexpr int most_copies = 8;
+constexpr long long library_workspace = 32LL << 20;
+constexpr int padding_of_vocabulary = 128;
+
+void check_stream(const plan::TransformerTraining& training, const plan::Cut& cut) {
+  if (training.precision != plan::ProductPrecision::Half)
+    throw plan::InputError("precision: the tensors of 16-bit training alone are replayed");
+  if (cut.zero > 1)
+    throw plan::InputError(fmt::format("zero is {}: 0 and 1 are replayed", cut.zero));
+}
+
+/// A parameter, in the order in which the model makes them.
+struct Parameter {
+  long long count = 0;
+  bool of_experts = false;
+};
+
+class RankReplay {
+ public:
+  RankReplay(const plan::TransformerTraining& training, const plan::Cut& cut,
+             const plan::Schedule& schedule, const ReplayedRank& which,
+             const AllocatorOptions& options)
+      : training_(training),
+        model_(training.model),
+        cut_(cut),
+        which_(which),
+        actions_(schedule.ranks[static_cast<std::size_t>(which.rank)]),
+        stages_(placement_of(schedule).stages_on(which.rank)),
+        sizes_(training, cut, which.copy),
+        tape_(options),
+        layer_(tape_, sizes_) {
+    const int multiple = padding_of_vocabulary * cut.tensor;
+    vocabulary_cut_ = (model_.vocabulary + multiple - 1) / multiple * multiple / cut.tensor;
+    list_parameters();
+  }
+
+  TrainingReplay run() {
+    TrainingReplay answer;
+    try {
+      make_model();
+      for (int step = 0; step < replayed_steps; ++step) {
+        for (const plan::Action& action : actions_)
+          run_action(action);
+        if (step == 0)
+          for (const long long count : shards_)
+            for (int state = 0; state < 2; ++state)
+              tape_.make(4 * count);
+      }
+    } catch (const replay::OutOfMemory&) {
+      answer.out_of_memory = true;
+    }
+    answer.counters = tape_.counters();
+    return answer;
+  }
+
+ private:
+  struct Microbatch {
+    std::vector<replay::LayerKept> layers{};
+    Tensor last_state{}, last_norm{}, logits{};
+  };
+
+  bool has_first(int stage) const { return stage == 0; }
+  bool has_last(int stage) const { return stage == cut_.stages() - 1; }
+  int first_layer(int stage) const {
+    int first = 0;
+    for (int before = 0; before < stage; ++before)
+      first += cut_.layers_of(before, model_.layers);
+    return first;
+  }
+  bool is_sparse(int layer) const {
+    return model_.has_mixture() && layer >= model_.leading_dense_layers();
+  }
+
+  void add(long long count, bool of_experts = false) {
+    if (count > 0)
+      parameters_.push_back({count, of_experts});
+  }
+
+  void list_parameters() {
+    for (const int stage : stages_) {
+      if (has_first(stage)) {
+        add(vocabulary_cut_ * sizes_.hidden);
+        add(model_.learned_positions ? 1LL * training_.sequence * sizes_.hidden : 0);
+      }
+      const int first = first_layer(stage);
+      for (int layer = first; layer < first + cut_.layers_of(stage, model_.layers); ++layer)
+        list_layer(layer);
+      if (has_last(stage)) {
+        add(sizes_.hidden);
+        if (!model_.tied || stages_.front() != 0)
+          add(vocabulary_cut_ * sizes_.hidden);
+      }
+    }
+  }
+
+  void list_layer(int layer) {
+    const long long hidden = sizes_.hidden;
+    add(hidden);
+    add(hidden * sizes_.values_cut);
+    if (model_.is_latent()) {
+      add(hidden * sizes_.q_rank);
+      add(sizes_.q_rank * sizes_.queries_cut);
+      add(hidden * (sizes_.kv_rank + sizes_.rope));
+      add(sizes_.kv_rank * sizes_.up_keys_values_cut);
+    } else {
+      add(hidden * (sizes_.queries_cut + 2 * sizes_.keys_cut));
+    }
+    add(hidden);
+    if (is_sparse(layer)) {
+      list_experts();
+      list_feed_forward(sizes_.shared_feed_forward_cut);
+    } else {
+      list_feed_forward(sizes_.feed_forward_cut);
+    }
+  }
+  void list_feed_forward(long long width) {
+    add(sizes_.gates * width * sizes_.hidden);
+    add(width * sizes_.hidden);
+  }
+  void list_experts() {
+    add(sizes_.experts * sizes_.hidden);
+    const long long own = sizes_.experts / cut_.expert;
+    const long long matrix = sizes_.expert_feed_forward_cut * sizes_.hidden;
+    for (const long long count : {sizes_.gates * matrix, matrix})
+      for (long long expert = 0; expert < own; ++expert)
+        add(count, true);
+  }
+
+  /// Parameters one by one, then buffers of all of them and of their gradients, which they move
+  /// into; the optimizer's copies; workspaces of cuBLAS and of TransformerEngine.
+  void make_model() {
+    std::vector<Tensor> made;
+    for (const Parameter& parameter : parameters_)
+      made.push_back(tape_.make(2 * parameter.count));
+    for (const bool of_experts : {false, true})
+      make_buffers(made, of_experts);
+    share_out(false, std::max(1, cut_.data * cut_.context), which_.copy);
+    share_out(true, std::max(1, cut_.expert_copies()), which_.copy / std::max(1, cut_.expert));
+    for (const long long count : shards_) {
+      Tensor copied = tape_.make(2 * count);
+      tape_.make(4 * count);
+      tape_.drop(copied);
+    }
+    const int workspaces = model_.has_mixture() ? 7 : 3;
+    for (int one = 0; one < workspaces; ++one)
+      tape_.make(library_workspace);
+  }
+
+  void make_buffers(std::vector<Tensor>& made, bool of_experts) {
+    long long all = 0;
+    for (const Parameter& parameter : parameters_)
+      all += parameter.of_experts == of_experts ? parameter.count : 0;
+    tape_.make(2 * all);
+    tape_.make(4 * all);
+    for (std::size_t at = 0; at < made.size(); ++at)
+      if (parameters_[at].of_experts == of_experts)
+        tape_.drop(made[at]);
+  }
+
+  /// A copy's part of the buffer, which has the last parameter in front.
+  void share_out(bool of_experts, long long copies, long long copy) {
+    long long all = 0, at = 0;
+    for (const Parameter& parameter : parameters_)
+      all += parameter.of_experts == of_experts ? parameter.count : 0;
+    if (cut_.zero == 0)
+      copies = 1;
+    copy %= copies;
+    const long long from = copy * all / copies, to = (copy + 1) * all / copies;
+    for (auto parameter = parameters_.rbegin(); parameter != parameters_.rend(); ++parameter) {
+      if (parameter->of_experts != of_experts)
+        continue;
+      const long long part = std::min(at + parameter->count, to) - std::max(at, from);
+      if (part > 0)
+        shards_.push_back(part);
+      at += parameter->count;
+    }
+  }
+
+  void run_action(const plan::Action& action) {
+    switch (action.kind) {
+      case plan::ActionKind::Forward:
+        forward(action.stage, running_[{action.stage, action.microbatch}]);
+        return;
+      case plan::ActionKind::Backward: {
+        const auto running = running_.find({action.stage, action.microbatch});
+        backward(action.stage, running->second);
+        running_.erase(running);
+        return;
+      }
+      case plan::ActionKind::InputGradient:
+      case plan::ActionKind::WeightGradient:
+      case plan::ActionKind::Recompute:
+        throw plan::InputError("schedule: backwards in halves are not replayed");
+    }
+  }
+
+  void forward(int stage, Microbatch& microbatch) {
+    Tensor state = tape_.make(sizes_.state);
+    const int first = first_layer(stage);
+    for (int layer = first; layer < first + cut_.layers_of(stage, model_.layers); ++layer) {
+      microbatch.layers.push_back({.is_sparse = is_sparse(layer)});
+      state = layer_.forward(state, microbatch.layers.back());
+    }
+    if (!has_last(stage)) {  // sent, and let go of
+      tape_.drop(state);
+      return;
+    }
+    microbatch.last_state = state;
+    microbatch.last_norm = tape_.make(sizes_.state);
+    if (sizes_.gathers && global_buffer_ == nullptr)
+      global_buffer_ = tape_.make(sizes_.whole_state);
+    microbatch.logits = tape_.make(2 * sizes_.tokens * vocabulary_cut_);
+  }
+
+  void backward(int stage, Microbatch& microbatch) {
+    Tensor gradient = has_last(stage) ? head_back(microbatch) : tape_.make(sizes_.state);
+    while (!microbatch.layers.empty()) {
+      gradient = layer_.backward(gradient, microbatch.layers.back());
+      microbatch.layers.pop_back();
+    }
+    if (has_first(stage))
+      tape_.touch(2 * vocabulary_cut_ * sizes_.hidden);
+    tape_.drop(gradient);
+  }
+
+  /// The fused loss leaves the gradient where the logits were, and it is copied once.
+  Tensor head_back(Microbatch& microbatch) {
+    Tensor logits = tape_.make(2 * sizes_.tokens * vocabulary_cut_);
+    tape_.drop(microbatch.logits);
+    Tensor gradient = tape_.make(sizes_.whole_state);
+    Tensor scattered = tape_.make(sizes_.gathers ? sizes_.state : 0);
+    layer_.weight_gradient(vocabulary_cut_, sizes_.hidden);
+    if (sizes_.gathers) {
+      tape_.drop(gradient);
+      gradient = scattered;
+    }
+    tape_.drop(logits);
+    Tensor of_state = tape_.make(sizes_.state);
+    tape_.drop(gradient, microbatch.last_norm, microbatch.last_state);
+    return of_state;
+  }
+
+  const plan::TransformerTraining& training_;
+  const plan::TransformerConfig& model_;
+  const plan::Cut& cut_;
+  const ReplayedRank which_;
+  const std::vector<plan::Action>& actions_;
+  const std::vector<int> stages_;
+  const LayerSizes sizes_;
+  Tape tape_;
+  replay::LayerReplay layer_;
+  long long vocabulary_cut_ = 0;
+  std::vector<Parameter> parameters_{};
+  std::vector<long long> shards_{};  // numbers of each parameter that the copy steps
+  std::map<std::pair<int, int>, Microbatch> running_{};  // by stage and microbatch
+  Tensor global_buffer_{};
+};
+
+}  // namespace
+
+TrainingReplay replay_training(const plan::TransformerTraining& training, const plan::Cut& cut,
+                               const ReplayedRank& which, const AllocatorOptions& options) {
+  check_stream(training, cut);
+  const plan::Schedule schedule = shortened_schedule(cut, training.batch);
+  return RankReplay(training, cut, schedule, which, options).run();
+}
+
+TrainingReplay fullest_replay(const plan::TransformerTraining& training, const plan::Cut& cut,
+                              int rank, const AllocatorOptions& options) {
+  check_stream(training, cut);
+  const plan::Schedule schedule = shortened_schedule(cut, training.batch);
+  const int copies = cut.zero == 0 ? 1 : cut.data * cut.context;
+  const int looked_at = std::min(copies, most_copies);
+  TrainingReplay most;
+  for (int at = 0; at < looked_at; ++at) {
+    const ReplayedRank which{.rank = rank, .copy = at * copies / looked_at};
+    const TrainingReplay one = RankReplay(training, cut, schedule, which, options).run();
+    if (one.out_of_memory > most.out_of_memory ||
+        (one.out_of_memory == most.out_of_memory &&
+         one.counters.peak_reserved > most.counters.peak_reserved))
+      most = one;
+  }
+  return most;
+}
+
+}  // namespace pipewright::models

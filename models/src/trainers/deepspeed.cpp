@@ -1,0 +1,239 @@
+// DeepSpeed's pipeline engine (deepspeed/runtime/pipe/engine.py and runtime/config.py of 0.19.6):
+// 1F1B, a stage a rank, ZeRO 0 and 1. It keeps what stands under `pipeline` and looks at neither
+// `stages` nor `partition`: those are for who makes the PipelineModule.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "pipewright/plan/json/json_document.hpp"
+#include "trainers/trainer.hpp"
+
+namespace pipewright::models::trainer {
+namespace {
+
+std::vector<std::string> untold_deepspeed(const plan::Scenario& scenario) {
+  const plan::Pipeline& pipeline = scenario.pipeline;
+  const plan::Training& training = scenario.training;
+  Untold untold;
+  add_common(untold, scenario);
+  add_products(untold, scenario);
+  untold.add_if(pipeline.schedule.name != "1f1b",
+                fmt::format("pipeline.schedule={}: its engine runs 1f1b", pipeline.schedule.name));
+  untold.add_if(pipeline.chunks > 1,
+                fmt::format("pipeline.chunks={}: a rank has one stage", pipeline.chunks));
+  untold.add_if(
+      pipeline.tensor > 1,
+      fmt::format("pipeline.tensor={}: shards are the model's own work", pipeline.tensor));
+  untold.add_if(pipeline.context > 1, fmt::format("pipeline.context={}: its pipeline does not cut "
+                                                  "sequences",
+                                                  pipeline.context));
+  untold.add_if(
+      pipeline.expert > 1,
+      fmt::format("pipeline.expert={}: which experts a rank has, the model says", pipeline.expert));
+  untold.add_if(training.zero > 1,
+                fmt::format("training.zero={}: its pipeline takes ZeRO 0 and 1", training.zero));
+  untold.add_if(training.recompute == plan::RecomputeMode::Selective,
+                "training.recompute=selective: it recomputes whole layers");
+  untold.add_if(training.decayed != plan::Decayed::All,
+                "training.decayed=matrices: groups of parameters are made in Python");
+  return untold.lines();
+}
+
+plan::Json optimizer_json(const plan::Training& training) {
+  plan::Json parameters{{"lr", training.learning_rate}, {"weight_decay", training.weight_decay}};
+  if (training.optimizer == plan::Optimizer::AdamW) {
+    parameters["betas"] = {plan::adam_beta1, plan::adam_beta2};
+    parameters["eps"] = plan::adam_epsilon;
+    return {{"type", "AdamW"}, {"params", parameters}};
+  }
+  parameters["momentum"] =
+      training.optimizer == plan::Optimizer::SgdMomentum ? plan::sgd_momentum : 0.0;
+  return {{"type", "SGD"}, {"params", parameters}};
+}
+
+std::string deepspeed_text(const plan::Scenario& scenario) {
+  const plan::Pipeline& pipeline = scenario.pipeline;
+  const plan::Training& training = scenario.training;
+  plan::Json json{
+      {"train_micro_batch_size_per_gpu", training.microbatch_size},
+      {"gradient_accumulation_steps", pipeline.microbatches},
+      {"train_batch_size", training.microbatch_size * pipeline.microbatches * pipeline.replicas},
+      {"gradient_clipping", training.clip_norm},
+      {"zero_optimization", {{"stage", training.zero}}},
+      {"optimizer", optimizer_json(training)},
+      {"pipeline",
+       {{"stages", pipeline.ranks},
+        {"partition", borders_of(scenario)},
+        {"activation_checkpoint_interval",
+         training.recompute == plan::RecomputeMode::Full ? 1 : 0}}}};
+  json["bf16"] = {{"enabled", training.precision == plan::Precision::Mixed}};
+  json["fp16"] = {{"enabled", training.precision == plan::Precision::MixedHalf}};
+  if (training.precision == plan::Precision::MixedHalf)
+    json["fp16"]["loss_scale"] = training.loss_scale;
+  if (is_mixed(training.precision))
+    json["data_types"] = {{"grad_accum_dtype", training.fp32_gradients ? "fp32"
+                                               : training.precision == plan::Precision::MixedHalf
+                                                   ? "fp16"
+                                                   : "bf16"}};
+  return json.dump(2) + "\n";
+}
+
+/// Reads the objects, of which keys that say nothing of a plan are passed over.
+class DeepSpeedReader {
+ public:
+  explicit DeepSpeedReader(const plan::JsonDocument& document)
+      : document_(document), diagnostics_(document) {}
+
+  std::vector<std::string> run() {
+    const int microbatch = size("/train_micro_batch_size_per_gpu", "training.microbatch_size");
+    const int microbatches = size("/gradient_accumulation_steps", "pipeline.microbatches");
+    read_batch(microbatch, microbatches);
+    read_numbers();
+    read_pipeline();
+    read_precision();
+    diagnostics_.throw_if_any();
+    return std::move(assignments_);
+  }
+
+ private:
+  const plan::Json* find(const std::string& pointer) const {
+    const plan::Json::json_pointer at(pointer);
+    return document_.root().contains(at) ? &document_.root().at(at) : nullptr;
+  }
+  void set(const std::string& field, const plan::Json& value) {
+    assignments_.push_back(assignment(field, value));
+  }
+  bool flag(const std::string& pointer) const {
+    const plan::Json* const value = find(pointer);
+    return value != nullptr && value->is_boolean() && value->get<bool>();
+  }
+
+  /// 0 where it is not there, or "auto".
+  int size(const std::string& pointer, const std::string& field) {
+    const int value = integer(pointer, 1);
+    if (value > 0)
+      set(field, value);
+    return value;
+  }
+  int integer(const std::string& pointer, int least) {
+    const plan::Json* const value = find(pointer);
+    if (value == nullptr || *value == "auto")
+      return 0;
+    if (value->is_number_integer() && *value >= least && *value <= 1'000'000'000)
+      return value->get<int>();
+    diagnostics_.add(pointer, fmt::format("a whole number of at least {} is needed here", least));
+    return 0;
+  }
+
+  void read_batch(int microbatch, int microbatches) {
+    const int batch = integer("/train_batch_size", 1);
+    if (batch == 0 || microbatch == 0 || microbatches == 0)
+      return;
+    const std::int64_t pipeline = std::int64_t{microbatch} * microbatches;
+    if (batch % pipeline != 0)
+      diagnostics_.add("/train_batch_size",
+                       fmt::format("{} is no multiple of {} samples of {} microbatches", batch,
+                                   microbatch, microbatches));
+    else
+      set("pipeline.replicas", batch / pipeline);
+  }
+
+  void read_numbers() {
+    const int zero = integer("/zero_optimization/stage", 0);
+    if (zero > 1)
+      diagnostics_.add("/zero_optimization/stage",
+                       "its pipeline engine takes ZeRO 0 and 1 (ZeRO 2 and 3 are refused there)");
+    set("training.zero", zero);
+    for (const auto& [pointer, field] :
+         {std::pair{"/gradient_clipping", "training.clip_norm"},
+          std::pair{"/optimizer/params/lr", "training.learning_rate"},
+          std::pair{"/optimizer/params/weight_decay", "training.weight_decay"}}) {
+      const plan::Json* const value = find(pointer);
+      if (value == nullptr || *value == "auto")
+        continue;
+      if (value->is_number() && *value >= 0)
+        set(field, *value);
+      else
+        diagnostics_.add(pointer, "a number of at least 0 is needed here");
+    }
+    read_optimizer();
+  }
+
+  void read_optimizer() {
+    const plan::Json* const type = find("/optimizer/type");
+    if (type == nullptr)
+      return;
+    const plan::Json* const momentum = find("/optimizer/params/momentum");
+    if (*type == "AdamW" || *type == "Adam")
+      set("training.optimizer", "adamw");
+    else if (*type == "SGD")
+      set("training.optimizer",
+          momentum != nullptr && momentum->is_number() && *momentum > 0 ? "sgd-momentum" : "sgd");
+    else
+      diagnostics_.add("/optimizer/type",
+                       fmt::format("{} is no optimizer of a scenario (possible: AdamW, Adam, SGD)",
+                                   type->dump()));
+  }
+
+  void read_pipeline() {
+    set("pipeline.schedule", "1f1b");
+    set("pipeline.chunks", 1);
+    const int stages = size("/pipeline/stages", "pipeline.ranks");
+    const plan::Json* const partition = find("/pipeline/partition");
+    if (partition != nullptr && partition->is_array())
+      read_boundaries(*partition, stages);
+    const int interval = integer("/pipeline/activation_checkpoint_interval", 0);
+    if (interval > 1)
+      diagnostics_.add(
+          "/pipeline/activation_checkpoint_interval",
+          fmt::format("{}: a scenario recomputes every layer by itself (1) or none (0)", interval));
+    set("training.recompute", interval > 0 ? "full" : "none");
+  }
+
+  void read_boundaries(const plan::Json& partition, int stages) {
+    const auto are_whole = std::ranges::all_of(
+        partition, [](const plan::Json& each) { return each.is_number_integer() && each >= 0; });
+    if (!are_whole || (stages > 0 && partition.size() != static_cast<std::size_t>(stages) + 1))
+      diagnostics_.add("/pipeline/partition",
+                       fmt::format("the first layer of each of {} stages and the number of layers "
+                                   "are needed here",
+                                   stages > 0 ? std::to_string(stages) : "the"));
+    else
+      set("pipeline.partition", partition);
+  }
+
+  void read_precision() {
+    const bool half = flag("/fp16/enabled");
+    const bool brain = flag("/bf16/enabled") || flag("/bfloat16/enabled");
+    if (half && brain)
+      diagnostics_.add("/fp16/enabled", "bf16 is enabled, too");
+    set("training.precision", half ? "mixed-fp16" : brain ? "mixed" : "full");
+    const plan::Json* const sums = find("/data_types/grad_accum_dtype");
+    if (half || brain)  // without a word they are added up in their own type
+      set("training.fp32_gradients", sums != nullptr && *sums == "fp32");
+    if (const plan::Json* const scale = find("/fp16/loss_scale"); half && scale != nullptr)
+      set("training.loss_scale", *scale);
+  }
+
+  const plan::JsonDocument& document_;
+  plan::Diagnostics diagnostics_;
+  std::vector<std::string> assignments_;
+};
+
+std::vector<std::string> deepspeed_assignments(std::string_view text, const std::string& name,
+                                               int /*replicas*/) {
+  const plan::JsonDocument document = plan::JsonDocument::parse(std::string(text), name);
+  return DeepSpeedReader(document).run();
+}
+
+}  // namespace
+
+const Words& deepspeed() {
+  static constexpr Words words{untold_deepspeed, deepspeed_text, deepspeed_assignments};
+  return words;
+}
+
+}  // namespace pipewright::models::trainer

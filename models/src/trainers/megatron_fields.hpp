@@ -1,0 +1,66 @@
+#pragma once
+
+// Megatron's arguments by name, as a reader asks for them: a script's words or a YAML file's, what
+// is wrong with them by line and column, and which of them nobody has asked for.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipewright/plan/model/size_ranges.hpp"
+#include "trainers/shell_words.hpp"
+
+namespace pipewright::models {
+
+class MegatronFields {
+ public:
+  MegatronFields(std::string_view text, std::string name);
+
+  bool has(const std::string& option);
+
+  void size(int& member, const std::string& option, double most = plan::most_channels);
+  void size_or(int& member, const std::string& option, int fallback, double least = 1,
+               double most = plan::most_channels);
+  /// A number of at least 0.
+  double number_or(const std::string& option, double fallback);
+  /// One of several words; the first unless given.
+  std::string choice(const std::string& option, const std::vector<std::string>& words);
+  std::optional<std::string> text(const std::string& option);
+  /// A list, `a b` or a YAML file's `[a b]`; words that are none of `known` end it.
+  std::vector<std::string> list(const std::string& option, const std::vector<std::string>& known);
+
+  void missing(const std::string& option) { missing_.push_back(option); }
+  void refuse(const std::string& option, const std::string& message);
+  void tell_missing();
+  /// By the member that an option has set.
+  void fault(const int* member, const std::string& message);
+  /// So far.
+  bool are_sound() const { return missing_.empty() && faults_.empty(); }
+  const std::vector<std::string>& faults() const { return faults_; }
+
+  /// "name=value; name": all of them, without dashes.
+  std::string all() const;
+  /// Those that nobody has asked for.
+  std::vector<std::string> unread() const;
+
+ private:
+  struct Argument {
+    ShellWord option;
+    std::optional<ShellWord> value{};
+    std::vector<ShellWord> more{};  // behind the value
+  };
+  using Arguments = std::map<std::string, Argument>;
+
+  static Arguments arguments_of(const std::vector<ShellWord>& words);
+  const ShellWord& word_of(const std::string& option);
+  int integer(const int* member, const std::string& option, double least, double most);
+
+  std::string name_;
+  Arguments arguments_;
+  std::map<const int*, std::string> option_of_;
+  std::vector<std::string> missing_, asked_, faults_;
+};
+
+}  // namespace pipewright::models

@@ -1,0 +1,139 @@
+#include "pipewright/models/trainers/trainer_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/model/transformer_shape.hpp"
+#include "trainers/trainer.hpp"
+
+namespace pipewright::models {
+namespace {
+
+const trainer::Words& words_of(Trainer which) {
+  switch (which) {
+    case Trainer::Megatron:
+      return trainer::megatron();
+    case Trainer::Torchtitan:
+      return trainer::torchtitan();
+    case Trainer::DeepSpeed:
+      break;
+  }
+  return trainer::deepspeed();
+}
+
+Trainer trainer_of_text(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin != std::string_view::npos && text[begin] == '{')
+    return Trainer::DeepSpeed;
+  // A table's head, which stands on a line by itself.
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    if (text.substr(at, end - at).starts_with('['))
+      return Trainer::Torchtitan;
+    at = end + 1;
+  }
+  return Trainer::Megatron;
+}
+
+}  // namespace
+
+const std::vector<std::string>& trainers() {
+  static const std::vector<std::string> words{"megatron", "torchtitan", "deepspeed"};
+  return words;
+}
+
+std::string to_string(Trainer trainer) { return trainers()[static_cast<std::size_t>(trainer)]; }
+
+Trainer trainer_of(const std::string& word) {
+  const auto found = std::ranges::find(trainers(), word);
+  if (found == trainers().end())
+    throw plan::InputError(fmt::format("\"{}\" is no trainer that is known here{} (possible: {})",
+                                       word, plan::did_you_mean(word, trainers()),
+                                       plan::listed(trainers())));
+  return static_cast<Trainer>(found - trainers().begin());
+}
+
+std::string file_name(Trainer trainer) {
+  constexpr std::array<const char*, 3> endings{".txt", ".toml", ".json"};
+  return to_string(trainer) + endings[static_cast<std::size_t>(trainer)];
+}
+
+std::vector<std::string> untold(Trainer trainer, const plan::Scenario& scenario) {
+  return words_of(trainer).untold(scenario);
+}
+
+std::string trainer_file(Trainer trainer, const plan::Scenario& scenario) {
+  if (const auto lines = untold(trainer, scenario); !lines.empty())
+    throw plan::Infeasible(
+        fmt::format("{} cannot run this plan:\n{}", to_string(trainer), plan::listed_lines(lines)));
+  return words_of(trainer).text(scenario);
+}
+
+std::optional<std::string> find_trainer_file(Trainer trainer, const plan::Scenario& scenario) {
+  if (!untold(trainer, scenario).empty())
+    return {};
+  return words_of(trainer).text(scenario);
+}
+
+std::vector<std::string> assignments_of(Trainer trainer, std::string_view text,
+                                        const std::string& name, int replicas) {
+  return words_of(trainer).assignments(text, name, replicas);
+}
+
+std::vector<std::string> read_assignments(const std::filesystem::path& file, int replicas) {
+  const std::string text = plan::read_file(file);
+  return assignments_of(trainer_of_text(text), text, file.string(), replicas);
+}
+
+std::string torch_schedule(const std::string& schedule) {
+  static constexpr std::array<std::pair<std::string_view, const char*>, 7> classes{
+      {{"gpipe", "GPipe"},
+       {"1f1b", "1F1B"},
+       {"interleaved-1f1b", "Interleaved1F1B"},
+       {"looped-bfs", "LoopedBFS"},
+       {"interleaved-zb", "InterleavedZeroBubble"},
+       {"zbv", "ZBVZeroBubble"},
+       {"dualpipev", "DualPipeV"}}};
+  const auto found =
+      std::ranges::find(classes, schedule, [](const auto& each) { return each.first; });
+  return found == classes.end() ? "" : found->second;
+}
+
+void trainer::add_common(Untold& untold, const plan::Scenario& scenario) {
+  untold.add_if(!scenario.training.microbatch_lengths.empty(),
+                "training.microbatch_lengths: all microbatches are equally long there");
+  untold.add_if(!scenario.pipeline.placement.empty(),
+                "pipeline.placement: stages lie there as the schedule has them");
+  untold.add_if(scenario.pipeline.schedule.own != nullptr,
+                fmt::format("pipeline.schedule={}: an order of one's own",
+                            scenario.pipeline.schedule.label()));
+}
+
+void trainer::add_products(Untold& untold, const plan::Scenario& scenario) {
+  const auto* const shape = scenario.model.find<plan::TransformerShape>();
+  untold.add_if(shape != nullptr && (shape->products == plan::ProductPrecision::Float8 ||
+                                     shape->products == plan::ProductPrecision::Float4),
+                "model.products: no file of it is written with products in less than 16 bits");
+}
+
+const std::vector<int>& trainer::borders_of(const plan::Scenario& scenario) {
+  const plan::PartitionChoice& partition = scenario.pipeline.partition;
+  if (const auto* const method = std::get_if<std::string>(&partition))
+    throw plan::InputError(
+        fmt::format("pipeline.partition={}: the borders of the stages are needed here, "
+                    "such as [0, 4, 8]",
+                    *method));
+  return std::get<std::vector<int>>(partition);
+}
+
+std::string trainer::assignment(const std::string& field, const plan::Json& value) {
+  return field + "=" + value.dump();
+}
+
+}  // namespace pipewright::models

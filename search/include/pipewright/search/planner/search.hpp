@@ -1,0 +1,262 @@
+#pragma once
+
+// A search over a space of plans: each candidate has a bound that its time is proved not to fall
+// below, and a price, which is an exact simulation. Only those that may still be among the best are
+// simulated. What a candidate and a plan are, the space says.
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace pipewright::search {
+
+using SearchClock = std::chrono::steady_clock;
+
+/// How many of the candidates were what, of every search.
+struct SearchAccount {
+  std::size_t candidates = 0;
+  std::size_t impossible = 0;  // the schedule does not take the sizes, or ranks would deadlock
+  std::size_t too_large = 0;   // for a device's memory
+  std::size_t bounded = 0;     // proved to be slower than the best
+  std::size_t simulated = 0;   // and fits
+  double seconds = 0;
+  double best_seconds = 0;  // of these, until the best plan was found
+  bool interrupted = false;
+};
+
+template <class Plan>
+struct SearchAnswer : SearchAccount {
+  std::vector<Plan> plans;  // best first
+  /// The plan that would be faster than the best, does not fit and is nearest to fitting; where
+  /// nothing fits, the one that needs least memory.
+  std::optional<Plan> nearest;
+};
+
+template <class Plan>
+struct SearchOptions {
+  int most_plans = 10;
+  /// Instead of the fastest: all plans than which none is faster with as little memory.
+  bool pareto = false;
+  /// No candidate is spared by its bound: the same answer, later.
+  bool exhaustive = false;
+  /// Told now and then how many candidates are decided, and the best so far (null: none yet). The
+  /// search ends with what it has where it answers false.
+  std::function<bool(std::size_t decided, std::size_t candidates, const Plan* best)> progress{};
+};
+
+/// What is known of a candidate before it is simulated: by number in its space.
+struct Bound {
+  std::size_t candidate = 0;
+  double peak_bytes = 0;  // of the rank that holds most; 0: the simulation tells
+  double least_s = 0;
+};
+
+/// What two plans are held against each other by. A plan of a search has both as members:
+/// `iteration_s` in seconds and `peak_bytes` of the rank that holds most.
+struct PlanFigures {
+  double iteration_s = 0;
+  double peak_bytes = 0;
+  friend auto operator<=>(const PlanFigures&, const PlanFigures&) = default;
+};
+template <class Plan>
+PlanFigures figures_of(const Plan& plan) {
+  return {plan.iteration_s, static_cast<double>(plan.peak_bytes)};
+}
+
+/// The best plans so far: so many of the fastest, of equals those that need less memory; or the
+/// front, than which none is faster with as little memory.
+template <class Plan>
+class BestPlans {
+ public:
+  BestPlans(int most, bool pareto) : most_(static_cast<std::size_t>(most)), pareto_(pareto) {}
+
+  const std::vector<Plan>& plans() const { return plans_; }
+  std::vector<Plan> take() { return std::move(plans_); }
+  bool is_full() const { return !pareto_ && plans_.size() >= most_; }
+  /// Whether a plan of at least these figures has no place.
+  bool beat(const PlanFigures& figures) const {
+    if (!pareto_)
+      return is_full() && figures.iteration_s > figures_of(plans_.back()).iteration_s;
+    return std::any_of(plans_.begin(), plans_.end(),
+                       [&](const Plan& plan) { return is_no_worse(figures_of(plan), figures); });
+  }
+  /// No plan that takes longer has a place.
+  double slowest_s() const {
+    return is_full() ? figures_of(plans_.back()).iteration_s
+                     : std::numeric_limits<double>::infinity();
+  }
+  void add(Plan plan) {
+    const PlanFigures own = figures_of(plan);
+    if (pareto_) {
+      if (beat(own))
+        return;
+      std::erase_if(plans_, [&](const Plan& one) { return is_no_worse(own, figures_of(one)); });
+    }
+    const auto place =
+        std::upper_bound(plans_.begin(), plans_.end(), own,
+                         [](const PlanFigures& a, const Plan& b) { return a < figures_of(b); });
+    plans_.insert(place, std::move(plan));
+    if (!pareto_ && plans_.size() > most_)
+      plans_.pop_back();
+  }
+
+ private:
+  static bool is_no_worse(const PlanFigures& a, const PlanFigures& b) {
+    return a.iteration_s <= b.iteration_s && a.peak_bytes <= b.peak_bytes;
+  }
+
+  const std::size_t most_;
+  const bool pareto_;
+  std::vector<Plan> plans_;
+};
+
+/// A Space has a type `Plan` and
+///   std::size_t size(): its candidates, by number from 0
+///   bool is_likely(std::size_t candidate): to be among the best; these are looked at first
+///   double least_peak(std::size_t candidate): bytes of the rank that holds most; 0: the simulation
+///     tells
+///   double least_s(std::size_t candidate): seconds
+///   std::optional<Plan> price(const Bound&, double most_s): the simulation; nothing where it
+///     cannot be planned. Of a plan that takes longer than `most_s` seconds it may tell the time
+///     alone.
+///   double memory(): bytes of a device; 0: without an end
+template <class Space>
+class Search {
+ public:
+  using Plan = typename Space::Plan;
+
+  Search(Space& space, const SearchOptions<Plan>& options, SearchClock::time_point started)
+      : space_(space),
+        options_(options),
+        started_(started),
+        best_(options.most_plans, options.pareto) {}
+
+  SearchAnswer<Plan> run() {
+    answer_.candidates = space_.size();
+    for (const bool are_likely : {true, false}) {
+      bound_those(are_likely);
+      simulate_those();
+    }
+    answer_.plans = best_.take();
+    find_nearest();
+    answer_.seconds = seconds();
+    return std::move(answer_);
+  }
+
+ private:
+  static constexpr double no_limit = std::numeric_limits<double>::infinity();
+  static constexpr std::size_t asked_every = 4096;  // candidates, while they are bounded
+
+  double seconds() const {
+    return std::chrono::duration<double>(SearchClock::now() - started_).count();
+  }
+
+  bool fits(double peak_bytes) const {
+    return space_.memory() <= 0 || peak_bytes <= space_.memory();
+  }
+
+  void bound_those(bool are_likely) {
+    candidates_.clear();
+    for (std::size_t at = 0; at < answer_.candidates && !answer_.interrupted; ++at) {
+      if (space_.is_likely(at) != are_likely)
+        continue;
+      Bound bound{.candidate = at, .peak_bytes = space_.least_peak(at)};
+      if (fits(bound.peak_bytes)) {
+        bound.least_s = space_.least_s(at);
+        candidates_.push_back(bound);
+      } else {  // how fast it would be is asked where it may be the nearest
+        too_large_.push_back(bound);
+        ++answer_.too_large;
+      }
+      if ((candidates_.size() + too_large_.size()) % asked_every == 0)
+        goes_on();
+    }
+    std::stable_sort(candidates_.begin(), candidates_.end(),
+                     [](const Bound& a, const Bound& b) { return a.least_s < b.least_s; });
+  }
+
+  std::size_t decided() const {
+    return answer_.impossible + answer_.too_large + answer_.bounded + answer_.simulated;
+  }
+
+  bool goes_on() {
+    const Plan* const best = best_.plans().empty() ? nullptr : &best_.plans().front();
+    if (options_.progress && !options_.progress(decided(), answer_.candidates, best))
+      answer_.interrupted = true;
+    return !answer_.interrupted;
+  }
+
+  /// In the order of their bounds.
+  void simulate_those() {
+    for (std::size_t at = 0; at < candidates_.size(); ++at) {
+      if (answer_.interrupted || !goes_on())
+        return;
+      const Bound& bound = candidates_[at];
+      if (options_.exhaustive || !best_.beat({bound.least_s, bound.peak_bytes})) {
+        simulate(bound);
+      } else if (options_.pareto) {
+        ++answer_.bounded;
+      } else {  // so are all that follow
+        answer_.bounded += candidates_.size() - at;
+        return;
+      }
+    }
+  }
+
+  void simulate(const Bound& bound) {
+    std::optional<Plan> plan = space_.price(bound, best_.slowest_s());
+    if (!plan) {
+      ++answer_.impossible;
+      return;
+    }
+    if (!fits(figures_of(*plan).peak_bytes)) {
+      ++answer_.too_large;
+      return;
+    }
+    ++answer_.simulated;
+    if (best_.plans().empty() || figures_of(*plan) < figures_of(best_.plans().front()))
+      answer_.best_seconds = seconds();
+    best_.add(std::move(*plan));
+  }
+
+  /// Those that need least memory first.
+  void find_nearest() {
+    std::stable_sort(too_large_.begin(), too_large_.end(),
+                     [](const Bound& a, const Bound& b) { return a.peak_bytes < b.peak_bytes; });
+    const double most_s =
+        answer_.plans.empty() ? no_limit : figures_of(answer_.plans.front()).iteration_s;
+    for (Bound& bound : too_large_) {
+      if (answer_.nearest && bound.peak_bytes >= figures_of(*answer_.nearest).peak_bytes)
+        break;
+      bound.least_s = space_.least_s(bound.candidate);
+      if (bound.least_s >= most_s)
+        continue;
+      std::optional<Plan> plan = space_.price(bound, most_s);
+      if (!plan || figures_of(*plan).iteration_s >= most_s)
+        continue;
+      if (!answer_.nearest ||
+          figures_of(*plan).peak_bytes < figures_of(*answer_.nearest).peak_bytes)
+        answer_.nearest = std::move(plan);
+    }
+  }
+
+  Space& space_;
+  const SearchOptions<Plan>& options_;
+  const SearchClock::time_point started_;
+  BestPlans<Plan> best_;
+  std::vector<Bound> candidates_, too_large_;  // too large: by what the bound knew
+  SearchAnswer<Plan> answer_;
+};
+
+/// `started`: where the time is counted from.
+template <class Space>
+SearchAnswer<typename Space::Plan> search(Space& space,
+                                          const SearchOptions<typename Space::Plan>& options,
+                                          SearchClock::time_point started = SearchClock::now()) {
+  return Search<Space>(space, options, started).run();
+}
+
+}  // namespace pipewright::search

@@ -1,0 +1,37 @@
+#pragma once
+
+// A machine's constants from runs: the physics from their times, the rest of memory from their
+// peaks.
+
+#include "calibration_runs.hpp"
+#include "robust_fit.hpp"
+
+namespace pipewright::search {
+
+/// The constants that are fitted for a use, as parameters of a fit.
+std::vector<const plan::ConstantRule*> rules_for(plan::ConstantRule::Use use);
+std::vector<FitParameter> parameters_of(const std::vector<const plan::ConstantRule*>& rules,
+                                        const plan::MachineConstants& means,
+                                        const plan::MachineSpread& spread);
+std::vector<double> means_of(const std::vector<FitParameter>& parameters);
+plan::MachineConstants with_values(plan::MachineConstants constants,
+                                   const std::vector<const plan::ConstantRule*>& rules,
+                                   const std::vector<double>& logarithms);
+
+struct Physics {
+  plan::MachineConstants constants;
+  plan::MachineSpread spread;
+  plan::MachineConstants matters;  // more than 0: some run depends on it
+  double cost = 0;
+  double mean_error = 0;
+};
+/// Notes how sure a fit is of the constants of these rules.
+void note_fit(Physics& physics, const std::vector<const plan::ConstantRule*>& rules,
+              const FitAnswer& answer);
+
+Physics fit_physics(const plan::Cluster& cluster, const Runs& runs);
+/// Puts the constants of memory that the runs' peaks tell into the physics.
+void fit_memory(const plan::Cluster& cluster, const std::vector<models::MeasuredRun>& runs,
+                const Assumption& assumed, Physics& physics);
+
+}  // namespace pipewright::search

@@ -1,0 +1,536 @@
+#include "pipewright/search/drafts/draft_search.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "pipewright/plan/cluster/even_memory.hpp"
+#include "pipewright/plan/cluster/node_orders.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/partitioners/layer_weights.hpp"
+#include "pipewright/plan/scenario/kinds_of_ranks.hpp"
+#include "pipewright/plan/scenario/scenario_cut.hpp"
+#include "pipewright/sim/scenario/border_simulator.hpp"
+#include "pipewright/sim/scenario/fastest_partition.hpp"
+
+namespace pipewright::search {
+namespace {
+
+// Larger jobs do not leave a fourth of their devices.
+constexpr int small_job = 16;
+// Borders are searched for so many of the quickest with balanced stages: these at least, or so many
+// for each plan that is wanted.
+constexpr std::size_t least_refined = 20;
+constexpr std::size_t refined_for_each = 2;
+
+std::vector<int> up_to(int most) {
+  std::vector<int> numbers(static_cast<std::size_t>(std::max(0, most)));
+  std::iota(numbers.begin(), numbers.end(), 1);
+  return numbers;
+}
+
+template <class Value>
+std::vector<Value> asked_or(const std::vector<Value>& asked, std::vector<Value> otherwise) {
+  return asked.empty() ? std::move(otherwise) : asked;
+}
+
+std::vector<std::string> usual_schedules() {
+  std::vector<std::string> names;
+  for (const plan::ScheduleDescriptor& schedule : plan::schedules())
+    if (schedule.trains_batch() && !schedule.orders_by_times)
+      names.push_back(schedule.name);
+  return names;
+}
+
+void require_searchable(const DraftSpace& space) {
+  for (const std::string& name : space.schedules)
+    if (!plan::find_schedule(name).trains_batch())
+      throw plan::InputError(fmt::format(
+          "{} is no schedule to choose: it does not train the batch in one step; these do: {}",
+          name, plan::listed_schedules(&plan::ScheduleDescriptor::trains_batch)));
+  if (const auto most = std::max_element(space.ranks.begin(), space.ranks.end());
+      space.devices > 0 && most != space.ranks.end() && *most > space.devices)
+    throw plan::InputError(
+        fmt::format("{} ranks are asked for, and there are {} devices", *most, space.devices));
+}
+
+/// A candidate, with stages that balance the layers.
+struct DraftCandidate {
+  plan::Scenario scenario;
+  std::vector<int> devices;
+  // Once it is simulated.
+  double iteration_s = 0;
+  plan::Bytes peak{};
+};
+
+PlanFigures figures_of(const DraftCandidate& candidate) {
+  return {candidate.iteration_s, static_cast<double>(candidate.peak.value)};
+}
+
+/// Between what a search of a draft chooses: all candidates, one after the other.
+class DraftChoices {
+ public:
+  DraftChoices(const plan::Scenario& base, const DraftSpace& space)
+      : base_(base), space_(space), speeds_(space.speeds) {
+    const plan::Pipeline& pipeline = base.pipeline;
+    devices_ = space.devices > 0 ? space.devices : plan::ranks_of_job(pipeline);
+    cells_ = pipeline.tensor * pipeline.context;
+    for (int device = static_cast<int>(speeds_.size()); device < devices_; ++device)
+      speeds_.push_back(plan::kind_speed(base.cluster, device));
+    samples_ = pipeline.replicas * pipeline.microbatches * base.training.microbatch_size;
+    const int groups = base.training.gradient_groups;
+    groups_ = groups > 0 ? groups : pipeline.replicas;
+  }
+
+  std::vector<DraftCandidate> all() {
+    const int layers = static_cast<int>(model_of(base_).layers.size());
+    const int places = devices_ / cells_;
+    for (const int ranks : asked_or(space_.ranks, up_to(std::min(places, layers))))
+      for (const int replicas : up_to(places / std::max(1, ranks)))
+        if (uses_enough(ranks * replicas * cells_) &&
+            (!space_.keeps_bits || groups_ % replicas == 0))
+          with_ranks(ranks, replicas, layers);
+    return std::move(found_);
+  }
+
+ private:
+  bool uses_enough(int used) const { return devices_ <= small_job || 4 * used > 3 * devices_; }
+
+  void with_ranks(int ranks, int replicas, int layers) {
+    const plan::Training& training = base_.training;
+    const std::vector<int> own{training.microbatch_size};
+    for (const int microbatch : space_.keeps_bits ? own : asked_or(space_.microbatch, own)) {
+      if (samples_ % (replicas * microbatch) != 0)
+        continue;
+      plan::Scenario scenario = base_;
+      scenario.cluster.rank_memory.clear();
+      scenario.pipeline.ranks = ranks;
+      scenario.pipeline.replicas = replicas;
+      scenario.pipeline.microbatches = samples_ / (replicas * microbatch);
+      scenario.pipeline.partition = "profile";
+      scenario.training.microbatch_size = microbatch;
+      scenario.training.microbatch_lengths.clear();
+      if (space_.keeps_bits)
+        scenario.training.gradient_groups = groups_;
+      if (base_.cluster.mixture && space_.speeds.empty())
+        in_all_orders(scenario, layers);
+      else
+        with_devices(put_on_fastest(scenario), layers);
+    }
+  }
+
+  /// Which stage goes to which kind of nodes; of orders with like ranks the first.
+  void in_all_orders(plan::Scenario scenario, int layers) {
+    const int used = plan::ranks_of_job(scenario.pipeline);
+    std::vector<plan::Cluster> known;
+    for (const plan::NodeOrder& order : plan::node_orders(base_.cluster, used)) {
+      scenario.cluster = order.cluster;
+      scenario.cluster.rank_speeds.clear();
+      scenario.cluster.rank_memory.clear();
+      const plan::Cluster of_ranks = plan::cluster_of_ranks(scenario);
+      if (std::find(known.begin(), known.end(), of_ranks) != known.end())
+        continue;
+      known.push_back(of_ranks);
+      with_devices({.scenario = scenario, .devices = devices_in(order, used)}, layers);
+    }
+  }
+
+  std::vector<int> devices_in(const plan::NodeOrder& order, int used) const {
+    const int in_node = base_.cluster.devices_per_node;
+    std::vector<int> devices;
+    for (int device = 0; device < used; ++device) {
+      const auto node = static_cast<std::size_t>(plan::node_of(base_.cluster, device));
+      devices.push_back(order.nodes[node] * in_node + device % in_node);
+    }
+    return devices;
+  }
+
+  void with_devices(DraftCandidate candidate, int layers) {
+    plan::Pipeline& pipeline = candidate.scenario.pipeline;
+    for (const std::string& schedule : asked_or(space_.schedules, usual_schedules()))
+      for (const int chunks :
+           asked_or(space_.chunks, plan::usual_chunks(plan::find_schedule(schedule).chunks)))
+        if (pipeline.ranks * chunks <= layers && (pipeline.ranks > 1 || schedule == "1f1b")) {
+          plan::choose_schedule(pipeline, schedule);
+          pipeline.chunks = chunks;
+          with_memory(candidate);
+        }
+  }
+
+  void with_memory(DraftCandidate candidate) {
+    const plan::Training& training = base_.training;
+    for (const auto recompute : asked_or(space_.recompute, {training.recompute}))
+      for (const int zero : asked_or(space_.zero, {training.zero})) {
+        if (zero > 0 && candidate.scenario.pipeline.replicas == 1 && training.zero == 0)
+          continue;
+        candidate.scenario.training.recompute = recompute;
+        candidate.scenario.training.zero = zero;
+        found_.push_back(candidate);
+      }
+  }
+
+  /// In their order. A rank's replicas wait for the slowest of them, and any rank may be any
+  /// device.
+  DraftCandidate put_on_fastest(plan::Scenario scenario) const {
+    const auto ranks = static_cast<std::size_t>(scenario.pipeline.ranks);
+    const auto of_rank = static_cast<std::size_t>(scenario.pipeline.replicas * cells_);
+    std::vector<int> devices(speeds_.size());
+    std::iota(devices.begin(), devices.end(), 0);
+    std::stable_sort(devices.begin(), devices.end(), [&](int a, int b) {
+      return speeds_[static_cast<std::size_t>(a)] > speeds_[static_cast<std::size_t>(b)];
+    });
+    devices.resize(ranks * of_rank);
+    std::sort(devices.begin(), devices.end());
+    scenario.cluster.device.memory = least_memory(base_.cluster);
+    scenario.cluster.mixture.reset();
+    auto& by_rank = scenario.cluster.rank_speeds;
+    by_rank.assign(ranks, std::numeric_limits<double>::infinity());
+    for (std::size_t at = 0; at < devices.size(); ++at)
+      by_rank[at / of_rank] =
+          std::min(by_rank[at / of_rank], speeds_[static_cast<std::size_t>(devices[at])]);
+    if (std::all_of(by_rank.begin(), by_rank.end(), [](double speed) { return speed == 1; }))
+      by_rank.clear();
+    return {.scenario = std::move(scenario), .devices = std::move(devices)};
+  }
+
+  const plan::Scenario& base_;
+  const DraftSpace& space_;
+  std::vector<double> speeds_;
+  int devices_ = 0, samples_ = 0, groups_ = 1;
+  int cells_ = 1;  // devices of a rank in each replica
+  std::vector<DraftCandidate> found_;
+};
+
+/// Each stage ends with the layer whose end is nearest to the stage's share of all weights, by its
+/// speed; each has a layer at least.
+std::vector<int> boundaries_by_speed(const std::vector<double>& weights,
+                                     const std::vector<double>& speeds) {
+  const auto layers = static_cast<int>(weights.size()), stages = static_cast<int>(speeds.size());
+  const double speed = std::accumulate(speeds.begin(), speeds.end(), 0.0),
+               weight = std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::vector<int> boundaries{0};
+  double wanted = 0, reached = 0;
+  for (int stage = 0; stage + 1 < stages; ++stage) {
+    wanted += weight * speeds[static_cast<std::size_t>(stage)] / speed;
+    int end = boundaries.back();
+    const int most = layers - (stages - 1 - stage);
+    do
+      reached += weights[static_cast<std::size_t>(end++)];
+    while (end < most && reached + weights[static_cast<std::size_t>(end)] / 2 < wanted);
+    boundaries.push_back(end);
+  }
+  boundaries.push_back(layers);
+  return boundaries;
+}
+
+/// The candidates of a draft with stages that balance the layers, as `sim::search` goes over them.
+/// It keeps all that were simulated.
+class BalancedDrafts {
+ public:
+  using Plan = DraftCandidate;
+
+  BalancedDrafts(const Draft& base, const DraftSpace& space)
+      : base_(base),
+        candidates_(DraftChoices(base.scenario, space).all()),
+        cap_(cap_of(base.scenario.cluster, space)) {}
+
+  std::size_t size() const { return candidates_.size(); }
+  double memory() const { return static_cast<double>(cap().value); }
+  /// Of evened peaks.
+  plan::Bytes cap() const { return cap_; }
+  bool fits(plan::Bytes peak) const { return cap() == plan::Bytes{} || peak <= cap(); }
+
+  static bool is_likely(std::size_t /*at*/) { return true; }
+  static double least_peak(std::size_t /*at*/) { return 0; }
+  double least_s(std::size_t at) {
+    const DraftCandidate& candidate = candidates_[at];
+    return iteration_without_bubble(costs_for(candidate), candidate.scenario);
+  }
+
+  std::optional<DraftCandidate> price(const Bound& bound, double /*most_s*/) {
+    try {
+      DraftCandidate candidate = candidates_[bound.candidate];
+      sim::BorderSimulator simulator = simulator_of(candidate);
+      const sim::PartitionNeed need = simulator.need(start_of(candidate, simulator));
+      candidate.iteration_s = need.iteration.value;
+      candidate.peak = need.peak;
+      return simulated_.emplace_back(std::move(candidate));
+    } catch (const plan::InputError&) {
+      return {};
+    } catch (const plan::Infeasible&) {
+      return {};
+    }
+  }
+
+  /// Borders from which others are moved: those that balance the layers, by the speeds of the
+  /// ranks.
+  std::vector<int> start_of(const DraftCandidate& candidate,
+                            const sim::BorderSimulator& simulator) {
+    const std::vector<double> speeds = plan::cluster_of_ranks(candidate.scenario).rank_speeds;
+    if (std::equal(speeds.begin() + (speeds.empty() ? 0 : 1), speeds.end(), speeds.begin()))
+      return simulator.boundaries();
+    std::vector<double> of_stages;
+    for (const int rank : simulator.program().placement.routes.front())
+      of_stages.push_back(rank < 0 ? 1 : speeds[static_cast<std::size_t>(rank)]);
+    return boundaries_by_speed(plan::profile_weights(costs_for(candidate)), of_stages);
+  }
+
+  /// The quickest first.
+  const std::vector<DraftCandidate>& simulated() {
+    std::stable_sort(simulated_.begin(), simulated_.end(),
+                     [](const auto& a, const auto& b) { return a.iteration_s < b.iteration_s; });
+    return simulated_;
+  }
+
+  sim::BorderSimulator simulator_of(const DraftCandidate& candidate) {
+    return {candidate.scenario, costs_for(candidate), structures_};
+  }
+
+  /// `is_roomy`: as if memory had no end.
+  std::optional<DraftPlan> plan_of(const DraftCandidate& candidate,
+                                   const std::vector<int>& boundaries, bool is_roomy = false) {
+    DraftPlan found{.draft = draft_of(candidate),
+                    .devices = candidate.devices,
+                    .figures = {},
+                    .fullest = {},
+                    .boundaries = boundaries};
+    found.draft.scenario.pipeline.partition = boundaries;
+    Draft answered = found.draft;
+    if (is_roomy)
+      answered.scenario.cluster = plan::roomy(answered.scenario.cluster);
+    auto answer = what_if_.answer(answered);
+    if (!std::holds_alternative<Answer>(answer))
+      return {};
+    found.figures = std::get<Answer>(answer).figures;
+    found.fullest = fullest_of(std::get<Answer>(answer).memory, candidate.scenario);
+    return found;
+  }
+
+ private:
+  /// Where any rank may be any device, the least that one has.
+  static plan::Bytes cap_of(const plan::Cluster& cluster, const DraftSpace& space) {
+    return cluster.mixture && space.speeds.empty() ? plan::largest_memory(cluster)
+                                                   : least_memory(cluster);
+  }
+
+  /// The one with the least room, or with the most where none is limited.
+  static FullestRank fullest_of(const sim::MemoryCurves& memory, const plan::Scenario& scenario) {
+    const auto caps =
+        plan::memory_by_rank(plan::cluster_of_ranks(scenario), scenario.pipeline.ranks);
+    FullestRank fullest;
+    for (std::size_t rank = 0; rank < caps.size(); ++rank) {
+      const FullestRank own{memory.peaks[rank].held, caps[rank]};
+      const auto above = [](const FullestRank& one) { return one.held - one.cap; };
+      if (rank == 0 || std::pair(own.cap > plan::Bytes{}, above(own)) >
+                           std::pair(fullest.cap > plan::Bytes{}, above(fullest)))
+        fullest = own;
+    }
+    return fullest;
+  }
+
+  Draft draft_of(const DraftCandidate& candidate) const {
+    return {candidate.scenario, base_.costs};
+  }
+
+  plan::LayerCosts costs_for(const DraftCandidate& candidate) const {
+    return costs_of(draft_of(candidate));
+  }
+
+  const Draft& base_;
+  const std::vector<DraftCandidate> candidates_;
+  const plan::Bytes cap_;
+  std::vector<DraftCandidate> simulated_;
+  sim::StructureCache structures_;
+  WhatIf what_if_{std::numeric_limits<int>::max()};
+};
+
+/// Moves the borders of the quickest; once interrupted, leaves them as they are.
+class BorderSearch {
+ public:
+  BorderSearch(BalancedDrafts& drafts, const DraftSearchOptions& options,
+               const SearchAccount& account)
+      : drafts_(drafts), options_(options), best_(options.most_plans, false) {
+    static_cast<SearchAccount&>(answer_) = account;
+    answer_.too_large = 0;  // with balanced stages
+  }
+
+  DraftAnswer run() {
+    const std::vector<DraftCandidate>& all = drafts_.simulated();
+    const std::size_t most =
+        std::max(least_refined, refined_for_each * static_cast<std::size_t>(options_.most_plans));
+    for (std::size_t at = 0; at < all.size(); ++at) {
+      const DraftCandidate& candidate = all[at];
+      if (at < most && !answer_.interrupted) {
+        refine(candidate);
+        ask();
+      } else if (!drafts_.fits(candidate.peak)) {
+        ++answer_.too_large;
+      } else if (answer_.interrupted && !best_.is_full()) {
+        add(candidate, drafts_.start_of(candidate, drafts_.simulator_of(candidate)));
+      }
+    }
+    answer_.plans = best_.take();
+    find_nearest();
+    return std::move(answer_);
+  }
+
+ private:
+  struct TooLarge {
+    DraftCandidate candidate;
+    std::vector<int> boundaries;
+    sim::PartitionNeed need;
+  };
+
+  void refine(const DraftCandidate& candidate) {
+    sim::BorderSimulator simulator = drafts_.simulator_of(candidate);
+    std::optional<TooLarge> quickest;  // of the cuts that do not fit
+    const auto need_of = [&](const std::vector<int>& boundaries) {
+      const sim::PartitionNeed need = simulator.need(boundaries);
+      if (!drafts_.fits(need.peak) && (!quickest || need.iteration < quickest->need.iteration))
+        quickest = {candidate, boundaries, need};
+      return need;
+    };
+    const plan::Bytes cap = drafts_.cap();
+    try {
+      const auto found =
+          sim::fastest_partition(simulator.layers(), drafts_.start_of(candidate, simulator),
+                                 need_of, cap == plan::Bytes{} ? std::nullopt : std::optional(cap));
+      // The balanced one is counted already where it fits.
+      answer_.simulated +=
+          static_cast<std::size_t>(found.simulated) - (drafts_.fits(candidate.peak) ? 1 : 0);
+      add(candidate, found.partition.boundaries);
+    } catch (const plan::Infeasible&) {
+      ++answer_.too_large;
+    }
+    if (quickest)
+      too_large_.push_back(std::move(*quickest));
+  }
+
+  void ask() {
+    const DraftPlan* const best = best_.plans().empty() ? nullptr : &best_.plans().front();
+    if (options_.progress && !options_.progress(answer_.candidates, answer_.candidates, best))
+      answer_.interrupted = true;
+  }
+
+  void add(const DraftCandidate& candidate, const std::vector<int>& boundaries) {
+    if (auto found = drafts_.plan_of(candidate, boundaries))
+      best_.add(std::move(*found));
+  }
+
+  void find_nearest() {
+    const double best = answer_.plans.empty() ? std::numeric_limits<double>::infinity()
+                                              : answer_.plans.front().figures.iteration_s;
+    const TooLarge* nearest = nullptr;
+    for (const TooLarge& one : too_large_)
+      if (one.need.iteration.value < best &&
+          (nearest == nullptr || one.need.peak < nearest->need.peak))
+        nearest = &one;
+    if (nearest == nullptr)
+      return;
+    answer_.nearest = drafts_.plan_of(nearest->candidate, nearest->boundaries, /*is_roomy=*/true);
+  }
+
+  BalancedDrafts& drafts_;
+  const DraftSearchOptions& options_;
+  BestPlans<DraftPlan> best_;
+  std::vector<TooLarge> too_large_;
+  DraftAnswer answer_;
+};
+
+std::vector<int> sizes_of_stages(const std::vector<int>& boundaries) {
+  std::vector<int> sizes;
+  for (std::size_t stage = 1; stage < boundaries.size(); ++stage)
+    sizes.push_back(boundaries[stage] - boundaries[stage - 1]);
+  return sizes;
+}
+
+int stages_per_rank(const plan::Pipeline& pipeline) {
+  return stage_count(request_of(pipeline)) / pipeline.ranks;
+}
+
+}  // namespace
+
+PlanFigures figures_of(const DraftPlan& plan) {
+  return {plan.figures.iteration_s, static_cast<double>(plan.figures.peak.value)};
+}
+
+double iteration_without_bubble(const plan::LayerCosts& costs, const plan::Scenario& scenario) {
+  if (scenario.training.jitter > 0)
+    return 0;
+  const auto work = [](const auto& layer) {
+    return (layer.forward + layer.input_gradient + layer.weight_gradient).value;
+  };
+  double of_microbatch = 0;
+  for (const plan::LayerCost& layer : costs.layers)
+    of_microbatch +=
+        costs.busy_cores > 1 ? std::min(work(layer), work(layer.contended)) : work(layer);
+  const std::vector<double> speeds = plan::cluster_of_ranks(scenario).rank_speeds;
+  const double together =
+      speeds.empty() ? scenario.pipeline.ranks : std::accumulate(speeds.begin(), speeds.end(), 0.0);
+  return scenario.pipeline.microbatches * of_microbatch / together;
+}
+
+std::string changes_between(const plan::Scenario& before, const plan::Scenario& after) {
+  std::string words;
+  const auto add = [&](const char* field, const auto& from, const auto& to) {
+    if (from != to)
+      words += fmt::format("{}{} {}", words.empty() ? "" : ", ", field, to);
+  };
+  const plan::Pipeline &a = before.pipeline, &b = after.pipeline;
+  add("ranks", a.ranks, b.ranks);
+  add("replicas", a.replicas, b.replicas);
+  add("microbatches", a.microbatches, b.microbatches);
+  add("schedule", a.schedule.label(), b.schedule.label());
+  add("chunks", stages_per_rank(a), stages_per_rank(b));
+  add("microbatch size", before.training.microbatch_size, after.training.microbatch_size);
+  add("recompute", to_string(before.training.recompute), to_string(after.training.recompute));
+  add("ZeRO", before.training.zero, after.training.zero);
+  return words;
+}
+
+std::string words_of(const DraftPlan& plan) {
+  const plan::Scenario& scenario = plan.draft.scenario;
+  const plan::Pipeline& pipeline = scenario.pipeline;
+  std::string words = fmt::format("{} ranks, ", pipeline.ranks);
+  if (pipeline.replicas > 1)
+    words += fmt::format("{} replicas, ", pipeline.replicas);
+  words += fmt::format("{}, {} microbatches of {}", pipeline.schedule.label(),
+                       pipeline.microbatches, scenario.training.microbatch_size);
+  if (scenario.training.recompute != plan::RecomputeMode::None)
+    words += fmt::format(", {} recomputation", to_string(scenario.training.recompute));
+  if (scenario.training.zero > 0)
+    words += fmt::format(", ZeRO {}", scenario.training.zero);
+  words += fmt::format(", layers {}", fmt::join(sizes_of_stages(plan.boundaries), " "));
+  const std::string kinds = plan::kinds_words(scenario);
+  return words + (kinds.empty() ? "" : ", ranks on " + kinds);
+}
+
+DraftAnswer search_drafts(const Draft& draft, const DraftSpace& space,
+                          const DraftSearchOptions& options) {
+  const auto started = std::chrono::steady_clock::now();
+  require_searchable(space);
+  BalancedDrafts drafts(draft, space);
+  const auto ask = [&](std::size_t decided, std::size_t candidates, const DraftCandidate*) {
+    return !options.progress || options.progress(decided, candidates, nullptr);
+  };
+  const SearchAccount account = search(drafts, {.most_plans = options.most_plans, .progress = ask});
+  DraftAnswer answer = BorderSearch(drafts, options, account).run();
+  if (answer.candidates == 0)
+    throw plan::InputError(
+        fmt::format("nothing divides {} samples among {} devices: no plan to look at",
+                    draft.scenario.pipeline.replicas * draft.scenario.pipeline.microbatches *
+                        draft.scenario.training.microbatch_size,
+                    space.devices));
+  answer.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  return answer;
+}
+
+}  // namespace pipewright::search

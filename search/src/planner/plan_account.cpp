@@ -1,0 +1,47 @@
+#include "pipewright/search/planner/plan_account.hpp"
+
+#include <algorithm>
+
+#include "pipewright/models/transformer/transformer_costs.hpp"
+#include "pipewright/search/planner/plan_files.hpp"
+#include "pipewright/sim/causes/idle.hpp"
+#include "pipewright/sim/engine/simulator.hpp"
+#include "pipewright/sim/memory/memory.hpp"
+#include "pipewright/sim/scenario/scenario_plan.hpp"
+
+namespace pipewright::search {
+
+PlanAccount account_of(const plan::Cluster& cluster, const plan::TransformerTraining& training,
+                       const plan::Cut& cut) {
+  plan::Scenario scenario = scenario_of(cluster, training, cut);
+  scenario.cluster = roomy(scenario.cluster);
+  const sim::ScenarioPlan plan =
+      sim::lay_out(scenario, models::transformer_costs(scenario.cluster, training, cut));
+  sim::Simulator simulator(*plan.structure);
+  const sim::Times& times = simulator.run_shared(plan.costs);
+  sim::IdleCauses causes(*plan.structure);
+  const sim::IdleTime& idle = causes.of(times);
+  sim::MemoryModel memory(*plan.structure, sim::holding_of(scenario, plan.program()));
+  const sim::MemoryCurves& curves = memory.curves(plan.costs, times);
+
+  PlanAccount account{.times = models::times_on(cluster, training, cut), .ranks = {}};
+  for (int rank = 0; rank < cut.pipeline; ++rank) {
+    RankAccount& own = account.ranks.emplace_back();
+    own.stages = plan.program().placement.stages_on(rank);
+    plan::Bytes standing, workspace;
+    for (const int stage : own.stages) {
+      const plan::StageCost& cost = plan.costs.stages[static_cast<std::size_t>(stage)];
+      own.layers += cut.layers_of(stage, training.model.layers);
+      standing += plan::standing(cost);
+      workspace = std::max(workspace, cost.workspace);
+    }
+    own.busy_s = times.iteration - idle.of_rank(rank);
+    own.standing = static_cast<double>(standing.value);
+    own.at_work = static_cast<double>((plan.costs.workspaces + workspace).value);
+    const plan::Bytes peak = curves.peaks[static_cast<std::size_t>(rank)].held;
+    own.kept = static_cast<double>(peak.value) - own.standing - own.at_work;
+  }
+  return account;
+}
+
+}  // namespace pipewright::search

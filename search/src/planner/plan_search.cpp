@@ -1,0 +1,474 @@
+#include "pipewright/search/planner/plan_search.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <random>
+#include <tuple>
+
+#include "pipewright/models/transformer/transformer_costs.hpp"
+#include "pipewright/models/transformer/transformer_memory.hpp"
+#include "pipewright/plan/cluster/collective_times.hpp"
+#include "pipewright/plan/cluster/even_memory.hpp"
+#include "pipewright/plan/cluster/node_orders.hpp"
+#include "pipewright/plan/error.hpp"
+#include "pipewright/plan/model/transformer_layers.hpp"
+#include "pipewright/search/calibration/run_costs.hpp"
+#include "pipewright/search/planner/plan_files.hpp"
+#include "pipewright/search/planner/plan_price.hpp"
+#include "pipewright/search/planner/uneven_ranks.hpp"
+#include "pipewright/sim/scenario/border_simulator.hpp"
+
+namespace pipewright::search {
+namespace {
+
+using plan::Cut;
+
+void require_sizes(const PlanSpace& space) {
+  const plan::TransformerTraining& training = space.training;
+  if (space.gpus < 1 || training.batch < 1 || training.sequence < 1 || training.model.layers < 1)
+    throw plan::InputError("a plan needs a model, GPUs, a global batch and a sequence");
+  plan::require_cut(training, Cut{});  // what one device cannot train, none of the cuts can
+  for (const std::string& schedule : space.schedules)
+    if (const auto& planned = models::planned_schedules();
+        std::find(planned.begin(), planned.end(), schedule) == planned.end())
+      throw plan::InputError(fmt::format("no plan has the schedule \"{}\"{}; these have: {}",
+                                         schedule, plan::did_you_mean(schedule, planned),
+                                         fmt::join(planned, ", ")));
+}
+
+/// Bounds count the parameters of layers by few of their sizes, which is a little more or less than
+/// they have.
+constexpr double time_as_counted = 0.99, memory_as_counted = 0.96;
+
+PlanFacts facts_on(const plan::Cluster& cluster, const plan::TransformerTraining& training,
+                   const Cut& cut, sim::StructureCache* structures, double most_s) {
+  plan::Scenario scenario = scenario_of(cluster, training, cut);
+  scenario.cluster = roomy(scenario.cluster);  // the search minds the memory
+  return facts_of(scenario, models::transformer_costs(scenario.cluster, training, cut), structures,
+                  most_s);
+}
+
+/// A cut on a cluster whose nodes ranks fill as they stand.
+struct PlacedCut {
+  Cut cut;
+  const plan::Cluster& cluster;
+  const RankDevices& devices;
+};
+
+/// All orders of the nodes; of those that give the ranks of a cut like devices, the first.
+class PlacedCuts {
+ public:
+  PlacedCuts(const plan::Cluster& cluster, const PlanSpace& space, models::PipelineShapes& shapes)
+      : orders_(plan::node_orders(cluster, space.gpus)), known_(orders_.size()) {
+    for (std::size_t order = 0; order < orders_.size(); ++order)
+      for (Cut& cut : candidates_of(orders_[order].cluster, space, shapes))
+        if (const RankDevices& devices = on(cut, order); is_first(cut, order, devices))
+          all_.push_back({std::move(cut), orders_[order].cluster, devices});
+  }
+  PlacedCuts(const PlacedCuts&) = delete;
+  PlacedCuts& operator=(const PlacedCuts&) = delete;
+
+  std::size_t size() const { return all_.size(); }
+  const PlacedCut& operator[](std::size_t candidate) const { return all_[candidate]; }
+
+ private:
+  using Axes = std::tuple<int, int, int, int>;
+
+  const RankDevices& on(const Cut& cut, std::size_t order) {
+    const auto [at, is_new] =
+        known_[order].try_emplace(Axes{cut.pipeline, cut.data, cut.context, cut.tensor});
+    if (is_new)
+      at->second = rank_devices(orders_[order].cluster, cut);
+    return at->second;
+  }
+
+  bool is_first(const Cut& cut, std::size_t order, const RankDevices& devices) {
+    for (std::size_t before = 0; before < order; ++before)
+      if (on(cut, before) == devices)
+        return false;
+    return true;
+  }
+
+  const std::vector<plan::NodeOrder> orders_;
+  std::vector<std::map<Axes, RankDevices>> known_;  // by order
+  std::vector<PlacedCut> all_;
+};
+
+/// The cuts of a training, as `search` goes over them.
+class CutSpace {
+ public:
+  using Plan = FoundPlan;
+
+  CutSpace(const plan::Cluster& cluster, const PlanSpace& space)
+      : machine_(models::machine_of(cluster)),
+        training_(space.training),
+        cuts_(cluster, space, shapes_),
+        largest_(plan::largest_memory(cluster)) {}
+
+  std::size_t size() const { return cuts_.size(); }
+  double memory() const { return static_cast<double>(largest_.value); }
+
+  /// What most of the best plans do where they can.
+  bool is_likely(std::size_t candidate) const {
+    const Cut& cut = cuts_[candidate].cut;
+    return cut.recompute != plan::RecomputeMode::Full &&
+           cut.zero == (cut.data * cut.context > 1 ? 1 : 0) &&
+           cut.sequence_parallel == (cut.tensor > 1);
+  }
+
+  /// What runs again keeps the inputs of layers alone, some of which lie on the rank before.
+  double least_peak(std::size_t candidate) { return least_peak(cuts_[candidate]); }
+  double least_peak(const PlacedCut& placed) {
+    const Cut& cut = placed.cut;
+    auto ranks = models::transformer_memory(training_, cut, shape_of(cut));
+    std::vector<plan::Bytes> held;
+    for (models::RankMemory& rank : ranks) {
+      if (cut.recompute == plan::RecomputeMode::Full)
+        rank.kept = 0;
+      held.push_back(
+          plan::whole_bytes(memory_as_counted * models::peak_of({rank}, machine_.constants)));
+    }
+    return evened(held, placed.devices);
+  }
+
+  double least_s(std::size_t candidate) { return least_s(cuts_[candidate]); }
+  double least_s(const PlacedCut& placed) {
+    const Cut& cut = placed.cut;
+    const models::PipelineShape& shape = shape_of(cut);
+    models::TransformerWork work = models::transformer_work(placed.cluster, training_, cut);
+    if (cut.overlaps_gradients)  // how much of the sums is hidden, the Program says
+      forget_sums(work);
+    const models::TransformerTimes times =
+        priced(work, machine_, models::layer_class_of(training_, cut));
+    set_step_costs(costs_, placed.cluster, training_.model, cut, times);
+    lower_ends(cut);
+    divide_by(placed.devices.speeds, shape);
+    double least = cut.zero < 2 ? least_iteration(costs_, shape, microbatches(cut))
+                                : least_of_microbatch_sums(cut, shape, work);
+    // Of a microbatch that runs again, one layer may do so while its gradient is on its way.
+    if (cut.recompute == plan::RecomputeMode::Full)
+      for (const double speed : placed.devices.speeds)
+        least -= std::max(times.layer.forward, times.dense_layer.forward) / speed;
+    return time_as_counted * least;
+  }
+
+  /// What whoever simulates the plan's scenario gets.
+  std::optional<FoundPlan> price(const Bound& bound, double most_s) {
+    const PlacedCut& placed = cuts_[bound.candidate];
+    FoundPlan plan{.cut = placed.cut,
+                   .cluster = placed.cluster,
+                   .least_s = bound.least_s,
+                   .least_bytes = bound.peak_bytes};
+    try {
+      set_facts(plan, placed, most_s);
+      return plan;
+    } catch (const plan::InputError&) {
+      return {};
+    } catch (const plan::Infeasible&) {
+      return {};
+    }
+  }
+
+  /// Moves the borders of the plan's stages until none is quicker within the memory, and says how
+  /// many were simulated: those whose bound is below the best so far.
+  int move_borders(FoundPlan& plan) {
+    const plan::Scenario scenario = scenario_of(plan.cluster, training_, plan.cut);
+    const auto costs = models::transformer_costs(scenario.cluster, training_, plan.cut);
+    sim::BorderSimulator simulator(scenario, costs, structures_);
+    const RankDevices devices = rank_devices(plan.cluster, plan.cut);
+    PlacedCut placed{plan.cut, plan.cluster, devices};
+    double best_s = plan.iteration_s;
+    int simulated = 0;
+    const auto need_of = [&](const std::vector<int>& borders) -> sim::PartitionNeed {
+      placed.cut.stage_layers = layers_between(borders);
+      if (const double least = least_s(placed); least > best_s)
+        return {{least}, {}};
+      ++simulated;
+      const sim::PartitionNeed need = simulator.need(with_ends(borders), best_s);
+      if (largest_ == plan::Bytes{} || need.peak <= largest_)
+        best_s = std::min(best_s, need.iteration.value);
+      return need;
+    };
+    const sim::FastestPartition fastest =
+        sim::fastest_partition(training_.model.layers, borders_of(plan.cut), need_of,
+                               largest_ > plan::Bytes{} ? std::optional(largest_) : std::nullopt);
+    plan.cut.stage_layers = placed.cut.stage_layers = layers_between(fastest.partition.boundaries);
+    plan.least_s = least_s(placed);
+    plan.least_bytes = least_peak(placed);
+    set_facts(plan, placed, std::numeric_limits<double>::infinity());
+    return simulated;
+  }
+
+ private:
+  /// Between the model's layers.
+  std::vector<int> borders_of(const Cut& cut) const {
+    std::vector<int> borders{0};
+    for (int stage = 0; stage < cut.stages(); ++stage)
+      borders.push_back(borders.back() + cut.layers_of(stage, training_.model.layers));
+    return borders;
+  }
+
+  static std::vector<int> layers_between(const std::vector<int>& borders) {
+    std::vector<int> layers;
+    for (std::size_t stage = 0; stage + 1 < borders.size(); ++stage)
+      layers.push_back(borders[stage + 1] - borders[stage]);
+    return layers;
+  }
+
+  /// The same where the embedding is a layer in front of these, and the head one behind.
+  static std::vector<int> with_ends(std::vector<int> borders) {
+    for (std::size_t at = 1; at < borders.size(); ++at)
+      borders[at] += at + 1 == borders.size() ? 2 : 1;
+    return borders;
+  }
+
+  double evened(const std::vector<plan::Bytes>& held, const RankDevices& devices) const {
+    return static_cast<double>(plan::evened_peak(held, devices.memory, largest_).value);
+  }
+
+  /// Sums go no faster where a rank computes faster, so what ends an iteration is divided by that
+  /// alone which makes it less.
+  void divide_by(const std::vector<double>& speeds, const models::PipelineShape& shape) {
+    for (std::size_t rank = 0; rank < speeds.size(); ++rank)
+      for (const int at : shape.stages_of_rank[rank]) {
+        plan::StageCost& stage = costs_.stages[static_cast<std::size_t>(at)];
+        const double slower = 1 / speeds[rank];
+        stage.forward = stage.forward * slower;
+        stage.input_gradient = stage.input_gradient * slower;
+        stage.weight_gradient = stage.weight_gradient * slower;
+        stage.optimizer_step = stage.optimizer_step * std::min(1.0, slower);
+      }
+  }
+
+  static void forget_sums(models::TransformerWork& work) {
+    for (models::StageEndWork* const end :
+         {&work.first_end, &work.middle_end, &work.last_end, &work.only_end})
+      end->sum = {};
+  }
+
+  /// The end of a stage in the middle is priced by the most layers that one there has; those with
+  /// fewer take less.
+  void lower_ends(const Cut& cut) {
+    if (cut.stage_layers.size() < 3)
+      return;
+    const auto begin = cut.stage_layers.begin() + 1, end = cut.stage_layers.end() - 1;
+    const double most = *std::max_element(begin, end);
+    for (auto layers = begin; layers != end; ++layers) {
+      auto& step = costs_.stages[static_cast<std::size_t>(layers - cut.stage_layers.begin())];
+      step.optimizer_step = step.optimizer_step * (*layers / most);
+    }
+  }
+
+  void set_facts(FoundPlan& plan, const PlacedCut& placed, double most_s) {
+    const PlanFacts facts = facts_on(placed.cluster, training_, placed.cut, &structures_, most_s);
+    plan::Bytes peak{};
+    for (const plan::Bytes of_rank : facts.peaks)
+      peak = std::max(peak, of_rank);
+    plan.iteration_s = facts.iteration_s;
+    plan.peaks = facts.peaks;
+    plan.peak_bytes = static_cast<double>(peak.value);
+    plan.evened_bytes = evened(facts.peaks, placed.devices);
+    plan.bubble = facts.bubble;
+    plan.tokens_per_s = facts.units_per_s;
+    plan.mfu = facts.mfu;
+  }
+
+  double gather_s(const models::TransformerWork& work, const models::StageEndWork& end) const {
+    return models::gathering_s(work, end, machine_.constants);
+  }
+  double scatter_s(const models::StageEndWork& end) const {
+    return models::scattering_s(end, machine_.constants);
+  }
+
+  /// ZeRO 2 and 3 sum what each microbatch makes, beside compute: behind the last, a rank waits for
+  /// one of its stages at least, and before the first for its parameters.
+  double least_of_microbatch_sums(const Cut& cut, const models::PipelineShape& shape,
+                                  const models::TransformerWork& work) {
+    const bool gathers = cut.zero == 3;  // before each use, not behind the step
+    for (const std::vector<int>& stages : shape.stages_of_rank) {
+      double least = std::numeric_limits<double>::infinity();
+      for (const int stage : stages) {
+        plan::Seconds& end = costs_.stages[static_cast<std::size_t>(stage)].optimizer_step;
+        least =
+            std::min(least, end.value - (gathers ? gather_s(work, end_of(stage, cut, work)) : 0));
+        end = {};
+      }
+      costs_.stages[static_cast<std::size_t>(stages.front())].optimizer_step = {least};
+    }
+    return std::max(least_iteration(costs_, shape, microbatches(cut)) +
+                        (gathers ? gather_s(work, end_of(0, cut, work)) : 0),
+                    microbatches(cut) * scatters_s(cut, shape, work));
+  }
+
+  static const models::StageEndWork& end_of(int stage, const Cut& cut,
+                                            const models::TransformerWork& work) {
+    const int last = cut.stages() - 1;
+    return last == 0       ? work.only_end
+           : stage == 0    ? work.first_end
+           : stage == last ? work.last_end
+                           : work.middle_end;
+  }
+
+  /// Of a microbatch, on the rank where it is most: its stages' gradients, one after another. Those
+  /// of a stage in the middle are at most as many as counted.
+  double scatters_s(const Cut& cut, const models::PipelineShape& shape,
+                    const models::TransformerWork& work) const {
+    const int last = cut.stages() - 1, layers = training_.model.layers;
+    int most_of_middle = 1;
+    for (int stage = 1; stage < last; ++stage)
+      most_of_middle = std::max(most_of_middle, cut.layers_of(stage, layers));
+    const double first = scatter_s(end_of(0, cut, work)), end = scatter_s(end_of(last, cut, work));
+    const double middle = scatter_s(work.middle_end) / most_of_middle;
+    double most = 0;
+    for (const std::vector<int>& stages : shape.stages_of_rank) {
+      double seconds = 0;
+      for (const int stage : stages)
+        seconds += stage == 0 ? first : stage == last ? end : middle * cut.layers_of(stage, layers);
+      most = std::max(most, seconds);
+    }
+    return most;
+  }
+
+  int microbatches(const Cut& cut) const { return cut.microbatches(training_.batch); }
+  const models::PipelineShape& shape_of(const Cut& cut) {
+    return *shapes_.find(cut, training_.batch);
+  }
+
+  const plan::Machine machine_;
+  const plan::TransformerTraining& training_;
+  models::PipelineShapes shapes_;
+  PlacedCuts cuts_;
+  const plan::Bytes largest_;
+  sim::StructureCache structures_;
+  sim::StepCosts costs_;  // of the cut that is bounded
+};
+
+/// A machine whose constants err as much as they are unsure.
+plan::MachineConstants drawn(const plan::Machine& machine, std::mt19937_64& random) {
+  // Twelve uniform numbers add up to a normal one on every machine alike.
+  const auto normal = [&] {
+    double sum = -6;
+    for (int part = 0; part < 12; ++part)
+      sum += static_cast<double>(random() >> 11U) * 0x1.0p-53;
+    return sum;
+  };
+  plan::MachineConstants constants = machine.constants;
+  for (const plan::ConstantRule& rule : plan::constant_rules()) {
+    double& value = constants.*rule.member;
+    value =
+        std::clamp(value * std::exp(machine.spread.*rule.member * normal()), rule.least, rule.most);
+  }
+  return constants;
+}
+
+}  // namespace
+
+PlanFigures figures_of(const FoundPlan& plan) { return {plan.iteration_s, plan.evened_bytes}; }
+
+Regret regret_of(const plan::Cluster& cluster, const plan::TransformerTraining& training,
+                 const std::vector<FoundPlan>& plans, int draws) {
+  const plan::Machine known = models::machine_of(cluster);
+  std::mt19937_64 random(1);
+  sim::StructureCache structures;
+  Regret regret;
+  for (int draw = 0; draw < draws; ++draw) {
+    plan::Machine guess = known;
+    guess.constants = drawn(known, random);
+    double best = std::numeric_limits<double>::infinity(), first = 0;
+    for (std::size_t at = 0; at < plans.size(); ++at) {
+      plan::Cluster guessed = plans[at].cluster;
+      guessed.machine = guess;
+      const double time =
+          facts_on(guessed, training, plans[at].cut, &structures, /*most_s=*/0).iteration_s;
+      first = at == 0 ? time : first;
+      best = std::min(best, time);
+    }
+    regret.mean += (first / best - 1) / draws;
+    regret.best_share += (first <= best ? 1.0 : 0.0) / draws;
+  }
+  return regret;
+}
+
+namespace {
+
+/// What is said by rank holds for pipelines of so many.
+void require_ranks(const plan::Cluster& cluster, const PlanSpace& space) {
+  const auto require = [&](const char* field, std::size_t ranks) {
+    const auto wanted = static_cast<int>(ranks);
+    const bool is_asked =
+        space.pipeline.empty() || std::ranges::find(space.pipeline, wanted) != space.pipeline.end();
+    if (wanted > 0 && (space.gpus % wanted != 0 || !is_asked))
+      throw plan::InputError(
+          fmt::format("the cluster's {} is of the {} ranks of a pipeline: {}", field, wanted,
+                      is_asked ? fmt::format("{} GPUs make none of so many", space.gpus)
+                               : "none of so many is among those to look at"));
+  };
+  require("rank_speeds", cluster.rank_speeds.size());
+  require("rank_memory_bytes", cluster.rank_memory.size());
+}
+
+// Borders are moved of so many of the quickest, or as many as are wanted.
+constexpr int least_moved = 10;
+
+/// The plans with the borders of their stages moved, each once.
+void move_borders(CutSpace& cuts, PlanAnswer& answer, const SearchOptions<FoundPlan>& options) {
+  BestPlans<FoundPlan> best(options.most_plans, options.pareto);
+  std::vector<std::pair<plan::Cluster, Cut>> known;
+  for (FoundPlan& plan : answer.plans) {
+    if (!answer.interrupted) {
+      answer.simulated += static_cast<std::size_t>(cuts.move_borders(plan));
+      answer.interrupted =
+          options.progress && !options.progress(answer.candidates, answer.candidates, &plan);
+    }
+    std::pair own{plan.cluster, plan.cut};
+    if (std::ranges::find(known, own) != known.end())
+      continue;
+    known.push_back(std::move(own));
+    best.add(std::move(plan));
+  }
+  answer.plans = best.take();
+  if (answer.nearest && !answer.plans.empty() &&
+      answer.plans.front().iteration_s <= answer.nearest->iteration_s)
+    answer.nearest.reset();
+}
+
+bool moves_borders(const plan::Cluster& cluster, const PlanSpace& space) {
+  return has_uneven_ranks(cluster) &&
+         std::ranges::find(space.stage_sizes, StageSizes::Balanced) != space.stage_sizes.end();
+}
+
+}  // namespace
+
+PlanAnswer search_plans(const plan::Cluster& cluster, const PlanSpace& space,
+                        const SearchOptions<FoundPlan>& options) {
+  const auto started = SearchClock::now();
+  require_sizes(space);
+  models::require_figures(cluster);
+  require_nodes(cluster, space.gpus, "the training");
+  require_ranks(cluster, space);
+  CutSpace cuts(cluster, space);
+  if (!moves_borders(cluster, space))
+    return search(cuts, options, started);
+  SearchOptions<FoundPlan> wider = options;
+  wider.most_plans = std::max(least_moved, options.most_plans);
+  PlanAnswer answer = search(cuts, wider, started);
+  move_borders(cuts, answer, options);
+  answer.seconds = std::chrono::duration<double>(SearchClock::now() - started).count();
+  return answer;
+}
+
+void require_candidates(const PlanSpace& space, const PlanAnswer& answer) {
+  const plan::TransformerTraining& training = space.training;
+  if (answer.candidates == 0)
+    throw plan::InputError(fmt::format(
+        "nothing divides a batch of {} among {} GPUs for {} layers and {} heads: no plan to look "
+        "at",
+        training.batch, space.gpus, training.model.layers, training.model.heads));
+}
+
+}  // namespace pipewright::search

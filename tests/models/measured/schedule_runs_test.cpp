@@ -1,0 +1,148 @@
+// Runs that name their schedule, and say how fast they were in other words than a time.
+
+#include <set>
+
+#include "pipewright/models/measured/measured_run.hpp"
+#include "pipewright/models/transformer/transformer_counts.hpp"
+#include "pipewright/plan/generators/schedule_request.hpp"
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+
+namespace schedule_runs_test {
+
+using namespace pipewright::plan;
+using namespace pipewright::models;
+using pipewright::test::error_of;
+
+const std::string header = "gpus,pp,b,m,layers,hidden,heads,seq,schedule";
+const std::string sizes = "8,8,6,24,30,2304,24,1024,";
+
+MeasuredRun run_called(const std::string& schedule) {
+  return read_runs(std::string_view(header + "\n" + sizes + schedule + "\n"), "t.csv",
+                   RunTimes::Optional)
+      .runs.at(0);
+}
+
+TEST_CASE("A schedule is known by what papers, torch and this catalogue call it",
+          "[plan][measured]") {
+  struct Name {
+    const char* said;
+    const char* schedule;
+    int chunks;
+  };
+  for (const auto& [said, schedule, chunks] :
+       {Name{"1F1B", "1f1b", 1}, Name{"DAPPLE", "1f1b", 1}, Name{"Schedule1F1B", "1f1b", 1},
+        Name{"GPipe", "gpipe", 1}, Name{"F-then-B", "gpipe", 1},
+        Name{"1F1B-I", "interleaved-1f1b", 4},
+        Name{"ScheduleInterleaved1F1B", "interleaved-1f1b", 4}, Name{"ZB-H1", "zb-h1", 1},
+        Name{"ZB-1p", "zb-h1", 1}, Name{"ZB_2P", "zb-2p", 1}, Name{"ZB-V", "zbv", 2},
+        Name{"V-ZB", "v-zb", 2}, Name{"ScheduleZBVZeroBubble", "zbv", 2},
+        Name{"V-Half", "v-half", 2}, Name{"v min", "v-min", 2}}) {
+    CAPTURE(said);
+    const MeasuredRun run = run_called(said);
+    CHECK(run.names_schedule);
+    CHECK(run.cut.schedule == schedule);
+    CHECK(run.cut.chunks == chunks);
+    CHECK(run.cut.recompute == RecomputeMode::None);
+  }
+  const MeasuredRun recomputes = run_called("1F1B-R");
+  CHECK(recomputes.cut.schedule == "1f1b");
+  CHECK(recomputes.cut.recompute == RecomputeMode::Full);
+}
+
+TEST_CASE("Every schedule of the catalogue can be named in a table", "[plan][measured]") {
+  std::set<std::string> read;
+  for (const std::string& name : schedule_names()) {
+    const RunTable table = read_runs(
+        std::string_view("gpus,pp,b,m,layers,hidden,heads,seq,schedule\n4,4,1,16,32,256,4,128," +
+                         name + "\n"),
+        "t.csv", RunTimes::Optional);
+    CAPTURE(name, table.refused.empty() ? "" : table.refused.front().reasons.front());
+    if (table.refused.empty())
+      read.insert(table.runs.at(0).cut.schedule);
+    else
+      CHECK(table.refused.front().reasons.front().find("is not predicted") != std::string::npos);
+  }
+  CHECK(read.size() > 12);
+}
+
+TEST_CASE("What no generator makes is refused, with its reason", "[plan][measured]") {
+  const auto reason = [](const std::string& schedule) {
+    return read_runs(std::string_view(header + "\n" + sizes + schedule + "\n"), "t.csv",
+                     RunTimes::Optional)
+        .refused.at(0)
+        .reasons.at(0);
+  };
+  CHECK(reason("PipeDream-2BW").find("\"PipeDream-2BW\" is not predicted: it has no flush") !=
+        std::string::npos);
+  CHECK(reason("Seq1F1B").find("slices") != std::string::npos);
+  CHECK(reason("ZB-Q").find("\"ZB-Q\" is no schedule that is known; 1F1B-I") != std::string::npos);
+  CHECK(error_of([&] {
+          read_runs(std::string_view(header + ",iter_s\n" + sizes + "ZB-Q,1\n"), "t.csv",
+                    RunTimes::Needed);
+        }).find("t.csv:2:") != std::string::npos);
+}
+
+TEST_CASE("The first and the last stage have a layer less, of whatever schedule",
+          "[plan][measured]") {
+  CHECK(run_called("1F1B").cut.stage_layers == std::vector{3, 4, 4, 4, 4, 4, 4, 3});
+  // The head and the embedding are a stage each of the first rank.
+  const MeasuredRun bare = read_runs(std::string_view(header + "\n8,8,6,24,14,2304,24,1024,ZB-V\n"),
+                                     "t.csv", RunTimes::Optional)
+                               .runs.at(0);
+  CHECK(bare.cut.layers_of(0, 14) == 0);
+  CHECK(bare.cut.layers_of(15, 14) == 0);
+  CHECK(bare.cut.layers_of(7, 14) == 1);
+}
+
+TEST_CASE(
+    "Whoever names schedules holds both ends of a transfer, recomputes nothing and pads the "
+    "vocabulary",
+    "[plan][measured]") {
+  const MeasuredRun named = run_called("1F1B-I");
+  CHECK(named.cut.holds_both_ends);
+  CHECK(named.tells_recompute);
+  CHECK(named.training.model.vocabulary == 50304);  // 393 · 128
+
+  const MeasuredRun overlaps =
+      read_runs(std::string_view(header + ",overlap_p2p\n" + sizes + "1F1B-I,yes\n"), "t.csv",
+                RunTimes::Optional)
+          .runs.at(0);
+  CHECK_FALSE(overlaps.cut.holds_both_ends);
+
+  const MeasuredRun unnamed =
+      read_runs(std::string_view("gpus,pp,b,m,layers,hidden,heads,seq\n8,8,6,24,30,2304,24,1024\n"),
+                "t.csv", RunTimes::Optional)
+          .runs.at(0);
+  CHECK_FALSE(unnamed.names_schedule);
+  CHECK_FALSE(unnamed.cut.holds_both_ends);
+  CHECK_FALSE(unnamed.tells_recompute);
+  CHECK(unnamed.training.model.vocabulary == 50257);
+
+  CHECK(named.training.gradient_bytes == 2);
+  CHECK(unnamed.training.gradient_bytes == 4);
+}
+
+TEST_CASE("A rate is the time of an iteration", "[plan][measured]") {
+  const auto run_at = [](const std::string& column, const std::string& value) {
+    auto table =
+        read_runs(std::string_view(header + "," + column + "\n" + sizes + "1F1B," + value + "\n"),
+                  "t.csv", RunTimes::Needed);
+    set_times_by_peak(table.runs, 312e12);
+    return table.runs.at(0);
+  };
+  const double samples = 6 * 24;
+  CHECK(run_at("samples_per_s", "100").iteration->value == Approx(samples / 100));
+  CHECK(run_at("samples_per_gpu_per_s", "14.5").iteration->value == Approx(samples / 8 / 14.5));
+  CHECK(run_at("tokens_per_s", "1e5").iteration->value == Approx(samples * 1024 / 1e5));
+  CHECK(run_at("tokens_per_s_per_gpu", "1e4").iteration->value == Approx(samples * 1024 / 8e4));
+  const double flops = training_flops(run_called("1F1B").training);
+  const double of_token = 30 * (12 * 2304 + 2 * 1024) + 50304;  // Megatron-LM's count
+  CHECK(flops == Approx(samples * 1024 * 6 * 2304 * of_token).epsilon(1e-3));
+  CHECK(run_at("tflops_per_gpu", "150").iteration->value == Approx(flops / 8 / 150e12));
+  CHECK(run_at("mfu_pct", "50").iteration->value == Approx(flops / 8 / 156e12));
+  CHECK(error_of([&] { run_at("mfu_pct", "-1"); }).find("a rate is needed here") !=
+        std::string::npos);
+}
+
+}  // namespace schedule_runs_test

@@ -1,0 +1,237 @@
+#include "pipewright/models/trainers/megatron_arguments.hpp"
+
+#include "pipewright/plan/model/transformer_layers.hpp"
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+
+namespace megatron_arguments_test {
+
+using namespace pipewright::plan;
+using namespace pipewright::models;
+using pipewright::test::error_of;
+
+const std::string small =
+    "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 128 --vocab-size 100 ";
+
+TransformerConfig config_of(const std::string& more) {
+  return transformer_from_megatron(small + more, "args.sh").training.model;
+}
+std::string refusal(const std::string& text) {
+  return error_of([&] { transformer_from_megatron(text, "args.sh"); });
+}
+
+TEST_CASE("Megatron's example of a GPT: a script with a variable and quoted options",
+          "[plan][model]") {
+  const auto found = read_transformer(PIPEWRIGHT_TEST_DATA_DIR "/models/megatron-345m.sh");
+  CHECK(found.training.model.name == "megatron-345m");
+  CHECK(found.training.model.hidden == 1024);
+  CHECK(found.cut.tensor == 2);
+  CHECK(found.cut.microbatch == 4);
+  CHECK(found.training.sequence == 1024);
+  // 12 l h² (1 + 13/(12h) + (V + s)/(12 l h)) and the last norm; 50257 is padded to 50304.
+  CHECK(parameters_of(found.training.model) ==
+        24 * (12 * 1024 * 1024 + 13 * 1024) + (50304 + 1024) * 1024 + 2 * 1024);
+}
+
+TEST_CASE("Llama 3's sizes as Megatron's arguments give Llama 3's parameters", "[plan][model]") {
+  const auto found = transformer_from_megatron(
+      R"(LLAMA=(
+  --num-layers 32 --hidden-size 4096 --num-attention-heads 32  # as in its config.json
+  --group-query-attention --num-query-groups 8 --ffn-hidden-size=14336 --swiglu
+  --normalization RMSNorm --position-embedding-type rope --disable-bias-linear
+  --untie-embeddings-and-output-weights --attention-dropout 0 --hidden-dropout 0.0
+  --vocab-size 128256 --seq-length 8192 --max-position-embeddings 8192
+  --tensor-model-parallel-size 4 --sequence-parallel --recompute-granularity selective)
+torchrun pretrain_gpt.py "${LLAMA[@]}" --context-parallel-size 2
+)",
+      "llama.sh");
+  CHECK(parameters_of(found.training.model) == 8'030'261'248);
+  CHECK_FALSE(found.training.model.dropout);
+  CHECK(found.cut.tensor == 4);
+  CHECK(found.cut.sequence_parallel);
+  CHECK(found.cut.context == 2);
+  CHECK(found.cut.recompute == RecomputeMode::Selective);
+}
+
+TEST_CASE("DeepSeek-V3's sizes as Megatron's arguments give its parameters", "[plan][model]") {
+  const auto found = transformer_from_megatron(
+      R"(MODEL_ARGS:
+  --num-layers: 61
+  --hidden-size: 7168
+  --ffn-hidden-size: 18432
+  --num-attention-heads: 128
+  --seq-length: 4096
+  --vocab-size: 129280
+  --multi-latent-attention: true
+  --q-lora-rank: 1536
+  --kv-lora-rank: 512
+  --qk-head-dim: 128
+  --qk-pos-emb-head-dim: 64
+  --v-head-dim: 128
+  --qk-layernorm: true
+  --kv-channels: 128
+  --swiglu: true
+  --normalization: RMSNorm
+  --position-embedding-type: rope
+  --disable-bias-linear: true
+  --untie-embeddings-and-output-weights: true
+  --num-experts: 256
+  --moe-router-topk: 8
+  --moe-ffn-hidden-size: 2048
+  --moe-shared-expert-intermediate-size: 2048
+  --moe-router-enable-expert-bias: true
+  --moe-layer-freq: ([0]*3+[1]*58)
+  --mtp-num-layers: 1
+)",
+      "v3.yaml");
+  CHECK(parameters_of(found.training.model) == 671'026'419'200);
+  CHECK(found.training.model.predictions == 1);
+}
+
+TEST_CASE("What is not said is what Megatron takes", "[plan][model]") {
+  const auto config = config_of("");
+  CHECK(config.feed_forward == 256);
+  CHECK(config.tied);
+  CHECK(config.learned_positions);
+  CHECK(config.longest == 128);
+  CHECK(config.feed_forward_bias);
+  CHECK(config.dropout);
+  CHECK(config.vocabulary_multiple == 128);
+  CHECK(config_of("--swiglu --hidden-size 4096").feed_forward == 10880);
+  const auto mixture = config_of("--num-experts 4 --moe-layer-freq 2");
+  CHECK(mixture.experts_per_token == 2);
+  CHECK(mixture.has_experts(0));
+  CHECK_FALSE(mixture.has_experts(1));
+}
+
+TEST_CASE("Megatron's arguments are refused with line, column and the nearest known",
+          "[plan][model]") {
+  CHECK(refusal("--num-layer 2 --hidden-size 64 \\\n --num-attention-heads 4 --seq-length 8") ==
+        "args.sh:1:13: --num-layer: \"--num-layers\" is missing; this is the nearest to it\n"
+        "args.sh:1:1: --vocab-size: is missing");
+  CHECK(refusal(small + "\n--hidden-size $HIDDEN") ==
+        "args.sh:2:15: --hidden-size: $HIDDEN is not set in this file");
+  CHECK(refusal(small + "--num-experts four") ==
+        "args.sh:1:105: --num-experts: a whole number is needed here, not \"four\"");
+  CHECK(refusal(small + "--normalization RMSnorm") ==
+        "args.sh:1:107: --normalization: \"RMSnorm\" is not known here, did you mean \"RMSNorm\"? "
+        "(possible: LayerNorm or RMSNorm)");
+  CHECK(refusal(small + "--group-query-attention --num-query-groups 3") ==
+        "args.sh:1:134: --num-query-groups: 4 heads do not divide among 3 heads of keys and "
+        "values; 2 or 4 would do");
+  CHECK(refusal(small + "--num-experts 4 --moe-layer-freq [0,1,1]") ==
+        "args.sh:1:124: --moe-layer-freq: the list has 3 layers, the model 2");
+  CHECK(refusal(small + "--num-experts 4 --moe-layer-freq [0,2]") ==
+        "args.sh:1:124: --moe-layer-freq: \"[0,2]\" is neither a distance of layers nor a list "
+        "such as ([0]*3+[1]*58)");
+  CHECK(refusal("").find("args.sh:1:1: --num-layers: is missing") == 0);
+}
+
+const std::string without_words =
+    "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 128 ";
+
+TEST_CASE("A tokenizer whose words are known stands for --vocab-size, and is named",
+          "[plan][model]") {
+  const auto told = [](const std::string& more) {
+    return transformer_from_megatron(without_words + more, "args.sh");
+  };
+  const auto words = [&](const std::string& more) { return told(more).training.model.vocabulary; };
+  CHECK(words("--tokenizer-type GPT2BPETokenizer") == 50257);
+  CHECK(words("--tokenizer-type Llama2Tokenizer") == 32000);
+  CHECK(words("--tokenizer-type GPTSentencePieceTokenizer") == 256000);
+  CHECK(words("--tokenizer-type HuggingFaceTokenizer --tokenizer-model meta-llama/Llama-3.1-8B") ==
+        128256);
+  CHECK(words("--vocab-file /data/gpt2-vocab.json --merge-file /data/gpt2-merges.txt") == 50257);
+  CHECK(words("--tokenizer-type NullTokenizer --vocab-size 131072") == 131073);
+  CHECK(words("--tokenizer-type GPT2BPETokenizer --vocab-size 100") == 100);
+  CHECK(told("--tokenizer-type GPT2BPETokenizer").assumed ==
+        std::vector<std::string>{"--vocab-size 50257, as GPT2BPETokenizer has it"});
+  CHECK(refusal(without_words + "--tokenizer-type OwnTokenizer") ==
+        "args.sh:1:91: --tokenizer-type: how many words OwnTokenizer has is not known here: "
+        "--vocab-size would tell it");
+  CHECK(refusal(without_words) == "args.sh:1:1: --vocab-size: is missing");
+}
+
+TEST_CASE("A YAML file's value is the rest of its line", "[plan][model]") {
+  const auto found = transformer_from_megatron(R"(ENV_VARS:
+  PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True
+  CUBLAS_WORKSPACE_CONFIG: :4096:8
+MODEL_ARGS:
+  --num-layers: 14
+  --hidden-size: 64
+  --num-attention-heads: 4
+  --seq-length: 128
+  --vocab-size: 100  # words
+  --pipeline-model-parallel-size: 2
+  --pipeline-model-parallel-layout: Et*2|(tt|)*6L
+  --recompute-granularity: selective
+  --recompute-modules: [moe_act, mlp]
+  --sequence-parallel: false
+  --tokenizer-type: "NullTokenizer"
+)",
+                                               "args.yaml");
+  CHECK(found.cut.stage_layers == std::vector<int>{2, 2, 2, 2, 2, 2, 2, 0});
+  CHECK(found.training.model.vocabulary == 101);
+  CHECK(found.options.recompute_modules == std::vector<std::string>{"moe_act", "mlp"});
+  CHECK(found.options.environment ==
+        "CUBLAS_WORKSPACE_CONFIG=:4096:8 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+}
+
+TEST_CASE("What Megatron's arguments say of kernels, precision and overlap is read",
+          "[plan][model]") {
+  const auto usual = transformer_from_megatron(small, "args.sh");
+  CHECK(usual.options.implementation == "transformer_engine");
+  CHECK(usual.options.attention_backend == "auto");
+  CHECK(usual.options.precision == "fp32");
+  CHECK(usual.options.gradient_dtype == "fp32");
+  CHECK(usual.options.attention_dropout == 0.1);
+  CHECK(usual.options.fused_gradient_accumulation);
+  CHECK(usual.options.cuda_graph == "no");
+  CHECK(usual.unknown.empty());
+  const auto other = transformer_from_megatron(
+      small +
+          "--bf16 --fp8-format hybrid --fp8-recipe tensorwise --fp8-param-gather "
+          "--overlap-grad-reduce --overlap-param-gather --tp-comm-overlap --use-tp-pp-dp-mapping "
+          "--transformer-impl local --attention-backend flash --cuda-graph-impl local "
+          "--cuda-graph-scope full_iteration --cross-entropy-loss-fusion --lr 1 --new-thing 5 "
+          "--expert-tensor-parallel-size 1 --no-gradient-accumulation-fusion",
+      "args.sh");
+  CHECK(other.options.precision == "fp8-hybrid+bf16");
+  CHECK(other.options.fp8_recipe == "tensorwise");
+  CHECK(other.options.fp8_parameters);
+  CHECK(other.options.implementation == "local");
+  CHECK(other.options.cuda_graph == "full");
+  CHECK(other.options.cross_entropy_fusion == "native");
+  CHECK_FALSE(other.options.fused_gradient_accumulation);
+  CHECK(other.cut.overlaps_gradients);
+  CHECK(other.cut.overlaps_parameters);
+  CHECK(other.cut.overlaps_sums);
+  CHECK(other.cut.copies_last);
+  CHECK(other.cut.expert_tensor == 1);
+  CHECK(other.unknown == std::vector<std::string>{"--new-thing"});
+}
+
+TEST_CASE("Layers of stages in Megatron's four words", "[plan][model]") {
+  const auto layers = [](const std::string& more) {
+    return transformer_from_megatron(small + "--num-layers 14 " + more, "args.sh").cut.stage_layers;
+  };
+  using Layers = std::vector<int>;
+  CHECK(layers("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 2") ==
+        Layers{2, 4, 4, 4});
+  CHECK(layers("--pipeline-model-parallel-size 4 --decoder-last-pipeline-num-layers 5") ==
+        Layers{3, 3, 3, 5});
+  CHECK(layers("--pipeline-model-parallel-size 4 --account-for-embedding-in-pipeline-split "
+               "--account-for-loss-in-pipeline-split --num-layers-per-virtual-pipeline-stage 2") ==
+        Layers{1, 2, 2, 2, 2, 2, 2, 1});
+  CHECK(refusal(small + "--num-layers 14 --pipeline-model-parallel-size 4 "
+                        "--decoder-first-pipeline-num-layers 3")
+            .find("--decoder-first-pipeline-num-layers: leaves 11 layers of 14 to 3 ranks") !=
+        std::string::npos);
+}
+
+TEST_CASE("A file that is not there is named", "[plan][model]") {
+  CHECK(error_of([] { read_transformer("nowhere/config.json"); }) ==
+        "nowhere/config.json: cannot be read: No such file or directory");
+}
+
+}  // namespace megatron_arguments_test

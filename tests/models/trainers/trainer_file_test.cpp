@@ -1,0 +1,268 @@
+#include "pipewright/models/trainers/trainer_file.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "pipewright/models/trainers/megatron_arguments.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/model/transformer_shape.hpp"
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+
+namespace trainer_file_test {
+
+using namespace pipewright::plan;
+using namespace pipewright::models;
+using pipewright::test::error_of;
+
+/// Sixteen blocks, which stages of 1 to 8 ranks share unequally.
+Scenario plan_of(const std::string& schedule, int ranks, int chunks, int replicas) {
+  Scenario scenario;
+  scenario.name = "told";
+  TransformerShape shape{.sequence = 64};
+  shape.config.layers = 16;
+  shape.config.heads = shape.config.kv_heads = 4;
+  shape.config.head_channels = shape.config.value_channels = 16;
+  scenario.model = shape;
+  scenario.data = {.kind = "tokens", .path = "tokens.bin"};
+  scenario.pipeline.schedule = schedule;
+  scenario.pipeline.ranks = ranks;
+  scenario.pipeline.chunks = chunks;
+  scenario.pipeline.replicas = replicas;
+  scenario.pipeline.microbatches = 4 * ranks;
+  scenario.training.microbatch_size = 3;
+  const int stages = ranks * chunks;
+  std::vector<int> borders{0};
+  for (int stage = 1; stage < stages; ++stage)
+    borders.push_back(1 + 16 * stage / stages - (stage == 1 && stages > 2 ? 1 : 0));
+  borders.push_back(18);
+  scenario.pipeline.partition = borders;
+  return scenario;
+}
+
+/// A scenario that says otherwise wherever a file may say something, with what the file says.
+Scenario read_back(Trainer trainer, const Scenario& told) {
+  Scenario other = plan_of("gpipe", 2, 1, told.pipeline.replicas);
+  other.pipeline.microbatches = 7;
+  other.training.microbatch_size = 5;
+  auto document = JsonDocument::parse(to_json(other).dump(), "other.json");
+  for (const std::string& assignment : assignments_of(trainer, trainer_file(trainer, told),
+                                                      file_name(trainer), told.pipeline.replicas))
+    document.set(assignment);
+  return scenario_from_json(document);
+}
+
+/// All that decides how a training is cut.
+Json cut_of(const Scenario& scenario) {
+  Json json = to_json(scenario).at("pipeline");
+  for (const char* training : {"microbatch_size", "zero", "recompute"})
+    json[training] = to_json(scenario).at("training").at(training);
+  if (json["schedule"] == "megatron-interleaved")  // the same where ranks divide microbatches
+    json["schedule"] = "interleaved-1f1b";
+  if (scenario.pipeline.replicas == 1)
+    json["zero"] = 0;  // there is nobody to share with
+  return json;
+}
+
+TEST_CASE(
+    "what a trainer is told is read as the same cut, or each field is named that it cannot be "
+    "told",
+    "[plan][trainers]") {
+  std::map<Trainer, int> read;
+  const auto check = [&](Trainer trainer, const Scenario& scenario) {
+    const auto lines = untold(trainer, scenario);
+    if (lines.empty()) {
+      INFO(to_string(trainer));
+      CHECK(cut_of(read_back(trainer, scenario)) == cut_of(scenario));
+      ++read[trainer];
+      return;
+    }
+    static const Json fields = to_json(scenario);
+    for (const std::string& line : lines) {
+      const std::string field = line.substr(0, line.find_first_of("=:"));
+      const std::size_t dot = field.find('.');
+      REQUIRE(fields.contains(field.substr(0, dot)));
+      if (dot != field.npos)
+        CHECK(fields.at(field.substr(0, dot)).contains(field.substr(dot + 1)));
+    }
+    CHECK_THROWS_AS(trainer_file(trainer, scenario), Infeasible);
+  };
+  for (const std::string& word : trainers())
+    for (const ScheduleDescriptor& schedule : schedules())
+      for (const int ranks : {1, 4})
+        for (const int replicas : {1, 3})
+          for (const int tensor : {1, 2})
+            for (const int zero : {0, 1, 2, 3})
+              for (const auto recompute :
+                   {RecomputeMode::None, RecomputeMode::Full, RecomputeMode::Selective}) {
+                if (!schedule.trains_batch() || (recompute == RecomputeMode::Selective && zero > 0))
+                  continue;
+                Scenario scenario =
+                    plan_of(schedule.name, ranks, usual_chunks(schedule.chunks).front(), replicas);
+                scenario.pipeline.tensor = tensor;
+                scenario.pipeline.sequence_parallel = tensor > 1;
+                scenario.training.zero = zero;
+                scenario.training.recompute = recompute;
+                check(trainer_of(word), scenario);
+              }
+  // 1F1B (and ours of torch's interleaved order) under its rules.
+  CHECK(read[Trainer::Megatron] > 100);
+  CHECK(read[Trainer::Torchtitan] > 200);
+  CHECK(read[Trainer::DeepSpeed] == 2 * 2 * 2 * 2);  // ranks, replicas, ZeRO 0 and 1, recomputation
+}
+
+std::vector<std::string> lines_of(const std::string& name) {
+  std::ifstream file(PIPEWRIGHT_TEST_DATA_DIR "/trainers/" + name);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);)
+    lines.push_back(line);
+  REQUIRE(lines.size() > 20);
+  return lines;
+}
+
+TEST_CASE("torchtitan has every field that it is told, and takes the values", "[plan][trainers]") {
+  std::map<std::string, std::string> types;
+  for (const std::string& line : lines_of("torchtitan-0.2.2.txt"))
+    types[line.substr(0, line.find('\t'))] = line.substr(line.find('\t') + 1);
+  Scenario scenario = plan_of("zbv", 4, 2, 3);
+  scenario.training.zero = 3;
+  scenario.training.precision = Precision::Mixed;
+  std::istringstream text(trainer_file(Trainer::Torchtitan, scenario));
+  std::string section;
+  int fields = 0;
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with("["))
+      section = line.substr(1, line.size() - 2);
+    if (line.find(" = ") == std::string::npos || line.starts_with("#"))
+      continue;
+    const std::string field = section + "." + line.substr(0, line.find(" = "));
+    const std::string value = line.substr(line.find(" = ") + 3);
+    INFO(field << " = " << value << ": " << types[field]);
+    REQUIRE(types.contains(field));
+    ++fields;
+    const std::string& type = types[field];
+    if (type.starts_with("Literal"))
+      CHECK(type.find("'" + value.substr(1, value.size() - 2) + "'") != type.npos);
+    else
+      CHECK((value.front() == '"') == (type == "str"));
+  }
+  CHECK(fields >= 20);
+}
+
+TEST_CASE("Megatron-LM has every option that it is told, with a value or without",
+          "[plan][trainers]") {
+  std::map<std::string, bool> takes_value;
+  for (const std::string& line : lines_of("megatron-core-0.20.txt"))
+    takes_value[line.substr(0, line.find(' '))] = line.ends_with(" value");
+  Scenario scenario = plan_of("interleaved-1f1b", 4, 2, 2);
+  scenario.training.zero = 1;
+  scenario.training.recompute = RecomputeMode::Full;
+  scenario.training.optimizer = Optimizer::Sgd;
+  auto& config = scenario.model.as<TransformerShape>().config;
+  config.kv_heads = 2;
+  config.gated = true;
+  config.experts = 4;
+  config.experts_per_token = 2;
+  config.expert_feed_forward = 32;
+  config.set_mixture_behind(3);
+  const std::string text = trainer_file(Trainer::Megatron, scenario);
+  CHECK(text.find("--moe-layer-freq '([0]*3+[1]*13)'") != text.npos);
+  std::istringstream words(text);
+  std::vector<std::string> all{std::istream_iterator<std::string>(words), {}};
+  int options = 0;
+  for (std::size_t w = 0; w < all.size(); ++w)
+    if (all[w].starts_with("--")) {
+      INFO(all[w]);
+      REQUIRE(takes_value.contains(all[w]));
+      const bool has_value = w + 1 < all.size() && !all[w + 1].starts_with("--");
+      CHECK(has_value == takes_value[all[w]]);
+      ++options;
+    }
+  CHECK(options > 25);
+}
+
+TEST_CASE("public models as Megatron's arguments have the sizes that they had",
+          "[plan][trainers]") {
+  int told = 0;
+  for (const auto& file : std::filesystem::directory_iterator(PIPEWRIGHT_TEST_DATA_DIR "/models")) {
+    if (file.path().extension() != ".json")
+      continue;
+    INFO(file.path().filename());
+    TransformerTraining training = read_transformer(file.path()).training;
+    training.batch = 8;
+    Scenario scenario = plan_of("1f1b", 1, 1, 1);
+    scenario.model = shape_of(training);
+    scenario.pipeline.partition =
+        std::vector<int>{0, static_cast<int>(model_of(scenario).layers.size())};
+    const auto lines = untold(Trainer::Megatron, scenario);
+    if (!lines.empty()) {  // what its arguments have no words for
+      CHECK(lines.size() == 1);
+      CHECK(lines.front().starts_with("model: "));
+      continue;
+    }
+    const auto read =
+        transformer_from_megatron(trainer_file(Trainer::Megatron, scenario), "megatron.txt");
+    CHECK(model_of(ModelShape(shape_of(read.training))).layers == model_of(scenario).layers);
+    ++told;
+  }
+  CHECK(told >= 15);
+}
+
+TEST_CASE("DeepSpeed's file says what its engine checks, and only that is refused",
+          "[plan][trainers]") {
+  Scenario scenario = plan_of("1f1b", 4, 1, 3);
+  scenario.training.precision = Precision::MixedHalf;
+  scenario.training.recompute = RecomputeMode::Full;
+  const auto json = nlohmann::json::parse(trainer_file(Trainer::DeepSpeed, scenario));
+  CHECK(json.at("train_batch_size") == 3 * 16 * 3);  // samples, microbatches, replicas
+  CHECK(json.at("train_micro_batch_size_per_gpu") == 3);
+  CHECK(json.at("gradient_accumulation_steps") == 16);
+  CHECK(json.at("fp16").at("enabled") == true);
+  CHECK(json.at("bf16").at("enabled") == false);
+  CHECK(json.at("pipeline").at("partition") == std::vector<int>{0, 4, 9, 13, 18});
+  const auto refusal = [](const std::string& text) {
+    return error_of([&] { assignments_of(Trainer::DeepSpeed, text, "ds.json"); });
+  };
+  CHECK(
+      refusal(R"({"train_batch_size": 10, "train_micro_batch_size_per_gpu": 4,
+                    "gradient_accumulation_steps": 2, "zero_optimization": {"stage": 2}})") ==
+      "ds.json:1:2: /train_batch_size: 10 is no multiple of 4 samples of 2 microbatches\n"
+      "ds.json:2:77: /zero_optimization/stage: its pipeline engine takes ZeRO 0 and 1 (ZeRO 2 and "
+      "3 are refused there)");
+  CHECK(refusal(R"({"pipeline": {"stages": 2, "partition": [0, 4]}})") ==
+        "ds.json:1:28: /pipeline/partition: the first layer of each of 2 stages and the number of "
+        "layers are needed here");
+  CHECK(refusal(R"({"train_batch_size": "auto", "pipeline": {"partition": "best"}})") ==
+        "no error");
+}
+
+TEST_CASE("a faulty torchtitan file is refused with the place of each fault", "[plan][trainers]") {
+  const auto refusal = [](const std::string& text) {
+    return error_of([&] { assignments_of(Trainer::Torchtitan, text, "t.toml"); });
+  };
+  CHECK(refusal("[parallelism\n").starts_with("t.toml:1:13: "));
+  const std::string none = "[activation_checkpoint]\nmode = \"none\"\n[parallelism]\n";
+  CHECK(refusal(none) == "no error");
+  CHECK(refusal(none + "pipeline_parallel_degree = 0\npipeline_parallel_schedule = \"2F2B\"\n") ==
+        "t.toml:4:28: parallelism.pipeline_parallel_degree: a whole number of at least 1 is needed "
+        "here\nt.toml:5:30: parallelism.pipeline_parallel_schedule: 2F2B is no schedule of torch "
+        "that "
+        "is known here");
+  CHECK(
+      refusal(none + "module_fqns_per_model_part = [[\"tok_embeddings\", \"layers.1\"]]\n") ==
+      "t.toml:4:30: parallelism.module_fqns_per_model_part: [tok_embeddings, layers.1]: known here "
+      "are tok_embeddings, layers.0 and so on in their order, norm and output");
+  CHECK(refusal("").find("activation_checkpoint.mode: \"selective\"") != std::string::npos);
+  // Replicas that it leaves open are those of the scenario.
+  const auto assignments = assignments_of(Trainer::Torchtitan, none, "t.toml", 6);
+  CHECK(std::ranges::find(assignments, "pipeline.replicas=6") != assignments.end());
+}
+
+}  // namespace trainer_file_test

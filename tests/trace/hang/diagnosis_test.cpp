@@ -1,0 +1,218 @@
+// Hangs by hand: what each rank has issued, and what is said of it.
+
+#include "pipewright/trace/hang/diagnosis.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "pipewright/plan/lower/lower.hpp"
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+#include "support/make_schedule.hpp"
+
+namespace pipewright::trace::hang_diagnosis_test {
+
+using test::error_of;
+using Kind = FlightOperation::Kind;
+
+/// A record of ranks 0 to `ranks` - 1 in one group; "!" stands before what is not complete.
+class Rank {
+ public:
+  Rank(int rank, int ranks) {
+    record_.rank = rank;
+    record_.file = "nccl_trace_rank_" + std::to_string(rank);
+    record_.is_whole = true;
+    record_.groups.push_back({"0", "default_pg", {}});
+    for (int r = 0; r < ranks; ++r)
+      record_.groups[0].ranks.push_back(r);
+  }
+  Rank& send(int peer, bool completed = true, std::int64_t numbers = 4) {
+    return add({.kind = Kind::Send,
+                .name = "send",
+                .peer = peer,
+                .inputs = {"[" + std::to_string(numbers) + "]", "Float", numbers},
+                .completed = completed});
+  }
+  Rank& recv(int peer, bool completed = true, std::int64_t numbers = 4) {
+    return add({.kind = Kind::Receive,
+                .name = "recv",
+                .peer = peer,
+                .outputs = {"[" + std::to_string(numbers) + "]", "Float", numbers},
+                .completed = completed});
+  }
+  Rank& all(const char* name, bool completed = true, const char* types = "Float") {
+    return add({.kind = Kind::Collective,
+                .name = name,
+                .sequence = ++collectives_,
+                .inputs = {"[1]", types, 1},
+                .outputs = {"[1]", types, 1},
+                .completed = completed});
+  }
+  operator FlightRecord() const { return record_; }
+
+ private:
+  Rank& add(FlightOperation operation) {
+    operation.launch = static_cast<int>(record_.operations.size());
+    record_.operations.push_back(std::move(operation));
+    return *this;
+  }
+  FlightRecord record_;
+  std::int64_t collectives_ = 0;
+};
+
+std::string waits_of(const HangDiagnosis& own) {
+  std::string text;
+  for (const HangWait& wait : own.waits)
+    text += "rank " + std::to_string(wait.rank) + " at " + wait.at + " waits for rank " +
+            std::to_string(wait.waits_for) + ", which " + wait.because + "\n";
+  return text;
+}
+
+TEST_CASE("A hang: two ranks that send to each other first wait in a circle", "[loop][hang]") {
+  const HangDiagnosis own = diagnose_hang(
+      {Rank(0, 2).send(1, false).recv(1, false), Rank(1, 2).send(0, false).recv(0, false)});
+  CHECK(own.kind == HangKind::Order);
+  CHECK(own.is_cycle);
+  CHECK(waits_of(own) ==
+        "rank 0 at send to rank 1 waits for rank 1, which has it behind send to rank 0\n"
+        "rank 1 at send to rank 0 waits for rank 0, which has it behind send to rank 1\n");
+}
+
+TEST_CASE("A hang: the schedule says which of two ranks left the order", "[loop][hang]") {
+  // Two microbatches of 1F1B: rank 1 sends its first gradient before it has received anything.
+  const plan::Program program = plan::lower(test::make("1f1b", 2, 2));
+  const HangDiagnosis own =
+      diagnose_hang({Rank(0, 2).send(1, false).send(1, false).recv(1, false).recv(1, false),
+                     Rank(1, 2).send(0, false).recv(0, false).recv(0, false).send(0, false)},
+                    {program});
+  CHECK(own.kind == HangKind::Order);
+  CHECK(own.rank == 1);
+  CHECK(own.instruction == "1RECV_F0");
+  CHECK(own.stage == 1);
+  CHECK(own.microbatch == 0);
+  CHECK(own.step == 0);
+  CHECK(own.what == "rank 1 issued 1SEND_B0 (send to rank 0) before 1RECV_F0");
+  CHECK(own.is_cycle);
+}
+
+TEST_CASE("A hang: a rank that left out a receive or a send", "[loop][hang]") {
+  const HangDiagnosis receive =
+      diagnose_hang({Rank(0, 2).send(1).send(1, false).all("all_reduce", false),
+                     Rank(1, 2).recv(0).all("all_reduce", false)});
+  CHECK(receive.kind == HangKind::MissingReceive);
+  CHECK(receive.rank == 1);
+  CHECK(waits_of(receive) ==
+        "rank 0 at send to rank 1 waits for rank 1, which went on without it\n");
+
+  const HangDiagnosis send =
+      diagnose_hang({Rank(0, 2).send(1).all("all_reduce", false),
+                     Rank(1, 2).recv(0).recv(0, false).all("all_reduce", false)});
+  CHECK(send.kind == HangKind::MissingSend);
+  CHECK(send.rank == 0);
+}
+
+TEST_CASE("A hang: a send that the schedule does not have", "[loop][hang]") {
+  const HangDiagnosis own =
+      diagnose_hang({Rank(0, 2).send(1).send(1).send(1, false).recv(1, false).recv(1, false),
+                     Rank(1, 2).recv(0).send(0, false).recv(0).send(0, false)},
+                    {plan::lower(test::make("1f1b", 2, 2))});
+  CHECK(own.kind == HangKind::Extra);
+  CHECK(own.rank == 0);
+  CHECK(own.instruction == "0RECV_B0");
+}
+
+TEST_CASE("A hang: rings that hold different parts are paired from the end of what is complete",
+          "[loop][hang]") {
+  FlightRecord sender = Rank(0, 2).send(1).send(1).send(1, false).all("all_reduce", false);
+  FlightRecord receiver = Rank(1, 2).recv(0).all("all_reduce", false);
+  sender.is_whole = receiver.is_whole = false;
+  const HangDiagnosis own = diagnose_hang({sender, receiver});
+  CHECK(own.kind == HangKind::MissingReceive);
+  CHECK(own.rank == 1);
+}
+
+TEST_CASE("A hang: what is issued as one has no order in itself", "[loop][hang]") {
+  // Both exchange, then rank 1 does not come to the next exchange.
+  const auto exchange = [](FlightRecord record, bool completed) {
+    for (std::size_t at = record.operations.size() - 2; at < record.operations.size(); ++at) {
+      record.operations[at].launch = 100;
+      record.operations[at].is_coalesced = true;
+      record.operations[at].completed = completed;
+    }
+    return record;
+  };
+  const HangDiagnosis none = diagnose_hang(
+      {exchange(Rank(0, 2).send(1).recv(1), true), exchange(Rank(1, 2).send(0).recv(0), true)});
+  CHECK(none.kind == HangKind::None);
+  const HangDiagnosis late =
+      diagnose_hang({exchange(Rank(0, 2).send(1).recv(1), false), Rank(1, 2).all("barrier")});
+  CHECK(late.kind == HangKind::Late);
+  CHECK(late.rank == 1);
+}
+
+TEST_CASE("A hang: a rank that is late, at the end of a chain", "[loop][hang]") {
+  const HangDiagnosis own = diagnose_hang(
+      {Rank(0, 3).send(1), Rank(1, 3).recv(0).recv(0, false), Rank(2, 3).recv(1, false)});
+  CHECK(own.kind == HangKind::Late);
+  CHECK(own.rank == 0);
+  CHECK(own.operation == "behind send to rank 1");
+  CHECK(!own.is_cycle);
+  CHECK(waits_of(own) ==
+        "rank 2 at recv from rank 1 waits for rank 1, which has not issued it and stands at recv "
+        "from rank 0\n"
+        "rank 1 at recv from rank 0 waits for rank 0, which has not issued it and is in no "
+        "communication\n");
+}
+
+TEST_CASE("A hang: a rank that is dead", "[loop][hang]") {
+  const HangDiagnosis own = diagnose_hang({Rank(0, 3).recv(1, false), Rank(1, 3).recv(2, false)});
+  CHECK(own.kind == HangKind::Dead);
+  CHECK(own.rank == 2);
+  CHECK(own.notes == std::vector<std::string>{"no dump of 1 rank: 2"});
+}
+
+TEST_CASE("A hang: a rank in another collective, with other sizes or types", "[loop][hang]") {
+  const HangDiagnosis other =
+      diagnose_hang({Rank(0, 3).all("all_reduce", false), Rank(1, 3).all("broadcast", false),
+                     Rank(2, 3).all("all_reduce", false)});
+  CHECK(other.kind == HangKind::Collective);
+  CHECK(other.rank == 1);
+  CHECK(other.what ==
+        "rank 1 is at broadcast 1 of group 0 (default_pg), rank 0 at all_reduce 1 of group 0 "
+        "(default_pg)");
+
+  // Of two, the one that did otherwise before.
+  const HangDiagnosis sizes =
+      diagnose_hang({Rank(0, 2).send(1).send(1, false, 8), Rank(1, 2).recv(0).recv(0, false)});
+  CHECK(sizes.kind == HangKind::Sizes);
+  CHECK(sizes.rank == 0);
+  CHECK(sizes.what ==
+        "rank 0 is at send to rank 1 of Float [8], rank 1 at recv from rank 0 of "
+        "Float [4]");
+
+  const HangDiagnosis types =
+      diagnose_hang({Rank(0, 3).all("all_reduce", false), Rank(1, 3).all("all_reduce", false),
+                     Rank(2, 3).all("all_reduce", false, "BFloat16")});
+  CHECK(types.kind == HangKind::Types);
+  CHECK(types.rank == 2);
+}
+
+TEST_CASE("A hang: where all is complete nothing stands still", "[loop][hang]") {
+  const HangDiagnosis own =
+      diagnose_hang({Rank(0, 2).send(1).all("all_reduce"), Rank(1, 2).recv(0).all("all_reduce")});
+  CHECK(own.kind == HangKind::None);
+  CHECK(to_json(own)["rank"].is_null());
+}
+
+TEST_CASE("A hang: a schedule of other ranks is refused, one of another order is not followed",
+          "[loop][hang]") {
+  const std::vector<FlightRecord> records{Rank(0, 2).recv(1, false), Rank(1, 2).recv(0, false)};
+  CHECK(error_of([&] { diagnose_hang(records, {plan::lower(test::make("1f1b", 4, 4))}); }) ==
+        "the schedule has 4 ranks, but the job has 2 and no sends or receives in a group of 4");
+  const HangDiagnosis own =
+      diagnose_hang({Rank(0, 2).recv(1).recv(1).send(1), Rank(1, 2).send(0).send(0).recv(0, false)},
+                    {plan::lower(test::make("1f1b", 2, 4))});
+  REQUIRE(own.notes.size() == 1);
+  CHECK(own.notes[0].find("2 of 2 ranks send and receive in another order") == 0);
+}
+
+}  // namespace pipewright::trace::hang_diagnosis_test

@@ -1,0 +1,108 @@
+// Dumps of FlightRecorder: torch's own (tests/data/flight_recorder), and such that are refused.
+
+#include "pipewright/trace/hang/flight_record.hpp"
+
+#include <algorithm>
+
+#include "pipewright/plan/error.hpp"
+#include "support/catch.hpp"
+#include "support/error_of.hpp"
+#include "support/temp_folder.hpp"
+#include "trace/support/pickle_bytes.hpp"
+
+namespace pipewright::trace::flight_record_test {
+
+using test::error_of;
+using Kind = FlightOperation::Kind;
+
+const std::string dumps = PIPEWRIGHT_TEST_DATA_DIR "/flight_recorder/";
+
+TEST_CASE("A dump that torch wrote has groups and operations", "[loop][hang]") {
+  const auto records = read_flight_records({dumps + "gloo"});
+  REQUIRE(records.size() == 2);
+  CHECK(records[0].rank == 0);
+  CHECK(records[1].rank == 1);
+  CHECK(records[0].is_whole);
+  REQUIRE(records[0].groups.size() == 1);
+  CHECK(records[0].groups[0].ranks == std::vector{0, 1});
+  std::vector<std::string> names;
+  for (const FlightOperation& own : records[0].operations)
+    names.push_back(own.name + (own.completed ? "" : "!"));
+  CHECK(names == std::vector<std::string>{"all_reduce", "all_reduce!"});
+  CHECK(records[1].operations.back().name == "broadcast");
+  CHECK(records[0].operations[0].inputs == FlightTensors{"[4]", "Float", 4});
+  CHECK(records[0].operations[0].sequence == 1);
+  CHECK(records[0].operations[0].place == "hang.py:25 train");
+}
+
+TEST_CASE("A dump that Python's pickle wrote is read like one in JSON", "[loop][hang]") {
+  const auto pickled = read_flight_records({dumps + "nccl_trace_rank_1"}).front();
+  const auto json = read_flight_records({dumps + "json/rank1.json"}).front();
+  for (const FlightRecord& own : {pickled, json}) {
+    CHECK(own.rank == 1);
+    CHECK(!own.is_whole);
+    REQUIRE(own.groups.size() == 2);
+    CHECK(own.groups[1] == FlightGroup{"pp", "pipeline", {1, 3}});
+    REQUIRE(own.operations.size() == 4);
+    const FlightOperation& send = own.operations[0];
+    CHECK(send.kind == Kind::Send);
+    CHECK(send.peer == 3);  // rank 1 of its group
+    CHECK(send.completed);
+    CHECK(send.inputs == FlightTensors{"[2, 3]", "BFloat16", 6});
+    // Of a launch only its end says how far it is.
+    CHECK(own.operations[1].launch == own.operations[2].launch);
+    CHECK(own.operations[1].is_coalesced);
+    CHECK(own.operations[1].started);
+    CHECK(own.operations[2].kind == Kind::Receive);
+    CHECK(own.operations[3].name == "all_reduce");
+    CHECK(own.operations[3].sequence == 70'000);
+    CHECK(!own.operations[3].started);
+  }
+}
+
+std::string refused(const std::string& bytes, int rank = 0) {
+  return error_of([&] { parse_flight_record(bytes, "rank0", rank); });
+}
+
+TEST_CASE("What is no dump is refused with file and field, all faults at once", "[loop][hang]") {
+  CHECK(refused("") == "rank0: is empty");
+  CHECK(refused("PK\x03\x04") ==
+        "rank0: is no dump of torch's FlightRecorder: it begins as neither a pickle nor JSON");
+  CHECK(refused(test::pickle_file(test::pickle_list({}))) ==
+        "rank0: is no dump of torch's FlightRecorder: a dictionary with pg_config and entries");
+  CHECK(refused("\x80\x02"
+                "cos\nsystem\n.") ==
+        "rank0: byte 2: the name 'os system' is none that such a file needs; nothing is run");
+  CHECK(refused(R"({"pg_config": {"0": {"ranks": "[0, x]"}}, "entries": [3,
+    {"profiling_name": "nccl:send 0->7", "state": "lost", "process_group": ["0", ""],
+     "p2p_seq_id": 1}]})") ==
+        "rank0: /pg_config/0/ranks: \"[0, x]\" is no list of ranks, such as \"[0, 1]\"\n"
+        "rank0: /entries/0: must be a dictionary\n"
+        "rank0: /entries/1/profiling_name: \"0->7\" are no two ranks of a group of 0\n"
+        "rank0: /entries/1/state: \"lost\" is none of scheduled, started, completed");
+}
+
+TEST_CASE("A dump is of the rank that its name ends in", "[loop][hang]") {
+  const std::string dump = R"({"pg_config": {"0": {"ranks": "[0, 1]"}}, "entries": [
+    {"profiling_name": "nccl:send 0->1", "state": "scheduled", "process_group": ["0", ""],
+     "p2p_seq_id": 1}]})";
+  CHECK(refused(dump) == "no error");
+  CHECK(refused(dump, 1) ==
+        "rank0: /entries/0/profiling_name: is of rank 0, but the file's name ends in 1: a dump is "
+        "called by its rank, such as nccl_trace_rank_0");
+
+  const test::TempFolder folder;
+  const auto nameless = folder.write("trace.json", dump);
+  const auto first = folder.write("a0.json", dump), second = folder.write("b0", dump);
+  CHECK(error_of([&] {
+          read_flight_records({nameless, first, second, folder.path() / "c1"});
+        }) == nameless.string() +
+                  ": the name does not end in a rank, as in nccl_trace_rank_3 or rank3.json\n" +
+                  second.string() + ": is of rank 0, as " + first.string() + " is\n" +
+                  (folder.path() / "c1").string() + ": cannot be read");
+  const test::TempFolder empty;
+  CHECK(error_of([&] { read_flight_records({empty.path()}); }).find("no dump of FlightRecorder") !=
+        std::string::npos);
+}
+
+}  // namespace pipewright::trace::flight_record_test

@@ -102,7 +102,7 @@ CalibrationReport report_of(const CalibrateOptions& options, const plan::Cluster
       options.runs.empty() ? as_it_is(options, cluster) : learnt(options, cluster);
   report.physics_only = options.physics_only;
   if (!options.predict.empty())
-    report.reserved = search::reserved_forecast(report.calibration, report.runs, report.forecasts);
+    report.memory = search::memory_of_runs(report.calibration, report.runs, report.forecasts);
   return report;
 }
 

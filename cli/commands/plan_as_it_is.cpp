@@ -63,6 +63,8 @@ int plan_as_it_is(const PlanOptions& options) {
   AsItIs plan{.cluster = cluster, .told = told, .run = run, .forecast = forecast};
   plan.ranks = forecast.time ? search::rank_times(cluster, run) : search::rank_stages(run);
   plan.refused = refusals(told, forecast);
+  if (forecast.memory_refused.empty())
+    plan.needs = search::memory_of_run(run, run.cut, forecast);
   if (options.json)
     fmt::print("{}\n", to_json(plan).dump(2));
   else

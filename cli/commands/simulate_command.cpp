@@ -11,7 +11,7 @@
 #include "pipewright/sim/causes/why_idle.hpp"
 #include "pipewright/sim/draws/draw_ranges.hpp"
 #include "pipewright/sim/engine/job_simulator.hpp"
-#include "pipewright/sim/scenario/reserved_ranks.hpp"
+#include "pipewright/sim/scenario/device_memory.hpp"
 #include "pipewright/trace/files/recorded_days.hpp"
 #include "pipewright/trace/files/timeline_file.hpp"
 #include "print/cluster_table.hpp"
@@ -20,7 +20,6 @@
 #include "print/job_table.hpp"
 #include "print/plan_table.hpp"
 #include "print/prediction_table.hpp"
-#include "print/reserved_memory.hpp"
 #include "process/interrupt.hpp"
 #include "process/other_programs.hpp"
 
@@ -147,10 +146,10 @@ std::optional<Drawn> drawn(const SimulateOptions& options, const plan::Scenario&
 void print_prediction(const SimulateOptions& options, const loop::Prediction& prediction,
                       const sim::ScenarioPlan& plan, const plan::LayerCosts& costs,
                       const sim::Throughput& throughput,
-                      const std::vector<models::ReservedMemory>& reserved,
+                      const std::vector<models::DeviceMemory>& memory,
                       const std::optional<Drawn>& drawn) {
   if (options.scenario.json) {
-    plan::Json json = loop::prediction_json(prediction, plan, costs, throughput, reserved);
+    plan::Json json = loop::prediction_json(prediction, plan, costs, throughput, memory);
     json.update(cluster_json(plan));
     if (options.sensitivities)
       json["sensitivities"] = to_json(loop::sensitivities_of(plan, prediction.times), plan, costs);
@@ -162,7 +161,7 @@ void print_prediction(const SimulateOptions& options, const loop::Prediction& pr
     return;
   }
   fmt::print("{}{}{}", plan_table(plan, costs), cluster_table(plan),
-             prediction_table(prediction, plan, costs, throughput, reserved));
+             prediction_table(prediction, plan, costs, throughput, memory));
   if (options.every_rank)
     fmt::print("{}", job_table(plan, sim::JobSimulator(*plan.structure).run(plan.costs)));
   if (drawn)
@@ -199,7 +198,8 @@ int simulate(const SimulateOptions& options, SimulateOnSimGrid simgrid) {
   else
     print_prediction(options, prediction, plan, costs,
                      sim::throughput_of(scenario, plan, prediction.times.iteration),
-                     sim::reserved_ranks(scenario, costs, plan), drawn(options, scenario, plan));
+                     sim::device_memory(scenario, costs, plan, prediction.peaks),
+                     drawn(options, scenario, plan));
   return Done;
 }
 

@@ -7,9 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "pipewright/models/transformer/transformer_counts.hpp"
-#include "pipewright/search/calibration/reserved_forecast.hpp"
+#include "print/device_memory.hpp"
 #include "print/plans_table.hpp"
-#include "print/reserved_memory.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -70,13 +69,13 @@ std::string head_of(const AsItIs& plan) {
     text += fmt::format("an iteration takes {:.3f} s: {:.0f} tokens/s, {:.1f} % MFU\n",
                         plan.forecast.time->iteration_s, speed.tokens_per_s, 100 * speed.mfu);
   }
-  if (plan.forecast.memory_refused.empty())
-    text += fmt::format(
-        "the fullest rank, {}, holds {:.1f} GB of LibTorch's allocator at its peak: "
-        "it {}{}\n",
-        plan.forecast.read, as_gb(plan.peak()), plan.fits() ? "fits" : "does not fit",
-        plan.memory() > 0 ? fmt::format(" {:.1f} GB", as_gb(plan.memory()))
-                          : std::string(", as far as the cluster says"));
+  if (plan.needs)
+    text +=
+        fmt::format("memory of rank {}, the fullest: {}\nit {}{}\n", plan.forecast.read,
+                    memory_words(*plan.needs), plan.fits() ? "fits" : "does not fit",
+                    plan.memory() > plan::Bytes{}
+                        ? fmt::format(" {:.1f} GB", as_gb(static_cast<double>(plan.memory().value)))
+                        : std::string(", as far as the cluster says"));
   return text;
 }
 
@@ -198,15 +197,6 @@ plan::Json refused_of(const AsItIs& plan) {
 
 }  // namespace
 
-double AsItIs::peak() const {
-  double most = 0;
-  for (const search::RankForecast& rank : forecast.ranks)
-    most = std::max(most, rank.peak_bytes);
-  return most;
-}
-
-double AsItIs::memory() const { return static_cast<double>(least_memory(cluster).value); }
-
 std::string as_it_is_table(const AsItIs& plan) {
   return head_of(plan) + ranks_of(plan) + holders_of(plan) + assumed_of(plan) + refusals_of(plan);
 }
@@ -228,13 +218,11 @@ plan::Json to_json(const AsItIs& plan) {
     json["tokens_per_s"] = speed.tokens_per_s;
     json["mfu"] = speed.mfu;
   }
-  if (plan.forecast.memory_refused.empty()) {
-    json["peak_bytes"] = plan.peak();
+  if (plan.needs) {
+    json["memory"] = to_json(*plan.needs);
     json["fullest_rank"] = plan.forecast.read;
-    json["memory_bytes"] = plan.memory();
+    json["device_bytes"] = plan.memory().value;
     json["fits"] = plan.fits();
-    json["reserved"] = to_json(search::reserved_by(plan.run, plan.run.cut, plan.forecast.read,
-                                                   least_memory(plan.cluster)));
   }
   json["ranks"] = plan::Json::array();
   for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank)

@@ -10,6 +10,7 @@
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/search/calibration/forecast.hpp"
 #include "pipewright/search/calibration/run_account.hpp"
+#include "pipewright/search/calibration/run_memory.hpp"
 
 namespace pipewright::cli {
 
@@ -28,11 +29,11 @@ struct AsItIs {
   std::vector<search::RankTime> ranks{};
   std::vector<AsItIsRefusal> refused{};
 
-  /// Bytes of the fullest rank; 0 where memory is refused.
-  double peak() const;
-  /// Bytes of the smallest device; 0: not known.
-  double memory() const;
-  bool fits() const { return memory() <= 0 || peak() <= memory(); }
+  std::optional<models::DeviceMemory> needs{};  // of the fullest rank; nothing: memory is refused
+
+  /// Of the smallest device; 0: not known.
+  plan::Bytes memory() const { return least_memory(cluster); }
+  bool fits() const { return !needs || memory() == plan::Bytes{} || needs->total() <= memory(); }
 };
 
 std::string as_it_is_table(const AsItIs& plan);

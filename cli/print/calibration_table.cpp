@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "pipewright/search/calibration/prediction_error.hpp"
-#include "print/reserved_memory.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -47,13 +46,12 @@ std::vector<search::RunError> memory_errors_of(const std::vector<models::Measure
 /// The same of what the allocator reserves.
 std::vector<search::RunError> reserved_errors_of(const CalibrationReport& report) {
   std::vector<search::RunError> errors;
-  for (std::size_t at = 0; at < report.reserved.size(); ++at)
+  for (std::size_t at = 0; at < report.memory.size(); ++at)
     if (const auto& measured = report.runs[at].reserved_memory;
-        measured && report.reserved[at].verdict)
-      errors.push_back(
-          {.run = &report.runs[at],
-           .predicted_s = static_cast<double>(report.reserved[at].verdict->reserved.value),
-           .measured_s = static_cast<double>(measured->value)});
+        measured && report.memory[at] && report.memory[at]->left_out.empty())
+      errors.push_back({.run = &report.runs[at],
+                        .predicted_s = static_cast<double>(report.memory[at]->reserved.value),
+                        .measured_s = static_cast<double>(measured->value)});
   return errors;
 }
 
@@ -165,16 +163,20 @@ std::string unmeasured_table(const CalibrationReport& report, Kind kind) {
 
 double gib(plan::Bytes bytes) { return static_cast<double>(bytes.value) / 0x1p30; }
 
-std::string reserved_table(const CalibrationReport& report) {
+std::string memory_table(const CalibrationReport& report) {
+  const plan::Bytes device = report.calibration.cluster.device.memory;
   std::string text;
-  for (std::size_t at = 0; at < report.reserved.size(); ++at)
-    if (const auto& own = report.reserved[at].verdict)
-      text += fmt::format("{:<12}  {:>9.2f}  {:>8.2f}  {:>10.2f}  {:>7.2f}  {}\n",
-                          report.runs[at].id, gib(own->allocated), gib(own->reserved),
-                          gib(own->fragmentation()), gib(own->left), verdict_words(*own));
+  for (std::size_t at = 0; at < report.memory.size(); ++at)
+    if (const auto& own = report.memory[at])
+      text += fmt::format("{:<12}  {:>7.2f}  {:>7.2f}  {:>10.2f}  {:>7.2f}  {}\n",
+                          report.runs[at].id, gib(own->total()), gib(own->allocated),
+                          gib(own->fragmentation()), gib(own->context + own->communicators),
+                          device == plan::Bytes{}  ? ""
+                          : own->total() <= device ? "fits"
+                                                   : "does not fit");
   return text.empty() ? text
-                      : fmt::format("\n{:<12}  {:>9}  {:>8}  {:>10}  {:>7}\n", "memory, GiB",
-                                    "allocated", "reserved", "fragmented", "left") +
+                      : fmt::format("\n{:<12}  {:>7}  {:>7}  {:>10}  {:>7}\n", "memory, GiB",
+                                    "in all", "tensors", "fragmented", "beside") +
                             text;
 }
 
@@ -278,7 +280,7 @@ std::string calibration_table(const CalibrationReport& report) {
   }
   if (!errors.empty())
     text += "\n" + worst_table(errors);
-  return text + unmeasured_table(report, kind) + reserved_table(report) + refused_table(report);
+  return text + unmeasured_table(report, kind) + memory_table(report) + refused_table(report);
 }
 
 plan::Json to_json(const CalibrationReport& report) {
@@ -315,8 +317,8 @@ plan::Json to_json(const CalibrationReport& report) {
   json["runs"] = plan::Json::array();
   for (std::size_t at = 0; at < report.runs.size(); ++at) {
     json["runs"].push_back(forecast_json(report.runs[at], report.forecasts[at], kind));
-    if (!report.reserved.empty())
-      json["runs"].back()["reserved"] = to_json(report.reserved[at]);
+    if (!report.memory.empty() && report.memory[at])
+      json["runs"].back()["memory"] = to_json(*report.memory[at]);
   }
   return json;
 }

@@ -7,7 +7,7 @@
 
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/search/calibration/forecast.hpp"
-#include "pipewright/search/calibration/reserved_forecast.hpp"
+#include "pipewright/search/calibration/run_memory.hpp"
 
 namespace pipewright::cli {
 
@@ -26,8 +26,8 @@ struct CalibrationReport {
   bool physics_only = false;
   std::vector<std::string> ignored;  // columns of the runs
   std::vector<models::MeasuredRun> runs;
-  std::vector<search::Forecast> forecasts;       // of each of them
-  std::vector<models::ReservedMemory> reserved;  // likewise; empty: not asked for
+  std::vector<search::Forecast> forecasts;                  // of each of them
+  std::vector<std::optional<models::DeviceMemory>> memory;  // likewise; empty: not asked for
   std::vector<Refusal> refused;
   /// By split; of the runs that were learnt from.
   std::vector<models::MeasuredRun> learnt_runs;

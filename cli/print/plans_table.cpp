@@ -12,7 +12,7 @@
 #include "pipewright/search/planner/plan_account.hpp"
 #include "pipewright/search/planner/plan_files.hpp"
 #include "pipewright/search/planner/uneven_ranks.hpp"
-#include "print/reserved_memory.hpp"
+#include "print/device_memory.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -82,30 +82,12 @@ std::vector<int> layers_by_stage(const plan::TransformerConfig& model, const pla
   return layers;
 }
 
-/// Of the rank that holds most.
-struct ReservedRank {
-  std::size_t rank = 0;
-  models::ReservedMemory memory;
-};
-
-ReservedRank reserved_of(const PlansFound& found, const search::FoundPlan& plan) {
-  const auto rank =
-      static_cast<std::size_t>(std::ranges::max_element(plan.peaks) - plan.peaks.begin());
-  return {rank, models::reserved_memory(found.training, plan.cut, static_cast<int>(rank),
-                                        least_memory(found.cluster))};
-}
-
-plan::Json reserved_json(const ReservedRank& reserved) {
-  plan::Json json = to_json(reserved.memory);
-  json["rank"] = reserved.rank;
-  return json;
-}
-
-std::vector<std::int64_t> bytes_of(const std::vector<plan::Bytes>& peaks) {
-  std::vector<std::int64_t> bytes;
-  for (const plan::Bytes peak : peaks)
-    bytes.push_back(peak.value);
-  return bytes;
+/// By rank.
+plan::Json memory_json(const search::FoundPlan& plan) {
+  plan::Json ranks = plan::Json::array();
+  for (const models::DeviceMemory& memory : plan.memory)
+    ranks.push_back(to_json(memory));
+  return ranks;
 }
 
 /// Empty where Megatron-LM does not run the plan.
@@ -140,10 +122,9 @@ plan::Json json_of(const PlansFound& found, const search::FoundPlan& plan) {
           {"tokens_per_s", plan.tokens_per_s},
           {"mfu", plan.mfu},
           {"bubble", plan.bubble},
-          {"peak_bytes", plan.peak_bytes},
-          {"peak_bytes_by_rank", bytes_of(plan.peaks)},
+          {"memory_bytes", plan.peak_bytes},
+          {"memory_by_rank", memory_json(plan)},
           {"fits", memory.value <= 0 || plan.evened_bytes <= static_cast<double>(memory.value)},
-          {"reserved", reserved_json(reserved_of(found, plan))},
           {"gpu_hours_per_billion_tokens", cut.devices() * 1e9 / plan.tokens_per_s / 3600},
           {"megatron_arguments", megatron_arguments(scenario)},
           {"scenario", to_json(scenario)}};
@@ -203,27 +184,19 @@ std::string kept_words(const KeptTime& kept) {
 
 std::string plans_table(const PlansFound& found) {
   const search::PlanAnswer& answer = found.answer;
-  std::string text, tight;
+  std::string text;
   if (!answer.plans.empty())
-    text += fmt::format("{:>4}  {:>11}  {}{:>10}  {:>6}  {:>7}  {:>9}  {:>9}  {:>12}  {}\n", "plan",
+    text += fmt::format("{:>4}  {:>11}  {}{:>10}  {:>6}  {:>7}  {:>9}  {:>12}  {}\n", "plan",
                         "iteration", found.at.empty() ? "" : fmt::format("{:>11}  ", found.at),
-                        "tokens/s", "MFU", "bubble", "memory", "reserved", "GPU h / 1e9", "cut");
+                        "tokens/s", "MFU", "bubble", "memory", "GPU h / 1e9", "cut");
   for (std::size_t at = 0; at < answer.plans.size(); ++at) {
     const search::FoundPlan& plan = answer.plans[at];
-    const auto reserved = reserved_of(found, plan).memory.verdict;
-    if (reserved && reserved->fits != models::Fits::Yes)
-      tight += fmt::format("plan {} {}\n", at + 1, verdict_words(*reserved));
     text += fmt::format(
-        "{:>4}  {:>9.3f} s  {}{:>10.0f}  {:>4.1f} %  {:>5.1f} %  {:>6.1f} GB  {:>9}  {:>12.1f}  "
-        "{}\n",
+        "{:>4}  {:>9.3f} s  {}{:>10.0f}  {:>4.1f} %  {:>5.1f} %  {:>6.1f} GB  {:>12.1f}  {}\n",
         at + 1, plan.iteration_s, found.at.empty() ? "" : fmt::format("{:>9.3f} s  ", plan.at_s),
         plan.tokens_per_s, 100 * plan.mfu, 100 * plan.bubble, gb(plan.peak_bytes),
-        reserved ? fmt::format("{:.1f} GB", gb(static_cast<double>(reserved->reserved.value)))
-                 : "-",
         plan.cut.devices() * 1e9 / plan.tokens_per_s / 3600, plan_words(found.training, plan));
   }
-  if (!tight.empty())
-    text += "\nBy what LibTorch's allocator reserves\n" + tight;
   if (answer.nearest && !answer.plans.empty())
     text += fmt::format("\nThe next faster one takes {:.3f} s and does not fit. {}\n",
                         answer.nearest->iteration_s, too_large_words(found, *answer.nearest));
@@ -253,6 +226,7 @@ std::string plan_explained(const PlansFound& found, std::size_t number) {
   const search::FoundPlan& plan = answer.plans[number];
   const plan::TransformerConfig& model = found.training.model;
   const search::PlanAccount account = search::account_of(plan.cluster, found.training, plan.cut);
+  const auto of = [](plan::Bytes bytes) { return gb(static_cast<double>(bytes.value)); };
   const auto ms = [](const models::PassSeconds& pass) {
     return fmt::format("{:.3f} + {:.3f} ms", 1e3 * pass.forward, 1e3 * pass.backward);
   };
@@ -270,18 +244,20 @@ std::string plan_explained(const PlansFound& found, std::size_t number) {
     text +=
         fmt::format("a transfer between stages: {:.3f} ms within a node, {:.3f} ms between nodes\n",
                     1e3 * account.times.hop_s, 1e3 * account.times.network_hop_s);
-  text +=
-      fmt::format("\n{:>4}  {:>7}  {:>6}  {:>10}  {:>7}  {:>9}  {:>11}  {:>7}  {:>9}\n", "rank",
-                  "stages", "layers", "busy", "idle", "standing", "activations", "work", "total");
+  text += "\n" + fullest_line(plan.memory);
+  text += fmt::format("\n{:>4}  {:>7}  {:>6}  {:>10}  {:>7}  {:>9}  {:>11}  {:>10}  {:>9}  {:>9}\n",
+                      "rank", "stages", "layers", "busy", "idle", "standing", "activations",
+                      "fragmented", "beside", "memory");
   for (std::size_t rank = 0; rank < account.ranks.size(); ++rank) {
     const search::RankAccount& own = account.ranks[rank];
+    const models::DeviceMemory& memory = plan.memory[rank];
     text += fmt::format(
-        "{:>4}  {:>7}  {:>6}  {:>8.3f} s  {:>5.1f} %  {:>6.1f} GB  {:>8.1f} GB  {:>4.1f} GB  "
-        "{:>6.1f} "
-        "GB\n",
+        "{:>4}  {:>7}  {:>6}  {:>8.3f} s  {:>5.1f} %  {:>6.1f} GB  {:>8.1f} GB  {:>7.1f} GB  "
+        "{:>6.1f} GB  {:>6.1f} GB\n",
         rank, own.stages.size(), own.layers, own.busy_s,
-        100 * std::max(0.0, 1 - own.busy_s / plan.iteration_s), gb(own.standing), gb(own.kept),
-        gb(own.at_work), gb(own.total()));
+        100 * std::max(0.0, 1 - own.busy_s / plan.iteration_s), of(memory.standing),
+        of(memory.allocated - memory.standing), of(memory.fragmentation()),
+        of(memory.context + memory.communicators), of(memory.total()));
   }
   if (number > 0)
     text += fmt::format("\nPlan {} takes {:.3f} s less: {}\n", number,

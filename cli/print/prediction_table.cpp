@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "pipewright/loop/predict/sensitivities.hpp"
-#include "print/reserved_memory.hpp"
+#include "print/device_memory.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -59,7 +59,7 @@ std::string shards_line(const loop::Prediction& prediction) {
 
 std::string prediction_table(const loop::Prediction& prediction, const sim::ScenarioPlan& plan,
                              const plan::LayerCosts& costs, const sim::Throughput& throughput,
-                             const std::vector<models::ReservedMemory>& reserved) {
+                             const std::vector<models::DeviceMemory>& memory) {
   const double iteration = prediction.times.iteration;
   auto text = fmt::format("iteration {:.3f} ms, {:.0f} {}/s", 1e3 * iteration,
                           throughput.units_per_s, throughput.unit);
@@ -76,7 +76,7 @@ std::string prediction_table(const loop::Prediction& prediction, const sim::Scen
   text += "rank     busy ms  bubble ms  bubble %";
   for (const std::size_t cause : causes)
     text += fmt::format("  {:>9}", plan::idle_causes()[cause]);
-  text += "    peak MB  at ms      held then, MB\n";
+  text += "  memory MB  most at ms held then by tensors, MB\n";
   const auto busy = plan::busy_per_rank(prediction.timeline);
   for (std::size_t rank = 0; rank < busy.size(); ++rank) {
     const double idle = prediction.idle.of_rank(static_cast<int>(rank));
@@ -84,10 +84,10 @@ std::string prediction_table(const loop::Prediction& prediction, const sim::Scen
                         100 * idle / iteration);
     for (const std::size_t cause : causes)
       text += fmt::format("  {:9.3f}", 1e3 * prediction.idle.by_cause[rank][cause]);
-    text += fmt::format("  {:9.1f}  {:<9.3f}  {}\n", mega(prediction.peaks[rank].held),
+    text += fmt::format("  {:9.1f}  {:<10.3f} {}\n", mega(memory[rank].total()),
                         1e3 * prediction.peaks[rank].time, held_by(prediction.at_peaks[rank]));
   }
-  return text + reserved_table(reserved);
+  return text + fullest_line(memory);
 }
 
 std::string sensitivity_table(const sim::ScenarioPlan& plan, const sim::Times& times,

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "pipewright/loop/predict/prediction.hpp"
-#include "pipewright/models/allocator/memory_verdict.hpp"
+#include "pipewright/models/allocator/device_memory.hpp"
 
 namespace pipewright::cli {
 
-/// `reserved`: by rank.
+/// `memory`: by rank.
 std::string prediction_table(const loop::Prediction& prediction, const sim::ScenarioPlan& plan,
                              const plan::LayerCosts& costs, const sim::Throughput& throughput,
-                             const std::vector<models::ReservedMemory>& reserved);
+                             const std::vector<models::DeviceMemory>& memory);
 std::string sensitivity_table(const sim::ScenarioPlan& plan, const sim::Times& times,
                               const plan::LayerCosts& costs);
 

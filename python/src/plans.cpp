@@ -28,7 +28,7 @@ nb::dict dict_of(const plan::TransformerTraining& training, const search::FoundP
   dict["tokens_per_s"] = found.tokens_per_s;
   dict["mfu"] = found.mfu;
   dict["bubble"] = found.bubble;
-  dict["peak_bytes"] = found.peak_bytes;
+  dict["memory_bytes"] = found.peak_bytes;
   dict["scenario"] =
       to_python(plan::to_json(search::scenario_of(found.cluster, training, found.cut)));
   return dict;
@@ -79,7 +79,7 @@ void bind_plans(nb::module_& module) {
       "Hugging Face or Megatron-LM's arguments; `cluster`: a cluster's file; `batch`: samples of "
       "an iteration; lists narrow what is searched. `progress(done, of)` is called now and "
       "then; Ctrl-C ends the search. Each plan has iteration_s, tokens_per_s, mfu, bubble, "
-      "peak_bytes and its scenario as a dictionary.");
+      "memory_bytes and its scenario as a dictionary.");
   module.def(
       "explain",
       [](const std::vector<std::string>& files, std::optional<int> step, const std::string& axes,

@@ -9,7 +9,7 @@
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/scenario/measured_scenario.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
-#include "pipewright/sim/scenario/reserved_ranks.hpp"
+#include "pipewright/sim/scenario/device_memory.hpp"
 #include "pipewright/sim/scenario/scenario_plan.hpp"
 
 namespace pipewright::python {
@@ -56,7 +56,7 @@ struct Predicted : loop::PredictedPlan {
   plan::Json json() const {
     return loop::prediction_json(prediction, plan, costs,
                                  sim::throughput_of(scenario, plan, prediction.times.iteration),
-                                 sim::reserved_ranks(scenario, costs, plan));
+                                 sim::device_memory(scenario, costs, plan, prediction.peaks));
   }
 };
 

@@ -110,7 +110,7 @@ std::string actions_csv(const Prediction& prediction, const sim::ScenarioPlan& p
 
 plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan& plan,
                            const plan::LayerCosts& costs, const sim::Throughput& throughput,
-                           const std::vector<models::ReservedMemory>& reserved) {
+                           const std::vector<models::DeviceMemory>& memory) {
   plan::Json json = to_json(figures_of(prediction.timeline));
   if (costs.drift > 0) {
     json["drift"] = costs.drift;
@@ -132,15 +132,18 @@ plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan
   for (const auto& [what, seconds] :
        critical_shares(*plan.structure, prediction.times, prediction.critical))
     json["critical_path_s"][what] = seconds;
+  json["peak_bytes"] = plan::Json::array();
+  for (const models::DeviceMemory& rank : memory)
+    json["peak_bytes"].push_back(rank.total().value);
   json["peaks"] = plan::Json::array();
   for (std::size_t rank = 0; rank < prediction.peaks.size(); ++rank) {
     plan::Json holders = plan::Json::array();
     for (const sim::Holder& holder : prediction.at_peaks[rank])
       holders.push_back({{"name", holder.name}, {"bytes", holder.bytes.value}});
-    json["peaks"].push_back({{"bytes", prediction.peaks[rank].held.value},
-                             {"time_s", prediction.peaks[rank].time},
-                             {"held_by", std::move(holders)},
-                             {"reserved", to_json(reserved[rank])}});
+    plan::Json peak = to_json(memory[rank]);
+    peak["time_s"] = prediction.peaks[rank].time;
+    peak["held_by"] = std::move(holders);
+    json["peaks"].push_back(std::move(peak));
   }
   return json;
 }

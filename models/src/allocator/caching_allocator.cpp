@@ -40,9 +40,17 @@ struct CachingAllocator::Block {
   bool is_free() const { return !allocated && mapped; }
 };
 
-bool CachingAllocator::BySize::operator()(const Block* a, const Block* b) const {
-  return std::tuple(a->stream, a->size, a->address) < std::tuple(b->stream, b->size, b->address);
+CachingAllocator::FreeBlocks::Iterator CachingAllocator::FreeBlocks::lower_bound(const Block* key) {
+  return std::lower_bound(blocks_.begin(), blocks_.end(), key, [](const Block* a, const Block* b) {
+    return std::tie(a->stream, a->size, a->address) < std::tie(b->stream, b->size, b->address);
+  });
 }
+
+void CachingAllocator::FreeBlocks::insert(Block* block) {
+  blocks_.insert(lower_bound(block), block);
+}
+
+void CachingAllocator::FreeBlocks::erase(Block* block) { blocks_.erase(lower_bound(block)); }
 
 CachingAllocator::CachingAllocator(const AllocatorOptions& options) : options_(options) {}
 CachingAllocator::~CachingAllocator() = default;
@@ -288,13 +296,12 @@ bool CachingAllocator::give_back_oversize(Pool& pool, std::int64_t size, int str
   }
   std::int64_t given = 0;
   while (given < key.size && at != pool.free.begin()) {
-    --at;
-    if ((*at)->size < options_.max_split || (*at)->stream != stream)
+    Block* const block = *std::prev(at);
+    if (block->size < options_.max_split || block->stream != stream)
       break;
-    Block* block = *at;
     given += block->size;
-    at = std::next(at);
     give_back(block);
+    at = pool.free.lower_bound(&key);
   }
   return given >= key.size;
 }
@@ -308,7 +315,7 @@ void CachingAllocator::give_back(Block* block) {
 }
 
 void CachingAllocator::empty(Pool& pool) {
-  const std::set<Block*, BySize> free = pool.free;
+  const std::vector<Block*> free(pool.free.begin(), pool.free.end());
   for (Block* block : free)
     if (block->expandable)
       unmap_pages(block);

@@ -1,7 +1,7 @@
 #include "layer_replay.hpp"
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
 namespace pipewright::models::replay {
 
@@ -35,10 +35,26 @@ LayerSizes::LayerSizes(const plan::TransformerTraining& training, const plan::Cu
   drops = model.dropout;
   runs_scores_again = cut.recompute == plan::RecomputeMode::Selective;
   runs_layers_again = cut.recompute == plan::RecomputeMode::Full;
+  sums_into_buffers = cut.zero < 2;
+  precision = training.precision;
+}
+
+/// Numbers of 4 bits have a scale of 8 bits for each 16 of them.
+long long LayerSizes::cast(long long numbers) const {
+  switch (precision) {
+    case plan::ProductPrecision::Float8:
+      return numbers;
+    case plan::ProductPrecision::Float4:
+      return numbers / 2 + numbers / 16;
+    case plan::ProductPrecision::Single:
+    case plan::ProductPrecision::Half:
+      break;
+  }
+  return 2 * numbers;
 }
 
 void LayerReplay::weight_gradient(long long outputs, long long inputs) {
-  if (stand_ins_.emplace(outputs, inputs).second)
+  if (sizes_.sums_into_buffers && stand_ins_.emplace(outputs, inputs).second)
     tape_.make(2 * outputs * inputs);
 }
 
@@ -49,12 +65,28 @@ Tensor LayerReplay::forward(Tensor input, LayerKept& kept) {
   return output;
 }
 
-Tensor LayerReplay::backward(Tensor gradient, LayerKept& kept) {
+Tensor LayerReplay::backward(Tensor gradient, LayerKept& kept, std::vector<Tensor>* owed) {
+  owed_ = owed;
   if (sizes_.runs_layers_again) {
     Tensor output = through_layer(kept.attention.input, kept);
     tape_.drop(output);
   }
   return attention_back(feed_forward_back(gradient, kept.feed_forward), kept.attention);
+}
+
+void LayerReplay::weight_gradients(std::vector<Tensor>& owed) {
+  if (sizes_.gathers)
+    tape_.touch(sizes_.whole_state);
+  for (Tensor& tensor : owed)
+    tape_.drop(tensor);
+  owed.clear();
+}
+
+void LayerReplay::drop_operand(Tensor& tensor) {
+  if (owed_ == nullptr)
+    tape_.drop(tensor);
+  else if (tensor != nullptr)
+    owed_->push_back(std::exchange(tensor, nullptr));
 }
 
 Tensor LayerReplay::through_layer(Tensor input, LayerKept& kept) {
@@ -79,7 +111,7 @@ Tensor LayerReplay::add_to_residual(Tensor part, Tensor& mask) {
 
 Tensor LayerReplay::attention(Tensor input, AttentionKept& kept) {
   kept.input = input;
-  kept.norm = tape_.make(sizes_.state);
+  kept.norm = tape_.make(sizes_.cast(sizes_.tokens_cut * sizes_.hidden));
   kept.statistics = tape_.make(4 * sizes_.tokens_cut);
   if (sizes_.kv_rank > 0)
     project_latent(kept);
@@ -110,9 +142,9 @@ void LayerReplay::project_latent(AttentionKept& kept) {
   kept.down_queries = tape_.make(2 * part * sizes_.q_rank);
   kept.down_keys_values = tape_.make(2 * part * (sizes_.kv_rank + sizes_.rope));
   kept.rank_keys_values = tape_.make(2 * part * sizes_.kv_rank);
-  kept.norm_queries = tape_.make(2 * part * sizes_.q_rank);
+  kept.norm_queries = tape_.make(sizes_.cast(part * sizes_.q_rank));
   Tensor queries = tape_.make(2 * tokens * sizes_.queries_cut);
-  kept.norm_keys_values = tape_.make(2 * part * sizes_.kv_rank);
+  kept.norm_keys_values = tape_.make(sizes_.cast(part * sizes_.kv_rank));
   Tensor projected = tape_.make(2 * tokens * sizes_.up_keys_values_cut);
   Tensor rotated = tape_.make(2 * tokens * sizes_.heads_cut * sizes_.rope);
   kept.queries = tape_.make(2 * tokens * sizes_.queries_cut);
@@ -130,6 +162,7 @@ void LayerReplay::attend(AttentionKept& kept, Tensor& projected) {
   kept.score_statistics =
       tape_.make(sizes_.scores_cut > 0 ? 0 : 4 * sizes_.tokens * sizes_.heads_cut);
   tape_.drop(projected);
+  cast_output(kept);
   if (sizes_.runs_scores_again)
     tape_.drop(kept.softmax, kept.score_mask, kept.dropped);
 }
@@ -170,17 +203,27 @@ void LayerReplay::attend_in_ring(AttentionKept& kept, Tensor& projected) {
   for (Tensor& tensor : came)
     tape_.drop(tensor);
   tape_.drop(projected);
+  cast_output(kept);
+}
+
+/// The last product keeps a cast of its input; a fused attention keeps its own output as well.
+void LayerReplay::cast_output(AttentionKept& kept) {
+  if (!sizes_.is_narrow())
+    return;
+  kept.cast_output = tape_.make(sizes_.cast(sizes_.tokens * sizes_.values_cut));
+  if (sizes_.scores_cut > 0)
+    tape_.drop(kept.output);
 }
 
 Tensor LayerReplay::feed_forward(Tensor input, FeedForwardKept& kept) {
   const long long width = sizes_.tokens * sizes_.feed_forward_cut;
   kept.input = input;
-  kept.norm = tape_.make(sizes_.state);
+  kept.norm = tape_.make(sizes_.cast(sizes_.tokens_cut * sizes_.hidden));
   kept.statistics = tape_.make(4 * sizes_.tokens_cut);
   Tensor gathered = tape_.make(sizes_.gathers ? sizes_.whole_state : 0);
   kept.up = tape_.make(2 * width * sizes_.gates);
   tape_.drop(gathered);
-  kept.activated = tape_.make(2 * width);
+  kept.activated = tape_.make(sizes_.cast(width));
   return add_to_residual(tape_.make(sizes_.whole_state), kept.mask);
 }
 
@@ -195,17 +238,17 @@ Tensor LayerReplay::moved(Tensor& from, long long bytes) {
 Tensor LayerReplay::experts(Tensor input, FeedForwardKept& kept) {
   const auto [routed, width, shared] = sizes_.expert_bytes();
   kept.input = input;
-  kept.norm = tape_.make(sizes_.state);
+  kept.norm = tape_.make(sizes_.cast(sizes_.tokens_cut * sizes_.hidden));
   kept.router = tape_.make(4 * sizes_.tokens_cut * sizes_.experts);
   kept.router_scores = tape_.make(4 * sizes_.tokens_cut * sizes_.experts);
   Tensor permuted = tape_.make(routed);
   kept.up = tape_.make(shared * sizes_.gates);
-  kept.activated = tape_.make(shared);
+  kept.activated = tape_.make(sizes_.cast(shared / 2));
   Tensor shared_output = tape_.make(shared > 0 ? sizes_.state : 0);
   Tensor exchanged = moved(permuted, routed);
-  kept.routed = moved(exchanged, routed);
+  kept.routed = moved(exchanged, sizes_.cast(routed / 2));
   kept.expert_up = tape_.make(width * sizes_.gates);
-  kept.expert_activated = tape_.make(width);
+  kept.expert_activated = tape_.make(sizes_.cast(width / 2));
   Tensor output = tape_.make(routed);
   Tensor in_order = moved(output, routed);
   Tensor back = moved(in_order, routed);
@@ -237,7 +280,7 @@ Tensor LayerReplay::column_back(Tensor& outputs, long long outputs_cut) {
     tape_.drop(gradient);
     gradient = scattered;
   }
-  tape_.drop(outputs);
+  drop_operands(outputs);
   return gradient;
 }
 
@@ -249,15 +292,17 @@ Tensor LayerReplay::feed_forward_back(Tensor gradient, FeedForwardKept& kept) {
     of_norm = experts_back(kept);
   } else {
     Tensor activated = product_back(sizes_.hidden, sizes_.feed_forward_cut);
-    tape_.drop(kept.activated);
+    drop_operands(kept.activated);
     Tensor up = tape_.make(2 * width * sizes_.gates);
     tape_.drop(activated, kept.up);
     of_norm = column_back(up, sizes_.gates * sizes_.feed_forward_cut);
   }
   Tensor of_input = tape_.make(sizes_.state);
-  tape_.drop(of_norm, kept.norm, kept.statistics, kept.input);
+  drop_operands(kept.norm);
+  tape_.drop(of_norm, kept.statistics, kept.input);
   Tensor sum = tape_.make(sizes_.state);
-  tape_.drop(of_input, gradient);
+  tape_.drop(of_input);
+  drop_operands(gradient);
   return sum;
 }
 
@@ -268,18 +313,18 @@ Tensor LayerReplay::experts_back(FeedForwardKept& kept) {
   Tensor in_order = moved(exchanged, routed);
   Tensor activated = tape_.make(width);
   weight_gradient(sizes_.hidden, sizes_.expert_feed_forward_cut);
-  tape_.drop(in_order, kept.expert_activated);
+  drop_operands(in_order, kept.expert_activated);
   Tensor up = moved(activated, width * sizes_.gates);
   tape_.drop(kept.expert_up);
   Tensor of_tokens = tape_.make(routed);
   weight_gradient(sizes_.gates * sizes_.expert_feed_forward_cut, sizes_.hidden);
-  tape_.drop(up, kept.routed);
+  drop_operands(up, kept.routed);
   Tensor out_of_order = moved(of_tokens, routed);
   Tensor back = moved(out_of_order, routed);
   Tensor of_shared{};
   if (shared > 0) {
     Tensor shared_activated = product_back(sizes_.hidden, sizes_.shared_feed_forward_cut);
-    tape_.drop(kept.activated);
+    drop_operands(kept.activated);
     Tensor shared_up = moved(shared_activated, shared * sizes_.gates);
     tape_.drop(kept.up);
     of_shared = column_back(shared_up, sizes_.gates * sizes_.shared_feed_forward_cut);
@@ -311,13 +356,16 @@ Tensor LayerReplay::attention_back(Tensor gradient, AttentionKept& kept) {
     keys = tape_.make(2 * tokens * sizes_.keys_cut);
     values = tape_.make(2 * tokens * (latent ? sizes_.values_cut : sizes_.keys_cut));
   }
+  drop_operands(sizes_.is_narrow() ? kept.cast_output : kept.output);
   tape_.drop(output, kept.queries, kept.keys, kept.values, kept.output, kept.score_statistics);
   Tensor of_norm =
       latent ? latent_back(kept, queries, keys, values) : whole_back(kept, queries, keys, values);
   Tensor of_input = tape_.make(sizes_.state);
-  tape_.drop(of_norm, kept.norm, kept.statistics, kept.input);
+  drop_operands(kept.norm);
+  tape_.drop(of_norm, kept.statistics, kept.input);
   Tensor sum = tape_.make(sizes_.state);
-  tape_.drop(of_input, gradient);
+  tape_.drop(of_input);
+  drop_operands(gradient);
   return sum;
 }
 
@@ -357,21 +405,21 @@ Tensor LayerReplay::latent_back(AttentionKept& kept, Tensor queries, Tensor keys
   const auto up_back = [&](Tensor& outputs, long long outputs_cut, long long rank) {
     Tensor of_norm = tape_.make(2 * part * rank);
     weight_gradient(outputs_cut, rank);
-    tape_.drop(outputs);
+    drop_operands(outputs);
     Tensor of_input = tape_.make(2 * part * rank);
     tape_.drop(of_norm);
     return of_input;
   };
   Tensor rank_keys = up_back(keys_values, sizes_.up_keys_values_cut, sizes_.kv_rank);
-  tape_.drop(kept.norm_keys_values);
+  drop_operands(kept.norm_keys_values);
   Tensor rank_queries = up_back(rotated, sizes_.queries_cut, sizes_.q_rank);
-  tape_.drop(kept.norm_queries);
+  drop_operands(kept.norm_queries);
   Tensor with_rope = tape_.make(2 * part * (sizes_.kv_rank + sizes_.rope));
   tape_.drop(rank_keys, kept.rank_keys_values, kept.down_keys_values, kept.down_queries);
   const auto down_back = [&](Tensor& outputs, long long rank) {
     Tensor of_input = tape_.make(sizes_.state);
     weight_gradient(rank, sizes_.hidden);
-    tape_.drop(outputs);
+    drop_operands(outputs);
     return of_input;
   };
   Tensor by_keys = down_back(with_rope, sizes_.kv_rank + sizes_.rope);
@@ -386,7 +434,7 @@ void LayerReplay::drop_all_but_input(LayerKept& kept) {
   FeedForwardKept& f = kept.feed_forward;
   tape_.drop(a.norm, a.statistics, a.mask, a.down_queries, a.down_keys_values, a.rank_keys_values,
              a.norm_queries, a.norm_keys_values, a.queries, a.keys, a.values, a.output,
-             a.score_statistics, a.softmax, a.score_mask, a.dropped);
+             a.cast_output, a.score_statistics, a.softmax, a.score_mask, a.dropped);
   tape_.drop(f.input, f.norm, f.statistics, f.mask, f.up, f.activated, f.router, f.router_scores,
              f.routed, f.expert_up, f.expert_activated);
 }

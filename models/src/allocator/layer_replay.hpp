@@ -4,6 +4,7 @@
 // layers of TransformerEngine make and drop them: what is kept, and what is at work beside it.
 
 #include <set>
+#include <vector>
 
 #include "pipewright/plan/model/transformer_training.hpp"
 #include "pipewright/plan/partition/cut.hpp"
@@ -40,6 +41,12 @@ struct LayerSizes {
   bool drops = false;
   bool runs_scores_again = false;
   bool runs_layers_again = false;
+  bool sums_into_buffers = true;  // weight gradients: Megatron-LM; else each layer has its own
+  plan::ProductPrecision precision = plan::ProductPrecision::Half;
+
+  /// Bytes of so many numbers as a product keeps them of its input.
+  long long cast(long long numbers) const;
+  bool is_narrow() const { return cast(64) < 128; }
 
   /// Of what a device's experts take and give, of what they have inside, and of what the experts
   /// that all tokens share have.
@@ -56,7 +63,7 @@ struct LayerSizes {
 struct AttentionKept {
   Tensor input{}, norm{}, statistics{}, mask{};
   Tensor down_queries{}, down_keys_values{}, rank_keys_values{}, norm_queries{}, norm_keys_values{};
-  Tensor queries{}, keys{}, values{}, output{}, score_statistics{};
+  Tensor queries{}, keys{}, values{}, output{}, cast_output{}, score_statistics{};
   Tensor softmax{}, score_mask{}, dropped{};
 };
 
@@ -79,8 +86,11 @@ class LayerReplay {
 
   /// The layer's output; takes `input`.
   Tensor forward(Tensor input, LayerKept& kept);
-  /// The gradient of the layer's input; takes that of its output.
-  Tensor backward(Tensor gradient, LayerKept& kept);
+  /// The gradient of the layer's input; takes that of its output. What the weight gradients still
+  /// need goes to `owed`, where a second half of the backward computes them.
+  Tensor backward(Tensor gradient, LayerKept& kept, std::vector<Tensor>* owed = nullptr);
+  /// The second half: takes what is owed.
+  void weight_gradients(std::vector<Tensor>& owed);
   /// Of a product's weight with so many outputs and inputs: added to the sum where it stands, and a
   /// stand-in handed to autograd, one for each shape and for good.
   void weight_gradient(long long outputs, long long inputs);
@@ -93,6 +103,7 @@ class LayerReplay {
   void attend(AttentionKept& kept, Tensor& projected);
   void attend_in_ring(AttentionKept& kept, Tensor& projected);
   void add_scores(AttentionKept& kept);
+  void cast_output(AttentionKept& kept);
   Tensor feed_forward(Tensor input, FeedForwardKept& kept);
   Tensor experts(Tensor input, FeedForwardKept& kept);
   /// In another order or on another device; lets go of what it was.
@@ -108,9 +119,16 @@ class LayerReplay {
   Tensor latent_back(AttentionKept& kept, Tensor queries, Tensor keys, Tensor values);
   Tensor column_back(Tensor& outputs, long long outputs_cut);
   void drop_all_but_input(LayerKept& kept);
+  /// Operands of weight gradients: dropped, or owed to the second half.
+  template <class... Tensors>
+  void drop_operands(Tensors&... tensors) {
+    (drop_operand(tensors), ...);
+  }
+  void drop_operand(Tensor& tensor);
 
   Tape& tape_;
   const LayerSizes& sizes_;
+  std::vector<Tensor>* owed_ = nullptr;
   std::set<std::pair<long long, long long>> stand_ins_{};
 };
 

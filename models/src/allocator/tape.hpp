@@ -1,6 +1,11 @@
 #pragma once
 
-// Tensors of a replay, which are an allocator's blocks.
+// Tensors of a replay: blocks of an allocator, or nothing but their bytes, which takes a hundredth
+// of the time and tells what is allocated at once.
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
 
 #include "pipewright/models/allocator/caching_allocator.hpp"
 
@@ -8,20 +13,39 @@ namespace pipewright::models::replay {
 
 struct OutOfMemory {};
 
-using Tensor = CachingAllocator::Block*;
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(std::nullptr_t) {}  // NOLINT(google-explicit-constructor): no tensor, as of a pointer
+  explicit Tensor(CachingAllocator::Block* block)
+      : block_(block), bytes_(block == nullptr ? 0 : 1) {}
+  explicit Tensor(long long bytes) : bytes_(bytes) {}
+
+  CachingAllocator::Block* block() const { return block_; }
+  long long bytes() const { return bytes_; }
+  friend bool operator==(const Tensor& tensor, std::nullptr_t) { return tensor.bytes_ == 0; }
+
+ private:
+  CachingAllocator::Block* block_ = nullptr;
+  long long bytes_ = 0;  // of a block only whether there is one
+};
 
 class Tape {
  public:
-  explicit Tape(const AllocatorOptions& options) : allocator_(options) {}
+  /// Of bytes alone.
+  Tape() = default;
+  explicit Tape(const AllocatorOptions& options) { allocator_.emplace(options); }
 
   /// None of no bytes. Throws OutOfMemory.
   Tensor make(long long bytes, int stream = 0) {
     if (bytes <= 0)
-      return nullptr;
-    Tensor tensor = allocator_.allocate(bytes, stream);
-    if (tensor == nullptr)
+      return {};
+    if (!allocator_)
+      return counted(bytes);
+    CachingAllocator::Block* const block = allocator_->allocate(bytes, stream);
+    if (block == nullptr)
       throw OutOfMemory{};
-    return tensor;
+    return Tensor(block);
   }
   /// Those that there are, in this order.
   template <class... Tensors>
@@ -33,16 +57,31 @@ class Tape {
     Tensor tensor = make(bytes);
     drop(tensor);
   }
-  const AllocatorCounters& counters() const { return allocator_.counters(); }
-
- private:
-  void drop_one(Tensor& tensor) {
-    if (tensor != nullptr)
-      allocator_.free(tensor);
-    tensor = nullptr;
+  /// Of bytes alone, what is reserved is not known: 0.
+  const AllocatorCounters& counters() const {
+    return allocator_ ? allocator_->counters() : counters_;
   }
 
-  CachingAllocator allocator_;
+ private:
+  Tensor counted(long long bytes) {
+    constexpr long long round = 512;  // the allocator's
+    const long long whole = (bytes + round - 1) / round * round;
+    counters_.allocated += whole;
+    counters_.peak_allocated = std::max(counters_.peak_allocated, counters_.allocated);
+    return Tensor(whole);
+  }
+  void drop_one(Tensor& tensor) {
+    if (tensor == nullptr)
+      return;
+    if (allocator_)
+      allocator_->free(tensor.block());
+    else
+      counters_.allocated -= tensor.bytes();
+    tensor = {};
+  }
+
+  std::optional<CachingAllocator> allocator_{};
+  AllocatorCounters counters_{};
 };
 
 }  // namespace pipewright::models::replay

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "layer_replay.hpp"
@@ -24,10 +26,10 @@ constexpr long long library_workspace = 32LL << 20;
 constexpr int padding_of_vocabulary = 128;
 
 void check_stream(const plan::TransformerTraining& training, const plan::Cut& cut) {
-  if (training.precision != plan::ProductPrecision::Half)
-    throw plan::InputError("precision: the tensors of 16-bit training alone are replayed");
-  if (cut.zero > 1)
-    throw plan::InputError(fmt::format("zero is {}: 0 and 1 are replayed", cut.zero));
+  if (training.precision == plan::ProductPrecision::Single)
+    throw plan::InputError("precision: the tensors of 32-bit training are not replayed");
+  if (training.attention == plan::AttentionKind::Scores && cut.context > 1)
+    throw plan::InputError("context: scores that are written are not replayed in a ring");
 }
 
 /// A parameter, in the order in which the model makes them.
@@ -38,9 +40,10 @@ struct Parameter {
 
 class RankReplay {
  public:
+  /// `options`: the allocator's; none: bytes alone are counted.
   RankReplay(const plan::TransformerTraining& training, const plan::Cut& cut,
              const plan::Schedule& schedule, const ReplayedRank& which,
-             const AllocatorOptions& options)
+             const std::optional<AllocatorOptions>& options)
       : training_(training),
         model_(training.model),
         cut_(cut),
@@ -48,7 +51,7 @@ class RankReplay {
         actions_(schedule.ranks[static_cast<std::size_t>(which.rank)]),
         stages_(placement_of(schedule).stages_on(which.rank)),
         sizes_(training, cut, which.copy),
-        tape_(options),
+        tape_(options ? Tape(*options) : Tape()),
         layer_(tape_, sizes_) {
     const int multiple = padding_of_vocabulary * cut.tensor;
     vocabulary_cut_ = (model_.vocabulary + multiple - 1) / multiple * multiple / cut.tensor;
@@ -78,7 +81,11 @@ class RankReplay {
   struct Microbatch {
     std::vector<replay::LayerKept> layers{};
     Tensor last_state{}, last_norm{}, logits{};
+    std::vector<Tensor> owed{};  // by the first half of its backward to the second
   };
+
+  /// Numbers of what FSDP gathers and reduces at once: the embedding, a layer, or the head.
+  using Units = std::vector<long long>;
 
   bool has_first(int stage) const { return stage == 0; }
   bool has_last(int stage) const { return stage == cut_.stages() - 1; }
@@ -93,23 +100,31 @@ class RankReplay {
   }
 
   void add(long long count, bool of_experts = false) {
-    if (count > 0)
-      parameters_.push_back({count, of_experts});
+    if (count <= 0)
+      return;
+    parameters_.push_back({count, of_experts});
+    unit_ += count;
   }
+  void end_unit(Units& units) { units.push_back(std::exchange(unit_, 0)); }
 
   void list_parameters() {
     for (const int stage : stages_) {
+      Units& units = units_[stage];
       if (has_first(stage)) {
         add(vocabulary_cut_ * sizes_.hidden);
         add(model_.learned_positions ? 1LL * training_.sequence * sizes_.hidden : 0);
+        end_unit(units);
       }
       const int first = first_layer(stage);
-      for (int layer = first; layer < first + cut_.layers_of(stage, model_.layers); ++layer)
+      for (int layer = first; layer < first + cut_.layers_of(stage, model_.layers); ++layer) {
         list_layer(layer);
+        end_unit(units);
+      }
       if (has_last(stage)) {
         add(sizes_.hidden);
         if (!model_.tied || stages_.front() != 0)
           add(vocabulary_cut_ * sizes_.hidden);
+        end_unit(units);
       }
     }
   }
@@ -147,16 +162,13 @@ class RankReplay {
         add(count, true);
   }
 
-  /// Parameters one by one, then buffers of all of them and of their gradients, which they move
-  /// into; the optimizer's copies; workspaces of cuBLAS and of TransformerEngine.
+  /// Parameters, gradients and the optimizer's copies; workspaces of cuBLAS and of
+  /// TransformerEngine.
   void make_model() {
-    std::vector<Tensor> made;
-    for (const Parameter& parameter : parameters_)
-      made.push_back(tape_.make(2 * parameter.count));
-    for (const bool of_experts : {false, true})
-      make_buffers(made, of_experts);
-    share_out(false, std::max(1, cut_.data * cut_.context), which_.copy);
-    share_out(true, std::max(1, cut_.expert_copies()), which_.copy / std::max(1, cut_.expert));
+    if (is_sharded())
+      make_shards();
+    else
+      make_whole_model();
     for (const long long count : shards_) {
       Tensor copied = tape_.make(2 * count);
       tape_.make(4 * count);
@@ -167,12 +179,37 @@ class RankReplay {
       tape_.make(library_workspace);
   }
 
+  /// Parameters one by one, then buffers of all of them and of their gradients, which they move
+  /// into.
+  void make_whole_model() {
+    std::vector<Tensor> made;
+    for (const Parameter& parameter : parameters_)
+      made.push_back(tape_.make(2 * parameter.count));
+    for (const bool of_experts : {false, true})
+      make_buffers(made, of_experts);
+    share_out(false, std::max(1, cut_.data * cut_.context), which_.copy);
+    share_out(true, std::max(1, cut_.expert_copies()), which_.copy / std::max(1, cut_.expert));
+  }
+
+  /// ZeRO 2 and 3 as FSDP has them: each parameter is divided among its copies.
+  bool is_sharded() const { return cut_.zero >= 2; }
+  void make_shards() {
+    const long long copies = std::max(1, cut_.data * cut_.context);
+    const long long expert_copies = std::max(1, cut_.expert_copies());
+    for (const Parameter& parameter : parameters_) {
+      const long long among = parameter.of_experts ? expert_copies : copies;
+      shards_.push_back((parameter.count + among - 1) / among);
+      tape_.make(2 * (cut_.zero == 2 ? parameter.count : shards_.back()));
+      tape_.make(training_.gradient_bytes * shards_.back());
+    }
+  }
+
   void make_buffers(std::vector<Tensor>& made, bool of_experts) {
     long long all = 0;
     for (const Parameter& parameter : parameters_)
       all += parameter.of_experts == of_experts ? parameter.count : 0;
     tape_.make(2 * all);
-    tape_.make(4 * all);
+    tape_.make(training_.gradient_bytes * all);
     for (std::size_t at = 0; at < made.size(); ++at)
       if (parameters_[at].of_experts == of_experts)
         tape_.drop(made[at]);
@@ -198,29 +235,72 @@ class RankReplay {
   }
 
   void run_action(const plan::Action& action) {
+    Microbatch& microbatch = running_[{action.stage, action.microbatch}];
     switch (action.kind) {
       case plan::ActionKind::Forward:
-        forward(action.stage, running_[{action.stage, action.microbatch}]);
+        forward(action.stage, microbatch);
         return;
-      case plan::ActionKind::Backward: {
-        const auto running = running_.find({action.stage, action.microbatch});
-        backward(action.stage, running->second);
-        running_.erase(running);
-        return;
-      }
+      case plan::ActionKind::Backward:
+        backward(action.stage, microbatch, nullptr);
+        break;
       case plan::ActionKind::InputGradient:
+        backward(action.stage, microbatch, &microbatch.owed);
+        return;
       case plan::ActionKind::WeightGradient:
+        weight_gradients(action.stage, microbatch);
+        break;
       case plan::ActionKind::Recompute:
-        throw plan::InputError("schedule: backwards in halves are not replayed");
+        throw plan::InputError("schedule: forwards that run again on their own are not replayed");
     }
+    running_.erase({action.stage, action.microbatch});
   }
 
+  /// A unit's gathered parameters or its gradients: two at a time, of the one that computes and of
+  /// the next or the one before (Zhao et al., arXiv 2304.11277, 3.3 and 3.4).
+  class UnitBuffers {
+   public:
+    UnitBuffers(Tape& tape, const Units& units, long long bytes_each)
+        : tape_(tape), units_(units), bytes_each_(bytes_each), buffers_(units.size()) {}
+
+    void have(std::size_t unit) {
+      if (unit < units_.size() && buffers_[unit] == nullptr)
+        buffers_[unit] = tape_.make(bytes_each_ * units_[unit]);
+    }
+    void drop(std::size_t unit) {
+      if (unit < units_.size())
+        tape_.drop(buffers_[unit]);
+    }
+    void drop_all() {
+      for (Tensor& buffer : buffers_)
+        tape_.drop(buffer);
+    }
+
+   private:
+    Tape& tape_;
+    const Units& units_;
+    const long long bytes_each_;  // 0: nothing is gathered
+    std::vector<Tensor> buffers_;
+  };
+
+  long long gathered_bytes() const { return cut_.zero == 3 ? 2 : 0; }
+
   void forward(int stage, Microbatch& microbatch) {
+    UnitBuffers parameters(tape_, units_[stage], gathered_bytes());
+    std::size_t unit = 0;
+    parameters.have(unit);
+    parameters.have(unit + 1);
     Tensor state = tape_.make(sizes_.state);
+    const auto next_unit = [&] {
+      parameters.drop(unit++);
+      parameters.have(unit + 1);
+    };
+    if (has_first(stage))
+      next_unit();
     const int first = first_layer(stage);
     for (int layer = first; layer < first + cut_.layers_of(stage, model_.layers); ++layer) {
       microbatch.layers.push_back({.is_sparse = is_sparse(layer)});
       state = layer_.forward(state, microbatch.layers.back());
+      next_unit();
     }
     if (!has_last(stage)) {  // sent, and let go of
       tape_.drop(state);
@@ -231,21 +311,52 @@ class RankReplay {
     if (sizes_.gathers && global_buffer_ == nullptr)
       global_buffer_ = tape_.make(sizes_.whole_state);
     microbatch.logits = tape_.make(2 * sizes_.tokens * vocabulary_cut_);
+    parameters.drop_all();
   }
 
-  void backward(int stage, Microbatch& microbatch) {
-    Tensor gradient = has_last(stage) ? head_back(microbatch) : tape_.make(sizes_.state);
+  /// `owed`: none where the backward is whole.
+  void backward(int stage, Microbatch& microbatch, std::vector<Tensor>* owed) {
+    const Units& units = units_[stage];
+    UnitBuffers parameters(tape_, units, gathered_bytes());
+    UnitBuffers gradients(tape_, units, is_sharded() && !owed ? training_.gradient_bytes : 0);
+    std::size_t unit = units.size();
+    const auto next_unit = [&] {
+      parameters.drop(unit);
+      gradients.drop(unit + 1);
+      --unit;
+      parameters.have(unit);
+      parameters.have(unit - 1);
+      gradients.have(unit);
+    };
+    if (has_last(stage))
+      next_unit();
+    Tensor gradient = has_last(stage) ? head_back(microbatch, owed) : tape_.make(sizes_.state);
     while (!microbatch.layers.empty()) {
-      gradient = layer_.backward(gradient, microbatch.layers.back());
+      next_unit();
+      gradient = layer_.backward(gradient, microbatch.layers.back(), owed);
       microbatch.layers.pop_back();
     }
     if (has_first(stage))
+      next_unit();
+    if (has_first(stage) && !is_sharded())
       tape_.touch(2 * vocabulary_cut_ * sizes_.hidden);
     tape_.drop(gradient);
+    parameters.drop_all();
+    gradients.drop_all();
+  }
+
+  /// The second half of a backward.
+  void weight_gradients(int stage, Microbatch& microbatch) {
+    const Units& units = units_[stage];
+    UnitBuffers gradients(tape_, units, is_sharded() ? training_.gradient_bytes : 0);
+    for (std::size_t unit = units.size(); unit-- > 0; gradients.drop(unit + 2))
+      gradients.have(unit);
+    layer_.weight_gradients(microbatch.owed);
+    gradients.drop_all();
   }
 
   /// The fused loss leaves the gradient where the logits were, and it is copied once.
-  Tensor head_back(Microbatch& microbatch) {
+  Tensor head_back(Microbatch& microbatch, std::vector<Tensor>* owed) {
     Tensor logits = tape_.make(2 * sizes_.tokens * vocabulary_cut_);
     tape_.drop(microbatch.logits);
     Tensor gradient = tape_.make(sizes_.whole_state);
@@ -255,6 +366,9 @@ class RankReplay {
       tape_.drop(gradient);
       gradient = scattered;
     }
+    if (owed != nullptr)
+      owed->insert(owed->end(),
+                   {std::exchange(logits, nullptr), std::exchange(microbatch.last_norm, nullptr)});
     tape_.drop(logits);
     Tensor of_state = tape_.make(sizes_.state);
     tape_.drop(gradient, microbatch.last_norm, microbatch.last_state);
@@ -273,6 +387,8 @@ class RankReplay {
   long long vocabulary_cut_ = 0;
   std::vector<Parameter> parameters_{};
   std::vector<long long> shards_{};  // numbers of each parameter that the copy steps
+  std::map<int, Units> units_{};     // by stage
+  long long unit_ = 0;               // that is listed
   std::map<std::pair<int, int>, Microbatch> running_{};  // by stage and microbatch
   Tensor global_buffer_{};
 };
@@ -286,11 +402,22 @@ TrainingReplay replay_training(const plan::TransformerTraining& training, const 
   return RankReplay(training, cut, schedule, which, options).run();
 }
 
+std::vector<plan::Bytes> allocated_by_rank(const plan::TransformerTraining& training,
+                                           const plan::Cut& cut) {
+  check_stream(training, cut);
+  const plan::Schedule schedule = shortened_schedule(cut, training.batch);
+  std::vector<plan::Bytes> ranks;
+  for (int rank = 0; rank < cut.pipeline; ++rank)
+    ranks.push_back(
+        {RankReplay(training, cut, schedule, {.rank = rank}, {}).run().counters.peak_allocated});
+  return ranks;
+}
+
 TrainingReplay fullest_replay(const plan::TransformerTraining& training, const plan::Cut& cut,
                               int rank, const AllocatorOptions& options) {
   check_stream(training, cut);
   const plan::Schedule schedule = shortened_schedule(cut, training.batch);
-  const int copies = cut.zero == 0 ? 1 : cut.data * cut.context;
+  const int copies = cut.zero == 1 ? cut.data * cut.context : 1;  // that differ
   const int looked_at = std::min(copies, most_copies);
   TrainingReplay most;
   for (int at = 0; at < looked_at; ++at) {

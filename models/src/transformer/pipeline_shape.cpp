@@ -96,8 +96,10 @@ PipelineShape pipeline_shape(const std::string& schedule, int ranks, int microba
 }
 
 plan::Schedule shortened_schedule(const plan::Cut& cut, int batch) {
-  return short_schedule(std::string(cut.schedule_name()), cut.pipeline, cut.microbatches(batch),
-                        cut.chunks, cut.group);
+  // Where a rank has one stage, it holds the most within two rounds.
+  const int ranks = cut.pipeline, all = cut.microbatches(batch);
+  const int shorter = cut.chunks == 1 ? std::min(all, 2 * ranks + all % ranks) : all;
+  return short_schedule(std::string(cut.schedule_name()), ranks, shorter, cut.chunks, cut.group);
 }
 
 PipelineShape pipeline_shape(const plan::Cut& cut, int batch) {

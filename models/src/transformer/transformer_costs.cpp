@@ -26,6 +26,7 @@ class CostsOfLayers {
     costs.dtype = "bfloat16";
     costs.software = analytic_software;
     costs.microbatch_size = cut_.microbatch;
+    costs.shards_by_layer = true;
     costs.tensor = cut_.tensor, costs.context = cut_.context, costs.expert = cut_.expert;
     costs.workspaces = plan::whole_bytes(machine_.constants.context_bytes);
     costs.iteration = {times_.iteration_s};

@@ -1,7 +1,6 @@
 #include "pipewright/models/transformer/transformer_memory.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "pipewright/models/transformer/transformer_counts.hpp"
 
@@ -25,7 +24,7 @@ double parameter_bytes(const plan::TransformerTraining& training, int zero, doub
   }
 }
 
-/// What a stage has beside that for its turn, where ZeRO leaves a rank its part of the parameters.
+/// What a layer has beside that for its turn, where ZeRO leaves a rank its part of the parameters.
 double gathered_bytes(const plan::TransformerTraining&, int zero, double copies) {
   return zero < 3 ? 0 : 2 * (1 - 1 / copies);
 }
@@ -76,7 +75,7 @@ double kept_of_token(const plan::TransformerTraining& training, const plan::Cut&
   const double h = model.hidden, t = cut.tensor, d = model.head_channels, a = model.heads;
   const double norms_cut = cut.sequence_parallel ? t : 1;
   const double saved = 2 - cast_bytes(training.precision), of_output = saved_of_output(training);
-  if (!model.gated)  // Korthikanti et al., arXiv 2205.05198
+  if (!model.gated && is_dense && !model.has_mixture())  // Korthikanti et al., arXiv 2205.05198
     return (10 - 2 * saved) * h / norms_cut +
            ((8 - of_output) * h + (4 - saved) * model.feed_forward) / t;
   const double ranks = 1.0 * model.q_rank + model.kv_rank;
@@ -89,7 +88,9 @@ double kept_of_token(const plan::TransformerTraining& training, const plan::Cut&
                                 : 1.0 * model.shared_feed_forward +
                                       1.0 * model.experts_per_token * model.expert_feed_forward;
   const double routed = is_dense ? 0 : (2 - saved) * model.experts_per_token * h;
-  return (8 - 2 * saved) * h / norms_cut + attention + (6 - saved) * width / t + routed;
+  const double gates = model.gated ? 2 : 1, masks = model.dropout ? 2 : 0;
+  return (8 + masks - 2 * saved) * h / norms_cut + attention + (2 * gates + 2 - saved) * width / t +
+         routed;
 }
 
 double kept_scores(const plan::TransformerTraining& training, const plan::Cut& cut) {
@@ -149,19 +150,20 @@ class Holding {
 
   double standing(std::size_t rank, bool first, bool last) const {
     LayerCount layers;
-    double least_whole = std::numeric_limits<double>::infinity();
-    for (std::size_t chunk = 0; chunk < shape_.stages_of_rank[rank].size(); ++chunk) {
+    for (std::size_t chunk = 0; chunk < shape_.stages_of_rank[rank].size(); ++chunk)
       layers += layers_of(rank, chunk);
-      least_whole = std::min(least_whole, gathered(layers_of(rank, chunk)));
-    }
-    return least_whole + layers.dense * standing_dense_ + layers.sparse * standing_sparse_ +
+    return gathered(layers) + layers.dense * standing_dense_ + layers.sparse * standing_sparse_ +
            (first ? standing_embedding_ : 0) +
            (last && !(first && model_.tied) ? standing_head_ : 0);
   }
 
-  /// Whichever stage of the rank has its turn, it is at least that of the smallest.
-  double gathered(const LayerCount& stage) const {
-    return stage.dense * gathered_dense_ + stage.sparse * gathered_sparse_;
+  /// Layers are gathered one after another, so it is at least the smallest.
+  double gathered(const LayerCount& layers) const {
+    if (layers.all() == 0)
+      return 0;
+    return layers.dense == 0    ? gathered_sparse_
+           : layers.sparse == 0 ? gathered_dense_
+                                : std::min(gathered_dense_, gathered_sparse_);
   }
 
   /// Of one parameter among n copies.

@@ -61,6 +61,7 @@ LayerCosts read_layer_costs(JsonObject& root) {
   costs.load = root.seconds("load_s");
   costs.load_target = root.seconds("load_target_s", Seconds{});
   costs.reads_on_rank = root.flag("reads_on_rank", false);
+  costs.shards_by_layer = root.flag("shards_by_layer", false);
   costs.input = root.bytes("input_bytes");
   costs.target = root.bytes("target_bytes");
   costs.workspaces = root.bytes("workspace_bytes", Bytes{});
@@ -179,6 +180,7 @@ Json to_json(const LayerCosts& costs) {
             {"load_s", costs.load.value},
             {"load_target_s", costs.load_target.value},
             {"reads_on_rank", costs.reads_on_rank},
+            {"shards_by_layer", costs.shards_by_layer},
             {"input_bytes", costs.input.value},
             {"target_bytes", costs.target.value},
             {"workspace_bytes", costs.workspaces.value},

@@ -240,6 +240,18 @@ void set_standing(StageCost& stage, const LayerCosts& costs, const TrainingMemor
   stage.optimizer_step = stage.optimizer_step * share;
 }
 
+/// The part of a stage's parameters that its two largest layers have.
+double two_of(const std::vector<LayerCost>& layers) {
+  Bytes all, largest;
+  for (const LayerCost& layer : layers) {
+    all += layer.parameters;
+    largest = std::max(largest, layer.parameters);
+  }
+  return all == Bytes{} ? 1
+                        : std::min(1.0, 2 * static_cast<double>(largest.value) /
+                                            static_cast<double>(all.value));
+}
+
 LayerCost selectively_recomputed(LayerCost layer) {
   layer.activation -= layer.selective_activation;
   layer.freed_by_input_gradient =
@@ -412,6 +424,8 @@ std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& par
 
     StageCost sum = StageSum(part).run();
     set_standing(sum, costs, training);
+    if (costs.shards_by_layer)
+      sum.whole_at_once = two_of(part);
     add_loads(sum, costs, stage == 0, last);
     if (training.reads_ahead && !costs.reads_on_rank)
       sum.load = wait_for_read(sum.load, sum);

@@ -15,6 +15,7 @@
 #include "pipewright/sim/contention/contention.hpp"
 #include "pipewright/sim/engine/simulator.hpp"
 #include "pipewright/sim/network/shared_links.hpp"
+#include "pipewright/sim/scenario/device_memory.hpp"
 #include "pipewright/sim/scenario/ranges.hpp"
 
 namespace pipewright::search {
@@ -95,7 +96,7 @@ Figures figures_of(const Answer& answer) {
   }
   figures.bubble_s =
       mean(std::accumulate(answer.bubble_s.begin(), answer.bubble_s.end(), 0.0), ranks);
-  figures.peak = answer.memory.highest_peak();
+  figures.peak = *std::max_element(answer.needs.begin(), answer.needs.end());
   return figures;
 }
 
@@ -201,7 +202,8 @@ std::variant<Answer, Refusal> WhatIf::answer(const Draft& draft) {
   try {
     std::vector<std::string> notes;
     plan::LayerCosts costs = costs_of(draft, &notes);
-    Answer answer = simulated(draft.scenario, sim::lay_out(draft.scenario, costs, &structures_));
+    Answer answer =
+        simulated(draft.scenario, costs, sim::lay_out(draft.scenario, costs, &structures_));
     answer.costs = std::move(costs);
     answer.notes = std::move(notes);
     return answer;
@@ -228,7 +230,8 @@ bool WhatIf::is_for_memory(const Draft& draft) {
   }
 }
 
-Answer WhatIf::simulated(const plan::Scenario& scenario, sim::ScenarioPlan plan) {
+Answer WhatIf::simulated(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                         sim::ScenarioPlan plan) {
   require_usable(plan.costs, plan.program());
   Evaluator& evaluator = evaluator_for(plan.structure);
   const sim::Structure& structure = *plan.structure;
@@ -239,8 +242,9 @@ Answer WhatIf::simulated(const plan::Scenario& scenario, sim::ScenarioPlan plan)
 
   Answer answer;
   answer.cap = least_memory(scenario.cluster);
-  answer.over =
-      over_cap(structure, memory, curves, plan.costs, times, plan::cluster_of_ranks(scenario));
+  answer.needs = sim::needs_of(scenario, costs, plan, curves.peaks);
+  answer.over = over_cap(structure, memory, curves, plan.costs, times,
+                         plan::cluster_of_ranks(scenario), answer.needs);
   answer.critical = critical_path(structure, times);
   answer.throughput = throughput_of(scenario, plan, times.iteration);
   if (!shares_links(plan))
@@ -260,15 +264,17 @@ Answer WhatIf::simulated(const plan::Scenario& scenario, sim::ScenarioPlan plan)
 std::optional<sim::Need> WhatIf::need_of(const Draft& draft, const std::string& assignment) {
   try {
     const Draft next = changed(draft, assignment);
-    const sim::ScenarioPlan plan = sim::lay_out(next.scenario, costs_of(next), &structures_);
+    const plan::LayerCosts costs = costs_of(next);
+    const sim::ScenarioPlan plan = sim::lay_out(next.scenario, costs, &structures_);
     require_usable(plan.costs, plan.program());
     Evaluator& evaluator = evaluator_for(plan.structure);
     const sim::Times& times = times_of(evaluator, plan);
     sim::MemoryModel& memory = evaluator.memory_for(sim::holding_of(next.scenario, plan.program()));
     const sim::MemoryCurves& curves = memory.curves(plan.costs, times);
-    return sim::Need{curves.highest_peak(),
+    const std::vector<plan::Bytes> needs = sim::needs_of(next.scenario, costs, plan, curves.peaks);
+    return sim::Need{*std::max_element(needs.begin(), needs.end()),
                      {times.iteration},
-                     fits(curves, plan::cluster_of_ranks(next.scenario))};
+                     sim::fits(needs, plan::cluster_of_ranks(next.scenario))};
   } catch (const plan::InputError&) {
     return {};
   } catch (const plan::Infeasible&) {

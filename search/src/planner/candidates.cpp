@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "pipewright/models/allocator/device_memory.hpp"
 #include "pipewright/models/transformer/stage_layers.hpp"
 #include "pipewright/models/transformer/transformer_costs.hpp"
 #include "pipewright/models/transformer/transformer_counts.hpp"
@@ -37,8 +38,8 @@ std::vector<int> choices(const std::vector<int>& asked, int whole) {
   return asked.empty() ? divisors_of(whole) : asked;
 }
 
-/// Of a rank's memory, by what is counted: the simulation may find a little more.
-constexpr double shares_to_fill[] = {1, 0.95};
+/// Of a rank's memory, by what is counted here: its tensors may take a little more or less.
+constexpr double shares_to_fill[] = {1.1, 1, 0.95};
 
 /// All ways to cut the training, each part nested in the one before.
 class Enumeration {
@@ -187,7 +188,7 @@ class Enumeration {
       for (Cut fitted = found_[at]; const double share : shares_to_fill) {
         const auto leaner = within_memory(fitted, shape, share);
         if (!leaner)
-          break;
+          continue;
         fitted.stage_layers = *leaner;
         found_.push_back(fitted);
       }
@@ -199,12 +200,15 @@ class Enumeration {
                                                 double share) const {
     DealtLayers dealt{model_.layers, head_in_layers(), {}};
     dealt.most_of_rank.assign(shape.stages_of_rank.size(), model_.layers);
+    const auto beside = static_cast<double>(models::gpu_memory({}, cut, {}).total().value);
     for (bool is_first = true;; is_first = false) {
       const auto ranks = models::transformer_memory(training_, cut, shape);
       bool fits = true;
       for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
         const double memory = share * static_cast<double>(devices_.memory[rank].value);
-        if (memory <= 0 || models::peak_of({ranks[rank]}, machine_.constants) <= memory)
+        const double tensors = ranks[rank].standing + ranks[rank].kept +
+                               models::bytes_at_peak(ranks[rank], machine_.constants);
+        if (memory <= 0 || tensors + beside <= memory)
           continue;
         fits = false;
         int layers = 0;

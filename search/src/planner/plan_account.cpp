@@ -1,12 +1,9 @@
 #include "pipewright/search/planner/plan_account.hpp"
 
-#include <algorithm>
-
 #include "pipewright/models/transformer/transformer_costs.hpp"
 #include "pipewright/search/planner/plan_files.hpp"
 #include "pipewright/sim/causes/idle.hpp"
 #include "pipewright/sim/engine/simulator.hpp"
-#include "pipewright/sim/memory/memory.hpp"
 #include "pipewright/sim/scenario/scenario_plan.hpp"
 
 namespace pipewright::search {
@@ -21,25 +18,14 @@ PlanAccount account_of(const plan::Cluster& cluster, const plan::TransformerTrai
   const sim::Times& times = simulator.run_shared(plan.costs);
   sim::IdleCauses causes(*plan.structure);
   const sim::IdleTime& idle = causes.of(times);
-  sim::MemoryModel memory(*plan.structure, sim::holding_of(scenario, plan.program()));
-  const sim::MemoryCurves& curves = memory.curves(plan.costs, times);
 
   PlanAccount account{.times = models::times_on(cluster, training, cut), .ranks = {}};
   for (int rank = 0; rank < cut.pipeline; ++rank) {
     RankAccount& own = account.ranks.emplace_back();
     own.stages = plan.program().placement.stages_on(rank);
-    plan::Bytes standing, workspace;
-    for (const int stage : own.stages) {
-      const plan::StageCost& cost = plan.costs.stages[static_cast<std::size_t>(stage)];
+    for (const int stage : own.stages)
       own.layers += cut.layers_of(stage, training.model.layers);
-      standing += plan::standing(cost);
-      workspace = std::max(workspace, cost.workspace);
-    }
     own.busy_s = times.iteration - idle.of_rank(rank);
-    own.standing = static_cast<double>(standing.value);
-    own.at_work = static_cast<double>((plan.costs.workspaces + workspace).value);
-    const plan::Bytes peak = curves.peaks[static_cast<std::size_t>(rank)].held;
-    own.kept = static_cast<double>(peak.value) - own.standing - own.at_work;
   }
   return account;
 }

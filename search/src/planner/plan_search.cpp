@@ -44,6 +44,8 @@ void require_sizes(const PlanSpace& space) {
 /// Bounds count the parameters of layers by few of their sizes, which is a little more or less than
 /// they have.
 constexpr double time_as_counted = 0.99, memory_as_counted = 0.96;
+/// What tensors take of what the allocator reserves, at the least.
+constexpr double most_fragmented = 0.85;
 
 PlanFacts facts_on(const plan::Cluster& cluster, const plan::TransformerTraining& training,
                    const Cut& cut, sim::StructureCache* structures, double most_s) {
@@ -107,11 +109,19 @@ class CutSpace {
   CutSpace(const plan::Cluster& cluster, const PlanSpace& space)
       : machine_(models::machine_of(cluster)),
         training_(space.training),
+        bounded_(without_scores(space.training)),
         cuts_(cluster, space, shapes_),
         largest_(plan::largest_memory(cluster)) {}
 
+  /// How many bytes of scores are kept depends on their dropout: a bound leaves them out.
+  static plan::TransformerTraining without_scores(plan::TransformerTraining training) {
+    training.attention = plan::AttentionKind::Fused;
+    return training;
+  }
+
   std::size_t size() const { return cuts_.size(); }
   double memory() const { return static_cast<double>(largest_.value); }
+  bool fits(const FoundPlan& plan) const { return memory() <= 0 || plan.evened_bytes <= memory(); }
 
   /// What most of the best plans do where they can.
   bool is_likely(std::size_t candidate) const {
@@ -125,13 +135,12 @@ class CutSpace {
   double least_peak(std::size_t candidate) { return least_peak(cuts_[candidate]); }
   double least_peak(const PlacedCut& placed) {
     const Cut& cut = placed.cut;
-    auto ranks = models::transformer_memory(training_, cut, shape_of(cut));
+    const plan::Bytes beside = models::gpu_memory({}, cut, {}).total();
     std::vector<plan::Bytes> held;
-    for (models::RankMemory& rank : ranks) {
-      if (cut.recompute == plan::RecomputeMode::Full)
-        rank.kept = 0;
-      held.push_back(
-          plan::whole_bytes(memory_as_counted * models::peak_of({rank}, machine_.constants)));
+    for (const models::RankMemory& rank :
+         models::transformer_memory(bounded_, cut, shape_of(cut))) {
+      const double kept = cut.recompute == plan::RecomputeMode::Full ? 0 : rank.kept;
+      held.push_back(beside + plan::whole_bytes(memory_as_counted * (rank.standing + kept)));
     }
     return evened(held, placed.devices);
   }
@@ -174,6 +183,29 @@ class CutSpace {
     }
   }
 
+  /// By what tensors take at once; 0 where nobody knows them.
+  double least_need(std::size_t candidate) const {
+    const PlacedCut& placed = cuts_[candidate];
+    try {
+      return evened(on_gpus(models::allocated_by_rank(training_, placed.cut), placed.cut),
+                    placed.devices);
+    } catch (const plan::InputError&) {
+      return 0;
+    }
+  }
+
+  void weigh(FoundPlan& plan) {
+    plan.peaks = needs_of(plan.cut, plan.held, rank_devices(plan.cluster, plan.cut));
+    set_peaks(plan);
+  }
+
+  /// By name.
+  void weigh_whole(FoundPlan& plan) {
+    plan.memory = memory_of(plan.cut, plan.held);
+    plan.peaks = totals_of(plan.memory);
+    set_peaks(plan);
+  }
+
   /// Moves the borders of the plan's stages until none is quicker within the memory, and says how
   /// many were simulated: those whose bound is below the best so far.
   int move_borders(FoundPlan& plan) {
@@ -189,7 +221,11 @@ class CutSpace {
       if (const double least = least_s(placed); least > best_s)
         return {{least}, {}};
       ++simulated;
-      const sim::PartitionNeed need = simulator.need(with_ends(borders), best_s);
+      sim::PartitionNeed need = simulator.need(with_ends(borders), best_s);
+      if (largest_ > plan::Bytes{} && need.iteration.value <= best_s) {
+        const std::vector every_rank(static_cast<std::size_t>(placed.cut.pipeline), need.peak);
+        need.peak = plan::whole_bytes(evened(needs_of(placed.cut, every_rank, devices), devices));
+      }
       if (largest_ == plan::Bytes{} || need.peak <= largest_)
         best_s = std::min(best_s, need.iteration.value);
       return need;
@@ -201,6 +237,7 @@ class CutSpace {
     plan.least_s = least_s(placed);
     plan.least_bytes = least_peak(placed);
     set_facts(plan, placed, std::numeric_limits<double>::infinity());
+    weigh(plan);
     return simulated;
   }
 
@@ -266,16 +303,74 @@ class CutSpace {
 
   void set_facts(FoundPlan& plan, const PlacedCut& placed, double most_s) {
     const PlanFacts facts = facts_on(placed.cluster, training_, placed.cut, &structures_, most_s);
-    plan::Bytes peak{};
-    for (const plan::Bytes of_rank : facts.peaks)
-      peak = std::max(peak, of_rank);
     plan.iteration_s = facts.iteration_s;
-    plan.peaks = facts.peaks;
-    plan.peak_bytes = static_cast<double>(peak.value);
-    plan.evened_bytes = evened(facts.peaks, placed.devices);
+    plan.held = plan.peaks = facts.peaks;
+    plan.memory.clear();
+    set_peaks(plan);
     plan.bubble = facts.bubble;
     plan.tokens_per_s = facts.units_per_s;
     plan.mfu = facts.mfu;
+  }
+
+  void set_peaks(FoundPlan& plan) const {
+    const plan::Bytes peak =
+        plan.peaks.empty() ? plan::Bytes{} : *std::ranges::max_element(plan.peaks);
+    plan.peak_bytes = static_cast<double>(peak.value);
+    plan.evened_bytes = evened(plan.peaks, rank_devices(plan.cluster, plan.cut));
+  }
+
+  /// What devices must have, by what tensors take at once; where that is close to what there is, by
+  /// what the allocator reserves for them on the fullest rank. `held` stands in where nobody knows
+  /// the tensors.
+  std::vector<plan::Bytes> needs_of(const Cut& cut, const std::vector<plan::Bytes>& held,
+                                    const RankDevices& devices) const {
+    std::vector<plan::Bytes> needs;
+    try {
+      needs = models::allocated_by_rank(training_, cut);
+    } catch (const plan::InputError&) {
+      needs = held;
+    }
+    needs = on_gpus(std::move(needs), cut);
+    const double most = evened(needs, devices);
+    if (most <= memory() && most > most_fragmented * memory())
+      reserve_on_fullest(needs, cut);
+    return needs;
+  }
+
+  static std::vector<plan::Bytes> on_gpus(std::vector<plan::Bytes> allocated, const Cut& cut) {
+    for (plan::Bytes& rank : allocated)
+      rank = models::gpu_memory(rank, cut, {}).total();
+    return allocated;
+  }
+
+  void reserve_on_fullest(std::vector<plan::Bytes>& needs, const Cut& cut) const {
+    const auto fullest = std::ranges::max_element(needs);
+    try {
+      const auto rank = static_cast<int>(fullest - needs.begin());
+      const models::TrainingReplay replay = models::replay_training(training_, cut, {.rank = rank});
+      *fullest = models::gpu_memory({replay.counters.peak_reserved}, cut, {}).total();
+    } catch (const plan::InputError&) {
+      return;  // what tensors take is all that is known
+    }
+  }
+
+  std::vector<models::DeviceMemory> memory_of(const Cut& cut,
+                                              const std::vector<plan::Bytes>& held) const {
+    std::vector<models::DeviceMemory> ranks;
+    try {
+      ranks = models::replayed_memory(training_, cut);
+    } catch (const plan::InputError& error) {
+      for (const plan::Bytes own : held)
+        ranks.push_back(models::gpu_memory(own, cut, error.what()));
+    }
+    return ranks;
+  }
+
+  static std::vector<plan::Bytes> totals_of(const std::vector<models::DeviceMemory>& ranks) {
+    std::vector<plan::Bytes> totals;
+    for (const models::DeviceMemory& rank : ranks)
+      totals.push_back(rank.total());
+    return totals;
   }
 
   double gather_s(const models::TransformerWork& work, const models::StageEndWork& end) const {
@@ -341,6 +436,7 @@ class CutSpace {
 
   const plan::Machine machine_;
   const plan::TransformerTraining& training_;
+  const plan::TransformerTraining bounded_;
   models::PipelineShapes shapes_;
   PlacedCuts cuts_;
   const plan::Bytes largest_;
@@ -429,12 +525,32 @@ void move_borders(CutSpace& cuts, PlanAnswer& answer, const SearchOptions<FoundP
     if (std::ranges::find(known, own) != known.end())
       continue;
     known.push_back(std::move(own));
-    best.add(std::move(plan));
+    cuts.weigh_whole(plan);
+    if (cuts.fits(plan))
+      best.add(std::move(plan));
   }
   answer.plans = best.take();
   if (answer.nearest && !answer.plans.empty() &&
       answer.plans.front().iteration_s <= answer.nearest->iteration_s)
     answer.nearest.reset();
+}
+
+/// Every plan by what the allocator reserves, which is rarely more than it seemed to be: those that
+/// do not fit after all are taken out, for which there are some to spare.
+constexpr int to_spare = 2;
+void weigh_all(CutSpace& cuts, PlanAnswer& answer, const SearchOptions<FoundPlan>& options) {
+  BestPlans<FoundPlan> best(options.most_plans, options.pareto);
+  for (FoundPlan& plan : answer.plans) {
+    if (plan.memory.empty())
+      cuts.weigh_whole(plan);
+    if (cuts.fits(plan))
+      best.add(std::move(plan));
+    else
+      --answer.simulated, ++answer.too_large;
+  }
+  answer.plans = best.take();
+  if (answer.nearest && answer.nearest->memory.empty())
+    cuts.weigh_whole(*answer.nearest);
 }
 
 bool moves_borders(const plan::Cluster& cluster, const PlanSpace& space) {
@@ -452,12 +568,14 @@ PlanAnswer search_plans(const plan::Cluster& cluster, const PlanSpace& space,
   require_nodes(cluster, space.gpus, "the training");
   require_ranks(cluster, space);
   CutSpace cuts(cluster, space);
-  if (!moves_borders(cluster, space))
-    return search(cuts, options, started);
+  const bool moves = moves_borders(cluster, space);
   SearchOptions<FoundPlan> wider = options;
-  wider.most_plans = std::max(least_moved, options.most_plans);
+  wider.most_plans =
+      moves ? std::max(least_moved, options.most_plans) : options.most_plans + to_spare;
   PlanAnswer answer = search(cuts, wider, started);
-  move_borders(cuts, answer, options);
+  if (moves)
+    move_borders(cuts, answer, options);
+  weigh_all(cuts, answer, options);
   answer.seconds = std::chrono::duration<double>(SearchClock::now() - started).count();
   return answer;
 }

@@ -37,6 +37,12 @@ std::int64_t beyond(std::int64_t peak, std::int64_t kept) {
   return std::max<std::int64_t>(0, peak - kept);
 }
 
+std::int64_t at_once(const plan::StageCost& stage, plan::Bytes whole) {
+  return stage.whole_at_once == 1
+             ? whole.value
+             : plan::whole_bytes(stage.whole_at_once * static_cast<double>(whole.value)).value;
+}
+
 struct AmountRow {
   Amount amount;
   Owner owner;
@@ -128,13 +134,13 @@ constexpr AmountRow amounts[] = {
                                                    : std::int64_t{0};
      }},
     {Amount::ParametersWhole, Owner::Parameters,
-     [](const Sizes& s) { return s.cost().parameters.value; }},
+     [](const Sizes& s) { return at_once(s.cost(), s.cost().parameters); }},
     {Amount::ParametersReceived, Owner::Buffers,
-     [](const Sizes& s) { return s.cost().parameters_elsewhere.value; }},
+     [](const Sizes& s) { return at_once(s.cost(), s.cost().parameters_elsewhere); }},
     {Amount::GradientsWhole, Owner::Gradients,
-     [](const Sizes& s) { return s.cost().gradients.value; }},
+     [](const Sizes& s) { return at_once(s.cost(), s.cost().gradients); }},
     {Amount::GradientsReceived, Owner::Buffers,
-     [](const Sizes& s) { return s.cost().gradients_elsewhere.value; }},
+     [](const Sizes& s) { return at_once(s.cost(), s.cost().gradients_elsewhere); }},
     {Amount::GradientsAside, Owner::Gradients,
      [](const Sizes& s) { return standing_gradients(s.cost()).value; }},
 };

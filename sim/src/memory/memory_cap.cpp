@@ -28,12 +28,12 @@ std::string action_at(const Structure& structure, const Times& times, int rank, 
   return action;
 }
 
-std::optional<int> furthest_above(const MemoryCurves& curves, const plan::Cluster& cluster) {
+std::optional<int> furthest_above(const std::vector<Bytes>& needs, const plan::Cluster& cluster) {
   std::optional<int> found;
   Bytes most;
-  for (int rank = 0; rank < static_cast<int>(curves.peaks.size()); ++rank) {
+  for (int rank = 0; rank < static_cast<int>(needs.size()); ++rank) {
     const Bytes cap = memory_of(cluster, rank);
-    const Bytes above = curves.peaks[static_cast<std::size_t>(rank)].held - cap;
+    const Bytes above = needs[static_cast<std::size_t>(rank)] - cap;
     if (cap == Bytes{} || above <= most)
       continue;
     found = rank;
@@ -44,20 +44,21 @@ std::optional<int> furthest_above(const MemoryCurves& curves, const plan::Cluste
 
 }  // namespace
 
-bool fits(const MemoryCurves& curves, const plan::Cluster& cluster) {
-  return !furthest_above(curves, cluster);
+bool fits(const std::vector<Bytes>& needs, const plan::Cluster& cluster) {
+  return !furthest_above(needs, cluster);
 }
 
 std::optional<OverCap> over_cap(const Structure& structure, const MemoryModel& model,
                                 const MemoryCurves& curves, const StepCosts& costs,
-                                const Times& times, const plan::Cluster& cluster) {
-  const std::optional<int> fullest = furthest_above(curves, cluster);
+                                const Times& times, const plan::Cluster& cluster,
+                                const std::vector<Bytes>& needs) {
+  const std::optional<int> fullest = furthest_above(needs, cluster);
   if (!fullest)
     return {};
   const int rank = *fullest;
   const MemoryPeak& peak = curves.peaks[static_cast<std::size_t>(rank)];
   OverCap over{.rank = rank,
-               .peak = peak.held,
+               .peak = needs[static_cast<std::size_t>(rank)],
                .cap = memory_of(cluster, rank),
                .time = peak.time,
                .action = action_at(structure, times, rank, peak.time),

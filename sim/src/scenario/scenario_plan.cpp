@@ -18,6 +18,7 @@
 #include "pipewright/plan/schedules/schedule_counts.hpp"
 #include "pipewright/sim/engine/simulator.hpp"
 #include "pipewright/sim/memory/memory_cap.hpp"
+#include "pipewright/sim/scenario/device_memory.hpp"
 
 namespace pipewright::sim {
 namespace {
@@ -143,28 +144,33 @@ struct Weighed {
   std::optional<OverCap> over;
 };
 
-Weighed weigh(const plan::Scenario& scenario, const ScenarioPlan& plan) {
+Weighed weigh(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+              const ScenarioPlan& plan) {
   Simulator simulator(*plan.structure);
   MemoryModel model(*plan.structure, holding_of(scenario, plan.program()));
   const Times& times = simulator.run_shared(plan.costs);
   const MemoryCurves& curves = model.curves(plan.costs, times);
-  auto over =
-      over_cap(*plan.structure, model, curves, plan.costs, times, plan::cluster_of_ranks(scenario));
-  return {{curves.highest_peak(), {times.iteration}, !over}, std::move(over)};
+  const std::vector<plan::Bytes> needs = needs_of(scenario, costs, plan, curves.peaks);
+  auto over = over_cap(*plan.structure, model, curves, plan.costs, times,
+                       plan::cluster_of_ranks(scenario), needs);
+  return {{*std::max_element(needs.begin(), needs.end()), {times.iteration}, !over},
+          std::move(over)};
 }
 
-bool is_over_cap(const plan::Scenario& scenario, const ScenarioPlan& plan) {
-  return limits_memory(scenario.cluster) && weigh(scenario, plan).over;
+bool is_over_cap(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                 const ScenarioPlan& plan) {
+  return limits_memory(scenario.cluster) && weigh(scenario, costs, plan).over;
 }
 
 /// The loosest limit with which every rank's memory fits its device; none where none is enough.
 /// `place` makes the plan with a limit, which is over the cap without one.
-std::optional<int> loosest_limit(const plan::Scenario& scenario, const ScenarioPlan& plan,
+std::optional<int> loosest_limit(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                                 const ScenarioPlan& plan,
                                  const std::function<void(std::optional<int>)>& place) {
   const auto fits = [&](int units) {
     try {
       place(units);
-      return !is_over_cap(scenario, plan);
+      return !is_over_cap(scenario, costs, plan);
     } catch (const plan::InputError&) {
       return false;  // no microbatch fits into so few
     }
@@ -202,7 +208,7 @@ std::optional<Need> need_of(const plan::Scenario& scenario, const plan::LayerCos
     const plan::Scenario changed = plan::changed(scenario, change);
     if (trained && !plan::only_predicted(changed, plan::Carrier::Threads).empty())
       return {};
-    return weigh(changed, lay_out(changed, costs)).need;
+    return weigh(changed, costs, lay_out(changed, costs)).need;
   } catch (const plan::InputError&) {
     return {};
   } catch (const plan::Infeasible&) {
@@ -260,8 +266,9 @@ ScenarioPlan lay_out(const plan::Scenario& scenario, const plan::LayerCosts& cos
   const std::optional<int> asked = request.memory_units;
   place(asked);
   finish(plan, scenario, costs);
-  if (!asked && plan::descriptor_of(request).takes_memory_units && is_over_cap(scenario, plan))
-    place(loosest_limit(scenario, plan, place));
+  if (!asked && plan::descriptor_of(request).takes_memory_units &&
+      is_over_cap(scenario, costs, plan))
+    place(loosest_limit(scenario, costs, plan, place));
   return plan;
 }
 
@@ -274,7 +281,7 @@ void require_memory(const plan::Scenario& scenario, const plan::LayerCosts& cost
                     const ScenarioPlan& plan, bool trained) {
   if (!limits_memory(scenario.cluster))
     return;
-  const auto over = weigh(scenario, plan).over;
+  const auto over = weigh(scenario, costs, plan).over;
   if (!over)
     return;
   const auto remedy = smallest_change(leaner_changes(scenario), [&](const std::string& change) {

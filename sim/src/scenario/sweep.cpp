@@ -10,11 +10,13 @@
 #include "pipewright/sim/causes/idle.hpp"
 #include "pipewright/sim/engine/simulator.hpp"
 #include "pipewright/sim/memory/memory_cap.hpp"
+#include "pipewright/sim/scenario/device_memory.hpp"
 
 namespace pipewright::sim {
 namespace {
 
-void fill(SweepRow& row, const plan::Scenario& scenario, const ScenarioPlan& plan) {
+void fill(SweepRow& row, const plan::Scenario& scenario, const plan::LayerCosts& costs,
+          const ScenarioPlan& plan) {
   const Structure& structure = *plan.structure;
   require_usable(plan.costs, structure.program());
   Simulator simulator(structure);
@@ -32,9 +34,10 @@ void fill(SweepRow& row, const plan::Scenario& scenario, const ScenarioPlan& pla
 
   MemoryModel memory(structure, holding_of(scenario, structure.program()));
   const MemoryCurves& curves = memory.curves(plan.costs, times);
-  row.peak = curves.highest_peak();
-  if (const auto over =
-          over_cap(structure, memory, curves, plan.costs, times, plan::cluster_of_ranks(scenario)))
+  const std::vector<plan::Bytes> needs = needs_of(scenario, costs, plan, curves.peaks);
+  row.peak = *std::max_element(needs.begin(), needs.end());
+  if (const auto over = over_cap(structure, memory, curves, plan.costs, times,
+                                 plan::cluster_of_ranks(scenario), needs))
     throw plan::Infeasible(to_string(*over));
 }
 
@@ -44,7 +47,7 @@ SweepRow sweep_row(const plan::Scenario& scenario, const plan::LayerCosts& costs
                    StructureCache& structures) {
   SweepRow row;
   try {
-    fill(row, scenario, lay_out(scenario, costs, &structures));
+    fill(row, scenario, costs, lay_out(scenario, costs, &structures));
   } catch (const plan::InputError& error) {
     row.refusal = error.what();
     row.bad_input = true;

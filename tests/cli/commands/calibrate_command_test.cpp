@@ -107,10 +107,9 @@ TEST_CASE("calibrate --predict without runs takes the cluster's constants as the
   CHECK(first.at("memory_rank") == 0);
   CHECK(first.at("peak_bytes") == first.at("ranks").at(0).at("peak_bytes"));
   CHECK_FALSE(json.at("runs").at(1).contains("predicted_s"));
-  const auto& reserved = first.at("reserved");
-  CHECK(reserved.at("verdict") == "fits");
-  CHECK(reserved.at("fragmentation_bytes") == reserved.at("reserved_bytes").get<long long>() -
-                                                  reserved.at("allocated_bytes").get<long long>());
+  const auto& memory = first.at("memory");
+  CHECK(memory.at("fragmentation_bytes") > 0);
+  CHECK(memory.at("context_bytes") > 0);
   const auto table = run_program({"calibrate", a100, "--predict", file.string()});
   CHECK(table.out.find("\nmemory, GiB") != std::string::npos);
   CHECK(table.out.find("\nrefused\nline 4     row       " + file.string()) != std::string::npos);

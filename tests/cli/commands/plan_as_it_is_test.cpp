@@ -101,7 +101,8 @@ TEST_CASE("plan --as-is says what calibrate --predict says of the row that says 
   REQUIRE(planned.exit_code == 0);
   const Json plan = planned.json(), row = predicted(row_405b);
   CHECK(plan.at("iteration_s") == row.at("predicted_s"));
-  CHECK(plan.at("peak_bytes") == row.at("peak_bytes"));
+  CHECK(plan.at("memory") == row.at("memory"));
+  CHECK(plan.at("memory").at("allocated_bytes") == row.at("peak_bytes"));
   CHECK(plan.at("fullest_rank") == row.at("memory_rank"));
   REQUIRE(plan.at("ranks").size() == row.at("ranks").size());
   for (std::size_t rank = 0; rank < plan.at("ranks").size(); ++rank) {
@@ -137,7 +138,7 @@ TEST_CASE("plan --as-is names what it cannot predict, and why", "[cli][planner]"
              {"reason", "weights are sharded, which is not accounted for"}});
   CHECK(json.at("refused").at(1).at("option") == "--new-thing");
   CHECK(json.at("iteration_s").is_number());
-  CHECK_FALSE(json.contains("peak_bytes"));
+  CHECK_FALSE(json.contains("memory"));
   const Json predictions =
       as_it_is(llama_405b + "  --mtp-num-layers: 1\n", "2048", {"--json"}).json();
   CHECK(predictions.at("iteration_s").is_null());

@@ -2,7 +2,8 @@
 
 #include <cmath>
 
-#include "pipewright/models/allocator/memory_verdict.hpp"
+#include "pipewright/models/allocator/device_memory.hpp"
+#include "pipewright/models/transformer/transformer_memory.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
 #include "support/catch.hpp"
@@ -111,38 +112,151 @@ TEST_CASE("A rank holds as many microbatches as 1F1B lets it, each the same byte
   CHECK(peak_with(8) == peak_with(4));
 }
 
-TEST_CASE("A verdict has its margin, names fragmentation and what would help",
+TEST_CASE("What a device must have is what its allocator reserves, its context and communicators",
           "[plan][allocator]") {
   Run run = small_run();
   run.training.model.layers = 8;
+  run.cut.tensor = run.cut.data = 2;
   run.training.batch = 4;
-  const MemoryVerdict any = memory_verdict(run.training, run.cut, 0, {0});
-  CHECK(any.fits == Fits::Yes);
-  CHECK(any.fragmentation() > Bytes{0});
-  const auto with = [&](double bytes) {
-    return memory_verdict(run.training, run.cut, 0, whole_bytes(bytes));
+  const DeviceMemory memory = replayed_memory(run.training, run.cut, 0);
+  const AllocatorCounters counters = fullest_replay(run.training, run.cut, 0).counters;
+  CHECK(memory.allocated == Bytes{counters.peak_allocated});
+  CHECK(memory.fragmentation() == Bytes{counters.peak_reserved - counters.peak_allocated});
+  CHECK(memory.fragmentation() > Bytes{0});
+  CHECK(memory.context == cuda_context);
+  CHECK(memory.communicators == of_communicator * 2);  // tensor and data
+  CHECK(memory.total() == Bytes{counters.peak_reserved} + memory.context + memory.communicators);
+  CHECK(gpu_memory({100}, Cut{}, "why").total() == Bytes{100} + cuda_context);
+  CHECK(gpu_memory({100}, Cut{}, "why").left_out == "why");
+}
+
+/// By schedule, ZeRO, recomputation and precision.
+std::vector<Run> drawn_runs() {
+  std::vector<Run> runs;
+  for (const char* const schedule : {"", "zb-h1", "zbv"})
+    for (int zero = 0; zero <= 3; ++zero)
+      for (const RecomputeMode recompute :
+           {RecomputeMode::None, RecomputeMode::Selective, RecomputeMode::Full})
+        for (const ProductPrecision precision :
+             {ProductPrecision::Half, ProductPrecision::Float8}) {
+          Run run = small_run();
+          run.training.model.layers = 8;
+          run.training.model.gated = zero % 2 == 0;
+          run.training.precision = precision;
+          run.cut.pipeline = run.cut.data = 2;
+          run.cut.schedule = schedule;
+          run.cut.chunks = run.cut.schedule == "zbv" ? 2 : 1;
+          run.cut.zero = zero;
+          run.cut.recompute = recompute;
+          run.training.batch = 8 * run.cut.data;
+          runs.push_back(run);
+        }
+  return runs;
+}
+
+TEST_CASE("Bytes alone are what the allocator hands out, but for what it rounds up",
+          "[plan][allocator]") {
+  for (const Run& run : drawn_runs()) {
+    CAPTURE(run.cut.schedule, run.cut.zero, to_string(run.cut.recompute));
+    const std::vector<Bytes> ranks = allocated_by_rank(run.training, run.cut);
+    REQUIRE(ranks.size() == 2);
+    for (int rank = 0; rank < 2; ++rank) {
+      const auto counted = ranks[static_cast<std::size_t>(rank)].value;
+      const auto allocated =
+          replay_training(run.training, run.cut, {.rank = rank}).counters.peak_allocated;
+      CHECK(counted <= allocated);
+      CHECK(static_cast<double>(counted) > 0.98 * static_cast<double>(allocated));
+    }
+  }
+}
+
+TEST_CASE("What bounds a plan's memory is no more than what its tensors take",
+          "[plan][allocator]") {
+  MachineConstants none;
+  none.context_bytes = none.token_bytes = none.feed_forward_bytes = none.weight_bytes = 0;
+  none.logit_bytes = none.head_gradient_bytes = none.routed_token_bytes = none.latent_head_bytes =
+      0;
+  for (const Run& run : drawn_runs()) {
+    CAPTURE(run.cut.schedule, run.cut.zero, to_string(run.cut.recompute), run.training.model.gated);
+    const auto bounds = transformer_memory(run.training, run.cut);
+    const std::vector<Bytes> ranks = allocated_by_rank(run.training, run.cut);
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+      CHECK(0.96 * peak_of({bounds[rank]}, none) <= static_cast<double>(ranks[rank].value));
+  }
+}
+
+TEST_CASE("A backward in halves lets everything go in the end", "[plan][allocator]") {
+  Run run = small_run();
+  run.training.model.layers = 8;
+  run.cut.pipeline = 4;
+  run.training.batch = 16;
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto with = [&](const char* schedule) {
+      run.cut.schedule = schedule;
+      return replay_training(run.training, run.cut, {.rank = rank}).counters;
+    };
+    const AllocatorCounters whole = with("1f1b"), halves = with("zb-h1");
+    CHECK(halves.allocated == whole.allocated);
+    if (rank > 0)  // weight gradients wait
+      CHECK(halves.peak_allocated > whole.peak_allocated);
+  }
+}
+
+TEST_CASE("ZeRO takes less with each stage, and FSDP its shards, two layers and what is kept",
+          "[plan][allocator]") {
+  Run run;
+  run.training.model = find_transformer("llama3-8b").value();
+  run.training.sequence = 8192, run.training.batch = 16;
+  run.cut.data = 8;
+  run.cut.recompute = RecomputeMode::Full;
+  const auto peak = [&](int zero) {
+    run.cut.zero = zero;
+    return static_cast<double>(allocated_by_rank(run.training, run.cut).front().value);
   };
-  const auto reserved = static_cast<double>(any.reserved.value);
-  const auto allocated = static_cast<double>(any.allocated.value);
-  CHECK(with(1.1 * reserved).fits == Fits::Yes);
-  const MemoryVerdict close = with(1.01 * reserved);
-  CHECK(close.fits == Fits::But);
-  CHECK(close.reason.find("less than 5 % of the device") != std::string::npos);
-  const MemoryVerdict none = with(0.9 * allocated);
-  CHECK(none.fits == Fits::No);
-  CHECK(none.reason.find("are allocated at once") != std::string::npos);
-  CHECK(none.left < Bytes{0});
-  const MemoryVerdict fragmented = with(reserved - 1);
-  CHECK(fragmented.fits != Fits::Yes);
-  CHECK_FALSE(fragmented.reason.empty());
+  const double first = peak(1), second = peak(2), third = peak(3);
+  CHECK(second < first);
+  CHECK(third < second);
+  // 8.03e9 parameters: 18 bytes of each among 8; what is whole at a time are two units of the
+  // layers, of 218e6, and the head's 525e6; logits and their gradient of 8192 tokens in 16 bits.
+  const double shards = 8.03e9 * 18 / 8, logits = 2 * 2.0 * 8192 * 128256;
+  const double units = (2 + 4) * (525e6 + 218e6);
+  CHECK(third > shards + logits);
+  CHECK(third < 1.1 * (shards + logits + units + 32 * 2.0 * 8192 * 4096));
+}
+
+TEST_CASE("More experts of a token take as much more by the bound as by the replay, gated or not",
+          "[plan][allocator]") {
+  for (const bool gated : {false, true}) {
+    Run run = small_run();
+    TransformerConfig& model = run.training.model;
+    model.layers = 4, model.gated = gated;
+    model.experts = 16, model.expert_feed_forward = 1024;
+    model.set_mixture_behind(0);
+    run.cut.pipeline = 2;
+    run.training.batch = 8;
+    const auto kept = [&](int experts_per_token) {
+      model.experts_per_token = experts_per_token;
+      return layer_kept(run.training, run.cut, /*is_dense=*/false).all;
+    };
+    const auto counted = [&](int experts_per_token) {
+      model.experts_per_token = experts_per_token;
+      return static_cast<double>(allocated_by_rank(run.training, run.cut).front().value);
+    };
+    // Two layers of two microbatches, and what is at work.
+    const double more = 4 * (kept(6) - kept(2));
+    CHECK(more > 0);
+    CHECK(counted(6) - counted(2) > more);
+    CHECK(counted(6) - counted(2) < 2 * more);
+  }
 }
 
 TEST_CASE("What nobody knows the stream of is refused", "[plan][allocator]") {
   Run run = small_run();
-  run.cut.zero = 3;
+  run.training.precision = ProductPrecision::Single;
   CHECK_THROWS_AS(replay_training(run.training, run.cut, {}), InputError);
-  run.cut.zero = 0;
-  run.training.precision = ProductPrecision::Float8;
+  run.training.precision = ProductPrecision::Half;
+  run.training.attention = AttentionKind::Scores;
+  run.cut.context = 2;
   CHECK_THROWS_AS(replay_training(run.training, run.cut, {}), InputError);
 }
 

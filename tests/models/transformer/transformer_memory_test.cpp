@@ -88,7 +88,7 @@ TEST_CASE("18 bytes of a parameter stand, and ZeRO divides twelve of them", "[pl
   CHECK(memory_of(run, RecomputeMode::Full).front().standing == Approx(9 * parameters));
   run.cut.zero = 3;
   // A stage's turn needs its layers whole: the three quarters that others hold, in two bytes each.
-  const double gathered = 1.5 * 48 * layer_parameters(run.training.model) / 8;
+  const double gathered = 1.5 * layer_parameters(run.training.model) / 8;  // a layer at a time
   CHECK(memory_of(run, RecomputeMode::Full).front().standing ==
         Approx(4.5 * parameters + gathered));
 }

@@ -41,7 +41,11 @@ std::optional<OverCap> over(const StepCosts& costs, const Cluster& cluster) {
   Simulator simulator(structure);
   MemoryModel model(structure);
   const Times& times = simulator.run(costs);
-  return over_cap(structure, model, model.curves(costs, times), costs, times, cluster);
+  const MemoryCurves& curves = model.curves(costs, times);
+  std::vector<Bytes> needs;
+  for (const MemoryPeak& peak : curves.peaks)
+    needs.push_back(peak.held);
+  return over_cap(structure, model, curves, costs, times, cluster, needs);
 }
 
 Scenario scenario() {

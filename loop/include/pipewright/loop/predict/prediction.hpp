@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipewright/models/allocator/memory_verdict.hpp"
+#include "pipewright/models/allocator/device_memory.hpp"
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
@@ -40,9 +40,9 @@ std::vector<std::pair<std::string, double>> critical_shares(const sim::Structure
 /// rank, action, start_s, end_s, slack_s and critical (0 or 1) of every instruction. The slack
 /// is how much later the instruction could end with the iteration as long as it is.
 std::string actions_csv(const Prediction& prediction, const sim::ScenarioPlan& plan);
-/// `reserved`: what LibTorch's allocator has of each rank, as `sim::reserved_ranks` says it.
+/// `memory`: of each rank, as `sim::device_memory` says it.
 plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan& plan,
                            const plan::LayerCosts& costs, const sim::Throughput& throughput,
-                           const std::vector<models::ReservedMemory>& reserved);
+                           const std::vector<models::DeviceMemory>& memory);
 
 }  // namespace pipewright::loop

@@ -9,7 +9,6 @@
 #include <limits>
 #include <list>
 #include <map>
-#include <set>
 #include <vector>
 
 namespace pipewright::models {
@@ -61,12 +60,23 @@ class CachingAllocator {
   const AllocatorCounters& counters() const { return counters_; }
 
  private:
-  struct BySize {
-    bool operator()(const Block* a, const Block* b) const;
+  /// By stream, size and address. There are few, so that a sorted row is quicker than a tree.
+  class FreeBlocks {
+   public:
+    using Iterator = std::vector<Block*>::iterator;
+    Iterator begin() { return blocks_.begin(); }
+    Iterator end() { return blocks_.end(); }
+    Iterator lower_bound(const Block* key);
+    void insert(Block* block);
+    void erase(Block* block);
+    void erase(Iterator at) { blocks_.erase(at); }
+
+   private:
+    std::vector<Block*> blocks_;
   };
   struct Pool {
     bool is_small = false;
-    std::set<Block*, BySize> free{};
+    FreeBlocks free{};
     std::map<int, Block*> expandable{};  // by stream: the first block of its segment
   };
 

@@ -106,10 +106,13 @@ struct LayerCosts {
   Seconds load;                // to produce one microbatch of input
   Seconds load_target{};       // to produce its targets
   bool reads_on_rank = false;  // what reads ahead has no core but its rank's
-  Bytes input;                 // one microbatch, which the first stage holds until its backward
-  Bytes target;                // its targets, which the last stage holds until its backward
-  Bytes workspaces{};          // that a rank's device sets aside for products, beside all layers
-  Seconds iteration{};         // that a rank takes once for each step, beside its layers
+  /// Under ZeRO 2 and 3, layers are gathered and their gradients reduced one after another, two at
+  /// a time, as FSDP does; otherwise a stage at a time, as our executor does.
+  bool shards_by_layer = false;
+  Bytes input;          // one microbatch, which the first stage holds until its backward
+  Bytes target;         // its targets, which the last stage holds until its backward
+  Bytes workspaces{};   // that a rank's device sets aside for products, beside all layers
+  Seconds iteration{};  // that a rank takes once for each step, beside its layers
   std::vector<LayerCost> layers;
   LayerCost loss;      // runs after the last layer, on the last stage
   int busy_cores = 1;  // while the contended times were measured; 1: there are none

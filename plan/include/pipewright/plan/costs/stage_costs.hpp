@@ -40,6 +40,7 @@ struct StageCost : PassTimes {
   Bytes gradients;
   // Of these, what other copies of the stage hold in its place.
   Bytes parameters_elsewhere{}, gradients_elsewhere{};
+  double whole_at_once = 1;  // the part of both that is there while the stage computes
   Bytes optimizer_state;
   Bytes sent_gradients{};           // to the copies, in the parameters' type; 0: `gradients`
   Bytes pipeline_gradients{};       // the part of the gradients that is of other pipelines' tokens

@@ -63,6 +63,7 @@ struct Answer {
   sim::IdleTime idle;
   std::vector<double> bubble_s;  // by rank: the iteration less compute
   sim::MemoryCurves memory;
+  std::vector<plan::Bytes> needs;      // by rank: what its device must have
   plan::Bytes cap;                     // of each rank; 0: none
   std::optional<sim::OverCap> over{};  // the rank that is furthest above the cap
   std::vector<int> critical;           // events, in order of time
@@ -107,7 +108,8 @@ class WhatIf {
   struct Evaluator;
   Evaluator& evaluator_for(const std::shared_ptr<const sim::Structure>& structure);
   bool is_for_memory(const Draft& draft);
-  Answer simulated(const plan::Scenario& scenario, sim::ScenarioPlan plan);
+  Answer simulated(const plan::Scenario& scenario, const plan::LayerCosts& costs,
+                   sim::ScenarioPlan plan);
 
   bool shares_links(const sim::ScenarioPlan& plan) const;
   const sim::Times& times_of(Evaluator& evaluator, const sim::ScenarioPlan& plan) const;

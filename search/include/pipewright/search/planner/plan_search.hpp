@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "pipewright/models/allocator/device_memory.hpp"
 #include "pipewright/models/transformer/pipeline_shape.hpp"
 #include "pipewright/plan/cluster/cluster.hpp"
 #include "pipewright/plan/model/transformer_training.hpp"
@@ -46,10 +47,12 @@ struct FoundPlan {
   double iteration_s = 0;
   double least_s = 0;                // the bound
   double least_bytes = 0;            // … of the peak
-  std::vector<plan::Bytes> peaks{};  // by rank of the pipeline, of a device
-  double peak_bytes = 0;             // of the rank that holds most
-  double evened_bytes = 0;           // … by what each may hold (plan::evened_peak)
-  double bubble = 0;                 // mean over ranks: their idle part of the iteration
+  std::vector<plan::Bytes> held{};   // by rank of the pipeline: by tensors, as its scenario has it
+  std::vector<plan::Bytes> peaks{};  // by rank of the pipeline: what its device must have
+  std::vector<models::DeviceMemory> memory{};  // of a plan that is found: by what takes it
+  double peak_bytes = 0;                       // of the rank that holds most
+  double evened_bytes = 0;                     // … by what each may hold (plan::evened_peak)
+  double bubble = 0;                           // mean over ranks: their idle part of the iteration
   double tokens_per_s = 0;
   double mfu = 0;   // the model's FLOPs over the peak of all GPUs
   double at_s = 0;  // the iteration at a percentile, where somebody has drawn it

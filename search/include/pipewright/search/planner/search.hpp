@@ -123,6 +123,11 @@ class BestPlans {
 ///     cannot be planned. Of a plan that takes longer than `most_s` seconds it may tell the time
 ///     alone.
 ///   double memory(): bytes of a device; 0: without an end
+/// and, where a price knows less of the memory than there is to know,
+///   double least_need(std::size_t candidate): bytes, closer than the bound
+///   void weigh(Plan&): sets what the plan needs at the least
+///   void weigh_whole(Plan&): sets what it needs, which may take a while
+/// which are asked of those that may be shown.
 template <class Space>
 class Search {
  public:
@@ -212,7 +217,10 @@ class Search {
       ++answer_.impossible;
       return;
     }
-    if (!fits(figures_of(*plan).peak_bytes)) {
+    if (!fits(weighed(*plan))) {
+      too_large_.push_back({.candidate = bound.candidate,
+                            .peak_bytes = figures_of(*plan).peak_bytes,
+                            .least_s = bound.least_s});
       ++answer_.too_large;
       return;
     }
@@ -220,6 +228,21 @@ class Search {
     if (best_.plans().empty() || figures_of(*plan) < figures_of(best_.plans().front()))
       answer_.best_seconds = seconds();
     best_.add(std::move(*plan));
+  }
+
+  /// Bytes of the rank that holds most: as far as it matters.
+  double weighed(Plan& plan) {
+    const auto peak = [&] { return figures_of(plan).peak_bytes; };
+    if constexpr (requires { space_.weigh(plan); }) {
+      const auto may_be_shown = [&] {
+        return fits(peak()) && (options_.pareto || !best_.beat(figures_of(plan)));
+      };
+      if (may_be_shown())
+        space_.weigh(plan);
+      if (options_.pareto && may_be_shown() && !best_.beat(figures_of(plan)))
+        space_.weigh_whole(plan);
+    }
+    return peak();
   }
 
   /// Those that need least memory first.
@@ -234,8 +257,21 @@ class Search {
       bound.least_s = space_.least_s(bound.candidate);
       if (bound.least_s >= most_s)
         continue;
+      if constexpr (requires { space_.least_need(bound.candidate); })
+        if (answer_.nearest &&
+            space_.least_need(bound.candidate) >= figures_of(*answer_.nearest).peak_bytes)
+          continue;
       std::optional<Plan> plan = space_.price(bound, most_s);
       if (!plan || figures_of(*plan).iteration_s >= most_s)
+        continue;
+      if constexpr (requires { space_.weigh(*plan); }) {
+        space_.weigh(*plan);
+        if (answer_.nearest &&
+            figures_of(*plan).peak_bytes >= figures_of(*answer_.nearest).peak_bytes)
+          continue;
+        space_.weigh_whole(*plan);
+      }
+      if (fits(figures_of(*plan).peak_bytes))  // by the bound it did not
         continue;
       if (!answer_.nearest ||
           figures_of(*plan).peak_bytes < figures_of(*answer_.nearest).peak_bytes)

@@ -24,10 +24,12 @@ struct OverCap {
 };
 
 /// The rank that is furthest above what it may hold on that cluster; nothing when all are within.
+/// `needs`: what each rank's device must have.
 std::optional<OverCap> over_cap(const Structure& structure, const MemoryModel& model,
                                 const MemoryCurves& curves, const StepCosts& costs,
-                                const Times& times, const plan::Cluster& cluster);
-bool fits(const MemoryCurves& curves, const plan::Cluster& cluster);
+                                const Times& times, const plan::Cluster& cluster,
+                                const std::vector<plan::Bytes>& needs);
+bool fits(const std::vector<plan::Bytes>& needs, const plan::Cluster& cluster);
 
 /// "rank 0 needs 40.0 MB at 0F3 (1.250 s), but there are 32.0 MB: optimizer state 20.0 MB, …"
 std::string to_string(const OverCap& over);

@@ -444,7 +444,8 @@ TEST_CASE("a plan that fits nowhere names the smallest", "[cli][planner]") {
   const auto result = run_program(
       {"plan", "--model", "llama3-405b", "--cluster", h100, "--batch", "8", "--gpus", "8"});
   CHECK(result.exit_code == 1);
-  CHECK(result.out.find("No plan fits. The smallest is tp 8") != std::string::npos);
+  CHECK(result.out.find("No plan fits. The smallest is tp 4, pp 1, dp 2, microbatch 1, full "
+                        "recomputation, ZeRO 3") != std::string::npos);
 }
 
 }  // namespace plan_command_test

@@ -1,6 +1,6 @@
 #pragma once
 
-// The memory of a device by what takes it, in words: the same wherever it is said.
+// The memory of a device and its parts, in words. All commands use the same words.
 
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@ namespace pipewright::cli {
 /// "61.90 GB: tensors 58.11, fragmentation 2.29, CUDA context 0.50 and communicators 1.00
 /// (guesses)"; without what is nothing.
 std::string memory_words(const models::DeviceMemory& memory);
-/// The same of the fullest rank, as a line; empty where tensors are all there is.
+/// A line about the fullest rank; empty if there is nothing but tensors.
 std::string fullest_line(const std::vector<models::DeviceMemory>& ranks);
 
 }  // namespace pipewright::cli

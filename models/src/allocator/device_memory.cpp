@@ -7,7 +7,7 @@
 namespace pipewright::models {
 namespace {
 
-/// Of a device, one for each axis that it is cut along; those who have the same experts have two.
+/// A GPU has one communicator per parallel axis, and one more for the copies of its experts.
 int communicators_of(const plan::Cut& cut) {
   int count = 0;
   for (const int devices :

@@ -32,7 +32,7 @@ class Tensor {
 
 class Tape {
  public:
-  /// Of bytes alone.
+  /// Counts bytes without an allocator.
   Tape() = default;
   explicit Tape(const AllocatorOptions& options) { allocator_.emplace(options); }
 
@@ -57,7 +57,7 @@ class Tape {
     Tensor tensor = make(bytes);
     drop(tensor);
   }
-  /// Of bytes alone, what is reserved is not known: 0.
+  /// Without an allocator `reserved` stays 0.
   const AllocatorCounters& counters() const {
     return allocator_ ? allocator_->counters() : counters_;
   }

@@ -96,7 +96,7 @@ PipelineShape pipeline_shape(const std::string& schedule, int ranks, int microba
 }
 
 plan::Schedule shortened_schedule(const plan::Cut& cut, int batch) {
-  // Where a rank has one stage, it holds the most within two rounds.
+  // A rank with one stage reaches its peak within two rounds of microbatches.
   const int ranks = cut.pipeline, all = cut.microbatches(batch);
   const int shorter = cut.chunks == 1 ? std::min(all, 2 * ranks + all % ranks) : all;
   return short_schedule(std::string(cut.schedule_name()), ranks, shorter, cut.chunks, cut.group);

@@ -38,7 +38,8 @@ std::vector<int> choices(const std::vector<int>& asked, int whole) {
   return asked.empty() ? divisors_of(whole) : asked;
 }
 
-/// Of a rank's memory, by what is counted here: its tensors may take a little more or less.
+/// Parts of a rank's memory to fill with layers. The count here is approximate, so several are
+/// tried.
 constexpr double shares_to_fill[] = {1.1, 1, 0.95};
 
 /// All ways to cut the training, each part nested in the one before.

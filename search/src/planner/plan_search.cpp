@@ -44,7 +44,7 @@ void require_sizes(const PlanSpace& space) {
 /// Bounds count the parameters of layers by few of their sizes, which is a little more or less than
 /// they have.
 constexpr double time_as_counted = 0.99, memory_as_counted = 0.96;
-/// What tensors take of what the allocator reserves, at the least.
+/// Tensors need at least this part of the bytes that the allocator reserves.
 constexpr double most_fragmented = 0.85;
 
 PlanFacts facts_on(const plan::Cluster& cluster, const plan::TransformerTraining& training,
@@ -183,7 +183,7 @@ class CutSpace {
     }
   }
 
-  /// By what tensors take at once; 0 where nobody knows them.
+  /// From the peak bytes of tensors; 0 if they cannot be replayed.
   double least_need(std::size_t candidate) const {
     const PlacedCut& placed = cuts_[candidate];
     try {
@@ -319,9 +319,9 @@ class CutSpace {
     plan.evened_bytes = evened(plan.peaks, rank_devices(plan.cluster, plan.cut));
   }
 
-  /// What devices must have, by what tensors take at once; where that is close to what there is, by
-  /// what the allocator reserves for them on the fullest rank. `held` stands in where nobody knows
-  /// the tensors.
+  /// The bytes that GPUs need, by rank, from the peak of their tensors. If that is close to the
+  /// limit, the fullest rank is replayed with the allocator. `held` is used if nothing can be
+  /// replayed.
   std::vector<plan::Bytes> needs_of(const Cut& cut, const std::vector<plan::Bytes>& held,
                                     const RankDevices& devices) const {
     std::vector<plan::Bytes> needs;

@@ -1,7 +1,8 @@
 #pragma once
 
-// What a device must have for a rank of a training, by name: what LibTorch's allocator reserves,
-// CUDA's context and the buffers of NCCL's communicators. A plan fits where a device has as much.
+// The memory that a GPU needs for one pipeline rank: the bytes that LibTorch's caching allocator
+// reserves, the CUDA context and the buffers of NCCL's communicators. A plan fits if every GPU has
+// at least this much.
 
 #include <string>
 #include <vector>
@@ -24,20 +25,22 @@ struct DeviceMemory {
   plan::Bytes reserved{};       // by the allocator for them
   plan::Bytes context{};        // CUDA's; none on a CPU
   plan::Bytes communicators{};  // NCCL's buffers
-  std::string left_out{};       // what nobody counted; empty: nothing
+  std::string left_out{};       // why fragmentation is not counted; empty: it is
   plan::Bytes total() const { return reserved + context + communicators; }
   plan::Bytes fragmentation() const { return reserved - allocated; }
 };
-/// `bytes` in all, `standing_bytes` where it is told, `allocated_bytes`, `fragmentation_bytes`,
+/// `bytes` (the sum), `standing_bytes` if known, `allocated_bytes`, `fragmentation_bytes`,
 /// `context_bytes`, `communicator_bytes` and, where something is left out, `left_out`.
 plan::Json to_json(const DeviceMemory& memory);
 
-/// Of a GPU whose tensors take so much at once; `left_out` says why nobody knows more.
+/// The memory of a GPU whose tensors need `allocated` bytes at their peak. `left_out` says why the
+/// allocator could not be replayed.
 DeviceMemory gpu_memory(plan::Bytes allocated, const plan::Cut& cut, std::string left_out);
-/// Of the pipeline's rank, by a replay of its tensors. Throws as `replay_training`.
+/// The memory of one pipeline rank, from a replay of its tensors. Throws like `replay_training`.
 DeviceMemory replayed_memory(const plan::TransformerTraining& training, const plan::Cut& cut,
                              int rank);
-/// Of all of its ranks; of those that are not the fullest one copy stands for all.
+/// The memory of every pipeline rank. Only the fullest rank is replayed for several data-parallel
+/// copies; the others are replayed for one.
 std::vector<DeviceMemory> replayed_memory(const plan::TransformerTraining& training,
                                           const plan::Cut& cut);
 

@@ -32,8 +32,8 @@ struct TrainingReplay {
 TrainingReplay replay_training(const plan::TransformerTraining& training, const plan::Cut& cut,
                                const ReplayedRank& which, const AllocatorOptions& options = {});
 
-/// What tensors take at once, by rank of the pipeline: the same replay without an allocator, which
-/// rounds blocks up here and there and so counts a little more. Throws likewise.
+/// Peak bytes of tensors, by pipeline rank: the same replay without the allocator. The allocator
+/// rounds some blocks up, so its own count is slightly higher. Throws like `replay_training`.
 std::vector<plan::Bytes> allocated_by_rank(const plan::TransformerTraining& training,
                                            const plan::Cut& cut);
 

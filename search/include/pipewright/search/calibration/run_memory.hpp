@@ -1,7 +1,7 @@
 #pragma once
 
-// What the devices of measured runs must have: from sizes alone, so nothing of it is calibrated but
-// what runs are assumed to recompute.
+// The memory that the GPUs of measured runs need. It follows from sizes alone; the only calibrated
+// input is what runs are assumed to recompute.
 
 #include <optional>
 #include <vector>
@@ -11,12 +11,12 @@
 
 namespace pipewright::search {
 
-/// Of one run, on the rank whose memory its forecast means. A run that says how Megatron-LM was
-/// started has the peak of its forecast, which counts more options than the replay knows.
+/// The memory of one run, on the rank that its forecast is about. A run that says how Megatron-LM
+/// was started has the peak of its forecast, which counts more options than the replay knows.
 models::DeviceMemory memory_of_run(const models::MeasuredRun& run, const plan::Cut& cut,
                                    const Forecast& forecast);
 
-/// Of each run; nothing where its forecast has no memory.
+/// The memory of each run; empty if its forecast has none.
 std::vector<std::optional<models::DeviceMemory>> memory_of_runs(
     const Calibration& calibration, const std::vector<models::MeasuredRun>& runs,
     const std::vector<Forecast>& forecasts);

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the devices of a scenario's ranks must have: the one figure of memory that every command
-// shows, and by which a plan fits or does not.
+// The memory that the devices of a scenario's ranks need. Every command shows this figure and
+// decides by it whether a plan fits.
 
 #include <vector>
 
@@ -21,7 +21,7 @@ std::vector<models::DeviceMemory> device_memory(const plan::Scenario& scenario,
                                                 const ScenarioPlan& plan,
                                                 const std::vector<MemoryPeak>& peaks);
 
-/// The same in all, by rank.
+/// The sum for each rank.
 std::vector<plan::Bytes> needs_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                                   const ScenarioPlan& plan, const std::vector<MemoryPeak>& peaks);
 

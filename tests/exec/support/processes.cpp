@@ -20,7 +20,7 @@ namespace pipewright::test {
 namespace {
 
 constexpr const char* variable = "PIPEWRIGHT_TEST_RANK";
-constexpr int output_descriptor = 3;  // of the child
+constexpr int output_descriptor = 3;     // of the child
 constexpr unsigned alarm_seconds = 300;  // far beyond what a crowded machine takes
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {

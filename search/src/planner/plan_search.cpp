@@ -549,8 +549,6 @@ void weigh_all(CutSpace& cuts, PlanAnswer& answer, const SearchOptions<FoundPlan
       --answer.simulated, ++answer.too_large;
   }
   answer.plans = best.take();
-  if (answer.nearest && answer.nearest->memory.empty())
-    cuts.weigh_whole(*answer.nearest);
 }
 
 bool moves_borders(const plan::Cluster& cluster, const PlanSpace& space) {

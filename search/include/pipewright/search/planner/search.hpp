@@ -264,13 +264,8 @@ class Search {
       std::optional<Plan> plan = space_.price(bound, most_s);
       if (!plan || figures_of(*plan).iteration_s >= most_s)
         continue;
-      if constexpr (requires { space_.weigh(*plan); }) {
-        space_.weigh(*plan);
-        if (answer_.nearest &&
-            figures_of(*plan).peak_bytes >= figures_of(*answer_.nearest).peak_bytes)
-          continue;
+      if constexpr (requires { space_.weigh_whole(*plan); })
         space_.weigh_whole(*plan);
-      }
       if (fits(figures_of(*plan).peak_bytes))  // by the bound it did not
         continue;
       if (!answer_.nearest ||

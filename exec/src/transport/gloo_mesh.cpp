@@ -101,6 +101,13 @@ void introduce(ProcessGroupGloo& group, const JobEnvironment& job, const std::st
           "rank {}: who has connected as rank {} does not know the job's secret", job.rank, other));
 }
 
+/// Returns once every rank is connected to every other. Otherwise a rank that leaves at once closes
+/// connections while another still makes its own, and that one finds it lost.
+void await_all(ProcessGroupGloo& group, const JobEnvironment& job,
+               std::chrono::milliseconds timeout) {
+  told_by_all(group, job, /*length=*/1, timeout, [](int) { return std::string(1, '\0'); });
+}
+
 }  // namespace
 
 struct GlooMesh::State {
@@ -141,7 +148,9 @@ GlooMesh::GlooMesh(Job& job, const std::string& name, Arrivals arrivals)
           interrupt_nobody();
         *made = c10::make_intrusive<ProcessGroupGloo>(store, environment.rank, environment.size,
                                                       options_for(environment));
-        if (!environment.secret.empty())
+        if (environment.secret.empty())
+          await_all(**made, environment, timeout);
+        else
           introduce(**made, environment, name, timeout);
       });
   state_->group = *made;

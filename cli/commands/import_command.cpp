@@ -49,7 +49,6 @@ plan::Scenario first_scenario(const std::filesystem::path& folder,
   scenario.cluster.devices_per_node = 2;
   scenario.pipeline.ranks = std::min<int>(2, static_cast<int>(model.layers.layers.size()));
   scenario.pipeline.microbatches = 4;
-  scenario.pipeline.schedule = std::string("1f1b");
   scenario.pipeline.partition = std::string("profile");
   scenario.training.microbatch_size = model.batch;
   return scenario;

@@ -7,7 +7,6 @@
 #include "pipewright/draw/timeline.hpp"
 #include "pipewright/loop/predict/schedule_figures.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/round_robin.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/lower/program_csv.hpp"
@@ -56,13 +55,15 @@ plan::LoweringOptions lowering(const ScheduleOptions& options) {
   return lowering;
 }
 
-/// 1F1B whose stages have copies of their own number, on as many ranks.
+/// A schedule whose stages have copies of their own number, on as many ranks.
 plan::MadeSchedule round_robin(const ScheduleOptions& options) {
   const plan::ScheduleRequest& request = options.request;
-  if (request.name != "1f1b")
+  const plan::ScheduleDescriptor& schedule = plan::find_schedule(request.name);
+  if (!schedule.takes_copies())
     throw plan::InputError(
-        fmt::format("--copies: {} has one copy of each stage; 1f1b takes several", request.name));
-  plan::Schedule made = plan::make_1f1b_rr(options.copies, request.microbatches);
+        fmt::format("--copies: {} has one copy of each stage; {} takes several", request.name,
+                    plan::listed_schedules(&plan::ScheduleDescriptor::takes_copies)));
+  plan::Schedule made = schedule.make_with_copies(options.copies, request.microbatches);
   if (request.ranks != 0 && request.ranks != static_cast<int>(made.ranks.size()))
     throw plan::InputError(fmt::format("--copies asks for {} ranks, but --ranks for {}",
                                        made.ranks.size(), request.ranks));
@@ -269,13 +270,14 @@ std::vector<Option> size_options(ScheduleOptions& options) {
        .target = &options.copies,
        .help =
            "How many ranks have each stage, such as 2,1,1, whose copies take the microbatches in "
-           "turn (1F1B-RR): 1f1b",
+           "turn (1F1B-RR): " +
+           plan::listed_schedules(&plan::ScheduleDescriptor::takes_copies),
        .separator = ',',
        .excludes = {"--placement", "--chunks"}},
       {.names = "--placement",
        .target = &options.placement,
        .help = "The stages of each rank, such as 0:[0,1,4],1:[2,3]: " +
-               plan::listed_schedules([](const auto& entry) { return entry.takes_placement; })},
+               plan::listed_schedules(&plan::ScheduleDescriptor::takes_placement)},
       {.names = "--costs",
        .target = &options.costs,
        .help = "Time it: forward, input gradient, weight gradient and transfer of a stage "

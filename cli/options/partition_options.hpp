@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
+
 namespace pipewright::cli {
 
 struct PartitionOptions {
@@ -43,7 +45,7 @@ struct PartitionOptions {
 
   // --objective makespan, and the memory of stages
   std::string objective = "balance";
-  std::string schedule = "1f1b";
+  std::string schedule = plan::default_schedule().name;
   int microbatches = 0;
   std::string cluster;
 };

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pipewright/models/transformer/transformer_counts.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "print/device_memory.hpp"
 #include "print/plans_table.hpp"
 
@@ -171,7 +172,7 @@ plan::Json cut_of(const models::MeasuredRun& run) {
           {"expert_tensor", cut.expert_cut()},
           {"chunks", cut.chunks},
           {"group", cut.group},
-          {"schedule", cut.schedule_name()},
+          {"schedule", schedule_name(cut)},
           {"stage_layers", layers},
           {"microbatch", cut.microbatch},
           {"microbatches", run.microbatches()},

@@ -8,6 +8,7 @@
 
 #include "pipewright/models/trainers/trainer_file.hpp"
 #include "pipewright/plan/cluster/even_memory.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/scenario/kinds_of_ranks.hpp"
 #include "pipewright/search/planner/plan_account.hpp"
 #include "pipewright/search/planner/plan_files.hpp"
@@ -45,7 +46,7 @@ std::string change_between(const plan::TransformerConfig& model, const plan::Cut
   add("dp", from.data, to.data);
   add("cp", from.context, to.context);
   add("ep", from.expert, to.expert);
-  add("schedule", from.schedule_name(), to.schedule_name());
+  add("schedule", schedule_name(from), schedule_name(to));
   add("chunks", from.chunks, to.chunks);
   add("layers", layers_words(model, from), layers_words(model, to));
   add("microbatch", from.microbatch, to.microbatch);
@@ -110,7 +111,7 @@ plan::Json json_of(const PlansFound& found, const search::FoundPlan& plan) {
           {"chunks", cut.chunks},
           {"microbatch", cut.microbatch},
           {"microbatches", cut.microbatches(found.training.batch)},
-          {"schedule", cut.schedule_name()},
+          {"schedule", schedule_name(cut)},
           {"stage_layers", layers_by_stage(found.training.model, cut)},
           {"kinds_by_rank", plan::kinds_of_ranks(scenario)},
           {"recompute", to_string(cut.recompute)},

@@ -77,8 +77,8 @@ class SizeCheck {
       cut_.group = cut_.pipeline;
     if (cut_.chunks == 1)
       cut_.group = 0;
-    if (cut_.schedule == "interleaved-1f1b" && cut_.group > 0)
-      cut_.schedule = "megatron-interleaved";
+    if (cut_.group > 0 && cut_.schedule == plan::default_schedule(cut_.chunks).name)
+      cut_.schedule = plan::default_schedule(cut_.chunks, cut_.group).name;
     return std::move(faults_);
   }
 
@@ -172,9 +172,7 @@ class SizeCheck {
 /// Where a table does not say it: as few as the schedule can have, and of interleaved stages those
 /// of a layer each, as in Zero Bubble's tables.
 int chunks_of(const std::string& schedule, int layers, int ranks) {
-  if (schedule == searched_schedule)
-    return 1;
-  switch (plan::find_schedule(schedule).chunks) {
+  switch (cut_schedule(schedule).chunks) {
     case plan::Chunks::One:
       return 1;
     case plan::Chunks::Two:

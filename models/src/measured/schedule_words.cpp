@@ -10,53 +10,38 @@
 #include "pipewright/models/transformer/cut_schedule.hpp"
 #include "pipewright/plan/bare_name.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_request.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 
 namespace pipewright::models {
 namespace {
 
-/// Beside the names that schedules have here.
-const std::map<std::string, std::string>& other_names() {
-  static const std::map<std::string, std::string> names{{"fthenb", "gpipe"},
-                                                        {"afab", "gpipe"},
-                                                        {"dapple", "1f1b"},
-                                                        {"pipedreamflush", "1f1b"},
-                                                        {"noninterleaved", "1f1b"},
-                                                        {"1f1bi", "interleaved-1f1b"},
-                                                        {"1f1binterleaved", "interleaved-1f1b"},
-                                                        {"interleaved", "interleaved-1f1b"},
-                                                        {"vpp", "interleaved-1f1b"},
-                                                        {"interleavedzerobubble", "interleaved-zb"},
-                                                        {"breadthfirst", "looped-bfs"},
-                                                        {"bfs", "looped-bfs"},
-                                                        {"zerobubbleh1", "zb-h1"},
-                                                        {"zb1p", "zb-h1"},
-                                                        {"zb2p", std::string(searched_schedule)},
-                                                        {"zerobubbleh2", "zb-h2"},
-                                                        {"zerobubblev", "zbv"},
-                                                        {"zbvzerobubble", "zbv"},
-                                                        {"zbvhalf", "v-half"},
-                                                        {"zbvmin", "v-min"}};
+/// Schedules of papers that the catalogue does not have, and why none is predicted.
+const std::map<std::string, std::string>& refused_names() {
+  static const std::string slices = "it cuts sequences into slices, which are not timed here";
+  static const std::map<std::string, std::string> names{{"seq1f1b", slices},
+                                                        {"seq1f1bi", slices},
+                                                        {"terapipe", slices},
+                                                        {"gems", "it has no generator here"}};
   return names;
 }
 
-/// What is known by name and cannot be predicted, and why.
-const std::map<std::string, std::string>& refused_names() {
-  static const std::string no_flush = "it has no flush, so that no iteration ends",
-                           slices = "it cuts sequences into slices, which are not timed here";
-  static const std::map<std::string, std::string> names{
-      {"pipedream", no_flush},
-      {"pipedream2bw", no_flush},
-      {"seq1f1b", slices},
-      {"seq1f1bi", slices},
-      {"terapipe", slices},
-      {"gems", "it has no generator here"},
-      {"inference", "it trains nothing"},
-      {"deepspeedtrain",
-       "it names a stream of instructions, and no order of passes: 1F1B has that one"},
-      {"deepspeedinference", "it trains nothing"},
-      {"dataparallel", "it has no pipeline"}};
-  return names;
+/// Why a run of the schedule is not predicted; empty: it is.
+std::string refusal_of(const plan::ScheduleDescriptor& schedule) {
+  if (schedule.is_forward_only)
+    return "it trains nothing";
+  if (schedule.is_data_parallel)
+    return "it has no pipeline";
+  if (schedule.step_every)
+    return "it has no flush, so that no iteration ends";
+  if (schedule.is_instruction_stream)
+    return "it names a stream of instructions, and no order of passes: 1F1B has that one";
+  return {};
+}
+
+bool is_called(const plan::ScheduleDescriptor& schedule, const std::string& word) {
+  const auto is_word = [&](const std::string& name) { return plan::bare_name(name) == word; };
+  return is_word(schedule.name) || is_word(schedule.torch_class) ||
+         std::ranges::any_of(schedule.aliases, is_word);
 }
 
 std::optional<std::string> schedule_called(std::string word) {
@@ -64,11 +49,15 @@ std::optional<std::string> schedule_called(std::string word) {
     if (!word.starts_with(before))
       continue;
     const std::string rest = word.substr(before.size());
-    if (const auto other = other_names().find(rest); other != other_names().end())
-      return other->second;
-    for (const std::string& name : plan::schedule_names())
-      if (plan::bare_name(name) == rest)
-        return name;
+    if (rest.empty())
+      continue;
+    for (const plan::ScheduleDescriptor& schedule : plan::schedules()) {
+      if (is_called(schedule, rest))
+        return schedule.name;
+      for (const plan::NamedLimit& limit : schedule.named_limits)
+        if (plan::bare_name(limit.name) == rest)
+          return limit.name;
+    }
   }
   return {};
 }
@@ -109,8 +98,11 @@ ScheduleWord schedule_word(const std::string& text) {
   std::string word = plan::bare_name(rest);
   if (word.empty() || word == "none" || word == "na")
     return answer;
+  const auto refuse = [&](const std::string& reason) {
+    throw plan::InputError(fmt::format("\"{}\" is not predicted: {}", text, reason));
+  };
   if (const auto refused = refused_names().find(word); refused != refused_names().end())
-    throw plan::InputError(fmt::format("\"{}\" is not predicted: {}", text, refused->second));
+    refuse(refused->second);
   auto found = schedule_called(word);
   if (!found) {
     answer.recomputes = take_recompute(word);
@@ -120,6 +112,8 @@ ScheduleWord schedule_word(const std::string& text) {
     throw plan::InputError(
         fmt::format("\"{}\" is no schedule that is known; 1F1B-I, ZB-1p, ZB-2p and {} are", text,
                     plan::listed(plan::schedule_names())));
+  if (const std::string reason = refusal_of(cut_schedule(*found)); !reason.empty())
+    refuse(reason);
   answer.schedule = *found;
   return answer;
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "trainers/trainer.hpp"
 
@@ -20,8 +21,9 @@ std::vector<std::string> untold_deepspeed(const plan::Scenario& scenario) {
   Untold untold;
   add_common(untold, scenario);
   add_products(untold, scenario);
-  untold.add_if(pipeline.schedule.name != "1f1b",
-                fmt::format("pipeline.schedule={}: its engine runs 1f1b", pipeline.schedule.name));
+  untold.add_if(!descriptor_of(pipeline.schedule).runs_in_deepspeed,
+                fmt::format("pipeline.schedule={}: its engine runs {}", pipeline.schedule.name,
+                            plan::listed_schedules(&plan::ScheduleDescriptor::runs_in_deepspeed)));
   untold.add_if(pipeline.chunks > 1,
                 fmt::format("pipeline.chunks={}: a rank has one stage", pipeline.chunks));
   untold.add_if(
@@ -179,7 +181,8 @@ class DeepSpeedReader {
   }
 
   void read_pipeline() {
-    set("pipeline.schedule", "1f1b");
+    set("pipeline.schedule",
+        plan::schedule_names(&plan::ScheduleDescriptor::runs_in_deepspeed).front());
     set("pipeline.chunks", 1);
     const int stages = size("/pipeline/stages", "pipeline.ranks");
     const plan::Json* const partition = find("/pipeline/partition");

@@ -13,6 +13,7 @@
 #include "pipewright/models/trainers/megatron_arguments.hpp"
 #include "pipewright/models/transformer/stage_layers.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/model/transformer_shape.hpp"
 #include "pipewright/plan/partitioners/layout.hpp"
 #include "trainers/trainer.hpp"
@@ -194,7 +195,7 @@ std::optional<std::string> other_sizes(const plan::TransformerShape& shape) {
 
 std::vector<std::string> untold_megatron(const plan::Scenario& scenario) {
   const plan::Pipeline& pipeline = scenario.pipeline;
-  const std::string& schedule = pipeline.schedule.name;
+  const plan::ScheduleDescriptor& schedule = descriptor_of(pipeline.schedule);
   Untold untold;
   add_common(untold, scenario);
   const auto* const shape = scenario.model.find<plan::TransformerShape>();
@@ -203,10 +204,10 @@ std::vector<std::string> untold_megatron(const plan::Scenario& scenario) {
   if (shape != nullptr)
     if (const auto fault = other_sizes(*shape))
       untold.add_if(true, "model: " + *fault);
-  const bool is_interleaved = schedule == "interleaved-1f1b" || schedule == "megatron-interleaved";
-  untold.add_if(
-      schedule != "1f1b" && !is_interleaved,
-      fmt::format("pipeline.schedule={}: it runs 1f1b and megatron-interleaved", schedule));
+  untold.add_if(!schedule.runs_in_megatron,
+                fmt::format("pipeline.schedule={}: it runs {}", pipeline.schedule.name,
+                            plan::listed_schedules(&plan::ScheduleDescriptor::runs_in_megatron)));
+  const bool is_interleaved = schedule.runs_in_megatron && schedule.chunks != plan::Chunks::One;
   untold.add_if(
       is_interleaved && pipeline.group == 0 && pipeline.microbatches % pipeline.ranks != 0,
       fmt::format("pipeline.microbatches={}: interleaved stages need a multiple of {}",
@@ -229,11 +230,10 @@ std::vector<std::string> megatron_assignments(std::string_view text, const std::
         name, told.training.batch, cut.microbatch, replicas));
   // Rounds of another size than a microbatch for each rank are Megatron's own schedule.
   const bool has_group = cut.group > 0 && cut.chunks > 1;
-  const char* const interleaved = has_group ? "megatron-interleaved" : "interleaved-1f1b";
   std::vector<std::string> assignments{
       assignment("pipeline.ranks", cut.pipeline),
       assignment("pipeline.chunks", cut.chunks),
-      assignment("pipeline.schedule", cut.chunks > 1 ? interleaved : "1f1b"),
+      assignment("pipeline.schedule", schedule_name(cut)),
       assignment("pipeline.partition", boundaries_of(cut, told.training.model.layers)),
       assignment("pipeline.microbatches", told.training.batch / pipelines_batch),
       assignment("pipeline.replicas", replicas),

@@ -124,13 +124,13 @@ std::string our_schedule(TomlFields& fields) {
   const std::string field = "parallelism.pipeline_parallel_schedule";
   const std::string theirs = fields.text(field, "1F1B");
   for (const plan::ScheduleDescriptor& descriptor : plan::schedules()) {
-    const std::string name = torch_schedule(descriptor.name);
+    const std::string& name = descriptor.torch_class;
     // Theirs may be written in any case, and with `Schedule` before it.
     if (!name.empty() && (same_letters(theirs, name) || same_letters(theirs, "Schedule" + name)))
       return descriptor.name;
   }
   fields.fault(field, fmt::format("{} is no schedule of torch that is known here", theirs));
-  return "1f1b";
+  return plan::default_schedule().name;
 }
 
 /// How many layers of ours a list of their modules is: `norm` and `output` are one.

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/transformer_shape.hpp"
 #include "trainers/trainer.hpp"
@@ -92,17 +92,9 @@ std::vector<std::string> read_assignments(const std::filesystem::path& file, int
 }
 
 std::string torch_schedule(const std::string& schedule) {
-  static constexpr std::array<std::pair<std::string_view, const char*>, 7> classes{
-      {{"gpipe", "GPipe"},
-       {"1f1b", "1F1B"},
-       {"interleaved-1f1b", "Interleaved1F1B"},
-       {"looped-bfs", "LoopedBFS"},
-       {"interleaved-zb", "InterleavedZeroBubble"},
-       {"zbv", "ZBVZeroBubble"},
-       {"dualpipev", "DualPipeV"}}};
   const auto found =
-      std::ranges::find(classes, schedule, [](const auto& each) { return each.first; });
-  return found == classes.end() ? "" : found->second;
+      std::ranges::find(plan::schedules(), schedule, &plan::ScheduleDescriptor::name);
+  return found == plan::schedules().end() ? "" : found->torch_class;
 }
 
 void trainer::add_common(Untold& untold, const plan::Scenario& scenario) {

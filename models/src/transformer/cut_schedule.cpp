@@ -1,12 +1,29 @@
 #include "pipewright/models/transformer/cut_schedule.hpp"
 
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include <algorithm>
 
 namespace pipewright::models {
-plan::ScheduleRequest schedule_request(const std::string& schedule, int ranks, int microbatches,
+namespace {
+
+const plan::NamedLimit* find_limit(const plan::ScheduleDescriptor& schedule,
+                                   const std::string& name) {
+  const auto found = std::ranges::find(schedule.named_limits, name, &plan::NamedLimit::name);
+  return found == schedule.named_limits.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+const plan::ScheduleDescriptor& cut_schedule(const std::string& name) {
+  for (const plan::ScheduleDescriptor& schedule : plan::schedules())
+    if (find_limit(schedule, name) != nullptr)
+      return schedule;
+  return plan::find_schedule(name);
+}
+
+plan::ScheduleRequest schedule_request(const std::string& name, int ranks, int microbatches,
                                        int chunks, int group, const plan::ScheduleCosts& costs) {
-  const bool is_searched = schedule == searched_schedule;
-  plan::ScheduleRequest request{.name = is_searched ? "zb-auto" : schedule,
+  const plan::ScheduleDescriptor& schedule = cut_schedule(name);
+  plan::ScheduleRequest request{.name = schedule.name,
                                 .ranks = ranks,
                                 .microbatches = microbatches,
                                 .chunks = chunks,
@@ -14,20 +31,11 @@ plan::ScheduleRequest schedule_request(const std::string& schedule, int ranks, i
                                 .rank_of_stage = {},
                                 .costs = {},
                                 .memory_units = {}};
-  if (is_searched)
-    request.memory_units = 4 * ranks;  // halves of what a microbatch keeps: each gradient frees one
-  if (orders_by_times(schedule))
+  if (const plan::NamedLimit* const limit = find_limit(schedule, name))
+    request.memory_units = limit->memory_units(ranks);
+  if (schedule.orders_by_times)
     request.costs = costs;
   return request;
-}
-
-bool orders_by_times(const std::string& schedule) {
-  return schedule == searched_schedule || plan::find_schedule(schedule).orders_by_times;
-}
-
-bool steps_by_rank(const std::string& schedule) {
-  return schedule == searched_schedule || schedule == "v-half" || schedule == "v-min" ||
-         plan::find_schedule(schedule).bubble_is_of_span;
 }
 
 }  // namespace pipewright::models

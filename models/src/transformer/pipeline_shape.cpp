@@ -11,8 +11,6 @@
 namespace pipewright::models {
 namespace {
 
-constexpr std::string_view interleaved = "interleaved-1f1b";
-
 using Counts = std::vector<int>;
 
 bool is_within(const Counts& a, const Counts& b) {
@@ -36,9 +34,14 @@ int enough_microbatches(int ranks, int microbatches, int group) {
   return std::min(microbatches, 4 * round + microbatches % round);
 }
 
+/// As Megatron-LM interleaves stages where it is given no size of a round.
+bool takes_whole_rounds(const plan::ScheduleDescriptor& schedule) {
+  return schedule.runs_in_megatron && schedule.chunks == plan::Chunks::Any && !schedule.takes_group;
+}
+
 plan::Schedule short_schedule(const std::string& schedule, int ranks, int microbatches, int chunks,
                               int group) {
-  if (schedule == interleaved && microbatches % ranks != 0)
+  if (takes_whole_rounds(cut_schedule(schedule)) && microbatches % ranks != 0)
     throw plan::InputError(fmt::format("{}: {} microbatches are no multiple of {} ranks", schedule,
                                        microbatches, ranks));
   return make_schedule(schedule_request(
@@ -85,8 +88,16 @@ PipelineShape shape_of(const plan::Schedule& schedule) {
 }  // namespace
 
 const std::vector<std::string>& planned_schedules() {
-  static const std::vector<std::string> names{
-      "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "1f1b-v", "zbv", "dualpipev"};
+  static const auto names = plan::schedule_names([](const plan::ScheduleDescriptor& schedule) {
+    return schedule.planned != plan::Planned::No;
+  });
+  return names;
+}
+
+const std::vector<std::string>& usual_planned_schedules() {
+  static const auto names = plan::schedule_names([](const plan::ScheduleDescriptor& schedule) {
+    return schedule.planned == plan::Planned::ByDefault;
+  });
   return names;
 }
 
@@ -99,16 +110,16 @@ plan::Schedule shortened_schedule(const plan::Cut& cut, int batch) {
   // A rank with one stage reaches its peak within two rounds of microbatches.
   const int ranks = cut.pipeline, all = cut.microbatches(batch);
   const int shorter = cut.chunks == 1 ? std::min(all, 2 * ranks + all % ranks) : all;
-  return short_schedule(std::string(cut.schedule_name()), ranks, shorter, cut.chunks, cut.group);
+  return short_schedule(schedule_name(cut), ranks, shorter, cut.chunks, cut.group);
 }
 
 PipelineShape pipeline_shape(const plan::Cut& cut, int batch) {
-  return pipeline_shape(std::string(cut.schedule_name()), cut.pipeline, cut.microbatches(batch),
-                        cut.chunks, cut.group);
+  return pipeline_shape(schedule_name(cut), cut.pipeline, cut.microbatches(batch), cut.chunks,
+                        cut.group);
 }
 
 const PipelineShape* PipelineShapes::find(const plan::Cut& cut, int batch) {
-  return find(cut.schedule_name(), cut.pipeline, cut.microbatches(batch), cut.chunks, cut.group);
+  return find(schedule_name(cut), cut.pipeline, cut.microbatches(batch), cut.chunks, cut.group);
 }
 
 const PipelineShape* PipelineShapes::find(std::string_view schedule, int ranks, int microbatches,

@@ -12,6 +12,7 @@ ScheduleDescriptor schedule::data_parallel() {
   return {.name = "data-parallel",
           .takes = "any sizes: M microbatches for each rank",
           .is_data_parallel = true,
+          .is_instruction_stream = true,
           .make = [](const ScheduleRequest& r) -> MadeSchedule {
             DeepSpeedStream stream = deepspeed_data_parallel(r.ranks, r.microbatches);
             return {.schedule = to_schedule(stream), .stream = std::move(stream)};

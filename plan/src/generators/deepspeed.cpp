@@ -208,6 +208,7 @@ MadeSchedule as_made(DeepSpeedStream stream) {
 
 ScheduleDescriptor schedule::deepspeed_train() {
   return {.name = "deepspeed-train",
+          .is_instruction_stream = true,
           .make =
               [](const ScheduleRequest& r) {
                 return as_made(plan::deepspeed_train(r.ranks, r.microbatches));
@@ -219,6 +220,7 @@ ScheduleDescriptor schedule::deepspeed_train() {
 ScheduleDescriptor schedule::deepspeed_inference() {
   return {.name = "deepspeed-inference",
           .is_forward_only = true,
+          .is_instruction_stream = true,
           .make =
               [](const ScheduleRequest& r) {
                 return as_made(plan::deepspeed_inference(r.ranks, r.microbatches));

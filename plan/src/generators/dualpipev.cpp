@@ -24,6 +24,8 @@ Schedule make_dualpipev(int ranks, int microbatches) {
 
 ScheduleDescriptor schedule::dualpipev() {
   return {.name = "dualpipev",
+          .torch_class = "DualPipeV",
+          .planned = Planned::OnRequest,
           .chunks = Chunks::Two,
           .takes = "M >= 2P",
           .make = [](const ScheduleRequest& r) -> MadeSchedule {

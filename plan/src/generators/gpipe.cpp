@@ -1,4 +1,5 @@
 #include "closed_forms.hpp"
+#include "on_placement.hpp"
 #include "pipewright/plan/generators/generators.hpp"
 #include "schedules/sizes.hpp"
 
@@ -20,10 +21,15 @@ Schedule make_gpipe(int ranks, int microbatches) {
 
 ScheduleDescriptor schedule::gpipe() {
   return {.name = "gpipe",
-          .takes_placement = true,
+          .aliases = {"F-then-B", "AFAB"},
+          .torch_class = "GPipe",
           .make = [](const ScheduleRequest& r) -> MadeSchedule {
             return {make_gpipe(r.ranks, r.microbatches)};
           },
+          .make_on_placement =
+              [](const std::vector<int>& rank_of_stage, int microbatches) {
+                return stage_by_stage(rank_of_stage, microbatches, false);
+              },
           .bubble = flush_bubble(),
           .activations = {"M", [](const ScheduleSizes& s) { return s.microbatches; }}};
 }

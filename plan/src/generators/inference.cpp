@@ -1,5 +1,6 @@
 #include "closed_forms.hpp"
 #include "interleaved_order.hpp"
+#include "on_placement.hpp"
 #include "pipewright/plan/generators/generators.hpp"
 #include "schedules/sizes.hpp"
 
@@ -20,11 +21,14 @@ Schedule make_inference(int ranks, int microbatches, int chunks) {
 ScheduleDescriptor schedule::inference() {
   return {.name = "inference",
           .chunks = Chunks::Any,
-          .takes_placement = true,
           .is_forward_only = true,
           .make = [](const ScheduleRequest& r) -> MadeSchedule {
             return {make_inference(r.ranks, r.microbatches, r.chunks)};
           },
+          .make_on_placement =
+              [](const std::vector<int>& rank_of_stage, int microbatches) {
+                return stage_by_stage(rank_of_stage, microbatches, true);
+              },
           .bubble = {"(P-1)F/V",
                      [](const ScheduleSizes& s) -> std::optional<double> {
                        if (s.microbatches % s.ranks != 0 && s.chunks > 1)

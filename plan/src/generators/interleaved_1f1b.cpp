@@ -90,6 +90,10 @@ bool divides(const ScheduleSizes& s) { return s.microbatches % s.ranks == 0; }
 
 ScheduleDescriptor schedule::interleaved_1f1b() {
   return {.name = "interleaved-1f1b",
+          .aliases = {"1F1B-I", "1F1B-interleaved", "interleaved", "VPP"},
+          .torch_class = "Interleaved1F1B",
+          .runs_in_megatron = true,
+          .planned = Planned::ByDefault,
           .chunks = Chunks::Any,
           .takes = "M a multiple of max(1, M div P)",
           .make = [](const ScheduleRequest& r) -> MadeSchedule {
@@ -101,6 +105,7 @@ ScheduleDescriptor schedule::interleaved_1f1b() {
 
 ScheduleDescriptor schedule::megatron_interleaved() {
   return {.name = "megatron-interleaved",
+          .runs_in_megatron = true,
           .chunks = Chunks::Any,
           .takes = "`--group-size` N, P <= N <= M, the last round none or at least P microbatches",
           .takes_group = true,

@@ -37,6 +37,7 @@ Schedule make_interleaved_zb(int ranks, int microbatches, int chunks) {
 
 ScheduleDescriptor schedule::interleaved_zb() {
   return {.name = "interleaved-zb",
+          .torch_class = "InterleavedZeroBubble",
           .chunks = Chunks::Any,
           .takes = "M a multiple of max(1, M div P)",
           .make = [](const ScheduleRequest& r) -> MadeSchedule {

@@ -22,6 +22,8 @@ Schedule make_looped_bfs(int ranks, int microbatches, int chunks) {
 
 ScheduleDescriptor schedule::looped_bfs() {
   return {.name = "looped-bfs",
+          .aliases = {"breadth-first", "BFS"},
+          .torch_class = "LoopedBFS",
           .chunks = Chunks::Any,
           .make = [](const ScheduleRequest& r) -> MadeSchedule {
             return {make_looped_bfs(r.ranks, r.microbatches, r.chunks)};

@@ -1,21 +1,21 @@
+#include "on_placement.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "list_schedule.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/generators.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "schedules/sizes.hpp"
 
 namespace pipewright::plan {
-namespace {
 
-/// One stage after the other, all microbatches each; back in reverse unless `forward_only`.
-Schedule stage_by_stage(const std::vector<std::vector<int>>& stages_of_rank, int microbatches,
+Schedule stage_by_stage(const std::vector<int>& rank_of_stage, int microbatches,
                         bool forward_only) {
+  const int ranks = *std::max_element(rank_of_stage.begin(), rank_of_stage.end()) + 1;
   Schedule schedule{.microbatches = microbatches, .ranks = {}};
-  for (const auto& stages : stages_of_rank) {
+  for (const auto& stages : stages_of_rank(rank_of_stage, ranks)) {
     auto& actions = schedule.ranks.emplace_back();
     for (const int stage : stages)
       for (int m = 0; m < microbatches; ++m)
@@ -26,8 +26,6 @@ Schedule stage_by_stage(const std::vector<std::vector<int>>& stages_of_rank, int
   }
   return schedule;
 }
-
-}  // namespace
 
 Schedule make_on_placement(const std::string& name, const std::vector<int>& rank_of_stage,
                            int microbatches) {
@@ -40,13 +38,11 @@ Schedule make_on_placement(const std::string& name, const std::vector<int>& rank
     if (std::find(rank_of_stage.begin(), rank_of_stage.end(), rank) == rank_of_stage.end())
       throw InputError(
           fmt::format("{}: rank {} has no stage, but rank {} has one", name, rank, ranks - 1));
-  if (name == "1f1b")
-    return list_schedule(rank_of_stage, microbatches, stages);
-  if (name == "gpipe" || name == "inference")
-    return stage_by_stage(stages_of_rank(rank_of_stage, ranks), microbatches, name == "inference");
-  throw InputError(fmt::format(
-      "{} has a placement of its own; these run on any: {}", name,
-      listed_schedules([](const ScheduleDescriptor& entry) { return entry.takes_placement; })));
+  const ScheduleDescriptor& entry = find_schedule(name);
+  if (!entry.takes_placement())
+    throw InputError(fmt::format("{} has a placement of its own; these run on any: {}", name,
+                                 listed_schedules(&ScheduleDescriptor::takes_placement)));
+  return entry.make_on_placement(rank_of_stage, microbatches);
 }
 
 }  // namespace pipewright::plan

@@ -1,7 +1,9 @@
 #include <algorithm>
 
 #include "closed_forms.hpp"
+#include "list_schedule.hpp"
 #include "pipewright/plan/generators/generators.hpp"
+#include "pipewright/plan/generators/round_robin.hpp"
 #include "schedules/sizes.hpp"
 
 namespace pipewright::plan {
@@ -31,10 +33,20 @@ Schedule make_1f1b(int ranks, int microbatches) {
 
 ScheduleDescriptor schedule::one_f_one_b() {
   return {.name = "1f1b",
-          .takes_placement = true,
+          .aliases = {"DAPPLE", "PipeDream-Flush", "non-interleaved"},
+          .torch_class = "1F1B",
+          .runs_in_megatron = true,
+          .runs_in_deepspeed = true,
+          .planned = Planned::ByDefault,
           .make = [](const ScheduleRequest& r) -> MadeSchedule {
             return {make_1f1b(r.ranks, r.microbatches)};
           },
+          .make_on_placement =
+              [](const std::vector<int>& rank_of_stage, int microbatches) {
+                return list_schedule(rank_of_stage, microbatches,
+                                     static_cast<int>(rank_of_stage.size()));
+              },
+          .make_with_copies = make_1f1b_rr,
           .bubble = flush_bubble(),
           .activations = one_f_one_b_activations()};
 }

@@ -193,6 +193,7 @@ Schedule make_1f1b_v(int ranks, int microbatches) {
 /// 4): backwards in one go, in the slots of a repeated block.
 ScheduleDescriptor schedule::one_f_one_b_v() {
   return {.name = "1f1b-v",
+          .planned = Planned::OnRequest,
           .chunks = Chunks::Two,
           .make = [](const ScheduleRequest& r) -> MadeSchedule {
             return {make_1f1b_v(r.ranks, r.microbatches)};

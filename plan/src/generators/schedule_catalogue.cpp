@@ -16,12 +16,7 @@ const std::vector<ScheduleDescriptor>& schedules() {
 }
 
 const std::vector<std::string>& schedule_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> list;
-    for (const ScheduleDescriptor& entry : schedules())
-      list.push_back(entry.name);
-    return list;
-  }();
+  static const auto names = schedule_names([](const ScheduleDescriptor&) { return true; });
   return names;
 }
 
@@ -44,12 +39,29 @@ const ScheduleDescriptor& descriptor_of(const ScheduleRequest& request) {
   return request.own ? *request.own : find_schedule(request.name);
 }
 
-std::string listed_schedules(const std::function<bool(const ScheduleDescriptor&)>& is_one) {
+const ScheduleDescriptor& default_schedule(int chunks, int group) {
+  const Chunks kind = chunks == 1 ? Chunks::One : Chunks::Any;
+  return *std::ranges::find_if(schedules(), [&](const ScheduleDescriptor& entry) {
+    return entry.runs_in_megatron && entry.chunks == kind &&
+           entry.takes_group == (chunks > 1 && group > 0);
+  });
+}
+
+const std::string& schedule_name(const Cut& cut) {
+  return cut.schedule.empty() ? default_schedule(cut.chunks, cut.group).name : cut.schedule;
+}
+
+std::vector<std::string> schedule_names(
+    const std::function<bool(const ScheduleDescriptor&)>& is_one) {
   std::vector<std::string> names;
   for (const ScheduleDescriptor& entry : schedules())
     if (is_one(entry))
       names.push_back(entry.name);
-  return listed(names);
+  return names;
+}
+
+std::string listed_schedules(const std::function<bool(const ScheduleDescriptor&)>& is_one) {
+  return listed(schedule_names(is_one));
 }
 
 const std::vector<int>& usual_chunks(Chunks chunks) {

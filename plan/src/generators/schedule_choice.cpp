@@ -14,6 +14,8 @@
 
 namespace pipewright::plan {
 
+ScheduleChoice::ScheduleChoice() : name(default_schedule().name) {}
+
 ScheduleChoice::ScheduleChoice(ScheduleDescriptor generator) : name(generator.name) {
   const auto& known = schedule_names();
   if (name.empty() || names_schedule_file(name) ||

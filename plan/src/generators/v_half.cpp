@@ -27,9 +27,11 @@ Schedule make_v_half(int ranks, int microbatches, const ScheduleCosts& given) {
 
 ScheduleDescriptor schedule::v_half() {
   return {.name = "v-half",
+          .aliases = {"ZBV-Half"},
           .chunks = Chunks::Two,
           .takes = "`--costs`, by which it orders its actions",
           .orders_by_times = true,
+          .steps_by_rank = true,
           .make = [](const ScheduleRequest& r) -> MadeSchedule {
             return {make_v_half(r.ranks, r.microbatches, r.costs)};
           },

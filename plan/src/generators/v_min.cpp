@@ -26,9 +26,11 @@ Schedule make_v_min(int ranks, int microbatches, const ScheduleCosts& given) {
 
 ScheduleDescriptor schedule::v_min() {
   return {.name = "v-min",
+          .aliases = {"ZBV-Min"},
           .chunks = Chunks::Two,
           .takes = "`--costs`, by which it orders its actions",
           .orders_by_times = true,
+          .steps_by_rank = true,
           .make = [](const ScheduleRequest& r) -> MadeSchedule {
             return {make_v_min(r.ranks, r.microbatches, r.costs)};
           },

@@ -81,6 +81,7 @@ ScheduleDescriptor schedule::v_zb() {
           .takes = "`--costs`, by which it orders its actions; `--memory-units`, a limit per rank",
           .takes_memory_units = true,
           .orders_by_times = true,
+          .steps_by_rank = true,
           .make = [](const ScheduleRequest& r) -> MadeSchedule {
             return {make_v_zb(r.ranks, r.microbatches, r.costs, r.memory_units)};
           },

@@ -105,6 +105,8 @@ ScheduleDescriptor schedule::zb_auto() {
           .takes = "`--costs`, by which it orders its actions; `--memory-units`, a limit per rank",
           .takes_memory_units = true,
           .orders_by_times = true,
+          .steps_by_rank = true,
+          .named_limits = {{.name = "zb-2p", .microbatches = 2}},
           .make = [](const ScheduleRequest& r) -> MadeSchedule {
             const auto limits = r.memory_units ? std::vector{*r.memory_units} : std::vector<int>{};
             ZeroBubblePlan plan = make_zb_auto(r.ranks, r.microbatches, r.costs, limits);

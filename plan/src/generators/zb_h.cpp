@@ -64,6 +64,8 @@ bool short_weight_gradients(const ScheduleSizes& s) {
 
 ScheduleDescriptor schedule::zb_h1() {
   return {.name = "zb-h1",
+          .aliases = {"ZeroBubble-H1", "ZB-1p"},
+          .planned = Planned::ByDefault,
           .make = [](const ScheduleRequest& r) -> MadeSchedule {
             return {make_zb_h1(r.ranks, r.microbatches)};
           },
@@ -78,6 +80,9 @@ ScheduleDescriptor schedule::zb_h1() {
 
 ScheduleDescriptor schedule::zb_h2() {
   return {.name = "zb-h2",
+          .aliases = {"ZeroBubble-H2"},
+          .planned = Planned::OnRequest,
+          .steps_by_rank = true,
           .make = [](const ScheduleRequest& r) -> MadeSchedule {
             return {make_zb_h2(r.ranks, r.microbatches)};
           },

@@ -94,7 +94,11 @@ Schedule make_zbv(int ranks, int microbatches) {
 
 ScheduleDescriptor schedule::zbv() {
   return {.name = "zbv",
+          .aliases = {"ZeroBubble-V"},
+          .torch_class = "ZBVZeroBubble",
+          .planned = Planned::ByDefault,
           .chunks = Chunks::Two,
+          .steps_by_rank = true,
           .make = [](const ScheduleRequest& r) -> MadeSchedule {
             return {make_zbv(r.ranks, r.microbatches)};
           },

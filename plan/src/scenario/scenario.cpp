@@ -42,7 +42,7 @@ void choose_schedule(Pipeline& pipeline, const std::string& name) {
     pipeline.group = 0;
   if (!entry.takes_memory_units)
     pipeline.memory_units = 0;
-  if (!entry.takes_placement)
+  if (!entry.takes_placement())
     pipeline.placement.clear();
 }
 

@@ -30,9 +30,9 @@ const std::string& memory_units_meaning() {
 }
 
 const std::string& placement_meaning() {
-  static const std::string meaning = fmt::format(
-      "The rank of each stage, of {}: [0, 0, 1, 2]; empty: as they have it.",
-      listed_schedules([](const ScheduleDescriptor& entry) { return entry.takes_placement; }));
+  static const std::string meaning =
+      fmt::format("The rank of each stage, of {}: [0, 0, 1, 2]; empty: as they have it.",
+                  listed_schedules(&ScheduleDescriptor::takes_placement));
   return meaning;
 }
 

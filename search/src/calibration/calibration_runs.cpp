@@ -33,7 +33,7 @@ double Runs::time(RunSimulator& simulator, std::size_t row, const plan::MachineC
   const MeasuredRun& run = runs_[row];
   const plan::Cut& cut = cuts_[row];
   const auto times = models::transformer_times(work_[row], constants, factors);
-  if (run.names_schedule && models::steps_by_rank(std::string(cut.schedule_name())))
+  if (run.names_schedule && models::cut_schedule(schedule_name(cut)).steps_by_rank)
     return simulator.span(run.training, cut, times);
   return simulator.iteration(run.training, cut, times);
 }

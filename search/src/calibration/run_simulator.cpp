@@ -67,14 +67,14 @@ RunSimulator::~RunSimulator() = default;
 
 RunSimulator::Pipeline& RunSimulator::pipeline_of(const plan::TransformerTraining& training,
                                                   const plan::Cut& cut) {
-  const std::string schedule(cut.schedule_name());
+  const std::string& schedule = schedule_name(cut);
   const int microbatches = cut.microbatches(training.batch);
   const auto made = [&](const plan::ScheduleCosts& costs) {
     return std::make_unique<Pipeline>(models::schedule_request(schedule, cut.pipeline, microbatches,
                                                                cut.chunks, cut.group, costs),
                                       cut.holds_both_ends);
   };
-  if (models::orders_by_times(schedule)) {
+  if (models::cut_schedule(schedule).orders_by_times) {
     for (const OrderedPipeline& known : ordered_)
       if (known.training == training && known.cut == cut)
         return *known.pipeline;

@@ -157,7 +157,8 @@ class DraftChoices {
     for (const std::string& schedule : asked_or(space_.schedules, usual_schedules()))
       for (const int chunks :
            asked_or(space_.chunks, plan::usual_chunks(plan::find_schedule(schedule).chunks)))
-        if (pipeline.ranks * chunks <= layers && (pipeline.ranks > 1 || schedule == "1f1b")) {
+        if (pipeline.ranks * chunks <= layers &&
+            (pipeline.ranks > 1 || schedule == plan::default_schedule().name)) {
           plan::choose_schedule(pipeline, schedule);
           pipeline.chunks = chunks;
           with_memory(candidate);

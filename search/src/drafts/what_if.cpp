@@ -53,7 +53,7 @@ Lists take_lists(plan::Scenario& scenario) {
 /// Whether the placement is still one of the scenario's schedule and ranks.
 bool fits(const std::vector<int>& placement, const plan::Pipeline& pipeline) {
   return !placement.empty() && pipeline.chunks == 0 &&
-         plan::descriptor_of(pipeline.schedule).takes_placement &&
+         plan::descriptor_of(pipeline.schedule).takes_placement() &&
          *std::max_element(placement.begin(), placement.end()) == pipeline.ranks - 1;
 }
 

@@ -111,12 +111,11 @@ class Enumeration {
   }
 
   void with_schedule(Cut cut, const std::string& schedule) {
-    const bool is_1f1b = schedule == "1f1b";
-    if (cut.pipeline == 1 && !is_1f1b)
+    if (cut.pipeline == 1 && schedule != plan::default_schedule().name)
       return;
-    cut.schedule = is_1f1b || schedule == "interleaved-1f1b" ? "" : schedule;
     for (const int chunks : chunks_of(cut, plan::find_schedule(schedule).chunks)) {
       cut.chunks = chunks;
+      cut.schedule = schedule == plan::default_schedule(chunks).name ? "" : schedule;
       if (shapes_.find(cut, training_.batch) != nullptr)
         with_stage_sizes(cut);
     }

@@ -4,6 +4,7 @@
 
 #include "pipewright/models/transformer/stage_layers.hpp"
 #include "pipewright/models/transformer/transformer_costs.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/model/model_descriptor.hpp"
 #include "pipewright/plan/model/transformer_shape.hpp"
 
@@ -21,7 +22,7 @@ plan::Scenario scenario_of(const plan::Cluster& cluster, const plan::Transformer
   plan::Pipeline& pipeline = scenario.pipeline;
   pipeline.ranks = cut.pipeline;
   pipeline.microbatches = cut.microbatches(training.batch);
-  pipeline.schedule = std::string(cut.schedule_name());
+  pipeline.schedule = schedule_name(cut);
   pipeline.chunks = cut.chunks;
   pipeline.partition = models::boundaries_of(cut, training.model.layers);
   pipeline.blocking = true;  // a transfer holds both ends, as Megatron's do

@@ -1,6 +1,7 @@
 #include "pipewright/models/measured/measured_run.hpp"
 
 #include "pipewright/models/transformer/transformer_counts.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 #include "support/reference.hpp"
@@ -167,8 +168,8 @@ TEST_CASE("A round that is not whole is Megatron-LM's last one", "[plan][measure
         .runs.front()
         .cut;
   };
-  CHECK(cut("8", "").schedule_name() == "interleaved-1f1b");
-  CHECK(cut("6", "").schedule_name() == "megatron-interleaved");
+  CHECK(schedule_name(cut("8", "")) == "interleaved-1f1b");
+  CHECK(schedule_name(cut("6", "")) == "megatron-interleaved");
   CHECK(cut("6", "").group == 4);
   CHECK(cut("10", "a=1; microbatch-group-size-per-virtual-pipeline-stage=5").group == 5);
 }

@@ -4,7 +4,7 @@
 
 #include "pipewright/models/measured/measured_run.hpp"
 #include "pipewright/models/transformer/transformer_counts.hpp"
-#include "pipewright/plan/generators/schedule_request.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
@@ -48,6 +48,25 @@ TEST_CASE("A schedule is known by what papers, torch and this catalogue call it"
   const MeasuredRun recomputes = run_called("1F1B-R");
   CHECK(recomputes.cut.schedule == "1f1b");
   CHECK(recomputes.cut.recompute == RecomputeMode::Full);
+}
+
+TEST_CASE("Every alias and every class of torch is read as the schedule that declares it",
+          "[plan][measured]") {
+  int read = 0;
+  const auto check = [&](const std::string& said, const std::string& schedule) {
+    CAPTURE(said);
+    CHECK(run_called(said).cut.schedule == schedule);
+    ++read;
+  };
+  for (const ScheduleDescriptor& entry : schedules()) {
+    for (const std::string& alias : entry.aliases)
+      check(alias, entry.name);
+    for (const NamedLimit& limit : entry.named_limits)
+      check(limit.name, limit.name);
+    if (!entry.torch_class.empty())
+      check("Schedule" + entry.torch_class, entry.name);
+  }
+  CHECK(read > 20);
 }
 
 TEST_CASE("Every schedule of the catalogue can be named in a table", "[plan][measured]") {

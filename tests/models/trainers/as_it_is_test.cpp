@@ -2,6 +2,7 @@
 
 #include "pipewright/models/measured/megatron_words.hpp"
 #include "pipewright/models/megatron/megatron_memory.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
@@ -50,7 +51,7 @@ TEST_CASE("rounds of other than a microbatch for each rank are taken", "[plan][t
   const MeasuredRun run =
       run_of(interleaved + "--microbatch-group-size-per-virtual-pipeline-stage 3", 8);
   CHECK(run.cut.group == 3);
-  CHECK(run.cut.schedule_name() == "megatron-interleaved");
+  CHECK(schedule_name(run.cut) == "megatron-interleaved");
   CHECK(run.microbatches() == 8);
 }
 

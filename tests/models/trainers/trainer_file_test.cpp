@@ -118,6 +118,31 @@ TEST_CASE(
   CHECK(read[Trainer::DeepSpeed] == 2 * 2 * 2 * 2);  // ranks, replicas, ZeRO 0 and 1, recomputation
 }
 
+TEST_CASE("a trainer runs the schedules that say so, and its file is read as the same one",
+          "[plan][trainers]") {
+  const auto check = [](Trainer trainer, const ScheduleDescriptor& schedule, bool runs) {
+    const int chunks = usual_chunks(schedule.chunks).front();
+    const Scenario scenario = plan_of(schedule.name, 4, chunks, 1);
+    CAPTURE(to_string(trainer), schedule.name);
+    CHECK(untold(trainer, scenario).empty() == runs);
+    if (!runs)
+      return;
+    const auto read = assignments_of(trainer, trainer_file(trainer, scenario), file_name(trainer));
+    const auto name = "pipeline.schedule=\"" + schedule.name + "\"";
+    // In rounds of a microbatch for each rank, Megatron-LM's two are one.
+    const bool is_one_of_two = trainer == Trainer::Megatron && schedule.takes_group;
+    CHECK((std::ranges::find(read, name) != read.end()) != is_one_of_two);
+  };
+  for (const ScheduleDescriptor& schedule : schedules())
+    if (schedule.trains_batch()) {
+      check(Trainer::Megatron, schedule, schedule.runs_in_megatron);
+      check(Trainer::DeepSpeed, schedule, schedule.runs_in_deepspeed);
+      check(Trainer::Torchtitan, schedule, !schedule.torch_class.empty());
+      CHECK(torch_schedule(schedule.name) == schedule.torch_class);
+    }
+  CHECK(torch_schedule("own").empty());
+}
+
 std::vector<std::string> lines_of(const std::string& name) {
   std::ifstream file(PIPEWRIGHT_TEST_DATA_DIR "/trainers/" + name);
   std::vector<std::string> lines;

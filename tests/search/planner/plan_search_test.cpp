@@ -11,6 +11,7 @@
 
 #include "pipewright/models/transformer/transformer_counts.hpp"
 #include "pipewright/models/transformer/transformer_times.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
 #include "pipewright/search/calibration/run_costs.hpp"
 #include "pipewright/search/calibration/run_simulator.hpp"
@@ -70,11 +71,10 @@ PlanSpace random_space(std::mt19937& random) {
 
 std::string text_of(const FoundPlan& plan) {
   const plan::Cut& cut = plan.cut;
-  return fmt::format("t{} p{} d{} c{} {} v{} {} mb{} r{} z{} sp{} {:.17g}", cut.tensor,
-                     cut.pipeline, cut.data, cut.context, cut.schedule_name(), cut.chunks,
-                     fmt::join(cut.stage_layers, "-"), cut.microbatch,
-                     static_cast<int>(cut.recompute), cut.zero, cut.sequence_parallel,
-                     plan.iteration_s);
+  return fmt::format(
+      "t{} p{} d{} c{} {} v{} {} mb{} r{} z{} sp{} {:.17g}", cut.tensor, cut.pipeline, cut.data,
+      cut.context, schedule_name(cut), cut.chunks, fmt::join(cut.stage_layers, "-"), cut.microbatch,
+      static_cast<int>(cut.recompute), cut.zero, cut.sequence_parallel, plan.iteration_s);
 }
 
 std::vector<std::string> texts_of(const std::vector<FoundPlan>& plans) {
@@ -193,7 +193,7 @@ TEST_CASE("candidates divide what they must, each is there once", "[sim][planner
     else
       CHECK(std::accumulate(cut.stage_layers.begin(), cut.stage_layers.end(), 0) == layers);
     CHECK(batch % (cut.data * cut.microbatch) == 0);
-    if (cut.schedule_name() == "interleaved-1f1b")
+    if (schedule_name(cut) == "interleaved-1f1b")
       CHECK(cut.microbatches(batch) % cut.pipeline == 0);
     CHECK(seen.insert(text_of({.cut = cut})).second);
   }

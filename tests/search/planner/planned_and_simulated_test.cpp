@@ -7,6 +7,7 @@
 
 #include "pipewright/models/transformer/transformer_costs.hpp"
 #include "pipewright/models/transformer/transformer_memory.hpp"
+#include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
 #include "pipewright/plan/model/transformer_shape.hpp"
@@ -58,7 +59,7 @@ TEST_CASE("what the planner says of a plan is what its written scenario is simul
       const plan::Cut& cut = plan.cut;
       CAPTURE(training.model.name, drawn.cluster.name, cut.tensor, cut.pipeline, cut.data,
               cut.context, cut.expert, cut.chunks, cut.microbatch, cut.zero, cut.sequence_parallel,
-              std::string(cut.schedule_name()), to_string(cut.recompute));
+              schedule_name(cut), to_string(cut.recompute));
       const plan::Scenario written = search::scenario_of(drawn.cluster, training, cut);
       const plan::Scenario scenario = read_back(written);
       const auto costs = models::transformer_costs(written.cluster, training, cut);
@@ -79,7 +80,7 @@ TEST_CASE("what the planner says of a plan is what its written scenario is simul
 
       ++compared;
       families.insert(training.model.name);
-      schedules.emplace(cut.schedule_name());
+      schedules.emplace(schedule_name(cut));
 
       // The closed forms, which know neither sums of their own nor what moves between stages.
       search::RunSimulator closed(drawn.cluster);

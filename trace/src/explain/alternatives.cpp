@@ -75,7 +75,7 @@ class Search {
   void try_schedules(const plan::Scenario& from, const std::string& change_of_cut) {
     const plan::Pipeline& now = from.pipeline;
     for (const plan::ScheduleDescriptor& entry : plan::schedules()) {
-      if (!entry.trains_batch() || entry.name.starts_with("deepspeed"))
+      if (!entry.trains_batch() || entry.is_instruction_stream)
         continue;
       for (const int chunks : plan::usual_chunks(entry.chunks)) {
         if ((entry.orders_by_times && now.ranks * chunks * now.microbatches > most_to_search) ||

@@ -151,7 +151,8 @@ class ScenarioMaker {
     scenario.cluster.within_node.latency = plan::Seconds{traced_.transfer_s};
     scenario.cluster.within_node.sum_bandwidth_per_s = 1e12;  // sums were not traced
     scenario.pipeline.microbatches = pipeline_.schedule.microbatches;
-    scenario.pipeline.schedule = schedule_.nearest.empty() ? "1f1b" : schedule_.nearest;
+    if (!schedule_.nearest.empty())
+      scenario.pipeline.schedule = schedule_.nearest;
     scenario.pipeline.chunks = schedule_.chunks;
     std::vector<int> boundaries{0};
     for (const auto& pieces : pieces_)
@@ -203,7 +204,8 @@ class ScenarioMaker {
     if (schedule_.name.empty())
       told.push_back(
           schedule_.nearest.empty()
-              ? "no schedule of the catalogue has these sizes: the scenario has 1f1b"
+              ? fmt::format("no schedule of the catalogue has these sizes: the scenario has {}",
+                            traced_.scenario.pipeline.schedule.name)
               : fmt::format(
                     "the schedule is none of the catalogue: the scenario has the nearest, {}",
                     schedule_.nearest));

@@ -39,7 +39,7 @@ class ScheduleRemedies {
 
   void run() {
     for (const plan::ScheduleDescriptor& entry : plan::schedules()) {
-      if (!entry.trains_batch() || entry.name.starts_with("deepspeed"))
+      if (!entry.trains_batch() || entry.is_instruction_stream)
         continue;
       for (const int chunks : plan::usual_chunks(entry.chunks))
         if ((now_.layout.chunks == 1 || chunks == now_.layout.chunks) &&

@@ -27,6 +27,8 @@ struct PipelineShape {
 
 /// The schedules that a plan can choose: one direction, one optimizer step, no search of their own.
 const std::vector<std::string>& planned_schedules();
+/// Those of them that are tried where none is asked for.
+const std::vector<std::string>& usual_planned_schedules();
 
 /// Beyond 4·P microbatches a rank holds no more, so no more are looked at. Throws InputError where
 /// the schedule does not take the sizes; interleaved stages take them by Megatron's rule, whole

@@ -1,9 +1,10 @@
 #pragma once
 
 // All schedules, each as it declares itself at the end of its file in src/generators. The help, the
-// tables of the documentation, the scenario's schema, the remedies against a memory cap and the
-// tests of closed forms read them here. A program declares one of its own in the same way
-// (`ScheduleChoice`), and so is declared what somebody wrote into a file.
+// tables of the documentation, the scenario's schema, the remedies against a memory cap, the
+// planner, the files of other trainers and the tests of closed forms read them here. Nobody else
+// compares names. A program declares one of its own in the same way (`ScheduleChoice`), and so is
+// declared what somebody wrote into a file.
 
 #include <functional>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "pipewright/plan/generators/deepspeed.hpp"
 #include "pipewright/plan/generators/schedule_choice.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
+#include "pipewright/plan/partition/cut.hpp"
 #include "pipewright/plan/quantity.hpp"
 
 namespace pipewright::plan {
@@ -69,18 +71,47 @@ struct FixedSizes {
   int stages = 0;
 };
 
+/// Whether the planner tries a schedule for a model.
+enum class Planned { No, OnRequest, ByDefault };
+
+/// A schedule under a limit of its memory that has a name of its own: ZB-2p is zb-auto where a rank
+/// holds at most what 2 P microbatches keep.
+struct NamedLimit {
+  std::string name;
+  int microbatches = 0;  // that a rank may hold, in multiples of P
+
+  /// As `ScheduleRequest::memory_units`, in which a forward adds 2.
+  int memory_units(int ranks) const { return 2 * microbatches * ranks; }
+};
+
 struct ScheduleDescriptor {
   std::string name;
+  /// Names in papers, in other toolkits and in tables of measured runs, where letters and digits
+  /// alone count (`bare_name`).
+  std::vector<std::string> aliases{};
+  std::string torch_class{};      // in torch.distributed.pipelining: "Interleaved1F1B"; empty: none
+  bool runs_in_megatron = false;  // Megatron-LM trains in this order
+  bool runs_in_deepspeed = false;  // DeepSpeed's pipeline engine does
+  Planned planned = Planned::No;   // other than No: one direction, one optimizer step, no search
   Chunks chunks = Chunks::One;
   std::string takes{};       // which sizes and options, in words; empty: any sizes
   bool takes_group = false;  // --group-size
   bool takes_memory_units = false;
   bool orders_by_times = false;  // searches: seconds for large sizes
-  bool takes_placement = false;  // the user may say which rank has which stage
   bool is_forward_only = false;
-  bool is_data_parallel = false;  // each rank has the whole model, and microbatches of its own
+  bool is_data_parallel = false;       // each rank has the whole model, and microbatches of its own
+  bool is_instruction_stream = false;  // DeepSpeed's, with loads, transfers and steps in its order
+  /// Each rank steps when it is done, and validates the norm of the gradients afterwards (Zero
+  /// Bubble, section 4): an iteration takes as long as the longest span of a rank.
+  bool steps_by_rank = false;
+  std::vector<NamedLimit> named_limits{};
   /// Sizes fit `chunks`; the rest is checked here, as `make_schedule` says.
   std::function<MadeSchedule(const ScheduleRequest& request)> make{};
+  /// Where the user may say which rank has which stage.
+  std::function<Schedule(const std::vector<int>& rank_of_stage, int microbatches)>
+      make_on_placement{};
+  /// Where stages may have several copies, each its own number of them.
+  std::function<Schedule(const std::vector<int>& copies, int microbatches)> make_with_copies{};
   /// Backwards of a stage between two optimizer steps, where there is no flush.
   std::function<int(const ScheduleRequest& request)> step_every{};
   /// The iteration, or the longest span of a rank, less the work of a rank.
@@ -97,6 +128,8 @@ struct ScheduleDescriptor {
   std::shared_ptr<const Program> program{};  // which is run as it stands
   std::string text{};                        // of its file
 
+  bool takes_placement() const { return make_on_placement != nullptr; }
+  bool takes_copies() const { return make_with_copies != nullptr; }
   /// Whether it trains the batch that is asked for, with one step at its end.
   bool trains_batch() const {
     return !is_forward_only && !is_data_parallel && step_every == nullptr;
@@ -112,10 +145,19 @@ const ScheduleDescriptor& find_schedule(const std::string& name);
 const ScheduleDescriptor& descriptor_of(const ScheduleChoice& schedule);
 const ScheduleDescriptor& descriptor_of(const ScheduleRequest& request);
 
+/// Megatron-LM's schedule of so many stages per rank, in rounds of `group` microbatches (0: of one
+/// a rank), which is run where none is named.
+const ScheduleDescriptor& default_schedule(int chunks = 1, int group = 0);
+/// The cut's, or the default for its chunks and group.
+const std::string& schedule_name(const Cut& cut);
+
 /// As `make_schedule`, with what was found out beside the schedule.
 MadeSchedule make_with_findings(const ScheduleRequest& request);
 
-/// The names of those for which `is_one` holds: "gpipe, 1f1b".
+/// The names of those for which `is_one` holds.
+std::vector<std::string> schedule_names(
+    const std::function<bool(const ScheduleDescriptor&)>& is_one);
+/// As "gpipe, 1f1b or inference".
 std::string listed_schedules(const std::function<bool(const ScheduleDescriptor&)>& is_one);
 
 }  // namespace pipewright::plan

@@ -14,11 +14,11 @@ namespace pipewright::plan {
 struct ScheduleDescriptor;
 
 struct ScheduleChoice {
-  std::string name = "1f1b";  // of the catalogue, of one's own, or where its file lies
+  std::string name;  // of the catalogue, of one's own, or where its file lies
   /// What the name stands for where the catalogue does not have it.
   std::shared_ptr<const ScheduleDescriptor> own{};
 
-  ScheduleChoice() = default;
+  ScheduleChoice();  // `default_schedule`
   ScheduleChoice(std::string of_catalogue) : name(std::move(of_catalogue)) {}
   ScheduleChoice(const char* of_catalogue) : name(of_catalogue) {}
   /// A generator of one's own. `make`, `name` and `chunks` are needed; what it makes is taken as it

@@ -4,7 +4,6 @@
 // through the stages, and what each device keeps.
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "pipewright/plan/partition/recompute.hpp"
@@ -23,6 +22,7 @@ struct Cut {
       false;               // whether the ranks of a pipeline lie beside each other, and copies far
   int chunks = 1;          // stages of each rank
   std::string schedule{};  // by name; empty: 1F1B, interleaved where a rank has several stages
+                           // (`schedule_name`)
   std::vector<int> stage_layers{};  // by stage; empty: all have as many
   int group = 0;       // microbatches of an interleaved schedule's round; 0: one a rank
   int microbatch = 1;  // samples
@@ -47,11 +47,6 @@ struct Cut {
   /// Where the model has `layers`.
   int layers_of(int stage, int layers) const {
     return stage_layers.empty() ? layers / stages() : stage_layers[static_cast<std::size_t>(stage)];
-  }
-  std::string_view schedule_name() const {
-    if (!schedule.empty())
-      return schedule;
-    return chunks == 1 ? "1f1b" : group > 0 ? "megatron-interleaved" : "interleaved-1f1b";
   }
   friend bool operator==(const Cut&, const Cut&) = default;
 };

@@ -33,7 +33,7 @@ struct PlanSpace {
   std::vector<plan::RecomputeMode> recompute{
       plan::RecomputeMode::None, plan::RecomputeMode::Selective, plan::RecomputeMode::Full};
   std::vector<int> zero{0, 1, 2, 3};
-  std::vector<std::string> schedules{"1f1b", "interleaved-1f1b", "zb-h1", "zbv"};
+  std::vector<std::string> schedules = models::usual_planned_schedules();
   std::vector<StageSizes> stage_sizes{StageSizes::Equal, StageSizes::Balanced};
   /// Whether tokens are cut between the cuts of tensors, where there are such.
   std::vector<bool> sequence_parallel{false, true};

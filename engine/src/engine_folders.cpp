@@ -53,9 +53,8 @@ void load_hugging_face(PipelineEngine& engine, const fs::path& folder) {
   const FolderWeights source(shape, std::move(*weights));
   engine.executor().visit_stages([&](exec::Stage& stage) {
     const at::NoGradGuard no_grad;
-    for (std::size_t at = 0; at < stage.layers().size(); ++at)
-      source.fill(stage.spec().first + static_cast<int>(at), *stage.layers()[at],
-                  stage.spec().place);
+    for (int layer = stage.spec().first; layer < stage.spec().last; ++layer)
+      source.fill(layer, stage.layers().at(layer), stage.spec().place);
     stage.optimizer().refresh_masters();
   });
 }

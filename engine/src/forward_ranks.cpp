@@ -105,9 +105,8 @@ void ForwardRanks::take_weights(const exec::Snapshot& training) {
                        [&](const exec::LayerState& each) { return each.index == layer; });
       if (found == training.layers.end())
         throw plan::InputError(fmt::format("layer {} ({}) is not in the snapshot", layer,
-                                           own.stage->spec_of(layer).name));
-      take_layer(*found,
-                 *own.stage->layers()[static_cast<std::size_t>(layer - own.stage->spec().first)]);
+                                           own.stage->layers().spec_of(layer).name));
+      take_layer(*found, own.stage->layers().at(layer));
     }
 }
 

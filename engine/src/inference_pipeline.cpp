@@ -50,7 +50,7 @@ exec::Tensors forward(const ForwardRank& own, std::int64_t number, exec::Tensors
       own.stage->load(i, {std::move(inputs), {}, 1});
     else
       own.stage->receive_inputs(i, std::move(inputs));
-    own.stage->forward(i);
+    own.stage->compute(i);
     return own.is_last() ? std::move(own.stage->kept_outputs().front())
                          : own.stage->outputs_for_next(i);
   } catch (const std::exception& error) {

@@ -39,9 +39,8 @@ struct HeldTensor {
 
 std::vector<HeldTensor> held_by(const exec::Stage& stage, const exec::TrainingSetup& setup) {
   std::vector<HeldTensor> held;
-  for (std::size_t at = 0; at < stage.layers().size(); ++at) {
-    const int index = stage.spec().first + static_cast<int>(at);
-    const exec::Layer& layer = *stage.layers()[at];
+  for (int index = stage.spec().first; index < stage.spec().last; ++index) {
+    const exec::Layer& layer = stage.layers().at(index);
     const auto parameters = layer.named_parameters();
     for (const auto& [name, tensor] : exec::tensors_of(layer))
       held.push_back({.layer = index,
@@ -162,8 +161,8 @@ void refresh_masters_of(exec::Stage& stage, const std::set<std::pair<int, std::s
   exec::Optimizer& optimizer = stage.optimizer();
   std::vector<std::pair<at::Tensor, at::Tensor>> stay;
   for (const exec::Optimizer::State& state : optimizer.states())
-    if (state.name == "master" &&
-        !given.contains({stage.layer_of(state.parameter), stage.name_of(state.parameter)}))
+    if (const auto& own = stage.layers().trained()[state.parameter];
+        state.name == "master" && !given.contains({own.layer, own.name}))
       stay.emplace_back(state.value, state.value.clone());
   optimizer.refresh_masters();
   for (const auto& [value, before] : stay)

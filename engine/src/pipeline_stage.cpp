@@ -247,11 +247,10 @@ struct PipelineStage::State {
     mark = true;
   }
 
-  template <class Work>
-  void compute(const Work& work) {
+  void compute(InstructionKind kind, int microbatch) {
     const exec::OnStream on_stream(stream);
     const at::AutoGradMode with_gradients(true);
-    work(*stage);
+    stage->compute(at(kind, microbatch));
   }
 
   int index, count;
@@ -283,7 +282,7 @@ const exec::Tensors& PipelineStage::output_shapes() const { return state_->cross
 const exec::TrainingSetup& PipelineStage::setup() const { return state_->setup; }
 
 std::vector<at::Tensor> PipelineStage::parameters() const {
-  return parameters_of(state_->stage->layers());
+  return parameters_of(state_->stage->layers().all());
 }
 
 void PipelineStage::begin(int step) {
@@ -308,11 +307,11 @@ void PipelineStage::load(int microbatch, const exec::Batch& batch, double weight
   if (is_last())
     state_->once(marks.targets, microbatch, "load");
   state_->keywords.of_microbatch[microbatch] = batch.keywords;
+  const exec::OnStream on_stream(state_->stream);
+  const at::AutoGradMode with_gradients(true);
   if (is_first() || is_last())
-    state_->compute([&](exec::Stage& stage) {
-      stage.load(state_->at(InstructionKind::Load, microbatch),
-                 {batch.inputs, batch.targets, weight});
-    });
+    state_->stage->load(state_->at(InstructionKind::Load, microbatch),
+                        {batch.inputs, batch.targets, weight});
 }
 
 void PipelineStage::set_inputs(int microbatch, exec::Tensors inputs) {
@@ -337,8 +336,7 @@ void PipelineStage::forward(int microbatch) {
   state_->require(marks.targets || !is_last(), microbatch, "forward",
                   "comes after load, which gives the last stage its targets");
   state_->once(marks.forward, microbatch, "forward");
-  state_->compute(
-      [&](exec::Stage& stage) { stage.forward(state_->at(InstructionKind::Forward, microbatch)); });
+  state_->compute(InstructionKind::Forward, microbatch);
   marks.output_gradients = is_last();
 }
 
@@ -384,9 +382,7 @@ void PipelineStage::backward(int microbatch) {
       marks.output_gradients, microbatch, "backward",
       is_last() ? "comes after forward" : "comes after receive_gradients or set_output_gradients");
   state_->once(marks.input_gradient, microbatch, "backward");
-  state_->compute([&](exec::Stage& stage) {
-    stage.backward(state_->at(InstructionKind::Backward, microbatch));
-  });
+  state_->compute(InstructionKind::Backward, microbatch);
   marks.done = true;
 }
 
@@ -396,9 +392,7 @@ void PipelineStage::input_gradient(int microbatch) {
       marks.output_gradients, microbatch, "input_gradient",
       is_last() ? "comes after forward" : "comes after receive_gradients or set_output_gradients");
   state_->once(marks.input_gradient, microbatch, "input_gradient");
-  state_->compute([&](exec::Stage& stage) {
-    stage.input_gradient(state_->at(InstructionKind::InputGradient, microbatch));
-  });
+  state_->compute(InstructionKind::InputGradient, microbatch);
 }
 
 void PipelineStage::weight_gradient(int microbatch) {
@@ -406,9 +400,7 @@ void PipelineStage::weight_gradient(int microbatch) {
   state_->require(marks.input_gradient, microbatch, "weight_gradient",
                   "comes after input_gradient");
   state_->once(marks.done, microbatch, "weight_gradient");
-  state_->compute([&](exec::Stage& stage) {
-    stage.weight_gradient(state_->at(InstructionKind::WeightGradient, microbatch));
-  });
+  state_->compute(InstructionKind::WeightGradient, microbatch);
 }
 
 exec::Tensors PipelineStage::take_input_gradients(int microbatch) {

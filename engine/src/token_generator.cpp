@@ -165,7 +165,7 @@ class Generation {
   }
 
   at::Tensor through_stage(const Step& step) {
-    const auto& layers = own_.stage->layers();
+    const auto& layers = own_.stage->layers().all();
     Memory& memory = memories_[static_cast<std::size_t>(step.place)];
     if (step.first == 0)
       memory.assign(layers.size(), SequenceMemory(step.room));

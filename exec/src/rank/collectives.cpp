@@ -163,8 +163,7 @@ void Collectives::sum_copies(int index, SumOf wanted) {
 
 void Collectives::gather(int index) {
   Stage& stage = *stages_.at(index);
-  if (stage.spec().shard.parameters)
-    stage.make_room();
+  stage.allocate_parameters();
   gather_shards(stage, copies_of(index));
   if (job_rank_.expert_ranks > 1)
     gather_shards(stage, copies_of_experts(index), CopiesOf::Experts);

@@ -177,8 +177,7 @@ struct Executor::State {
     ~WholeParameters() {
       for (const auto& worker : state_.workers)
         for (const auto& [index, stage] : worker->stages())
-          if (stage->spec().shard.parameters)
-            stage->let_go();
+          stage->free_parameters();
     }
     WholeParameters(const WholeParameters&) = delete;
     WholeParameters& operator=(const WholeParameters&) = delete;

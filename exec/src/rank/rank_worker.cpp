@@ -230,22 +230,9 @@ void RankWorker::compute(const Instruction& i) {
 }
 
 void RankWorker::compute_as_it_is(const Instruction& i) {
-  Stage& own = *stages_.at(i.stage);
-  switch (*plan::traits_of(i.kind).action) {
-    case plan::ActionKind::Forward:
-      own.forward(i);
-      return inbox_.pass_within_rank(i);
-    case plan::ActionKind::Backward:
-      own.backward(i);
-      return inbox_.pass_within_rank(i);
-    case plan::ActionKind::InputGradient:
-      own.input_gradient(i);
-      return inbox_.pass_within_rank(i);
-    case plan::ActionKind::WeightGradient:
-      return own.weight_gradient(i);
-    case plan::ActionKind::Recompute:
-      return own.recompute(i);
-  }
+  stages_.at(i.stage)->compute(i);
+  if (i.kind == InstructionKind::Forward || plan::makes_input_gradient(i.kind))
+    inbox_.pass_within_rank(i);
 }
 
 void RankWorker::perform(const Instruction& i) {
@@ -285,10 +272,7 @@ void RankWorker::perform(const Instruction& i) {
       return collectives_.submit(i);
     case InstructionKind::Reshard:
       collectives_.wait_before(i);
-      return timed(i, [&] {
-        if (own->spec().shard.parameters)
-          own->let_go();
-      });
+      return timed(i, [&] { own->free_parameters(); });
   }
 }
 

@@ -67,12 +67,11 @@ std::vector<TiedWeight> tied_weights(const std::vector<Stage*>& stages, TiesOf o
                                      const TrainingSetup& setup, Labelled& parts) {
   std::vector<TiedWeight> weights;
   for (Stage* const stage : stages)
-    for (std::size_t p = 0; p < stage->optimizer().parameters().size(); ++p) {
-      const auto tied = stage->tied_place(p);
+    for (std::size_t p = 0; p < stage->layers().trained().size(); ++p) {
+      const auto& [value, layer, name, cut, tied] = stage->layers().trained()[p];
       if (!tied)
         continue;
       const auto parameter = static_cast<std::int64_t>(p), place = static_cast<std::int64_t>(*tied);
-      const int layer = stage->layer_of(p);
       const int key = tied_owner(setup.layers, layer);
       if (ties_of(key, *stage, setup) != of)
         continue;

@@ -80,8 +80,8 @@ StepResult SerialTrainer::step(int step) {
               /*slots=*/1);
   for (int m = 0; m < state_->microbatches; ++m) {
     stage.load(action(plan::InstructionKind::Load, m));
-    stage.forward(action(plan::InstructionKind::Forward, m));
-    stage.backward(action(plan::InstructionKind::Backward, m));
+    stage.compute(action(plan::InstructionKind::Forward, m));
+    stage.compute(action(plan::InstructionKind::Backward, m));
   }
   stage.end();
   StepResult result;
@@ -105,7 +105,7 @@ Evaluation SerialTrainer::evaluate(const Dataset& data, int microbatches, int st
               /*slots=*/1);
   for (int m = 0; m < microbatches; ++m) {
     stage.load(action(plan::InstructionKind::Load, m));
-    stage.forward(action(plan::InstructionKind::Forward, m));
+    stage.compute(action(plan::InstructionKind::Forward, m));
   }
   stage.end();
   Evaluation evaluation{.outputs = std::move(stage.kept_outputs())};
@@ -114,7 +114,7 @@ Evaluation SerialTrainer::evaluate(const Dataset& data, int microbatches, int st
 }
 
 std::vector<at::Tensor> SerialTrainer::parameters() const {
-  return parameters_of(state_->stage->layers());
+  return parameters_of(state_->stage->layers().all());
 }
 
 }  // namespace pipewright::exec

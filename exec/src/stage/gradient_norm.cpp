@@ -6,10 +6,9 @@ namespace pipewright::exec {
 namespace {
 
 bool counts(const Stage& stage, const TrainingSetup& setup, std::size_t parameter) {
-  const int layer = stage.layer_of(parameter);
-  const bool is_repeated =
-      tied_owner(setup.layers, layer) != layer && stage.tied_place(parameter).has_value();
-  return !is_repeated && (stage.cut_of(parameter) != nullptr || stage.spec().place.index == 0);
+  const TrainedParameter& own = stage.layers().trained()[parameter];
+  const bool is_repeated = own.tied_place && tied_owner(setup.layers, own.layer) != own.layer;
+  return !is_repeated && (own.cut || stage.spec().place.index == 0);
 }
 
 }  // namespace

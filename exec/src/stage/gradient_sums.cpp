@@ -6,46 +6,31 @@
 #include <algorithm>
 
 namespace pipewright::exec {
-namespace {
-
-/// In one call for all of them: on a GPU in few kernels.
-void add_to(const Tensors& sums, const Tensors& gradients) {
-  Tensors to, from;
-  for (std::size_t p = 0; p < sums.size(); ++p)
-    if (gradients[p].defined()) {
-      to.push_back(sums[p]);
-      from.push_back(gradients[p]);
-    }
-  if (!to.empty())
-    at::_foreach_add_(to, from);
-}
-
-}  // namespace
-
 GradientSums::GradientSums(std::vector<at::Tensor> parameters,
                            std::map<int, std::vector<int>> microbatches, bool exact,
                            GradientSources sources)
-    : parameters_(parameters.size()), of_experts_(parameters.size(), false), exact_(exact) {
+    : parameters_(parameters.size()), of_experts_(parameters.size(), false) {
   for (at::Tensor& parameter : parameters) {
     first_.push_back(parameter.grad());
     other_type_ = other_type_ || first_.back().scalar_type() != parameter.scalar_type();
     leaves_.push_back({std::move(parameter), leaves_.size(), 0});
   }
-  for (auto& entry : microbatches) {
-    std::vector<int>& members = entry.second;
+  add_leaves(sources);
+  std::map<int, std::vector<int>> groups;
+  for (auto& [group, members] : microbatches) {
+    const int name = exact || groups.empty() ? group : groups.begin()->first;
     std::sort(members.begin(), members.end());
-    const int name = exact_ || groups_.empty() ? entry.first : groups_.begin()->first;
-    Group& own = groups_[name];
     for (const int microbatch : members) {
-      own.microbatches.push_back(microbatch);
+      groups[name].push_back(microbatch);
       group_of_microbatch_[microbatch] = name;
     }
   }
-  add_leaves(sources);
-  for (auto& [name, group] : groups_) {
-    const bool is_first = name == groups_.begin()->first;
-    for (const at::Tensor& gradient : first_)
-      group.sums.push_back(is_first ? gradient : at::zeros_like(gradient));
+  for (auto& [name, members] : groups) {
+    Tensors sums = first_;
+    for (at::Tensor& sum : sums)
+      if (!groups_.empty())
+        sum = at::zeros_like(sum);
+    groups_.emplace(name, OrderedSum(std::move(members), std::move(sums), exact));
   }
 }
 
@@ -61,7 +46,7 @@ void GradientSums::add_leaves(const GradientSources& sources) {
   }
 }
 
-GradientSums::Group& GradientSums::group_of(int microbatch) {
+OrderedSum& GradientSums::group_of(int microbatch) {
   return groups_.at(group_of_microbatch_.at(microbatch));
 }
 
@@ -70,40 +55,21 @@ void GradientSums::point_at(const Tensors& sums) {
     leaves_[leaf].tensor.mutable_grad() = sums[leaf];
 }
 
-bool GradientSums::comes_next(const Group& group, int microbatch) const {
-  return !exact_ || group.microbatches[group.added] == microbatch;
-}
-
-void GradientSums::add_what_was_set_aside(Group& group) {
-  while (group.added < group.microbatches.size()) {
-    const auto ready = group.aside.find(group.microbatches[group.added]);
-    if (ready == group.aside.end())
-      return;
-    add_to(group.sums, ready->second);
-    group.aside.erase(ready);
-    ++group.added;
-  }
-}
-
 void GradientSums::begin(int microbatch) {
-  const Group& group = group_of(microbatch);
-  if (other_type_ || !comes_next(group, microbatch))
+  const OrderedSum& group = group_of(microbatch);
+  if (other_type_ || !group.comes_next(microbatch))
     begin_apart();
   else if (groups_.size() > 1)
-    point_at(group.sums);
+    point_at(group.sums());
 }
 
 void GradientSums::end(int microbatch) {
   const at::NoGradGuard no_grad;
-  Group& group = group_of(microbatch);
-  if (!comes_next(group, microbatch)) {
-    group.aside[microbatch] = take_apart();
-  } else {
-    if (other_type_)
-      add_to(group.sums, take_apart());
-    ++group.added;
-  }
-  add_what_was_set_aside(group);
+  OrderedSum& group = group_of(microbatch);
+  if (other_type_ || !group.comes_next(microbatch))
+    group.add(microbatch, take_apart(), OrderedSum::Memory::Stays);
+  else
+    group.was_added();
 }
 
 void GradientSums::begin_apart() { point_at(Tensors(leaves_.size())); }
@@ -118,15 +84,7 @@ Tensors GradientSums::take_apart() {
 
 void GradientSums::add(int microbatch, const Tensors& gradients) {
   const at::NoGradGuard no_grad;
-  Group& group = group_of(microbatch);
-  if (comes_next(group, microbatch)) {
-    add_to(group.sums, gradients);
-    ++group.added;
-  } else {
-    for (const at::Tensor& gradient : gradients)
-      group.aside[microbatch].push_back(gradient.defined() ? gradient.clone() : gradient);
-  }
-  add_what_was_set_aside(group);
+  group_of(microbatch).add(microbatch, gradients, OrderedSum::Memory::IsReused);
 }
 
 std::vector<GradientPart> GradientSums::parts() const {
@@ -137,7 +95,7 @@ std::vector<GradientPart> GradientSums::parts() const {
     if (given != replaced_.end() && given->first.first == parameter)
       continue;
     for (const auto& [name, group] : groups_)
-      parts.push_back({parameter, name + leaves_[l].shift, group.sums[l]});
+      parts.push_back({parameter, name + leaves_[l].shift, group.sums()[l]});
   }
   for (const auto& [key, value] : replaced_)
     parts.push_back({key.first, key.second, value});
@@ -186,10 +144,10 @@ void GradientSums::finish() {
   }
   replaced_.clear();
   for (auto& [name, group] : groups_) {
-    group.added = 0;
+    group.restart();
     const bool is_first = name == groups_.begin()->first;  // whose sums are the totals
     for (std::size_t leaf = is_first ? parameters_ : 0; leaf < leaves_.size(); ++leaf)
-      group.sums[leaf].zero_();
+      group.sums()[leaf].zero_();
   }
   point_at(first_);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gradient_sources.hpp"
+#include "ordered_sum.hpp"
 #include "pipewright/exec/tensors.hpp"
 
 namespace pipewright::exec {
@@ -57,15 +58,7 @@ class GradientSums {
   void finish();
 
  private:
-  struct Group {
-    std::vector<int> microbatches;  // in the order in which they are added
-    std::size_t added = 0;
-    Tensors sums;
-    std::map<int, Tensors> aside;  // by microbatch
-  };
-  Group& group_of(int microbatch);
-  bool comes_next(const Group& group, int microbatch) const;
-  static void add_what_was_set_aside(Group& group);
+  OrderedSum& group_of(int microbatch);
   void point_at(const Tensors& sums);
 
   /// Where a backward puts gradients: a parameter, or an alias of one.
@@ -80,9 +73,8 @@ class GradientSums {
   std::vector<Leaf> leaves_;
   std::vector<bool> of_experts_;  // by parameter
   Tensors first_;                 // by leaf: the parameters' own gradients
-  std::map<int, Group> groups_;
+  std::map<int, OrderedSum> groups_;
   std::map<int, int> group_of_microbatch_;
-  bool exact_;
   bool other_type_ = false;  // than the parameters have
   std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor> replaced_;  // (parameter, group)
 };

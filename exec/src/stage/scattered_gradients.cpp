@@ -10,10 +10,7 @@ namespace pipewright::exec {
 ScatteredGradients::ScatteredGradients(std::vector<at::Tensor> parameters, Tensors sums,
                                        std::vector<int> microbatches, bool exact,
                                        const GradientSources& sources)
-    : leaves_(std::move(parameters)),
-      sums_(std::move(sums)),
-      microbatches_(std::move(microbatches)),
-      exact_(exact) {
+    : leaves_(std::move(parameters)), sum_(std::move(microbatches), std::move(sums), exact) {
   for (std::size_t p = 0; p < leaves_.size(); ++p)
     leaves_of_.push_back({p});
   for (const GradientAlias& alias : sources.aliases) {
@@ -35,33 +32,11 @@ void ScatteredGradients::end() {
 
 Tensors ScatteredGradients::take() { return std::exchange(whole_, {}); }
 
-void ScatteredGradients::add_to_sums(const Tensors& shard) {
-  if (!sums_.empty())
-    at::_foreach_add_(sums_, shard);
-}
-
 void ScatteredGradients::add(int microbatch, const Tensors& shard) {
   const at::NoGradGuard no_grad;
-  if (exact_ && microbatches_[added_] != microbatch) {
-    for (const at::Tensor& slice : shard)
-      aside_[microbatch].push_back(slice.clone());
-    return;
-  }
-  add_to_sums(shard);
-  ++added_;
-  while (added_ < microbatches_.size()) {
-    const auto next = aside_.find(microbatches_[added_]);
-    if (next == aside_.end())
-      return;
-    add_to_sums(next->second);
-    aside_.erase(next);
-    ++added_;
-  }
+  sum_.add(microbatch, shard, OrderedSum::Memory::IsReused);
 }
 
-void ScatteredGradients::finish() {
-  added_ = 0;
-  aside_.clear();
-}
+void ScatteredGradients::finish() { sum_.restart(); }
 
 }  // namespace pipewright::exec

@@ -5,10 +5,10 @@
 // over microbatches of this copy's shard. In exact mode microbatches are added in their order, and
 // the shard of one that comes too early is set aside.
 
-#include <map>
 #include <vector>
 
 #include "gradient_sources.hpp"
+#include "ordered_sum.hpp"
 #include "pipewright/exec/tensors.hpp"
 
 namespace pipewright::exec {
@@ -37,16 +37,10 @@ class ScatteredGradients {
   void finish();
 
  private:
-  void add_to_sums(const Tensors& shard);
-
   std::vector<at::Tensor> leaves_;                   // parameters, and their aliases behind them
   std::vector<std::vector<std::size_t>> leaves_of_;  // by parameter
-  Tensors sums_;
-  std::vector<int> microbatches_;
-  bool exact_;
+  OrderedSum sum_;
   Tensors whole_;
-  std::size_t added_ = 0;
-  std::map<int, Tensors> aside_;  // by microbatch
 };
 
 }  // namespace pipewright::exec

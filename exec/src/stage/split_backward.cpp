@@ -6,8 +6,8 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace pipewright::exec {
 
@@ -71,28 +71,23 @@ class Path {
  public:
   Path(const std::vector<Edge>& roots, const std::vector<Edge>& inputs) {
     for (const Edge& input : inputs)
-      ends_.insert(input.function.get());
+      on_path_[input.function.get()] = true;
     for (const Edge& root : roots)
       visit(root.function);
   }
 
-  bool contains(const Node* node) const {
-    const auto found = on_path_.find(node);
-    return found != on_path_.end() && found->second;
-  }
-  bool is_end(const Node* node) const { return ends_.contains(node); }
-  /// The nodes of the path, ends not included.
+  /// The nodes of the path, inputs not included.
   const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
 
   /// Whether an edge of this node leads to a gradient that the first half does not compute.
   bool branches_off(const Node& node) const {
-    for (const Edge& next : node.next_edges())
-      if (next.is_valid() && !leads_to_input(next))
-        return true;
-    return false;
+    return std::ranges::any_of(node.next_edges(), [this](const Edge& next) {
+      return next.is_valid() && !leads_to_input(next);
+    });
   }
   bool leads_to_input(const Edge& edge) const {
-    return is_end(edge.function.get()) || contains(edge.function.get());
+    const auto found = on_path_.find(edge.function.get());
+    return found != on_path_.end() && found->second;
   }
 
  private:
@@ -104,7 +99,7 @@ class Path {
     };
     std::vector<Frame> stack;
     const auto enter = [&](const std::shared_ptr<Node>& node) {
-      if (!is_end(node.get()) && on_path_.try_emplace(node.get(), false).second)
+      if (on_path_.try_emplace(node.get(), false).second)
         stack.push_back({node});
     };
     enter(root);
@@ -117,17 +112,14 @@ class Path {
           enter(edge.function);
         continue;
       }
-      bool reaches = false;
-      for (const Edge& edge : edges)
-        reaches = reaches || (edge.is_valid() && leads_to_input(edge));
-      on_path_[top.node.get()] = reaches;
-      if (reaches)
+      if (std::ranges::any_of(edges, [this](const Edge& edge) { return leads_to_input(edge); })) {
+        on_path_[top.node.get()] = true;
         nodes_.push_back(top.node);
+      }
       stack.pop_back();
     }
   }
 
-  std::unordered_set<const Node*> ends_;
   std::unordered_map<const Node*, bool> on_path_;
   std::vector<std::shared_ptr<Node>> nodes_;
 };

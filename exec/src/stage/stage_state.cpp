@@ -23,21 +23,25 @@ at::Tensor copy_of(const at::Tensor& tensor) {
 }
 
 /// What part of a tensor a stage has.
-TensorPart part_in(const StageSpec& spec, const CutParameter* cut) {
-  const PartSeat seat = cut == nullptr ? PartSeat() : seat_of(*cut, spec.place);
+TensorPart part_in(const StageSpec& spec, const std::optional<CutParameter>& cut) {
+  const PartSeat seat = cut ? seat_of(*cut, spec.place) : PartSeat();
   if (seat.count == 1)
     return {};
   return {cut->dimension, cut->blocks, cut->whole, seat.index, seat.count, seat.experts};
 }
 
+const TrainedParameter& parameter_of(const Stage& stage, const Optimizer::State& state) {
+  return stage.layers().trained()[state.parameter];
+}
+
 /// Which part of what the optimizer keeps; a count of steps is the same for all parts.
 TensorPart part_of_state(const Stage& stage, const Optimizer::State& state) {
   return state.value.dim() == 0 ? TensorPart()
-                                : part_in(stage.spec(), stage.cut_of(state.parameter));
+                                : part_in(stage.spec(), parameter_of(stage, state).cut);
 }
 
 std::string state_name(const Stage& stage, const Optimizer::State& state) {
-  return stage.name_of(state.parameter) + "/" + state.name;
+  return parameter_of(stage, state).name + "/" + state.name;
 }
 
 /// Its parts, in their order; of what is whole, that.
@@ -86,8 +90,7 @@ at::Tensor stored_part(const std::vector<NamedTensor>& stored, const TensorPart&
 }  // namespace
 
 TensorPart part_held(const Stage& stage, const Layer& layer, const std::string& name) {
-  const auto cut = find_cut(layer, name);
-  return part_in(stage.spec(), cut ? &*cut : nullptr);
+  return part_in(stage.spec(), find_cut(layer, name));
 }
 
 std::vector<std::int64_t> whole_sizes(std::vector<std::int64_t> sizes, const TensorPart& part) {
@@ -101,9 +104,9 @@ std::vector<std::int64_t> whole_sizes(std::vector<std::int64_t> sizes, const Ten
 std::vector<at::Tensor> whole_parameters(const std::vector<const Stage*>& shards) {
   const Stage& first = *shards.front();
   std::vector<at::Tensor> parameters;
-  for (std::size_t layer = 0; layer < first.layers().size(); ++layer)
-    for (const auto& named : first.layers()[layer]->named_parameters()) {
-      const auto cut = find_cut(*first.layers()[layer], named.key());
+  for (int layer = first.spec().first; layer < first.spec().last; ++layer)
+    for (const auto& named : first.layers().at(layer).named_parameters()) {
+      const auto cut = find_cut(first.layers().at(layer), named.key());
       parameters.push_back(named.value());
       const PartSeat seat = cut ? seat_of(*cut, first.spec().place) : PartSeat();
       if (seat.count == 1 || static_cast<int>(shards.size()) < seat.count)
@@ -112,7 +115,7 @@ std::vector<at::Tensor> whole_parameters(const std::vector<const Stage*>& shards
       Tensors parts;
       for (int part = 0; part < seat.count; ++part)  // what has fewer parts has them in front
         parts.push_back(
-            *shards[static_cast<std::size_t>(part)]->layers()[layer]->named_parameters().find(
+            *shards[static_cast<std::size_t>(part)]->layers().at(layer).named_parameters().find(
                 named.key()));
       parameters.back() = joined(parts, *cut, seat.experts);
     }
@@ -142,10 +145,11 @@ void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerSta
   };
   const Optimizer& optimizer = stage.optimizer();
   for (int layer = stage.spec().first; layer < stage.spec().last; ++layer) {
-    const auto at = static_cast<std::size_t>(layer - stage.spec().first);
-    LayerState& state = layers.emplace_back(LayerState{layer, stage.spec_of(layer).name, {}, {}});
-    for (const auto& [name, tensor] : tensors_of(*stage.layers()[at])) {
-      const TensorPart part = part_held(stage, *stage.layers()[at], name);
+    const Layer& own = stage.layers().at(layer);
+    LayerState& state =
+        layers.emplace_back(LayerState{layer, stage.layers().spec_of(layer).name, {}, {}});
+    for (const auto& [name, tensor] : tensors_of(own)) {
+      const TensorPart part = part_held(stage, own, name);
       if (is_first_copy(part) && speaks_for(part))
         state.parameters.push_back({.name = name,
                                     .value = taken(tensor, copied || stage.spec().shard.parameters),
@@ -162,7 +166,7 @@ void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerSta
     const TensorPart part = part_of_state(stage, kept);
     if (!speaks_for(part) || (all_have_alike && !is_first_copy(part)))
       continue;
-    const int layer = stage.layer_of(kept.parameter);
+    const int layer = parameter_of(stage, kept).layer;
     layers[static_cast<std::size_t>(first + layer - stage.spec().first)].optimizer.push_back(
         {state_name(stage, kept), taken(kept.value, copied), kept.whole < 0 ? 0 : kept.begin,
          kept.whole, part});
@@ -182,13 +186,9 @@ at::Tensor stored_state(const Stage& stage, const Optimizer::State& own,
   return own.whole < 0 ? all : all.reshape(-1).narrow(0, own.begin, own.value.numel());
 }
 
-}  // namespace
-
-namespace {
-
 void restore_parameters(Stage& stage, int layer, const Checkpoint& checkpoint) {
   const LayerState stored = checkpoint.parameters_of(layer);
-  const Layer& own = *stage.layers()[static_cast<std::size_t>(layer - stage.spec().first)];
+  const Layer& own = stage.layers().at(layer);
   for (const auto& [name, tensor] : tensors_of(own))
     tensor.copy_(stored_part(find(stored.parameters, name, stored), part_held(stage, own, name),
                              tensor.sizes().vec(), stored));
@@ -198,21 +198,18 @@ void restore_parameters(Stage& stage, int layer, const Checkpoint& checkpoint) {
 
 void restore_weights(Stage& stage, const Checkpoint& checkpoint) {
   const at::NoGradGuard no_grad;
-  const bool sharded = stage.spec().shard.parameters;
-  if (sharded)
-    stage.make_room();
+  stage.allocate_parameters();
   for (int layer = stage.spec().first; layer < stage.spec().last; ++layer)
     restore_parameters(stage, layer, checkpoint);
   stage.optimizer().refresh_masters();
-  if (sharded)
-    stage.let_go();
+  stage.free_parameters();
 }
 
 void restore_optimizer(Stage& stage, const Checkpoint& checkpoint) {
   const at::NoGradGuard no_grad;
   LayerState stored{.index = -1, .name = {}, .parameters = {}, .optimizer = {}};
   for (const Optimizer::State& own : stage.optimizer().states()) {
-    if (const int layer = stage.layer_of(own.parameter); layer != stored.index) {
+    if (const int layer = parameter_of(stage, own).layer; layer != stored.index) {
       stored = {};  // before the next one is read
       stored = checkpoint.optimizer_of(layer);
     }
@@ -224,9 +221,9 @@ void restore_optimizer(Stage& stage, const Checkpoint& checkpoint) {
 
 void copy_state(const Stage& from, Stage& to) {
   const at::NoGradGuard no_grad;
-  for (std::size_t layer = 0; layer < to.layers().size(); ++layer) {
-    const auto source = tensors_of(*from.layers().at(layer)),
-               target = tensors_of(*to.layers()[layer]);
+  for (int layer = to.spec().first; layer < to.spec().last; ++layer) {
+    const auto source = tensors_of(from.layers().at(layer)),
+               target = tensors_of(to.layers().at(layer));
     for (std::size_t t = 0; t < target.size(); ++t)
       if (!to.spec().shard.parameters || !target[t].second.requires_grad())
         target[t].second.copy_(source.at(t).second);

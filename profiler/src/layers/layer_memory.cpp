@@ -15,7 +15,7 @@ using plan::Bytes;
 exec::Tensors Trial::parameters() const {
   if (layer == bench.loss())
     return {};
-  return stage.layers()[static_cast<std::size_t>(layer - stage.spec().first)]->parameters();
+  return stage.layers().at(layer).parameters();
 }
 
 bool Trial::needs_gradient(const at::Tensor& input) const {

@@ -20,7 +20,7 @@ struct Trial {
   /// The inputs as copies, leaves of a graph of their own.
   exec::Tensors leaves() const;
   exec::Tensors forward(const exec::Tensors& values) const {
-    return stage.run_layer(layer, values, targets, {.selective_recompute = selective});
+    return stage.layers().run(layer, values, targets, {.selective_recompute = selective});
   }
   exec::Tensors parameters() const;
 };

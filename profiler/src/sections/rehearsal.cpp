@@ -44,7 +44,7 @@ std::unique_ptr<exec::Stage> layer_alone(const LayerBench& bench, int layer,
   if (layer > 0)
     stage->receive_inputs({InstructionKind::ReceiveActivation, layer, 0, 0}, own_leaves(inputs));
   stage->load({InstructionKind::Load, layer, 0, 0});
-  stage->forward({InstructionKind::Forward, layer, 0, 0});
+  stage->compute({InstructionKind::Forward, layer, 0, 0});
   return stage;
 }
 
@@ -65,7 +65,7 @@ std::vector<StageBorders> borders_of(const LayerBench& bench, const plan::Partit
       const auto stage = layer_alone(bench, layer, inputs[static_cast<std::size_t>(layer)]);
       if (layer + 1 < bench.loss())
         stage->receive_gradients({InstructionKind::ReceiveGradient, layer, 0, 0}, gradients);
-      stage->backward({InstructionKind::Backward, layer, 0, 0});
+      stage->compute({InstructionKind::Backward, layer, 0, 0});
       gradients = stage->take_input_gradients({InstructionKind::SendGradient, layer, 0, 0});
     }
     borders[s].inputs = inputs[static_cast<std::size_t>(first)];
@@ -222,38 +222,23 @@ void Rehearsal::receive(const Instruction& i) {
 
 /// Whether there was something to compute.
 bool Rehearsal::perform(const Instruction& i) {
-  if (i.kind == InstructionKind::ScatterMicrobatch)
-    stage(i.stage).take_gradients();  // nobody sums them
-  switch (plan::traits_of(i.kind).work) {
-    case plan::Work::None:
-      return false;
-    case plan::Work::Load:
-      stage(i.stage).load(i);
-      return true;
-    case plan::Work::Forward:
-      stage(i.stage).forward(i);
-      stage(i.stage).outputs_for_next(i);  // nobody takes them
-      return true;
-    case plan::Work::Rerun:
-      stage(i.stage).recompute(i);
-      return true;
-    case plan::Work::Backward:
-      stage(i.stage).backward(i);
-      stage(i.stage).take_input_gradients(i);
-      return true;
-    case plan::Work::InputGradient:
-      stage(i.stage).input_gradient(i);
-      stage(i.stage).take_input_gradients(i);
-      return true;
-    case plan::Work::WeightGradient:
-      stage(i.stage).weight_gradient(i);
-      return true;
-    case plan::Work::OptimizerStep:
-      stage(i.stage).finish_gradients();
-      stage(i.stage).update(i, bench_.setup().optimizer.learning_rate);
-      return true;
+  exec::Stage& own = stage(i.stage);
+  const plan::InstructionTraits& traits = plan::traits_of(i.kind);
+  if (traits.action) {
+    own.compute(i);
+    if (i.kind == InstructionKind::Forward)
+      own.outputs_for_next(i);  // nobody takes them
+    if (plan::makes_input_gradient(i.kind))
+      own.take_input_gradients(i);
+  } else if (i.kind == InstructionKind::Load) {
+    own.load(i);
+  } else if (i.kind == InstructionKind::ScatterMicrobatch) {
+    own.take_gradients();  // nobody sums them
+  } else if (i.kind == InstructionKind::OptimizerStep) {
+    own.finish_gradients();
+    own.update(i, bench_.setup().optimizer.learning_rate);
   }
-  return false;
+  return traits.work != plan::Work::None;
 }
 
 }  // namespace pipewright::profiler

@@ -48,7 +48,7 @@ exec::Tensors made_up_gradients(const exec::Stage& stage, const Section& section
                                 exec::Tensors values) {
   const at::NoGradGuard no_grad;
   for (int layer = section.first; layer < section.last; ++layer)
-    values = stage.run_layer(layer, values, {}, {});
+    values = stage.layers().run(layer, values, {}, {});
   const at::Generator generator = at::detail::createCPUGenerator(/*seed_val=*/1);
   for (at::Tensor& value : values)
     value = value.defined() && at::isFloatingType(value.scalar_type())

@@ -88,7 +88,7 @@ std::vector<MeasuredLayer> SectionProfile::measured(Walk& walk) {
     std::vector<std::vector<std::int64_t>> rows;  // what the router makes of several steps
     for (exec::Tensors& of_step : values) {
       const engine::RoutedRows routed;
-      of_step = stage.run_layer(layer, of_step, {}, {});
+      of_step = stage.layers().run(layer, of_step, {}, {});
       if (!routed.by_expert().empty())
         rows.push_back(routed.by_expert());
     }

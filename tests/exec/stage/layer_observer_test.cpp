@@ -43,14 +43,14 @@ std::pair<std::string, std::vector<at::Tensor>> trained(StageSpec spec, bool is_
   Stage stage(spec, setup);
   stage.begin({.data = setup.data}, 1);
   stage.load({Kind::Load, 0, 0, 0});
-  stage.forward({Kind::Forward, 0, 0, 0});
+  stage.compute({Kind::Forward, 0, 0, 0});
   if (kind.recomputed)
-    stage.recompute({Kind::Recompute, 0, 0, 0});
+    stage.compute({Kind::Recompute, 0, 0, 0});
   if (kind.split) {
-    stage.input_gradient({Kind::InputGradient, 0, 0, 0});
-    stage.weight_gradient({Kind::WeightGradient, 0, 0, 0});
+    stage.compute({Kind::InputGradient, 0, 0, 0});
+    stage.compute({Kind::WeightGradient, 0, 0, 0});
   } else {
-    stage.backward({Kind::Backward, 0, 0, 0});
+    stage.compute({Kind::Backward, 0, 0, 0});
   }
   stage.finish_gradients();
   stage.update({Kind::OptimizerStep, 0}, 0.1);

@@ -63,18 +63,18 @@ class OverGloo final : public Transport {
 };
 
 /// One copy of the stage, with the gradients of one microbatch: its rank's number and 1 more.
-Stage stage_of(const Job& job, const TrainingSetup& setup, Shard shard) {
-  Stage stage({.index = 0,
-               .first = 0,
-               .last = 1,
-               .microbatches = {{job.rank(), {job.rank()}}},
-               .shard = shard},
-              setup);
+std::unique_ptr<Stage> stage_of(const Job& job, const TrainingSetup& setup, Shard shard) {
+  auto stage = std::make_unique<Stage>(StageSpec{.index = 0,
+                                                 .first = 0,
+                                                 .last = 1,
+                                                 .microbatches = {{job.rank(), {job.rank()}}},
+                                                 .shard = shard},
+                                       setup);
   const at::NoGradGuard no_grad;
-  stage.gradients().begin(job.rank());
-  for (const at::Tensor& parameter : stage.optimizer().parameters())
+  stage->gradients().begin(job.rank());
+  for (const at::Tensor& parameter : stage->optimizer().parameters())
     parameter.grad().fill_(job.rank() + 1);
-  stage.gradients().end(job.rank());
+  stage->gradients().end(job.rank());
   return stage;
 }
 
@@ -91,15 +91,15 @@ void reduce_and_gather(Job& job) {
     collective();
     say(std::to_string((transport.sent() - before).value));
   };
-  Stage whole = stage_of(job, setup, {});
-  sent_by([&] { reduce_copies(whole, all, SumOf::Whole); });
-  Stage sharded = stage_of(job, setup, {job.rank(), job.size()});
-  sent_by([&] { reduce_copies(sharded, all, SumOf::Shard); });
-  sent_by([&] { gather_shards(sharded, all); });
+  const auto whole = stage_of(job, setup, {});
+  sent_by([&] { reduce_copies(*whole, all, SumOf::Whole); });
+  const auto sharded = stage_of(job, setup, {job.rank(), job.size()});
+  sent_by([&] { reduce_copies(*sharded, all, SumOf::Shard); });
+  sent_by([&] { gather_shards(*sharded, all); });
 
-  whole.gradients().finish();
+  whole->gradients().finish();
   const float sum = static_cast<float>(job.size() * (job.size() + 1)) / 2;
-  for (const at::Tensor& parameter : whole.optimizer().parameters())
+  for (const at::Tensor& parameter : whole->optimizer().parameters())
     if (!at::equal(parameter.grad(), at::full_like(parameter, sum)))
       say("another sum");
 }

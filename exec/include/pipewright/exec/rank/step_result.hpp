@@ -8,7 +8,7 @@
 #include "pipewright/exec/rank/executor.hpp"
 #include "pipewright/exec/rank/reductions.hpp"
 #include "pipewright/exec/stage/gradient_norm.hpp"
-#include "pipewright/exec/stage/stage.hpp"
+#include "pipewright/exec/stage/losses.hpp"
 
 namespace pipewright::exec {
 

@@ -18,4 +18,16 @@ class LayerObserver {
   virtual void end(const plan::Instruction& part, int layer) = 0;
 };
 
+/// Does a layer's part of an instruction, and tells the observer, where there is one.
+template <class Work>
+void observed(LayerObserver* observer, const plan::Instruction& i, plan::InstructionKind part,
+              int layer, const Work& work) {
+  if (observer == nullptr)
+    return work();
+  const plan::Instruction own{part, i.stage, i.microbatch, i.slot};
+  observer->begin(own, layer);
+  work();
+  observer->end(own, layer);
+}
+
 }  // namespace pipewright::exec

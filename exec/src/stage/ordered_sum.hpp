@@ -1,0 +1,38 @@
+#pragma once
+
+// Adds up gradients in the order of microbatches, on which the bits of a floating-point sum depend.
+// A schedule may compute them in another order: then those that come too early are set aside.
+
+#include <map>
+#include <vector>
+
+#include "pipewright/exec/tensors.hpp"
+
+namespace pipewright::exec {
+
+class OrderedSum {
+ public:
+  /// `microbatches`: those that will be added, in their order. `sums`: zeroed. Without `exact`, the
+  /// order is that of arrival.
+  OrderedSum(std::vector<int> microbatches, Tensors sums, bool exact);
+
+  bool comes_next(int microbatch) const { return !exact_ || microbatches_[added_] == microbatch; }
+  /// Whether gradients that are set aside must be copied, as their memory will be overwritten.
+  enum class Memory { Stays, IsReused };
+  /// Adds the gradients of a microbatch, as far as they are defined.
+  void add(int microbatch, const Tensors& gradients, Memory memory);
+  /// Call after the gradients of the microbatch that comes next were added to `sums` directly.
+  void was_added();
+  /// Begins the next step.
+  void restart();
+  const Tensors& sums() const { return sums_; }
+
+ private:
+  std::vector<int> microbatches_;
+  Tensors sums_;
+  bool exact_;
+  std::size_t added_ = 0;
+  std::map<int, Tensors> aside_;  // by microbatch
+};
+
+}  // namespace pipewright::exec

@@ -48,14 +48,14 @@ plan::Cluster cluster_of(const PlanOptions& options) {
 
 int plan_as_it_is(const PlanOptions& options) {
   const plan::Cluster cluster = cluster_of(options);
-  const models::DescribedTransformer told = models::read_transformer(options.model);
+  const models::DescribedTransformer told = models::read_transformer(options.model.name);
   if (told.options.implementation.empty())
     throw plan::InputError(fmt::format(
         "{}: --as-is: a config.json says no cut: Megatron's arguments are needed, as a script or "
         "a YAML file",
-        options.model));
+        options.model.name));
   const models::MeasuredRun run = models::run_as_it_is(
-      told, options.model, options.gpus == 0 ? device_count(cluster) : options.gpus,
+      told, options.model.name, options.gpus == 0 ? device_count(cluster) : options.gpus,
       plan::device_kind(cluster.device.name));
   const std::vector<search::Forecast> forecasts =
       search::forecast(search::as_it_is(cluster), {run});

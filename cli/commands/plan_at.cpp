@@ -5,7 +5,7 @@
 
 namespace pipewright::cli {
 
-std::optional<PlanAt> plan_at(const PlanOptions& options) {
+std::optional<PlanAt> plan_at(const PercentileOptions& options) {
   if (options.at.empty())
     return {};
   return PlanAt{.word = options.at,

@@ -27,12 +27,12 @@ struct PlanAt {
 inline constexpr int leading_plans = 3;
 
 /// So many plans are searched for.
-inline int plans_to_find(const PlanOptions& options, const std::optional<PlanAt>& at) {
+inline int plans_to_find(const SearchedOptions& options, const std::optional<PlanAt>& at) {
   return at ? leading_plans * options.top : options.top;
 }
 
 /// Nothing where plans are chosen by the time without jitter. Reads the record.
-std::optional<PlanAt> plan_at(const PlanOptions& options);
+std::optional<PlanAt> plan_at(const PercentileOptions& options);
 
 /// Seconds of the scenario's iteration at that place.
 double seconds_at(const PlanAt& at, const plan::Scenario& scenario, const plan::LayerCosts& costs);

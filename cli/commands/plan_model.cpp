@@ -35,49 +35,25 @@ plan::Cluster planned_cluster(const PlanOptions& options) {
   return planned;
 }
 
-/// Replaces what is searched by what was asked for, if anything was.
-template <class Value, class Word, class Meaning>
-void choose(std::vector<Value>& choices, const std::vector<Word>& asked, const Meaning& meaning) {
-  if (asked.empty())
-    return;
-  choices.clear();
-  for (const Word& word : asked)
-    choices.push_back(meaning(word));
-}
-
-void set_kernels(search::PlanSpace& space, const PlanOptions& options) {
+void set_kernels(search::PlanSpace& space, const ModelOptions& options) {
   using P = plan::ProductPrecision;
   space.training.precision = options.precision == "fp8"   ? P::Float8
                              : options.precision == "fp4" ? P::Float4
                                                           : P::Half;
   if (options.attention == "scores")
     space.training.attention = plan::AttentionKind::Scores;
-  if (options.sequence_parallel == "yes" || options.sequence_parallel == "no")
-    space.sequence_parallel = {options.sequence_parallel == "yes"};
   space.overlaps_gradients =
       std::ranges::find(options.overlap, "gradients") != options.overlap.end();
 }
 
 search::PlanSpace space_of(const PlanOptions& options, const plan::Cluster& cluster) {
-  const plan::TransformerConfig model = models::transformer_named(options.model);
-  search::PlanSpace space{.training = {.model = model,
-                                       .sequence = options.sequence.value_or(usual_sequence(model)),
-                                       .batch = options.batch},
-                          .gpus = options.gpus == 0 ? device_count(cluster) : options.gpus,
-                          .tensor = options.tensor,
-                          .pipeline = options.pipeline,
-                          .expert = options.expert,
-                          .chunks = options.chunks,
-                          .microbatch = options.microbatch};
-  const auto same = [](const auto& value) { return value; };
-  choose(space.context, options.context, same);
-  choose(space.zero, options.zero, same);
-  choose(space.schedules, options.schedules, same);
-  choose(space.recompute, options.recompute, plan::recompute_mode);
-  set_kernels(space, options);
-  choose(space.stage_sizes, options.partition, [](const std::string& word) {
-    return word == "equal" ? search::StageSizes::Equal : search::StageSizes::Balanced;
-  });
+  const plan::TransformerConfig model = models::transformer_named(options.model.name);
+  search::PlanSpace space{axes_of(options.search.axes),
+                          {.model = model,
+                           .sequence = options.model.sequence.value_or(usual_sequence(model)),
+                           .batch = options.model.batch},
+                          options.gpus == 0 ? device_count(cluster) : options.gpus};
+  set_kernels(space, options.model);
   return space;
 }
 
@@ -94,33 +70,33 @@ search::PlanAnswer searched(const PlanOptions& options, const plan::Cluster& clu
     return !interrupted();
   };
   search::PlanAnswer answer = search::search_plans(cluster, space,
-                                                   {.most_plans = plans_to_find(options, at),
-                                                    .pareto = options.pareto,
-                                                    .exhaustive = options.exhaustive,
+                                                   {.most_plans = plans_to_find(options.search, at),
+                                                    .pareto = options.model.pareto,
+                                                    .exhaustive = options.model.exhaustive,
                                                     .progress = show});
   line.clear();
   search::require_candidates(space, answer);
   if (at)
-    choose_at(answer.plans, options.top, [&](const search::FoundPlan& plan) {
+    choose_at(answer.plans, options.search.top, [&](const search::FoundPlan& plan) {
       const plan::Scenario scenario = search::scenario_of(plan.cluster, space.training, plan.cut);
       return seconds_at(*at, scenario,
                         models::transformer_costs(scenario.cluster, space.training, plan.cut));
     });
-  if (options.explain > static_cast<int>(answer.plans.size()) && !answer.interrupted)
-    throw plan::InputError(
-        fmt::format("--explain {}: {} plans were found", options.explain, answer.plans.size()));
+  if (options.model.explain > static_cast<int>(answer.plans.size()) && !answer.interrupted)
+    throw plan::InputError(fmt::format("--explain {}: {} plans were found", options.model.explain,
+                                       answer.plans.size()));
   return answer;
 }
 
 /// A checkpoint has, of each parameter, 2 bytes of weights and the 12 of AdamW's master copy and
 /// moments.
-KeptTime kept_time(const PlanOptions& options, const plan::TransformerConfig& model, int gpus) {
+KeptTime kept_time(const FailureOptions& options, const plan::TransformerConfig& model, int gpus) {
   constexpr std::int64_t bytes_of_parameter = 14;
   KeptTime kept{.checkpoint = plan::Bytes{plan::parameters_of(model)} * bytes_of_parameter};
   kept.costs = {
       .checkpoint = {static_cast<double>(kept.checkpoint.value) / (1e9 * options.write_rate)},
       .restart = {60 * options.restart_minutes},
-      .between_failures = plan::between_failures({3600 * options.failure_hours}, gpus)};
+      .between_failures = plan::between_failures({3600 * options.hours}, gpus)};
   kept.interval = plan::best_checkpoint_interval(kept.costs);
   kept.share = plan::goodput(kept.costs, kept.interval);
   return kept;
@@ -142,8 +118,8 @@ void write_plan(const std::filesystem::path& folder, const plan::TransformerTrai
 void print(const PlanOptions& options, const PlansFound& found) {
   if (options.json)
     fmt::print("{}\n", to_json(found).dump(2));
-  else if (options.explain > 0 && !found.answer.interrupted)
-    fmt::print("{}", plan_explained(found, static_cast<std::size_t>(options.explain - 1)));
+  else if (options.model.explain > 0 && !found.answer.interrupted)
+    fmt::print("{}", plan_explained(found, static_cast<std::size_t>(options.model.explain - 1)));
   else
     fmt::print("{}", plans_table(found));
 }
@@ -153,18 +129,20 @@ void print(const PlanOptions& options, const PlansFound& found) {
 int plan_model(const PlanOptions& options) {
   const plan::Cluster cluster = planned_cluster(options);
   const search::PlanSpace space = space_of(options, cluster);
-  const search::PlanAnswer answer = searched(options, cluster, space, plan_at(options));
+  const search::PlanAnswer answer =
+      searched(options, cluster, space, plan_at(options.search.percentile));
   PlansFound found{.cluster = cluster, .training = space.training, .answer = answer};
-  found.at = options.at;
+  found.at = options.search.percentile.at;
   if (!answer.plans.empty()) {
-    if (!options.out.empty())
-      write_plan(options.out, space.training, answer.plans.front());
-    if (!options.svg.empty())
-      plan::write_file(options.svg, draw::to_svg(draw::chart_scene(chart_of(found))));
-    if (options.failure_hours > 0)
-      found.kept = kept_time(options, space.training.model, answer.plans.front().cut.devices());
-    if (options.regret > 0)
-      found.regret = search::regret_of(cluster, space.training, answer.plans, options.regret);
+    if (!options.search.out.empty())
+      write_plan(options.search.out, space.training, answer.plans.front());
+    if (!options.model.svg.empty())
+      plan::write_file(options.model.svg, draw::to_svg(draw::chart_scene(chart_of(found))));
+    if (options.model.failures.hours > 0)
+      found.kept = kept_time(options.model.failures, space.training.model,
+                             answer.plans.front().cut.devices());
+    if (options.model.regret > 0)
+      found.regret = search::regret_of(cluster, space.training, answer.plans, options.model.regret);
   }
   print(options, found);
   if (answer.interrupted)

@@ -8,6 +8,7 @@
 #include "commands/trainer_files.hpp"
 #include "exit_code.hpp"
 #include "options/scenario_options.hpp"
+#include "pipewright/models/estimates/estimated_costs.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
@@ -37,7 +38,7 @@ std::pair<int, double> slow_rank(const std::string& text) {
       fmt::format("--slow {}: write RANK=SPEED, such as 2=0.8 for a rank at 80 %", text));
 }
 
-search::DevicesLeft devices_of(const PlanOptions& options, const plan::Scenario& scenario) {
+search::DevicesLeft devices_of(const ReplanOptions& options, const plan::Scenario& scenario) {
   search::DeviceTrouble trouble{.lost = options.lost};
   for (const std::string& text : options.slow)
     trouble.slow.push_back(slow_rank(text));
@@ -46,21 +47,15 @@ search::DevicesLeft devices_of(const PlanOptions& options, const plan::Scenario&
 
 search::DraftSpace space_of(const PlanOptions& options, const search::DevicesLeft& left,
                             const plan::Scenario& scenario) {
-  search::DraftSpace space{.devices = options.gpus,
-                           .ranks = options.pipeline,
-                           .schedules = options.schedules,
-                           .chunks = options.chunks,
-                           .microbatch = options.microbatch,
-                           .zero = options.zero};
-  for (const std::string& word : options.recompute)
-    space.recompute.push_back(plan::recompute_mode(word));
+  const ReplanOptions& replan = options.scenario.replan;
+  search::DraftSpace space{axes_of(options.search.axes), options.gpus};
+  space.keeps_bits = replan.is_asked;
   if (options.gpus == 0) {
     space.devices = static_cast<int>(left.ranks.size());
     // Else the kinds of nodes say them.
-    if (!options.lost.empty() || !options.slow.empty() || !scenario.cluster.rank_speeds.empty())
+    if (!replan.lost.empty() || !replan.slow.empty() || !scenario.cluster.rank_speeds.empty())
       space.speeds = left.speeds;
   }
-  space.keeps_bits = options.replan;
   return space;
 }
 
@@ -74,7 +69,7 @@ void write_plan(const std::filesystem::path& folder, const search::DraftPlan& pl
 }
 
 /// What it takes to go on by the best plan.
-Replan replan_of(const PlanOptions& options, const search::Draft& before,
+Replan replan_of(const ReplanOptions& options, const search::Draft& before,
                  const search::DevicesLeft& left, const search::DraftPlan& best) {
   Replan replan{.moves = moves_to(before, best, left)};
   search::WhatIf what_if;
@@ -91,14 +86,19 @@ Replan replan_of(const PlanOptions& options, const search::Draft& before,
   return replan;
 }
 
+/// Costs that follow from sizes are estimated for each plan, since they differ from cut to cut.
 search::Draft asked_for(const PlanOptions& options) {
-  search::Draft draft{.scenario = read_scenario({.file = options.scenario,
-                                                 .assignments = options.assignments,
+  const ScenarioPlanOptions& asked = options.scenario;
+  search::Draft draft{.scenario = read_scenario({.file = asked.file,
+                                                 .assignments = asked.assignments,
                                                  .data_path = "",
                                                  .cluster = options.cluster,
                                                  .schedule = ""})};
   catch_interrupts();
-  draft.costs = costs_for(draft.scenario, options.costs);
+  if (asked.costs.empty() && models::has_analytic_costs(draft.scenario))
+    say(models::estimate_note(draft.scenario));
+  else
+    draft.costs = costs_for(draft.scenario, asked.costs);
   return draft;
 }
 
@@ -116,10 +116,10 @@ search::DraftAnswer searched(const PlanOptions& options, const search::Draft& dr
   };
   search::DraftAnswer answer =
       search::search_drafts(draft, space_of(options, left, draft.scenario),
-                            {.most_plans = plans_to_find(options, at), .progress = show});
+                            {.most_plans = plans_to_find(options.search, at), .progress = show});
   line.clear();
   if (at)
-    choose_at(answer.plans, options.top, [&](const search::DraftPlan& plan) {
+    choose_at(answer.plans, options.search.top, [&](const search::DraftPlan& plan) {
       return seconds_at(*at, plan.draft.scenario, search::costs_of(plan.draft));
     });
   return answer;
@@ -129,18 +129,19 @@ search::DraftAnswer searched(const PlanOptions& options, const search::Draft& dr
 
 int plan_scenario(const PlanOptions& options) {
   const search::Draft before = asked_for(options);
-  const search::DevicesLeft left = devices_of(options, before.scenario);
-  const std::optional<PlanAt> at = plan_at(options);
+  const search::DevicesLeft left = devices_of(options.scenario.replan, before.scenario);
+  const std::optional<PlanAt> at = plan_at(options.search.percentile);
   const search::DraftAnswer answer = searched(options, before, left, at);
   std::optional<Replan> replan;
-  if (options.replan && !answer.plans.empty())
-    replan = replan_of(options, before, left, answer.plans.front());
-  if (!options.out.empty() && !answer.plans.empty())
-    write_plan(options.out, answer.plans.front());
+  if (options.scenario.replan.is_asked && !answer.plans.empty())
+    replan = replan_of(options.scenario.replan, before, left, answer.plans.front());
+  if (!options.search.out.empty() && !answer.plans.empty())
+    write_plan(options.search.out, answer.plans.front());
   if (options.json)
-    fmt::print("{}\n", drafts_json(answer, replan, options.at).dump(2));
+    fmt::print("{}\n", drafts_json(answer, replan, options.search.percentile.at).dump(2));
   else
-    fmt::print("{}", drafts_table(answer, replan, options.out, options.at));
+    fmt::print("{}",
+               drafts_table(answer, replan, options.search.out, options.search.percentile.at));
   if (answer.interrupted)
     return Interrupted;
   return answer.plans.empty() ? NegativeAnswer : Done;

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "pipewright/search/drafts/draft_files.hpp"
+#include "pipewright/search/planner/plan_words.hpp"
+#include "print/search_answer.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -17,22 +19,16 @@ double bubble_of(const search::DraftPlan& plan) {
 }
 
 plan::Json draft_json(const search::DraftPlan& plan, bool fits) {
-  const plan::Scenario& scenario = plan.draft.scenario;
-  return {{"ranks", scenario.pipeline.ranks},
-          {"replicas", scenario.pipeline.replicas},
-          {"microbatches", scenario.pipeline.microbatches},
-          {"microbatch", scenario.training.microbatch_size},
-          {"schedule", scenario.pipeline.schedule.label()},
-          {"chunks", scenario.pipeline.chunks},
-          {"recompute", to_string(scenario.training.recompute)},
-          {"zero", scenario.training.zero},
-          {"boundaries", plan.boundaries},
-          {"iteration_s", plan.figures.iteration_s},
-          {plan.figures.unit + "_per_s", plan.figures.units_per_s},
-          {"bubble", bubble_of(plan)},
-          {"peak_bytes", plan.figures.peak.value},
-          {"fits", fits},
-          {"scenario", plan::Json::parse(search::scenario_text(plan.draft))}};
+  plan::Json json = cut_json(plan.draft.scenario, cut_of(plan));
+  json.update({{"iteration_s", plan.figures.iteration_s},
+               {plan.figures.unit + "_per_s", plan.figures.units_per_s},
+               {"mfu", plan.mfu},
+               {"bubble", bubble_of(plan)},
+               {"peak_bytes", plan.figures.peak.value},
+               {"peak_bytes_by_rank", bytes_of(plan.peaks)},
+               {"fits", fits},
+               {"scenario", plan::Json::parse(search::scenario_text(plan.draft))}});
+  return json;
 }
 
 plan::Json replan_json(const Replan& replan, const search::DraftPlan& best) {
@@ -95,16 +91,17 @@ std::string drafts_table(const search::DraftAnswer& answer, const std::optional<
                          const std::string& out, const std::string& at_percentile) {
   std::string text;
   if (!answer.plans.empty())
-    text += fmt::format("{:>4}  {:>12}  {}{:>12}  {:>7}  {:>10}  {}\n", "plan", "iteration",
+    text += fmt::format("{:>4}  {:>12}  {}{:>12}  {:>6}  {:>7}  {:>10}  {}\n", "plan", "iteration",
                         at_percentile.empty() ? "" : fmt::format("{:>12}  ", at_percentile),
-                        answer.plans.front().figures.unit + "/s", "bubble", "memory", "cut");
+                        answer.plans.front().figures.unit + "/s", "MFU", "bubble", "memory", "cut");
   for (std::size_t at = 0; at < answer.plans.size(); ++at) {
     const search::DraftPlan& plan = answer.plans[at];
-    text += fmt::format("{:>4}  {:>9.3f} ms  {}{:>12.0f}  {:>5.1f} %  {:>7.1f} MB  {}\n", at + 1,
-                        1e3 * plan.figures.iteration_s,
+    text += fmt::format("{:>4}  {:>9.3f} ms  {}{:>12.0f}  {:>6}  {:>5.1f} %  {:>7.1f} MB  {}\n",
+                        at + 1, 1e3 * plan.figures.iteration_s,
                         at_percentile.empty() ? "" : fmt::format("{:>9.3f} ms  ", 1e3 * plan.at_s),
-                        plan.figures.units_per_s, 100 * bubble_of(plan), mb(plan.figures.peak),
-                        search::words_of(plan));
+                        plan.figures.units_per_s,
+                        plan.mfu > 0 ? fmt::format("{:.1f} %", 100 * plan.mfu) : "-",
+                        100 * bubble_of(plan), mb(plan.figures.peak), search::words_of(plan));
   }
   if (answer.nearest)
     text +=
@@ -115,11 +112,7 @@ std::string drafts_table(const search::DraftAnswer& answer, const std::optional<
                     mb(answer.nearest->fullest.held), mb(answer.nearest->fullest.cap));
   if (replan)
     text += replan_words(*replan, answer.plans.front(), out);
-  text += fmt::format(
-      "\n{} candidates in {:.2f} s: {} impossible, {} too large, {} proved to be slower; {} plans "
-      "simulated{}\n",
-      answer.candidates, answer.seconds, answer.impossible, answer.too_large, answer.bounded,
-      answer.simulated, answer.interrupted ? "; stopped before its end" : "");
+  text += "\n" + account_words(answer, !answer.plans.empty());
   return text;
 }
 
@@ -130,22 +123,15 @@ plan::Json drafts_json(const search::DraftAnswer& answer, const std::optional<Re
     plan::Json plan = draft_json(answer.plans[at], true);
     if (!at_percentile.empty())
       plan[at_percentile + "_s"] = answer.plans[at].at_s;
-    plan["change_to_next"] = at + 1 < answer.plans.size()
-                                 ? search::changes_between(answer.plans[at].draft.scenario,
-                                                           answer.plans[at + 1].draft.scenario)
-                                 : "";
+    plan["change_to_next"] =
+        at + 1 < answer.plans.size()
+            ? search::changes_between(cut_of(answer.plans[at]), cut_of(answer.plans[at + 1]),
+                                      answer.plans[at].boundaries.back())
+            : "";
     plans.push_back(std::move(plan));
   }
-  plan::Json json{{"format", "pipewright/plans/1"},
-                  {"candidates", answer.candidates},
-                  {"pruned", answer.impossible + answer.too_large + answer.bounded},
-                  {"impossible", answer.impossible},
-                  {"pruned_by_memory", answer.too_large},
-                  {"pruned_by_bound", answer.bounded},
-                  {"simulated", answer.simulated},
-                  {"seconds", answer.seconds},
-                  {"interrupted", answer.interrupted},
-                  {"plans", std::move(plans)}};
+  plan::Json json = account_json(answer);
+  json["plans"] = std::move(plans);
   if (answer.nearest)
     json[answer.plans.empty() ? "smallest" : "too_large_but_faster"] =
         draft_json(*answer.nearest, false);

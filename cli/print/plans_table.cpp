@@ -12,50 +12,13 @@
 #include "pipewright/plan/scenario/kinds_of_ranks.hpp"
 #include "pipewright/search/planner/plan_account.hpp"
 #include "pipewright/search/planner/plan_files.hpp"
+#include "pipewright/search/planner/plan_words.hpp"
 #include "pipewright/search/planner/uneven_ranks.hpp"
 #include "print/device_memory.hpp"
+#include "print/search_answer.hpp"
 
 namespace pipewright::cli {
 namespace {
-
-/// How many layers the stages have: "20", or "19×7 12" where they are not alike.
-std::string layers_words(const plan::TransformerConfig& model, const plan::Cut& cut) {
-  std::string words;
-  const int stages = cut.stages();
-  for (int stage = 0; stage < stages;) {
-    const int first = stage, layers = cut.layers_of(stage, model.layers);
-    while (stage < stages && cut.layers_of(stage, model.layers) == layers)
-      ++stage;
-    words += fmt::format("{}{}", words.empty() ? "" : " ", layers);
-    if (stage - first > 1 && stage - first < stages)
-      words += fmt::format("×{}", stage - first);
-  }
-  return words;
-}
-
-/// In what a plan differs from the next: "pp 16 instead of 8, ZeRO 1 instead of 0".
-std::string change_between(const plan::TransformerConfig& model, const plan::Cut& from,
-                           const plan::Cut& to) {
-  std::string words;
-  const auto add = [&](const char* name, const auto& before, const auto& after) {
-    if (before != after)
-      words += fmt::format("{}{} {} instead of {}", words.empty() ? "" : ", ", name, after, before);
-  };
-  add("tp", from.tensor, to.tensor);
-  add("pp", from.pipeline, to.pipeline);
-  add("dp", from.data, to.data);
-  add("cp", from.context, to.context);
-  add("ep", from.expert, to.expert);
-  add("schedule", schedule_name(from), schedule_name(to));
-  add("chunks", from.chunks, to.chunks);
-  add("layers", layers_words(model, from), layers_words(model, to));
-  add("microbatch", from.microbatch, to.microbatch);
-  add("recompute", to_string(from.recompute), to_string(to.recompute));
-  add("ZeRO", from.zero, to.zero);
-  add("sequence parallel", from.sequence_parallel ? "yes" : "no",
-      to.sequence_parallel ? std::string("yes") : std::string("no"));
-  return words;
-}
 
 double gb(double bytes) { return bytes / 1e9; }
 
@@ -102,59 +65,28 @@ plan::Json json_of(const PlansFound& found, const search::FoundPlan& plan) {
   const plan::Cut& cut = plan.cut;
   const plan::Scenario scenario = search::scenario_of(plan.cluster, found.training, cut);
   const plan::Bytes memory = plan::largest_memory(found.cluster);
-  return {{"gpus", cut.devices()},
-          {"tensor", cut.tensor},
-          {"pipeline", cut.pipeline},
-          {"data", cut.data},
-          {"context", cut.context},
-          {"expert", cut.expert},
-          {"chunks", cut.chunks},
-          {"microbatch", cut.microbatch},
-          {"microbatches", cut.microbatches(found.training.batch)},
-          {"schedule", schedule_name(cut)},
-          {"stage_layers", layers_by_stage(found.training.model, cut)},
-          {"kinds_by_rank", plan::kinds_of_ranks(scenario)},
-          {"recompute", to_string(cut.recompute)},
-          {"zero", cut.zero},
-          {"sequence_parallel", cut.sequence_parallel},
-          {"overlaps_gradients", cut.overlaps_gradients},
-          {"iteration_s", plan.iteration_s},
-          {"least_s", plan.least_s},
-          {"tokens_per_s", plan.tokens_per_s},
-          {"mfu", plan.mfu},
-          {"bubble", plan.bubble},
-          {"memory_bytes", plan.peak_bytes},
-          {"memory_by_rank", memory_json(plan)},
-          {"fits", memory.value <= 0 || plan.evened_bytes <= static_cast<double>(memory.value)},
-          {"gpu_hours_per_billion_tokens", cut.devices() * 1e9 / plan.tokens_per_s / 3600},
-          {"megatron_arguments", megatron_arguments(scenario)},
-          {"scenario", to_json(scenario)}};
+  plan::Json json = cut_json(scenario, cut);
+  json.update(
+      {{"stage_layers", layers_by_stage(found.training.model, cut)},
+       {"overlaps_gradients", cut.overlaps_gradients},
+       {"iteration_s", plan.iteration_s},
+       {"least_s", plan.least_s},
+       {"tokens_per_s", plan.tokens_per_s},
+       {"mfu", plan.mfu},
+       {"bubble", plan.bubble},
+       {"memory_bytes", plan.peak_bytes},
+       {"memory_by_rank", memory_json(plan)},
+       {"fits", memory.value <= 0 || plan.evened_bytes <= static_cast<double>(memory.value)},
+       {"gpu_hours_per_billion_tokens", cut.devices() * 1e9 / plan.tokens_per_s / 3600},
+       {"megatron_arguments", megatron_arguments(scenario)},
+       {"scenario", to_json(scenario)}});
+  return json;
 }
 
 }  // namespace
 
 std::string plan_words(const plan::TransformerConfig& model, const plan::Cut& cut) {
-  std::string words = fmt::format("tp {}, pp {}, dp {}", cut.tensor, cut.pipeline, cut.data);
-  if (cut.context > 1)
-    words += fmt::format(", cp {}", cut.context);
-  if (model.has_mixture())
-    words += fmt::format(", ep {}", cut.expert);
-  words += fmt::format(", microbatch {}", cut.microbatch);
-  if (!cut.schedule.empty())
-    words += ", " + cut.schedule;
-  else if (cut.chunks > 1)
-    words += fmt::format(", {} chunks", cut.chunks);
-  if (!cut.stage_layers.empty())
-    words += fmt::format(", layers {}", layers_words(model, cut));
-  if (cut.recompute != plan::RecomputeMode::None)
-    words += fmt::format(", {} recomputation", to_string(cut.recompute));
-  if (cut.zero > 0)
-    words += fmt::format(", ZeRO {}", cut.zero);
-  if (cut.sequence_parallel)
-    words += ", sequence parallel";
-  if (cut.overlaps_gradients && cut.zero < 2)  // from ZeRO 2 on they always are
-    words += ", sums beside backwards";
-  return words;
+  return search::cut_words(cut, model.layers, model.has_mixture());
 }
 
 std::string plan_words(const plan::TransformerTraining& training, const search::FoundPlan& plan) {
@@ -212,13 +144,7 @@ std::string plans_table(const PlansFound& found) {
   if (answer.nearest && answer.plans.empty())
     text +=
         fmt::format("No plan fits. The smallest is {}\n", too_large_words(found, *answer.nearest));
-  text += fmt::format(
-      "\n{} candidates in {:.2f} s{}: {}{} too large, {} proved to be slower, {} simulated{}\n",
-      answer.candidates, answer.seconds,
-      answer.plans.empty() ? "" : fmt::format(", the best after {:.2f} s", answer.best_seconds),
-      answer.impossible > 0 ? fmt::format("{} impossible, ", answer.impossible) : "",
-      answer.too_large, answer.bounded, answer.simulated,
-      answer.interrupted ? "; stopped before its end" : "");
+  text += "\n" + account_words(answer, !answer.plans.empty());
   return text;
 }
 
@@ -261,9 +187,10 @@ std::string plan_explained(const PlansFound& found, std::size_t number) {
         of(memory.context + memory.communicators), of(memory.total()));
   }
   if (number > 0)
-    text += fmt::format("\nPlan {} takes {:.3f} s less: {}\n", number,
-                        plan.iteration_s - answer.plans[number - 1].iteration_s,
-                        change_between(model, plan.cut, answer.plans[number - 1].cut));
+    text +=
+        fmt::format("\nPlan {} takes {:.3f} s less: {}\n", number,
+                    plan.iteration_s - answer.plans[number - 1].iteration_s,
+                    search::changes_between(plan.cut, answer.plans[number - 1].cut, model.layers));
   if (number == 0 && answer.nearest)
     text += fmt::format("\nThe next faster one does not fit. {}\n",
                         too_large_words(found, *answer.nearest));
@@ -294,21 +221,13 @@ plan::Json to_json(const PlansFound& found) {
       plan[found.at + "_s"] = answer.plans[at].at_s;
     plan["change_to_next"] =
         at + 1 < answer.plans.size()
-            ? change_between(found.training.model, answer.plans[at].cut, answer.plans[at + 1].cut)
+            ? search::changes_between(answer.plans[at].cut, answer.plans[at + 1].cut,
+                                      found.training.model.layers)
             : "";
     plans.push_back(std::move(plan));
   }
-  plan::Json json{{"format", "pipewright/plans/1"},
-                  {"candidates", answer.candidates},
-                  {"pruned", answer.impossible + answer.too_large + answer.bounded},
-                  {"impossible", answer.impossible},
-                  {"pruned_by_memory", answer.too_large},
-                  {"pruned_by_bound", answer.bounded},
-                  {"simulated", answer.simulated},
-                  {"seconds", answer.seconds},
-                  {"best_seconds", answer.best_seconds},
-                  {"interrupted", answer.interrupted},
-                  {"plans", std::move(plans)}};
+  plan::Json json = account_json(answer);
+  json["plans"] = std::move(plans);
   if (found.regret) {
     json["regret_percent"] = 100 * found.regret->mean;
     json["best_share"] = found.regret->best_share;

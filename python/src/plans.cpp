@@ -43,10 +43,10 @@ nb::list plans(const std::string& model, const std::string& cluster_file, int ba
   const plan::Cluster cluster =
       with_nodes_for(plan::cluster_from_json(plan::JsonDocument::read(cluster_file)), gpus, "gpus");
   const plan::TransformerConfig config = models::transformer_named(model);
-  search::PlanSpace space{.training = {.model = config,
-                                       .sequence = sequence.value_or(usual_sequence(config)),
-                                       .batch = batch},
-                          .gpus = gpus};
+  search::PlanSpace space{
+      {},
+      {.model = config, .sequence = sequence.value_or(usual_sequence(config)), .batch = batch},
+      gpus};
   choose(space.tensor, tensor);
   choose(space.pipeline, pipeline);
   choose(space.zero, zero);

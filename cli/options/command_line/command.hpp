@@ -53,6 +53,10 @@ struct Command {
   std::function<int()> run{};
 };
 
+/// The options whose values are not those of `plain`, the same command untouched, by their long
+/// names: what was given on the command line.
+std::vector<std::string> given_options(const Command& command, const Command& plain);
+
 /// A whole program.
 struct CommandLine {
   std::string name;

@@ -1,7 +1,6 @@
 #include "pipewright/search/drafts/draft_search.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,11 +13,15 @@
 #include "pipewright/plan/cluster/node_orders.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/model/hugging_face_shape.hpp"
 #include "pipewright/plan/partitioners/layer_weights.hpp"
 #include "pipewright/plan/scenario/kinds_of_ranks.hpp"
 #include "pipewright/plan/scenario/scenario_cut.hpp"
+#include "pipewright/search/planner/plan_words.hpp"
 #include "pipewright/sim/scenario/border_simulator.hpp"
 #include "pipewright/sim/scenario/fastest_partition.hpp"
+#include "pipewright/sim/structure/step_costs.hpp"
+#include "require_axes.hpp"
 
 namespace pipewright::search {
 namespace {
@@ -36,11 +39,6 @@ std::vector<int> up_to(int most) {
   return numbers;
 }
 
-template <class Value>
-std::vector<Value> asked_or(const std::vector<Value>& asked, std::vector<Value> otherwise) {
-  return asked.empty() ? std::move(otherwise) : asked;
-}
-
 std::vector<std::string> usual_schedules() {
   std::vector<std::string> names;
   for (const plan::ScheduleDescriptor& schedule : plan::schedules())
@@ -49,19 +47,33 @@ std::vector<std::string> usual_schedules() {
   return names;
 }
 
-void require_searchable(const DraftSpace& space) {
-  for (const std::string& name : space.schedules)
-    if (!plan::find_schedule(name).trains_batch())
-      throw plan::InputError(fmt::format(
-          "{} is no schedule to choose: it does not train the batch in one step; these do: {}",
-          name, plan::listed_schedules(&plan::ScheduleDescriptor::trains_batch)));
-  if (const auto most = std::max_element(space.ranks.begin(), space.ranks.end());
-      space.devices > 0 && most != space.ranks.end() && *most > space.devices)
-    throw plan::InputError(
-        fmt::format("{} ranks are asked for, and there are {} devices", *most, space.devices));
+/// Returns the borders of stages with equally many blocks; layers before and after the blocks
+/// belong to the first and the last stage. Returns nothing where the blocks do not divide, or where
+/// the schedule does not take the sizes.
+std::optional<std::vector<int>> equal_boundaries(const plan::Scenario& scenario) {
+  const std::vector<plan::Layer> layers = model_of(scenario).layers;
+  const auto is_block = [](const plan::Layer& layer) { return layer.checkpointable; };
+  const auto first = std::ranges::find_if(layers, is_block);
+  const auto last = std::find_if(layers.rbegin(), layers.rend(), is_block).base();
+  const bool has_blocks = first < last;
+  const auto ahead = static_cast<int>(has_blocks ? first - layers.begin() : 0);
+  const auto blocks = static_cast<int>(has_blocks ? last - first : layers.end() - layers.begin());
+  int stages = 1;
+  try {
+    stages = stage_count(request_of(scenario.pipeline));
+  } catch (const plan::InputError&) {
+    return {};
+  }
+  if (blocks % stages != 0)
+    return {};
+  std::vector<int> boundaries{0};
+  for (int stage = 1; stage < stages; ++stage)
+    boundaries.push_back(ahead + stage * (blocks / stages));
+  boundaries.push_back(static_cast<int>(layers.size()));
+  return boundaries;
 }
 
-/// A candidate, with stages that balance the layers.
+/// A candidate, with stages that balance the layers or have the borders that the scenario gives.
 struct DraftCandidate {
   plan::Scenario scenario;
   std::vector<int> devices;
@@ -81,7 +93,6 @@ class DraftChoices {
       : base_(base), space_(space), speeds_(space.speeds) {
     const plan::Pipeline& pipeline = base.pipeline;
     devices_ = space.devices > 0 ? space.devices : plan::ranks_of_job(pipeline);
-    cells_ = pipeline.tensor * pipeline.context;
     for (int device = static_cast<int>(speeds_.size()); device < devices_; ++device)
       speeds_.push_back(plan::kind_speed(base.cluster, device));
     samples_ = pipeline.replicas * pipeline.microbatches * base.training.microbatch_size;
@@ -90,30 +101,52 @@ class DraftChoices {
   }
 
   std::vector<DraftCandidate> all() {
-    const int layers = static_cast<int>(model_of(base_).layers.size());
-    const int places = devices_ / cells_;
-    for (const int ranks : asked_or(space_.ranks, up_to(std::min(places, layers))))
-      for (const int replicas : up_to(places / std::max(1, ranks)))
-        if (uses_enough(ranks * replicas * cells_) &&
-            (!space_.keeps_bits || groups_ % replicas == 0))
-          with_ranks(ranks, replicas, layers);
+    const plan::Pipeline& own = base_.pipeline;
+    plan::Pipeline pipeline = own;
+    for (const int tensor : asked_or(space_.tensor, {own.tensor}))
+      for (const int context : asked_or(space_.context, {own.context})) {
+        pipeline.tensor = tensor;
+        pipeline.context = context;
+        with_layers(pipeline);
+      }
     return std::move(found_);
   }
 
  private:
+  /// Adds the pipeline and data sizes for which the devices suffice.
+  void with_layers(plan::Pipeline pipeline) {
+    const int layers = static_cast<int>(model_of(base_).layers.size());
+    const int places = devices_ / (pipeline.tensor * pipeline.context);
+    for (const int ranks : asked_or(space_.pipeline, up_to(std::min(places, layers))))
+      for (const int replicas : up_to(places / std::max(1, ranks))) {
+        pipeline.ranks = ranks;
+        pipeline.replicas = replicas;
+        if (uses_enough(plan::ranks_of_job(pipeline)) &&
+            (!space_.keeps_bits || groups_ % replicas == 0))
+          with_experts(pipeline, layers);
+      }
+  }
+
   bool uses_enough(int used) const { return devices_ <= small_job || 4 * used > 3 * devices_; }
 
-  void with_ranks(int ranks, int replicas, int layers) {
+  void with_experts(plan::Pipeline pipeline, int layers) {
+    for (const int expert : asked_or(space_.expert, {base_.pipeline.expert})) {
+      pipeline.expert = expert;
+      if (pipeline.replicas * pipeline.context % expert == 0)
+        with_microbatch(pipeline, layers);
+    }
+  }
+
+  void with_microbatch(const plan::Pipeline& pipeline, int layers) {
     const plan::Training& training = base_.training;
     const std::vector<int> own{training.microbatch_size};
     for (const int microbatch : space_.keeps_bits ? own : asked_or(space_.microbatch, own)) {
-      if (samples_ % (replicas * microbatch) != 0)
+      if (samples_ % (pipeline.replicas * microbatch) != 0)
         continue;
       plan::Scenario scenario = base_;
       scenario.cluster.rank_memory.clear();
-      scenario.pipeline.ranks = ranks;
-      scenario.pipeline.replicas = replicas;
-      scenario.pipeline.microbatches = samples_ / (replicas * microbatch);
+      scenario.pipeline = pipeline;
+      scenario.pipeline.microbatches = samples_ / (pipeline.replicas * microbatch);
       scenario.pipeline.partition = "profile";
       scenario.training.microbatch_size = microbatch;
       scenario.training.microbatch_lengths.clear();
@@ -161,27 +194,51 @@ class DraftChoices {
             (pipeline.ranks > 1 || schedule == plan::default_schedule().name)) {
           plan::choose_schedule(pipeline, schedule);
           pipeline.chunks = chunks;
-          with_memory(candidate);
+          with_stage_sizes(candidate);
         }
+  }
+
+  void with_stage_sizes(DraftCandidate candidate) {
+    plan::Pipeline& pipeline = candidate.scenario.pipeline;
+    for (const StageSizes sizes : asked_or(space_.stage_sizes, {StageSizes::Balanced})) {
+      pipeline.partition = "profile";
+      if (sizes == StageSizes::Equal) {
+        const auto boundaries = equal_boundaries(candidate.scenario);
+        if (!boundaries)
+          continue;
+        pipeline.partition = *boundaries;
+      }
+      with_memory(candidate);
+    }
   }
 
   void with_memory(DraftCandidate candidate) {
     const plan::Training& training = base_.training;
+    plan::Pipeline& pipeline = candidate.scenario.pipeline;
     for (const auto recompute : asked_or(space_.recompute, {training.recompute}))
       for (const int zero : asked_or(space_.zero, {training.zero})) {
-        if (zero > 0 && candidate.scenario.pipeline.replicas == 1 && training.zero == 0)
+        if (zero > 0 && pipeline.replicas * pipeline.context == 1 && training.zero == 0)
           continue;
         candidate.scenario.training.recompute = recompute;
         candidate.scenario.training.zero = zero;
-        found_.push_back(candidate);
+        for (const bool sequence_parallel : sequence_parallel_of(pipeline)) {
+          pipeline.sequence_parallel = sequence_parallel;
+          found_.push_back(candidate);
+        }
       }
+  }
+
+  std::vector<bool> sequence_parallel_of(const plan::Pipeline& pipeline) const {
+    return pipeline.tensor == 1
+               ? std::vector<bool>{false}
+               : asked_or(space_.sequence_parallel, {base_.pipeline.sequence_parallel});
   }
 
   /// In their order. A rank's replicas wait for the slowest of them, and any rank may be any
   /// device.
   DraftCandidate put_on_fastest(plan::Scenario scenario) const {
     const auto ranks = static_cast<std::size_t>(scenario.pipeline.ranks);
-    const auto of_rank = static_cast<std::size_t>(scenario.pipeline.replicas * cells_);
+    const auto of_rank = static_cast<std::size_t>(plan::ranks_of_job(scenario.pipeline)) / ranks;
     std::vector<int> devices(speeds_.size());
     std::iota(devices.begin(), devices.end(), 0);
     std::stable_sort(devices.begin(), devices.end(), [&](int a, int b) {
@@ -205,7 +262,6 @@ class DraftChoices {
   const DraftSpace& space_;
   std::vector<double> speeds_;
   int devices_ = 0, samples_ = 0, groups_ = 1;
-  int cells_ = 1;  // devices of a rank in each replica
   std::vector<DraftCandidate> found_;
 };
 
@@ -252,7 +308,11 @@ class BalancedDrafts {
   static double least_peak(std::size_t /*at*/) { return 0; }
   double least_s(std::size_t at) {
     const DraftCandidate& candidate = candidates_[at];
-    return iteration_without_bubble(costs_for(candidate), candidate.scenario);
+    try {
+      return iteration_without_bubble(costs_for(candidate), candidate.scenario);
+    } catch (const plan::InputError&) {
+      return 0;  // there are no estimates for it, nor is there a price
+    }
   }
 
   std::optional<DraftCandidate> price(const Bound& bound, double /*most_s*/) {
@@ -275,12 +335,18 @@ class BalancedDrafts {
   std::vector<int> start_of(const DraftCandidate& candidate,
                             const sim::BorderSimulator& simulator) {
     const std::vector<double> speeds = plan::cluster_of_ranks(candidate.scenario).rank_speeds;
-    if (std::equal(speeds.begin() + (speeds.empty() ? 0 : 1), speeds.end(), speeds.begin()))
+    if (has_borders(candidate) ||
+        std::equal(speeds.begin() + (speeds.empty() ? 0 : 1), speeds.end(), speeds.begin()))
       return simulator.boundaries();
     std::vector<double> of_stages;
     for (const int rank : simulator.program().placement.routes.front())
       of_stages.push_back(rank < 0 ? 1 : speeds[static_cast<std::size_t>(rank)]);
     return boundaries_by_speed(plan::profile_weights(costs_for(candidate)), of_stages);
+  }
+
+  /// Tells whether the candidate's borders are given, so that they are not moved.
+  static bool has_borders(const DraftCandidate& candidate) {
+    return std::holds_alternative<std::vector<int>>(candidate.scenario.pipeline.partition);
   }
 
   /// The quickest first.
@@ -309,8 +375,12 @@ class BalancedDrafts {
     auto answer = what_if_.answer(answered);
     if (!std::holds_alternative<Answer>(answer))
       return {};
-    found.figures = std::get<Answer>(answer).figures;
-    found.fullest = fullest_of(std::get<Answer>(answer).memory, candidate.scenario);
+    const Answer& told = std::get<Answer>(answer);
+    found.figures = told.figures;
+    found.fullest = fullest_of(told.memory, candidate.scenario);
+    found.mfu = told.throughput.mfu;
+    for (const sim::MemoryPeak& peak : told.memory.peaks)
+      found.peaks.push_back(peak.held);
     return found;
   }
 
@@ -355,9 +425,10 @@ class BalancedDrafts {
 /// Moves the borders of the quickest; once interrupted, leaves them as they are.
 class BorderSearch {
  public:
+  /// `started`: where the time is counted from.
   BorderSearch(BalancedDrafts& drafts, const DraftSearchOptions& options,
-               const SearchAccount& account)
-      : drafts_(drafts), options_(options), best_(options.most_plans, false) {
+               const SearchAccount& account, SearchClock::time_point started)
+      : drafts_(drafts), options_(options), started_(started), best_(options.most_plans, false) {
     static_cast<SearchAccount&>(answer_) = account;
     answer_.too_large = 0;  // with balanced stages
   }
@@ -379,18 +450,34 @@ class BorderSearch {
     }
     answer_.plans = best_.take();
     find_nearest();
+    answer_.seconds = seconds();
     return std::move(answer_);
   }
 
  private:
+  double seconds() const {
+    return std::chrono::duration<double>(SearchClock::now() - started_).count();
+  }
+
   struct TooLarge {
     DraftCandidate candidate;
     std::vector<int> boundaries;
     sim::PartitionNeed need;
   };
 
+  /// Moves the borders of the candidate's stages, unless they are given.
   void refine(const DraftCandidate& candidate) {
     sim::BorderSimulator simulator = drafts_.simulator_of(candidate);
+    if (BalancedDrafts::has_borders(candidate)) {
+      if (drafts_.fits(candidate.peak)) {
+        add(candidate, simulator.boundaries());
+        return;
+      }
+      ++answer_.too_large;
+      too_large_.push_back(
+          {candidate, simulator.boundaries(), {{candidate.iteration_s}, candidate.peak}});
+      return;
+    }
     std::optional<TooLarge> quickest;  // of the cuts that do not fit
     const auto need_of = [&](const std::vector<int>& boundaries) {
       const sim::PartitionNeed need = simulator.need(boundaries);
@@ -421,8 +508,12 @@ class BorderSearch {
   }
 
   void add(const DraftCandidate& candidate, const std::vector<int>& boundaries) {
-    if (auto found = drafts_.plan_of(candidate, boundaries))
-      best_.add(std::move(*found));
+    auto found = drafts_.plan_of(candidate, boundaries);
+    if (!found)
+      return;
+    if (best_.plans().empty() || figures_of(*found) < figures_of(best_.plans().front()))
+      answer_.best_seconds = seconds();
+    best_.add(std::move(*found));
   }
 
   void find_nearest() {
@@ -440,20 +531,17 @@ class BorderSearch {
 
   BalancedDrafts& drafts_;
   const DraftSearchOptions& options_;
+  const SearchClock::time_point started_;
   BestPlans<DraftPlan> best_;
   std::vector<TooLarge> too_large_;
   DraftAnswer answer_;
 };
 
-std::vector<int> sizes_of_stages(const std::vector<int>& boundaries) {
+std::vector<int> layers_by_stage(const std::vector<int>& boundaries) {
   std::vector<int> sizes;
   for (std::size_t stage = 1; stage < boundaries.size(); ++stage)
     sizes.push_back(boundaries[stage] - boundaries[stage - 1]);
   return sizes;
-}
-
-int stages_per_rank(const plan::Pipeline& pipeline) {
-  return stage_count(request_of(pipeline)) / pipeline.ranks;
 }
 
 }  // namespace
@@ -465,72 +553,56 @@ PlanFigures figures_of(const DraftPlan& plan) {
 double iteration_without_bubble(const plan::LayerCosts& costs, const plan::Scenario& scenario) {
   if (scenario.training.jitter > 0)
     return 0;
-  const auto work = [](const auto& layer) {
-    return (layer.forward + layer.input_gradient + layer.weight_gradient).value;
+  // Both directions of a bidirectional schedule overlap what tensor-parallel ranks send with
+  // compute.
+  const auto work = [](const plan::LayerTimes& layer) {
+    return (layer.forward - layer.shards + layer.input_gradient - layer.backward_shards +
+            layer.weight_gradient)
+        .value;
   };
+  const plan::LayerCosts own = sim::shard_costs_of(scenario, costs);
   double of_microbatch = 0;
-  for (const plan::LayerCost& layer : costs.layers)
+  for (const plan::LayerCost& layer : own.layers)
     of_microbatch +=
-        costs.busy_cores > 1 ? std::min(work(layer), work(layer.contended)) : work(layer);
+        own.busy_cores > 1 ? std::min(work(layer), work(layer.contended)) : work(layer);
   const std::vector<double> speeds = plan::cluster_of_ranks(scenario).rank_speeds;
   const double together =
       speeds.empty() ? scenario.pipeline.ranks : std::accumulate(speeds.begin(), speeds.end(), 0.0);
   return scenario.pipeline.microbatches * of_microbatch / together;
 }
 
-std::string changes_between(const plan::Scenario& before, const plan::Scenario& after) {
-  std::string words;
-  const auto add = [&](const char* field, const auto& from, const auto& to) {
-    if (from != to)
-      words += fmt::format("{}{} {}", words.empty() ? "" : ", ", field, to);
-  };
-  const plan::Pipeline &a = before.pipeline, &b = after.pipeline;
-  add("ranks", a.ranks, b.ranks);
-  add("replicas", a.replicas, b.replicas);
-  add("microbatches", a.microbatches, b.microbatches);
-  add("schedule", a.schedule.label(), b.schedule.label());
-  add("chunks", stages_per_rank(a), stages_per_rank(b));
-  add("microbatch size", before.training.microbatch_size, after.training.microbatch_size);
-  add("recompute", to_string(before.training.recompute), to_string(after.training.recompute));
-  add("ZeRO", before.training.zero, after.training.zero);
-  return words;
+plan::Cut cut_of(const DraftPlan& plan) {
+  plan::Cut cut = plan::cut_of(plan.draft.scenario);
+  cut.stage_layers = layers_by_stage(plan.boundaries);
+  return cut;
 }
 
 std::string words_of(const DraftPlan& plan) {
   const plan::Scenario& scenario = plan.draft.scenario;
-  const plan::Pipeline& pipeline = scenario.pipeline;
-  std::string words = fmt::format("{} ranks, ", pipeline.ranks);
-  if (pipeline.replicas > 1)
-    words += fmt::format("{} replicas, ", pipeline.replicas);
-  words += fmt::format("{}, {} microbatches of {}", pipeline.schedule.label(),
-                       pipeline.microbatches, scenario.training.microbatch_size);
-  if (scenario.training.recompute != plan::RecomputeMode::None)
-    words += fmt::format(", {} recomputation", to_string(scenario.training.recompute));
-  if (scenario.training.zero > 0)
-    words += fmt::format(", ZeRO {}", scenario.training.zero);
-  words += fmt::format(", layers {}", fmt::join(sizes_of_stages(plan.boundaries), " "));
+  const auto* const transformer = plan::transformer_of(scenario.model);
+  const bool has_experts = transformer != nullptr && transformer->config.has_mixture();
   const std::string kinds = plan::kinds_words(scenario);
-  return words + (kinds.empty() ? "" : ", ranks on " + kinds);
+  return cut_words(cut_of(plan), plan.boundaries.back(), has_experts) +
+         (kinds.empty() ? "" : ", ranks on " + kinds);
 }
 
 DraftAnswer search_drafts(const Draft& draft, const DraftSpace& space,
                           const DraftSearchOptions& options) {
-  const auto started = std::chrono::steady_clock::now();
-  require_searchable(space);
+  const auto started = SearchClock::now();
+  require_axes(draft, space);
   BalancedDrafts drafts(draft, space);
   const auto ask = [&](std::size_t decided, std::size_t candidates, const DraftCandidate*) {
     return !options.progress || options.progress(decided, candidates, nullptr);
   };
-  const SearchAccount account = search(drafts, {.most_plans = options.most_plans, .progress = ask});
-  DraftAnswer answer = BorderSearch(drafts, options, account).run();
+  const SearchAccount account =
+      search(drafts, {.most_plans = options.most_plans, .progress = ask}, started);
+  DraftAnswer answer = BorderSearch(drafts, options, account, started).run();
   if (answer.candidates == 0)
     throw plan::InputError(
         fmt::format("nothing divides {} samples among {} devices: no plan to look at",
                     draft.scenario.pipeline.replicas * draft.scenario.pipeline.microbatches *
                         draft.scenario.training.microbatch_size,
                     space.devices));
-  answer.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return answer;
 }
 

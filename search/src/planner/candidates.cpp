@@ -47,9 +47,9 @@ class Enumeration {
  public:
   Enumeration(const plan::Cluster& cluster, const PlanSpace& space, models::PipelineShapes& shapes)
       : cluster_(cluster),
-        space_(space),
-        training_(space.training),
-        model_(space.training.model),
+        space_(with_defaults(space)),
+        training_(space_.training),
+        model_(space_.training.model),
         shapes_(shapes),
         machine_(models::machine_of(cluster)),
         is_uneven_(has_uneven_ranks(cluster)) {}
@@ -251,7 +251,7 @@ class Enumeration {
   bool is_split(const Cut& cut) { return shapes_.find(cut, training_.batch)->splits_backward; }
 
   const plan::Cluster& cluster_;
-  const PlanSpace& space_;
+  const PlanSpace space_;
   const plan::TransformerTraining& training_;
   const plan::TransformerConfig& model_;
   models::PipelineShapes& shapes_;
@@ -263,6 +263,17 @@ class Enumeration {
 };
 
 }  // namespace
+
+PlanSpace with_defaults(PlanSpace space) {
+  using R = plan::RecomputeMode;
+  space.context = asked_or(space.context, {1});
+  space.recompute = asked_or(space.recompute, {R::None, R::Selective, R::Full});
+  space.zero = asked_or(space.zero, {0, 1, 2, 3});
+  space.schedules = asked_or(space.schedules, models::usual_planned_schedules());
+  space.stage_sizes = asked_or(space.stage_sizes, {StageSizes::Equal, StageSizes::Balanced});
+  space.sequence_parallel = asked_or(space.sequence_parallel, {false, true});
+  return space;
+}
 
 std::vector<Cut> candidates_of(const plan::Cluster& cluster, const PlanSpace& space,
                                models::PipelineShapes& shapes) {

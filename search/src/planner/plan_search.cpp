@@ -552,8 +552,8 @@ void weigh_all(CutSpace& cuts, PlanAnswer& answer, const SearchOptions<FoundPlan
 }
 
 bool moves_borders(const plan::Cluster& cluster, const PlanSpace& space) {
-  return has_uneven_ranks(cluster) &&
-         std::ranges::find(space.stage_sizes, StageSizes::Balanced) != space.stage_sizes.end();
+  const std::vector<StageSizes> sizes = with_defaults(space).stage_sizes;
+  return has_uneven_ranks(cluster) && std::ranges::find(sizes, StageSizes::Balanced) != sizes.end();
 }
 
 }  // namespace

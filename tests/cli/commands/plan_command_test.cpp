@@ -342,11 +342,18 @@ TEST_CASE("plan says what is wrong and what would be right", "[cli][planner]") {
 }
 
 TEST_CASE("plan refuses by name what it would not look at", "[cli][planner]") {
-  const std::vector<std::vector<std::string>> of_models{
-      {"--batch", "64"},  {"--sequence", "512"}, {"--tensor", "1"},
-      {"--context", "1"}, {"--expert", "1"},     {"--partition", "equal"},
-      {"--regret", "3"},  {"--explain", "1"},    {"--svg", "front.svg"},
-      {"--pareto"},       {"--exhaustive"},      {"--model", "llama3-8b"}};
+  const std::vector<std::vector<std::string>> of_models{{"--batch", "64"},
+                                                        {"--sequence", "512"},
+                                                        {"--precision", "fp8"},
+                                                        {"--overlap", "none"},
+                                                        {"--failure-hours", "9"},
+                                                        {"--regret", "3"},
+                                                        {"--explain", "1"},
+                                                        {"--svg", "front.svg"},
+                                                        {"--pareto"},
+                                                        {"--exhaustive"},
+                                                        {"--as-is"},
+                                                        {"--model", "llama3-8b"}};
   const std::vector<std::vector<std::string>> of_scenarios{
       {"--replan"},    {"--set", "training.steps=1"}, {"--costs", "costs.json"},
       {"--lost", "1"}, {"--slow", "1=0.5"},           {"--checkpoints", "folder"},
@@ -362,6 +369,66 @@ TEST_CASE("plan refuses by name what it would not look at", "[cli][planner]") {
     refused({"plan", PIPEWRIGHT_SOURCE_DIR "/scenarios/gpt-text/scenario.json"}, option);
   for (const auto& option : of_scenarios)
     refused({"plan", "--model", "llama3-8b", "--cluster", h100, "--batch", "64"}, option);
+}
+
+/// Every axis of `plan --model` is searched for a scenario as well.
+TEST_CASE("plan SCENARIO searches tensor and expert parallelism, and simulate says its time",
+          "[cli][planner]") {
+  const std::string scenarios = PIPEWRIGHT_SOURCE_DIR "/scenarios/";
+  const TempFolder folder;
+  const auto check = [&](std::vector<std::string> words, const char* axis, int size,
+                         bool is_estimated) {
+    const auto out = folder.path() / axis;
+    words.insert(words.begin(), "plan");
+    words.insert(words.end(), {"--schedule", "1f1b,zbv", "--top", "3", "--json", "-o", out.string(),
+                               std::string("--") + axis, std::to_string(size)});
+    const auto planned = run_program(words);
+    INFO(axis << ": " << planned.err);
+    REQUIRE(planned.exit_code == 0);
+    const auto plans = nlohmann::json::parse(planned.out).at("plans");
+    for (const auto& plan : plans) {
+      CHECK(plan.at(axis) == size);
+      CHECK(plan.at("gpus") == plan.at("tensor").get<int>() * plan.at("pipeline").get<int>() *
+                                   plan.at("data").get<int>() * plan.at("context").get<int>());
+      CHECK(plan.at("scenario").at("pipeline").at(axis) == size);
+    }
+    for (const bool with_costs : {true, false}) {
+      if (!with_costs && !is_estimated)
+        continue;
+      std::vector<std::string> simulate{"simulate", (out / "scenario.json").string(), "--json"};
+      if (with_costs)
+        simulate.insert(simulate.end(), {"--costs", (out / "costs.json").string()});
+      const auto simulated = run_program(simulate);
+      INFO(simulated.err);
+      REQUIRE(simulated.exit_code == 0);
+      const auto json = nlohmann::json::parse(simulated.out);
+      for (const char* figure : {"iteration_s", "tokens_per_s", "bubble"})
+        CHECK(json.at(figure).get<double>() ==
+              Approx(plans[0].at(figure).get<double>()).epsilon(1e-9));
+      std::vector<double> peaks;
+      for (const auto& peak : json.at("peaks"))
+        peaks.push_back(peak.at("bytes"));
+      CHECK(peaks == plans[0].at("peak_bytes_by_rank").get<std::vector<double>>());
+    }
+  };
+  const std::string card = scenarios + "shared-card/", mixture = scenarios + "qwen3-moe-tiny/";
+  check({card + "scenario.json", "--costs", card + "costs.json"}, "tensor", 2, false);
+  check({mixture + "scenario.json"}, "tensor", 2, true);
+  check({mixture + "scenario.json"}, "expert", 2, true);
+  check({mixture + "scenario.json"}, "expert", 4, true);
+  check({mixture + "scenario.json", "--costs", mixture + "costs.json"}, "expert", 1, false);
+
+  const auto refusal = [&](const std::string& scenario, std::vector<std::string> more) {
+    std::vector<std::string> words{"plan", scenario + "scenario.json", "--costs",
+                                   scenario + "costs.json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto result = run_program(words);
+    CHECK(result.exit_code == 2);
+    return result.err;
+  };
+  CHECK(refusal(card, {"--expert", "2"}).find("--expert 2: the model gpt has no experts") == 0);
+  CHECK(refusal(card, {"--tensor", "3"}).find("; 2 or 4 would do") != std::string::npos);
+  CHECK(refusal(mixture, {"--expert", "3"}).find(" would do") != std::string::npos);
 }
 
 TEST_CASE("plan --model takes a config.json as it takes the model's name", "[cli][planner]") {

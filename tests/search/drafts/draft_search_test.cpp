@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <random>
+#include <set>
 
 #include "pipewright/plan/cluster/node_orders.hpp"
 #include "search/support/drafts.hpp"
@@ -52,11 +53,10 @@ TEST_CASE("No cut of any schedule on the same devices is faster than the best pl
   for (int round = 0; round < 6; ++round) {
     const Draft draft = random_draft(random);
     const std::vector<double> speeds{1, round % 2 == 0 ? 1 : 0.6, 0.9};
-    const DraftSpace space{.devices = 3,
-                           .speeds = speeds,
-                           .ranks = {3},
-                           .schedules = {"1f1b", "gpipe", "zb-h1", "zbv"},
-                           .chunks = {1, 2}};
+    const DraftSpace space{
+        {.pipeline = {3}, .chunks = {1, 2}, .schedules = {"1f1b", "gpipe", "zb-h1", "zbv"}},
+        3,
+        speeds};
     const auto found = search_drafts(draft, space);
     REQUIRE(!found.plans.empty());
     double best = std::numeric_limits<double>::infinity();
@@ -92,7 +92,7 @@ TEST_CASE("Which stage goes to which kind of nodes is chosen, each within its ow
     cluster.mixture = {
         .kinds = {{.nodes = 2, .device = {.name = "new", .memory = {2 * cap}}, .speed = 1},
                   {.nodes = 1, .device = {.name = "old", .memory = {cap}}, .speed = 0.5}}};
-    const DraftSpace space{.devices = 3, .ranks = {3}, .schedules = {"1f1b", "zbv"}};
+    const DraftSpace space{{.pipeline = {3}, .schedules = {"1f1b", "zbv"}}, 3};
     const auto found = search_drafts(draft, space);
     double best = std::numeric_limits<double>::infinity();
     search::WhatIf what_if;
@@ -135,7 +135,7 @@ TEST_CASE("Which stage goes to which kind of nodes is chosen, each within its ow
 
 TEST_CASE("Shards count among the devices that there are", "[loop][draft_search]") {
   const Draft draft = shared_card({"pipeline.tensor=2", "pipeline.microbatches=8"});
-  const auto found = search_drafts(draft, {.devices = 4, .schedules = {"1f1b"}});
+  const auto found = search_drafts(draft, {{.schedules = {"1f1b"}}, 4});
   REQUIRE(!found.plans.empty());
   for (const DraftPlan& plan : found.plans) {
     const int ranks = plan::ranks_of_job(plan.draft.scenario.pipeline);
@@ -151,7 +151,7 @@ TEST_CASE("No plan is faster than its bound, and what the bound spares is not mi
   std::size_t spared = 0;
   for (int round = 0; round < 10; ++round) {
     const Draft draft = random_draft(random);
-    const DraftSpace space{.devices = 1 + static_cast<int>(random() % 5)};
+    const DraftSpace space{{}, 1 + static_cast<int>(random() % 5)};
     const auto all = search_drafts(draft, space, {.most_plans = 100'000});
     CHECK(all.bounded == 0);
     for (const DraftPlan& plan : all.plans)
@@ -171,7 +171,7 @@ TEST_CASE("A plan is simulated in the time that the search says, and trains the 
   search::WhatIf what_if;
   const int samples =
       draft.scenario.pipeline.replicas * 8 * draft.scenario.training.microbatch_size;
-  const auto found = search_drafts(draft, {.devices = 4}, {.most_plans = 30});
+  const auto found = search_drafts(draft, {{}, 4}, {.most_plans = 30});
   REQUIRE(found.plans.size() == 30);
   CHECK(std::is_sorted(found.plans.begin(), found.plans.end(), [](const auto& a, const auto& b) {
     return std::pair{a.figures.iteration_s, a.figures.peak} <
@@ -192,8 +192,9 @@ TEST_CASE("A plan is simulated in the time that the search says, and trains the 
 TEST_CASE("Training that goes on keeps its microbatches and the groups of its gradients",
           "[loop][draft_search]") {
   const Draft draft = shared_card({"pipeline.microbatches=6", "pipeline.replicas=2"});
-  const auto found = search_drafts(draft, {.devices = 5, .microbatch = {1}, .keeps_bits = true},
-                                   {.most_plans = 1000});
+  DraftSpace space{{.microbatch = {1}}, 5};
+  space.keeps_bits = true;
+  const auto found = search_drafts(draft, space, {.most_plans = 1000});
   REQUIRE(!found.plans.empty());
   for (const DraftPlan& plan : found.plans) {
     const plan::Scenario& scenario = plan.draft.scenario;
@@ -209,9 +210,9 @@ TEST_CASE("A schedule of two directions cannot go on where all gradients are one
   const auto two_ways = [&](int groups) {
     Draft grouped = draft;
     grouped.scenario.training.gradient_groups = groups;
-    return search_drafts(
-        grouped,
-        {.devices = 2, .ranks = {2}, .schedules = {"dualpipe", "chimera"}, .keeps_bits = true});
+    DraftSpace space{{.pipeline = {2}, .schedules = {"dualpipe", "chimera"}}, 2};
+    space.keeps_bits = true;
+    return search_drafts(grouped, space);
   };
   CHECK(two_ways(1).plans.empty());
   CHECK(two_ways(1).impossible == 2);
@@ -220,19 +221,19 @@ TEST_CASE("A schedule of two directions cannot go on where all gradients are one
 
 TEST_CASE("The slowest device is left out where that is faster", "[loop][draft_search]") {
   const Draft draft = shared_card({"pipeline.microbatches=8"});
-  const auto with = search_drafts(draft, {.devices = 3, .speeds = {1, 0.05, 1}});
+  const auto with = search_drafts(draft, {{}, 3, {1, 0.05, 1}});
   CHECK(with.plans.front().devices == std::vector{0, 2});
-  const auto without = search_drafts(draft, {.devices = 2});
+  const auto without = search_drafts(draft, {{}, 2});
   CHECK(with.plans.front().figures.iteration_s ==
         Approx(without.plans.front().figures.iteration_s).epsilon(1e-12));
 }
 
 TEST_CASE("A cap keeps plans out, and the one in the way is named", "[loop][draft_search]") {
   Draft draft = shared_card({"pipeline.microbatches=8"});
-  const auto free = search_drafts(draft, {.devices = 2});
+  const auto free = search_drafts(draft, {{}, 2});
   const plan::Bytes best = free.plans.front().figures.peak;
   draft.scenario.cluster.device.memory = {best.value - 1};
-  const auto tight = search_drafts(draft, {.devices = 2});
+  const auto tight = search_drafts(draft, {{}, 2});
   for (const DraftPlan& plan : tight.plans)
     CHECK(plan.figures.peak < best);
   if (!tight.plans.empty())
@@ -240,7 +241,7 @@ TEST_CASE("A cap keeps plans out, and the one in the way is named", "[loop][draf
   REQUIRE(tight.nearest);
   CHECK(tight.nearest->figures.peak >= best);
   draft.scenario.cluster.device.memory = {1};
-  const auto none = search_drafts(draft, {.devices = 2});
+  const auto none = search_drafts(draft, {{}, 2});
   CHECK(none.plans.empty());
   REQUIRE(none.nearest);
   CHECK(none.nearest->figures.peak > plan::Bytes{1});
@@ -249,7 +250,7 @@ TEST_CASE("A cap keeps plans out, and the one in the way is named", "[loop][draf
 TEST_CASE("A batch that nothing divides is refused", "[loop][draft_search]") {
   const Draft draft = shared_card({"pipeline.microbatches=7"});
   CHECK(error_of([&] {
-          search_drafts(draft, {.devices = 2, .ranks = {2}, .microbatch = {1000}});
+          search_drafts(draft, {{.pipeline = {2}, .microbatch = {1000}}, 2});
         }).find("nothing divides") == 0);
 }
 
@@ -258,17 +259,102 @@ TEST_CASE("A schedule that does not train the batch in one step is refused, as a
   const Draft draft = shared_card();
   for (const char* name : {"inference", "data-parallel", "pipedream"})
     CHECK(error_of([&] {
-            search_drafts(draft, {.devices = 2, .schedules = {name}});
+            search_drafts(draft, {{.schedules = {name}}, 2});
           }).find(std::string(name) + " is no schedule to choose: ") == 0);
   CHECK(error_of([&] {
-          search_drafts(draft, {.devices = 2, .ranks = {2, 3}});
+          search_drafts(draft, {{.pipeline = {2, 3}}, 2});
         }) == "3 ranks are asked for, and there are 2 devices");
+}
+
+TEST_CASE("Tensor parallelism is searched, and no bound spares a plan that would be faster",
+          "[loop][draft_search]") {
+  const Draft draft = shared_card({"pipeline.microbatches=8"});
+  const DraftSpace space{{.tensor = {1, 2, 4}, .schedules = {"1f1b", "looped-bfs"}}, 8};
+  const auto all = search_drafts(draft, space, {.most_plans = 100'000});
+  CHECK(all.bounded == 0);
+  std::set<int> sizes;
+  search::WhatIf what_if;
+  for (const DraftPlan& plan : all.plans) {
+    sizes.insert(plan.draft.scenario.pipeline.tensor);
+    CHECK(plan::ranks_of_job(plan.draft.scenario.pipeline) <= 8);
+    CHECK(search::iteration_without_bubble(*plan.draft.costs, plan.draft.scenario) <=
+          plan.figures.iteration_s * (1 + 1e-12));
+    CHECK(answered(what_if.answer(plan.draft)).figures.iteration_s == plan.figures.iteration_s);
+  }
+  CHECK(sizes == std::set{1, 2, 4});
+  const auto few = search_drafts(draft, space, {.most_plans = 2});
+  REQUIRE(few.plans.size() == 2);
+  for (std::size_t at = 0; at < few.plans.size(); ++at)
+    CHECK(few.plans[at].figures.iteration_s == all.plans[at].figures.iteration_s);
+}
+
+TEST_CASE("Expert parallelism is searched for the estimated costs of each cut",
+          "[loop][draft_search]") {
+  const auto document =
+      plan::JsonDocument::read(PIPEWRIGHT_SOURCE_DIR "/scenarios/qwen3-moe-tiny/scenario.json");
+  const Draft draft{.scenario = plan::scenario_from_json(document)};
+  const auto found =
+      search_drafts(draft, {{.tensor = {1, 2}, .expert = {1, 2, 4}, .schedules = {"1f1b"}}, 4},
+                    {.most_plans = 1000});
+  std::set<std::pair<int, int>> sizes;
+  for (const DraftPlan& plan : found.plans) {
+    const plan::Pipeline& pipeline = plan.draft.scenario.pipeline;
+    CHECK(pipeline.replicas % pipeline.expert == 0);
+    sizes.emplace(pipeline.tensor, pipeline.expert);
+    const plan::LayerCosts costs = costs_of(plan.draft);
+    CHECK(costs.tensor == pipeline.tensor);
+    CHECK(costs.expert == pipeline.expert);
+  }
+  CHECK(sizes == std::set<std::pair<int, int>>{{1, 1}, {1, 2}, {1, 4}, {2, 1}, {2, 2}});
+}
+
+TEST_CASE("Stages of equal sizes keep their borders", "[loop][draft_search]") {
+  const Draft draft = shared_card({"pipeline.microbatches=8"});
+  const auto found = search_drafts(draft, {{.pipeline = {1, 2, 3, 4},
+                                            .chunks = {1},
+                                            .schedules = {"1f1b"},
+                                            .stage_sizes = {search::StageSizes::Equal}},
+                                           4});
+  std::set<std::vector<int>> borders;
+  for (const DraftPlan& plan : found.plans)
+    borders.insert(plan.boundaries);
+  // An embedding, six blocks and a head: four do not divide six.
+  CHECK(borders == std::set<std::vector<int>>{{0, 8}, {0, 4, 8}, {0, 3, 5, 8}});
+}
+
+TEST_CASE("What the model, the executor or the costs do not allow is refused with what they do",
+          "[loop][draft_search]") {
+  const Draft draft = shared_card({"pipeline.microbatches=8"});
+  const auto refusal = [](const Draft& of, search::SearchAxes axes, bool keeps_bits = false) {
+    DraftSpace space{std::move(axes), 4};
+    space.keeps_bits = keeps_bits;
+    return error_of([&] { search_drafts(of, space); });
+  };
+  CHECK(refusal(draft, {.tensor = {2, 3}}) ==
+        "--tensor 3: 4 heads and a vocabulary of 256 cannot be shared out in 3 parts: heads must "
+        "divide evenly, and no part of the vocabulary be empty; 2 or 4 would do");
+  CHECK(refusal(draft, {.expert = {2}}) == "--expert 2: the model gpt has no experts; 1 would do");
+  CHECK(refusal(draft, {.context = {2}}) ==
+        "--context 2: the layers of gpt do not partition sequences; 1 would do");
+  CHECK(refusal(draft, {.tensor = {2}}, /*keeps_bits=*/true) ==
+        "--tensor 2: training goes on with the same bits only with 1");
+  Draft measured = draft;
+  measured.costs->tensor = 2;
+  CHECK(refusal(measured, {.tensor = {4}}) ==
+        "--tensor 4: the costs are those of layers that 2 ranks partition along tensor: measure "
+        "them with `pipewright profile SCENARIO --set pipeline.tensor=4`");
+  const Draft mixture{.scenario = plan::scenario_from_json(plan::JsonDocument::read(
+                          PIPEWRIGHT_SOURCE_DIR "/scenarios/qwen3-moe-tiny/scenario.json"))};
+  CHECK(refusal(mixture, {.expert = {3}}).find("--expert 3: an expert size of 3 does not divide") ==
+        0);
+  CHECK(refusal(mixture, {.context = {2}})
+            .find("--context 2: pipeline.context is supported in prediction only.") == 0);
 }
 
 TEST_CASE("A search that is stopped keeps what it has", "[loop][draft_search]") {
   const Draft draft = shared_card({"pipeline.microbatches=8"});
   const auto stopped = search_drafts(
-      draft, {.devices = 4},
+      draft, {{}, 4},
       {.progress = [](std::size_t done, std::size_t, const DraftPlan*) { return done < 5; }});
   CHECK(stopped.interrupted);
   CHECK(stopped.simulated <= 5);

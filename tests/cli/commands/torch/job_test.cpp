@@ -320,7 +320,7 @@ TEST_CASE("a rank is killed, and training goes on by the plan for what is left, 
   CAPTURE(planned.err);
   REQUIRE(planned.exit_code == 0);
   const json plan = json::parse(planned.out);
-  CHECK(plan.at("plans")[0].at("ranks").get<int>() <= 2);
+  CHECK(plan.at("plans")[0].at("gpus").get<int>() <= 2);
   const int from = plan.at("replan").at("checkpoint").at("step");
   CHECK(from >= 10);
   CHECK(plan.at("replan").at("repeated_steps") == 200 - from);

@@ -1,32 +1,30 @@
 #pragma once
 
-// The fastest plans of a draft on so many devices: ranks, replicas, schedule, stages per rank,
-// microbatch size, recomputation, ZeRO and the borders of the stages. The batch stays as it is.
+// The fastest plans of a scenario's training on a number of devices, along the axes of every search
+// (search_axes.hpp), with replicas and the borders of the stages. The batch stays as it is.
 
 #include <string>
 #include <vector>
 
+#include "pipewright/plan/partition/cut.hpp"
 #include "pipewright/search/drafts/what_if.hpp"
 #include "pipewright/search/planner/search.hpp"
+#include "pipewright/search/planner/search_axes.hpp"
 
 namespace pipewright::search {
 
-/// What the search chooses between. An empty list: everything that the batch and the model allow,
-/// or what the comment says.
-struct DraftSpace {
+/// An empty list of an axis means the draft's own value, with these exceptions: all pipeline sizes
+/// that the devices and the layers allow, all schedules that train and do not search themselves, as
+/// few chunks as the schedule has, twice and four times as many, and balanced stages, whose borders
+/// are then moved. Stages of equal sizes stay as they are.
+struct DraftSpace : SearchAxes {
   int devices = 0;  // that may be used; 0: as many as the draft uses
   /// By device, in the order of a job's ranks: how fast it is, so that ranks are put on the
   /// fastest. Empty: as its node's kind says; then the order is chosen in which ranks fill the
   /// kinds, and each rank may hold what its devices have.
   std::vector<double> speeds{};
-  std::vector<int> ranks{};
-  std::vector<std::string> schedules{};  // empty: all that train and do not search themselves
-  std::vector<int> chunks{};             // empty: as few as the schedule has, twice and four times
-  std::vector<int> microbatch{};         // samples; empty: the draft's
-  std::vector<plan::RecomputeMode> recompute{};  // empty: the draft's
-  std::vector<int> zero{};                       // empty: the draft's
-  /// Training goes on from a checkpoint with the same bits: microbatches keep their size, and
-  /// gradients are added up in the same groups.
+  /// Training goes on from a checkpoint with the same bits: microbatches keep their size, gradients
+  /// are accumulated in the same groups, and layers stay partitioned as they are.
   bool keeps_bits = false;
 };
 
@@ -40,7 +38,9 @@ struct DraftPlan {
   std::vector<int> devices;  // of each rank of the job: those that are used, in their order
   Figures figures;
   FullestRank fullest{};
-  std::vector<int> boundaries;
+  std::vector<plan::Bytes> peaks{};  // by rank of a pipeline
+  double mfu = 0;                    // 0: the devices' peak is not known
+  std::vector<int> boundaries{};
   double at_s = 0;  // the iteration at a percentile, where somebody has drawn it
 };
 
@@ -58,20 +58,24 @@ struct DraftSearchOptions {
       progress{};
 };
 
-/// The time of an iteration in which no rank is ever idle: all work of the layers, divided by how
-/// fast the scenario's ranks are together. No plan of these layers is faster, whatever the schedule
-/// and wherever the borders are. Seconds; 0 where durations jitter.
+/// The time of an iteration in which no rank is ever idle or waits for others of its stage: all
+/// work of the layers, divided by how fast the scenario's ranks are together. No plan of these
+/// layers is faster, whatever the schedule and wherever the borders are. Seconds; 0 where durations
+/// jitter.
 double iteration_without_bubble(const plan::LayerCosts& costs, const plan::Scenario& scenario);
 
 /// Borders of the best plans are moved until no move helps, which is exact where there are few
-/// (sim/fastest_partition.hpp). Throws plan::InputError where the batch cannot be divided at all.
+/// (sim/fastest_partition.hpp). Throws plan::InputError where the batch cannot be divided at all,
+/// and for a value of an axis that the model cannot be partitioned by, that no executor trains
+/// though it trains the draft, or that the draft's costs were not measured for.
 DraftAnswer search_drafts(const Draft& draft, const DraftSpace& space,
                           const DraftSearchOptions& options = {});
 
-/// "3 ranks, zbv, 8 microbatches of 4, layers 5 6 5".
-std::string words_of(const DraftPlan& plan);
+/// The cut, with its layers by stage, the ends of the model counted as layers.
+plan::Cut cut_of(const DraftPlan& plan);
 
-/// What of `after` is another than in `before`: "ranks 3, schedule zbv"; empty: nothing.
-std::string changes_between(const plan::Scenario& before, const plan::Scenario& after);
+/// "tp 1, pp 3, dp 1, microbatch 4, zbv, layers 5 6 5" (plan_words.hpp), and on which kinds of
+/// nodes the ranks are, where there are several.
+std::string words_of(const DraftPlan& plan);
 
 }  // namespace pipewright::search

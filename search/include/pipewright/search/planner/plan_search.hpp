@@ -16,29 +16,22 @@
 #include "pipewright/plan/model/transformer_training.hpp"
 #include "pipewright/plan/partition/cut.hpp"
 #include "pipewright/search/planner/search.hpp"
+#include "pipewright/search/planner/search_axes.hpp"
 #include "pipewright/sim/structure/step_costs.hpp"
 
 namespace pipewright::search {
 
-/// How layers are dealt out to stages: all have as many, or those with the embedding and the head
-/// have fewer and none divides anything.
-enum class StageSizes { Equal, Balanced };
-
-/// What is trained, and between what the search chooses. An empty list: all values that divide what
-/// they have to.
-struct PlanSpace {
+/// What is trained, and the axes along which the search chooses. Empty lists of sizes mean all that
+/// divide what they have to; `with_defaults` fills the others.
+struct PlanSpace : SearchAxes {
   plan::TransformerTraining training;
   int gpus = 0;
-  std::vector<int> tensor, pipeline, context{1}, expert, chunks, microbatch;
-  std::vector<plan::RecomputeMode> recompute{
-      plan::RecomputeMode::None, plan::RecomputeMode::Selective, plan::RecomputeMode::Full};
-  std::vector<int> zero{0, 1, 2, 3};
-  std::vector<std::string> schedules = models::usual_planned_schedules();
-  std::vector<StageSizes> stage_sizes{StageSizes::Equal, StageSizes::Balanced};
-  /// Whether tokens are cut between the cuts of tensors, where there are such.
-  std::vector<bool> sequence_parallel{false, true};
   bool overlaps_gradients = false;  // sums those of a stage while others still compute
 };
+/// Returns the space with a context size of 1, all kinds of recomputation, all stages of ZeRO, both
+/// sizes of stages, with and without sequence parallelism, and the usual schedules where the list is
+/// empty.
+PlanSpace with_defaults(PlanSpace space);
 
 struct FoundPlan {
   plan::Cut cut;

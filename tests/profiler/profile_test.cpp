@@ -133,8 +133,8 @@ TEST_CASE("profile: a shard's layers are of its size, and say how often they sum
       for (const at::Tensor& each :
            bench.build({.first = static_cast<int>(l), .last = static_cast<int>(l) + 1})
                ->layers()
-               .front()
-               ->parameters())
+               .at(static_cast<int>(l))
+               .parameters())
         parameters += Bytes{static_cast<std::int64_t>(each.nbytes())};
       CHECK(costs.layers[l].parameters == parameters);
     }

@@ -24,8 +24,8 @@ plan::Json draft_json(const search::DraftPlan& plan, bool fits) {
                {plan.figures.unit + "_per_s", plan.figures.units_per_s},
                {"mfu", plan.mfu},
                {"bubble", bubble_of(plan)},
-               {"peak_bytes", plan.figures.peak.value},
-               {"peak_bytes_by_rank", bytes_of(plan.peaks)},
+               {"memory_bytes", plan.figures.peak.value},
+               {"memory_by_rank", memory_json(plan.memory)},
                {"fits", fits},
                {"scenario", plan::Json::parse(search::scenario_text(plan.draft))}});
   return json;
@@ -109,7 +109,7 @@ std::string drafts_table(const search::DraftAnswer& answer, const std::optional<
                     answer.plans.empty() ? "No plan fits. The smallest is"
                                          : "The next faster one does not fit.",
                     search::words_of(*answer.nearest), 1e3 * answer.nearest->figures.iteration_s,
-                    mb(answer.nearest->fullest.held), mb(answer.nearest->fullest.cap));
+                    mb(answer.nearest->fullest.needed), mb(answer.nearest->fullest.cap));
   if (replan)
     text += replan_words(*replan, answer.plans.front(), out);
   text += "\n" + account_words(answer, !answer.plans.empty());

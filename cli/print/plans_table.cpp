@@ -46,14 +46,6 @@ std::vector<int> layers_by_stage(const plan::TransformerConfig& model, const pla
   return layers;
 }
 
-/// By rank.
-plan::Json memory_json(const search::FoundPlan& plan) {
-  plan::Json ranks = plan::Json::array();
-  for (const models::DeviceMemory& memory : plan.memory)
-    ranks.push_back(to_json(memory));
-  return ranks;
-}
-
 /// Empty where Megatron-LM does not run the plan.
 std::string megatron_arguments(const plan::Scenario& scenario) {
   std::string text = find_trainer_file(models::Trainer::Megatron, scenario).value_or("\n");
@@ -75,7 +67,7 @@ plan::Json json_of(const PlansFound& found, const search::FoundPlan& plan) {
        {"mfu", plan.mfu},
        {"bubble", plan.bubble},
        {"memory_bytes", plan.peak_bytes},
-       {"memory_by_rank", memory_json(plan)},
+       {"memory_by_rank", memory_json(plan.memory)},
        {"fits", memory.value <= 0 || plan.evened_bytes <= static_cast<double>(memory.value)},
        {"gpu_hours_per_billion_tokens", cut.devices() * 1e9 / plan.tokens_per_s / 3600},
        {"megatron_arguments", megatron_arguments(scenario)},

@@ -51,11 +51,11 @@ plan::Json cut_json(const plan::Scenario& scenario, const plan::Cut& cut) {
           {"sequence_parallel", cut.sequence_parallel}};
 }
 
-std::vector<std::int64_t> bytes_of(const std::vector<plan::Bytes>& peaks) {
-  std::vector<std::int64_t> bytes;
-  for (const plan::Bytes peak : peaks)
-    bytes.push_back(peak.value);
-  return bytes;
+plan::Json memory_json(const std::vector<models::DeviceMemory>& memory) {
+  plan::Json ranks = plan::Json::array();
+  for (const models::DeviceMemory& rank : memory)
+    ranks.push_back(to_json(rank));
+  return ranks;
 }
 
 }  // namespace pipewright::cli

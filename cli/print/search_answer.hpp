@@ -2,10 +2,10 @@
 
 // The parts that the answers of all searches have in common, as text and as JSON.
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "pipewright/models/allocator/device_memory.hpp"
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/plan/partition/cut.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
@@ -22,7 +22,7 @@ plan::Json account_json(const search::SearchAccount& account);
 /// The sizes of a plan along each axis, the borders of its stages and the kinds of its ranks.
 plan::Json cut_json(const plan::Scenario& scenario, const plan::Cut& cut);
 
-/// The bytes as numbers, for JSON.
-std::vector<std::int64_t> bytes_of(const std::vector<plan::Bytes>& peaks);
+/// By rank.
+plan::Json memory_json(const std::vector<models::DeviceMemory>& memory);
 
 }  // namespace pipewright::cli

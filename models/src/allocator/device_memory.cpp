@@ -39,7 +39,7 @@ DeviceMemory memory_of(const AllocatorCounters& counters, const plan::Cut& cut) 
 
 DeviceMemory replayed_memory(const plan::TransformerTraining& training, const plan::Cut& cut,
                              int rank) {
-  return memory_of(fullest_replay(training, cut, rank).counters, cut);
+  return memory_of(fullest_replay(training, cut, rank), cut);
 }
 
 std::vector<DeviceMemory> replayed_memory(const plan::TransformerTraining& training,
@@ -50,8 +50,15 @@ std::vector<DeviceMemory> replayed_memory(const plan::TransformerTraining& train
   for (int rank = 0; rank < cut.pipeline; ++rank)
     ranks.push_back(rank == fullest
                         ? replayed_memory(training, cut, rank)
-                        : memory_of(replay_training(training, cut, {.rank = rank}).counters, cut));
+                        : memory_of(replay_training(training, cut, {.rank = rank}), cut));
   return ranks;
+}
+
+std::vector<plan::Bytes> totals_of(const std::vector<DeviceMemory>& ranks) {
+  std::vector<plan::Bytes> totals;
+  for (const DeviceMemory& rank : ranks)
+    totals.push_back(rank.total());
+  return totals;
 }
 
 plan::Json to_json(const DeviceMemory& memory) {

@@ -11,8 +11,6 @@
 
 namespace pipewright::models::replay {
 
-struct OutOfMemory {};
-
 class Tensor {
  public:
   Tensor() = default;
@@ -30,22 +28,23 @@ class Tensor {
   long long bytes_ = 0;  // of a block only whether there is one
 };
 
+/// What a replay counts: the tensors' bytes, or what an allocator on a device without end reserves.
+enum class Counted { Allocated, Reserved };
+
 class Tape {
  public:
-  /// Counts bytes without an allocator.
-  Tape() = default;
-  explicit Tape(const AllocatorOptions& options) { allocator_.emplace(options); }
+  explicit Tape(Counted counted) {
+    if (counted == Counted::Reserved)
+      allocator_.emplace();
+  }
 
-  /// None of no bytes. Throws OutOfMemory.
+  /// None of no bytes.
   Tensor make(long long bytes, int stream = 0) {
     if (bytes <= 0)
       return {};
     if (!allocator_)
       return counted(bytes);
-    CachingAllocator::Block* const block = allocator_->allocate(bytes, stream);
-    if (block == nullptr)
-      throw OutOfMemory{};
-    return Tensor(block);
+    return Tensor(allocator_->allocate(bytes, stream));
   }
   /// Those that there are, in this order.
   template <class... Tensors>

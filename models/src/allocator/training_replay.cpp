@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -40,10 +39,8 @@ struct Parameter {
 
 class RankReplay {
  public:
-  /// `options`: the allocator's; none: bytes alone are counted.
   RankReplay(const plan::TransformerTraining& training, const plan::Cut& cut,
-             const plan::Schedule& schedule, const ReplayedRank& which,
-             const std::optional<AllocatorOptions>& options)
+             const plan::Schedule& schedule, const ReplayedRank& which, replay::Counted counted)
       : training_(training),
         model_(training.model),
         cut_(cut),
@@ -51,30 +48,24 @@ class RankReplay {
         actions_(schedule.ranks[static_cast<std::size_t>(which.rank)]),
         stages_(placement_of(schedule).stages_on(which.rank)),
         sizes_(training, cut, which.copy),
-        tape_(options ? Tape(*options) : Tape()),
+        tape_(counted),
         layer_(tape_, sizes_) {
     const int multiple = padding_of_vocabulary * cut.tensor;
     vocabulary_cut_ = (model_.vocabulary + multiple - 1) / multiple * multiple / cut.tensor;
     list_parameters();
   }
 
-  TrainingReplay run() {
-    TrainingReplay answer;
-    try {
-      make_model();
-      for (int step = 0; step < replayed_steps; ++step) {
-        for (const plan::Action& action : actions_)
-          run_action(action);
-        if (step == 0)
-          for (const long long count : shards_)
-            for (int state = 0; state < 2; ++state)
-              tape_.make(4 * count);
-      }
-    } catch (const replay::OutOfMemory&) {
-      answer.out_of_memory = true;
+  AllocatorCounters run() {
+    make_model();
+    for (int step = 0; step < replayed_steps; ++step) {
+      for (const plan::Action& action : actions_)
+        run_action(action);
+      if (step == 0)
+        for (const long long count : shards_)
+          for (int state = 0; state < 2; ++state)
+            tape_.make(4 * count);
     }
-    answer.counters = tape_.counters();
-    return answer;
+    return tape_.counters();
   }
 
  private:
@@ -395,11 +386,11 @@ class RankReplay {
 
 }  // namespace
 
-TrainingReplay replay_training(const plan::TransformerTraining& training, const plan::Cut& cut,
-                               const ReplayedRank& which, const AllocatorOptions& options) {
+AllocatorCounters replay_training(const plan::TransformerTraining& training, const plan::Cut& cut,
+                                  const ReplayedRank& which) {
   check_stream(training, cut);
   const plan::Schedule schedule = shortened_schedule(cut, training.batch);
-  return RankReplay(training, cut, schedule, which, options).run();
+  return RankReplay(training, cut, schedule, which, replay::Counted::Reserved).run();
 }
 
 std::vector<plan::Bytes> allocated_by_rank(const plan::TransformerTraining& training,
@@ -408,24 +399,24 @@ std::vector<plan::Bytes> allocated_by_rank(const plan::TransformerTraining& trai
   const plan::Schedule schedule = shortened_schedule(cut, training.batch);
   std::vector<plan::Bytes> ranks;
   for (int rank = 0; rank < cut.pipeline; ++rank)
-    ranks.push_back(
-        {RankReplay(training, cut, schedule, {.rank = rank}, {}).run().counters.peak_allocated});
+    ranks.push_back({RankReplay(training, cut, schedule, {.rank = rank}, replay::Counted::Allocated)
+                         .run()
+                         .peak_allocated});
   return ranks;
 }
 
-TrainingReplay fullest_replay(const plan::TransformerTraining& training, const plan::Cut& cut,
-                              int rank, const AllocatorOptions& options) {
+AllocatorCounters fullest_replay(const plan::TransformerTraining& training, const plan::Cut& cut,
+                                 int rank) {
   check_stream(training, cut);
   const plan::Schedule schedule = shortened_schedule(cut, training.batch);
   const int copies = cut.zero == 1 ? cut.data * cut.context : 1;  // that differ
   const int looked_at = std::min(copies, most_copies);
-  TrainingReplay most;
+  AllocatorCounters most;
   for (int at = 0; at < looked_at; ++at) {
     const ReplayedRank which{.rank = rank, .copy = at * copies / looked_at};
-    const TrainingReplay one = RankReplay(training, cut, schedule, which, options).run();
-    if (one.out_of_memory > most.out_of_memory ||
-        (one.out_of_memory == most.out_of_memory &&
-         one.counters.peak_reserved > most.counters.peak_reserved))
+    const AllocatorCounters one =
+        RankReplay(training, cut, schedule, which, replay::Counted::Reserved).run();
+    if (one.peak_reserved > most.peak_reserved)
       most = one;
   }
   return most;

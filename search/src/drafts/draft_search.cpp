@@ -377,10 +377,9 @@ class BalancedDrafts {
       return {};
     const Answer& told = std::get<Answer>(answer);
     found.figures = told.figures;
-    found.fullest = fullest_of(told.memory, candidate.scenario);
+    found.fullest = fullest_of(told.devices, candidate.scenario);
     found.mfu = told.throughput.mfu;
-    for (const sim::MemoryPeak& peak : told.memory.peaks)
-      found.peaks.push_back(peak.held);
+    found.memory = told.devices;
     return found;
   }
 
@@ -392,13 +391,14 @@ class BalancedDrafts {
   }
 
   /// The one with the least room, or with the most where none is limited.
-  static FullestRank fullest_of(const sim::MemoryCurves& memory, const plan::Scenario& scenario) {
+  static FullestRank fullest_of(const std::vector<models::DeviceMemory>& memory,
+                                const plan::Scenario& scenario) {
     const auto caps =
         plan::memory_by_rank(plan::cluster_of_ranks(scenario), scenario.pipeline.ranks);
     FullestRank fullest;
     for (std::size_t rank = 0; rank < caps.size(); ++rank) {
-      const FullestRank own{memory.peaks[rank].held, caps[rank]};
-      const auto above = [](const FullestRank& one) { return one.held - one.cap; };
+      const FullestRank own{memory[rank].total(), caps[rank]};
+      const auto above = [](const FullestRank& one) { return one.needed - one.cap; };
       if (rank == 0 || std::pair(own.cap > plan::Bytes{}, above(own)) >
                            std::pair(fullest.cap > plan::Bytes{}, above(fullest)))
         fullest = own;
@@ -511,6 +511,13 @@ class BorderSearch {
     auto found = drafts_.plan_of(candidate, boundaries);
     if (!found)
       return;
+    if (const FullestRank& rank = found->fullest;
+        rank.cap > plan::Bytes{} && rank.needed > rank.cap) {  // though its tensors fit
+      ++answer_.too_large;
+      --answer_.simulated;
+      too_large_.push_back({candidate, boundaries, {{found->figures.iteration_s}, rank.needed}});
+      return;
+    }
     if (best_.plans().empty() || figures_of(*found) < figures_of(best_.plans().front()))
       answer_.best_seconds = seconds();
     best_.add(std::move(*found));
@@ -594,8 +601,8 @@ DraftAnswer search_drafts(const Draft& draft, const DraftSpace& space,
   const auto ask = [&](std::size_t decided, std::size_t candidates, const DraftCandidate*) {
     return !options.progress || options.progress(decided, candidates, nullptr);
   };
-  const SearchAccount account =
-      search(drafts, {.most_plans = options.most_plans, .progress = ask}, started);
+  const SearchAccount account = search(  // with moved borders, another may be the nearest
+      drafts, {.most_plans = options.most_plans, .finds_nearest = false, .progress = ask}, started);
   DraftAnswer answer = BorderSearch(drafts, options, account, started).run();
   if (answer.candidates == 0)
     throw plan::InputError(

@@ -96,7 +96,7 @@ Figures figures_of(const Answer& answer) {
   }
   figures.bubble_s =
       mean(std::accumulate(answer.bubble_s.begin(), answer.bubble_s.end(), 0.0), ranks);
-  figures.peak = *std::max_element(answer.needs.begin(), answer.needs.end());
+  figures.peak = std::ranges::max(totals_of(answer.devices));
   return figures;
 }
 
@@ -242,9 +242,9 @@ Answer WhatIf::simulated(const plan::Scenario& scenario, const plan::LayerCosts&
 
   Answer answer;
   answer.cap = least_memory(scenario.cluster);
-  answer.needs = sim::needs_of(scenario, costs, plan, curves.peaks);
+  answer.devices = sim::device_memory(scenario, costs, plan, curves.peaks);
   answer.over = over_cap(structure, memory, curves, plan.costs, times,
-                         plan::cluster_of_ranks(scenario), answer.needs);
+                         plan::cluster_of_ranks(scenario), totals_of(answer.devices));
   answer.critical = critical_path(structure, times);
   answer.throughput = throughput_of(scenario, plan, times.iteration);
   if (!shares_links(plan))

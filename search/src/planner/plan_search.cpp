@@ -347,8 +347,9 @@ class CutSpace {
     const auto fullest = std::ranges::max_element(needs);
     try {
       const auto rank = static_cast<int>(fullest - needs.begin());
-      const models::TrainingReplay replay = models::replay_training(training_, cut, {.rank = rank});
-      *fullest = models::gpu_memory({replay.counters.peak_reserved}, cut, {}).total();
+      const models::AllocatorCounters replayed =
+          models::replay_training(training_, cut, {.rank = rank});
+      *fullest = models::gpu_memory({replayed.peak_reserved}, cut, {}).total();
     } catch (const plan::InputError&) {
       return;  // what tensors take is all that is known
     }
@@ -364,13 +365,6 @@ class CutSpace {
         ranks.push_back(models::gpu_memory(own, cut, error.what()));
     }
     return ranks;
-  }
-
-  static std::vector<plan::Bytes> totals_of(const std::vector<models::DeviceMemory>& ranks) {
-    std::vector<plan::Bytes> totals;
-    for (const models::DeviceMemory& rank : ranks)
-      totals.push_back(rank.total());
-    return totals;
   }
 
   double gather_s(const models::TransformerWork& work, const models::StageEndWork& end) const {

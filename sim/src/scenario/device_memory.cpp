@@ -71,10 +71,7 @@ std::vector<models::DeviceMemory> device_memory(const plan::Scenario& scenario,
 
 std::vector<plan::Bytes> needs_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                                   const ScenarioPlan& plan, const std::vector<MemoryPeak>& peaks) {
-  std::vector<plan::Bytes> needs;
-  for (const models::DeviceMemory& memory : device_memory(scenario, costs, plan, peaks))
-    needs.push_back(memory.total());
-  return needs;
+  return totals_of(device_memory(scenario, costs, plan, peaks));
 }
 
 }  // namespace pipewright::sim

@@ -45,7 +45,7 @@ Run run_of(const pipewright::test::ReferenceRow& row) {
 AllocatorCounters most_of(const Run& run) {
   AllocatorCounters most;
   for (int rank = 0; rank < run.cut.pipeline; ++rank) {
-    const AllocatorCounters own = fullest_replay(run.training, run.cut, rank).counters;
+    const AllocatorCounters own = fullest_replay(run.training, run.cut, rank);
     most.peak_allocated = std::max(most.peak_allocated, own.peak_allocated);
     most.peak_reserved = std::max(most.peak_reserved, own.peak_reserved);
   }
@@ -103,7 +103,7 @@ TEST_CASE("A rank holds as many microbatches as 1F1B lets it, each the same byte
   run.training.model.layers = 4, run.cut.pipeline = 4;
   const auto peak_with = [&](int microbatches) {
     run.training.batch = microbatches;
-    return replay_training(run.training, run.cut, {.rank = 0}).counters.peak_allocated;
+    return replay_training(run.training, run.cut, {.rank = 0}).peak_allocated;
   };
   // Input, two norms and the sum between: 8 h; queries, keys, values and what comes out: 8 h;
   // up and activated: 4 f; in fp32 the statistics of norms, and of scores for each head.
@@ -119,7 +119,7 @@ TEST_CASE("What a device must have is what its allocator reserves, its context a
   run.cut.tensor = run.cut.data = 2;
   run.training.batch = 4;
   const DeviceMemory memory = replayed_memory(run.training, run.cut, 0);
-  const AllocatorCounters counters = fullest_replay(run.training, run.cut, 0).counters;
+  const AllocatorCounters counters = fullest_replay(run.training, run.cut, 0);
   CHECK(memory.allocated == Bytes{counters.peak_allocated});
   CHECK(memory.fragmentation() == Bytes{counters.peak_reserved - counters.peak_allocated});
   CHECK(memory.fragmentation() > Bytes{0});
@@ -162,8 +162,7 @@ TEST_CASE("Bytes alone are what the allocator hands out, but for what it rounds 
     REQUIRE(ranks.size() == 2);
     for (int rank = 0; rank < 2; ++rank) {
       const auto counted = ranks[static_cast<std::size_t>(rank)].value;
-      const auto allocated =
-          replay_training(run.training, run.cut, {.rank = rank}).counters.peak_allocated;
+      const auto allocated = replay_training(run.training, run.cut, {.rank = rank}).peak_allocated;
       CHECK(counted <= allocated);
       CHECK(static_cast<double>(counted) > 0.98 * static_cast<double>(allocated));
     }
@@ -193,7 +192,7 @@ TEST_CASE("A backward in halves lets everything go in the end", "[plan][allocato
   for (int rank = 0; rank < 4; ++rank) {
     const auto with = [&](const char* schedule) {
       run.cut.schedule = schedule;
-      return replay_training(run.training, run.cut, {.rank = rank}).counters;
+      return replay_training(run.training, run.cut, {.rank = rank});
     };
     const AllocatorCounters whole = with("1f1b"), halves = with("zb-h1");
     CHECK(halves.allocated == whole.allocated);

@@ -121,7 +121,7 @@ TEST_CASE("Which stage goes to which kind of nodes is chosen, each within its ow
     const DraftPlan& plan = found.plans.front();
     CHECK(plan.figures.iteration_s == Approx(best).epsilon(1e-12));
     CHECK(answered(what_if.answer(plan.draft)).figures.iteration_s == plan.figures.iteration_s);
-    CHECK((plan.fullest.cap == plan::Bytes{} || plan.fullest.held <= plan.fullest.cap));
+    CHECK((plan.fullest.cap == plan::Bytes{} || plan.fullest.needed <= plan.fullest.cap));
     const bool is_turned = plan.draft.scenario.cluster.mixture->kinds.front().device.name == "old";
     turned += is_turned ? 1 : 0;
     CHECK(plan.devices == (is_turned ? std::vector{2, 0, 1} : std::vector{0, 1, 2}));

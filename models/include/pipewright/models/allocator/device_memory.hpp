@@ -29,6 +29,8 @@ struct DeviceMemory {
   plan::Bytes total() const { return reserved + context + communicators; }
   plan::Bytes fragmentation() const { return reserved - allocated; }
 };
+/// The sum for each rank.
+std::vector<plan::Bytes> totals_of(const std::vector<DeviceMemory>& ranks);
 /// `bytes` (the sum), `standing_bytes` if known, `allocated_bytes`, `fragmentation_bytes`,
 /// `context_bytes`, `communicator_bytes` and, where something is left out, `left_out`.
 plan::Json to_json(const DeviceMemory& memory);

@@ -20,17 +20,12 @@ struct ReplayedRank {
   int copy = 0;  // of those that share out the optimizer's state
 };
 
-struct TrainingReplay {
-  AllocatorCounters counters{};
-  bool out_of_memory = false;  // then the counters are of that instant
-};
-
 /// ZeRO 0 and 1 as Megatron-LM has them; 2 and 3 as PyTorch's FSDP: layer by layer gathered and
 /// reduced. A backward in halves keeps the operands of its weight gradients, as the zero-bubble
 /// schedules' implementation does. Throws InputError where nobody knows the stream: products in 32
 /// bits, written scores of a sequence that is cut, schedules that do not take the sizes.
-TrainingReplay replay_training(const plan::TransformerTraining& training, const plan::Cut& cut,
-                               const ReplayedRank& which, const AllocatorOptions& options = {});
+AllocatorCounters replay_training(const plan::TransformerTraining& training, const plan::Cut& cut,
+                                  const ReplayedRank& which);
 
 /// Peak bytes of tensors, by pipeline rank: the same replay without the allocator. The allocator
 /// rounds some blocks up, so its own count is slightly higher. Throws like `replay_training`.
@@ -38,7 +33,7 @@ std::vector<plan::Bytes> allocated_by_rank(const plan::TransformerTraining& trai
                                            const plan::Cut& cut);
 
 /// Of the rank's copies, of which at most eight are looked at, the one that reserves most.
-TrainingReplay fullest_replay(const plan::TransformerTraining& training, const plan::Cut& cut,
-                              int rank, const AllocatorOptions& options = {});
+AllocatorCounters fullest_replay(const plan::TransformerTraining& training, const plan::Cut& cut,
+                                 int rank);
 
 }  // namespace pipewright::models

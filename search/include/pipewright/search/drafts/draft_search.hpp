@@ -28,9 +28,9 @@ struct DraftSpace : SearchAxes {
   bool keeps_bits = false;
 };
 
-/// What the rank with the least room holds, and what its devices may; 0: without an end.
+/// What the rank with the least room needs, and what its devices have; 0: without an end.
 struct FullestRank {
-  plan::Bytes held{}, cap{};
+  plan::Bytes needed{}, cap{};
 };
 
 struct DraftPlan {
@@ -38,8 +38,8 @@ struct DraftPlan {
   std::vector<int> devices;  // of each rank of the job: those that are used, in their order
   Figures figures;
   FullestRank fullest{};
-  std::vector<plan::Bytes> peaks{};  // by rank of a pipeline
-  double mfu = 0;                    // 0: the devices' peak is not known
+  std::vector<models::DeviceMemory> memory{};  // by rank of a pipeline
+  double mfu = 0;                              // 0: the devices' peak is not known
   std::vector<int> boundaries{};
   double at_s = 0;  // the iteration at a percentile, where somebody has drawn it
 };

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "pipewright/models/allocator/device_memory.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 #include "pipewright/plan/timeline/event_table.hpp"
@@ -63,10 +64,10 @@ struct Answer {
   sim::IdleTime idle;
   std::vector<double> bubble_s;  // by rank: the iteration less compute
   sim::MemoryCurves memory;
-  std::vector<plan::Bytes> needs;      // by rank: what its device must have
-  plan::Bytes cap;                     // of each rank; 0: none
-  std::optional<sim::OverCap> over{};  // the rank that is furthest above the cap
-  std::vector<int> critical;           // events, in order of time
+  std::vector<models::DeviceMemory> devices;  // by rank: the memory that its device needs
+  plan::Bytes cap;                            // of each rank; 0: none
+  std::optional<sim::OverCap> over{};         // the rank that is furthest above the cap
+  std::vector<int> critical;                  // events, in order of time
   sim::Throughput throughput;
   std::string bound;  // why the answer is a lower bound; empty: it is exact by the rules
   std::vector<std::string> notes;  // what was taken for granted, in sentences

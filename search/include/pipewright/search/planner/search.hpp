@@ -42,6 +42,8 @@ struct SearchOptions {
   bool pareto = false;
   /// No candidate is spared by its bound: the same answer, later.
   bool exhaustive = false;
+  /// Looks for the plan that is nearest to fitting.
+  bool finds_nearest = true;
   /// Told now and then how many candidates are decided, and the best so far (null: none yet). The
   /// search ends with what it has where it answers false.
   std::function<bool(std::size_t decided, std::size_t candidates, const Plan* best)> progress{};
@@ -145,8 +147,9 @@ class Search {
       bound_those(are_likely);
       simulate_those();
     }
+    if (options_.finds_nearest)
+      find_nearest();
     answer_.plans = best_.take();
-    find_nearest();
     answer_.seconds = seconds();
     return std::move(answer_);
   }
@@ -234,44 +237,53 @@ class Search {
   double weighed(Plan& plan) {
     const auto peak = [&] { return figures_of(plan).peak_bytes; };
     if constexpr (requires { space_.weigh(plan); }) {
-      const auto may_be_shown = [&] {
-        return fits(peak()) && (options_.pareto || !best_.beat(figures_of(plan)));
-      };
-      if (may_be_shown())
+      if (options_.pareto || !best_.beat(figures_of(plan)))
         space_.weigh(plan);
-      if (options_.pareto && may_be_shown() && !best_.beat(figures_of(plan)))
+      if (options_.pareto && fits(peak()) && !best_.beat(figures_of(plan)))
         space_.weigh_whole(plan);
     }
     return peak();
   }
 
-  /// Those that need least memory first.
+  /// Those that need least memory first. What is nearest is decided by `weigh`; `weigh_whole` is
+  /// asked of that one, and of those that seem to fit.
   void find_nearest() {
     std::stable_sort(too_large_.begin(), too_large_.end(),
                      [](const Bound& a, const Bound& b) { return a.peak_bytes < b.peak_bytes; });
-    const double most_s =
-        answer_.plans.empty() ? no_limit : figures_of(answer_.plans.front()).iteration_s;
+    const auto most_s = [&] {
+      return best_.plans().empty() ? no_limit : figures_of(best_.plans().front()).iteration_s;
+    };
+    double nearest_bytes = no_limit;
     for (Bound& bound : too_large_) {
-      if (answer_.nearest && bound.peak_bytes >= figures_of(*answer_.nearest).peak_bytes)
+      if (bound.peak_bytes >= nearest_bytes)
         break;
       bound.least_s = space_.least_s(bound.candidate);
-      if (bound.least_s >= most_s)
+      if (bound.least_s >= most_s())
         continue;
       if constexpr (requires { space_.least_need(bound.candidate); })
-        if (answer_.nearest &&
-            space_.least_need(bound.candidate) >= figures_of(*answer_.nearest).peak_bytes)
+        if (space_.least_need(bound.candidate) >= nearest_bytes)
           continue;
-      std::optional<Plan> plan = space_.price(bound, most_s);
-      if (!plan || figures_of(*plan).iteration_s >= most_s)
+      std::optional<Plan> plan = space_.price(bound, most_s());
+      if (!plan || figures_of(*plan).iteration_s >= most_s())
         continue;
-      if constexpr (requires { space_.weigh_whole(*plan); })
-        space_.weigh_whole(*plan);
-      if (fits(figures_of(*plan).peak_bytes))  // by the bound it did not
-        continue;
-      if (!answer_.nearest ||
-          figures_of(*plan).peak_bytes < figures_of(*answer_.nearest).peak_bytes)
+      if constexpr (requires { space_.weigh(*plan); }) {
+        space_.weigh(*plan);
+        if (fits(figures_of(*plan).peak_bytes))
+          space_.weigh_whole(*plan);
+      }
+      if (const double bytes = figures_of(*plan).peak_bytes; fits(bytes)) {  // its bound was high
+        ++answer_.simulated, --answer_.too_large;
+        best_.add(std::move(*plan));
+      } else if (bytes < nearest_bytes) {
+        nearest_bytes = bytes;
         answer_.nearest = std::move(plan);
+      }
     }
+    if (answer_.nearest && figures_of(*answer_.nearest).iteration_s >= most_s())
+      answer_.nearest.reset();
+    if constexpr (requires(Plan & plan) { space_.weigh_whole(plan); })
+      if (answer_.nearest)
+        space_.weigh_whole(*answer_.nearest);
   }
 
   Space& space_;

@@ -209,7 +209,7 @@ plan::Json refused_json(const std::vector<Refusal>& refused) {
 }
 
 /// How far a rank's peak is off.
-plan::Json memory_json(const search::RunError& error) {
+plan::Json memory_error_json(const search::RunError& error) {
   return {{"id", error.run->id},
           {"line", error.run->line},
           {"predicted_bytes", error.predicted_s},
@@ -289,8 +289,8 @@ plan::Json to_json(const CalibrationReport& report) {
   const auto memory = memory_errors_of(report.runs, report.forecasts);
   plan::Json json = with_worst(search::to_json(search::error_of(errors)), errors, run_json);
   json["time"] = json;
-  json["memory"] =
-      with_worst(search::to_json(without_order(search::error_of(memory))), memory, memory_json);
+  json["memory"] = with_worst(search::to_json(without_order(search::error_of(memory))), memory,
+                              memory_error_json);
   json["refused"] = refused_json(report.refused);
   json["learnt_runs"] = report.learnt;
   json["ignored_columns"] = report.ignored;
@@ -308,7 +308,7 @@ plan::Json to_json(const CalibrationReport& report) {
     json["peak_memory"] = search::to_json(without_order(search::error_of(memory)));
   if (const auto reserved = reserved_errors_of(report); !reserved.empty())
     json["reserved_memory"] = with_worst(search::to_json(without_order(search::error_of(reserved))),
-                                         reserved, memory_json);
+                                         reserved, memory_error_json);
   const auto& calibration = report.calibration;
   json["recompute_within_node"] = to_string(calibration.within_node);
   json["recompute_between_nodes"] = to_string(calibration.between_nodes);

@@ -46,6 +46,7 @@ void require_sizes(const PlanSpace& space) {
 constexpr double time_as_counted = 0.99, memory_as_counted = 0.96;
 /// Tensors need at least this part of the bytes that the allocator reserves.
 constexpr double most_fragmented = 0.85;
+constexpr double no_limit = std::numeric_limits<double>::infinity();
 
 PlanFacts facts_on(const plan::Cluster& cluster, const plan::TransformerTraining& training,
                    const Cut& cut, sim::StructureCache* structures, double most_s) {
@@ -199,8 +200,18 @@ class CutSpace {
     set_peaks(plan);
   }
 
-  /// By name.
-  void weigh_whole(FoundPlan& plan) {
+  /// By name, unless tensors alone, or the fullest rank alone, need `most_bytes`.
+  void weigh_whole(FoundPlan& plan, double most_bytes = no_limit) {
+    if (most_bytes < no_limit) {
+      plan.peaks = allocated_needs(plan.cut, plan.held);
+      set_peaks(plan);
+      if (figures_of(plan).peak_bytes < most_bytes) {
+        reserve_on_fullest(plan.peaks, plan.cut);
+        set_peaks(plan);
+      }
+      if (figures_of(plan).peak_bytes >= most_bytes)
+        return;
+    }
     plan.memory = memory_of(plan.cut, plan.held);
     plan.peaks = totals_of(plan.memory);
     set_peaks(plan);
@@ -320,21 +331,24 @@ class CutSpace {
   }
 
   /// The bytes that GPUs need, by rank, from the peak of their tensors. If that is close to the
-  /// limit, the fullest rank is replayed with the allocator. `held` is used if nothing can be
-  /// replayed.
+  /// limit, the fullest rank is replayed with the allocator.
   std::vector<plan::Bytes> needs_of(const Cut& cut, const std::vector<plan::Bytes>& held,
                                     const RankDevices& devices) const {
-    std::vector<plan::Bytes> needs;
-    try {
-      needs = models::allocated_by_rank(training_, cut);
-    } catch (const plan::InputError&) {
-      needs = held;
-    }
-    needs = on_gpus(std::move(needs), cut);
+    std::vector<plan::Bytes> needs = allocated_needs(cut, held);
     const double most = evened(needs, devices);
     if (most <= memory() && most > most_fragmented * memory())
       reserve_on_fullest(needs, cut);
     return needs;
+  }
+
+  /// By rank; `held` is used if nothing can be replayed.
+  std::vector<plan::Bytes> allocated_needs(const Cut& cut,
+                                           const std::vector<plan::Bytes>& held) const {
+    try {
+      return on_gpus(models::allocated_by_rank(training_, cut), cut);
+    } catch (const plan::InputError&) {
+      return on_gpus(held, cut);
+    }
   }
 
   static std::vector<plan::Bytes> on_gpus(std::vector<plan::Bytes> allocated, const Cut& cut) {

@@ -128,7 +128,8 @@ class BestPlans {
 /// and, where a price knows less of the memory than there is to know,
 ///   double least_need(std::size_t candidate): bytes, closer than the bound
 ///   void weigh(Plan&): sets what the plan needs at the least
-///   void weigh_whole(Plan&): sets what it needs, which may take a while
+///   void weigh_whole(Plan&, double most_bytes): sets what it needs, which may take a while; once
+///     that is known to be `most_bytes` at least, so much as is known
 /// which are asked of those that may be shown.
 template <class Space>
 class Search {
@@ -240,13 +241,12 @@ class Search {
       if (options_.pareto || !best_.beat(figures_of(plan)))
         space_.weigh(plan);
       if (options_.pareto && fits(peak()) && !best_.beat(figures_of(plan)))
-        space_.weigh_whole(plan);
+        space_.weigh_whole(plan, no_limit);
     }
     return peak();
   }
 
-  /// Those that need least memory first. What is nearest is decided by `weigh`; `weigh_whole` is
-  /// asked of that one, and of those that seem to fit.
+  /// Those that need least memory first.
   void find_nearest() {
     std::stable_sort(too_large_.begin(), too_large_.end(),
                      [](const Bound& a, const Bound& b) { return a.peak_bytes < b.peak_bytes; });
@@ -266,11 +266,8 @@ class Search {
       std::optional<Plan> plan = space_.price(bound, most_s());
       if (!plan || figures_of(*plan).iteration_s >= most_s())
         continue;
-      if constexpr (requires { space_.weigh(*plan); }) {
-        space_.weigh(*plan);
-        if (fits(figures_of(*plan).peak_bytes))
-          space_.weigh_whole(*plan);
-      }
+      if constexpr (requires { space_.weigh_whole(*plan, nearest_bytes); })
+        space_.weigh_whole(*plan, nearest_bytes);
       if (const double bytes = figures_of(*plan).peak_bytes; fits(bytes)) {  // its bound was high
         ++answer_.simulated, --answer_.too_large;
         best_.add(std::move(*plan));
@@ -281,9 +278,6 @@ class Search {
     }
     if (answer_.nearest && figures_of(*answer_.nearest).iteration_s >= most_s())
       answer_.nearest.reset();
-    if constexpr (requires(Plan & plan) { space_.weigh_whole(plan); })
-      if (answer_.nearest)
-        space_.weigh_whole(*answer_.nearest);
   }
 
   Space& space_;

@@ -26,8 +26,9 @@
 namespace pipewright::cli {
 namespace {
 
-/// What ranks may take to end each other once one has failed: there is nothing to wait for.
-constexpr std::chrono::seconds to_make_room{5};
+/// What ranks may take to end once one has failed. A rank that is slow says why it ends by its exit
+/// code, and is slow in that as well.
+constexpr std::chrono::seconds to_make_room{15};
 
 /// Tells the ranks that a supervisor has started them, and what it does with a slow one's place.
 constexpr const char* variable_of_supervisor = "PIPEWRIGHT_SUPERVISOR";

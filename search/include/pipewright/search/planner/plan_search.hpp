@@ -29,8 +29,8 @@ struct PlanSpace : SearchAxes {
   bool overlaps_gradients = false;  // sums those of a stage while others still compute
 };
 /// Returns the space with a context size of 1, all kinds of recomputation, all stages of ZeRO, both
-/// sizes of stages, with and without sequence parallelism, and the usual schedules where the list is
-/// empty.
+/// sizes of stages, with and without sequence parallelism, and the usual schedules where the list
+/// is empty.
 PlanSpace with_defaults(PlanSpace space);
 
 struct FoundPlan {

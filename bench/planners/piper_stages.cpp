@@ -23,22 +23,22 @@ double at_or_zero(const std::map<int, double>& bytes, int node) {
 }
 
 /// Stages are counted from the end, so ideals hold every node behind each of theirs.
-std::vector<plan::NodeSet> nodes_behind(const PiperProblem& problem) {
-  std::vector behind(problem.nodes.size(), plan::empty_node_set(problem.nodes.size()));
+std::vector<search::NodeSet> nodes_behind(const PiperProblem& problem) {
+  std::vector behind(problem.nodes.size(), search::empty_node_set(problem.nodes.size()));
   for (const PiperEdge& edge : problem.edges)
-    plan::insert(behind[static_cast<std::size_t>(edge.from)], static_cast<std::size_t>(edge.to));
+    search::insert(behind[static_cast<std::size_t>(edge.from)], static_cast<std::size_t>(edge.to));
   return behind;
 }
 
 /// The sum over each ideal's nodes.
-std::vector<double> sums(const std::vector<plan::NodeSet>& ideals,
+std::vector<double> sums(const std::vector<search::NodeSet>& ideals,
                          const std::vector<double>& of_nodes) {
   std::vector<double> all;
   all.reserve(ideals.size());
-  for (const plan::NodeSet& ideal : ideals) {
+  for (const search::NodeSet& ideal : ideals) {
     double sum = 0;
     for (std::size_t node = 0; node < of_nodes.size(); ++node)
-      if (plan::holds(ideal, node))
+      if (search::holds(ideal, node))
         sum += of_nodes[node];
     all.push_back(sum);
   }
@@ -65,9 +65,9 @@ PiperStageOption::PiperStageOption(const PiperStages& stages, std::size_t inner,
                                    std::size_t tensor)
     : stages_(&stages), inner_(inner), outer_(outer), tensor_(tensor) {
   const auto& splits = stages.tensors_[tensor].splits;
-  const plan::NodeSet& nodes = stages.stage(inner, outer);
+  const search::NodeSet& nodes = stages.stage(inner, outer);
   for (std::size_t node = 0; node < splits.size(); ++node) {
-    if (!plan::holds(nodes, node))
+    if (!search::holds(nodes, node))
       continue;
     if (splits[node] == nullptr) {
       is_possible_ = false;
@@ -83,8 +83,8 @@ PiperStageOption::PiperStageOption(const PiperStages& stages, std::size_t inner,
   double crossing = 0;
   for (const PiperEdge& edge : stages.problem_->edges) {
     const auto from = static_cast<std::size_t>(edge.from), to = static_cast<std::size_t>(edge.to);
-    const bool receives = plan::holds(nodes, to);
-    if (receives != plan::holds(nodes, from))
+    const bool receives = search::holds(nodes, to);
+    if (receives != search::holds(nodes, from))
       crossing += 2 * (edge.bytes + (receives ? at_or_zero(splits[to]->receive_bytes, edge.from)
                                               : at_or_zero(splits[from]->send_bytes, edge.to)));
   }
@@ -93,10 +93,10 @@ PiperStageOption::PiperStageOption(const PiperStages& stages, std::size_t inner,
 }
 
 bool PiperStageOption::choose(int under_way) const {
-  const plan::NodeSet& nodes = stages_->stage(inner_, outer_);
+  const search::NodeSet& nodes = stages_->stage(inner_, outer_);
   return stages_->tensors_[tensor_].choice.choose(
       bytes(under_way) - stages_->problem_->memory_bytes, under_way,
-      [&](int node) { return plan::holds(nodes, static_cast<std::size_t>(node)); });
+      [&](int node) { return search::holds(nodes, static_cast<std::size_t>(node)); });
 }
 
 double PiperStageOption::seconds_lost(int under_way) const {
@@ -136,7 +136,7 @@ int PiperStageOption::most_under_way(int copies, double seconds) const {
 }
 
 PiperStages::PiperStages(const PiperProblem& problem)
-    : problem_(&problem), ideals_(plan::order_ideals(nodes_behind(problem), most_ideals)) {
+    : problem_(&problem), ideals_(search::order_ideals(nodes_behind(problem), most_ideals)) {
   std::set<int> sizes;
   std::vector<double> work;
   for (const PiperNode& node : problem.nodes) {
@@ -186,7 +186,7 @@ const PiperStageOption& PiperStages::option(std::size_t inner, std::size_t outer
   return options_.try_emplace(key, *this, inner, outer, tensor).first->second;
 }
 
-const plan::NodeSet& PiperStages::stage(std::size_t inner, std::size_t outer) const {
+const search::NodeSet& PiperStages::stage(std::size_t inner, std::size_t outer) const {
   stage_ = ideals_[outer];
   for (std::size_t word = 0; word < stage_.size(); ++word)
     stage_[word] &= ~ideals_[inner][word];
@@ -196,7 +196,7 @@ const plan::NodeSet& PiperStages::stage(std::size_t inner, std::size_t outer) co
 std::vector<int> PiperStages::nodes(std::size_t inner, std::size_t outer) const {
   std::vector<int> list;
   for (std::size_t node = 0; node < problem_->nodes.size(); ++node)
-    if (plan::holds(stage(inner, outer), node))
+    if (search::holds(stage(inner, outer), node))
       list.push_back(static_cast<int>(node));
   return list;
 }

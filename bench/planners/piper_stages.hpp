@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipewright/plan/partitioners/order_ideals.hpp"
+#include "pipewright/search/partitioners/order_ideals.hpp"
 #include "planners/piper_problem.hpp"
 #include "planners/recompute_choice.hpp"
 
@@ -53,7 +53,7 @@ class PiperStages {
  public:
   explicit PiperStages(const PiperProblem& problem);
 
-  const std::vector<plan::NodeSet>& ideals() const { return ideals_; }
+  const std::vector<search::NodeSet>& ideals() const { return ideals_; }
   /// Tensor parallel sizes are given by their place, ascending.
   std::size_t tensors() const { return tensors_.size(); }
   int tensor_size(std::size_t tensor) const { return tensors_[tensor].size; }
@@ -62,7 +62,7 @@ class PiperStages {
   double work(std::size_t ideal) const { return work_[ideal]; }
 
   bool is_stage(std::size_t inner, std::size_t outer) const {
-    return plan::is_inside(ideals_[inner], ideals_[outer]);
+    return search::is_inside(ideals_[inner], ideals_[outer]);
   }
 
   /// Less than what the stage between two ideals computes for a sample, on one copy.
@@ -104,13 +104,13 @@ class PiperStages {
   Tensor tensor_of(int size) const;
 
   /// The nodes between two ideals, until the next call.
-  const plan::NodeSet& stage(std::size_t inner, std::size_t outer) const;
+  const search::NodeSet& stage(std::size_t inner, std::size_t outer) const;
 
   const PiperProblem* problem_;
-  std::vector<plan::NodeSet> ideals_;
+  std::vector<search::NodeSet> ideals_;
   std::vector<Tensor> tensors_;
   std::vector<double> work_;
-  mutable plan::NodeSet stage_;
+  mutable search::NodeSet stage_;
   mutable std::unordered_map<std::uint64_t, PiperStageOption> options_;
 };
 

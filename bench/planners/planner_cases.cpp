@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/partitioners/replicated_partition.hpp"
+#include "pipewright/search/partitioners/replicated_partition.hpp"
 #include "planners/calculon_search.hpp"
 #include "planners/piper_search.hpp"
 
@@ -68,8 +68,8 @@ std::vector<PlannerCase> read_planner_cases(const std::filesystem::path& folder)
 
 double planner_answer(const PlannerCase& input, const std::filesystem::path& folder) {
   if (input.planner == "pipedream") {
-    const auto graph = plan::without_ends(plan::read_profile_graph(folder / input.input));
-    return plan::replicated_partition(graph, {.levels = {{input.devices, input.bandwidth_per_s}}})
+    const auto graph = search::without_ends(search::read_profile_graph(folder / input.input));
+    return search::replicated_partition(graph, {.levels = {{input.devices, input.bandwidth_per_s}}})
         .slowest_stage.value;
   }
   if (input.planner == "piper") {

@@ -12,7 +12,7 @@
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/partitioners/layer_weights.hpp"
 #include "pipewright/plan/partitioners/layout.hpp"
-#include "pipewright/plan/partitioners/replicated_partition.hpp"
+#include "pipewright/search/partitioners/replicated_partition.hpp"
 #include "pipewright/sim/scenario/fastest_partition.hpp"
 #include "print/console.hpp"
 #include "print/plan_table.hpp"
@@ -29,12 +29,12 @@ std::vector<int> borders_of(const std::vector<int>& lengths) {
 
 void print_json(const plan::Json& answer) { fmt::print("{}\n", answer.dump(2)); }
 
-plan::ReplicationOptions replication(const PartitionOptions& options) {
+search::ReplicationOptions replication(const PartitionOptions& options) {
   if (options.machines.empty() || options.machines.size() != options.bandwidth.size())
     throw plan::InputError(fmt::format(
         "--profile needs as many --machines as --bandwidth, one per level: {} and {} given",
         options.machines.size(), options.bandwidth.size()));
-  plan::ReplicationOptions replication{
+  search::ReplicationOptions replication{
       .levels = {}, .straight = options.straight, .count_transfers = options.count_transfers};
   for (std::size_t level = 0; level < options.machines.size(); ++level)
     replication.levels.push_back({options.machines[level], options.bandwidth[level]});
@@ -84,11 +84,11 @@ int print_layer_split(const PartitionOptions& options) {
 }
 
 int print_replicated(const PartitionOptions& options) {
-  const auto graph = plan::without_ends(plan::read_profile_graph(options.profile));
-  const auto found = plan::replicated_partition(graph, replication(options));
+  const auto graph = search::without_ends(search::read_profile_graph(options.profile));
+  const auto found = search::replicated_partition(graph, replication(options));
   std::vector<int> lengths;
   plan::Json stages = plan::Json::array(), sums = plan::Json::array();
-  for (const plan::ReplicatedStage& stage : found.stages) {
+  for (const search::ReplicatedStage& stage : found.stages) {
     lengths.push_back(static_cast<int>(stage.nodes.size()));
     sums.push_back(stage.time.value);
     stages.push_back({{"nodes", stage.nodes}, {"replicas", stage.replicas}});

@@ -6,14 +6,15 @@
 #include <string>
 #include <string_view>
 
-#include "pipewright/plan/partitioners/profile_graph.hpp"
-#include "pipewright/plan/partitioners/replicated_partition.hpp"
+#include "pipewright/search/partitioners/profile_graph.hpp"
+#include "pipewright/search/partitioners/replicated_partition.hpp"
 #include "promise.hpp"
 #include "reader.hpp"
 
 namespace profile_graph_fuzz {
 
 using namespace pipewright::plan;
+using namespace pipewright::search;
 using pipewright::fuzz::accepted;
 using pipewright::fuzz::demand;
 using pipewright::fuzz::may_be_refused;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "pipewright/plan/partitioners/replicated_partition.hpp"
+#include "pipewright/search/partitioners/replicated_partition.hpp"
 #include "support/catch.hpp"
 
 namespace planner_cases_test {
@@ -37,10 +37,10 @@ TEST_CASE("A worse answer is told from rounding", "[planners]") {
 }
 
 /// PipeDream's rule, from the nodes of a stage alone.
-double stage_seconds(const plan::ProfileGraph& graph, const plan::ReplicatedStage& stage,
+double stage_seconds(const search::ProfileGraph& graph, const search::ReplicatedStage& stage,
                      double bandwidth_per_s) {
   double compute = 0, parameters = 0;
-  for (const plan::ProfileNode& node : graph.nodes)
+  for (const search::ProfileNode& node : graph.nodes)
     if (std::find(stage.nodes.begin(), stage.nodes.end(), node.id) != stage.nodes.end()) {
       compute += node.compute.value;
       parameters += node.parameters;
@@ -56,9 +56,9 @@ TEST_CASE("The stages of a PipeDream profile are as slow as PipeDream says", "[p
       continue;
     ++profiles;
     CAPTURE(input.name());
-    const auto graph = plan::without_ends(plan::read_profile_graph(folder / input.input));
+    const auto graph = search::without_ends(search::read_profile_graph(folder / input.input));
     const auto cut =
-        plan::replicated_partition(graph, {.levels = {{input.devices, input.bandwidth_per_s}}});
+        search::replicated_partition(graph, {.levels = {{input.devices, input.bandwidth_per_s}}});
     int machines = 0;
     double slowest = 0;
     std::map<std::string, std::size_t> stage_of;
@@ -71,7 +71,7 @@ TEST_CASE("The stages of a PipeDream profile are as slow as PipeDream says", "[p
     CHECK(machines == input.devices);
     CHECK(slowest == Approx(cut.slowest_stage.value).epsilon(1e-9));
     CHECK(stage_of.size() == graph.nodes.size());
-    for (const plan::ProfileEdge& edge : graph.edges)
+    for (const search::ProfileEdge& edge : graph.edges)
       CHECK(stage_of[graph.nodes[static_cast<std::size_t>(edge.from)].id] <=
             stage_of[graph.nodes[static_cast<std::size_t>(edge.to)].id]);
   }

@@ -1,6 +1,6 @@
 #include <map>
 
-#include "pipewright/plan/partitioners/replicated_partition.hpp"
+#include "pipewright/search/partitioners/replicated_partition.hpp"
 #include "sim/support/equal_ranks.hpp"
 #include "sim/support/markdown.hpp"
 #include "support/reference.hpp"
@@ -12,6 +12,7 @@ namespace gpipe_tables_test {
 // `pipewright_sim_tests "[accuracy]"` prints the tables of docs/accuracy.md.
 
 using namespace pipewright::plan;
+using namespace pipewright::search;
 using namespace pipewright::test;
 
 /// With recomputation a backward is a forward and two more.

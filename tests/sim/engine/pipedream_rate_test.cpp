@@ -5,7 +5,7 @@
 #include <random>
 #include <sstream>
 
-#include "pipewright/plan/partitioners/replicated_partition.hpp"
+#include "pipewright/search/partitioners/replicated_partition.hpp"
 #include "sim/support/equal_ranks.hpp"
 #include "support/reference.hpp"
 
@@ -15,6 +15,7 @@ namespace pipedream_rate_test {
 // is simulated, each replica of a stage as a rank of its own that takes every r-th microbatch.
 
 using namespace pipewright::plan;
+using namespace pipewright::search;
 using namespace pipewright::test;
 
 /// 1F1B-RR (Narayanan et al., SOSP 2019, section 3.2): replica k of a stage takes microbatches k,

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace pipewright::plan {
+namespace pipewright::search {
 
 /// A set of nodes, a bit each.
 using NodeSet = std::vector<std::uint64_t>;
@@ -56,4 +56,4 @@ std::vector<NodeSet> all_before(const std::vector<NodeSet>& before);
 /// predecessors of node n. Throws InputError when there are more than `most`, or a cycle.
 std::vector<NodeSet> order_ideals(const std::vector<NodeSet>& before, int most);
 
-}  // namespace pipewright::plan
+}  // namespace pipewright::search

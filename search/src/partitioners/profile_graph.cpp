@@ -1,4 +1,4 @@
-#include "pipewright/plan/partitioners/profile_graph.hpp"
+#include "pipewright/search/partitioners/profile_graph.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 
-namespace pipewright::plan {
+namespace pipewright::search {
 namespace {
 
 const std::vector<std::string> columns{"record",          "id",          "desc",
@@ -51,7 +51,7 @@ class GraphReader {
         read_row();
     }
     if (row_ == 0)
-      throw InputError(name_ + ": the file is empty");
+      throw plan::InputError(name_ + ": the file is empty");
     for (const auto& edge : edges_)
       graph_.edges.push_back({node(edge, edge.from), node(edge, edge.to)});
     return std::move(graph_);
@@ -66,7 +66,7 @@ class GraphReader {
   };
 
   [[noreturn]] void fail(std::size_t column, const std::string& message) const {
-    throw InputError(fmt::format("{}:{}:{}: {}", name_, row_, column + 1, message));
+    throw plan::InputError(fmt::format("{}:{}:{}: {}", name_, row_, column + 1, message));
   }
 
   std::vector<std::string> split(const std::string& line) const {
@@ -191,7 +191,7 @@ ProfileGraph profile_graph_from_csv(const std::string& text, const std::string& 
 }
 
 ProfileGraph read_profile_graph(const std::filesystem::path& file) {
-  return profile_graph_from_csv(read_file(file), file.string());
+  return profile_graph_from_csv(plan::read_file(file), file.string());
 }
 
 ProfileGraph without_ends(const ProfileGraph& graph) {
@@ -208,4 +208,4 @@ ProfileGraph without_ends(const ProfileGraph& graph) {
   return dropped(dropped(graph, "Input", &ProfileEdge::to), "__getitem__", &ProfileEdge::from);
 }
 
-}  // namespace pipewright::plan
+}  // namespace pipewright::search

@@ -1,15 +1,18 @@
-#include "pipewright/plan/partitioners/replicated_partition.hpp"
+#include "pipewright/search/partitioners/replicated_partition.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
-#include "infinity.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/partitioners/order_ideals.hpp"
+#include "pipewright/search/partitioners/order_ideals.hpp"
 
-namespace pipewright::plan {
+namespace pipewright::search {
 namespace {
+
+constexpr double infinity =
+    std::numeric_limits<double>::infinity();  // the time of what is not possible
 
 /// Nodes that hold every predecessor of each of them; a cut lies behind.
 struct Ideal {
@@ -191,15 +194,15 @@ std::vector<ReplicatedStage> stages_of(const ProfileGraph& graph, const std::vec
 
 void check(const ProfileGraph& graph, const ReplicationOptions& options) {
   if (graph.nodes.empty())
-    throw InputError("the profile has no node to put on a machine");
+    throw plan::InputError("the profile has no node to put on a machine");
   if (options.levels.empty())
-    throw InputError("no machines given: at least one level of them is needed");
+    throw plan::InputError("no machines given: at least one level of them is needed");
   for (const MachineLevel& level : options.levels) {
     if (level.machines < 1)
-      throw InputError(fmt::format("{} machines given, the least is 1", level.machines));
+      throw plan::InputError(fmt::format("{} machines given, the least is 1", level.machines));
     if (!(level.bandwidth_per_s > 0))
-      throw InputError(fmt::format("a bandwidth of {} bytes/s given: it must be more than 0",
-                                   level.bandwidth_per_s));
+      throw plan::InputError(fmt::format("a bandwidth of {} bytes/s given: it must be more than 0",
+                                         level.bandwidth_per_s));
   }
 }
 
@@ -224,7 +227,7 @@ ReplicatedPartition replicated_partition(const ProfileGraph& graph,
   const auto chains = outer.chains_from(0);
   const double slowest = chains.back().back().slowest;
   if (slowest == infinity)
-    throw Infeasible(fmt::format(
+    throw plan::Infeasible(fmt::format(
         "a straight pipeline needs a stage for each of {} machines, but {} nodes do not "
         "come to so many in a row",
         options.levels.back().machines, graph.nodes.size()));
@@ -233,4 +236,4 @@ ReplicatedPartition replicated_partition(const ProfileGraph& graph,
           .stages = stages_of(graph, ideals, chains)};
 }
 
-}  // namespace pipewright::plan
+}  // namespace pipewright::search

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/plan/partitioners/profile_graph.hpp"
+#include "pipewright/search/partitioners/profile_graph.hpp"
 
-namespace pipewright::plan {
+namespace pipewright::search {
 
 /// Machines joined by links of one speed. Above the first level a machine is a group: all machines
 /// of the level below.
@@ -27,12 +27,12 @@ struct ReplicationOptions {
 struct ReplicatedStage {
   std::vector<std::string> nodes;  // ids, in the order of the profile
   int replicas = 1;                // machines of the outermost level
-  Seconds time;                    // a minibatch, averaging of gradients included
+  plan::Seconds time;              // a minibatch, averaging of gradients included
 };
 
 struct ReplicatedPartition {
-  Seconds slowest_stage;
-  Seconds one_machine;  // the whole graph on one machine
+  plan::Seconds slowest_stage;
+  plan::Seconds one_machine;  // the whole graph on one machine
   std::vector<ReplicatedStage> stages;
 };
 
@@ -50,4 +50,4 @@ ReplicatedPartition replicated_partition(const ProfileGraph& graph,
 
 inline constexpr int most_ideals = 2000;
 
-}  // namespace pipewright::plan
+}  // namespace pipewright::search

@@ -1,4 +1,4 @@
-#include "pipewright/plan/partitioners/order_ideals.hpp"
+#include "pipewright/search/partitioners/order_ideals.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "pipewright/plan/error.hpp"
 
-namespace pipewright::plan {
+namespace pipewright::search {
 namespace {
 
 constexpr const char* has_cycle = "the graph has a cycle: no node may come behind itself";
@@ -35,7 +35,7 @@ std::vector<NodeSet> all_before(const std::vector<NodeSet>& before) {
     while (next < before.size() && (holds(done, next) || !is_inside(before[next], done)))
       ++next;
     if (next == before.size())
-      throw InputError(has_cycle);
+      throw plan::InputError(has_cycle);
     for (std::size_t node = 0; node < before.size(); ++node)
       if (holds(before[next], node))
         insert_all(all[next], all[node]);
@@ -57,16 +57,16 @@ std::vector<NodeSet> order_ideals(const std::vector<NodeSet>& before, int most) 
           insert(larger.back(), node);
         }
     if (larger.empty())
-      throw InputError(has_cycle);
+      throw plan::InputError(has_cycle);
     std::sort(larger.begin(), larger.end());
     larger.erase(std::unique(larger.begin(), larger.end()), larger.end());
     all.insert(all.end(), larger.begin(), larger.end());
     if (all.size() > static_cast<std::size_t>(most))
-      throw InputError(fmt::format(
+      throw plan::InputError(fmt::format(
           "the graph can be cut at more than {} places: too many branches run side by side", most));
     of_one_size = std::move(larger);
   }
   return all;
 }
 
-}  // namespace pipewright::plan
+}  // namespace pipewright::search

@@ -1,4 +1,4 @@
-#include "pipewright/plan/partitioners/order_ideals.hpp"
+#include "pipewright/search/partitioners/order_ideals.hpp"
 
 #include <string>
 
@@ -7,7 +7,7 @@
 
 namespace order_ideals_test {
 
-using namespace pipewright::plan;
+using namespace pipewright::search;
 using pipewright::test::error_of;
 
 /// A node's predecessors, by node.

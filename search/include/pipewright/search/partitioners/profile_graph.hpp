@@ -11,12 +11,12 @@
 
 #include "pipewright/plan/quantity.hpp"
 
-namespace pipewright::plan {
+namespace pipewright::search {
 
 struct ProfileNode {
   std::string id;
   std::string description;
-  Seconds compute;        // forward and backward
+  plan::Seconds compute;  // forward and backward
   double activation = 0;  // bytes of the output
   double parameters = 0;  // bytes
   friend bool operator==(const ProfileNode&, const ProfileNode&) = default;
@@ -42,4 +42,4 @@ ProfileGraph read_profile_graph(const std::filesystem::path& file);
 /// nobody takes (sinks called __getitem__…).
 ProfileGraph without_ends(const ProfileGraph& graph);
 
-}  // namespace pipewright::plan
+}  // namespace pipewright::search

@@ -1,4 +1,4 @@
-#include "pipewright/plan/partitioners/replicated_partition.hpp"
+#include "pipewright/search/partitioners/replicated_partition.hpp"
 
 #include <fmt/format.h>
 
@@ -14,6 +14,7 @@
 namespace replicated_partition_test {
 
 using namespace pipewright::plan;
+using namespace pipewright::search;
 using pipewright::test::error_of;
 using pipewright::test::for_each_row;
 using pipewright::test::reference_file;

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """How long Calculon takes for one configuration of a pipeline: one JSON line.
 
 Calculon answers by closed forms, from its model of a transformer and a machine; it has no schedule

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """How near the percentiles of drawn iterations come to steps that nobody learned from: a real job's trace (ByteDance's
 StragglerAnalysis), cut in two. One half becomes costs and a record, `pipewright simulate --draws` predicts, and the other
 half is what it is held against. By turns, halves, and halves at random.

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Pipelines behind one card: in step, and with durations of their own, which are log-normal by so much. A line a schedule and
 number of pipelines, in ms: the table of docs/contention.md.
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """What a prediction from Python costs beside the same one from C++, in turn, at half a million actions.
 Run as: python.py BUILD [--rounds N]"""
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """How long torch.distributed.pipelining's own dry run of Interleaved1F1B takes: one JSON line.
 
 It steps through the lowered actions of all ranks, each of which takes one step, and finds bubbles

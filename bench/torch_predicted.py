@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """How near predictions for torch's runtime come: a small GPT in two processes over Gloo, one thread each. In turns, its
 layers are measured by pipewright.torch.profile, and steps of each schedule by pipewright.torch.pipeline.
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """How long torch.distributed.pipelining takes to generate and lower Interleaved1F1B: one JSON line.
 
 The generator and the lowering pass are called as the schedule's constructor calls them, without

@@ -14,45 +14,9 @@ using Json = nlohmann::json;
 const std::string h100 = PIPEWRIGHT_SOURCE_DIR "/scenarios/clusters/h100-sxm.json";
 
 /// 405B as it was trained on 2048 H100 in 14.22 s an iteration (MLPerf Training 5.0).
-const std::string llama_405b = R"(MODEL_ARGS:
-  --num-layers: 126
-  --hidden-size: 16384
-  --ffn-hidden-size: 53248
-  --num-attention-heads: 128
-  --group-query-attention: true
-  --num-query-groups: 8
-  --swiglu: true
-  --normalization: RMSNorm
-  --position-embedding-type: rope
-  --disable-bias-linear: true
-  --untie-embeddings-and-output-weights: true
-  --attention-dropout: 0
-  --hidden-dropout: 0
-  --seq-length: 8192
-  --max-position-embeddings: 8192
-  --micro-batch-size: 1
-  --global-batch-size: 1152
-  --tokenizer-type: HuggingFaceTokenizer
-  --tokenizer-model: meta-llama/Llama-3.1-405B
-  --tensor-model-parallel-size: 8
-  --pipeline-model-parallel-size: 8
-  --context-parallel-size: 2
-  --num-layers-per-virtual-pipeline-stage: 2
-  --account-for-embedding-in-pipeline-split: true
-  --account-for-loss-in-pipeline-split: true
-  --sequence-parallel: true
-  --use-distributed-optimizer: true
-  --overlap-grad-reduce: true
-  --overlap-param-gather: true
-  --tp-comm-overlap: true
-  --defer-embedding-wgrad-compute: true
-  --cross-entropy-loss-fusion: true
-  --bf16: true
-  --fp8-format: hybrid
-  --fp8-recipe: delayed
-  --fp8-param-gather: true
-  --lr: 0.00008
-)";
+std::string llama_405b() {
+  return plan::read_file(PIPEWRIGHT_SOURCE_DIR "/scenarios/megatron/llama3.1-405b.yaml");
+}
 
 const std::string row_405b =
     "id,gpu,gpus,tp,dp,pp,cp,global_batch,micro_batch,layers,hidden,heads,kv_heads,ffn,gated,vocab,"
@@ -96,7 +60,7 @@ Json predicted(const std::string& row) {
 
 TEST_CASE("plan --as-is says what calibrate --predict says of the row that says the same",
           "[cli][planner]") {
-  const Planned planned = as_it_is(llama_405b, "2048", {"--json"});
+  const Planned planned = as_it_is(llama_405b(), "2048", {"--json"});
   INFO(planned.err);
   REQUIRE(planned.exit_code == 0);
   const Json plan = planned.json(), row = predicted(row_405b);
@@ -129,7 +93,7 @@ TEST_CASE("plan --as-is says what calibrate --predict says of the row that says 
 
 TEST_CASE("plan --as-is names what it cannot predict, and why", "[cli][planner]") {
   const Json json =
-      as_it_is(llama_405b + "  --use-megatron-fsdp: true\n  --new-thing: 3\n", "2048", {"--json"})
+      as_it_is(llama_405b() + "  --use-megatron-fsdp: true\n  --new-thing: 3\n", "2048", {"--json"})
           .json();
   REQUIRE(json.at("refused").size() == 2);
   CHECK(json.at("refused").at(0) ==
@@ -140,19 +104,19 @@ TEST_CASE("plan --as-is names what it cannot predict, and why", "[cli][planner]"
   CHECK(json.at("iteration_s").is_number());
   CHECK_FALSE(json.contains("memory"));
   const Json predictions =
-      as_it_is(llama_405b + "  --mtp-num-layers: 1\n", "2048", {"--json"}).json();
+      as_it_is(llama_405b() + "  --mtp-num-layers: 1\n", "2048", {"--json"}).json();
   CHECK(predictions.at("iteration_s").is_null());
   CHECK(predictions.at("refused").at(0).at("part") == "time");
 }
 
 TEST_CASE("plan --as-is: what does not fit is said so, for people as well", "[cli][planner]") {
-  const Planned small = as_it_is(llama_405b, "2048", {});
+  const Planned small = as_it_is(llama_405b(), "2048", {});
   CHECK(small.exit_code == 0);
   CHECK(small.out.find("it fits 85.5 GB") != std::string::npos);
-  const Planned large = as_it_is(llama_405b + "  --micro-batch-size: 9\n", "2048", {});
+  const Planned large = as_it_is(llama_405b() + "  --micro-batch-size: 9\n", "2048", {});
   CHECK(large.exit_code == 1);
   CHECK(large.out.find("it does not fit 85.5 GB") != std::string::npos);
-  const Planned searched = as_it_is(llama_405b, "2048", {"--tensor", "4"});
+  const Planned searched = as_it_is(llama_405b(), "2048", {"--tensor", "4"});
   CHECK(searched.exit_code == 2);
   CHECK(searched.err.find("--tensor: is for a search; --as-is keeps what the arguments say") !=
         std::string::npos);

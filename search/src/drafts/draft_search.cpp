@@ -21,6 +21,7 @@
 #include "pipewright/sim/scenario/border_simulator.hpp"
 #include "pipewright/sim/scenario/fastest_partition.hpp"
 #include "pipewright/sim/structure/step_costs.hpp"
+#include "planner/layers_between.hpp"
 #include "require_axes.hpp"
 
 namespace pipewright::search {
@@ -473,9 +474,7 @@ class BorderSearch {
         add(candidate, simulator.boundaries());
         return;
       }
-      ++answer_.too_large;
-      too_large_.push_back(
-          {candidate, simulator.boundaries(), {{candidate.iteration_s}, candidate.peak}});
+      note_too_large(candidate, simulator.boundaries(), candidate.iteration_s, candidate.peak);
       return;
     }
     std::optional<TooLarge> quickest;  // of the cuts that do not fit
@@ -507,15 +506,20 @@ class BorderSearch {
       answer_.interrupted = true;
   }
 
+  void note_too_large(const DraftCandidate& candidate, const std::vector<int>& boundaries,
+                      double iteration_s, plan::Bytes peak) {
+    ++answer_.too_large;
+    too_large_.push_back({candidate, boundaries, {{iteration_s}, peak}});
+  }
+
   void add(const DraftCandidate& candidate, const std::vector<int>& boundaries) {
     auto found = drafts_.plan_of(candidate, boundaries);
     if (!found)
       return;
     if (const FullestRank& rank = found->fullest;
         rank.cap > plan::Bytes{} && rank.needed > rank.cap) {  // though its tensors fit
-      ++answer_.too_large;
       --answer_.simulated;
-      too_large_.push_back({candidate, boundaries, {{found->figures.iteration_s}, rank.needed}});
+      note_too_large(candidate, boundaries, found->figures.iteration_s, rank.needed);
       return;
     }
     if (best_.plans().empty() || figures_of(*found) < figures_of(best_.plans().front()))
@@ -543,13 +547,6 @@ class BorderSearch {
   std::vector<TooLarge> too_large_;
   DraftAnswer answer_;
 };
-
-std::vector<int> layers_by_stage(const std::vector<int>& boundaries) {
-  std::vector<int> sizes;
-  for (std::size_t stage = 1; stage < boundaries.size(); ++stage)
-    sizes.push_back(boundaries[stage] - boundaries[stage - 1]);
-  return sizes;
-}
 
 }  // namespace
 
@@ -580,7 +577,7 @@ double iteration_without_bubble(const plan::LayerCosts& costs, const plan::Scena
 
 plan::Cut cut_of(const DraftPlan& plan) {
   plan::Cut cut = plan::cut_of(plan.draft.scenario);
-  cut.stage_layers = layers_by_stage(plan.boundaries);
+  cut.stage_layers = layers_between(plan.boundaries);
   return cut;
 }
 

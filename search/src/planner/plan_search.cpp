@@ -10,6 +10,7 @@
 #include <random>
 #include <tuple>
 
+#include "layers_between.hpp"
 #include "pipewright/models/transformer/transformer_costs.hpp"
 #include "pipewright/models/transformer/transformer_memory.hpp"
 #include "pipewright/plan/cluster/collective_times.hpp"
@@ -200,15 +201,12 @@ class CutSpace {
     set_peaks(plan);
   }
 
-  /// By name, unless tensors alone, or the fullest rank alone, need `most_bytes`.
+  /// Sets each part of the memory by its name, unless the fullest rank alone needs `most_bytes`.
   void weigh_whole(FoundPlan& plan, double most_bytes = no_limit) {
     if (most_bytes < no_limit) {
       plan.peaks = allocated_needs(plan.cut, plan.held);
+      reserve_on_fullest(plan.peaks, plan.cut);
       set_peaks(plan);
-      if (figures_of(plan).peak_bytes < most_bytes) {
-        reserve_on_fullest(plan.peaks, plan.cut);
-        set_peaks(plan);
-      }
       if (figures_of(plan).peak_bytes >= most_bytes)
         return;
     }
@@ -247,7 +245,7 @@ class CutSpace {
     plan.cut.stage_layers = placed.cut.stage_layers = layers_between(fastest.partition.boundaries);
     plan.least_s = least_s(placed);
     plan.least_bytes = least_peak(placed);
-    set_facts(plan, placed, std::numeric_limits<double>::infinity());
+    set_facts(plan, placed, no_limit);
     weigh(plan);
     return simulated;
   }
@@ -259,13 +257,6 @@ class CutSpace {
     for (int stage = 0; stage < cut.stages(); ++stage)
       borders.push_back(borders.back() + cut.layers_of(stage, training_.model.layers));
     return borders;
-  }
-
-  static std::vector<int> layers_between(const std::vector<int>& borders) {
-    std::vector<int> layers;
-    for (std::size_t stage = 0; stage + 1 < borders.size(); ++stage)
-      layers.push_back(borders[stage + 1] - borders[stage]);
-    return layers;
   }
 
   /// The same where the embedding is a layer in front of these, and the head one behind.

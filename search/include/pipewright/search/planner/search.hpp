@@ -253,26 +253,27 @@ class Search {
     const auto most_s = [&] {
       return best_.plans().empty() ? no_limit : figures_of(best_.plans().front()).iteration_s;
     };
-    double nearest_bytes = no_limit;
+    const auto nearest_bytes = [&] {
+      return answer_.nearest ? figures_of(*answer_.nearest).peak_bytes : no_limit;
+    };
     for (Bound& bound : too_large_) {
-      if (bound.peak_bytes >= nearest_bytes)
+      if (bound.peak_bytes >= nearest_bytes())
         break;
       bound.least_s = space_.least_s(bound.candidate);
       if (bound.least_s >= most_s())
         continue;
       if constexpr (requires { space_.least_need(bound.candidate); })
-        if (space_.least_need(bound.candidate) >= nearest_bytes)
+        if (space_.least_need(bound.candidate) >= nearest_bytes())
           continue;
       std::optional<Plan> plan = space_.price(bound, most_s());
       if (!plan || figures_of(*plan).iteration_s >= most_s())
         continue;
-      if constexpr (requires { space_.weigh_whole(*plan, nearest_bytes); })
-        space_.weigh_whole(*plan, nearest_bytes);
+      if constexpr (requires { space_.weigh_whole(*plan, no_limit); })
+        space_.weigh_whole(*plan, nearest_bytes());
       if (const double bytes = figures_of(*plan).peak_bytes; fits(bytes)) {  // its bound was high
         ++answer_.simulated, --answer_.too_large;
         best_.add(std::move(*plan));
-      } else if (bytes < nearest_bytes) {
-        nearest_bytes = bytes;
+      } else if (bytes < nearest_bytes()) {
         answer_.nearest = std::move(plan);
       }
     }

@@ -10,7 +10,7 @@
 namespace pipewright::cli {
 namespace {
 
-/// What is planned.
+/// The three kinds of request.
 enum Mode : unsigned { SearchesModel = 1, KeepsArguments = 2, SearchesScenario = 4 };
 constexpr unsigned any_model = SearchesModel | KeepsArguments,
                    any_search = SearchesModel | SearchesScenario;
@@ -21,7 +21,7 @@ Mode mode_of(const PlanOptions& options) {
                                         : SearchesModel;
 }
 
-/// Which modes take an option. All take those without a row.
+/// The modes that accept an option. Options without a row are accepted in every mode.
 struct ModeOption {
   std::string_view option;
   unsigned modes;

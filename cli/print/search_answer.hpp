@@ -16,13 +16,13 @@ namespace pipewright::cli {
 /// "49 candidates in 0.09 s, the best after 0.02 s: 14 impossible, 0 too large, 18 proved to be
 /// slower, 31 simulated". `is_answered`: there is a best plan.
 std::string account_words(const search::SearchAccount& account, bool is_answered);
-/// The same counts, as the head of a document of plans.
+/// Returns the same counts as JSON, to which the caller adds the plans.
 plan::Json account_json(const search::SearchAccount& account);
 
 /// The sizes of a plan along each axis, the borders of its stages and the kinds of its ranks.
 plan::Json cut_json(const plan::Scenario& scenario, const plan::Cut& cut);
 
-/// By rank.
+/// Returns one object for each rank.
 plan::Json memory_json(const std::vector<models::DeviceMemory>& memory);
 
 }  // namespace pipewright::cli

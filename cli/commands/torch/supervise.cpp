@@ -26,8 +26,8 @@
 namespace pipewright::cli {
 namespace {
 
-/// What ranks may take to end once one has failed. A rank that is slow says why it ends by its exit
-/// code, and is slow in that as well.
+/// The time that the other ranks have to exit once one has failed. A slow rank reports that it is
+/// slow by its exit code, and it also exits slowly.
 constexpr std::chrono::seconds to_make_room{15};
 
 /// Tells the ranks that a supervisor has started them, and what it does with a slow one's place.

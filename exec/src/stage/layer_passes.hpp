@@ -37,8 +37,8 @@ class LayerPasses {
   std::vector<Tensors>& kept_outputs() { return kept_outputs_; }
 
  private:
-  /// Which leaves get a gradient: none, those whose value is in a graph that needs one, or all that
-  /// can have one. What will be recomputed has no graph yet, so there all of them do.
+  /// The leaves that get a gradient: none, those whose value is in a graph that needs one, or all
+  /// that can have one. A segment that will be recomputed has no graph yet, so it uses `OfAll`.
   enum class Gradients { None, OfGraph, OfAll };
   static Tensors leaves_of(const Tensors& values, Gradients wanted);
   Gradients gradients_before(const MicrobatchState& held, int layer) const;

@@ -1,6 +1,7 @@
 #pragma once
 
-// What a stage holds for one microbatch in flight, from its first instruction to its last.
+// The tensors that a stage keeps for one microbatch in flight, from its first instruction to its
+// last.
 
 #include <utility>
 #include <vector>

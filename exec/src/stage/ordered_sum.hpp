@@ -17,7 +17,7 @@ class OrderedSum {
   OrderedSum(std::vector<int> microbatches, Tensors sums, bool exact);
 
   bool comes_next(int microbatch) const { return !exact_ || microbatches_[added_] == microbatch; }
-  /// Whether gradients that are set aside must be copied, as their memory will be overwritten.
+  /// `IsReused`: gradients that are set aside are copied, because their memory will be overwritten.
   enum class Memory { Stays, IsReused };
   /// Adds the gradients of a microbatch, as far as they are defined.
   void add(int microbatch, const Tensors& gradients, Memory memory);

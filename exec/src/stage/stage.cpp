@@ -214,8 +214,8 @@ void Stage::note_loss(const Instruction& i, const at::Tensor& loss) {
     held.output_gradients = {losses_.gradient(loss, pass_.loss_scale / averaged, held.weight)};
 }
 
-/// Captured outputs lie where those of the slot's next microbatch will, which comes behind this
-/// one's backward, and so behind all that the next stage does with them.
+/// Captured outputs need no copy: the slot's next microbatch overwrites them only after this one's
+/// backward, when the next stage has finished with them.
 Tensors Stage::outputs_for_next(const Instruction& i) { return passes_->take_outputs(slot(i)); }
 
 Tensors Stage::take_gradients() { return scattered().take(); }

@@ -41,7 +41,7 @@ GradientSources sources_of(const StageSpec& spec, const StageLayers& layers) {
   return sources;
 }
 
-/// Whether there is a plan with the same bits in which ranks have parts of parameters.
+/// Returns true if a plan with the same bits can partition parameters among ranks.
 bool may_be_cut(const TrainingSetup& setup, const ShardPlace& place) {
   return place.groups > 1 || std::any_of(setup.layers.begin(), setup.layers.end(),
                                          [](const LayerSpec& layer) { return layer.has_experts; });

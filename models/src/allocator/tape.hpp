@@ -28,7 +28,8 @@ class Tensor {
   long long bytes_ = 0;  // of a block only whether there is one
 };
 
-/// What a replay counts: the tensors' bytes, or what an allocator on a device without end reserves.
+/// A replay counts the tensors' bytes, or the bytes that an allocator with unlimited memory
+/// reserves.
 enum class Counted { Allocated, Reserved };
 
 class Tape {

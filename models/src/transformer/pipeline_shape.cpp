@@ -34,7 +34,7 @@ int enough_microbatches(int ranks, int microbatches, int group) {
   return std::min(microbatches, 4 * round + microbatches % round);
 }
 
-/// As Megatron-LM interleaves stages where it is given no size of a round.
+/// Megatron-LM interleaves stages in rounds of P microbatches unless a group size is given.
 bool takes_whole_rounds(const plan::ScheduleDescriptor& schedule) {
   return schedule.runs_in_megatron && schedule.chunks == plan::Chunks::Any && !schedule.takes_group;
 }

@@ -51,8 +51,8 @@ class Stage {
   void load(const plan::Instruction& i, ReadData data);
   /// Runs an action: a forward, backward, half of a backward or recomputation.
   void compute(const plan::Instruction& i);
-  /// Where gradients are sharded: returns the whole ones of the newest microbatch, in the order of
-  /// ScatteredGradients, and keeps none.
+  /// Moves out the unsharded gradients of the newest microbatch, in the order of
+  /// ScatteredGradients. Call only if gradients are sharded.
   Tensors take_gradients();
   /// Adds up the gradients of the microbatches since the last step, before an `update` with them,
   /// and shows them to the training's hook.
@@ -67,7 +67,7 @@ class Stage {
   Tensors outputs_for_next(const plan::Instruction& i);
   /// Returns the gradients of the inputs, for the stage before.
   Tensors take_input_gradients(const plan::Instruction& i);
-  /// What a microbatch has loaded or received, until its backward.
+  /// Return the tensors that a microbatch has loaded or received. Valid until its backward.
   const Tensors& inputs(const plan::Instruction& i) const;
   const Tensors& targets(const plan::Instruction& i) const;
 

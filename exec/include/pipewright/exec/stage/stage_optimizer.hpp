@@ -1,7 +1,7 @@
 #pragma once
 
-// What becomes of a stage's gradients: they are added up over microbatches, whole or (ZeRO stages 2
-// and 3) a shard of them, and an optimizer steps with the sums.
+// Accumulates a stage's gradients over microbatches, whole or (ZeRO stages 2 and 3) one shard of
+// them, and steps the optimizer with the sums.
 
 #include <memory>
 

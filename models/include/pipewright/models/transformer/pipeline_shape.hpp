@@ -27,7 +27,7 @@ struct PipelineShape {
 
 /// The schedules that a plan can choose: one direction, one optimizer step, no search of their own.
 const std::vector<std::string>& planned_schedules();
-/// Those of them that are tried where none is asked for.
+/// The planned schedules that a search tries by default.
 const std::vector<std::string>& usual_planned_schedules();
 
 /// Beyond 4·P microbatches a rank holds no more, so no more are looked at. Throws InputError where

@@ -71,7 +71,7 @@ struct FixedSizes {
   int stages = 0;
 };
 
-/// Whether the planner tries a schedule for a model.
+/// The planner never tries a schedule, tries it if it is named, or tries it by default.
 enum class Planned { No, OnRequest, ByDefault };
 
 /// A schedule under a limit of its memory that has a name of its own: ZB-2p is zb-auto where a rank
@@ -80,7 +80,7 @@ struct NamedLimit {
   std::string name;
   int microbatches = 0;  // that a rank may hold, in multiples of P
 
-  /// As `ScheduleRequest::memory_units`, in which a forward adds 2.
+  /// Returns the limit in units of `ScheduleRequest::memory_units`: a forward adds 2.
   int memory_units(int ranks) const { return 2 * microbatches * ranks; }
 };
 
@@ -107,10 +107,10 @@ struct ScheduleDescriptor {
   std::vector<NamedLimit> named_limits{};
   /// Sizes fit `chunks`; the rest is checked here, as `make_schedule` says.
   std::function<MadeSchedule(const ScheduleRequest& request)> make{};
-  /// Where the user may say which rank has which stage.
+  /// Set if the user can choose the rank of each stage.
   std::function<Schedule(const std::vector<int>& rank_of_stage, int microbatches)>
       make_on_placement{};
-  /// Where stages may have several copies, each its own number of them.
+  /// Set if each stage can have its own number of copies.
   std::function<Schedule(const std::vector<int>& copies, int microbatches)> make_with_copies{};
   /// Backwards of a stage between two optimizer steps, where there is no flush.
   std::function<int(const ScheduleRequest& request)> step_every{};
@@ -157,7 +157,7 @@ MadeSchedule make_with_findings(const ScheduleRequest& request);
 /// The names of those for which `is_one` holds.
 std::vector<std::string> schedule_names(
     const std::function<bool(const ScheduleDescriptor&)>& is_one);
-/// As "gpipe, 1f1b or inference".
+/// Returns the names as a phrase: "gpipe, 1f1b or inference".
 std::string listed_schedules(const std::function<bool(const ScheduleDescriptor&)>& is_one);
 
 }  // namespace pipewright::plan

@@ -28,7 +28,7 @@ struct DraftSpace : SearchAxes {
   bool keeps_bits = false;
 };
 
-/// What the rank with the least room needs, and what its devices have; 0: without an end.
+/// The memory that the rank with the least headroom needs, and its devices' memory (0: unlimited).
 struct FullestRank {
   plan::Bytes needed{}, cap{};
 };

@@ -1,7 +1,7 @@
 #pragma once
 
-// Where a graph can be cut: sets of nodes that hold every predecessor of each of their nodes (order
-// ideals). What lies before a cut is such a set, so a chain of them is a partition into stages.
+// Order ideals of a graph: sets of nodes that contain every predecessor of each of their nodes. The
+// nodes before a cut are such a set, so a chain of order ideals is a partition into stages.
 
 #include <cstddef>
 #include <cstdint>
@@ -38,7 +38,7 @@ inline bool overlap(const NodeSet& a, const NodeSet& b) {
 
 inline bool is_empty(const NodeSet& set) { return !overlap(set, set); }
 
-/// Whether `outer` holds all of `inner`.
+/// Returns true if `outer` contains every node of `inner`.
 inline bool is_inside(const NodeSet& inner, const NodeSet& outer) {
   for (std::size_t word = 0; word < inner.size(); ++word)
     if ((inner[word] & ~outer[word]) != 0)

@@ -21,8 +21,8 @@
 
 namespace pipewright::search {
 
-/// What is trained, and the axes along which the search chooses. Empty lists of sizes mean all that
-/// divide what they have to; `with_defaults` fills the others.
+/// The training, and the axes of the search. An empty list of sizes means all sizes that divide
+/// evenly; `with_defaults` fills the other lists.
 struct PlanSpace : SearchAxes {
   plan::TransformerTraining training;
   int gpus = 0;

@@ -1,13 +1,13 @@
 #pragma once
 
-// How a wait ends that another rank's end has cut short.
+// The exception that ends a wait when another rank has stopped.
 
 #include <stdexcept>
 #include <string>
 
 namespace pipewright::exec {
 
-/// Thrown from such a wait, in a job as in a transport.
+/// Thrown from a wait, in a job or in a transport, because another rank has stopped.
 class Aborted : public std::runtime_error {
  public:
   explicit Aborted(const std::string& why = "another rank has stopped") : std::runtime_error(why) {}

@@ -1,15 +1,14 @@
 #pragma once
 
-// Random numbers without a state: what is drawn depends on what it is for, never on what was drawn
-// before.
+// Stateless random numbers: a value depends only on what it is for, never on earlier values.
 
 #include <cstdint>
 #include <initializer_list>
 
 namespace pipewright::exec {
 
-/// A number that looks random and depends on every word and on their order: each is folded in with
-/// a step of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+/// Returns a number that looks random and depends on every word and on their order. Each word is
+/// mixed in with a step of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 constexpr std::uint64_t hash_of(std::initializer_list<std::int64_t> words) {
   std::uint64_t hash = 0;
   for (const std::int64_t word : words) {

@@ -1,8 +1,7 @@
 #pragma once
 
-// What goes on inside, for those who look for a fault: by subject and level, to stderr or to a file
-// for each rank. Every line says the time, the rank of its thread and the instruction that this is
-// at.
+// Logging for finding faults, by subject and level, to stderr or to one file per rank. Every line
+// has the time, the rank of its thread and the instruction that the rank is executing.
 
 #include <fmt/format.h>
 
@@ -15,30 +14,32 @@
 namespace pipewright::exec {
 
 enum class LogSubject { Job, Schedule, Transfers, Collectives, Data, Checkpoints };
-/// Info: what happens once a step or seldom. Debug: each instruction, transfer and reading.
+/// Info: events that occur once a step or less often. Debug: each instruction, transfer and read.
 enum class LogLevel { Off, Info, Debug };
 
 struct LogOptions {
-  /// Subjects with their levels, such as "job=debug,transfers"; "all" is each of them, and a
-  /// subject without a level has info. Later ones hold. Empty: nothing is logged.
+  /// Subjects with their levels, such as "job=debug,transfers". "all" stands for every subject, and
+  /// a subject without a level has level info. Later entries override earlier ones. Empty: logging
+  /// is off.
   std::string subjects;
-  /// A file that lines are added to, in which "{rank}" is the rank of the line's thread, or "job"
-  /// where it is none's. Empty: stderr.
+  /// File to append to. "{rank}" in it becomes the rank of the line's thread, or "job" for a thread
+  /// without a rank. Empty: stderr.
   std::string file;
 };
 
-/// What the environment says: PIPEWRIGHT_LOG and PIPEWRIGHT_LOG_FILE. It holds from the start of
-/// the process until `set_log`; what it says wrongly is told on stderr, and nothing is logged then.
+/// Returns the options in PIPEWRIGHT_LOG and PIPEWRIGHT_LOG_FILE, which apply from the start of the
+/// process until `set_log`. If they are invalid, the reason is printed to stderr and logging is
+/// off.
 LogOptions log_options_from_environment();
 
-/// For the whole process. Throws InputError for a subject or level that there is not, naming those
-/// that there are, and for a file that cannot be opened.
+/// Sets the options of the whole process. Throws InputError for an unknown subject or level, with a
+/// list of the known ones, and for a file that cannot be opened.
 void set_log(const LogOptions& options);
 
-/// Whether such lines are written; costs a load.
+/// Returns true if lines of this subject and level are written. Costs one memory load.
 bool logs(LogSubject subject, LogLevel level);
 
-/// One line, which is whole among those of other threads and processes.
+/// Writes one line without mixing it with lines of other threads and processes.
 void write_log(LogSubject subject, LogLevel level, std::string_view text);
 
 template <class... Arguments>
@@ -48,14 +49,14 @@ void log(LogSubject subject, LogLevel level, fmt::format_string<Arguments...> te
     write_log(subject, level, fmt::format(text, std::forward<Arguments>(arguments)...));
 }
 
-/// The same of a text that is made only where it is written.
+/// Does the same with a text that is only built if it is written.
 template <std::invocable Text>
 void log(LogSubject subject, LogLevel level, const Text& text) {
   if (logs(subject, level))
     write_log(subject, level, text());
 }
 
-/// Further lines of this thread are those of a rank of the job, in this step, at this instruction.
+/// Set the rank, the step and the instruction of this thread's further lines.
 void log_as_rank(int rank);
 void log_in_step(int step);
 void log_at(const plan::Instruction& instruction);

@@ -1,6 +1,6 @@
 #pragma once
 
-// The payload of layers, stages and transfers.
+// The tensors that layers, stages and ranks pass to each other.
 
 #include <ATen/core/Tensor.h>
 
@@ -10,8 +10,8 @@
 
 namespace pipewright::exec {
 
-/// What passes between layers, stages and ranks: one tensor or several, of any type. An entry may
-/// be undefined where there is nothing to say, such as the gradient of an integer tensor.
+/// The tensors passed between layers, stages and ranks: one or several, of any type. An entry may
+/// be undefined if it has no value, such as the gradient of an integer tensor.
 using Tensors = std::vector<at::Tensor>;
 
 /// Keyword arguments: tensors by name.

@@ -1,6 +1,6 @@
 #pragma once
 
-// Before a checkpoint is loaded: does it fit the training that is to go on?
+// Checks, before a checkpoint is loaded, that it fits the training to be resumed.
 
 #include <string>
 #include <vector>
@@ -10,13 +10,14 @@
 
 namespace pipewright::exec {
 
-/// Whether a checkpoint can be loaded into a model: every reason against it, in words.
+/// The result of the check: every reason against loading, as text.
 struct LoadCheck {
-  std::vector<std::string> obstacles;    // it cannot be loaded
-  std::vector<std::string> differences;  // it continues, but not bit-identically
+  std::vector<std::string> obstacles;    // the checkpoint cannot be loaded
+  std::vector<std::string> differences;  // training continues, but not bit-identically
 };
 
-/// Partition, schedule, ranks and replicas make no difference, so they are not asked for.
+/// Compares the checkpoint with a model and a training. Partition, schedule, ranks and replicas do
+/// not matter, so they are not arguments.
 LoadCheck check_load(const Checkpoint& checkpoint, const std::vector<LayerShape>& wanted,
                      const TrainingState& wanted_training);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Writes checkpoints on a thread of its own while training goes on, alone or as one part of
-// several.
+// Writes checkpoints on a background thread while training continues, alone or as one part of
+// several processes.
 
 #include <atomic>
 #include <cstdint>
@@ -17,49 +17,51 @@
 
 namespace pipewright::exec {
 
-/// A word that no other start of a job has drawn.
+/// Returns a random word that identifies one start of a job.
 std::string new_job_id();
 
 struct CheckpointOptions {
-  /// Several processes may write one checkpoint: each is a part of it, and part 0 completes it. A
-  /// tensor comes from one part, or in slices from several.
+  /// The part of the checkpoint that this process writes. Several processes may write one
+  /// checkpoint, one part each; part 0 completes it. A tensor is written by one part, or in slices
+  /// by several.
   int part = 0;
   int parts = 1;
-  /// The same for all parts, and another whenever the job is started: drawn by part 0 and sent to
-  /// the others. It tells a part from one that a killed job has left. May be empty with one part.
+  /// Identifies this start of the job: part 0 draws it and sends it to the others. It distinguishes
+  /// a part from one left behind by a killed job. May be empty with one part.
   std::string job{};
-  int keep = 2;                 // newest whole checkpoints; older ones are removed
-  plan::Seconds timeout{600};   // how long part 0 waits for the others
-  double most_bytes_per_s = 0;  // that this part writes, where a folder is shared; 0: all it can
-  /// Throws Aborted once the job has ended: part 0 asks while it waits for the others.
+  int keep = 2;                 // number of complete checkpoints to keep; older ones are removed
+  plan::Seconds timeout{600};   // how long part 0 waits for the other parts
+  double most_bytes_per_s = 0;  // write rate of this part, for shared storage; 0: unlimited
+  /// Throws Aborted once the job has ended. Part 0 calls it while it waits for the others.
   std::function<void()> require_going{};
-  std::function<void(const std::string&)> report{};  // of failures, on the writing thread
+  std::function<void(const std::string&)> report{};  // called with failures, on the writing thread
 };
 
-/// Writes checkpoints while training goes on. A write that fails never throws into training: its
-/// temporary files are removed, the checkpoints before it stay, and the failure is told.
+/// Writes checkpoints while training continues. A failed write never throws into the training: its
+/// temporary files are removed, earlier checkpoints remain, and the failure is reported.
 class CheckpointWriter {
  public:
-  /// Removes what killed jobs have left of unfinished checkpoints. Throws InputError for options
-  /// that cannot be, or a folder that cannot be made.
+  /// Removes unfinished checkpoints of killed jobs. Throws InputError for impossible options, or if
+  /// the folder cannot be created.
   CheckpointWriter(std::filesystem::path folder, CheckpointOptions options);
-  /// Waits for the write under way, and with it for the other parts: `abandon` first when they
-  /// have failed.
+  /// Blocks until the current write has ended, which waits for the other parts. Call `abandon`
+  /// first if they have failed.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// Starts to write and returns. One write is under way at most: a second save waits for the
-  /// first and is never left out, as all parts must write the same steps.
+  /// Starts to write and returns. Only one write runs at a time: a second save blocks until the
+  /// first has ended. It is never skipped, because all parts must write the same steps.
   void save(Snapshot snapshot);
-  /// Blocks until nothing is being written.
+  /// Blocks until no write is running.
   void wait();
-  /// Part 0 no longer waits for the other parts, now or later: they have failed.
+  /// Makes part 0 stop waiting for the other parts, now and later, because they have failed.
   void abandon() { abandoned_ = true; }
 
-  /// What went wrong with the last write that ended; nothing when all went well.
+  /// Returns why the last finished write failed; nothing if it succeeded.
   std::optional<std::string> failure() const;
-  /// The step of the last checkpoint that is on the disk; for other parts than 0 their files of it.
+  /// Returns the step of the last checkpoint that is on the disk; for parts other than 0, of their
+  /// last files.
   std::optional<std::int64_t> written() const;
 
  private:
@@ -73,7 +75,7 @@ class CheckpointWriter {
   CheckpointOptions options_;
   std::atomic<bool> abandoned_ = false;
   std::thread thread_;
-  mutable std::mutex mutex_;  // of the two below
+  mutable std::mutex mutex_;  // protects the two members below
   std::optional<std::string> failure_;
   std::optional<std::int64_t> written_;
 };

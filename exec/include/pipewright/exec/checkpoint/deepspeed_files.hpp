@@ -1,7 +1,7 @@
 #pragma once
 
-// The weights of DeepSpeed's checkpoints, and what its files are called. PipelineModule writes a
-// file for each layer that is a module; other models one file for each rank of their model.
+// Reads the weights of DeepSpeed's checkpoints, and knows its file names. PipelineModule writes one
+// file for each layer that is a module; other models write one file for each model-parallel rank.
 
 #include <filesystem>
 #include <string>
@@ -12,29 +12,30 @@
 
 namespace pipewright::exec {
 
-/// PipelineModule.ckpt_prefix: FOLDER/TAG/module-pipe_00-model_01, the rank's place along all axes
-/// but data.
+/// Returns PipelineModule.ckpt_prefix: FOLDER/TAG/module-pipe_00-model_01, with the rank's
+/// coordinates along all axes except data.
 std::filesystem::path ckpt_prefix(const std::filesystem::path& folder, const std::string& tag,
                                   const plan::Topology& topology, int rank);
 
-/// PipelineModule.ckpt_layer_path: FOLDER/layer_03-model_00-model_states.pt, the rank's place along
-/// all axes but pipe and data. `layer`: of the whole model.
+/// Returns PipelineModule.ckpt_layer_path: FOLDER/layer_03-model_00-model_states.pt, with the
+/// rank's coordinates along all axes except pipe and data. `layer`: its index in the whole model.
 std::filesystem::path ckpt_layer_path(const std::filesystem::path& folder, int layer,
                                       const plan::Topology& topology, int rank);
 
-/// PipelineModule.ckpt_layer_path_list: the files of a layer that are in the folder, sorted.
+/// Returns PipelineModule.ckpt_layer_path_list: the files of a layer that exist in the folder,
+/// sorted.
 std::vector<std::filesystem::path> ckpt_layer_path_list(const std::filesystem::path& folder,
                                                         int layer);
 
-/// The layers' files of a folder as weights of a model with these layers, in their order: what
-/// layer 3 calls "weight" is then "NAME.weight". A layer without a file has none. Throws InputError
-/// where there is no file at all, or one of another layer, and where a layer lies in several files:
-/// those of ranks that cut its tensors.
+/// Returns the weights in a folder's layer files for a model with these layer names, in order:
+/// "weight" of layer 3 is named "NAME.weight". A layer without a file has no weights. Throws
+/// InputError if there is no file at all or a file of another layer, and if a layer has several
+/// files, whose tensors are partitioned by tensor parallelism.
 NamedWeights deepspeed_layers(const std::filesystem::path& folder,
                               const std::vector<std::string>& layers);
 
-/// What stands under "module" in a file such as mp_rank_00_model_states.pt. Throws InputError where
-/// there is no tensor.
+/// Returns the tensors under "module" in a file such as mp_rank_00_model_states.pt. Throws
+/// InputError if none exists.
 NamedWeights deepspeed_module(const std::filesystem::path& file);
 
 }  // namespace pipewright::exec

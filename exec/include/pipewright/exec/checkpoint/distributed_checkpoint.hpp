@@ -1,9 +1,9 @@
 #pragma once
 
-// A checkpoint that torch.distributed.checkpoint has written, which is Megatron's torch_dist
-// format, too: `.metadata` says of each tensor which parts of it lie where in the `.distcp` files,
-// each a small torch.save. However it was cut, whole tensors or boxes of them are read, and only
-// the parts that have a share in them.
+// Reads checkpoints of torch.distributed.checkpoint, which are also Megatron's torch_dist format.
+// `.metadata` says which parts of each tensor are at which place of the `.distcp` files; each part
+// is a small torch.save. Whole tensors or boxes of them can be read however the tensor was
+// partitioned; only the parts that overlap the box are read.
 
 #include <ATen/core/Tensor.h>
 
@@ -19,12 +19,12 @@
 
 namespace pipewright::exec {
 
-/// A box of a tensor, and where its numbers lie.
+/// A box of a tensor, and the place of its numbers.
 struct DistributedChunk {
   std::vector<std::int64_t> offsets;  // in the tensor
   std::vector<std::int64_t> sizes;
   std::string file;        // in the checkpoint's folder
-  std::int64_t begin = 0;  // bytes [begin, begin + length) of it
+  std::int64_t begin = 0;  // bytes [begin, begin + length) of the file
   std::int64_t length = 0;
 };
 
@@ -33,9 +33,9 @@ struct DistributedTensor {
   std::vector<DistributedChunk> chunks;
 };
 
-/// What `.metadata` says of tensors; values of other kinds are left out. Throws InputError that
-/// names `file`, and where it can an offset, for chunks that are not in their tensor, are not all
-/// of it, or lie nowhere, and for a pickle of anything else.
+/// Returns the tensors that `.metadata` describes; values of other kinds are ignored. Throws
+/// InputError that names `file`, and if possible an offset, if chunks lie outside their tensor, do
+/// not cover it or have no place in a file, and if the pickle is of another kind.
 std::map<std::string, DistributedTensor> parse_distributed_metadata(std::string_view bytes,
                                                                     const std::string& file);
 
@@ -46,7 +46,7 @@ class DistributedCheckpoint {
 
   const std::filesystem::path& folder() const { return folder_; }
   const std::map<std::string, DistributedTensor>& tensors() const { return tensors_; }
-  /// Of a tensor that is there, the box of these sizes from `begin` on; without either all of it.
+  /// Reads an existing tensor: all of it, or the box with sizes `sizes` that starts at `begin`.
   at::Tensor read(const std::string& name) const;
   at::Tensor read(const std::string& name, const std::vector<std::int64_t>& begin,
                   const std::vector<std::int64_t>& sizes) const;
@@ -57,7 +57,7 @@ class DistributedCheckpoint {
   std::filesystem::path folder_;
   std::map<std::string, DistributedTensor> tensors_;
   struct Files;
-  std::shared_ptr<Files> files_;  // mapped when they are first needed
+  std::shared_ptr<Files> files_;  // mapped on first use
 };
 
 NamedWeights weights_of(const DistributedCheckpoint& checkpoint);

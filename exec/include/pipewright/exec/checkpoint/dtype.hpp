@@ -1,6 +1,6 @@
 #pragma once
 
-// Names of the types of numbers that tensors have.
+// Names of the element types of tensors.
 
 #include <c10/core/ScalarType.h>
 
@@ -10,14 +10,14 @@
 
 namespace pipewright::exec {
 
-/// As the safetensors format writes it, such as "BF16". Throws InputError for a type that it does
-/// not have.
+/// Returns the safetensors format's name, such as "BF16". Throws InputError for a type that the
+/// format does not have.
 std::string code_of(at::ScalarType dtype);
 std::optional<at::ScalarType> dtype_of(std::string_view code);
 
-/// As in messages and costs, such as "bfloat16".
+/// Returns the name used in messages and costs, such as "bfloat16".
 std::string word_of(at::ScalarType dtype);
-/// The type that is called so. Throws InputError where none is.
+/// Returns the type with this name. Throws InputError if none exists.
 at::ScalarType type_named(const std::string& word);
 
 }  // namespace pipewright::exec

@@ -1,6 +1,7 @@
 #pragma once
 
-// Files that are on the disk when we say so. Every failure is a DiskError that names the file.
+// Files that survive a loss of power once they are closed. Every failure is a DiskError that names
+// the file.
 
 #include <cstdint>
 #include <filesystem>
@@ -16,10 +17,10 @@ class DiskError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// "FILE: cannot be WHAT: " and what errno says.
+/// Throws "FILE: cannot be WHAT: " followed by the text of errno.
 [[noreturn]] void throw_disk_error(const std::filesystem::path& file, std::string_view what);
 
-/// A new file, with the checksum of what was written so far.
+/// A new file, with the checksum of the bytes written so far.
 class DurableFile {
  public:
   explicit DurableFile(std::filesystem::path file);
@@ -28,8 +29,8 @@ class DurableFile {
   DurableFile& operator=(const DurableFile&) = delete;
 
   void write(const void* data, std::size_t size);
-  /// Once this has returned, the contents survive a loss of power; the name does when the folder
-  /// is synced.
+  /// Writes everything to the disk. Afterwards the contents survive a loss of power; the file's
+  /// name does once the folder is synced.
   void close();
 
   std::int64_t size() const { return size_; }
@@ -45,11 +46,10 @@ class DurableFile {
 /// Makes the names in a folder survive a loss of power.
 void sync_folder(const std::filesystem::path& folder);
 
-/// Writes a neighbour and renames it, so that whoever sees the file sees all of it.
+/// Writes a temporary file and renames it, so that readers see either no file or all of it.
 void write_durably(const std::filesystem::path& file, std::string_view text);
 
-/// Hands the contents of a file to `take`, piece by piece. Throws InputError when it cannot be
-/// read.
+/// Passes the contents of a file to `take`, piece by piece. Throws InputError if it cannot be read.
 void read_pieces(const std::filesystem::path& file,
                  const std::function<void(const char* data, std::size_t size)>& take);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which checkpoints a folder has, and which is the newest that can be trusted.
+// Lists the checkpoints in a folder, and finds the newest intact one.
 
 #include <cstdint>
 #include <filesystem>
@@ -17,19 +17,19 @@ struct CheckpointInfo {
   std::filesystem::path folder;
   std::int64_t step = 0;
   plan::Bytes size;
-  std::string damage;  // empty: nothing is missing; the contents of its files are not looked at
-  bool was_complete = true;  // false: its job ended while it was written
+  std::string damage;        // empty: no file is missing; checksums are not verified
+  bool was_complete = true;  // false: the job ended while it was being written
 };
 
-/// Newest first, with those that were never completed. None when there is no such folder.
+/// Lists checkpoints, newest first, including unfinished ones. Empty if there is no such folder.
 std::vector<CheckpointInfo> list_checkpoints(const std::filesystem::path& folder);
 
-/// The step of the newest one of which nothing is missing; 0: there is none.
+/// Returns the step of the newest checkpoint without missing files; 0 if none exists.
 int newest_step(const std::filesystem::path& folder);
 
-/// The newest checkpoint of `folder` that is whole, after a check of all its contents. Each newer
-/// one that is damaged or incomplete is told to `report`, with what is wrong with it. Throws
-/// InputError when none is left. Of a job's processes one calls this, the others `open` the same.
+/// Opens the newest checkpoint of `folder` that is intact, after verifying all its contents. Passes
+/// the damage of each newer one to `report`. Throws InputError if none is intact. Only one process
+/// of a job calls this; the others `open` the checkpoint that it found.
 Checkpoint open_newest(const std::filesystem::path& folder,
                        const std::function<void(const std::string&)>& report);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// A file's bytes, read when they are looked at.
+// Maps files into memory, so that bytes are read on first access.
 
 #include <ATen/core/Tensor.h>
 
@@ -9,11 +9,11 @@
 
 namespace pipewright::exec {
 
-/// As a tensor of bytes, which keeps the file mapped. Throws InputError that names the file when it
-/// cannot be read or is empty.
+/// Returns the file as a tensor of bytes, which keeps it mapped. Throws InputError that names the
+/// file if it cannot be read or is empty.
 at::Tensor mapped(const std::filesystem::path& file);
 
-/// As long as the tensor lives.
+/// Returns the bytes as text, valid as long as the tensor lives.
 std::string_view text_of(const at::Tensor& bytes);
 
 }  // namespace pipewright::exec

@@ -1,7 +1,7 @@
 #pragma once
 
-// Weights by name, wherever they lie: in memory, in a checkpoint, in files of other toolkits. A
-// tensor is read when it is asked for, so a rank reads what it has and no more.
+// Weights by name, from memory, from a checkpoint or from files of other toolkits. A tensor is read
+// only when it is requested, so a rank reads only its own.
 
 #include <ATen/core/Tensor.h>
 
@@ -19,7 +19,7 @@ using StateDict = std::map<std::string, at::Tensor>;
 struct NamedWeights {
   std::string where;  // a file or folder, for messages
   std::map<std::string, std::vector<std::int64_t>> sizes{};
-  /// Of a name that is there. Throws InputError where the file cannot be read.
+  /// Reads an existing tensor. Throws InputError if the file cannot be read.
   std::function<at::Tensor(const std::string& name)> read{};
 };
 
@@ -28,7 +28,7 @@ class WeightFolder;
 NamedWeights weights_of(StateDict state);
 NamedWeights weights_of(const WeightFolder& folder);
 
-/// All of them, read.
+/// Reads all tensors.
 StateDict read_all(const NamedWeights& weights);
 
 }  // namespace pipewright::exec

@@ -1,7 +1,7 @@
 #pragma once
 
-// The safetensors format: the length of the header (eight bytes, little-endian), a JSON header that
-// gives each tensor its type, shape and place, and the numbers of all tensors without a gap.
+// The safetensors format: the length of the header (eight bytes, little-endian), a JSON header with
+// the type, shape and place of each tensor, and the numbers of all tensors without gaps.
 
 #include <ATen/core/Tensor.h>
 
@@ -21,19 +21,19 @@ struct TensorShape {
 
 std::int64_t bytes_of(const TensorShape& tensor);
 
-/// What stands before the tensors' numbers, which follow in the same order. Its length is a
-/// multiple of eight. Throws InputError for a type that the format does not have.
+/// Returns the bytes before the tensors' numbers, which must follow in the same order. Their length
+/// is a multiple of eight. Throws InputError for a type that the format does not have.
 std::string safetensors_header(const std::vector<TensorShape>& tensors);
 
-/// Where a tensor's numbers lie in a file: bytes [begin, end) of it.
+/// A tensor's place in a file: bytes [begin, end).
 struct StoredPlace {
   TensorShape shape;
   std::int64_t begin = 0;
   std::int64_t end = 0;
 };
 
-/// What the header says, in the order of the numbers, of which none is looked at. Throws InputError
-/// as `parse_safetensors` does.
+/// Returns the places from the header, in the order of the numbers, without reading the numbers.
+/// Throws InputError as `parse_safetensors` does.
 std::vector<StoredPlace> safetensors_places(std::string_view bytes, const std::string& file);
 
 struct StoredValue {
@@ -41,8 +41,8 @@ struct StoredValue {
   at::Tensor value;
 };
 
-/// The tensors in the order of their numbers. Throws InputError that names `file` and what is wrong
-/// with `bytes`.
+/// Returns the tensors in the order of their numbers. Throws InputError that names `file` and what
+/// is wrong with `bytes`.
 std::vector<StoredValue> parse_safetensors(std::string_view bytes, const std::string& file);
 
 }  // namespace pipewright::exec

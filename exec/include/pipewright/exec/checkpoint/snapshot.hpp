@@ -1,6 +1,6 @@
 #pragma once
 
-// What of a training goes into a checkpoint.
+// The state of a training that goes into a checkpoint.
 
 #include <cstdint>
 #include <map>
@@ -12,26 +12,27 @@
 
 namespace pipewright::exec {
 
-/// Which part of a tensor that shards share out, as CutParameter and PartSeat say it. Of one: all
-/// of it.
+/// The part of a tensor that a rank has under tensor and expert parallelism, as in CutParameter and
+/// PartSeat. With `count` 1 it is the whole tensor.
 struct TensorPart {
   int dimension = 0;
   int blocks = 1;
-  std::int64_t length = 0;  // of the whole, along that dimension
+  std::int64_t length = 0;  // of the whole tensor, along `dimension`
   int index = 0;
   int count = 1;
-  int experts = 1;  // dimension 0 is cut in so many first
+  int experts = 1;  // expert-parallel ranks, which partition dimension 0 first
   friend bool operator==(const TensorPart&, const TensorPart&) = default;
 };
 
 struct NamedTensor {
   std::string name;
   at::Tensor value;
-  /// With `whole` >= 0, `value` is the numbers [begin, begin + numel) of a tensor of `whole`
-  /// numbers, flat: what one replica holds of sharded optimizer state.
+  /// If `whole` >= 0, `value` is a flat slice, elements [begin, begin + numel) of a tensor with
+  /// `whole` elements: one replica's shard of the optimizer state.
   std::int64_t begin = 0;
   std::int64_t whole = -1;
-  /// `value`, or what it is a slice of, is this part. Parts of a tensor have its name.
+  /// The part of the whole tensor that `value`, or the tensor it is a slice of, contains. All parts
+  /// of a tensor have the same name.
   TensorPart part{};
 };
 
@@ -43,35 +44,35 @@ struct LayerState {
 };
 
 struct TrainingState {
-  std::int64_t step = 0;  // the next to run
+  std::int64_t step = 0;  // the next one to run
   int seed = 0;
-  int microbatches = 1;  // of the whole batch
+  int microbatches = 1;  // in the whole batch
   int microbatch_size = 1;
-  int gradient_groups = 1;  // of microbatches, whose gradients are added up first
-  int tensor_groups = 1;    // of products over widths that shards share out
+  int gradient_groups = 1;  // groups of microbatches for gradient accumulation
+  int tensor_groups = 1;    // equal parts in which products over partitioned widths are summed
   double loss_scale = 1;
   int steps_since_overflow = 0;
   std::string optimizer;  // its kind, such as "adamw"
   std::string precision;  // such as "float32"
-  std::string device;  // that computed: "avx2", "the best of …", "NVIDIA H200"; empty: not known
-  /// Of the data, where an engine reads them one by one; 0: `microbatches` a step.
+  std::string device;     // such as "avx2", "the best of …" or "NVIDIA H200"; empty: unknown
+  /// Number of microbatches read so far by an engine that reads them one by one; 0: `microbatches`
+  /// in each step.
   std::int64_t microbatches_read = 0;
-  std::map<std::string, std::string> notes{};  // of whoever trains, such as a number of a run
+  std::map<std::string, std::string> notes{};  // set by the caller, such as a run's number
   friend bool operator==(const TrainingState&, const TrainingState&) = default;
 };
 
-/// What one part of a job holds; its tensors are nobody else's from here on, or nobody changes them
-/// until it is written.
+/// The state of one part of a job. Its tensors must not change until they are written.
 struct Snapshot {
   TrainingState training;
   std::vector<LayerState> layers;
 };
 
-/// Of all its tensors.
+/// Returns the bytes of all its tensors.
 plan::Bytes size_of(const Snapshot& snapshot);
-/// Whether this process has memory for copies of them, and a tenth more.
+/// Returns true if this process has memory for a copy of the tensors, and a tenth more.
 bool has_room_for_copy(const Snapshot& snapshot);
-/// With copies of the tensors that somebody else has, too.
+/// Copies the tensors whose memory is also in use elsewhere.
 Snapshot copies_of(Snapshot snapshot);
 
 }  // namespace pipewright::exec

@@ -1,7 +1,7 @@
 #pragma once
 
-// The weights in a folder of Hugging Face: model.safetensors, or the files that
-// model.safetensors.index.json names. Files are mapped and their headers read; numbers are read
+// Reads the weights in a Hugging Face folder: model.safetensors, or the files named in
+// model.safetensors.index.json. Files are mapped and only their headers are read; numbers are read
 // when a tensor is copied.
 
 #include <filesystem>
@@ -18,22 +18,23 @@ class JsonDocument;
 
 namespace pipewright::exec {
 
-/// Which file each tensor lies in. Throws InputError for an index that does not say so soundly.
+/// Returns the file of each tensor. Throws InputError if the index is malformed.
 std::map<std::string, std::string> parse_weight_index(const plan::JsonDocument& document);
 
 class WeightFolder {
  public:
-  /// Nothing where the folder has no weights. Throws InputError that names the file and what is
-  /// wrong: it is missing or cut off, its header is none, or it lacks what the index says.
+  /// Opens a folder; returns nothing if it has no weights. Throws InputError that names the file
+  /// and what is wrong: it is missing or truncated, has no valid header, or lacks a tensor of the
+  /// index.
   static std::optional<WeightFolder> open(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }
   std::vector<std::string> names() const;
-  /// Null where there is no such tensor.
+  /// Returns null if there is no such tensor.
   const TensorShape* find(const std::string& name) const;
-  /// Of a tensor that is there.
+  /// Returns the file of an existing tensor.
   std::filesystem::path file_of(const std::string& name) const;
-  /// A view of the mapped file, which is not written to.
+  /// Returns a read-only view of the mapped file.
   at::Tensor tensor(const std::string& name) const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// A core for each rank, and when threads beside the ranks get one.
+// Assigns CPU cores to ranks and to their background threads.
 
 #include <c10/core/Device.h>
 
@@ -9,27 +9,29 @@
 
 namespace pipewright::exec {
 
-/// Keeps the calling thread on one core, so that the kernel does not move it away from its caches.
-/// The cores that the process may use are counted from 0; with fewer cores than ranks nothing
-/// happens.
+/// Pins the calling thread to one core, so that the kernel does not move it away from its caches.
+/// Cores are numbered from 0 among those that the process may use. With fewer cores than ranks this
+/// has no effect.
 void pin_to_core(int rank, int ranks);
 
-/// The same for a rank that computes on `device`, where that is the CPU. On a GPU its thread only
-/// hands out work, and what LibTorch and NCCL start from it serves other ranks as well: autograd's
-/// thread for the device and the proxies of communicators would all have the core of whoever came
-/// first.
+/// Pins the thread of a rank that computes on `device`, if that is the CPU. On a GPU the thread
+/// only submits work. Threads that LibTorch and NCCL start from it serve other ranks as well:
+/// autograd's thread for the device and the proxies of communicators would all inherit the core of
+/// the first rank.
 void pin_rank(at::Device device, int rank, int ranks);
 
-/// For the threads that this one starts, which move the data of a rank beside it: on its core,
-/// where they run as soon as it waits and never wait for another rank's compute. Where there is a
-/// second core for each rank nothing happens.
+/// Pins the calling thread so that the threads it starts, which move a rank's data in the
+/// background, share the rank's core. There they run as soon as the rank waits and never delay
+/// another rank's compute. If there is a second core for each rank, this has no effect.
 void pin_beside(int rank, int ranks);
 
-/// Whether there is one, so that threads beside the ranks take nothing from them.
+/// Returns true if there is a second core for each rank, so that background threads take no time
+/// from ranks.
 bool have_second_cores(int ranks);
 
-/// While it lives all threads of this process, and those that they start, stand as those of a rank
-/// do: on its core with those beside it where cores are few, otherwise as they were.
+/// While it exists, pins all threads of this process, and those that they start, like those of a
+/// rank: to its core together with its background threads if there are few cores; otherwise only
+/// the calling thread is pinned.
 class OnCoreOfRank {
  public:
   OnCoreOfRank(int rank, int ranks);
@@ -38,17 +40,18 @@ class OnCoreOfRank {
   OnCoreOfRank& operator=(const OnCoreOfRank&) = delete;
 
  private:
-  std::vector<std::pair<int, std::vector<int>>> before_;  // by thread: its cores
+  std::vector<std::pair<int, std::vector<int>>> before_;  // the cores of each thread before
 };
 
-/// For a thread that only hands data on: it and the threads that it starts run as soon as they have
-/// something to do, though all cores compute. A kernel lets a thread compute for a slice of time
-/// before another one that wakes may run, unless that asks for shorter slices; where it does not
-/// know them (Linux before 6.12) nothing changes. Nobody gets a larger share of a core by it.
+/// Makes the calling thread, and threads that it starts, run as soon as they have work although all
+/// cores compute; for threads that only forward data. The kernel lets a running thread finish its
+/// time slice before a thread that wakes up, unless that thread requests shorter slices. Kernels
+/// without such requests (Linux before 6.12) ignore this. It does not increase a thread's share of
+/// a core.
 void run_in_short_slices();
 
-/// For a thread that may not interrupt others: it and the threads that it starts run when those of
-/// their core rest, or at the kernel's next tick.
+/// Makes the calling thread, and threads that it starts, wait until other threads of their core are
+/// idle, or until the kernel's next tick, instead of preempting them.
 void interrupt_nobody();
 
 }  // namespace pipewright::exec

@@ -1,7 +1,8 @@
 #pragma once
 
-// With which instructions a CPU computes. Kernels for different ones add up in another order or
-// round otherwise, so two machines give the same bits only if both compute with the same.
+// The instruction set with which a CPU computes. Kernels for different instruction sets sum in
+// another order or round differently, so two machines give the same bits only if both use the same
+// one.
 
 #include <string>
 
@@ -9,20 +10,20 @@
 
 namespace pipewright::exec {
 
-/// From now on ATen, MKL and oneDNN compute with this branch, in the whole process, and MKL gives
-/// equal products for equal operands wherever they lie in memory, which it promises in its strict
-/// mode alone (oneMKL Developer Guide, "Conditional Numerical Reproducibility").
+/// Makes ATen, MKL and oneDNN compute with this branch in the whole process. MKL then gives equal
+/// products for equal operands wherever they lie in memory, which it guarantees only in its strict
+/// mode (oneMKL Developer Guide, "Conditional Numerical Reproducibility").
 ///
-/// Best: what each of them takes for the best on this CPU. The others are the same on every CPU
-/// that has them: avx2 and avx512 on Intel's, compatible on all (MKL has no other branch that
-/// Intel's and others' CPUs share).
+/// Best: each library's own choice for this CPU. The others are the same on every CPU that supports
+/// them: avx2 and avx512 on Intel's, compatible on all (MKL has no other branch that Intel's and
+/// other CPUs share).
 ///
-/// It holds from the first call on, which must come before LibTorch computes. Throws InputError
-/// when this CPU lacks the branch, LibTorch has computed already, or the process has another
-/// branch.
+/// Takes effect with the first call, which must precede any computation of LibTorch. Throws
+/// InputError if this CPU does not support the branch, LibTorch has computed already, or the
+/// process has set another branch.
 void use_cpu_branch(plan::CpuBranch branch);
 
-/// What this process computes with, in words: "avx2", or "the best of …" with the CPU.
+/// Returns the branch of this process as text: "avx2", or "the best of …" with the CPU.
 std::string cpu_branch_in_words();
 
 }  // namespace pipewright::exec

@@ -1,7 +1,7 @@
 #pragma once
 
-// Data that comes one microbatch after the other, from an iterator of the user's. Its end is an
-// answer, not an error.
+// Data from a user's iterator, one microbatch after the other. The end of the data is a normal
+// result, not an error.
 
 #include <functional>
 #include <map>
@@ -13,35 +13,36 @@
 
 namespace pipewright::exec {
 
-/// One microbatch: what the first stage takes, and what the last stage's loss compares with.
+/// One microbatch: the first stage's inputs, and the targets for the last stage's loss.
 struct Batch {
   Tensors inputs;
   Tensors targets;
-  double counts = 1;        // in the batch's mean loss: such as its tokens that are no padding
-  NamedTensors keywords{};  // of layers that name them (LayerSpec::keywords)
+  double counts = 1;        // weight in the batch's mean loss, such as its tokens without padding
+  NamedTensors keywords{};  // for layers that name them (LayerSpec::keywords)
 };
 
-/// The next microbatch; nothing at the end of the data, and from then on.
+/// Returns the next microbatch; nothing once the data has ended.
 using BatchSource = std::function<std::optional<Batch>()>;
 
-/// `all` in pieces of `size` samples along dimension 0, in order; samples that fill no piece are
-/// left out. Throws InputError when the tensors are not equally long, or shorter than one piece.
+/// Splits `all` into microbatches of `size` samples along dimension 0, in order; the remainder is
+/// dropped. Throws InputError if the tensors differ in length, or have fewer samples than one
+/// microbatch.
 BatchSource batches_of(const Batch& all, int size);
 
-/// These, in order.
+/// Returns these microbatches in order.
 BatchSource batches_of(std::vector<Batch> microbatches);
 
-/// The microbatches of a Dataset, `microbatches` per step, step after step: they never end. The
-/// dataset outlives the source.
+/// Returns the microbatches of a Dataset, `microbatches` per step, step after step without end. The
+/// dataset must outlive the source.
 BatchSource batches_of(const Dataset& data, int microbatches, int first_step = 0);
 
-/// Data that a function gives, by step and microbatch of the whole batch: pure, and safe to call
-/// from several threads. `weight_at`: as Dataset::weight has it; empty: 1, whatever the batches say
-/// that they count.
+/// Makes a Dataset of a function of the step and the microbatch of the whole batch, which must be
+/// pure and safe to call from several threads. `weight_at`: as Dataset::weight; empty: 1, and
+/// Batch::counts is ignored.
 std::unique_ptr<Dataset> dataset_of(std::function<Batch(int step, int microbatch)> batch_at,
                                     std::function<double(int step, int microbatch)> weight_at = {});
 
-/// Starts over when the data end, so that they never do, unless there are none at all.
+/// Starts over at the end of the data, so that it never ends unless there is no data at all.
 class RepeatingLoader {
  public:
   explicit RepeatingLoader(std::function<BatchSource()> open);
@@ -52,37 +53,38 @@ class RepeatingLoader {
   BatchSource source_;
 };
 
-/// What the stages of this process read: the first one inputs, the last one targets, and of
-/// pipelines side by side each its part of the batch.
+/// The data that this process needs: inputs for the first stage, targets for the last one, and with
+/// several pipelines its pipeline's part of the batch.
 struct DataNeeds {
   bool inputs = true;
   bool targets = true;
-  bool keywords = false;  // a layer names some
+  bool keywords = false;  // true if a layer names some
   int part = 0;
   int parts = 1;  // 1: the whole batch
 };
 
-/// What of a batch is trained on: the mean loss over what its microbatches count, or the sum of
-/// their losses as they are.
+/// The loss to train on: the mean over all that the microbatches count, or the plain sum of their
+/// losses.
 enum class LossOf { Mean, Sum };
 
-/// Gives the ranks of this process the microbatches of one step by index, read ahead from an
-/// iterator. What is not needed here is let go at once; where nothing is, nothing is read.
+/// Holds the microbatches of one step, read ahead from an iterator, and gives them to the ranks of
+/// this process by index. Data that this process does not need is dropped at once; if it needs
+/// none, nothing is read.
 class StepBuffer final : public Dataset {
  public:
   explicit StepBuffer(DataNeeds needs = {}, LossOf loss = LossOf::Mean)
       : needs_(needs), loss_(loss) {}
 
-  /// Reads the batch of `step`, in place of the one before. False when the data ends before it is
-  /// complete: the rest of the data is let go. Not while ranks read.
+  /// Replaces the batch by that of `step`. Returns false if the data ends before the batch is
+  /// complete; its remaining microbatches are dropped. Must not be called while ranks read.
   bool fill(BatchSource& source, int step, int microbatches);
 
-  /// From now on, where `fill` has an empty source, all that is asked for is asked of `data`, which
-  /// has no end. Null: no longer.
+  /// From now on, whenever `fill` is called with an empty source, takes all data from `data`, which
+  /// never ends. Null: no longer.
   void follow(std::shared_ptr<const Dataset> data);
   bool follows_data() const { return followed_ != nullptr; }
 
-  /// Throws InputError for another step, or a microbatch that it does not have.
+  /// Throws InputError for another step, or a microbatch that is not in the buffer.
   Tensors inputs(int step, int microbatch) const override;
   Tensors targets(int step, int microbatch) const override;
   double weight(int step, int microbatch) const override;
@@ -97,8 +99,8 @@ class StepBuffer final : public Dataset {
   bool follows_ = false;  // in this step
   int step_ = 0;
   int count_ = 0;                      // microbatches of the batch
-  double mean_count_ = 1;              // of all of them
-  std::map<int, Batch> microbatches_;  // of this part
+  double mean_count_ = 1;              // over all of them
+  std::map<int, Batch> microbatches_;  // of this process's part
 };
 
 }  // namespace pipewright::exec

@@ -1,7 +1,7 @@
 #pragma once
 
-// Reads the microbatches of a rank before it comes to their LOADs, on a thread beside its own, so
-// that a LOAD is the wait for one.
+// Reads the microbatches of a rank on a background thread before the rank reaches their LOADs, so
+// that a LOAD only waits for the read to finish.
 
 #include <condition_variable>
 #include <deque>
@@ -16,8 +16,8 @@
 
 namespace pipewright::exec {
 
-/// What a stage needs of a microbatch: inputs for the first one, targets and their weight for the
-/// last one.
+/// The data that a stage needs of a microbatch: inputs for the first stage, targets and their
+/// weight for the last one.
 struct Reading {
   const Dataset* data = nullptr;
   int step = 0;
@@ -32,27 +32,29 @@ struct ReadData {
   double weight = 1;
 };
 
-/// Throws what the Dataset throws.
+/// Reads now. Throws what the Dataset throws.
 ReadData read(const Reading& what);
 
-/// Of a rank. What has been read and not been taken is on nobody's account of memory; what is taken
-/// is on that of the thread that takes it, if reading made it.
+/// The read-ahead of a rank. Data that was read but not yet taken is charged to no rank's memory
+/// account. Data that was taken is charged to the account of the taking thread, if reading
+/// allocated it.
 class ReadAhead {
  public:
-  /// Reads at most `ahead` microbatches that nobody has taken; 0: `take` reads. `begin`: what the
-  /// thread does first.
+  /// Keeps at most `ahead` read microbatches that have not been taken; 0: `take` reads. `begin`:
+  /// called first on the background thread.
   explicit ReadAhead(int ahead, std::function<void()> begin = {});
-  /// Returns when no read is under way.
+  /// Blocks until no read is in progress.
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  /// What will be taken from now on, in this order. Where all that was expected before begins it,
-  /// what has been read of that is kept; else it is let go. Nothing: as it was.
+  /// Sets the reads to come, in order. If they begin with all reads expected so far, finished reads
+  /// are kept; otherwise they are dropped. An empty list changes nothing.
   void expect(std::vector<Reading> what);
-  /// The next one of these, once it is there. Throws what reading it threw, until `stop`.
+  /// Returns the next of the expected reads, once it has finished. If it failed, throws its
+  /// exception until `stop`.
   ReadData take(const Reading& what);
-  /// Expects nothing more. Returns when no read is under way.
+  /// Expects nothing more. Blocks until no read is in progress.
   void stop();
 
  private:
@@ -71,7 +73,7 @@ class ReadAhead {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Reading> expected_;
-  std::deque<Result> done_;  // of the first of these
+  std::deque<Result> done_;  // for the first of `expected_`
   bool reading_ = false, finished_ = false;
   std::thread thread_;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-// Samples to train on as tensors in one file, whatever they are.
+// Samples stored as tensors in one file, of any kind.
 
 #include <filesystem>
 #include <memory>
@@ -11,10 +11,10 @@
 
 namespace pipewright::exec {
 
-/// A safetensors file with the tensors "inputs" and "targets", [samples, …] each, or "inputs.0",
-/// "inputs.1" and so on where there are several. Each epoch has all samples, in an order of its
-/// own. `inputs` and `targets`: type and sizes of one sample. Throws InputError that names the file
-/// and what is missing, or of another type or size.
+/// Opens a safetensors file with the tensors "inputs" and "targets", [samples, …] each, or
+/// "inputs.0", "inputs.1" and so on if there are several. Each epoch has all samples, in its own
+/// order. `inputs` and `targets`: type and sizes of one sample. Throws InputError that names the
+/// file and what is missing or has another type or size.
 std::unique_ptr<Dataset> open_tensor_samples(const std::filesystem::path& file,
                                              const std::vector<TensorShape>& inputs,
                                              const std::vector<TensorShape>& targets,

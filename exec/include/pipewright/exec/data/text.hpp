@@ -1,6 +1,6 @@
 #pragma once
 
-// Text to train on, byte by byte.
+// Text as training data, byte by byte.
 
 #include <filesystem>
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace pipewright::exec {
 
-/// Random windows of `sequence` bytes of a file; the target is the window one byte later. Both are
-/// int64 [microbatch_size, sequence]. Throws InputError when the file cannot be read or is too
-/// short.
+/// Opens a file as random windows of `sequence` bytes; the target is the window one byte later.
+/// Both are int64 [microbatch_size, sequence]. Throws InputError if the file cannot be read or is
+/// too short.
 std::unique_ptr<Dataset> open_text(const std::filesystem::path& file, int sequence,
                                    const BatchShape& shape);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Tokens to train on: what a tokenizer made of a text, as numbers one behind the other.
+// Tokenized text as training data: the token numbers of a tokenizer, one after the other.
 
 #include <filesystem>
 #include <memory>
@@ -9,13 +9,14 @@
 
 namespace pipewright::exec {
 
-/// Windows of `sequence` tokens of a file, which stays on its disk and is mapped, in the order that
-/// `shape` says; the target is the window one token later. Both are int64 [microbatch_size,
-/// sequence]. A token has two bytes, the lower first, or four where the vocabulary is larger than
-/// 65,536; or what Megatron-LM's .idx says, where one lies beside the file. Packed: inputs are
-/// tokens and, for each, which document of the sample it is of (-1: padding), and microbatches
-/// weigh what they have of targets. Throws InputError when a file cannot be read, is too short, is
-/// no whole number of tokens, or has one that is none of the vocabulary.
+/// Opens a token file, which is mapped and not copied to memory, as windows of `sequence` tokens in
+/// the order of `shape`; the target is the window one token later. Both are int64 [microbatch_size,
+/// sequence]. A token has two bytes, little-endian, or four if the vocabulary is larger than
+/// 65,536. If there is an .idx file of Megatron-LM next to the file, that decides the size. With
+/// packed order, inputs are the tokens and, for each token, the document of the sample that it
+/// belongs to (-1: padding), and the weight of a microbatch is its number of targets. Throws
+/// InputError if a file cannot be read, is too short, is no whole number of tokens, or has a token
+/// outside the vocabulary.
 std::unique_ptr<Dataset> open_tokens(const std::filesystem::path& file, int sequence,
                                      int vocabulary, const BatchShape& shape);
 

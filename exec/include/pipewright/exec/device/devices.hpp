@@ -13,11 +13,11 @@
 
 namespace pipewright::exec {
 
-/// Where a rank computes.
+/// The device of a rank.
 struct RankDevice {
   at::Device device = at::kCPU;
-  /// Several ranks may share a GPU. With `parts` above 1 each has multiprocessors of its own: part
-  /// `part` of so many equal ones, as if it were a smaller GPU.
+  /// Several ranks may share a GPU. With `parts` above 1 each has its own multiprocessors: part
+  /// `part` of `parts` equal ones, as if it were a smaller GPU.
   int part = 0;
   int parts = 1;
 };
@@ -25,33 +25,34 @@ struct RankDevice {
 /// The GPUs of this machine.
 struct Gpus {
   std::vector<std::string> names;  // such as "NVIDIA H200"
-  std::string why_none;            // empty where there are some
+  std::string why_none;            // the reason why there is none; empty if there are some
 };
 
-/// Loads LibTorch's CUDA libraries with the first call, which must come before LibTorch is used in
-/// any other way: it looks for them once.
+/// Returns the GPUs. The first call loads LibTorch's CUDA libraries, so it must precede any other
+/// use of LibTorch, which looks for them only once.
 const Gpus& gpus();
 
-/// Said before the first call of `gpus` by a process that uses no NCCL: kernels are loaded as they
-/// are launched. All at once takes seconds, but launching while a receive of NCCL is posted needs
-/// it.
+/// Loads each kernel at its first launch. Call before the first `gpus`, in a process that does not
+/// use NCCL. Loading all kernels at once takes seconds, but is required if kernels are launched
+/// while a receive of NCCL is posted.
 void load_kernels_as_launched();
 
-/// A GPU for each of `ranks` ranks of this process, neighbours on the same one where there are more
-/// ranks than GPUs; `partitioned`: each on multiprocessors of its own then.
+/// Assigns one of `gpus` GPUs to each of `ranks` ranks of this process; with more ranks than GPUs,
+/// consecutive ranks share one. `partitioned`: ranks that share a GPU get their own
+/// multiprocessors.
 std::vector<RankDevice> dealt_out(int ranks, int gpus, bool partitioned);
-/// Over the GPUs of this machine. Throws InputError that says why there is none.
+/// Assigns the GPUs of this machine. Throws InputError that says why there is none.
 std::vector<RankDevice> on_gpus(int ranks, bool partitioned = false);
 
-/// While it lives, this thread computes on a device as a rank does: on a stream of its own, whose
-/// memory is charged to `account`, backwards too. On the CPU it is nothing.
+/// While it exists, this thread computes on a device as a rank does: on its own stream, with memory
+/// charged to `account`, including backwards. On the CPU it has no effect.
 class OnDevice {
  public:
   OnDevice(const RankDevice& where, const MemoryAccount& account);
   ~OnDevice();
-  /// Waits until the device has done all that this thread has given it.
+  /// Blocks until the device has finished all work that this thread submitted.
   void finish() const;
-  /// Whether it has.
+  /// Returns true if the device has finished.
   bool is_done() const;
 
  private:
@@ -59,23 +60,24 @@ class OnDevice {
   std::unique_ptr<State> state_;
 };
 
-/// What decides the bits of what is computed there: the branch of the CPU, or the GPU's name.
+/// Returns the name of the hardware that decides the bits of results: the branch of the CPU, or the
+/// GPU's name.
 std::string device_in_words(const RankDevice& where);
 
-/// What LibTorch keeps for cuBLAS on this thread's stream and charges to the rank: a workspace (of
-/// the size that CUBLAS_WORKSPACE_CONFIG says) for each thread that has asked for products there,
-/// and a smaller one for products with a bias. They stay. Nothing is kept on the CPU.
+/// Returns the bytes that LibTorch retains for cuBLAS on this thread's stream and charges to the
+/// rank: a workspace (of size CUBLAS_WORKSPACE_CONFIG) for each thread that has computed products
+/// there, and a smaller one for products with a bias. 0 on the CPU.
 plan::Bytes product_workspaces(const RankDevice& where);
-/// Gives those of all streams free. Nothing may compute on a GPU meanwhile.
+/// Frees the workspaces of all streams. No GPU may be computing meanwhile.
 void release_product_workspaces();
 
-/// From now on LibTorch computes on GPUs with the same bits each time, or throws where it cannot:
-/// what exact mode needs there. It holds for the whole process.
+/// Makes LibTorch compute with the same bits each time on GPUs, or throw if it cannot, as exact
+/// mode requires. Applies to the whole process from now on.
 void compute_reproducibly();
 
-/// The GPU of a process that is the `local_rank`th of its machine, of those that this process is
-/// shown. Where there are more processes than GPUs they share them. Throws InputError where there
-/// is no GPU.
+/// Returns the GPU for the `local_rank`th process of this machine, among those visible to this
+/// process. If there are more processes than GPUs they share them. Throws InputError if there is no
+/// GPU.
 RankDevice gpu_of_process(int local_rank);
 
 }  // namespace pipewright::exec

@@ -1,7 +1,7 @@
 #pragma once
 
-// What LibTorch has no common words for on all devices. Without the CUDA headers `gpu_absent` says
-// so instead.
+// Functions for GPUs without a device-independent equivalent in LibTorch. In builds without the
+// CUDA headers, `gpu_absent` implements them and reports that.
 
 #include "pipewright/exec/device/capture.hpp"
 #include "pipewright/exec/device/devices.hpp"
@@ -10,23 +10,24 @@
 
 namespace pipewright::exec {
 
-/// `as_launched`: kernels are loaded with their first launch, not all at once.
+/// Finds the machine's GPUs. `as_launched`: each kernel is loaded at its first launch instead of
+/// all at once.
 Gpus find_gpus(bool as_launched);
 
-/// What LibTorch keeps for cuBLAS on this thread's stream of the device.
+/// Returns the bytes that LibTorch retains for cuBLAS on this thread's stream of the device.
 plan::Bytes workspaces_of_stream(const RankDevice& where);
-/// Of all streams.
+/// Frees the workspaces of all streams.
 void release_workspaces();
 
-/// The stream on which a rank computes, of its part of the multiprocessors alone where the GPU is
-/// divided. Throws InputError where it cannot be divided so.
+/// Returns the stream on which a rank computes. If the GPU is partitioned, the stream uses the
+/// multiprocessors of its part only. Throws InputError if it cannot be partitioned like this.
 Stream compute_stream(const RankDevice& where);
 
-/// From now on what this stream allocates on its device is charged to `account`, whichever thread
-/// submits the work: LibTorch computes backward on threads of its own.
+/// Charges later allocations of this stream on its device to `account`, whichever thread submits
+/// the work: LibTorch runs backwards on its own threads.
 void charge_stream(const Stream& stream, AccountEntry* account);
 
-/// Captures CUDA graphs.
+/// Makes a capturer of CUDA graphs.
 std::unique_ptr<Capturer> make_graph_capturer(AccountEntry* account);
 
 }  // namespace pipewright::exec

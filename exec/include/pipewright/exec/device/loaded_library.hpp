@@ -1,7 +1,7 @@
 #pragma once
 
-// A shared library that is loaded when it is wanted, and stays for the life of the process: those
-// of NVIDIA are large, and most machines have none.
+// A shared library that is loaded on demand and stays loaded. NVIDIA's libraries are large, and
+// most machines have none.
 
 #include <string>
 
@@ -9,15 +9,16 @@ namespace pipewright::exec {
 
 class LoadedLibrary {
  public:
-  /// `name`: in errors, such as "NCCL". Throws InputError where there is no `file`.
+  /// Loads `file`. `name`: for messages, such as "NCCL". Throws InputError if there is no such
+  /// file.
   LoadedLibrary(std::string name, const char* file);
 
-  /// Throws InputError where the library does not have it.
+  /// Looks up a function. Throws InputError if the library does not have it.
   template <class Function>
   void find(const char* symbol, Function& function) const {
     function = reinterpret_cast<Function>(address_of(symbol));
   }
-  /// Null there.
+  /// Looks up a function, which is null if the library does not have it.
   template <class Function>
   void find_or_not(const char* symbol, Function& function) const {
     function = reinterpret_cast<Function>(address_or_null(symbol));

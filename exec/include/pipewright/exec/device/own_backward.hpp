@@ -1,14 +1,14 @@
 #pragma once
 
-// Who launches the backwards of a GPU: the rank's own thread.
+// Runs the backwards of a GPU on the rank's own thread.
 
 #include <c10/core/AutogradState.h>
 
 namespace pipewright::exec {
 
-/// While it lives, this thread computes its backwards itself. LibTorch has one thread for those of
-/// a GPU: of two ranks there it would launch one after the other, and where the first waits for the
-/// second, as shards of a stage do, neither would end.
+/// While it exists, this thread runs its backwards itself. LibTorch has one backward thread per
+/// GPU. For two ranks on one GPU it would launch one backward after the other; if the first waits
+/// for the second, as tensor-parallel ranks do, neither would end.
 class OwnBackward {
  public:
   OwnBackward() { state().set_multithreading_enabled(false); }

@@ -1,10 +1,9 @@
 #pragma once
 
-// The order of work on devices. On a GPU a call only submits work to a stream, the calling thread's
-// current one, and returns; streams run beside each other. A rank has a stream for each thing
-// that it does at the same time, and events say where one stream waits for another: the device
-// waits then, and not the thread. On the CPU work is done when its call returns, so there
-// all of this is nothing.
+// The order of work on devices. On a GPU a call only submits work to the calling thread's current
+// stream and returns; streams run concurrently. A rank has one stream for each kind of concurrent
+// work. Events make one stream wait for another; the device waits then, and not the thread. On the
+// CPU work is finished when its call returns, so streams and events have no effect.
 
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
@@ -18,27 +17,27 @@
 
 namespace pipewright::exec {
 
-/// A stream of a device; of the CPU none, as work there is done at once.
+/// A stream of a device. The CPU has none, because work there is finished at once.
 class Stream {
  public:
-  Stream() = default;  // of the CPU
+  Stream() = default;  // the CPU
   explicit Stream(c10::Stream stream) : stream_(stream) {}
-  /// A stream of its own; an urgent one goes first where the device must choose.
+  /// Returns a new stream. The device prefers urgent ones when it must choose.
   static Stream of(at::Device device, bool urgent);
 
   const std::optional<c10::Stream>& native() const { return stream_; }
   at::Device device() const { return stream_ ? stream_->device() : at::Device(at::kCPU); }
-  /// The thread waits until the device has done all that the stream was given.
+  /// Blocks the thread until the device has finished all work of the stream.
   void finish() const;
-  /// Whether it has.
+  /// Returns true if the device has finished all work of the stream.
   bool is_done() const;
 
  private:
   std::optional<c10::Stream> stream_;
 };
 
-/// While it lives, what this thread does on the stream's device goes to the stream, and it computes
-/// its backwards itself.
+/// While it exists, this thread's work on the stream's device goes to the stream, and the thread
+/// runs its backwards itself.
 class OnStream {
  public:
   explicit OnStream(const Stream& stream);
@@ -46,7 +45,7 @@ class OnStream {
   OnStream(const OnStream&) = delete;
   OnStream& operator=(const OnStream&) = delete;
 
-  /// The stream of this thread; the CPU's where there is none.
+  /// Returns the stream of this thread, or the CPU's if none exists.
   static const Stream& current();
 
  private:
@@ -55,19 +54,19 @@ class OnStream {
   std::optional<OwnBackward> own_backward_;
 };
 
-/// A point in what a stream was given. May be passed to other threads.
+/// A point in the work of a stream. May be passed to other threads.
 class Event {
  public:
   Event() = default;  // nothing to wait for
 
-  /// After all that the current stream has been given.
+  /// Returns an event after all work submitted to the current stream so far.
   static Event now() { return at_end(c10::EventFlag::PYTORCH_DEFAULT); }
-  /// One that also notes when the device comes to it.
+  /// Returns such an event that also records the time at which the device reaches it.
   static Event timed() { return at_end(c10::EventFlag::BACKEND_DEFAULT); }
 
-  /// What the current stream is given from now on comes after it.
+  /// Makes later work of the current stream wait for the event.
   void wait() const;
-  /// The time between two timed events that a device has passed.
+  /// Returns the time between two timed events that the device has passed.
   plan::Seconds since(const Event& earlier) const;
   bool on_cpu() const { return event_ == nullptr; }
 
@@ -77,13 +76,13 @@ class Event {
   std::shared_ptr<c10::Event> event_;
 };
 
-/// Gives tensors that another stream has made, up to `made`, to the current stream: it waits for
-/// them, their memory is not used for others before it is done with them, and they lie on its
-/// device.
+/// Makes tensors of another stream, which are complete at `made`, usable on the current stream: it
+/// waits for them, their memory is not reused before it has finished with them, and tensors of
+/// another device are copied to its own.
 Tensors adopt(Tensors tensors, const Event& made);
 
-/// A copy of a CPU tensor on a device, in the order of the current stream; nobody waits for it. The
-/// same tensor where the device is the CPU.
+/// Copies a CPU tensor to a device, in the order of the current stream and without blocking.
+/// Returns the same tensor if the device is the CPU.
 at::Tensor put_on(const at::Tensor& tensor, at::Device device);
 
 }  // namespace pipewright::exec

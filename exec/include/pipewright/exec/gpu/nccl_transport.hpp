@@ -9,11 +9,11 @@
 
 namespace pipewright::exec {
 
-/// Between the processes of a job over NCCL, which moves the tensors of GPUs: each process has one
-/// rank, on the GPU `device`, which no other process uses. Transfers are queued by the
-/// communicators that the Program asks for and run beside the compute; nothing waits for the
-/// device. What lies on the CPU, such as sizes and names, goes over Gloo. Every rank of the job
-/// makes its transport at the same point. `job` must outlive it. Throws InputError where NCCL
+/// Makes a transport between the processes of a job over NCCL, for GPU tensors. Each process has
+/// one rank, on the GPU `device`, which no other process uses. Transfers are queued on the
+/// communicators that the Program specifies and overlap compute; no call blocks until the device
+/// has finished. CPU data, such as sizes and names, goes over Gloo. Every rank of the job must make
+/// its transport at the same point. `job` must outlive the transport. Throws InputError if NCCL
 /// cannot be loaded.
 std::unique_ptr<Transport> make_nccl_transport(Job& job, at::Device device,
                                                TransferOptions options = {});

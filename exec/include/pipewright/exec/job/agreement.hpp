@@ -1,6 +1,6 @@
 #pragma once
 
-// The ranks of a job compare what they were started with, so that none trains something else.
+// Compares the settings that the ranks of a job were started with, so that all train the same.
 
 #include <string>
 #include <utility>
@@ -10,10 +10,12 @@
 
 namespace pipewright::exec {
 
-/// What all ranks must have in common, such as {"version", "1.2"} and {"Program", "9f3a…"}.
+/// The settings that must be equal on all ranks, such as {"version", "1.2"} and {"Program",
+/// "9f3a…"}.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-/// Every rank calls it. Throws InputError on all of them that says which ranks differ in what.
+/// Must be called by every rank. If settings differ, throws InputError on all ranks that says which
+/// ranks differ in what.
 void require_agreement(Job& job, const Facts& facts);
 
 }  // namespace pipewright::exec

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where a process stands in its job, as the launcher's environment variables say it.
+// The place of a process in its job, from the environment variables of the launcher.
 
 #include <functional>
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace pipewright::exec {
 
-/// This process in the job that its launcher describes.
+/// A process in the job that its launcher describes.
 struct JobEnvironment {
   int rank = 0;
   int size = 1;
@@ -17,19 +17,19 @@ struct JobEnvironment {
   int port = 0;         // of the job's store
   bool launcher_hosts_store = false;
   std::string launcher;       // torchrun, Slurm or Open MPI, for messages
-  std::string attempt = "0";  // tells the keys of a restarted job from those of the one before
-  std::string secret;         // that only its ranks know; empty: who connects is believed
+  std::string attempt = "0";  // distinguishes the keys of a restarted job from those before
+  std::string secret;         // known only to its ranks; empty: connections are not authenticated
 
   bool hosts_store() const { return rank == 0 && !launcher_hosts_store; }
 };
 
-/// The value of an environment variable; nothing where it is not set.
+/// Returns the value of an environment variable; nothing if it is not set.
 using VariableLookup = std::function<std::optional<std::string>(const std::string&)>;
 
-/// Nothing where no launcher has started this process. Throws InputError that names the variable
-/// when a launcher's variables are there in part or make no sense.
+/// Returns nothing if no launcher started this process. Throws InputError that names the variable
+/// if a launcher's variables are incomplete or invalid.
 std::optional<JobEnvironment> job_from_environment(const VariableLookup& variable);
-/// In the environment of this process.
+/// Does the same with the environment of this process.
 std::optional<JobEnvironment> job_from_environment();
 
 }  // namespace pipewright::exec

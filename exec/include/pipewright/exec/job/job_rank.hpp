@@ -1,9 +1,9 @@
 #pragma once
 
-// Who is where in a job: its ranks have a place along the axis pipe (the ranks of a pipeline), data
-// (pipelines side by side) and tensor (the shards of a stage). So many pipelines in a row share out
-// the experts of their mixtures. Every group of ranks that work
-// together follows from these places, in whatever order the axes are.
+// The coordinates of a job's ranks along the axes pipe (the ranks of a pipeline), data
+// (data-parallel replicas of the pipeline) and tensor (the tensor-parallel ranks of a stage). A
+// number of consecutive pipelines forms an expert-parallel group. Every communication group follows
+// from these coordinates, in any order of the axes.
 
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace pipewright::exec {
 
-/// By how much the rank of the job grows along each axis, and how many there are.
+/// The stride of the job's ranks along each axis, and the number of ranks.
 struct JobSteps {
   int pipe = 1;
   int data = 1;
@@ -20,33 +20,36 @@ struct JobSteps {
   int ranks = 1;
 };
 
-/// A rank of a job: which rank of a pipeline it is, of which of the pipelines, and of which shard
-/// of each of its stages.
+/// A rank of a job: its rank in a pipeline, the replica that pipeline is, and its tensor-parallel
+/// rank.
 struct JobRank {
   int rank = 0;
   int replica = 0;
   int replicas = 1;
   int shard = 0;
   int shards = 1;
-  int expert_ranks = 1;  // pipelines that share out experts, a divisor of `replicas`
+  int expert_ranks = 1;  // pipelines in an expert-parallel group, a divisor of `replicas`
   JobSteps steps{};
 
-  /// Ranks of the job: this one, and who is like it but for the rank of the pipeline.
+  /// Return ranks of the job: this one, and the one with another rank of the pipeline and otherwise
+  /// the same coordinates.
   int in_job() const { return of(rank); }
   int of(int pipeline_rank) const { return at(pipeline_rank, replica, shard); }
-  /// The copies of these ranks in all pipelines, of the same shard, in rising order.
+  /// Returns the ranks `pipeline_ranks` of all replicas, with this tensor-parallel rank, in
+  /// ascending order.
   std::vector<int> of_all_replicas(const std::vector<int>& pipeline_ranks) const;
-  /// All ranks of all pipelines, of the same shard, in rising order.
+  /// Returns all ranks of all pipelines with the same tensor-parallel rank, in ascending order.
   std::vector<int> of_same_shard() const;
-  /// The shards of this rank's stages, in their order, which is rising.
+  /// Returns the tensor-parallel group of this rank's stages, in order, which is ascending.
   std::vector<int> of_all_shards() const;
 
-  /// Which of the parts of all experts it has.
+  /// Returns the index of its part of all experts.
   int part_of_experts() const { return replica % expert_ranks; }
-  /// Who shares out the experts of this rank's stages, in the order of parts, which is rising.
+  /// Returns the expert-parallel group of this rank's stages, in the order of parts, which is
+  /// ascending.
   std::vector<int> of_all_experts() const;
-  /// The copies of these ranks in all pipelines that have the same experts, of the same shard, in
-  /// rising order.
+  /// Returns the ranks `pipeline_ranks` of all replicas with the same experts, with this
+  /// tensor-parallel rank, in ascending order.
   std::vector<int> of_same_experts(const std::vector<int>& pipeline_ranks) const;
 
  private:
@@ -55,21 +58,22 @@ struct JobRank {
   }
 };
 
-/// The ranks of a job.
+/// The grid of a job's ranks.
 class JobGrid {
  public:
-  /// `axes`: pipe, data and tensor in any order, the last one the fastest; others have one place
-  /// each. `expert_ranks`: so many replicas in a row share out their experts. Throws InputError
-  /// where one of the three axes is missing and has several places, or where the replicas are no
-  /// multiple of `expert_ranks`.
+  /// `axes`: pipe, data and tensor in any order, the last one fastest; other axes have length 1.
+  /// `expert_ranks`: number of consecutive replicas that form an expert-parallel group. Throws
+  /// InputError if one of the three axes is missing and has a length above 1, or if the replicas
+  /// are no multiple of `expert_ranks`.
   JobGrid(int pipeline_ranks, int replicas, int shards = 1,
           const std::vector<std::string>& axes = {"pipe", "data", "tensor"}, int expert_ranks = 1);
 
   const plan::Topology& topology() const { return topology_; }
-  /// How many ranks the job has.
+  /// Returns the number of ranks of the job.
   int size() const { return topology_.rank_count(); }
   JobRank rank(int rank_in_job) const;
-  /// The ranks of the first pipeline, first shards alone: those that a prediction is of.
+  /// Returns the ranks of the first pipeline with tensor-parallel rank 0, for which predictions are
+  /// made.
   std::vector<int> first_pipeline() const;
 
  private:

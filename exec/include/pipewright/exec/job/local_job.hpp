@@ -1,6 +1,6 @@
 #pragma once
 
-// A job on this machine alone: one program, started once for each rank.
+// A job on this machine: one program, started once for each rank.
 
 #include <chrono>
 #include <functional>
@@ -11,31 +11,31 @@ namespace pipewright::exec {
 
 struct LocalJob {
   std::string program = "/proc/self/exe";
-  std::vector<std::string> words;  // of its command line, its name first
+  std::vector<std::string> words;  // its command line, starting with its name
   int ranks = 1;
-  /// Where each rank runs, by rank: what it is told as LOCAL_RANK. Empty: 0, 1, …
+  /// The LOCAL_RANK of each rank, which chooses its device. Empty: 0, 1, …
   std::vector<int> places{};
-  /// A single process that is told of no job: it has all ranks itself.
+  /// Starts a single process that gets no job and has all ranks itself.
   bool alone = false;
-  /// Ranks end each other when one fails; who has not ended so long after that is killed. While a
-  /// rank has not met the others yet, all are killed a second after.
+  /// Ranks end each other when one fails; a rank that has not ended after this time is killed. If a
+  /// rank has not joined yet, all are killed after a second.
   std::chrono::milliseconds grace{40'000};
-  /// Asked every so often: once it holds, every rank gets a SIGTERM.
+  /// Polled; once it returns true, every rank gets a SIGTERM.
   std::function<bool()> stop{};
-  /// Who is stopped (SIGSTOP) for so long is killed, or for half a second when another has failed:
-  /// it cannot end itself. 0: then alone.
+  /// A process that is stopped (SIGSTOP) for this long is killed, because it cannot end itself;
+  /// after half a second if another rank has failed. 0: only if another has failed.
   std::chrono::milliseconds stopped{0};
-  std::function<void(const std::string& message)> say{};  // which rank a signal has ended
-  std::function<void(int rank)> lost{};              // the same, or that it did not end in time
-  std::function<void(int rank, int code)> failed{};  // ended by itself, with this exit code, not 0
+  std::function<void(const std::string& message)> say{};  // reports the rank that a signal ended
+  std::function<void(int rank)> lost{};  // called if a signal ended it or it did not end in time
+  std::function<void(int rank, int code)> failed{};  // called if it exited with a nonzero code
 };
 
-/// Whether this process is the single one of a job that is `alone`.
+/// Returns true if this process is the single one of a job that is `alone`.
 bool is_alone_in_local_job();
 
-/// Starts the ranks, each told by its environment which one it is (environment.hpp), and waits for
-/// them. Returns 0, or the exit code of the first that failed: 1 where a signal ended it, 127 where
-/// the program could not start. Throws std::runtime_error where a process cannot be made.
+/// Starts the ranks, each with its rank in its environment (environment.hpp), and waits for them.
+/// Returns 0, or the exit code of the first that failed: 1 if a signal ended it, 127 if the program
+/// could not start. Throws std::runtime_error if a process cannot be created.
 int run_local_job(const LocalJob& job);
 
 }  // namespace pipewright::exec

@@ -1,8 +1,8 @@
 #pragma once
 
-// Where on a machine the ranks of a job run. A place is a number that says which device its rank
-// has (JobEnvironment::local_rank); one whose rank fails for good is given up, and a spare one
-// comes in.
+// The places of a job's ranks on a machine. A place is a number that selects the device of its rank
+// (JobEnvironment::local_rank). When a rank fails permanently its place is given up, and a spare
+// place replaces it.
 
 #include <vector>
 
@@ -10,21 +10,21 @@ namespace pipewright::exec {
 
 class RankPlaces {
  public:
-  /// The first places have the ranks, the others are spare. `copies`: there is always a multiple of
-  /// so many ranks, such as replicas times shards.
+  /// Assigns the first places to the ranks; the others are spare. `copies`: the number of ranks is
+  /// always a multiple of it, such as replicas times tensor-parallel ranks.
   RankPlaces(int ranks, int spares, int copies = 1);
 
-  /// By rank.
+  /// Returns the place of each rank.
   const std::vector<int>& of_ranks() const { return of_ranks_; }
-  /// In the order in which they come in.
+  /// Returns the spare places in the order in which they will be used.
   const std::vector<int>& spare() const { return spare_; }
   const std::vector<int>& given_up() const { return given_up_; }
 
-  /// This rank's place is used no more. A spare one takes the rank; without one there are fewer
-  /// ranks, and places that are too many for a multiple of `copies` are spare from then on. Nothing
-  /// changes where that would leave no rank: false.
+  /// Stops using this rank's place. A spare place takes over the rank. If there is none, the number
+  /// of ranks shrinks, and places beyond a multiple of `copies` become spare. Returns false and
+  /// changes nothing if no rank would remain.
   bool give_up(int rank);
-  /// All are used again, as at the beginning.
+  /// Uses all places again, as at the beginning.
   void take_back();
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a launcher has started beyond the ranks that a job needs: processes that stand by, so that
-// there are enough when it starts all of them anew without one that was lost.
+// Standby processes: more processes than a job's ranks need, so that enough remain when the
+// launcher restarts all without one that was lost.
 
 #include <chrono>
 
@@ -10,15 +10,15 @@
 
 namespace pipewright::exec {
 
-/// From here on `job_from_environment` says of this process that its job is the launcher's first
-/// `ranks` processes. One that is not among them stands by: its rank is not below the job's size.
+/// Makes `job_from_environment` report that the job consists of the launcher's first `ranks`
+/// processes. All other processes are standby: their rank is not below the job's size.
 void leave_job_to_first(int ranks);
 
-/// On rank 0, before it leaves: the job has done its work.
+/// Announces that the job has finished. Call on rank 0, before it leaves.
 void tell_done(Job& job);
 
-/// Waits until the job, of which this process is no rank, has done its work. Throws JobFailure
-/// where it cannot be reached, or has ended without that.
+/// Blocks a standby process until the job has finished. Throws JobFailure if the job cannot be
+/// reached, or ended without finishing.
 void stand_by(JobEnvironment environment,
               std::chrono::milliseconds join_timeout = JobOptions{}.join_timeout);
 

@@ -1,16 +1,16 @@
 #pragma once
 
-// How much more memory this process may take: what its limits and the machine have left.
+// The memory that this process may still allocate, from its limits and the machine's free memory.
 
 #include "pipewright/plan/quantity.hpp"
 
 namespace pipewright::exec {
 
-/// The least of what is left of its limits (`ulimit -v` and `-d`, its cgroup's memory) and of what
-/// the machine can give (MemAvailable); the largest number where nobody tells.
+/// Returns the smallest of the remainders of its limits (`ulimit -v` and `-d`, its cgroup's memory)
+/// and the machine's available memory (MemAvailable); the largest number if all are unknown.
 plan::Bytes memory_left();
 
-/// Memory that was freed goes back to the system; without this the heap keeps it for what comes.
+/// Returns freed memory to the system; otherwise the heap keeps it for later allocations.
 void give_memory_back();
 
 }  // namespace pipewright::exec

@@ -1,8 +1,8 @@
 #pragma once
 
-// Counts the bytes that tensors really hold, by account: an allocation is charged to the account
-// of the thread that makes it, on a GPU to that of the rank's stream, and credited back to that
-// account by whichever thread frees it.
+// Counts the bytes that tensors actually use, by account. An allocation is charged to the account
+// of the allocating thread, on a GPU to that of the rank's stream, and credited back to that
+// account by the thread that frees it.
 
 #include <cstdint>
 #include <functional>
@@ -15,26 +15,27 @@ namespace pipewright::exec {
 
 struct AccountEntry;  // lives as long as the process, as a tensor may outlive its account
 
-/// The memory of a tensor on the CPU, in bytes as asked for: taken, or below zero let go of.
+/// An allocation or release of a tensor's memory on the CPU, in requested bytes; negative for a
+/// release.
 struct AllocationEvent {
   const void* data = nullptr;
   std::int64_t bytes = 0;
 };
-/// Called on whichever thread does it, one call after the other; must not make tensors itself.
+/// Called on the thread that allocates or frees, one call at a time; must not create tensors
+/// itself.
 using AllocationObserver = std::function<void(const AllocationEvent&)>;
 
-/// One account of LibTorch's allocators. The first one opened puts the counting allocator of the
-/// CPU in place; it stays there for the life of the process.
+/// An account of LibTorch's allocators. The first account installs the counting CPU allocator,
+/// which stays installed for the life of the process.
 class MemoryAccount {
  public:
   MemoryAccount();
 
   plan::Bytes held() const;
-  /// The most held since the last `reset_peak`.
+  /// Returns the highest `held` since the last `reset_peak`.
   plan::Bytes peak() const;
   void reset_peak();
-  /// Tells of all that it is charged with from now on, and of what it is credited with; null: no
-  /// more. Not of what lies on a GPU.
+  /// Calls the observer with all later charges and credits, except of GPU memory; null: stops.
   void follow(AllocationObserver observer) const;
   AccountEntry* entry() const { return entry_; }
 
@@ -43,16 +44,17 @@ class MemoryAccount {
   AccountEntry* entry_;
 };
 
-/// What this thread's allocations are charged to now: for another one that works for it.
+/// Returns the account that this thread's allocations are charged to, to pass to a thread that
+/// works for it.
 AccountEntry* current_account();
 
-/// The memory of a CPU tensor is this thread's account's from now on.
+/// Moves the charge for a CPU tensor's memory to this thread's account.
 void take_charge_of(const at::Tensor& tensor);
 
-/// The same of one that `from` was charged with; of others nothing changes.
+/// Moves the charge only if `from` was charged with the tensor.
 void take_charge_of(const at::Tensor& tensor, const MemoryAccount& from);
 
-/// While it lives, the allocations of this thread are charged to `account`; null: to nobody's.
+/// While it exists, the allocations of this thread are charged to `account`; null: to no rank's.
 class ChargeTo {
  public:
   explicit ChargeTo(const MemoryAccount& account);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Runs a Program on real tensors: one thread per rank, for all ranks of this process. There is no
-// schedule in here; each rank interprets its list of instructions.
+// Runs a Program on real tensors, with one thread per rank, for all ranks of this process. It knows
+// no schedules: each rank interprets its list of instructions.
 
 #include <atomic>
 #include <chrono>
@@ -26,119 +26,128 @@
 
 namespace pipewright::exec {
 
-/// What happened when a rank ran one instruction; times count from the start of the step.
+/// The times and memory of one instruction on one rank. Times count from the start of the step.
 struct InstructionRecord {
   int rank = 0;  // of the job
   plan::Instruction instruction;
   plan::Seconds start;
   plan::Seconds end;
   plan::Bytes held_before;
-  plan::Bytes peak;  // most held while it ran; of two that take turns, since the first began
+  plan::Bytes peak;  // peak while it ran; for an interleaved fused pair, since the pair began
   plan::Bytes held_after;
-  /// Of its time: in collectives of shards, waiting for others included; of two that take turns,
-  /// without what went on beside the other.
+  /// The part of its time spent in tensor-parallel and expert-parallel collectives, including the
+  /// wait for other ranks. For an interleaved fused pair, time that overlapped the other action's
+  /// compute does not count.
   plan::Seconds shards{};
-  plan::Seconds late{};  // of that: it waited for one that was late (late_members.hpp)
+  plan::Seconds late{};  // part of `shards` spent waiting for late ranks (late_members.hpp)
 };
 
-/// Called on the rank's own thread after each instruction, after the second of two that take turns
-/// for both, whose times then overlap; for a rank on a GPU, or one that shares out its stages with
-/// others, at the end of the step, for all of them. Calls of different ranks overlap.
+/// Called on the rank's own thread after each instruction. For an interleaved fused pair, both
+/// calls come after the second action, and their times overlap. For a rank on a GPU, or one in a
+/// tensor-parallel or expert-parallel group, all calls come at the end of the step. Calls of
+/// different ranks may overlap.
 using Observer = std::function<void(const InstructionRecord&)>;
 
 struct ExecutorOptions {
   Observer observer{};  // empty: nothing is recorded
-  /// Called on the rank's own thread with what it does next; with a receive when it waits for it.
-  /// Of a fused pair that takes turns, with one that is `fused_with_next` and then with the other.
+  /// Called on the rank's own thread with the instruction that it starts; for a receive, when the
+  /// rank begins to wait for it. For an interleaved fused pair, called with the action that is
+  /// `fused_with_next` and then with the other one.
   std::function<void(const plan::Instruction&)> starting{};
-  /// Told of the tensors of each rank of this process that computes on the CPU, from its first
-  /// parameter on.
+  /// Receives the allocations of each rank of this process that computes on the CPU, starting with
+  /// its first parameter.
   std::function<void(int rank, const AllocationEvent&)> allocations{};
-  /// Called on the rank's own thread in place of a fused pair; what it throws is named as the pair.
-  /// One that has not run both when it returns is a failure. Empty: both, as `FusedPair::run_both`.
+  /// Called on the rank's own thread in place of a fused pair. Exceptions that it throws are
+  /// reported under the pair's name. It must have run both actions when it returns; otherwise the
+  /// rank fails. Empty: both run as in `FusedPair::run_both`.
   std::function<void(const FusedPair&)> run_pair{};
-  /// Called on the rank's own thread in place of each action (F, B, I, W and R), also of a pair's;
-  /// what it throws is named as the action. One that has not run it when it returns is a failure.
+  /// Called on the rank's own thread in place of each action (F, B, I, W and R), including those of
+  /// a pair. Exceptions that it throws are reported under the action's name. It must have run the
+  /// action when it returns; otherwise the rank fails.
   std::function<void(const OwnAction&)> run_action{};
-  const std::atomic<bool>* stop = nullptr;  // set from anywhere: the step ends early
-  bool pin_threads = true;  // a core for each rank that computes on the CPU, when there are enough
-  /// Where all ranks are threads of this process: called on another thread, once, when no rank has
-  /// begun anything for so long in a pass. Only the end of the process ends a thread that hangs.
-  /// 0: never; longer than the longest action, on a GPU than the longest step.
+  const std::atomic<bool>* stop = nullptr;  // may be set by any thread; ends the step early
+  bool pin_threads = true;  // one core for each rank on the CPU, if there are enough cores
+  /// Time without a new instruction on any rank, during a pass, after which `when_stalled` is
+  /// called once on another thread. Applies only if all ranks are threads of this process. Only the
+  /// end of the process ends a thread that hangs. Must exceed the longest action, on a GPU the
+  /// longest step. 0: never.
   std::chrono::milliseconds stall{0};
   std::function<void(const std::string& why)> when_stalled{};
-  /// Captures what a stage does with a microbatch (F, R, B, I and W, each) as CUDA graphs in the
-  /// second step, a set for each buffer of the stage, and replays them from then on: one launch for
-  /// each, with the same bits. Sizes must not change, and stages with layers that draw random
-  /// numbers or vary run as without. On the CPU all runs as ever, from and to fixed memory.
+  /// Captures the work of each action (F, R, B, I and W) on a microbatch as CUDA graphs in the
+  /// second step, one set for each buffer of the stage, and replays them afterwards. Each replay is
+  /// one launch and gives the same bits. Sizes must not change. A stage with layers that use random
+  /// numbers or vary between calls runs without graphs. On the CPU everything is executed as usual,
+  /// but from and to fixed memory.
   bool cuda_graphs = false;
-  /// Microbatches of a rank that are read, on a thread beside its own, before it comes to their
-  /// LOADs, at most; 0: each is read when its LOAD is reached. Those of a step that goes on begin
-  /// in the one before.
+  /// Maximum number of microbatches that a background thread reads before the rank reaches their
+  /// LOADs. 0: each is read when its LOAD is reached. If the next step follows
+  /// (StepOptions::goes_on), its reads begin during this step.
   int read_ahead = 0;
-  bool dynamic_shapes = false;  // tensors between stages may differ from microbatch to microbatch
-  int replicas = 1;             // pipelines side by side, whose gradients the Program sums
-  int shards = 1;  // that share out what can be cut of each stage, each on a rank of its own
-  /// Of the replicas so many in a row share out the experts of layers that have some, and send each
-  /// other their tokens. Where there are several, the Program has a flush.
+  bool dynamic_shapes = false;  // shapes at stage boundaries may differ between microbatches
+  int replicas = 1;             // data-parallel replicas, whose gradients the Program sums
+  int shards = 1;               // tensor-parallel ranks that partition each stage
+  /// Number of consecutive replicas that form an expert-parallel group: they partition the experts
+  /// and exchange tokens by all-to-all. With more than one, the Program must have a flush.
   int expert_ranks = 1;
-  /// Which rank of the job is which of these: see JobGrid.
+  /// The order of the axes that number the ranks of the job: see JobGrid.
   std::vector<std::string> axes{"pipe", "data", "tensor"};
-  /// By rank of the job: where it computes. Empty: on the CPU.
+  /// The device of each rank of the job. Empty: all ranks compute on the CPU.
   std::vector<RankDevice> devices{};
-  /// Where the other ranks are not threads of this process: how to reach them, and which rank of
-  /// the job this process is. Empty: all ranks are here.
+  /// Set if the other ranks are in other processes: the transport that reaches them, and the rank
+  /// of the job that this process has. Empty: all ranks are in this process.
   std::shared_ptr<Transport> transport{};
   std::optional<int> only_rank{};
 };
 
-/// A rank's work threw: names rank, action and cause.
+/// A failure of a rank's work. The message has the rank, the action and the cause.
 class RankFailure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 struct StepOptions {
-  bool goes_on = false;  // the next step is that of `step` + 1, whose data is read ahead
-  bool outputs = false;  // hand out the last stage's outputs
+  bool goes_on = false;  // step `step` + 1 follows, so its data may be read ahead
+  bool outputs = false;  // return the last stage's outputs
 };
 
 struct StepResult {
-  double loss = 0;           // over the step's microbatches, of all replicas: their weighted mean
-  plan::Seconds begin;       // by the machine's steady clock
-  plan::Seconds duration;    // until the last rank of this process was done
+  double loss = 0;           // weighted mean over the step's microbatches, of all replicas
+  plan::Seconds begin;       // on the machine's steady clock
+  plan::Seconds duration;    // until the last rank of this process has finished
   double gradient_norm = 0;  // before clipping; 0 unless gradients are clipped or scaled
-  bool skipped = false;      // a gradient was not finite: no parameter was changed
-  /// By microbatch of the batch, as the loss function gave them.
+  bool skipped = false;      // true if a gradient was not finite, so that no parameter changed
+  /// The loss of each microbatch of the batch, as the loss function returned it.
   std::vector<double> losses{};
-  /// As of an Evaluation.
+  /// The last stage's outputs, as in Evaluation.
   std::vector<Tensors> outputs{};
 };
 
 struct EvaluationPass {
-  bool outputs = false;  // hand out the last stage's outputs
-  bool loss = true;      // without one, targets are not read
+  bool outputs = false;  // return the last stage's outputs
+  bool loss = true;      // false: computes no loss and reads no targets
 };
 
 struct Evaluation {
-  /// Over the batch and by microbatch, as of a step. Without a loss, or where the Program does not
-  /// share it and the last stage is in another process: 0, and none.
+  /// The losses over the batch and by microbatch, as in StepResult. 0 and empty if no loss was
+  /// computed, or if the last stage is in another process and the Program does not share its
+  /// losses.
   double loss = 0;
   std::vector<double> losses{};
-  /// By microbatch of the batch, where asked for and where the last stage is in this process.
+  /// The outputs of each microbatch of the batch, if they were requested and the last stage is in
+  /// this process.
   std::vector<Tensors> outputs{};
 };
 
-/// Who is where when a Program runs so.
+/// Returns the coordinates of the job's ranks when a Program runs with these options.
 JobGrid grid_of(const plan::Program& program, const ExecutorOptions& options);
 
-/// Throws InputError in words when the Program has nothing to train, or not with experts that so
-/// many replicas share out.
+/// Throws InputError if the Program has nothing to train, or cannot be trained with expert-parallel
+/// groups of `expert_ranks` replicas.
 void require_trainable(const plan::Program& program, int expert_ranks = 1);
 
-/// The gradient group of each microbatch of the batch, over all replicas: see
-/// TrainingSetup::gradient_groups. Throws InputError when the groups that are asked for do not
-/// divide the batch, or a pipeline or one of its directions would own part of one.
+/// Returns the gradient group of each microbatch of the batch, over all replicas: see
+/// TrainingSetup::gradient_groups. Throws InputError if the requested groups do not divide the
+/// batch, or if a group would span several pipelines or both directions of one.
 std::vector<int> gradient_groups(const plan::Program& program, const TrainingSetup& setup,
                                  int replicas);
 
@@ -146,42 +155,47 @@ class Stage;
 
 class Executor {
  public:
-  /// Builds every stage's layers, each on its rank's memory account. Throws InputError when the
-  /// Program is unsound, holds what the executor cannot do, or when the partition is for other
-  /// layers or another placement.
+  /// Builds every stage's layers, charged to the memory account of their rank. Throws InputError if
+  /// the Program is unsound or contains what the executor cannot do, or if the partition is for
+  /// other layers or another placement.
   Executor(plan::Program program, const plan::Partition& partition, const TrainingSetup& setup,
            ExecutorOptions options = {});
   ~Executor();
 
-  /// Runs one iteration on all ranks. Nothing when it was stopped: the parameters are then between
-  /// two steps. Throws RankFailure, or Aborted when a rank of another process failed; after any of
-  /// them the executor is spent.
+  /// Runs one iteration on all ranks. Returns nothing if it was stopped; the parameters are then
+  /// those between two steps. Throws RankFailure, or Aborted if a rank of another process failed.
+  /// After any of these the executor can no longer be used.
   std::optional<StepResult> step(int step, StepOptions how = {});
 
-  /// Runs a forward-only Program over the same stages: its own number of microbatches, of `data`.
-  /// Throws InputError when its stages lie elsewhere; otherwise ends as `step`.
+  /// Runs a forward-only Program, with its own number of microbatches, over the same stages on
+  /// `data`. Throws InputError if the Program has another placement; otherwise fails as `step`
+  /// does.
   std::optional<Evaluation> evaluate(const plan::Program& program, const Dataset& data, int step,
                                      EvaluationPass how = {});
 
-  /// In the order of layers; of one copy of each stage, of those in this process. What shards share
-  /// out is put together, where all of them are here. Where parameters are sharded (ZeRO-3) they
-  /// are gathered for it, and copied: then every process of a job calls it at once.
+  /// Returns the parameters in the order of layers, from one replica of each stage in this process.
+  /// Tensor-parallel and expert-parallel parts are joined if all of them are in this process.
+  /// Sharded parameters (ZeRO-3) are gathered and copied, so every process of a job must call it at
+  /// the same time.
   std::vector<at::Tensor> parameters() const;
 
-  /// What the ranks of this process add to a checkpoint before step `next_step`, as copies. Of
-  /// equal copies of a stage the first speaks for all. Not while a step runs. Where parameters are
-  /// sharded, every process of a job calls it at once. Not `copied`: what lies on the CPU is that
-  /// of the training, which the next step changes (`copies_of` makes it the caller's own).
+  /// Returns copies of the state that the ranks of this process add to a checkpoint before step
+  /// `next_step`. The first of equal replicas supplies the state of all. Must not be called while a
+  /// step runs. If parameters are sharded, every process of a job must call it at the same time. If
+  /// not `copied`, tensors on the CPU are those of the training itself, which the next step changes
+  /// (`copies_of` copies them).
   Snapshot snapshot(int next_step, bool copied = true) const;
-  /// Takes parameters, the optimizers' states and the loss scale of a checkpoint; of not `weights`
-  /// the last two alone. Throws InputError when it does not fit (`check_load` tells all reasons) or
-  /// is damaged.
+  /// Loads parameters, optimizer states and loss scale from a checkpoint; without `weights` only
+  /// the last two. Throws InputError if the checkpoint is damaged or does not fit (`check_load`
+  /// lists all reasons).
   void restore(const Checkpoint& checkpoint, bool weights = true);
   /// Calls `visit` with each stage of this process, one after the other, while its parameters are
-  /// whole: what it changes of them stays once the optimizer's masters are refreshed. Where
-  /// parameters are sharded, every process of a job calls it at once. Not while a step runs.
+  /// gathered. Changes to the parameters persist once the optimizer's masters are refreshed. If
+  /// parameters are sharded, every process of a job must call it at the same time. Must not be
+  /// called while a step runs.
   void visit_stages(const std::function<void(Stage&)>& visit) const;
-  /// The same from another executor with the same layers on the same ranks.
+  /// Copies parameters, optimizer states and loss scale from another executor with the same layers
+  /// on the same ranks.
   void take_over(const Executor& other);
   double loss_scale() const;
 

@@ -1,7 +1,8 @@
 #pragma once
 
-// Actions of a schedule as a function of one's own runs them: a fused pair, (1F2;0B1)OVERLAP_F_B
-// (ExecutorOptions::run_pair), or any one, 1F2 (ExecutorOptions::run_action).
+// The arguments of a user's function that runs actions of a schedule: a fused pair, such as
+// (1F2;0B1)OVERLAP_F_B (ExecutorOptions::run_pair), or a single action, such as 1F2
+// (ExecutorOptions::run_action).
 
 #include <functional>
 
@@ -9,21 +10,22 @@
 
 namespace pipewright::exec {
 
-/// What both take in is there. Each of the two runs once, in whichever order, on the thread that
-/// was called; the bits are those of any order. Where shards share out the stages, all of them call
-/// alike.
+/// A fused pair whose inputs have arrived. Each action must run exactly once, in either order, on
+/// the calling thread; the order does not change the bits. All tensor-parallel ranks of the stages
+/// must use the same order.
 struct FusedPair {
   int rank = 0;  // of the job
   int step = 0;
-  plan::Instruction first;   // in the schedules that come along a forward
-  plan::Instruction second;  // and a backward, each of a stage and a microbatch of its own
+  plan::Instruction first;   // a forward, in the schedules that have fused pairs
+  plan::Instruction second;  // a backward, with its own stage and microbatch
   std::function<void()> run_first;
   std::function<void()> run_second;
-  /// Both, as where there is no function: in turns where there is something to hide.
+  /// Runs both actions as the executor would without a user's function: interleaved if that can
+  /// hide communication.
   std::function<void()> run_both;
 };
 
-/// What it takes in is there. It runs once, on the thread that was called.
+/// An action whose inputs have arrived. It must run exactly once, on the calling thread.
 struct OwnAction {
   int rank = 0;  // of the job
   int step = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Sums of gradients over ranks, in an order that does not depend on who asks.
+// Sums of gradients over ranks, in an order that is the same on every rank.
 
 #include <vector>
 
@@ -13,31 +13,33 @@ using Members = RankGroup;
 
 inline CopySeat seat_in(const Members& members) { return {members.index(), members.size()}; }
 
-/// Where the layers lie that share a weight: all on one stage, or on several.
+/// The location of the layers that share a weight: all on one stage, or on several.
 enum class TiesOf { OneStage, SeveralStages };
 
-/// Sums the gradients of each weight that is tied so over its layers, in the order of layers.
-/// `stages`: of this rank. `members`: the ranks that hold the others.
+/// Sums the gradients of tied weights over their layers, in the order of layers, for the weights
+/// whose ties are as `of` says. `stages`: those of this rank. `members`: the ranks that hold the
+/// other layers.
 void reduce_tied(const std::vector<Stage*>& stages, TiesOf of, const TrainingSetup& setup,
                  const Members& members);
 
-/// Whether a member needs its own shard of a sum alone, or all of it.
+/// The part of a sum that each rank of the group needs: its own shard, or all of it.
 enum class SumOf { Shard, Whole };
 
-/// Sums the gradients of all copies of a stage, in the order of gradient groups: each member gets
-/// its shard of all gradients and adds it up, and then, where the whole is wanted, the shards of
-/// all. Of n members each sends (n - 1)/n of the gradients once or twice.
+/// Sums the gradients of a stage over its replicas, in the order of gradient groups. A
+/// reduce-scatter gives each rank the sum of its shard; if the whole sum is wanted, an all-gather
+/// follows. Each of n ranks sends (n - 1)/n of the gradients once or twice.
 void reduce_copies(Stage& stage, const Members& members, SumOf wanted,
                    CopiesOf of = CopiesOf::Rest);
 
-/// The same of one microbatch, where gradients are sharded: in the order of copies, each of which
-/// has another microbatch in its place. `of_experts`: of the members those with the same experts.
-/// `gradients`: as ScatteredGradients has them; all members let go of theirs together.
+/// Reduce-scatters the gradients of one microbatch, under ZeRO stages 2 and 3, in the order of
+/// replicas; each replica has another microbatch in this position. `of_experts`: the ranks of
+/// `members` with the same experts. `gradients`: in the order of ScatteredGradients. All ranks
+/// release their gradients together.
 void scatter_copies(Stage& stage, const Members& members, const Members& of_experts, int microbatch,
                     Tensors gradients);
 
-/// After an update by shards, or before a use where parameters are sharded and have room: every
-/// copy gets the parameters of all.
+/// All-gathers the parameters of a stage, so that every replica has all of them: after a sharded
+/// update, or before a use under ZeRO stage 3, when their memory has been allocated.
 void gather_shards(Stage& stage, const Members& members, CopiesOf of = CopiesOf::Rest);
 
 }  // namespace pipewright::exec

@@ -1,6 +1,6 @@
 #pragma once
 
-// The reference of every run: the same training without a pipeline.
+// The reference for every run: the same training without a pipeline.
 
 #include <memory>
 #include <vector>
@@ -9,19 +9,20 @@
 
 namespace pipewright::exec {
 
-/// Training without a pipeline: the reference that a pipelined run must equal bit for bit. One
-/// thread runs the microbatches of a step one after the other, each as one autograd graph over the
-/// whole model, and adds up their gradients.
+/// Trains without a pipeline: the reference that a pipelined run must equal bit for bit. One thread
+/// runs the microbatches of a step one after the other, each as one autograd graph over the whole
+/// model, and accumulates their gradients.
 class SerialTrainer {
  public:
-  /// `microbatches`: of the whole batch. `groups`: the gradient group of each; empty: one group.
+  /// `microbatches`: in the whole batch. `groups`: the gradient group of each microbatch; empty:
+  /// one group.
   SerialTrainer(const TrainingSetup& setup, int microbatches, std::vector<int> groups = {},
                 const RankDevice& device = {});
   ~SerialTrainer();
 
   StepResult step(int step);
   Evaluation evaluate(const Dataset& data, int microbatches, int step);
-  /// In the order of layers.
+  /// Returns the parameters in the order of layers.
   std::vector<at::Tensor> parameters() const;
 
  private:

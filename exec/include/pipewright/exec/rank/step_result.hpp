@@ -1,7 +1,7 @@
 #pragma once
 
-// What the end of a step or of an evaluation tells, whoever runs it: ranks, a stage by itself, or a
-// training without a pipeline.
+// Fills in the results of a step or an evaluation, for the ranks of an executor, a single stage, or
+// a training without a pipeline.
 
 #include <vector>
 
@@ -20,12 +20,14 @@ void tell_losses(const std::vector<MicrobatchLoss>& losses, Result& result) {
     result.losses.push_back(own.loss);
 }
 
-/// Of the microbatches of a batch, each of which one member knows: all of them. Every member has an
-/// entry for each, which is as it was made where it does not know it.
+/// Returns the losses of all microbatches of a batch, each of which is known to one rank of the
+/// group. `own` has an entry for each microbatch, left at its default if this rank does not know
+/// it.
 std::vector<MicrobatchLoss> shared_losses(const Members& members,
                                           const std::vector<MicrobatchLoss>& own);
 
-/// Puts the norm into the result, and whether the step is skipped for it. Waits for the device.
+/// Puts the gradient norm into the result, and true in `skipped` if the norm makes the step be
+/// skipped. Blocks until the device has computed it.
 GradientUse use_and_tell(const TrainingSetup& setup, double loss_scale, const GradientNorm& norm,
                          StepResult& result);
 

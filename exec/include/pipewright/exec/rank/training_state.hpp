@@ -1,6 +1,6 @@
 #pragma once
 
-// What a training is told apart by in its checkpoints: its settings, and the shapes of its layers.
+// The identity of a training in its checkpoints: its settings, and the shapes of its layers.
 
 #include <string>
 #include <vector>
@@ -11,12 +11,12 @@
 
 namespace pipewright::exec {
 
-/// What a checkpoint of this training says of it, and what one must say to go on with it. `device`:
-/// what computes, in words.
+/// Returns the state that a checkpoint of this training records, and that a checkpoint must match
+/// to resume it. `device`: a description of the computing device.
 TrainingState training_state(const TrainingSetup& setup, const plan::Program& program, int replicas,
                              int next_step, const std::string& device);
 
-/// The parameters of every layer, without their numbers: for `check_load`.
+/// Returns the parameters' shapes of every layer, for `check_load`.
 std::vector<LayerShape> shapes_of(const TrainingSetup& setup);
 
 }  // namespace pipewright::exec

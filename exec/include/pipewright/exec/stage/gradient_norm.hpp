@@ -1,8 +1,8 @@
 #pragma once
 
-// What is known of all gradients at the end of a step: their global norm, and whether each is
-// finite. Each rank adds up the squares of what is its own, in whatever parts: the norm has the
-// same bits under every partition, number of copies and number of shards.
+// The global norm of all gradients at the end of a step; it is NaN if a gradient is not finite.
+// Each rank sums the squares of its own gradients. The norm has the same bits under every
+// partition, number of replicas and number of tensor-parallel ranks.
 
 #include "pipewright/exec/stage/square_sum.hpp"
 #include "pipewright/exec/stage/stage.hpp"
@@ -12,22 +12,23 @@ namespace pipewright::exec {
 
 class GradientNorm {
  public:
-  /// Adds the gradients of a stage, of which each copy adds its slices (CopiedParameters). A tied
-  /// weight counts with its first layer alone, one that all shards have with the first of them.
+  /// Adds the gradients of a stage; each replica adds its slices (CopiedParameters). A tied weight
+  /// counts with its first layer only, and a weight that all tensor-parallel ranks have counts on
+  /// the first rank only.
   void add(const Stage& stage, const TrainingSetup& setup, CopySeat of_rest, CopySeat of_experts);
   void add(const Stage& stage, const TrainingSetup& setup) { add(stage, setup, {}, {}); }
-  /// What another rank's `to_tensors` says.
+  /// Adds the result of another rank's `to_tensors`.
   void add(const Tensors& from_other);
   Tensors to_tensors() const;
 
-  /// A tensor without dimensions, float64, on the device of the gradients.
+  /// Returns a zero-dimensional float64 tensor on the device of the gradients.
   at::Tensor norm() const { return squares_.total().sqrt(); }
 
  private:
   SquareSum squares_;
 };
 
-/// The factor that the loss is multiplied with, from step to step.
+/// The factor that multiplies the loss, updated after each step.
 class LossScaler {
  public:
   explicit LossScaler(const LossScaling& options) : options_(options), scale_(options.scale) {}
@@ -45,11 +46,11 @@ class LossScaler {
   int good_steps_ = 0;
 };
 
-/// Whether the end of a step must look at all gradients before any parameter changes.
+/// Returns true if the end of a step must check all gradients before any parameter changes.
 bool needs_norm(const TrainingSetup& setup);
 
-/// Gradients are divided by the loss scale, and made smaller where their norm is clipped.
-/// `scaled_norm`: of the gradients as they are.
+/// Returns how to use the gradients: divided by the loss scale, and scaled down if their norm
+/// exceeds the clipping norm. `scaled_norm`: the norm of the gradients before both.
 GradientUse use_of_gradients(const TrainingSetup& setup, double loss_scale,
                              const at::Tensor& scaled_norm);
 

@@ -1,7 +1,6 @@
 #pragma once
 
-// Whoever watches a stage layer by layer: a profiler, which asks how long each layer takes of what
-// the stage does.
+// Observes a stage layer by layer. A profiler uses it to time each layer's part of an instruction.
 
 #include "pipewright/plan/program/instruction.hpp"
 
@@ -10,15 +9,15 @@ namespace pipewright::exec {
 class LayerObserver {
  public:
   virtual ~LayerObserver() = default;
-  /// A layer's part of an instruction begins, and ends. `layer` counts over the model; the loss is
-  /// the layer behind the last. Where a backward runs layers again, `part` says that they are a
-  /// Recompute. A layer without a way to its input has no part in an I. A Load is the part of the
-  /// first layer for inputs, and of the loss for targets.
+  /// Called when a layer's part of an instruction begins and ends. `layer` is its index in the
+  /// model; the loss has the index after the last layer. If a backward recomputes layers, `part` is
+  /// a Recompute for them. A layer from which no gradient reaches the stage's input has no part in
+  /// an I. A Load is part of the first layer for inputs, and of the loss for targets.
   virtual void begin(const plan::Instruction& part, int layer) = 0;
   virtual void end(const plan::Instruction& part, int layer) = 0;
 };
 
-/// Does a layer's part of an instruction, and tells the observer, where there is one.
+/// Runs a layer's part of an instruction, and notifies the observer if there is one.
 template <class Work>
 void observed(LayerObserver* observer, const plan::Instruction& i, plan::InstructionKind part,
               int layer, const Work& work) {

@@ -10,14 +10,15 @@
 
 namespace pipewright::exec {
 
-/// The loss of one microbatch, as its function gave it, and its weight in that of the batch.
+/// The loss of one microbatch, as the loss function returned it, and its weight in the batch's
+/// loss.
 struct MicrobatchLoss {
   double loss = 0;
   double weight = 0;
-  bool is_known = false;  // on this rank
+  bool is_known = false;  // true if this rank has the loss
 };
 
-/// Returns the mean over the batch, added up in the order of microbatches.
+/// Returns the batch's mean loss, summed in the order of microbatches.
 double mean_loss(const std::vector<MicrobatchLoss>& losses);
 
 class Losses {
@@ -34,8 +35,8 @@ class Losses {
 
  private:
   std::vector<MicrobatchLoss> losses_;
-  std::vector<std::pair<std::size_t, at::Tensor>> unread_;  // by microbatch, on the device
-  at::Tensor gradient_;                                     // of a loss of weight 1
+  std::vector<std::pair<std::size_t, at::Tensor>> unread_;  // on the device, with their microbatch
+  at::Tensor gradient_;                                     // gradient of a loss whose weight is 1
 };
 
 }  // namespace pipewright::exec

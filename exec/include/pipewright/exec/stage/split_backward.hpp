@@ -24,32 +24,32 @@ namespace pipewright::exec {
 
 class SplitBackward {
  public:
-  /// Gradients of `inputs`, which are leaves: one each, undefined where it requires none or the
-  /// outputs do not depend on it. Frees all saved tensors that the weights' gradients do not need.
-  /// `gradients`: one for each output, undefined where there is none; or nothing at all for
-  /// scalars, whose gradients are then 1.
+  /// Returns the gradients of `inputs`, which are leaves, one for each. An entry is undefined if
+  /// the input requires no gradient or the outputs do not depend on it. Frees all saved tensors
+  /// that the weights' gradients do not need. `gradients`: one for each output, undefined if it has
+  /// none; or empty for scalar outputs, whose gradients are then 1.
   Tensors input_gradients(const Tensors& outputs, const Tensors& gradients, const Tensors& inputs);
 
-  /// Adds the gradients of all other leaves to their `.grad`. Afterwards the graph is spent.
+  /// Adds the gradients of all other leaves to their `.grad`. The graph cannot be used afterwards.
   void weight_gradients();
 
  private:
   struct Reached;
   struct Listener;
-  /// A node of the path that something branches off from, and the gradient that reached it. The
-  /// node's hook holds the gradient alone: if it held the node as well, the graph would own itself.
+  /// A node of the path from which something branches off, and the gradient that reached it. The
+  /// node's hook holds only the gradient: if it held the node too, the graph would own itself.
   struct Remembered {
     std::shared_ptr<torch::autograd::Node> node;
     std::shared_ptr<Reached> reached;
   };
 
-  std::vector<torch::autograd::Edge> roots_;  // off the path: left to the second half
+  std::vector<torch::autograd::Edge> roots_;  // off the path: for the second half
   Tensors root_gradients_;
   std::vector<Remembered> remembered_;
 };
 
-/// The full backward: adds gradients to the `.grad` of every leaf, and frees saved tensors as it
-/// passes them. `gradients` as above.
+/// Computes the full backward: adds gradients to the `.grad` of every leaf, and frees saved tensors
+/// on its way. `gradients`: as in `SplitBackward::input_gradients`.
 void full_backward(const Tensors& outputs, const Tensors& gradients);
 
 }  // namespace pipewright::exec

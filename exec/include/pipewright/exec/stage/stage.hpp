@@ -1,8 +1,7 @@
 #pragma once
 
-// One stage on its rank, which does the work of instructions: a rank that trains calls it, and so
-// does a profiler. Its parts are the layers, the passes through them, the microbatches in flight,
-// and the optimizer.
+// A stage on its rank, which executes the instructions of a rank that trains or of a profiler. It
+// consists of the layers, the passes through them, the microbatches in flight, and the optimizer.
 
 #include <functional>
 #include <memory>
@@ -35,18 +34,19 @@ class Stage {
   /// Sets the shapes of inputs and outputs in training. Meta tensors suffice. Without this, the
   /// first microbatch of a pass sets them.
   void expect_shapes(const Tensors& inputs, const Tensors& outputs);
-  /// Call before the first instruction of a pass. `slots`: microbatches in flight at once.
+  /// Call before the first instruction of a pass. `slots`: number of microbatches in flight at
+  /// once.
   void begin(const Pass& pass, int slots);
-  /// Call after the last one. Keeps nothing of the pass but losses and outputs. Waits for the
-  /// device.
+  /// Call after the last instruction of a pass. Keeps only the losses and outputs of the pass.
+  /// Blocks until the device has finished.
   void end();
 
-  /// Under ZeRO stage 3, as StageOptimizer has them.
+  /// Allocate and free the parameters under ZeRO stage 3, as in StageOptimizer.
   void allocate_parameters() { optimizer_.allocate_parameters(); }
   void free_parameters() { optimizer_.free_parameters(); }
 
   void load(const plan::Instruction& i);
-  /// The same in two: what it reads, which somebody has read by then.
+  /// Split `load` in two: `reading` returns what to read, and `load` takes the data that was read.
   Reading reading(const plan::Instruction& i) const;
   void load(const plan::Instruction& i, ReadData data);
   /// Runs an action: a forward, backward, half of a backward or recomputation.
@@ -54,8 +54,8 @@ class Stage {
   /// Moves out the unsharded gradients of the newest microbatch, in the order of
   /// ScatteredGradients. Call only if gradients are sharded.
   Tensors take_gradients();
-  /// Adds up the gradients of the microbatches since the last step, before an `update` with them,
-  /// and shows them to the training's hook.
+  /// Sums the gradients of the microbatches since the last step and shows them to the training's
+  /// hook. Call before the `update` that uses them.
   void finish_gradients() { optimizer_.finish_gradients(pass_); }
   void update(const plan::Instruction& i, double learning_rate, const GradientUse& use = {}) {
     optimizer_.step(i, learning_rate, use);
@@ -63,9 +63,9 @@ class Stage {
 
   void receive_inputs(const plan::Instruction& i, Tensors inputs);
   void receive_gradients(const plan::Instruction& i, Tensors output_gradients);
-  /// Returns the outputs, cut off their graph, for the stage after.
+  /// Returns the outputs, detached from their graph, for the next stage.
   Tensors outputs_for_next(const plan::Instruction& i);
-  /// Returns the gradients of the inputs, for the stage before.
+  /// Returns the gradients of the inputs, for the previous stage.
   Tensors take_input_gradients(const plan::Instruction& i);
   /// Return the tensors that a microbatch has loaded or received. Valid until its backward.
   const Tensors& inputs(const plan::Instruction& i) const;
@@ -74,12 +74,12 @@ class Stage {
   const StageSpec& spec() const { return spec_; }
   const StageLayers& layers() const { return layers_; }
   Optimizer& optimizer() const { return optimizer_.optimizer(); }
-  /// The sums of gradients that are not sharded, and of those that are.
+  /// The sums of gradients without sharding, and with sharding.
   GradientSums& gradients() const { return optimizer_.gradients(); }
   ScatteredGradients& scattered() const { return optimizer_.scattered(); }
-  /// By microbatch of this replica; of the last stage, after its forwards.
+  /// Returns the losses by microbatch of this replica. Call on the last stage, after its forwards.
   const std::vector<MicrobatchLoss>& losses() const { return losses_.by_microbatch(); }
-  /// Reads them from the device. Blocks until it has computed them.
+  /// Reads the losses from the device. Blocks until it has computed them.
   void read_losses() { losses_.read(); }
   std::vector<Tensors>& kept_outputs();
 
@@ -102,7 +102,7 @@ class Stage {
   std::unique_ptr<LayerPasses> passes_;
   std::vector<MicrobatchState> slots_;
   bool captures_ = false;     // in this pass
-  bool has_trained_ = false;  // in a pass before
+  bool has_trained_ = false;  // in an earlier pass
   std::vector<std::unique_ptr<CapturedSlot>> captured_;
   std::unique_ptr<BoundaryShapes> input_shapes_, output_shapes_;
   Losses losses_;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The layers of a stage, and which of their parameters are trained. Layers are numbered over the
-// model; the loss is the layer behind its last one.
+// The layers of a stage, and their trained parameters. Layers are numbered over the whole model;
+// the loss has the number after the last layer.
 
 #include <memory>
 #include <optional>
@@ -18,7 +18,7 @@ struct TrainedParameter {
   int layer = 0;
   std::string name;                       // in its layer
   std::optional<CutParameter> cut;        // how ranks partition it; none: each has all of it
-  std::optional<std::size_t> tied_place;  // among the weights that its layer shares with others
+  std::optional<std::size_t> tied_place;  // its index among the tied weights of its layer
 };
 
 class StageLayers {
@@ -31,22 +31,22 @@ class StageLayers {
   const LayerSpec& spec_of(int layer) const {
     return setup_.layers[static_cast<std::size_t>(layer)];
   }
-  /// In the order of the optimizer's parameters, and so of layers.
+  /// Returns the parameters in the order of the optimizer's parameters, and so of layers.
   const std::vector<TrainedParameter>& trained() const { return trained_; }
 
   bool are_first() const { return spec_.first == 0 && spec_.index == 0; }
   bool are_last() const { return spec_.last == loss(); }
   int loss() const { return static_cast<int>(setup_.layers.size()); }
-  /// The layer behind the stage's last, which on the last stage is the loss.
+  /// Returns the layer after the stage's last one; on the last stage, the layer after the loss.
   int end() const { return are_last() ? spec_.last + 1 : spec_.last; }
-  /// The first layer with a trained parameter; `end` where there is none.
+  /// Returns the first layer with a trained parameter, or `end()` if none exists.
   int first_trained() const { return trained_.empty() ? end() : trained_.front().layer; }
   bool take_keywords() const { return take_keywords_; }
   bool can_be_replayed() const;
 
   /// Switches between training and evaluation.
   void train(bool on);
-  /// The buffers of layers [first, last), such as a batch norm's running means.
+  /// Returns the buffers of layers [first, last), such as a batch norm's running means.
   Tensors buffers(int first, int last) const;
   /// Runs one layer, or computes the loss.
   Tensors run(int layer, const Tensors& inputs, const Tensors& targets,
@@ -61,7 +61,7 @@ class StageLayers {
   bool take_keywords_ = false;
 };
 
-/// Returns floating-point tensors in another type, and all others unchanged.
+/// Returns the tensors with floating-point ones cast to `type` and all others unchanged.
 Tensors cast_floats(Tensors values, at::ScalarType type);
 
 }  // namespace pipewright::exec

@@ -20,11 +20,11 @@ class StageOptimizer {
   ~StageOptimizer();
 
   Optimizer& optimizer() const { return *optimizer_; }
-  GradientSums& gradients() const { return *gradients_; }        // where they are not sharded
-  ScatteredGradients& scattered() const { return *scattered_; }  // where they are
+  GradientSums& gradients() const { return *gradients_; }        // without sharding
+  ScatteredGradients& scattered() const { return *scattered_; }  // with sharding
 
-  /// Under ZeRO stage 3 allocate and free the memory of whole parameters, without setting values.
-  /// Both do nothing where parameters are not sharded. It begins without that memory.
+  /// Allocate and free the memory of whole parameters under ZeRO stage 3, without setting values.
+  /// Without parameter sharding both do nothing. Initially the memory is not allocated.
   void allocate_parameters() { resize_parameters(true); }
   void free_parameters() { resize_parameters(false); }
 
@@ -44,7 +44,7 @@ class StageOptimizer {
   const TrainingSetup& setup_;
   const StageLayers& layers_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<GradientSums> gradients_;  // or else
+  std::unique_ptr<GradientSums> gradients_;  // null with sharding; `scattered_` is null without
   std::unique_ptr<ScatteredGradients> scattered_;
 };
 

@@ -1,8 +1,7 @@
 #pragma once
 
-// What a Program makes of the stages of one of its ranks: which layers each has, and how the
-// backwards of its microbatches are computed. Whoever trains a Program or measures it builds stages
-// from this.
+// The specification of the stages of one rank, taken from a Program: the layers of each, and how
+// the backwards of its microbatches are computed. Executor and profiler build stages from it.
 
 #include <c10/core/Device.h>
 
@@ -31,26 +30,26 @@ struct BackwardKind {
 struct StageSpec {
   int index = 0;
   int rank = 0;                                    // of the job
-  int first = 0, last = 0;                         // layers of the model
+  int first = 0, last = 0;                         // layers [first, last) of the model
   std::map<int, std::vector<int>> microbatches{};  // of the batch, by gradient group
   int groups_of_pipeline = 1;                      // gradient groups, in all its directions
-  std::map<int, BackwardKind> backwards{};         // by microbatch of the pipeline; none: B
+  std::map<int, BackwardKind> backwards{};         // by microbatch of the pipeline; default: B
   int step_every = 0;                              // as in the Program
-  int recompute_layers = 0;                        // likewise
-  bool selective_recompute = false;                // likewise
+  int recompute_layers = 0;                        // as in the Program
+  bool selective_recompute = false;                // as in the Program
 
-  // What a Program does not say.
+  // The members below are not part of a Program.
   at::Device device = at::kCPU;
-  Shard shard{};                      // of the optimizer's states; the Program says what else
-  ShardPlace place{};                 // which part of its layers it has
+  Shard shard{};                      // of the optimizer's states under ZeRO
+  ShardPlace place{};                 // the part of each layer that this rank has
   bool captures = false;              // see ExecutorOptions::cuda_graphs
   bool dynamic_shapes = false;        // as in ExecutorOptions
-  AccountEntry* account = nullptr;    // what graphs keep is charged to it
-  LayerObserver* observer = nullptr;  // with one, nothing is captured, and each layer has a graph
+  AccountEntry* account = nullptr;    // charged with the memory that graphs retain
+  LayerObserver* observer = nullptr;  // if set, nothing is captured, and each layer has a graph
 };
 
-/// What the stages that `rank` holds are made from. `groups`: the gradient group of each microbatch
-/// of the batch.
+/// Returns the specifications of the stages of `rank`. `groups`: the gradient group of each
+/// microbatch of the batch.
 std::vector<StageSpec> stage_specs(const plan::Program& program, const plan::Partition& partition,
                                    const JobRank& rank, const std::vector<int>& groups);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What of a stage goes into a checkpoint, and back.
+// Saves the state of a stage for a checkpoint, and restores it.
 
 #include <optional>
 #include <string>
@@ -13,39 +13,40 @@
 
 namespace pipewright::exec {
 
-/// Parameters, and buffers such as a batch norm's running means, by name.
+/// Returns parameters, and buffers such as a batch norm's running means, by name.
 std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Layer& layer);
 
-/// The parameters of a stage, from one copy of each of its shards, in their order: put together
-/// where all are there, those of the first where not.
+/// Returns the parameters of a stage. `shards`: the tensor-parallel ranks' parts of one replica, in
+/// order. Parts are joined if all are given; otherwise those of the first are returned.
 std::vector<at::Tensor> whole_parameters(const std::vector<const Stage*>& shards);
 
-/// For what a copy of a stage speaks among those that have the same: for the stage, as the first
-/// one, and for its experts.
+/// The state that a replica of a stage saves on behalf of equal replicas: the stage itself, if it
+/// is the first, and its experts.
 struct Speaks {
   bool of_stage = true;
   bool of_experts = true;
 };
 
-/// Appends copies of the stage's layers, of which each shard adds its parts, and the first one what
-/// all have alike. Another copy of the stage than the first adds only its experts, where it speaks
-/// for them, and its shard of the optimizer's states. Not `copied`: the stage's own tensors, as far
-/// as they lie on the CPU and stay when others' shards are let go of.
+/// Appends copies of the stage's layers. Each tensor-parallel rank adds its parts, and the first
+/// one also the tensors that all have. A replica other than the first adds only its experts, if it
+/// saves them, and its shard of the optimizer's states. If not `copied`, appends the stage's own
+/// tensors if they are on the CPU and remain when sharded parameters are freed.
 void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerState>& layers,
                   bool copied = true);
 
-/// What part of a layer's tensor the stage has.
+/// Returns the part of a layer's tensor that the stage has.
 TensorPart part_held(const Stage& stage, const Layer& layer, const std::string& name);
-/// The sizes of all of a tensor of which a part has these.
+/// Returns the sizes of the whole tensor, given the sizes of a part.
 std::vector<std::int64_t> whole_sizes(std::vector<std::int64_t> sizes, const TensorPart& part);
 
-/// Layer by layer: no more than one is held beside the stage. Throws InputError that names what the
-/// checkpoint lacks.
+/// Restores the weights layer by layer, so that at most one layer is held in addition to the stage.
+/// Throws InputError that names what the checkpoint lacks.
 void restore_weights(Stage& stage, const Checkpoint& checkpoint);
-/// The same of what the optimizer keeps; behind the weights, whose masters are among it.
+/// Restores the optimizer's states. Call after the weights, because their masters are among the
+/// states.
 void restore_optimizer(Stage& stage, const Checkpoint& checkpoint);
 
-/// Between two stages with the same layers and the same shard.
+/// Copies the state between two stages with the same layers and the same shard.
 void copy_state(const Stage& from, Stage& to);
 
 }  // namespace pipewright::exec

@@ -1,6 +1,6 @@
 #pragma once
 
-// What runs again must not count twice.
+// Undoes changes of buffers, so that a recomputed forward does not count twice.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
@@ -12,8 +12,8 @@
 
 namespace pipewright::exec {
 
-/// While it lives, layers may change these buffers, such as a batch norm's running means; then they
-/// are what they were.
+/// While it exists, layers may change these buffers, such as a batch norm's running means. Its
+/// destructor restores their values.
 class BuffersAsBefore {
  public:
   explicit BuffersAsBefore(const Tensors& buffers) {

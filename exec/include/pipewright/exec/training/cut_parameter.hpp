@@ -1,8 +1,8 @@
 #pragma once
 
-// What a shard has of a parameter, and the way back: the numbers of a shard are those of the whole.
-// A length that does not divide evenly is cut at the nearest numbers below, so that parts differ by
-// one at most.
+// Partitions a parameter among tensor-parallel and expert-parallel ranks, and joins the parts. The
+// parts together have exactly the numbers of the whole. A length that does not divide evenly is cut
+// at the next lower integers, so that lengths of parts differ by at most one.
 
 #include <cstdint>
 #include <optional>
@@ -16,16 +16,18 @@ namespace pipewright::exec {
 
 class Layer;  // in layer.hpp
 
-/// How shards share out the layer's parameter of this name; nothing: each has all of it.
+/// Returns how ranks partition the layer's parameter of this name; nothing if each has all of it.
 std::optional<CutParameter> find_cut(const Layer& layer, const std::string& name);
 
-/// Where part `index` of `count` begins in so many numbers. For the one behind the last, their end.
+/// Returns where part `index` of `count` begins in `length` numbers. For index `count`, returns
+/// `length`.
 inline std::int64_t border_of_part(std::int64_t length, int index, int count) {
   return length * index / count;
 }
 
-/// Which of how many parts of it a rank has. Those of a parameter of experts are shared out among
-/// `experts` ranks first, each of which stands for equally many parts in a row: its shards'.
+/// The part of a parameter that a rank has: part `index` of `count`. An expert parameter is first
+/// partitioned among `experts` ranks; each of these has `count / experts` consecutive parts, one
+/// for each of its tensor-parallel ranks.
 struct PartSeat {
   int index = 0;
   int count = 1;
@@ -33,20 +35,23 @@ struct PartSeat {
 };
 PartSeat seat_of(const CutParameter& cut, const ShardPlace& place);
 
-/// What a rank has of a whole parameter, or of what has its shape: gradients, states. It may share
-/// the whole's memory. Throws InputError when the blocks do not divide it.
+/// Returns a rank's part of a whole parameter, or of a tensor of the same shape such as a gradient
+/// or an optimizer state. The part may share the whole's memory. Throws InputError if the blocks do
+/// not divide the dimension.
 at::Tensor part_of(const at::Tensor& whole, const CutParameter& cut, const PartSeat& seat);
 
-/// The whole of what all have, in their order. Throws InputError when they are not parts of one.
+/// Joins the parts of all ranks, in order. Throws InputError if they are not the parts of one
+/// tensor.
 at::Tensor joined(const Tensors& parts, const CutParameter& cut, int experts = 1);
-/// The cut that a stored part says.
+/// Returns the cut with which a part was stored.
 CutParameter cut_of(const TensorPart& part);
-/// The same of stored parts, of which `part` is one. Of one, that.
+/// Joins stored parts, one of which has the cut `part`. If that is the whole tensor, returns it.
 at::Tensor joined(const Tensors& parts, const TensorPart& part);
 
-/// Of what a shard has: the parts in which products are added up, as many as are its own. Each is
-/// contiguous and lies as a tensor of its own would, so that what is computed with it has the same
-/// bits on whatever shard. Gradients find their way back. `cut.whole` is known.
+/// Splits a tensor-parallel rank's part of a parameter into the parts of its tensor groups, over
+/// which products are summed. Each one is contiguous and aligned like a tensor of its own, so that
+/// results computed with it have the same bits on any number of ranks. Gradients flow back to
+/// `of_shard`. `cut.whole` must be set.
 Tensors group_parts(const at::Tensor& of_shard, const CutParameter& cut, const ShardPlace& place);
 
 }  // namespace pipewright::exec

@@ -1,8 +1,8 @@
 #pragma once
 
-// Cross entropy where shards have shared out the vocabulary: they tell each other the largest logit
-// and the sums of exponentials of each token, and not the logits. Sums go over groups as in
-// group_sums.hpp. The backward needs no other shard.
+// Vocabulary-parallel cross entropy. Tensor-parallel ranks exchange the largest logit and the sum
+// of exponentials of each token instead of the logits. Sums go over tensor groups, as in
+// group_sums.hpp. The backward needs no communication.
 
 #include <cstdint>
 
@@ -11,9 +11,10 @@
 
 namespace pipewright::exec {
 
-/// The mean over all tokens whose target is not `ignored_target`. `logits`: of each group of this
-/// shard [batch, …, its words], in float32; `targets`: int64 [batch, …], each in the vocabulary of
-/// so many words. Throws InputError where one is not.
+/// Returns the mean over all tokens whose target is not `ignored_target`. `logits`: for each tensor
+/// group of this rank, [batch, …, words of the group], float32. `targets`: int64 [batch, …], words
+/// of the whole vocabulary, which has `vocabulary` words. Throws InputError if a target is not in
+/// the vocabulary.
 at::Tensor cross_entropy_over_groups(const Tensors& logits, const at::Tensor& targets,
                                      std::int64_t vocabulary, const ShardPlace& place);
 

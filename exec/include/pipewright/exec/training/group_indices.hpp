@@ -1,6 +1,6 @@
 #pragma once
 
-// Tokens, as a group of the vocabulary sees them: which of them are its own, and where.
+// Maps tokens to the part of the vocabulary that a tensor group has.
 
 #include <cstdint>
 
@@ -9,16 +9,16 @@
 namespace pipewright::exec {
 
 struct GroupIndices {
-  at::Tensor local;      // from the group's first on; 0 for those of other groups
-  at::Tensor elsewhere;  // bool; which those are
+  at::Tensor local;      // index within the group's words; 0 for words of other groups
+  at::Tensor elsewhere;  // bool; true for words of other groups
 };
 
-/// Of so many words in `groups` groups.
+/// Maps indices of a vocabulary of `vocabulary` words to group `group` of `groups`.
 GroupIndices indices_in_group(const at::Tensor& indices, std::int64_t vocabulary, int group,
                               int groups);
 
-/// Throws InputError where an index is none of the vocabulary, nor, where targets may be ignored,
-/// `ignored_target`. On a GPU nothing is read back.
+/// Throws InputError if an index is not in the vocabulary; with `may_be_ignored`, `ignored_target`
+/// is accepted as well. Checks CPU tensors only, because reading from a GPU would block.
 void require_in_vocabulary(const char* what, const at::Tensor& indices, std::int64_t vocabulary,
                            bool may_be_ignored = false);
 

@@ -1,37 +1,37 @@
 #pragma once
 
-// A width that shards share out, in autograd: a value goes into the products of all groups, and
-// what they give is added up (f and g of Megatron-LM, arXiv 1909.08053, section 3). A sum has an
-// order that belongs to the number of groups alone: halves are added up, each of them in the same
-// way. A shard adds up what of this tree is its own and sends that: where sizes are powers of two,
-// one tensor. Two shards send each other all of it; more add up a piece each and gather the sums,
-// so that each sends 2(n - 1)/n of it.
+// Matrix products over a partitioned width, in autograd: a value enters the products of all groups,
+// and the results are summed (f and g of Megatron-LM, arXiv 1909.08053, section 3). The summation
+// order depends only on the number of groups: it is a binary tree that halves the groups. Each
+// tensor-parallel rank sums the subtrees that it owns and sends those; if the sizes are powers of
+// two, that is one tensor. Two ranks send each other all of it. With more, each sums one piece and
+// then all gather the sums, so that each sends 2(n - 1)/n of the tensor.
 
 #include "pipewright/exec/tensors.hpp"
 #include "pipewright/exec/training/shard_group.hpp"
 
 namespace pipewright::exec {
 
-/// What a shard has of a value between such products, [batch, tokens, …]: all of it, or the tokens
-/// that are its own, an equal number for each group (sequence parallelism: Korthikanti et al.,
-/// arXiv 2205.05198). Then tokens are gathered where they go into products and shared out where
-/// these are added up, so that a shard sends as much as without.
+/// The tokens of a value [batch, tokens, …] that a rank has between such products. Whole: all. Cut:
+/// its own, equally many for each group (sequence parallelism: Korthikanti et al., arXiv
+/// 2205.05198). With Cut, tokens are all-gathered before products and reduce-scattered in sums, so
+/// that a rank sends as much as without it.
 enum class Tokens { Whole, Cut };
 
-/// The value once for each group of this shard, with all tokens. Its gradient is the sum over the
-/// groups of all.
+/// Returns the value with all tokens, once for each group of this rank. Its gradient is the sum
+/// over all groups.
 Tensors for_own_groups(const at::Tensor& value, const ShardPlace& place,
                        Tokens tokens = Tokens::Whole);
 
-/// The sum over the groups of all shards, of which this one has these. Each has the sum's gradient.
-/// Throws InputError when tokens cannot be shared out equally.
+/// Returns the sum over the groups of all ranks; `own`: those of this rank. The gradient of each is
+/// the sum's gradient. Throws InputError if the tokens cannot be divided equally.
 at::Tensor sum_over_groups(const Tensors& own, const ShardPlace& place,
                            Tokens tokens = Tokens::Whole);
 
-/// The same where nothing has a gradient.
+/// Returns the same sum, outside autograd.
 at::Tensor added_up(const Tensors& own, const ShardPlace& place);
 
-/// What each shard hands in, in their order.
+/// Returns the tensors of all tensor-parallel ranks, in order.
 Tensors from_all(const at::Tensor& own, const ShardPlace& place);
 
 }  // namespace pipewright::exec

@@ -1,7 +1,7 @@
 #pragma once
 
-// The model front: a model is a list of LayerSpecs, each of which builds one layer on the rank that
-// needs it. What a layer is stands in layer.hpp, which costs more to read.
+// The description of a model: a list of LayerSpecs, each of which builds one layer on the rank that
+// needs it. The layer itself is declared in layer.hpp, which takes longer to compile.
 
 #include <cstdint>
 #include <functional>
@@ -18,14 +18,14 @@
 
 namespace pipewright::exec {
 
-/// A number of a call, such as its microbatch. Work that is done once and replayed for other calls
-/// (training.cuda_graphs) has none, and a layer that looks at it then is refused.
+/// A number of a call, such as its microbatch. Work that is captured once and replayed for other
+/// calls (training.cuda_graphs) has none, and a layer that reads it then gets an InputError.
 class CallNumber {
  public:
   CallNumber(int number) : number_(number) {}
   static CallNumber hidden_from(const std::string& layer);
 
-  /// Throws InputError where it is hidden.
+  /// Throws InputError if the number is hidden.
   operator int() const { return hidden_from_ == nullptr ? number_ : refuse(); }
 
  private:
@@ -35,20 +35,20 @@ class CallNumber {
   const std::string* hidden_from_ = nullptr;  // the layer's name
 };
 
-/// What a layer may need to know of a call beside its input.
+/// The data of a call that a layer may need in addition to its input.
 struct CallContext {
   CallNumber step = 0;
   CallNumber microbatch = 0;  // of the whole batch, over all replicas
   bool training = true;
-  /// Whether the layer leaves out what is large to keep and quick to compute, and computes it again
-  /// in its backward (`run_again_in_backward`).
+  /// True if the layer does not save activations that are large and quick to compute, but
+  /// recomputes them in its backward (`run_again_in_backward`).
   bool selective_recompute = false;
-  /// Of the microbatch, those of the names that the layer declares (LayerSpec::keywords).
+  /// The microbatch's keyword arguments that the layer declares (LayerSpec::keywords).
   const NamedTensors* keywords = nullptr;
 
-  /// A keyword argument of the microbatch. Throws InputError where there is none of this name.
+  /// Returns a keyword argument of the microbatch. Throws InputError if none exists of this name.
   const at::Tensor& keyword(const std::string& name) const;
-  /// The same; undefined where there is none.
+  /// Returns a keyword argument of the microbatch, or an undefined tensor if none exists.
   at::Tensor find_keyword(const std::string& name) const;
 };
 
@@ -57,71 +57,75 @@ class Layer;  // in layer.hpp
 struct LayerSpec {
   std::string name;
   std::function<std::shared_ptr<Layer>()> build;
-  /// Layers with the same key share the parameters `tied_weights`, the first of each layer with the
-  /// first of all others: each holds a copy, the copies start equal, and their gradients are added
-  /// up before each step. Empty: not tied.
+  /// Layers with the same key share the parameters `tied_weights`: the first name of each layer
+  /// stands for the same weight, then the second, and so on. Each layer holds a copy. The copies
+  /// start equal, and their gradients are summed before each step. Empty: not tied.
   std::string tied_key{};
   std::vector<std::string> tied_weights{};
-  /// The layer draws from LibTorch's own generator, which the whole process shares. It is then
+  /// True if the layer uses LibTorch's generator, which is shared by the whole process. It is then
   /// seeded by seed, layer, step and microbatch, and no other such layer runs at the same time.
   bool random = false;
-  /// The same inputs may give something else in another call: the layer looks at its step or
-  /// microbatch, has random numbers of its own, or counts its calls; or how much it computes
-  /// depends on what comes in. What such a layer does cannot be captured and replayed
+  /// True if equal inputs may give different results in another call: the layer reads its step or
+  /// microbatch, has random numbers of its own, counts its calls, or does an amount of work that
+  /// depends on the input's values. Such a layer cannot be captured and replayed
   /// (training.cuda_graphs).
   bool varies = false;
-  /// Builds the part of the layer that a shard has, where products are added up in several groups.
-  /// Empty: the layer is not cut, and each shard has and computes all of it.
+  /// Builds a tensor-parallel rank's part of the layer, with products summed over several tensor
+  /// groups. Empty: the layer is not partitioned, and each rank holds and computes all of it.
   std::function<std::shared_ptr<Layer>(const ShardPlace&)> build_shard{};
-  /// Gives a layer that was built, or the part of it that a shard has, numbers from elsewhere, such
-  /// as a file; only what it has is read. Those of a tied weight are the same for each layer that
-  /// has it. Empty: it begins with the numbers that it was built with.
+  /// Sets the numbers of a built layer, or of a rank's part of it, from elsewhere, such as a file.
+  /// It reads only the parts that the layer has. Layers with the same tied weight must get the same
+  /// numbers. Empty: the layer keeps its initial numbers.
   std::function<void(Layer&, const ShardPlace&)> fill{};
-  /// Ranks along the expert axis can share out the layer: `build_shard` builds their parts, too.
+  /// True if an expert-parallel group can partition the layer: `build_shard` then builds the parts
+  /// of its ranks, too.
   bool has_experts = false;
-  /// Of a last layer whose outputs are those of a shard: the mean loss, the same on all shards.
-  /// Empty: outputs are whole, and the training's loss is of them.
+  /// Loss function of a last layer whose outputs are a tensor-parallel rank's part. Returns the
+  /// mean loss, the same on all ranks. Empty: outputs are whole, and the training's loss function
+  /// applies.
   std::function<at::Tensor(const Tensors& outputs, const Tensors& targets, const ShardPlace&)>
       shard_loss{};
-  /// Of what kind the layer is, with all that its work depends on beside its input's shape: two
-  /// layers of one kind whose inputs have equal shapes cost the same, so one of them is measured
-  /// for all, and for other trainings. Empty: it is a kind by itself.
+  /// The kind of the layer, with everything that its work depends on except the input's shape. Two
+  /// layers of one kind whose inputs have equal shapes cost the same, so only one of them is
+  /// measured, also for other trainings. Empty: the layer is the only one of its kind.
   std::string kind{};
-  /// Which keyword arguments of a batch the layer takes from its CallContext, on whatever stage it
-  /// is: they come with the data and not from the stage before, and have no gradient. With any, the
-  /// layer cannot be captured and replayed.
+  /// The keyword arguments of a batch that the layer takes from its CallContext, on any stage. They
+  /// come from the data and not from the previous stage, and have no gradient. A layer with
+  /// keywords cannot be captured and replayed.
   std::vector<std::string> keywords{};
-  /// The class of what it is made of, such as "torch::nn::LinearImpl". Empty: nobody says.
+  /// The class that implements the layer, such as "torch::nn::LinearImpl". Empty: unknown.
   std::string type{};
-  /// Seeds LibTorch's generator before the layer is built. Empty: by seed and place in the list.
+  /// Seeds LibTorch's generator before the layer is built. Empty: the seed depends on `base_seed`
+  /// and the layer's index.
   std::function<void(int base_seed, int layer)> seed{};
 };
 
-/// Whether the layer's work on one microbatch can be replayed for another.
+/// Returns true if the layer's work on one microbatch can be replayed for another.
 inline bool can_be_replayed(const LayerSpec& layer) {
   return !layer.random && !layer.varies && layer.keywords.empty();
 }
 
-/// Which of the layer's tied weights has this name; nothing for another parameter.
+/// Returns the index of the tied weight with this name; nothing for other parameters.
 std::optional<std::size_t> tied_place(const LayerSpec& layer, const std::string& parameter);
 
-/// The first layer that has this one's tied key: itself where it is not tied.
+/// Returns the first layer with this layer's tied key, or the layer itself if it is not tied.
 int tied_owner(const std::vector<LayerSpec>& specs, int layer);
 
-/// What a layer's parameter is called everywhere: layer and name, of a tied one those of the first
-/// layer with its key.
+/// Returns the layer and the name under which a parameter is known everywhere. For a tied weight
+/// these are those of the first layer with its key.
 std::pair<std::string, std::string> owner_name(const std::vector<LayerSpec>& specs, int layer,
                                                const std::string& parameter);
 
-/// By tied key, the stages that have a layer with it. `boundaries`: as of plan::Partition.
+/// Returns, for each tied key, the stages that have a layer with it. `boundaries`: as in
+/// plan::Partition.
 std::map<std::string, std::set<int>> stages_of_keys(const std::vector<LayerSpec>& specs,
                                                     const std::vector<int>& boundaries);
 
-/// Mean loss of one microbatch from the last layer's outputs and the targets.
+/// Returns the mean loss of one microbatch from the last layer's outputs and the targets.
 using Loss = std::function<at::Tensor(const Tensors& outputs, const Tensors& targets)>;
 
-/// Cross entropy over the last dimension of the first output, averaged over all others but those
-/// whose target is `ignored_target`.
+/// Returns the cross entropy over the last dimension of the first output, averaged over all others
+/// except where the target is `ignored_target`.
 at::Tensor cross_entropy(const Tensors& outputs, const Tensors& targets);
 
 }  // namespace pipewright::exec

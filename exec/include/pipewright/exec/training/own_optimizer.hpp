@@ -1,7 +1,7 @@
 #pragma once
 
-// What an optimizer of one's own is to a stage: something that steps its parameters, and whose
-// states go into checkpoints.
+// The interface of a user's optimizer, which steps a stage's parameters and whose states go into
+// checkpoints.
 
 #include <compare>
 #include <cstdint>
@@ -14,29 +14,30 @@
 
 namespace pipewright::exec {
 
-/// What an update does to a parameter beside its gradient.
+/// The weight decay and learning rate factor of a parameter.
 struct ParameterRule {
   double weight_decay = 0.01;
-  double rate = 1;  // its part of the learning rate
+  double rate = 1;  // factor of the learning rate
   friend auto operator<=>(const ParameterRule&, const ParameterRule&) = default;
 };
 
-/// A parameter, for those who say its rule or look at its gradient. A tied one is that of the first
-/// layer with its key; of one that shards cut, the sizes of a part.
+/// The description of a parameter, for functions that choose its rule or look at its gradient. A
+/// tied weight is described as that of the first layer with its key; a partitioned one has the
+/// sizes of its part.
 struct RuledParameter {
   std::string layer;
   std::string name;  // in the layer
   std::vector<std::int64_t> sizes;
 };
 
-/// A parameter as an optimizer of one's own sees it. Of 16 bits, `value` is the master copy in 32;
-/// where ZeRO shares out the states, the numbers of the own shard in a row.
+/// A parameter as a user's optimizer sees it. For 16-bit parameters, `value` is the 32-bit master
+/// copy; if ZeRO shards the states, it is this rank's slice, flat.
 struct OwnParameter {
   RuledParameter what;
   at::Tensor value;  // a leaf; in a step `value.grad()` is its gradient, clipped and unscaled
 };
 
-/// Those of a stage for which one rule holds.
+/// The parameters of a stage that have the same rule.
 struct ParameterGroup {
   ParameterRule rule;
   std::vector<OwnParameter> parameters;
@@ -44,26 +45,25 @@ struct ParameterGroup {
   Tensors values() const;
 };
 
-/// One of one's own tensors.
+/// A tensor that a user's optimizer keeps.
 struct OwnState {
-  at::Tensor parameter;  // the `value` that it is kept for
-  std::string name;      // such as "sum"; in a checkpoint behind the parameter's name
-  at::Tensor value;      // as many numbers as that; or without dimensions, such as a count of steps
+  at::Tensor parameter;  // the `value` of the parameter that it belongs to
+  std::string name;      // such as "sum"; follows the parameter's name in checkpoints
+  at::Tensor value;      // as many elements as `parameter`, or zero-dimensional like a step count
 };
 
-/// Steps the parameters that it was made with. A step that is the same for each number, wherever it
-/// lies in a tensor, has the bits of serial training under every plan but one whose shards cut
-/// tensors (LayerSpec::build_shard).
+/// Steps the parameters that it was made with. If a step is elementwise, training has the same bits
+/// as serial training under every plan, except where tensor parallelism partitions tensors
+/// (LayerSpec::build_shard).
 class OwnOptimizer {
  public:
   virtual ~OwnOptimizer() = default;
-  /// One update of all parameters, in place. A group's rate is `learning_rate` times that of its
-  /// rule.
+  /// Updates all parameters in place. A group's rate is `learning_rate` times that of its rule.
   virtual void step(double learning_rate) = 0;
-  /// All that it keeps: the same list at any time, before the first step, too. Changing a value
-  /// changes the optimizer.
+  /// Returns all tensors that it keeps: the same list at any time, also before the first step.
+  /// Changing a value changes the optimizer.
   virtual std::vector<OwnState> states() { return {}; }
-  /// Values of `states` were set from a checkpoint.
+  /// Called after values of `states` were set from a checkpoint.
   virtual void states_were_set() {}
 };
 

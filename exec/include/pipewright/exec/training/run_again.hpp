@@ -1,6 +1,6 @@
 #pragma once
 
-// Selective recomputation: activations that a layer does not keep, and computes again.
+// Selective activation recomputation within a layer.
 
 #include <functional>
 
@@ -8,12 +8,13 @@
 
 namespace pipewright::exec {
 
-/// `work(inputs)`. Only the inputs are kept: the backward runs `work` again, with the same bits.
-/// `work` has no parameters of its own and draws no random numbers.
+/// Returns `work(inputs)`. Saves only the inputs: the backward runs `work` again, with the same
+/// bits. `work` must have no parameters of its own and use no random numbers.
 at::Tensor run_again_in_backward(std::function<at::Tensor(const Tensors&)> work,
                                  const Tensors& inputs);
 
-/// The same of work with several outputs, and with parameters of its own: those that it trains.
+/// Does the same for work with several outputs and with parameters of its own; `parameters`: those
+/// that are trained.
 Tensors run_again_in_backward(std::function<Tensors(const Tensors&)> work, const Tensors& inputs,
                               const Tensors& parameters);
 

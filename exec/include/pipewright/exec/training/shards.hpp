@@ -1,7 +1,7 @@
 #pragma once
 
-// Numbers of parameters divided into shards: for the optimizer's states (ZeRO) and for sums of
-// gradients over copies.
+// Divides the elements of parameters into shards, for the optimizer's states (ZeRO) and for
+// gradient sums over data-parallel replicas.
 
 #include <cstdint>
 #include <vector>
@@ -10,26 +10,28 @@
 
 namespace pipewright::exec {
 
-/// A multiple of the lengths of all vectors that kernels compute with: four of AVX-512's, which
-/// loops take at once. In numbers.
+/// A multiple, in elements, of the lengths of all SIMD vectors that kernels use: four AVX-512
+/// vectors, which loops process at once.
 inline constexpr std::int64_t longest_vector = 64;
 
-/// Where one slice lies: numbers [begin, end) of a parameter.
+/// A slice of a parameter: elements [begin, end).
 struct Slice {
   std::size_t parameter = 0;
   std::int64_t begin = 0, end = 0;
 
-  /// The slice of a tensor with the parameter's numbers; the tensor itself when it is all of it.
+  /// Returns the slice of a tensor that has the parameter's shape; the tensor itself if the slice
+  /// is all of it.
   at::Tensor of(const at::Tensor& tensor) const;
 };
 
-/// The numbers of all parameters, one behind the other, divided evenly up to the length of a
-/// vector: each number keeps its place in the vectors that kernels compute with, so its bits do not
-/// depend on where it is cut.
+/// Divides the concatenated elements of all parameters evenly, rounded to SIMD vectors: each
+/// element keeps its position in the vectors that kernels use, so its bits do not depend on the
+/// cuts.
 class ShardsOf {
  public:
   ShardsOf(const std::vector<at::Tensor>& parameters, int count);
-  /// At most one slice of a parameter, in their order. Of one shard alone, all parameters.
+  /// Returns a shard's slices, at most one of each parameter, in their order. With one shard, these
+  /// are all parameters.
   std::vector<Slice> of(int shard) const;
 
  private:
@@ -44,29 +46,31 @@ class ShardsOf {
   int count_;
 };
 
-/// Where pipelines share out experts, those have fewer copies than the rest of a stage.
+/// Experts: the parameters of experts, which under expert parallelism have fewer replicas. Rest:
+/// all other parameters of a stage.
 enum class CopiesOf { Experts, Rest };
 
-/// Which of how many copies.
+/// A replica's index among all replicas.
 struct CopySeat {
   int index = 0;
   int count = 1;
 };
 
-/// The parameters of a stage, by the copies among which their numbers are divided.
+/// The parameters of a stage, grouped by the replicas that divide them into slices.
 class CopiedParameters {
  public:
-  /// `of_experts`: by parameter, whether pipelines share it out as one of experts; empty: none.
+  /// `of_experts`: by parameter, true for those that an expert-parallel group partitions; empty:
+  /// none.
   explicit CopiedParameters(std::vector<at::Tensor> parameters, std::vector<bool> of_experts = {});
 
   bool is_of_experts(std::size_t parameter) const {
     return !of_experts_.empty() && of_experts_[parameter];
   }
-  /// Those that have such copies.
+  /// Returns the indices of the parameters with such replicas.
   std::vector<std::size_t> with(CopiesOf copies) const;
-  /// What of those is that of one copy, in the order of parameters.
+  /// Returns one replica's slices of those parameters, in the order of parameters.
   std::vector<Slice> slices(CopiesOf copies, CopySeat seat) const;
-  /// The same of all parameters.
+  /// Returns one replica's slices of all parameters.
   std::vector<Slice> slices(CopySeat of_rest, CopySeat of_experts) const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// LibTorch's optimizers as those of a pipeline: OptimizerOptions::own = torch_optimizer<Adagrad>().
+// Adapts LibTorch's optimizers to a pipeline: OptimizerOptions::own = torch_optimizer<Adagrad>().
 
 #include <torch/optim/optimizer.h>
 
@@ -11,13 +11,14 @@
 
 namespace pipewright::exec {
 
-/// `optimizer` has a group for each of `groups`, in their order. Throws InputError for another one
-/// than Adagrad, Adam, AdamW, RMSprop and SGD without dampening.
+/// Wraps `optimizer`, which must have one group for each of `groups`, in the same order. Throws
+/// InputError unless it is Adagrad, Adam, AdamW, RMSprop or SGD without dampening.
 std::unique_ptr<OwnOptimizer> wrapped(std::unique_ptr<torch::optim::Optimizer> optimizer,
                                       const std::vector<ParameterGroup>& groups);
 
-/// `Kind`: torch::optim::Adagrad, Adam, AdamW, RMSprop or SGD. Learning rate and weight decay are
-/// those of OptimizerOptions and its rule; those of `options` are not looked at.
+/// Returns a function that makes LibTorch's optimizer `Kind`: torch::optim::Adagrad, Adam, AdamW,
+/// RMSprop or SGD. Learning rate and weight decay come from OptimizerOptions and its rule; those of
+/// `options` are ignored.
 template <class Kind, class Options>
 MakeOptimizer torch_optimizer(const Options& options) {
   return [options](const std::vector<ParameterGroup>& groups) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What is trained, on what, and by which rules: all that does not depend on how the work is laid
-// out over ranks.
+// The training itself: model, data, optimizer and rules, independent of how the work is distributed
+// over ranks.
 
 #include <vector>
 
@@ -12,9 +12,10 @@
 
 namespace pipewright::exec {
 
-/// The loss is multiplied by `scale` before the backward and the gradients are divided by it, so
-/// that small ones survive 16 bits. A step whose gradients are not all finite is skipped on every
-/// rank; a dynamic scale then halves, and doubles after `growth_interval` good steps.
+/// The scaling of the loss: the loss is multiplied by `scale` before the backward and the gradients
+/// are divided by it, so that small gradients do not underflow in 16 bits. A step whose gradients
+/// are not all finite is skipped on every rank. A dynamic scale is then halved, and doubled after
+/// `growth_interval` good steps.
 struct LossScaling {
   double scale = 1;
   bool dynamic = false;
@@ -27,23 +28,23 @@ struct TrainingSetup {
   const Dataset* data = nullptr;  // outlives the executor
   OptimizerOptions optimizer{};
   int base_seed = 0;
-  int microbatch_size = 1;  // samples; noted in checkpoints
+  int microbatch_size = 1;  // in samples; recorded in checkpoints
 
-  /// float32, or bfloat16 or float16 for parameters, activations and gradients; the loss and the
-  /// optimizer then still compute in float32.
+  /// float32, or bfloat16 or float16 for parameters, activations and gradients. The loss and the
+  /// optimizer always compute in float32.
   at::ScalarType precision = at::kFloat;
   LossScaling loss_scaling{};
-  double clip_norm = 0;        // the largest global norm of the gradients; 0: any
-  GradientHook before_step{};  // sees each step's gradients, and may change them
-  /// Gradients are added up in an order that does not depend on the plan: results have the same
-  /// bits under every schedule, partition and number of ranks.
+  double clip_norm = 0;        // largest global norm of the gradients; 0: unlimited
+  GradientHook before_step{};  // called with each step's gradients, which it may change
+  /// Gradients are summed in an order that does not depend on the plan: results have the same bits
+  /// under every schedule, partition and number of ranks.
   bool exact = true;
-  /// In exact mode the gradients of the batch are added up in this many equal groups of
-  /// microbatches, and then the groups are. Each pipeline, and each direction of a pipeline, must
-  /// own whole groups. 0: one group for each of those.
+  /// Number of equal groups of microbatches for gradient accumulation in exact mode: gradients are
+  /// summed within each group, then over groups. Each pipeline, and each direction of a pipeline,
+  /// must own whole groups. 0: one group for each pipeline and direction.
   int gradient_groups = 0;
-  /// In how many equal parts a product over a width that shards share out is added up. 0: one for
-  /// each shard.
+  /// Number of equal parts in which products over a partitioned width are summed. 0: one for each
+  /// tensor-parallel rank.
   int tensor_groups = 0;
   plan::CpuBranch cpu_branch = plan::CpuBranch::Best;  // of the whole process, see cpu_branch.hpp
 };

@@ -1,7 +1,7 @@
 #pragma once
 
-// Layers that have types and shapes and no numbers: for whoever asks how large a layer is, and need
-// not hold one that is larger than this machine.
+// Layers with types and shapes but without numbers, to find the size of a layer that may not fit
+// into this machine's memory.
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
@@ -14,8 +14,8 @@
 
 namespace pipewright::exec {
 
-/// While it lives, what this thread makes anew are LibTorch's "meta" tensors, for whatever device
-/// they were asked. Filling them takes no time; asking for their numbers throws c10::Error.
+/// While it exists, all tensors that this thread creates are LibTorch's "meta" tensors, whatever
+/// device is requested. Filling them takes no time; reading their numbers throws c10::Error.
 class WithoutMemory {
  public:
   WithoutMemory();
@@ -27,19 +27,19 @@ class WithoutMemory {
   c10::impl::IncludeDispatchKeyGuard guard_;
 };
 
-/// Layer `index` as `build_layer` makes it, but without numbers. A layer that looks at its numbers
-/// while it is made is made with them.
+/// Builds layer `index` as `build_layer` does, but without numbers. If the layer reads its numbers
+/// while it is built, it is built with them.
 std::shared_ptr<Layer> build_without_memory(const std::vector<LayerSpec>& specs, int index);
-/// The same as a training has it: in its precision.
+/// Does the same with a training's precision.
 std::shared_ptr<Layer> build_without_memory(const TrainingSetup& setup, int index,
                                             const ShardPlace& place = {});
 
-/// What the layer makes of inputs of these types and shapes, without numbers either; nothing where
-/// that depends on numbers.
+/// Returns the layer's outputs, without numbers, for inputs of these types and shapes. Returns
+/// nothing if the outputs depend on numbers.
 std::optional<Tensors> outputs_without_memory(const LayerSpec& spec, Layer& layer,
                                               const Tensors& inputs);
 
-/// How many numbers the layer trains.
+/// Returns the number of trained elements of the layer.
 std::int64_t trained_numbers(const Layer& layer);
 
 }  // namespace pipewright::exec

@@ -9,8 +9,8 @@
 
 namespace pipewright::exec {
 
-/// Between the processes of a job over Gloo, which moves CPU tensors through TCP. This process
-/// holds the one rank that it has in the job. Every rank of the job makes its transport at the same
+/// Makes a transport between the processes of a job over Gloo, which moves CPU tensors through TCP.
+/// This process has one rank of the job. Every rank of the job must make its transport at the same
 /// point. A failed connection or rank fails the job. `job` must outlive the transport.
 std::unique_ptr<Transport> make_gloo_transport(Job& job, TransferOptions options = {});
 

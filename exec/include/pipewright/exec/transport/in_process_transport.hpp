@@ -8,8 +8,8 @@
 
 namespace pipewright::exec {
 
-/// All `ranks` are threads of this process and share this object. `wait_until_taken`: a send
-/// returns only then.
+/// Makes a transport for `ranks` threads of this process, which share it. `wait_until_taken`: a
+/// send blocks until the receiver has taken the tensors.
 std::unique_ptr<Transport> make_in_process_transport(int ranks, bool wait_until_taken = false);
 
 }  // namespace pipewright::exec

@@ -1,7 +1,8 @@
 #pragma once
 
-// How long ranks wait for one of their group that is late, without clocks that agree: whoever comes
-// last to a collective waits for nobody, so what it takes the quickest is what passing on takes.
+// Measures how long ranks wait for a late rank of their group, without synchronized clocks. The
+// last rank to enter a collective waits for no other, so the shortest time in it is the
+// communication time.
 
 #include <vector>
 
@@ -9,10 +10,11 @@
 
 namespace pipewright::exec {
 
-/// Of each of a group's collectives on the ranks' own threads (Lane::Compute), what it took this
-/// member beyond the quickest of them, in seconds. `seconds`: what each took this one, in their
-/// order; a negative number where that is not known, and then nobody waited. All members call it,
-/// after equally many collectives. Throws std::logic_error where their numbers differ.
+/// Returns, for each collective of a group on the ranks' own threads (Lane::Compute), the seconds
+/// that it took this rank beyond the fastest one. `seconds`: the time of each collective on this
+/// rank, in order; a negative time is unknown, and then the result is 0 on all ranks. Every rank of
+/// the group must call it, after the same number of collectives. Throws std::logic_error if the
+/// numbers differ.
 std::vector<double> waits_for_late(Transport& transport, const std::vector<int>& group, int rank,
                                    const std::vector<double>& seconds);
 

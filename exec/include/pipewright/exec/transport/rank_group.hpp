@@ -1,6 +1,6 @@
 #pragma once
 
-// Some ranks of a job as a group that communicates, such as one of a Grid's.
+// A group of ranks of a job that communicate, such as a group of a Grid.
 
 #include <string>
 #include <vector>
@@ -10,32 +10,33 @@
 
 namespace pipewright::exec {
 
-/// The ranks of a job that do a collective, and which of them this is. Every member calls each
-/// collective, in the same order, and not while a step runs.
+/// The ranks of a job that take part in a collective, and this rank's place among them. Every rank
+/// of the group must call each collective, in the same order, and not while a step runs.
 struct RankGroup {
-  std::vector<int> ranks;  // in rising order
+  std::vector<int> ranks;  // in ascending order
   int self = 0;            // a rank of the job
   Transport* transport = nullptr;
 
   int index() const;
   int size() const { return static_cast<int>(ranks.size()); }
 
-  /// What each member hands in, in their order. It may be another member's own memory.
+  /// Returns the tensors of each rank, in order. They may be another rank's own memory.
   std::vector<Tensors> all_gather(const Tensors& mine) const;
-  /// The sums of what all hand in, which have equal shapes, in the order of members: the same bits
-  /// on each of them.
+  /// Returns the sums of the tensors of all ranks, which must have equal shapes, added in the order
+  /// of ranks: all ranks get the same bits.
   Tensors sum(const Tensors& mine) const;
-  /// What the member at this place hands in; the others hand in anything.
+  /// Returns the tensors of the rank at index `from` of the group. The arguments of the others are
+  /// ignored.
   Tensors broadcast(const Tensors& mine, int from = 0) const;
-  /// What each member says, in their order.
+  /// Returns the text of each rank, in order.
   std::vector<std::string> texts(const std::string& mine) const;
 };
 
-/// All ranks of a job.
+/// Returns the group of all ranks of a job.
 RankGroup everybody(int size, int self, Transport& transport);
 
-/// The group of `groups` that `self` is in, such as `Grid::data_groups()`. Throws InputError when
-/// it is in none.
+/// Returns the group of `groups` that contains `self`, such as one of `Grid::data_groups()`. Throws
+/// InputError if none exists.
 RankGroup group_of(const plan::RankGroups& groups, int self, Transport& transport);
 
 }  // namespace pipewright::exec

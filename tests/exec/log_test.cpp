@@ -20,7 +20,7 @@ using namespace pipewright::exec;
 using namespace pipewright::engine;
 namespace fs = std::filesystem;
 
-/// A folder that is gone with it, and no log behind it.
+/// A temporary folder; logging is off again when it is removed.
 struct LogFolder {
   fs::path path = fs::temp_directory_path() / ("pipewright-log-" + std::to_string(::getpid()));
   LogFolder() { fs::create_directories(path); }
@@ -32,7 +32,7 @@ struct LogFolder {
     std::vector<std::string> lines;
     std::ifstream stream(path / file);
     for (std::string line; std::getline(stream, line);)
-      lines.push_back(line.substr(line.find(' ') + 1));  // without its time
+      lines.push_back(line.substr(line.find(' ') + 1));  // without the time
     return lines;
   }
 };

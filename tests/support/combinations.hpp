@@ -9,8 +9,8 @@
 
 namespace pipewright::test {
 
-/// Returns whether the run tries every combination of its grids: where PIPEWRIGHT_SOAK is set, as
-/// in the ctest entries NAME/soak.
+/// Returns true if the run tries every combination of its grids: if PIPEWRIGHT_SOAK is set, as in
+/// the ctest entries NAME/soak.
 inline bool covers_all() { return std::getenv("PIPEWRIGHT_SOAK") != nullptr; }
 
 /// Remembers which pairs of values were tried together. A grid that asks it before each of its
@@ -18,7 +18,7 @@ inline bool covers_all() { return std::getenv("PIPEWRIGHT_SOAK") != nullptr; }
 /// together.
 class PairCover {
  public:
-  /// Returns whether two of the values were not yet tried together. Each position holds the values
+  /// Returns true if two of the values were not yet tried together. Each position holds the values
   /// of one dimension.
   bool needs(const std::vector<std::string>& values) const {
     bool found = covers_all();
@@ -26,8 +26,8 @@ class PairCover {
     return found;
   }
 
-  /// Marks all pairs of a combination as tried. A combination that turned out to be invalid is not
-  /// added.
+  /// Marks all pairs of a combination as tried. Do not call it for a combination that turned out to
+  /// be invalid.
   void add(const std::vector<std::string>& values) {
     for_each_pair(values, [&](const Pair& pair) { tried_.insert(pair); });
   }

@@ -1,4 +1,4 @@
-// The message of the InputError that a piece of code ends with.
+// Returns the message of the InputError that a piece of code throws.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Native timeline files with what nobody would write, but with checksums that are right.
+// Makes native timeline files with invalid contents but valid checksums.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace pipewright::test {
 inline constexpr std::size_t event_file_front = 384;  // header and table of sections
 inline constexpr std::size_t event_file_sections = 10;
 
-/// Where a section's row of the table begins: offset 8 bytes on, size 16, checksum 24.
+/// Returns where a section's row of the table begins. Its offset is at byte 8, its size at 16, its
+/// checksum at 24.
 inline std::size_t event_file_row(std::size_t section) { return 64 + 32 * section; }
 
 template <class Number>
@@ -29,7 +30,7 @@ void put_number(std::string& bytes, std::size_t offset, Number number) {
   std::memcpy(bytes.data() + offset, &number, sizeof number);
 }
 
-/// The file with all its checksums made anew, as far as sections lie within it.
+/// Returns the file with all checksums recomputed for the sections that lie within it.
 inline std::string with_right_checksums(std::string bytes) {
   if (bytes.size() < event_file_front)
     return bytes;
@@ -48,7 +49,7 @@ inline std::string with_right_checksums(std::string bytes) {
   return bytes;
 }
 
-/// Another number as element `index` of a section, and right checksums.
+/// Returns the file with another number as element `index` of a section, and valid checksums.
 template <class Number>
 std::string with_element(std::string bytes, std::size_t section, std::size_t index, Number number) {
   const auto offset = number_in<std::uint64_t>(bytes, event_file_row(section) + 8);

@@ -1,6 +1,6 @@
 #pragma once
 
-// The small module of tests/data/exported as an archive, which a test may have changed.
+// An archive of the small module of tests/data/exported, which a test may change.
 
 #include <filesystem>
 #include <fstream>
@@ -24,7 +24,7 @@ struct ExportedArchive {
   plan::Json weights = json_of_data("model_weights_config.json");
   int targets = 1;
 
-  /// Weight i's numbers are all (i + 1) / 4, as floats.
+  /// Sets all numbers of weight i to (i + 1) / 4, as floats.
   std::string bytes() const {
     std::vector<std::pair<std::string, std::string>> entries{
         {"m/models/model.json", model.dump()},
@@ -40,14 +40,14 @@ struct ExportedArchive {
   }
   plan::ExportedProgram program() const { return plan::exported_from_bytes(bytes(), "model.pt2"); }
 
-  /// The head gets a weight of its own.
+  /// Gives the head a weight of its own.
   ExportedArchive& untied() {
     node("linear_2")["inputs"][1]["arg"]["as_tensor"]["name"] = "p_model_embed_weight";
     weights["config"]["model.embed.weight"]["path_name"] = "weight_19";
     return *this;
   }
 
-  /// In a file of this folder, with layers by modules.
+  /// Returns the model after writing it to a file of this folder, with one layer per module.
   std::shared_ptr<const plan::ImportedModel> model_in(const std::filesystem::path& folder) const {
     plan::write_file(folder / "model.pt2", bytes());
     plan::ExportedProgram read = plan::read_exported(folder / "model.pt2");
@@ -56,14 +56,14 @@ struct ExportedArchive {
         plan::imported_model(folder / "model.pt2", std::move(read), std::move(layers)));
   }
 
-  /// The folder as `pipewright import` would write it.
+  /// Writes the folder as `pipewright import` would.
   plan::ImportedShape shape_in(const std::filesystem::path& folder) const {
     const auto imported = model_in(folder);
     plan::write_file(folder / "layers.json", layers_json(*imported).dump());
     return {.path = folder.string(), .model = imported};
   }
 
-  /// The node of this name in the graph.
+  /// Returns the node of this name in the graph.
   plan::Json& node(const std::string& name) {
     for (plan::Json& each : model["graph_module"]["graph"]["nodes"])
       if (each["name"] == name)

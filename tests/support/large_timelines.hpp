@@ -1,4 +1,4 @@
-// Large timelines, made up, for whoever measures or tests what reads and paints them.
+// Large synthetic timelines, for tests and benchmarks of reading and painting them.
 #pragma once
 
 #include <fmt/compile.h>
@@ -16,7 +16,7 @@
 
 namespace pipewright::test {
 
-/// A fair die, the same every time.
+/// A random number generator, the same every time.
 class Die {
  public:
   std::uint32_t below(std::uint32_t sides) {
@@ -28,8 +28,8 @@ class Die {
   std::uint64_t state_ = 1;
 };
 
-/// Forwards, backwards and transfers of many steps: `events` in all, evenly over the ranks, with
-/// gaps between them; idle time, memory and a critical path too.
+/// Returns forwards, backwards and transfers of many steps: `events` in all, spread evenly over the
+/// ranks, with gaps between them. Idle time, memory and a critical path are included.
 inline plan::EventTable made_up_events(std::uint64_t events, int ranks) {
   constexpr std::uint32_t microbatches = 64;
   const std::vector<std::string> kinds{"F", "B", "SEND_F", "RECV_B", "REDUCE_GRAD"};
@@ -97,8 +97,8 @@ inline plan::EventTable made_up_events(std::uint64_t events, int ranks) {
   return table;
 }
 
-/// What torch's profiler writes of one rank of a pipeline, at least `bytes` of it; 350 MB are about
-/// two million events. Returns how many events there are.
+/// Writes a file as torch's profiler would for one rank of a pipeline, with at least `bytes`; 350
+/// MB are about two million events. Returns the number of events.
 inline std::uint64_t write_made_up_kineto(const std::filesystem::path& file, std::uint64_t bytes,
                                           int rank = 0) {
   std::ofstream stream(file, std::ios::binary);

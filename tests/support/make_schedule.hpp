@@ -6,7 +6,7 @@
 
 namespace pipewright::test {
 
-/// A schedule by its name and sizes. Throws InputError when it does not take them.
+/// Makes a schedule from its name and sizes. Throws InputError if it does not support them.
 inline plan::Schedule make(const std::string& name, int ranks, int microbatches, int chunks = 0) {
   plan::ScheduleRequest request;
   request.name = name;

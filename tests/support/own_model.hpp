@@ -1,4 +1,4 @@
-// A model that no list knows: what a program of one's own declares.
+// A model that is not built in, as a user's program declares it.
 #pragma once
 
 #include <fmt/format.h>

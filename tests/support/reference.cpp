@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 const fs::path selection = fs::path(PIPEWRIGHT_TEST_DATA_DIR) / "reference";
 
-/// The whole folder, where this run is over it: empty where it is not here.
+/// Returns the full reference folder if this run uses it; empty if the folder is absent.
 const char* whole_folder() { return std::getenv("PIPEWRIGHT_REFERENCE_DIR"); }
 
 std::vector<std::string> split_cells(const std::string& line) {
@@ -50,7 +50,7 @@ std::size_t read_rows(const fs::path& file, const std::function<void(const Refer
   return rows;
 }
 
-/// Demands as many rows or cases, by `column`, as cases.csv says.
+/// Requires the number of rows or cases (`column`) that cases.csv states.
 void demand(const std::string& name, const std::string& column, std::size_t found) {
   std::size_t selected = 0;
   read_rows(selection / "cases.csv", [&](const ReferenceRow& row) {

@@ -1,11 +1,12 @@
 #pragma once
 
-// Reference data of other toolkits and papers. A selection of it lies in tests/data/reference and
-// is always compared with. The whole folder is, where the variable PIPEWRIGHT_REFERENCE_DIR names
-// it, which the ctest entries NAME/reference set.
+// Reference data of other toolkits and papers. A selection of it is in tests/data/reference and
+// always compared. The full folder is compared if the variable PIPEWRIGHT_REFERENCE_DIR names it,
+// which the ctest entries NAME/reference set.
 //
-// cases.csv in the selection says how many rows and cases each of its files has. So many there must
-// be, and in the whole folder no fewer: who goes over a file goes over something.
+// cases.csv in the selection states the number of rows and cases of each of its files. A run must
+// find exactly this many, and in the full folder at least as many, so that no comparison passes on
+// nothing.
 
 #include <filesystem>
 #include <functional>
@@ -19,8 +20,8 @@
 
 namespace pipewright::test {
 
-/// The file `name`, such as "schedules/torch_GPipe.csv". The test case is skipped, in words, where
-/// it is absent.
+/// Returns the path of the file `name`, such as "schedules/torch_GPipe.csv". Skips the test case
+/// with a reason if it is absent.
 std::filesystem::path reference_file(const std::string& name);
 
 /// One row of a CSV file with a header: column → cell.
@@ -28,29 +29,29 @@ using ReferenceRow = std::map<std::string, std::string>;
 /// Calls `visit` for each row of a CSV file, quoted cells included.
 void for_each_row(const std::string& name, const std::function<void(const ReferenceRow&)>& visit);
 
-/// The cases of a JSON file that is a list of them.
+/// Returns the cases of a JSON file that is a list of them.
 plan::Json reference_cases(const std::string& name);
 
-/// One configuration of a reference schedule: what its rows have in common, and its orders. Empty
-/// actions, idle slots, are left out.
+/// One configuration of a reference schedule: the columns that its rows have in common, and its
+/// orders. Empty actions, which are idle slots, are omitted.
 struct ReferenceSchedule {
   ReferenceRow columns;  // of its first row
   std::vector<std::vector<std::string>> ranks;
   int number(const std::string& column) const { return std::stoi(columns.at(column)); }
 };
-/// All configurations of a table of orders. They are told apart by
-/// P, M, V and the columns named in `keys`.
+/// Returns all configurations of a table of orders. They are distinguished by P, M, V and the
+/// columns named in `keys`.
 std::vector<ReferenceSchedule> reference_schedules(const std::string& name,
                                                    const std::vector<std::string>& keys = {});
 
-/// The sizes of a reference schedule, asked for by our name.
+/// Returns a request with the sizes of a reference schedule and our name for it.
 plan::ScheduleRequest request_of(const ReferenceSchedule& reference, const std::string& name);
 
-/// The cells of every rank.
+/// Returns the cells of every rank.
 std::vector<std::vector<std::string>> cells_of(const plan::Schedule& schedule);
 
-/// Says "compared: torch_GPipe.csv: 33 of 33 are equal" on the test's output, which `./dev test`
-/// collects. That none was compared is a failure.
+/// Prints "compared: torch_GPipe.csv: 33 of 33 are equal" to the test's output, which `./dev test`
+/// collects. Fails if none was compared.
 void report_equal(const std::string& name, std::size_t equal, std::size_t all,
                   const std::string& more = "");
 

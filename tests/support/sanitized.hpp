@@ -1,5 +1,5 @@
-// Whether the tests run under a sanitizer, which makes them several times slower: a large grid then
-// takes fewer sizes, but no fewer ways through the code.
+// True if the tests run under a sanitizer, which makes them several times slower. Large grids then
+// use fewer sizes but still take every path through the code.
 #pragma once
 
 namespace pipewright::test {

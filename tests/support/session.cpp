@@ -1,4 +1,4 @@
-// The one source with Catch2's runner, which takes 10 s to compile.
+// The only source with Catch2's runner, which takes 10 s to compile.
 #define CATCH_CONFIG_RUNNER
 #include "support/session.hpp"
 
@@ -15,7 +15,7 @@ int run_session(int argc, char** argv) {
 #if CATCH_VERSION_MAJOR < 3
   constexpr int demanded = Catch::WarnAbout::NoAssertions | Catch::WarnAbout::NoTests;
 #else
-  constexpr int demanded = Catch::WarnAbout::NoAssertions;  // it fails without tests by itself
+  constexpr int demanded = Catch::WarnAbout::NoAssertions;  // a run without tests fails in any case
 #endif
   config.warnings = static_cast<Catch::WarnAbout::What>(config.warnings | demanded);
   return exit_code_of(session.run());

@@ -1,4 +1,4 @@
-// In version 2 of Catch2, listeners are declared for those who ask.
+// Version 2 of Catch2 declares listeners only with this.
 #define CATCH_CONFIG_EXTERNAL_INTERFACES
 #include "support/skip.hpp"
 
@@ -11,10 +11,10 @@
 namespace pipewright::test {
 namespace {
 
-/// By ctest's SKIP_RETURN_CODE in tests/CMakeLists.txt.
+/// The same as ctest's SKIP_RETURN_CODE in tests/CMakeLists.txt.
 constexpr int skipped_code = 77;
 
-/// What the run has skipped until now, and of the case that runs.
+/// The skips of the run so far, and of the running case.
 struct Skips {
   std::string running;  // the case's name
   int cases = 0;
@@ -34,7 +34,7 @@ using ListenerBase = Catch::TestEventListenerBase;
 using ListenerBase = Catch::EventListenerBase;
 #endif
 
-/// Lists and counts. `./dev test` collects the lines that begin with "skipped".
+/// Lists and counts skips. `./dev test` collects the lines that begin with "skipped".
 class SkipListener : public ListenerBase {
  public:
   using ListenerBase::ListenerBase;
@@ -66,10 +66,10 @@ CATCH_REGISTER_LISTENER(SkipListener)
 }  // namespace
 
 void skip(const std::string& reason) {
-  SUCCEED(reason);  // a case without any assertion would be a failure
+  SUCCEED(reason);  // a case without assertions would be a failure
   skips().reasons.push_back(reason);
   skips().ends_case = true;
-  throw Catch::TestFailureException();  // ends a case; it fails by its assertions alone
+  throw Catch::TestFailureException();  // ends the case, which fails only by its assertions
 }
 
 void skip_part(const std::string& reason) { skips().reasons.push_back(reason); }

@@ -1,4 +1,4 @@
-// A folder of one test's own, removed with it.
+// A temporary folder for one test, removed with the object.
 #pragma once
 
 #include <cstdlib>
@@ -25,7 +25,7 @@ class TempFolder {
   TempFolder(const TempFolder&) = delete;
   TempFolder& operator=(const TempFolder&) = delete;
 
-  /// Writes a file into the folder and returns where it lies.
+  /// Writes a file into the folder and returns its path.
   std::filesystem::path write(const std::string& name, const std::string& bytes) const {
     std::ofstream(path_ / name, std::ios::binary) << bytes;
     return path_ / name;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Who connects to processes that expect somebody else: in silence, with garbage, with an answer
-// that nobody who knows their secret would give.
+// Connects to processes that expect other peers: silently, with garbage, or with an answer that
+// does not prove knowledge of their secret.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -23,7 +23,7 @@
 
 namespace pipewright::test {
 
-/// The ports of IPv4 and IPv6 on which this process listens now.
+/// Returns the IPv4 and IPv6 ports on which this process listens now.
 inline std::set<int> ports_of(pid_t process) {
   std::set<std::string> sockets;
   std::error_code gone;
@@ -46,7 +46,7 @@ inline std::set<int> ports_of(pid_t process) {
   return ports;
 }
 
-/// -1 where nobody listens on the loopback any more.
+/// Returns -1 if no process listens on the loopback any more.
 inline int connected_to(int port) {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -59,7 +59,7 @@ inline int connected_to(int port) {
   return -1;
 }
 
-/// As long as it lives, it connects again and again to whatever these processes listen on.
+/// While it exists, connects again and again to all ports on which these processes listen.
 class Uninvited {
  public:
   explicit Uninvited(std::function<std::vector<pid_t>()> processes)
@@ -91,7 +91,7 @@ class Uninvited {
       ::close(silent);
     if (loud < 0)
       return;
-    // As long as a proof, and behind it what would be a message; or much more.
+    // The garbage is as long as a proof followed by a message, or much longer.
     std::string garbage(visits_ % 2 == 0 ? 80 : 5000, '\0');
     for (char& byte : garbage) {
       random_ = random_ * 1103515245U + 12345U;

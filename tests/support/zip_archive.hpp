@@ -1,6 +1,6 @@
 #pragma once
 
-// A zip archive as torch writes them: its files stored one behind the other.
+// A zip archive as torch writes it: its files are stored uncompressed one after the other.
 
 #include <cstdint>
 #include <string>
@@ -14,12 +14,12 @@ inline void append_number(std::string& bytes, std::uint64_t number, int width) {
     bytes += static_cast<char>(number & 0xff);
 }
 
-/// Entries one behind the other, and their directory.
+/// Returns entries one after the other, followed by their directory.
 inline std::string zip_of(const std::vector<std::pair<std::string, std::string>>& entries) {
   std::string bytes, directory;
   for (const auto& [name, content] : entries) {
     const std::size_t begin = bytes.size();
-    std::string head;  // from the flags on, the same in both
+    std::string head;  // from the flags on, the same in both headers
     append_number(head, 0, 12);
     append_number(head, content.size(), 4);
     append_number(head, content.size(), 4);

@@ -15,8 +15,7 @@ using test::snapshot_of;
 using test::TempFolder;
 using Reasons = std::vector<std::string>;
 
-/// A checkpoint of two layers, asked whether it can be loaded into a model and training that differ
-/// from it as `change` says.
+/// Checks a checkpoint of two layers against a model and training to which `change` was applied.
 template <class Change>
 LoadCheck check_after(const Change& change) {
   const TempFolder folder;

@@ -1,4 +1,5 @@
-// Killed at any instant, or out of disk space: the last whole checkpoint is there and is used.
+// Checkpoint writers that are killed at any instant or run out of disk space: the last complete
+// checkpoint remains and is used.
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -38,14 +39,15 @@ namespace fs = std::filesystem;
 
 void ignore(const std::string&) {}
 
-/// What is in the page cache survives a kill, so memory will do, and is a hundred times faster.
+/// Returns a folder in memory if there is one. Data in the page cache survives a kill, so memory is
+/// enough, and it is a hundred times faster.
 fs::path fast_folder() {
   const fs::path memory = "/dev/shm";
   return ::access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path();
 }
 
-/// Writes a byte to `descriptor`, then saves step after step, from the one behind the newest, and
-/// writes each there once it is reported as written. Ends when it is killed.
+/// Writes a byte to `descriptor`, then saves step after step, starting after the newest checkpoint.
+/// Writes each step to `descriptor` once it is reported as written. Runs until it is killed.
 void save_for_ever(const fs::path& folder, int parts, int descriptor) {
   if (::write(descriptor, "", 1) != 1)
     return;
@@ -66,7 +68,7 @@ void save_for_ever(const fs::path& folder, int parts, int descriptor) {
   }
 }
 
-/// The last step that a child has reported; `before` when it has reported none.
+/// Returns the last step that a child has reported, or `before` if it has reported none.
 std::int64_t last_reported(const std::string& reports, std::int64_t before) {
   const std::size_t whole = reports.size() / sizeof(before) * sizeof(before);
   if (whole > 0)
@@ -74,7 +76,7 @@ std::int64_t last_reported(const std::string& reports, std::int64_t before) {
   return before;
 }
 
-/// Of eight steps; the machine may have other work.
+/// Returns the shortest of eight saves, because the machine may have other work.
 std::chrono::duration<double> shortest_save(const fs::path& folder) {
   CheckpointWriter writer(folder, {});
   std::chrono::duration<double> shortest(1);
@@ -117,7 +119,7 @@ TEST_CASE(
   CHECK(interrupted > 0);
 }
 
-/// Fills the disk with a large snapshot between two small ones, and tells what came of it.
+/// Fills the disk with a large snapshot between two small ones, and describes the result.
 std::string fill_disk(const fs::path& folder, const Snapshot& large) {
   std::string told;
   CheckpointWriter writer(folder, {.keep = 3});
@@ -140,12 +142,12 @@ Snapshot large_snapshot() {
 const std::string told_of_full_disk =
     "\n"
     "No space left on device\n"
-    "step_00000001 \n"  // the old one stays, nothing is left of the new one
+    "step_00000001 \n"  // the old checkpoint remains, nothing is left of the new one
     "\n"
     "3 true";
 
-/// From here on, what this process mounts is its own. Whoever is not root becomes it in a world of
-/// his own.
+/// Moves this process into its own mount namespace. A process that is not root becomes root in its
+/// own user namespace first.
 bool leave_common_mounts() {
   if (::unshare(CLONE_NEWNS) == 0)
     return true;
@@ -159,7 +161,7 @@ bool leave_common_mounts() {
   return true;
 }
 
-/// A file system of 512 KiB at `folder`, which only this process sees.
+/// Mounts a file system of 512 KiB at `folder` that only this process sees.
 bool mount_small_disk(const fs::path& folder) {
   return leave_common_mounts() &&
          ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
@@ -180,7 +182,7 @@ TEST_CASE("checkpoint: on a full disk the failure is told, the old one stays and
   CHECK(told == told_of_full_disk);
 }
 
-/// No file of this process can grow beyond `bytes` from here on.
+/// Limits all files of this process to `bytes`.
 bool limit_files(rlim_t bytes) {
   const rlimit limit{bytes, bytes};
   return ::signal(SIGXFSZ, SIG_IGN) != SIG_ERR && ::setrlimit(RLIMIT_FSIZE, &limit) == 0;

@@ -1,4 +1,5 @@
-// Whatever happens to the files of a checkpoint, it is loaded as it was saved or refused by name.
+// Damaged checkpoint files: a checkpoint is either loaded as it was saved or rejected with the name
+// of the file.
 
 #include <fmt/format.h>
 
@@ -24,7 +25,7 @@ using test::snapshot_of;
 using test::TempFolder;
 namespace fs = std::filesystem;
 
-/// Steps 1 and 2, each of one layer.
+/// Saves steps 1 and 2, each with one layer.
 void save_two(const fs::path& folder) {
   CheckpointWriter writer(folder, {});
   for (const int step : {1, 2})
@@ -41,8 +42,8 @@ void overwrite(const fs::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-/// Hands each file of the newest checkpoint to `spoil`, which changes it as it likes and calls
-/// `require_refused` after each change; then puts it back.
+/// Passes each file of the newest checkpoint to `spoil`, which changes it and calls
+/// `require_refused` after each change, and then restores the file.
 template <class Spoil>
 void spoil_each_file(const Spoil& spoil) {
   const TempFolder folder;
@@ -67,7 +68,7 @@ void spoil_each_file(const Spoil& spoil) {
             .step == 2);
 }
 
-/// From one place to be spoilt to the next; odd, so that all bits have their turn.
+/// Distance between the places to damage; odd, so that all bits are tried.
 constexpr std::size_t stride = test::sanitized ? 7 : 1;
 
 TEST_CASE("checkpoint: cut off at any byte, it is refused by name and the one before is used",

@@ -1,4 +1,4 @@
-// Several writers that make one checkpoint, and what is loaded from it.
+// Several writers that write one checkpoint together, and what is loaded from it.
 
 #include <memory>
 
@@ -30,7 +30,7 @@ CheckpointOptions part_of(int part, int parts, const std::string& job = "job",
   return {.part = part, .parts = parts, .job = job, .timeout = timeout};
 }
 
-/// Each part saves its snapshot; what part 0 says went wrong.
+/// Saves one part for each snapshot. Returns the failure that part 0 reports.
 std::string save_in_parts(const fs::path& folder, std::vector<Snapshot> snapshots) {
   std::vector<std::unique_ptr<CheckpointWriter>> writers;
   const auto parts = static_cast<int>(snapshots.size());
@@ -42,7 +42,7 @@ std::string save_in_parts(const fs::path& folder, std::vector<Snapshot> snapshot
   return writers.front()->failure().value_or("");
 }
 
-/// Numbers [begin, end) of what `whole` holds.
+/// Returns a tensor with elements [begin, end) of `whole`.
 NamedTensor slice_of(const std::string& name, const at::Tensor& whole, std::int64_t begin,
                      std::int64_t end) {
   return {name, whole.flatten().slice(0, begin, end).clone(), begin, whole.numel()};
@@ -59,7 +59,7 @@ TEST_CASE("checkpoint: any number of parts make the same checkpoint", "[exec][ch
     CHECK(save_in_parts(folder.path(), snapshots).empty());
     const Checkpoint checkpoint = open_newest(folder.path(), no_report);
     CHECK(holds_its_step(checkpoint, 4));
-    CHECK(names_in(checkpoint.folder()).size() == 9);  // no part leaves anything else behind
+    CHECK(names_in(checkpoint.folder()).size() == 9);  // no part leaves another file
   }
 }
 
@@ -139,7 +139,7 @@ TEST_CASE("checkpoint: a part that a killed job has left is not taken for a new 
   CheckpointWriter killed(folder.path(), part_of(1, 2, "killed"));
   CHECK(save(killed, snapshot_of(2, {1})).empty());
   CHECK(names_in(folder.path()) == Names{"step_00000002.killed.tmp"});
-  // Put back what the new writer removes, as if a slow file system had shown it only now.
+  // Restore what the new writer removes, as if a slow file system showed it only now.
   CheckpointWriter first(folder.path(), part_of(0, 2, "again", plan::Seconds{0.02}));
   CHECK(save(killed, snapshot_of(2, {1})).empty());
   CHECK_FALSE(save(first, snapshot_of(2, {0})).empty());

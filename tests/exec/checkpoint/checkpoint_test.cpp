@@ -64,7 +64,7 @@ TEST_CASE("checkpoint: save returns at once and the snapshot is written behind i
     CheckpointWriter writer(folder.path(), {});
     for (int step = 1; step <= 5; ++step)
       writer.save(snapshot_of(step, {0}));
-  }  // waits
+  }  // the destructor waits for the write
   CHECK(open_newest(folder.path(), no_report).training().step == 5);
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("checkpoint: what a killed job has left is removed, and nothing else",
   const TempFolder folder;
   fs::create_directories(folder.path() / "step_00000003.killed.tmp");
   fs::create_directories(folder.path() / "step_00000001.killed.old.tmp");
-  fs::create_directories(folder.path() / "step_3.tmp");  // not a name of ours
+  fs::create_directories(folder.path() / "step_3.tmp");  // not a name that the writer uses
   folder.write("notes.tmp", "mine");
   {
     Names told;

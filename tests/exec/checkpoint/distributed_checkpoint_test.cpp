@@ -1,5 +1,5 @@
-// Checkpoints of torch.distributed.checkpoint (tests/hugging_face/torch_files.py), cut in whatever
-// way.
+// Checkpoints of torch.distributed.checkpoint (tests/hugging_face/torch_files.py), with tensors
+// partitioned in several ways.
 
 #include "pipewright/exec/checkpoint/distributed_checkpoint.hpp"
 
@@ -33,7 +33,7 @@ at::Tensor numbers(int index, at::IntArrayRef sizes, at::ScalarType type = at::k
 TEST_CASE("a checkpoint that torch has written is read as named tensors", "[exec]") {
   const auto checkpoint = DistributedCheckpoint::open(data / "plain");
   const NamedWeights weights = weights_of(checkpoint);
-  CHECK(weights.sizes.size() == 3);  // n.x is no tensor
+  CHECK(weights.sizes.size() == 3);  // n.x is not a tensor
   CHECK(at::equal(weights.read("a"), numbers(1, {2, 3})));
   CHECK(at::equal(weights.read("n.b"), numbers(2, {2}, at::kBFloat16)));
   CHECK(at::equal(weights.read("scalar"), at::scalar_tensor(4.0F)));
@@ -42,7 +42,7 @@ TEST_CASE("a checkpoint that torch has written is read as named tensors", "[exec
 TEST_CASE("a tensor that ranks have cut is read whole, or a box of it", "[exec]") {
   const auto checkpoint = DistributedCheckpoint::open(data / "megatron");
   const std::string qkv = "decoder.layers.self_attention.linear_qkv.weight";
-  CHECK(checkpoint.tensors().at(qkv).chunks.size() == 4);  // two layers, each of two tensor ranks
+  CHECK(checkpoint.tensors().at(qkv).chunks.size() == 4);  // two layers, two tensor-parallel ranks
   const at::Tensor whole = numbers(3, {2, 16, 8});
   CHECK(at::equal(checkpoint.read(qkv), whole));
   CHECK(at::equal(checkpoint.read(qkv, {1, 6, 2}, {1, 5, 3}),
@@ -54,7 +54,7 @@ TEST_CASE("only the files that have a share in a box are read", "[exec]") {
   const test::TempFolder folder;
   for (const auto& entry : fs::directory_iterator(data / "megatron"))
     fs::copy_file(entry.path(), folder.path() / entry.path().filename());
-  // The second pipeline rank's numbers are damaged; their sizes are as they were.
+  // The numbers of the second pipeline rank are damaged; their sizes are unchanged.
   for (const char* const name : {"__2_0.distcp", "__3_0.distcp"}) {
     const auto size = fs::file_size(folder.path() / name);
     std::ofstream(folder.path() / name, std::ios::binary) << std::string(size, 'x');
@@ -103,7 +103,7 @@ TEST_CASE("what metadata says is checked: chunks are all of their tensor, and in
             .find("_StorageEvil' is none that such a file needs") != std::string::npos);
 }
 
-/// As the files' generator has it.
+/// Returns the model of the generator of these files.
 plan::TransformerShape small_decoder() {
   plan::TransformerShape shape;
   shape.config = {.layers = 2,
@@ -123,7 +123,7 @@ TEST_CASE("Megatron's names and layouts become those of a decoder's layers", "[e
   const auto shape = small_decoder();
   const auto weights =
       megatron_weights(DistributedCheckpoint::open(data / "megatron"), shape.config);
-  // Each of the layers' parameters, in its sizes, and no other.
+  // Every parameter of the layers exists with its sizes, and no other.
   std::size_t parameters = 0;
   const auto layers = transformer_layers(shape);
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
@@ -142,7 +142,7 @@ TEST_CASE("Megatron's names and layouts become those of a decoder's layers", "[e
 
   CHECK(at::equal(weights.read("embedding.tokens.weight"), numbers(1, {12, 8}).narrow(0, 0, 11)));
   CHECK(at::equal(weights.read("layer1.norm1.weight"), numbers(2, {2, 8})[1]));
-  // Per group of two heads: their queries, then the key, then the value, two channels each.
+  // For each group of two heads: their queries, then the key, then the value, two channels each.
   const at::Tensor qkv = numbers(3, {2, 16, 8})[1];
   CHECK(at::equal(weights.read("layer1.attention.query.weight"),
                   at::cat({qkv.narrow(0, 0, 4), qkv.narrow(0, 8, 4)})));

@@ -10,7 +10,7 @@ namespace safetensors_test {
 using namespace pipewright;
 using namespace pipewright::exec;
 
-/// A file of this header and `data_bytes` zero bytes.
+/// Returns a file with this header and `data_bytes` zero bytes.
 std::string file_of(const std::string& header, std::size_t data_bytes) {
   std::string length(8, '\0');
   const std::uint64_t size = header.size();
@@ -129,7 +129,7 @@ TEST_CASE("safetensors: with any bit of it changed, a file is read or refused, n
   for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
     std::string bad = good;
     bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
-    CHECK_NOTHROW(refusal_of(bad));  // anything but an InputError comes through
+    CHECK_NOTHROW(refusal_of(bad));  // exceptions other than InputError pass through
   }
 }
 

@@ -15,7 +15,7 @@ namespace snapshot_test {
 using namespace pipewright;
 using namespace pipewright::exec;
 
-/// Whether all tensors have the same numbers.
+/// Returns true if all tensors have equal numbers.
 bool equal(const Snapshot& a, const Snapshot& b) {
   for (std::size_t layer = 0; layer < a.layers.size(); ++layer)
     for (const auto half : {&LayerState::parameters, &LayerState::optimizer})
@@ -35,7 +35,7 @@ TEST_CASE("a snapshot that is not copied is the training's own memory, until cop
   std::int64_t numbers = 0, tensors = 0;
   for (const at::Tensor& parameter : executor.parameters())
     numbers += parameter.numel(), ++tensors;
-  CHECK(size_of(own) == plan::Bytes{(3 * numbers + tensors) * 4});  // and a count of steps each
+  CHECK(size_of(own) == plan::Bytes{(3 * numbers + tensors) * 4});  // and one step count each
   CHECK(equal(own, kept));
   executor.step(1);
   CHECK_FALSE(equal(own, kept));

@@ -1,5 +1,5 @@
-// Files that Python's torch has written (tests/hugging_face/torch_files.py): their tensors are
-// read, what they would run is not.
+// Files written by Python's torch (tests/hugging_face/torch_files.py): their tensors are read, but
+// code in them is never run.
 
 #include "pipewright/exec/checkpoint/torch_file.hpp"
 
@@ -21,7 +21,7 @@ using test::error_of;
 
 const std::filesystem::path data = std::filesystem::path(PIPEWRIGHT_TEST_DATA_DIR) / "torch_files";
 
-/// 100·index, and on from there.
+/// Returns 100·index, 100·index + 1 and so on.
 at::Tensor numbers(int index, at::IntArrayRef sizes, at::ScalarType type = at::kFloat) {
   return (100 * index + at::arange(c10::multiply_integers(sizes))).to(type).view(sizes);
 }
@@ -97,7 +97,7 @@ TEST_CASE("a torch file that is cut off or changed is refused in words", "[exec]
       "is run");
   CHECK(refusal(with(whole, "little", "bigger")) ==
         ": its numbers have another byte order than this machine");
-  // The number of rows, at byte 147 of the pickle: K\x02K\x03 are the sizes.
+  // Changes the number of rows, at byte 147 of the pickle: K\x02K\x03 are the sizes.
   CHECK(refusal(with(whole, "K\x02K\x03", "K\x03K\x03")) ==
         ", data.pkl: byte 170: a tensor [3, 3] with strides [3, 1] from number 0 on is not in its "
         "storage of 6");
@@ -105,7 +105,7 @@ TEST_CASE("a torch file that is cut off or changed is refused in words", "[exec]
         ", data.pkl: byte 140: storage '0' of 7 numbers has 24 bytes");
   CHECK(refusal(with(whole, "u}q", "\xff}q")) ==
         ", data.pkl: byte 233: opcode 0xff is none that such a file needs");
-  // Every file that is cut short is refused.
+  // Every truncated file is rejected.
   for (std::size_t length = 1; length < whole.size(); length += 7)
     CHECK(refusal(whole.substr(0, length)) != "no error");
 }

@@ -78,7 +78,7 @@ TEST_CASE("A rank that computes on a GPU keeps no core, so that nothing inherits
     int left = 0;
     std::thread([&] {
       pin_rank(device, /*rank=*/0, /*ranks=*/1);
-      std::thread([&] { left = allowed_cores(); }).join();  // one that it starts
+      std::thread([&] { left = allowed_cores(); }).join();  // a thread that it starts
     }).join();
     return left;
   };
@@ -92,7 +92,7 @@ TEST_CASE("While a process stands as a rank does all its threads do, and then as
   const auto left_to = [&](int ranks) {
     int self = 0, beside = 0, after = 0;
     std::atomic<int> turn = 0;
-    std::thread other([&] {  // there before
+    std::thread other([&] {  // started before
       turn = 1;
       while (turn != 2)
         std::this_thread::yield();

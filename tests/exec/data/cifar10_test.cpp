@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr int record_size = 3073;
 
-/// A label, then pixels that are all `shade` but the red one of row 1, column 2, which is 255.
+/// Returns a label, then pixels that all have `shade`, except that the red of row 1, column 2 is
+/// 255.
 std::string record(int label, int shade) {
   std::string bytes(record_size, static_cast<char>(shade));
   bytes[0] = static_cast<char>(label);
@@ -28,7 +29,7 @@ std::string record(int label, int shade) {
   return bytes;
 }
 
-/// Records with label i and shade 10 i, for every i in [begin, end).
+/// Returns records with label i and shade 10 i, for every i in [begin, end).
 std::string records(int begin, int end) {
   std::string bytes;
   for (int i = begin; i < end; ++i)
@@ -36,7 +37,7 @@ std::string records(int begin, int end) {
   return bytes;
 }
 
-/// The labels of the first `count` microbatches, all in one step.
+/// Returns the labels of the first `count` microbatches, all in one step.
 std::vector<std::int64_t> labels_of(const Dataset& dataset, int count) {
   std::vector<std::int64_t> labels;
   for (int m = 0; m < count; ++m) {
@@ -145,7 +146,7 @@ TEST_CASE("CIFAR-10: the order follows from seed and position alone", "[exec][da
   CHECK(at::equal(cifar10->target(1, 3), target));
   CHECK(at::equal(open_cifar10(folder.path(), 32, shape)->target(1, 3), target));
 
-  // Microbatch 3 of step 1 is number 8 of all, however many make a step.
+  // Microbatch 3 of step 1 is number 8 of all, for any number of microbatches in a step.
   BatchShape one_step = shape;
   one_step.microbatches = 10;
   CHECK(at::equal(open_cifar10(folder.path(), 32, one_step)->target(0, 8), target));
@@ -194,7 +195,7 @@ TEST_CASE("CIFAR-10: a label above 9 is refused with its file and record", "[exe
 
 TEST_CASE("CIFAR-10: a place without its files is refused by name", "[exec][data]") {
   const TempFolder folder;
-  folder.write("data_batch_1", records(0, 1));  // as the version for Python names its files
+  folder.write("data_batch_1", records(0, 1));  // named as in the version for Python
   const auto message = [](const fs::path& path, const char* reason) {
     return fmt::format(
         "{}: {}; expected a folder with the data_batch_*.bin of CIFAR-10's binary "

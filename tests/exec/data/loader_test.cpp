@@ -10,7 +10,7 @@ namespace loader_test {
 using namespace pipewright;
 using namespace pipewright::exec;
 
-/// Microbatches whose input is 0, 1, 2, …, and whose target is ten times that.
+/// Returns microbatches whose input is 0, 1, 2, … and whose target is ten times that.
 BatchSource counting(int end) {
   return [end, next = 0]() mutable -> std::optional<Batch> {
     if (next == end)
@@ -26,7 +26,7 @@ TEST_CASE("tensors come in pieces of equal size, and then end", "[exec]") {
   const auto next = batches_of({{at::arange(7)}, {at::arange(7) * 10}}, 3);
   CHECK(next()->inputs[0].equal(at::arange(3)));
   CHECK(next()->targets[0].equal(at::arange(3, 6) * 10));
-  CHECK_FALSE(next().has_value());  // one sample fills no piece
+  CHECK_FALSE(next().has_value());  // one sample does not fill a microbatch
   CHECK_FALSE(next().has_value());
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("the ranks read the microbatches of a step by index", "[exec]") {
         "microbatch 1 of step 0 is asked for, but here are 2 microbatches of step 1");
   CHECK(test::error_of([&] { buffer.inputs(1, 2); }) ==
         "microbatch 2 of step 1 is asked for, but here are 2 microbatches of step 1");
-  CHECK_FALSE(buffer.fill(source, 2, 2));  // one is left
+  CHECK_FALSE(buffer.fill(source, 2, 2));  // only one microbatch is left
 }
 
 TEST_CASE("only what the stages of a process need is kept, and read", "[exec]") {
@@ -94,7 +94,7 @@ TEST_CASE("of pipelines side by side each keeps its part of the batch", "[exec]"
         "microbatch 4 of step 0 is asked for, but here are 2 microbatches of step 0");
 }
 
-/// Says which step and microbatch it was asked for.
+/// Returns the step and microbatch of each call as data.
 class Labelled final : public Dataset {
  public:
   at::Tensor input(int step, int microbatch) const override {

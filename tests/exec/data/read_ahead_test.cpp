@@ -15,7 +15,7 @@ namespace read_ahead_test {
 using namespace pipewright;
 using namespace pipewright::exec;
 
-/// Notes what is read, by whom, and how far ahead of what was taken.
+/// Records what is read, by which thread, and how far ahead of `take`.
 class NotedData final : public Dataset {
  public:
   at::Tensor input(int step, int microbatch) const override {
@@ -33,7 +33,7 @@ class NotedData final : public Dataset {
   }
   double weight(int, int microbatch) const override { return 1 + microbatch; }
 
-  /// Waits for so many reads to begin.
+  /// Blocks until `count` reads have begun.
   void await_begun(int count) const {
     for (int i = 0; i < count; ++i)
       REQUIRE(begun.try_acquire_for(std::chrono::minutes(1)));
@@ -72,7 +72,7 @@ TEST_CASE("microbatches are read before anybody takes them, in their order, and 
     ReadAhead reader(ahead);
     const auto all = readings(data, 0, 50, 4);
     reader.expect(all);
-    data.await_begun(ahead);  // nothing has been taken
+    data.await_begun(ahead);  // no data has been taken
     for (const Reading& one : all) {
       ++data.taken;
       CHECK(number_in(reader.take(one)) == 10 * one.step + one.microbatch);
@@ -141,7 +141,7 @@ TEST_CASE("what was read of the next step is kept, and let go of for other data"
     reader.take(one);
   data.await_begun(4);  // those of step 1 as well
   reader.expect(readings(data, 1, 2, 2));
-  reader.expect({});  // a pass that loads nothing
+  reader.expect({});  // a pass without LOADs
   CHECK(number_in(reader.take(readings(data, 1, 1, 1)[0])) == 10);
   CHECK(data.times_read(1, 0) == 1);
 
@@ -155,7 +155,7 @@ TEST_CASE("what was read of the next step is kept, and let go of for other data"
                     "microbatch 0 of step 9 is taken out of its turn");
 }
 
-/// Gives the same tensor always.
+/// Always returns the same tensor.
 class KeptData final : public Dataset {
  public:
   at::Tensor input(int, int) const override { return kept; }

@@ -20,7 +20,7 @@ using namespace pipewright::exec;
 using namespace pipewright::engine;
 using test::error_of;
 
-/// Sample n is n, and its target 10 n.
+/// Returns samples with input n and target 10 n.
 Samples numbered(std::int64_t count) {
   const at::Tensor numbers = at::arange(count, at::kFloat);
   return samples_of({{numbers}, {numbers * 10}});
@@ -28,7 +28,7 @@ Samples numbered(std::int64_t count) {
 
 using Numbers = std::vector<int>;
 
-/// The samples of steps [first, end), one behind the other.
+/// Returns the samples of steps [first, end), in order.
 Numbers read(const Dataset& data, int first, int end, int microbatches) {
   Numbers all;
   for (int step = first; step < end; ++step)
@@ -120,9 +120,10 @@ TEST_CASE("an engine's ranks read the samples of their own microbatches alone", 
   SerialTrainer serial(setup, 4, {0, 0, 1, 1});
   for (int step = 0; step < 2; ++step)
     CHECK(engine.train_batch()->loss == serial.step(step).loss);
-  // Twice in two steps: on a first stage for its inputs, on a last one for its targets.
+  // Each sample of two steps is read twice: by a first stage for inputs, by a last stage for
+  // targets.
   CHECK(asked.size() == 2 * 2 * 8);
-  // And from an iterator again.
+  // Data comes from an iterator again.
   engine.set_data(batches_of({{inputs}, {targets}}, 2));
   CHECK(engine.train_batch());
   CHECK_FALSE(engine.train_batch());

@@ -17,7 +17,7 @@ using namespace pipewright::exec;
 using test::TempFolder;
 namespace fs = std::filesystem;
 
-/// A file of the bytes 0, 1, 2, … `size` - 1 (up to 256), so that a byte tells its offset.
+/// Writes a file of the bytes 0, 1, 2, … `size` - 1 (up to 256), so that a byte is its own offset.
 fs::path write_counting(const TempFolder& folder, int size) {
   std::string bytes(static_cast<std::size_t>(size), '\0');
   std::iota(bytes.begin(), bytes.end(), '\0');
@@ -33,7 +33,7 @@ TEST_CASE("text: inputs and targets are int64 windows, the target one byte later
       const at::Tensor input = text->input(step, microbatch);
       CHECK(input.sizes() == at::IntArrayRef{8, 16});
       CHECK(input.scalar_type() == at::kLong);
-      // The bytes count up: this also says that each row is one window of the file.
+      // The bytes count up, so this also checks that each row is one window of the file.
       CHECK(at::equal(input, input.slice(1, 0, 1) + at::arange(16)));
       CHECK(at::equal(text->target(step, microbatch), input + 1));
     }

@@ -16,7 +16,7 @@ using test::error_of;
 using test::TempFolder;
 namespace fs = std::filesystem;
 
-/// A file of the tokens `first`, `first` + 1, …, so that a token tells its place.
+/// Writes a file of the tokens `first`, `first` + 1, …, so that a token gives its position.
 template <class Token>
 fs::path write_counting(const TempFolder& folder, std::size_t count, Token first) {
   std::vector<Token> tokens(count);
@@ -36,7 +36,7 @@ void check_windows(int vocabulary, Token first) {
       CHECK(input.sizes() == at::IntArrayRef{8, 16});
       CHECK(input.scalar_type() == at::kLong);
       CHECK(input.min().item<std::int64_t>() >= first);
-      // The tokens count up: this also says that each row is one window of the file.
+      // The tokens count up, so this also checks that each row is one window of the file.
       CHECK(at::equal(input, input.slice(1, 0, 1) + at::arange(16)));
       CHECK(at::equal(tokens->target(step, microbatch), input + 1));
     }
@@ -90,7 +90,8 @@ TEST_CASE("tokens: shuffled windows come each once in an epoch, in another order
   const TempFolder folder;
   const BatchShape shape{
       .microbatches = 3, .microbatch_size = 5, .seed = 4, .order = plan::SampleOrder::Shuffled};
-  // 30 windows of 16 tokens, the token behind the last, and some that make no window.
+  // 30 windows of 16 tokens, the token after the last one, and some tokens that do not fill a
+  // window.
   const auto tokens =
       open_tokens(write_counting<std::uint16_t>(folder, 30 * 16 + 9, 0), 16, 500, shape);
   std::vector<at::Tensor> epochs;
@@ -113,7 +114,8 @@ void append(std::string& bytes, Number number) {
   bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
 }
 
-/// As Megatron-LM writes it: of documents with so many tokens, of one sequence each.
+/// Returns an index as Megatron-LM writes it, for documents with these numbers of tokens, of one
+/// sequence each.
 std::string index_of(const std::vector<int>& lengths, std::uint8_t type, int size) {
   std::string bytes("MMIDIDX\0\0", 9);
   append<std::uint64_t>(bytes, 1);
@@ -139,7 +141,7 @@ BatchShape packed_samples(int microbatches, int size) {
           .order = plan::SampleOrder::Packed};
 }
 
-/// The rows of an epoch, sorted by their first token.
+/// Returns the rows of an epoch, sorted by their first token.
 at::Tensor rows_by_first(const Dataset& data, int microbatches, std::size_t which) {
   std::vector<at::Tensor> rows;
   for (int m = 0; m < microbatches; ++m)

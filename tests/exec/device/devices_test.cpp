@@ -11,7 +11,7 @@ namespace devices_test {
 using namespace pipewright;
 using namespace pipewright::exec;
 
-/// "0:1/3 …": GPU, part and parts of each rank.
+/// Returns "0:1/3 …": GPU, part and number of parts of each rank.
 std::string text_of(const std::vector<RankDevice>& devices) {
   std::string text;
   for (const RankDevice& each : devices)

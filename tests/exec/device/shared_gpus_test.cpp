@@ -8,7 +8,8 @@ using namespace pipewright::exec;
 using Hosts = std::vector<std::string>;
 
 TEST_CASE("processes that are each shown one GPU stay on one host to NCCL", "[device]") {
-  // As Slurm's --gpus-per-task: two hosts, two processes each, all of which see a GPU 0.
+  // As with Slurm's --gpus-per-task: two hosts with two processes each, all of which see their GPU
+  // as GPU 0.
   CHECK(hosts_for_nccl({{"a", "x"}, {"a", "y"}, {"b", "z"}, {"b", "w"}}) == Hosts{"", "", "", ""});
 }
 
@@ -16,7 +17,7 @@ TEST_CASE("where GPUs are shared, those beyond the first process of each are of 
           "[device]") {
   CHECK(hosts_for_nccl({{"a", "x"}, {"a", "y"}, {"a", "x"}, {"a", "y"}, {"a", "x"}}) ==
         Hosts{"", "", "a-1", "a-1", "a-2"});
-  // Hosts that are told apart by name are other hosts, even where their GPUs bear one UUID.
+  // Hosts with different names are different hosts, even if their GPUs have the same UUID.
   CHECK(hosts_for_nccl({{"a", "x"}, {"b", "x"}}) == Hosts{"", ""});
 }
 

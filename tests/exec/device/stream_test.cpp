@@ -1,5 +1,5 @@
-// Streams and events on a device that is none: it only keeps account of what its streams have
-// waited for. No GPU is needed, and every order that was forgotten shows, not only with luck.
+// Streams and events on a fake device that only records what its streams have waited for. It needs
+// no GPU, and it finds every missing order, not only by chance.
 #include "pipewright/exec/device/stream.hpp"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -19,7 +19,7 @@ using namespace pipewright::exec;
 
 constexpr auto device_type = c10::DeviceType::PrivateUse1;
 
-/// How much of each stream's work has been done when a point is reached.
+/// The amount of each stream's work that has been done when a point is reached.
 using Past = std::map<c10::StreamId, int>;
 
 class Account {
@@ -53,7 +53,7 @@ class Account {
  private:
   std::mutex mutex_;
   c10::StreamId last_ = 0;
-  int events_ = 0;  // that were made so far
+  int events_ = 0;  // created so far
   std::map<c10::StreamId, Past> pasts_;
 };
 
@@ -101,7 +101,7 @@ C10_REGISTER_GUARD_IMPL(PrivateUse1, NoDevice)
 
 Stream new_stream() { return Stream::of({device_type, 0}, /*urgent=*/false); }
 
-/// Whether all that `earlier` has been given so far comes before what `later` is given next.
+/// Returns true if all work submitted to `earlier` so far precedes the next work of `later`.
 bool is_after(const Stream& later, const Stream& earlier) {
   const auto done = account().past(*earlier.native())[earlier.native()->id()];
   return account().past(*later.native())[earlier.native()->id()] == done;
@@ -140,7 +140,7 @@ TEST_CASE("an event that nobody holds any more is recorded again, and none that 
   for (int later = 0; later < 5; ++later)
     step();
   CHECK(account().events() == made);
-  // Those of one kind do not time what others ask for, nor does one that is held stand for another.
+  // An untimed event is not reused for a timed one, and an event that is still held is not reused.
   account().work(*first.native());
   const Event held = Event::now();
   account().work(*first.native());
@@ -195,7 +195,7 @@ TEST_CASE("after an all-gather each member's stream comes after what all have ha
   for (int member = 0; member < members; ++member)
     streams.push_back(new_stream());
   const std::vector<int> group{0, 1, 2};
-  // The second, with nothing in it, is by which all know that all have read.
+  // The second gather, which is empty, is the barrier after which all have read.
   for (const Tensors& handed_in : {Tensors{at::ones({1})}, Tensors{}}) {
     std::vector<std::thread> threads;
     for (int member = 0; member < members; ++member)

@@ -1,4 +1,5 @@
-// The same trainings on a GPU: all ranks are threads of this process, on as many GPUs as there are.
+// The trainings of the CPU tests on GPUs: all ranks are threads of this process, on all GPUs of the
+// machine.
 
 #include <fmt/format.h>
 
@@ -114,7 +115,7 @@ TEST_CASE("what graphs keep on a GPU is counted, and stays the same", "[cuda]") 
   const auto s = make("gpipe", 2, 4);
   std::vector<std::int64_t> peaks;
   for (const bool graphs : {false, true}) {
-    release_product_workspaces();  // which others may have been charged for
+    release_product_workspaces();  // other accounts may have been charged for them
     std::mutex mutex;
     std::int64_t peak = 0;
     Executor executor(plan::lower(s), partition_for(s), small_setup(),
@@ -178,7 +179,7 @@ TEST_CASE("twenty steps on a GPU hold no more memory than two", "[cuda]") {
                      .devices = on_gpus(3)});
   for (; now < 20; ++now)
     executor.step(now);
-  // What cuBLAS keeps for a stream comes with the first step and stays.
+  // cuBLAS workspaces of a stream are allocated in the first step and stay.
   for (const auto& values : held) {
     CHECK(values.front() <= values.at(1));
     CHECK(std::vector(values.begin() + 1, values.end()) ==

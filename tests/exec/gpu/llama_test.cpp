@@ -1,4 +1,4 @@
-// A Llama that a user writes with LibTorch's modules: RMSNorm, rotary positions, SwiGLU, and query
+// A Llama that a user writes with LibTorch's modules: RMSNorm, rotary embeddings, SwiGLU, and query
 // heads that share keys and values.
 
 #include <torch/nn/modules/embedding.h>
@@ -63,7 +63,7 @@ class AttentionImpl : public nn::Module {
   }
 
  private:
-  /// [batch, sequence, heads * size] to [batch, heads, sequence, size].
+  /// Converts [batch, sequence, heads * size] to [batch, heads, sequence, size].
   static at::Tensor split(const at::Tensor& x, int heads) {
     return x.view({x.size(0), x.size(1), heads, head_size}).transpose(1, 2);
   }
@@ -71,7 +71,7 @@ class AttentionImpl : public nn::Module {
     const auto halves = x.chunk(2, -1);
     return x * cosine_ + at::cat({-halves[1], halves[0]}, -1) * sine_;
   }
-  /// Each key or value head once for every query head that reads it.
+  /// Repeats each key or value head for every query head that uses it.
   static at::Tensor shared(const at::Tensor& x) {
     constexpr int readers = query_heads / key_heads;
     return x.unsqueeze(2).expand({-1, -1, readers, -1, -1}).flatten(1, 2);
@@ -119,7 +119,7 @@ class HeadImpl : public nn::Module {
 };
 TORCH_MODULE(Head);
 
-/// Six layers, on the small GPT's data.
+/// Returns a model of six layers, on the small GPT's data.
 TrainingSetup llama() {
   auto setup = test::small_setup();
   setup.layers = {module_layer("embedding", [] { return nn::Embedding(vocabulary, hidden); })};

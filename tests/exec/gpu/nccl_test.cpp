@@ -1,4 +1,4 @@
-// Ranks that are processes with a GPU each, over NCCL; some share one where there are fewer GPUs.
+// Ranks that are processes with a GPU each, over NCCL. If there are fewer GPUs, some share one.
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -23,7 +23,7 @@
 
 namespace nccl_test {
 
-// Each role below is what the ranks of one test run; the test case that starts them stands under
+// Each role below is the work of the ranks of one test. The test case that starts them comes after
 // it.
 
 using namespace pipewright;
@@ -45,14 +45,15 @@ bool on_standin() {
   return loaded != nullptr && std::string(loaded).find("standin/libnccl") != std::string::npos;
 }
 
-/// NCCL cannot be told to fail; its stand-in can.
+/// Skips unless NCCL's stand-in is loaded, which can be told to fail; NCCL itself cannot.
 void need_standin() {
   need_gpu();
   if (!on_standin())
     test::skip("the stand-in for NCCL is not loaded");
 }
 
-/// Numbers of processes: on real GPUs two may share one, and more take long to start.
+/// Returns the numbers of processes to test. On real GPUs two processes may share one, and more
+/// take long to start.
 std::vector<int> sizes_here(std::vector<int> sizes) {
   if (test::sanitized)
     std::erase_if(sizes, [](int size) { return size > 3; });
@@ -80,7 +81,7 @@ ExecutorOptions options_for(Job& job, std::shared_ptr<Transport> transport, int 
   return options;
 }
 
-/// Of the stages of this rank, in their order.
+/// Returns the weights of this rank's stages, in order.
 Tensors weights_of(const plan::Program& program, const plan::Partition& partition,
                    const TrainingSetup& setup, int rank, const std::vector<at::Tensor>& all) {
   Tensors own;
@@ -96,7 +97,7 @@ Tensors weights_of(const plan::Program& program, const plan::Partition& partitio
   return own;
 }
 
-/// Nothing, or what first differs from serial training on the same GPU.
+/// Returns the first difference from serial training on the same GPU; empty if there is none.
 std::string difference_from_serial(Job& job, const plan::Schedule& schedule,
                                    const std::shared_ptr<Transport>& transport,
                                    plan::CommunicatorLayout layout, int replicas) {
@@ -131,7 +132,7 @@ std::string difference_from_serial(Job& job, const plan::Schedule& schedule,
 const std::vector<plan::CommunicatorLayout> layouts{
     plan::CommunicatorLayout::Edge, plan::CommunicatorLayout::Pair, plan::CommunicatorLayout::Rank};
 
-/// Every schedule of so many ranks; returns how many trainings were right.
+/// Trains every schedule for this number of ranks. Returns how many trainings were right.
 int train_all(Job& job, plan::CommunicatorLayout layout, int replicas) {
   const auto transport = transport_for(job, layout);
   int right = 0;
@@ -149,7 +150,7 @@ int train_all(Job& job, plan::CommunicatorLayout layout, int replicas) {
   return right;
 }
 
-/// A job for each layout: its place, and a port for each behind the first.
+/// Runs a job for each layout. The place has a port for each layout after the first.
 void train_by_layouts(const test::RankPlace& place, int replicas) {
   std::istringstream ports(place.argument.substr(place.argument.find(':')));
   JobEnvironment environment = place.environment;
@@ -174,7 +175,7 @@ Transfer transfer(const std::string& text, int from, int to) {
   return {plan::parse_instruction(text).value(), from, to};
 }
 
-/// Each pass has microbatches of its own size, and parts of them lie on the CPU.
+/// Sends microbatches of another size in each pass, with some of the tensors on the CPU.
 void mix_devices(Job& job, Shapes shapes) {
   const at::Device gpu = own_gpu(job).device;
   const auto transport = make_nccl_transport(job, gpu);
@@ -204,7 +205,7 @@ void mix_devices(Job& job, Shapes shapes) {
   }
 }
 
-/// A rank of two between which one transfer is expected.
+/// One of two ranks between which one transfer is expected.
 struct OneTransfer {
   explicit OneTransfer(Job& job)
       : gpu(own_gpu(job).device), transport(make_nccl_transport(job, gpu)) {
@@ -220,7 +221,7 @@ struct OneTransfer {
   const Transfer send{plan::counterpart(receive.instruction), 0, 1};
 };
 
-/// Rank 0 is done when rank 1 has not yet begun to receive.
+/// Rank 0 finishes before rank 1 begins to receive.
 void send_and_go(Job& job) {
   const OneTransfer one(job);
   if (job.rank() == 0)
@@ -245,7 +246,7 @@ void wait_for_hanging_device(Job& job) {
   one.transport->wait_for_device([&] { return one.stream.is_done(); }, "the end of a step");
 }
 
-/// Does as its input is, but throws on one rank.
+/// Returns its input, but throws on one rank.
 struct Throws final : Layer {
   at::Tensor forward(const at::Tensor& input, const CallContext& call) override {
     if (call.step == 1)
@@ -270,7 +271,7 @@ void train(Job& job, const std::string& what) {
   say("end");
 }
 
-/// Pipe x tensor: two shards of each stage.
+/// Trains on pipe x tensor: two tensor-parallel ranks for each stage.
 void train_shards(Job& job) {
   auto setup = small_setup();
   setup.clip_norm = 0.5;
@@ -306,7 +307,7 @@ TEST_CASE("rank over NCCL", "[.][cuda]") {
   if (!place)
     return;
   const std::string& role = place->argument;
-  // Operation 0 of a communicator connects its members.
+  // Operation 0 of a communicator connects its ranks.
   if (role == "stall")
     ::setenv("PIPEWRIGHT_STANDIN_NCCL", "hang=1:1", 1);
   if (role == "hang")

@@ -1,4 +1,4 @@
-// Who uses which memory of a GPU and when, as the stand-in for CUDA's runtime sees it.
+// Use of GPU memory by several streams, as observed by the stand-in for CUDA's runtime.
 
 #include <ATen/ATen.h>
 
@@ -27,7 +27,7 @@ Stream new_stream() {
   return Stream::of(gpu, /*urgent=*/false);
 }
 
-/// Two streams, and a tensor that the first of them has made.
+/// Two streams, and a tensor that the first one has made.
 struct Two {
   Two() {
     static_cast<void>(found());

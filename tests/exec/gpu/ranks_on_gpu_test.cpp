@@ -1,4 +1,4 @@
-// What ranks on a GPU do otherwise than on the CPU, and what they do not.
+// Differences between ranks on a GPU and ranks on the CPU, and what must be the same.
 
 #include <sched.h>
 
@@ -53,12 +53,12 @@ TEST_CASE("a rank on a GPU may use all cores that its process may", "[cuda]") {
   CHECK(least == allowed_cores());
 }
 
-/// How much more a rank holds at the end of the third step than at that of the first, which
+/// Returns how much more a rank holds at the end of the third step than at that of the first, which
 /// captures nothing yet.
 double set_aside(std::vector<RankDevice> devices) {
   const auto s = make("gpipe", 2, 4);
   std::atomic<std::int64_t> held = 0;
-  // No tensor of it is so small that the allocator of a GPU rounds it up by much.
+  // No tensor is so small that the allocator of a GPU rounds it up by much.
   auto setup = small_setup();
   setup.layers =
       engine::gpt_layers({.blocks = 4, .hidden = 128, .heads = 2, .sequence = 8, .vocabulary = 32});
@@ -81,7 +81,7 @@ TEST_CASE("what graphs set aside on a GPU is what captured work is charged on th
   need_gpu();
   const double on_cpu = set_aside({});
   CHECK(on_cpu > 1e6);
-  // Where a stand-in computes on the CPU, its own results are charged to the rank, too: 12 % here.
+  // If a stand-in computes on the CPU, its own results are charged to the rank, too: 12 % here.
   CHECK(set_aside(on_gpus(2)) == Approx(on_cpu).epsilon(0.15));
 }
 

@@ -61,7 +61,7 @@ TEST_CASE("job: torchrun says all, and its agent may host the store", "[exec][jo
   CHECK(job.address == "node1");
   CHECK(job.port == 4711);
   CHECK(job.launcher == "torchrun");
-  CHECK(job.attempt == "run7/2");  // keys of an attempt before are not read
+  CHECK(job.attempt == "run7/2");  // keys of an earlier attempt are not read
   CHECK(job.launcher_hosts_store);
 
   Variables first = without(torchrun, "TORCHELASTIC_USE_AGENT_STORE");
@@ -88,12 +88,12 @@ TEST_CASE("job: numbers that make no sense are refused with what was possible", 
 TEST_CASE("job: a rank's place may be beyond their number, and not all processes need be ranks",
           "[exec][job]") {
   Variables variables = torchrun;
-  variables["LOCAL_RANK"] = "9";  // of 8, where others were given up
+  variables["LOCAL_RANK"] = "9";  // of 8, since other places were given up
   CHECK(job_in(variables)->local_rank == 9);
   variables["PIPEWRIGHT_JOB_RANKS"] = "2";
   const auto job = job_in(variables).value();
   CHECK(job.size == 2);
-  CHECK(job.rank == 3);  // stands by
+  CHECK(job.rank == 3);  // is a standby process
   variables["PIPEWRIGHT_JOB_RANKS"] = "9";
   CHECK(error_in(variables) == "PIPEWRIGHT_JOB_RANKS is \"9\", but must be a number from 1 to 8");
 }

@@ -13,8 +13,8 @@
 
 namespace job_faults_test {
 
-// Ranks that die, stop or are cut off, for real. In each test rank 2 of three is at 2B3, rank 1
-// waits for its gradient and rank 0 for that of rank 1.
+// Ranks that really die, stop or lose their connection. In each test rank 2 of three executes 2B3,
+// rank 1 waits for its gradient and rank 0 for that of rank 1.
 
 using namespace pipewright;
 using namespace pipewright::exec;
@@ -22,7 +22,7 @@ using test::Ranks;
 using test::say;
 
 constexpr std::chrono::milliseconds timeout{1600};
-/// In which a rank posts a beat and the others read it.
+/// Time in which a rank sends a heartbeat and the others read it.
 constexpr std::chrono::milliseconds two_beats{400};
 constexpr std::chrono::milliseconds stall{2500};
 constexpr int exit_code_of_stuck = 3;
@@ -31,14 +31,14 @@ Transfer transfer(const char* text, int from, int to) {
   return {plan::parse_instruction(text).value(), from, to};
 }
 
-/// Until everybody has told the others what it is at.
+/// Returns once all ranks have published their instructions.
 void be_at(Job& job, const char* instruction) {
   job.doing(plan::parse_instruction(instruction).value());
   std::this_thread::sleep_for(two_beats);
   say("ready");
 }
 
-/// All in all longer than the stall.
+/// Takes longer than the stall time in total.
 void do_many_actions(Job& job) {
   for (int microbatch = 0; microbatch < 8; ++microbatch) {
     job.doing(plan::Instruction{plan::InstructionKind::Backward, 2, microbatch});
@@ -115,14 +115,14 @@ Ranks ranks_in(const std::string& role) {
   return Ranks({.size = 3, .test_case = "rank of a fault test", .argument = role});
 }
 
-/// Once all are where they wait, and the others know it.
+/// Returns once all ranks are where they wait, and the others know it.
 void await_all(Ranks& ranks) {
   for (int rank = 0; rank < 3; ++rank)
     REQUIRE(ranks.await_line(rank, "ready"));
   std::this_thread::sleep_for(two_beats);
 }
 
-/// As much of a text as is to be compared with the start that is expected of it.
+/// Returns the beginning of a text, as long as the text that is expected.
 std::string begin_of(const std::string& text, const std::string& expected) {
   return text.substr(0, expected.size());
 }
@@ -142,7 +142,7 @@ TEST_CASE("faults: a rank that ends ends the others: with its words, or by an ex
     CHECK(throwing.said(rank) == "ready\nrank 2 has ended early\n");
     CHECK(begin_of(leaving.said(rank), "ready\n" + left) == "ready\n" + left);
   }
-  CHECK(leaving.said(1).ends_with(" (mine)\n"));  // one rank, who waited for it, prints the report
+  CHECK(leaving.said(1).ends_with(" (mine)\n"));  // only the rank that waited prints the report
   CHECK_FALSE(leaving.said(0).ends_with(" (mine)\n"));
 }
 
@@ -162,19 +162,19 @@ TEST_CASE("faults: a rank that is killed is named, with what it was at and who w
   Ranks ranks = ranks_in("wait");
   await_all(ranks);
   ranks.signal(2, SIGKILL);
-  const std::string begin = "ready\nrank 2 cannot be reached any more (";  // and Gloo's words
+  const std::string begin = "ready\nrank 2 cannot be reached any more (";  // then Gloo's text
   const std::string rest = "; it was at 2B3; rank 1 waits in 1RECV_B3 for it";
   for (int rank = 0; rank < 2; ++rank) {
     CHECK(begin_of(ranks.said(rank), begin) == begin);
     CHECK(ranks.said(rank).find(rest) != std::string::npos);
-    CHECK(ranks.status(rank) == 0);  // neither hangs nor dies
+    CHECK(ranks.status(rank) == 0);  // it neither hangs nor dies
   }
 }
 
 TEST_CASE("faults: a rank that is stopped is named once it has not been heard of for the time-out",
           "[exec][faults]") {
   Ranks last = ranks_in("wait");
-  Ranks host = ranks_in("wait");  // of the store
+  Ranks host = ranks_in("wait");  // the host of the store
   await_all(last);
   await_all(host);
   last.signal(2, SIGSTOP);
@@ -252,7 +252,7 @@ TEST_CASE("faults: a job does not begin before all have come, and says who has n
                              environment.port));
 }
 
-/// Two network namespaces with a cable between them; removed at the end.
+/// Two network namespaces connected by a cable; removed at the end.
 class Cable {
  public:
   Cable() {
@@ -296,7 +296,7 @@ TEST_CASE("faults: a cut link ends the ranks on both sides, who name one of the 
   await_all(ranks);
   REQUIRE(cable.cut());
   const std::string silent = " has not been heard of for 1.6 s";
-  CHECK(ranks.said(0).find(silent) != std::string::npos);  // rank 1 or 2, whose last beat was older
+  CHECK(ranks.said(0).find(silent) != std::string::npos);  // rank 1 or 2: the older heartbeat
   CHECK(begin_of(ranks.said(1), "ready\nrank 0" + silent) == "ready\nrank 0" + silent);
 }
 

@@ -43,7 +43,7 @@ TEST_CASE("a job's rank stands where the topology has it, in any order of the ax
 
 TEST_CASE("pipelines in a row share out experts, and every so-many-th has the same", "[exec]") {
   const JobGrid grid(2, 4, 1, {"pipe", "data", "tensor"}, 2);
-  const JobRank own = grid.rank(7);  // of the last pipeline
+  const JobRank own = grid.rank(7);  // in the last pipeline
   CHECK(own.part_of_experts() == 1);
   CHECK(own.of_all_experts() == Ranks{6, 7});
   CHECK(own.of_same_experts({1}) == Ranks{5, 7});

@@ -1,4 +1,4 @@
-// A job that has a secret, and who comes without it.
+// A job that has a secret, and processes that connect without it.
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ using namespace pipewright;
 using namespace pipewright::exec;
 using namespace std::chrono_literals;
 
-/// What `body` throws says; empty: nothing.
+/// Returns the message of the exception that `body` throws; empty if there is none.
 template <class Body>
 std::string error_of(const Body& body) {
   try {
@@ -54,11 +54,11 @@ TEST_CASE("HMAC-SHA-256 has the values of RFC 4231", "[exec][job]") {
   CHECK_FALSE(equal_in_constant_time(mac, mac.substr(1)));
 }
 
-/// Both ends of a connection, with the bytes between them in the test's hands.
+/// Both ends of a connection. The test passes the bytes between them.
 struct Ends {
   SecureChannel server{SecureChannel::Role::Server, secret};
   SecureChannel client{SecureChannel::Role::Client, secret};
-  std::string of_client = client.take_outgoing();  // all that it has sent
+  std::string of_client = client.take_outgoing();  // all that it has sent so far
 
   Ends() {
     server.receive(of_client);
@@ -113,7 +113,7 @@ TEST_CASE("a message that was altered, left out, repeated or reflected is not ta
     Ends ends;
     std::string altered = ends.sent({"count"});
     altered[byte] = static_cast<char>(altered[byte] ^ 1);
-    const bool is_length = byte == 3 || byte == 4;  // then it may wait for more
+    const bool is_length = byte == 3 || byte == 4;  // then it may wait for more bytes
     if (!is_length)
       CHECK(is_refused(ends.server, altered));
     else
@@ -138,7 +138,8 @@ TEST_CASE("a handshake fails with another secret, and one that was recorded is w
   CHECK_FALSE(again.next_message());
 }
 
-/// A TLS server that does not know the secret and shows a certificate instead.
+/// Returns the answer of a TLS server that does not know the secret and presents a certificate
+/// instead.
 std::string answer_with_certificate(const std::string& hello) {
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"),
                                                                 &EVP_PKEY_free);
@@ -192,7 +193,7 @@ TEST_CASE("a store with a secret does what c10d asks of one", "[exec][job]") {
   CHECK(store.compareSet("b", "", "new") == "new");
   CHECK(store.compareSet("b", "old", "newer") == "new");
   CHECK(store.compareSet("b", "new", "newer") == "newer");
-  CHECK(store.compareSet("c", "there", "newer") == "there");  // as TCPStore has it
+  CHECK(store.compareSet("c", "there", "newer") == "there");  // as in TCPStore
   CHECK(store.add("n", 40) == 40);
   CHECK(other->add("n", 2) == 42);
   other->append("a", bytes("23"));
@@ -228,7 +229,8 @@ TEST_CASE("who comes to the store without its secret is turned away and holds up
                 c10d::TCPStore plain("127.0.0.1", options);
                 plain.set("a", bytes("2"));
               }).empty());
-  // More than may wait at once. Half of them say nothing, and half almost all of a handshake.
+  // More connections than may wait at once. Half of them send nothing, and half send almost all of
+  // a handshake.
   std::vector<int> strangers;
   for (int stranger = 0; stranger < 200; ++stranger) {
     strangers.push_back(test::connected_to(opened.port));
@@ -240,7 +242,7 @@ TEST_CASE("who comes to the store without its secret is turned away and holds up
   }
   CHECK(opened.visit()->get("a") == bytes("1"));
   CHECK(opened.server->rejected() >= 136 + 1);
-  // In the end, all of them.
+  // In the end all of them are rejected.
   for (const int stranger : strangers) {
     timeval patience{.tv_sec = 10, .tv_usec = 0};
     ::setsockopt(stranger, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -267,7 +269,7 @@ TEST_CASE("rank of a job with a secret", "[.]") {
     place->environment.secret.clear();
   try {
     Job job(place->environment, {.join_timeout = 3000ms, .timeout = 3000ms});
-    if (odd && place->argument == "impostor")  // in the mesh alone
+    if (odd && place->argument == "impostor")  // in the mesh only
       const_cast<JobEnvironment&>(job.environment()).secret = "another secret, as long";
     try {
       const auto transport = make_gloo_transport(job);

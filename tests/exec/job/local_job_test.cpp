@@ -1,4 +1,4 @@
-// Ranks of this machine that a launcher has started: which of them is said to have failed.
+// Ranks that a launcher starts on this machine, and which of them is reported as failed.
 
 #include "pipewright/exec/job/local_job.hpp"
 
@@ -22,7 +22,7 @@ struct Ended {
   std::vector<std::string> said;
 };
 
-/// Three ranks that do what the shell is told.
+/// Runs three ranks that execute a shell script.
 Ended ended(const std::string& script, std::chrono::milliseconds grace) {
   Ended end;
   end.code =
@@ -96,8 +96,8 @@ TEST_CASE("while the job comes together a rank has time to say why it fails", "[
 
 TEST_CASE("the store's port is the job's before a rank has started, and on the loopback alone",
           "[job]") {
-  // /proc/net/tcp has addresses and ports as hexadecimal numbers. Rank 0 has the socket, which is
-  // gone with it.
+  // /proc/net/tcp has addresses and ports as hexadecimal numbers. Rank 0 owns the socket, which is
+  // closed when it ends.
   const Ended end = ended(
       "[ $RANK = 0 ] || exit 0; port=$(printf ':%04X' $MASTER_PORT); grep -q \"0100007F$port\" "
       "/proc/net/tcp || exit 4; "
@@ -109,7 +109,7 @@ TEST_CASE("the store's port is the job's before a rank has started, and on the l
 TEST_CASE("ranks are told their places, and who ends by itself is told with its code", "[job]") {
   std::vector<std::pair<int, int>> failed;
   const auto note = [&](int rank, int code) { failed.emplace_back(rank, code); };
-  // Each ends with ten times its rank and its place.
+  // Each rank exits with ten times its rank plus its place.
   exec::run_local_job({.program = "/bin/sh",
                        .words = {"sh", "-c", meets_the_others + "exit $((10 * RANK + LOCAL_RANK))"},
                        .ranks = 3,

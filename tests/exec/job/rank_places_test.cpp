@@ -1,4 +1,4 @@
-// Where ranks run after places were given up.
+// The places of ranks after some places were given up.
 
 #include "pipewright/exec/job/rank_places.hpp"
 
@@ -16,7 +16,7 @@ TEST_CASE("places: a spare one takes the rank of the one that is given up; the o
   CHECK(places.spare() == List{3, 4});
   CHECK(places.give_up(1));
   CHECK(places.of_ranks() == List{0, 3, 2});
-  CHECK(places.give_up(1));  // the spare one
+  CHECK(places.give_up(1));  // the spare place
   CHECK(places.of_ranks() == List{0, 4, 2});
   CHECK(places.spare().empty());
   CHECK(places.given_up() == List{1, 3});

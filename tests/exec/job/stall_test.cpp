@@ -1,4 +1,4 @@
-// What is said of ranks that no longer get any further, for each way of standing still.
+// Reports about ranks that have stalled, for each kind of stall.
 #include "job/stall.hpp"
 
 #include "support/catch.hpp"
@@ -8,7 +8,7 @@ namespace stall_test {
 using namespace pipewright::exec;
 
 constexpr std::chrono::milliseconds time{600'000};
-const std::vector<int> device{};  // whom a wait for the device is for
+const std::vector<int> device{};  // a wait for the device has no ranks to wait for
 
 Beat in_action(const char* at, std::vector<Wait> waits = {}) {
   return {.at = at, .in_action = true, .waits = std::move(waits)};

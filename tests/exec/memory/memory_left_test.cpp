@@ -23,7 +23,7 @@ std::int64_t used(const std::string& key) {
   return 0;
 }
 
-/// What is said to be left in a process with that limit above what it uses.
+/// Returns the memory reported as left in a process whose limit is `above` more than it uses.
 std::string left_under(int resource, const char* key, rlim_t above) {
   return test::in_child([=] {
     const rlim_t limit = static_cast<rlim_t>(used(key)) + above;
@@ -35,7 +35,7 @@ std::string left_under(int resource, const char* key, rlim_t above) {
 
 TEST_CASE("what limits leave of memory is known", "[exec][memory]") {
   CHECK(exec::memory_left().value > 0);
-  // In MiB; a process grows a little while it asks.
+  // In MiB, because a process grows a little meanwhile.
   for (const auto& [resource, key] : {std::pair(RLIMIT_AS, "VmSize:"), {RLIMIT_DATA, "VmData:"}}) {
     const int left = std::stoi(left_under(resource, key, rlim_t{64} << 20));
     CHECK(left >= 32);

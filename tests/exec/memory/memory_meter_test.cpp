@@ -60,7 +60,7 @@ TEST_CASE("memory: a tensor can change hands, with all of its memory", "[exec]")
   take_charge_of(at::empty({0}));
   CHECK(maker.held() == Bytes{0});
   CHECK(user.held() == Bytes{1024});
-  std::vector<float> numbers(8);  // memory that no account has
+  std::vector<float> numbers(8);  // memory that no account is charged for
   take_charge_of(at::from_blob(numbers.data(), {8}));
   CHECK(user.held() == Bytes{1024});
   tensor = at::Tensor();
@@ -110,7 +110,8 @@ TEST_CASE("memory: tensors stay aligned as LibTorch wants them", "[exec]") {
   CHECK(at::empty({0}, at::kFloat).numel() == 0);
 }
 
-/// The flags of the mapping that holds an address, " rd wr … "; empty: the kernel tells none.
+/// Returns the flags of the mapping that contains an address, " rd wr … "; empty if the kernel does
+/// not report them.
 std::string flags_of(const void* address) {
   std::ifstream maps("/proc/self/smaps");
   bool is_here = false;

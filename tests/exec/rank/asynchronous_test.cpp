@@ -1,6 +1,6 @@
 // Programs that step without a flush (PipeDream, Narayanan et al., SOSP 2019): a microbatch's
-// backward uses the weights of its forward. Stages multiply by one weight, so that a short emulator
-// knows every number.
+// backward uses the weights of its forward. Each stage multiplies by one weight, so that a short
+// emulator can compute every number.
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ class Times final : public Layer {
 
 double first_weight(int stage) { return 1 + 0.25 * stage; }
 
-/// Microbatch m is the number m + 1.
+/// A dataset in which microbatch m is the number m + 1.
 class Counting final : public Dataset {
  public:
   at::Tensor input(int, int microbatch) const override {
@@ -39,7 +39,7 @@ class Counting final : public Dataset {
   at::Tensor target(int, int) const override { return at::zeros({1}); }
 };
 
-/// Runs a Program on numbers: every action as soon as what it needs is there.
+/// Runs a Program on numbers; each action runs as soon as its inputs exist.
 class Emulator {
  public:
   Emulator(const plan::Program& program, int step_every)
@@ -67,7 +67,7 @@ class Emulator {
   std::vector<double> weights;
 
  private:
-  /// False when what it needs is not there yet.
+  /// Returns false if an input does not exist yet.
   bool perform(const plan::Instruction& i) {
     const auto stage = static_cast<std::size_t>(i.stage);
     const std::pair key{i.stage, i.microbatch};

@@ -1,6 +1,6 @@
-// Training whose microbatches' work is captured and replayed. On a CPU what is captured is done
-// again as it was for the first microbatch of a slot: a number, a size or a tensor of that
-// microbatch alone gives other bits here, as it would on a GPU.
+// Training in which the work of microbatches is captured and replayed. On a CPU, captured work is
+// executed again as for the first microbatch of a slot. A number, a size or a tensor that belongs
+// to that microbatch only therefore gives other bits here, as it would on a GPU.
 
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/sample_schedules.hpp"
@@ -62,7 +62,7 @@ TEST_CASE("captured, gradients that come too early are set aside, and groups are
     check_equals_serial(s, setup);
 }
 
-/// A layer that says that it draws random numbers.
+/// Returns a setup with a layer that is declared random.
 TrainingSetup with_random_layer() {
   auto setup = small_setup();
   setup.layers[2].random = true;
@@ -137,7 +137,7 @@ TEST_CASE("a microbatch of another size than the captured one is refused", "[exe
   }
 }
 
-/// A setup with one more layer, which the first of two stages has.
+/// Returns a setup with one more layer, on the first of two stages.
 TrainingSetup with_layer(const LayerSpec& layer) {
   auto setup = small_setup();
   setup.layers.insert(setup.layers.begin() + 3, layer);

@@ -30,7 +30,7 @@ void check_equals_serial(const plan::Schedule& schedule, const plan::Partition& 
   const plan::Program program = plan::lower(schedule, options);
   const exec::TrainingSetup setup = small_setup();
   Executor executor(program, partition, setup);
-  // The serial training depends on the microbatches and their gradient groups alone.
+  // The serial training depends only on the microbatches and their gradient groups.
   static std::map<std::pair<int, std::vector<int>>, test::SerialOutcome> known;
   const std::pair key(program.microbatches, exec::gradient_groups(program, setup, 1));
   if (known.count(key) == 0)
@@ -38,12 +38,12 @@ void check_equals_serial(const plan::Schedule& schedule, const plan::Partition& 
   test::check_equals(executor, known[key]);
 }
 
-/// What became of a request.
+/// The result of trying a request.
 enum class Tried {
   Trained,
-  Refused,       // it computes no gradients
-  Impossible,    // the schedule does not take these sizes, or there are only six layers
-  Asynchronous,  // another training than the serial one: see asynchronous_test
+  Refused,       // the schedule computes no gradients
+  Impossible,    // the schedule does not support these sizes, or there are only six layers
+  Asynchronous,  // its training differs from the serial one: see asynchronous_test
 };
 
 Tried try_schedule(const plan::ScheduleRequest& request) {
@@ -127,7 +127,7 @@ TEST_CASE("a backward split into I and W gives the same bits", "[exec]") {
 }
 
 TEST_CASE("two stages of one rank hand over without a transfer", "[exec]") {
-  // A V: rank 0 holds the first and the last stage.
+  // In a V, rank 0 holds the first and the last stage.
   const auto partition = small_partition(4);
   check_equals_serial(plan::parse_csv("0F0,0F1,3F0,3B0,3F1,3B1,0B0,0B1\n"
                                       "1F0,2F0,1F1,2F1,2B0,1B0,2B1,1B1\n",
@@ -191,7 +191,7 @@ TEST_CASE("no activation outlives its step", "[exec]") {
                       if (to_string(record.instruction) == fmt::format("{}LOAD0", record.rank))
                         at_begin[static_cast<std::size_t>(record.rank)] = record.held_before;
                     }});
-  // What stays is parameters, gradients and AdamW's two moments, beside a step count of 4 bytes for
+  // Parameters, gradients and AdamW's two moments stay resident, and a step count of 4 bytes for
   // each tensor.
   std::int64_t standing = 0;
   for (const at::Tensor& tensor : executor.parameters())
@@ -202,7 +202,7 @@ TEST_CASE("no activation outlives its step", "[exec]") {
   }
 }
 
-/// Passes its input on until the given microbatch, where it throws.
+/// Returns its input until the given microbatch, where it throws.
 class Failing final : public Layer {
  public:
   at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
@@ -249,7 +249,7 @@ TEST_CASE("ranks that no longer get any further are reported, with who is at wha
          let_go = true;
        }});
   CHECK(executor.step(0).has_value());
-  std::this_thread::sleep_for(std::chrono::milliseconds(600));  // between steps all may rest
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));  // ranks may idle between steps
   CHECK(reports.empty());
   CHECK(executor.step(1).has_value());
   CHECK(reports == std::vector<std::string>{
@@ -257,7 +257,7 @@ TEST_CASE("ranks that no longer get any further are reported, with who is at wha
                        "0RECV_B0 for it; rank 2 waits in 2RECV_F2 for it"});
 }
 
-/// Whose collectives do not come to their end for as long as it hangs, which is 10 s at the most.
+/// A transport whose collectives do not finish while it hangs, which is 10 s at most.
 class HangsInCollectives final : public Transport {
  public:
   explicit HangsInCollectives(int ranks) : inner_(make_in_process_transport(ranks, false)) {}

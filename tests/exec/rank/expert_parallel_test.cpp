@@ -1,6 +1,6 @@
-// Pipelines side by side that share out the experts of their mixtures, in whatever other ways the
-// training is cut: the bits of training without a pipeline, however many share them, and
-// checkpoints that any number can load.
+// Expert parallelism: data-parallel pipelines that partition their experts, combined with other
+// kinds of parallelism. Training has the bits of serial training for any number of expert-parallel
+// ranks, and any number can load its checkpoints.
 
 #include <ATen/ATen.h>
 
@@ -24,7 +24,7 @@ using test::check_equals_serial;
 using test::make;
 using test::partition_for;
 
-/// Four experts in each layer but the first.
+/// Returns a model with four experts in each layer but the first.
 plan::TransformerShape shape() {
   plan::TransformerShape shape = test::small_mixture();
   shape.config.experts = 4;
@@ -53,7 +53,7 @@ TEST_CASE("ranks that share out experts train with the bits of one that has all"
        {std::pair{make("1f1b", 1, 2), 4},
         {make("1f1b", 2, 4), 2},
         {make("zbv", 2, 4), 2},
-        {make("dualpipev", 2, 4), 2}})  // whose fused pairs take turns
+        {make("dualpipev", 2, 4), 2}})  // with interleaved fused pairs
     for (const int expert_ranks : {1, 2, 4}) {
       const test::Sizes sizes{schedule, replicas, 1};
       if (replicas % expert_ranks != 0)
@@ -90,7 +90,7 @@ TEST_CASE("so they do where microbatches go through each pipeline in two directi
   setup.clip_norm = 0.5;
   int trained = 0;
   for (const auto& [schedule, replicas, zero, groups] :
-       {std::tuple{make("dualpipe", 2, 4), 2, 0, 0},  // its pairs take turns
+       {std::tuple{make("dualpipe", 2, 4), 2, 0, 0},  // with interleaved pairs
         {make("dualpipe", 2, 4), 4, 1, 0},
         {make("chimera", 2, 4), 2, 1, 8}})
     for (const int expert_ranks : {2, 4}) {
@@ -121,7 +121,7 @@ TEST_CASE("so they do where shards cut the width of each expert as well", "[exec
        {std::tuple{make("1f1b", 1, 4), 1, 0, Tokens::Whole},
         {make("1f1b", 1, 4), 2, 0, Tokens::Cut},
         {make("1f1b", 2, 4), 2, 1, Tokens::Whole},
-        {make("dualpipev", 2, 4), 2, 0, Tokens::Whole}}) {  // whose pairs meet both
+        {make("dualpipev", 2, 4), 2, 0, Tokens::Whole}}) {  // interleaves at both kinds
     const test::Sizes sizes{schedule, 2, shards};
     INFO(to_string(sizes) << ", ZeRO " << zero);
     auto setup = test::small_setup_of(shape(), /*groups=*/2, tokens);
@@ -172,7 +172,7 @@ TEST_CASE("so they do in 16 bits, with biases, recomputed, in several groups", "
   }
 }
 
-/// A step from this checkpoint on has these bits.
+/// Checks that a step from this checkpoint gives these bits.
 void check_goes_on(const Checkpoint& checkpoint, const TrainingSetup& setup,
                    const test::Sizes& sizes, int expert_ranks, int zero,
                    const std::vector<at::Tensor>& expected) {
@@ -217,7 +217,7 @@ TEST_CASE("a checkpoint of ranks with experts goes on with any other number of t
   }
 }
 
-/// Two ranks with two experts each; all tokens of both go to the first rank's.
+/// Two ranks with two experts each. All tokens of both go to the experts of the first rank.
 TEST_CASE("tokens go to their experts' ranks and come back, also where a rank gets none",
           "[exec]") {
   struct Seen {
@@ -248,7 +248,7 @@ TEST_CASE("tokens go to their experts' ranks and come back, also where a rank ge
 TEST_CASE("so do ranks with an expert each, which get few tokens or none", "[exec]") {
   plan::TransformerShape one = shape();
   one.config.experts_per_token = 1;
-  one.config.hidden = 4;  // few tokens and little to tell them apart
+  one.config.hidden = 4;  // few tokens that differ little
   const test::Sizes sizes{make("1f1b", 1, 2), 4, 1};
   check_equals_serial(program_of(sizes), partition_for(sizes.schedule), test::small_setup_of(one),
                       options_of(sizes, 4), /*steps=*/2);

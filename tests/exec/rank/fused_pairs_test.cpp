@@ -1,5 +1,5 @@
-// Fused pairs that take turns: the bits of one after the other, in one order on all shards, named
-// where they fail, and run by a function of one's own.
+// Fused pairs that are interleaved: their bits equal sequential execution, all tensor-parallel
+// ranks use the same order, failures name the action, and a user's function can run them.
 
 #include <array>
 #include <atomic>
@@ -32,13 +32,15 @@ plan::Program program_of(const Sizes& sizes,
                      {.replicas = sizes.replicas, .recompute = recompute, .share_loss = true});
 }
 
-/// Both of a pair are of one stage; in the second, backwards are split and one is fused.
+/// Returns a schedule in which both actions of a pair belong to one stage. In the second pair
+/// backwards are split and one is fused.
 plan::Schedule of_one_stage() {
   return plan::parse_csv(
       "0F0,(0F1;0B0)OVERLAP_F_B,(0F2;0I1)OVERLAP_F_B,0W1,(0F3;0B2)OVERLAP_F_B,0B3\n", "pairs.csv");
 }
 
-/// The first rank has its forwards and backwards fused, the second one its backwards first.
+/// Returns a schedule whose first rank has its forwards and backwards fused, and whose second rank
+/// runs its backwards first.
 plan::Schedule of_two_stages() {
   return plan::parse_csv(
       "0F0,0F1,0F2,(0F3;0B0)OVERLAP_F_B,0B1,0B2,0B3\n"
@@ -79,7 +81,8 @@ struct Recorded {
   }
 };
 
-/// Pairs whose second has begun before their first is over, of all that were recorded as fused.
+/// Returns the number of pairs whose second action began before the first ended, and the number of
+/// all fused pairs.
 std::array<int, 2> overlapping(const Recorded& recorded) {
   std::array<int, 2> pairs{};
   for (const auto& [rank, records] : recorded.by_rank) {
@@ -90,7 +93,7 @@ std::array<int, 2> overlapping(const Recorded& recorded) {
       if (first != nullptr) {
         pairs[0] += record.start < first->end ? 1 : 0;
         ++pairs[1];
-        // What went on beside the other is of neither.
+        // Time that overlaps the other action counts for neither.
         CHECK(first->shards + record.shards <= std::max(first->end, record.end) - first->start);
       }
       first = record.instruction.fused_with_next ? &record : nullptr;
@@ -117,7 +120,8 @@ TEST_CASE("pairs take turns where shards meet, and run one after the other where
   }
 }
 
-/// What two strands write down: each a letter, and where it meets others a number.
+/// Returns what two strands write: a letter for each turn, and the strand's number for each
+/// meeting.
 std::string turns(int meetings_of_first, int meetings_of_second) {
   Baton baton;
   std::mutex mutex;
@@ -143,7 +147,7 @@ std::string turns(int meetings_of_first, int meetings_of_second) {
   return text;
 }
 
-/// The order of meetings alone.
+/// Returns only the order of the meetings.
 std::string meetings_in(std::string text) {
   std::erase_if(text, [](char c) { return c != '0' && c != '1' && c != '!'; });
   return text;
@@ -155,7 +159,7 @@ TEST_CASE("two strands meet others by turns, whichever is quicker, and then one 
     CHECK(meetings_in(turns(3, 3)) == "010101");
     CHECK(meetings_in(turns(1, 4)) == "01111");
     CHECK(meetings_in(turns(4, 1)) == "01000");
-    CHECK(turns(0, 2) == "Ab1b1B");  // with nothing to wait for, one after the other
+    CHECK(turns(0, 2) == "Ab1b1B");  // without meetings, one after the other
     CHECK(turns(0, 0) == "AB");
   }
 }
@@ -188,7 +192,7 @@ TEST_CASE("a strand that fails ends the other one at its next turn", "[exec]") {
   }
 }
 
-/// Passes on what comes in, after `work` in the forward and `back` in the backward.
+/// Returns its input, after calling `work` in the forward and `back` in the backward.
 class Probe final : public Layer {
  public:
   using Work = std::function<void(int microbatch, const ShardPlace&)>;
@@ -211,8 +215,7 @@ class Probe final : public Layer {
 
 void nothing(int, const ShardPlace&) {}
 
-/// The GPT with a probe in the place of its third layer, which is the last of the first of two
-/// stages.
+/// Returns the GPT with a probe as its third layer, which is the last of the first of two stages.
 TrainingSetup probed_setup(const Probe::Work& work, const Probe::Work& back) {
   auto setup = sharded_setup(2);
   const auto build = [=](const ShardPlace& place) {

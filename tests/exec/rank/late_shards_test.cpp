@@ -1,4 +1,4 @@
-// Who waits for a shard that is late, and for how long.
+// Measures which ranks wait for a late tensor-parallel rank, and for how long.
 
 #include <chrono>
 #include <map>
@@ -16,7 +16,7 @@ namespace late_shards_test {
 using namespace pipewright;
 using namespace pipewright::exec;
 
-/// What each of the members on ranks 0 and 2 is told.
+/// Returns the waits that the ranks 0 and 2 get.
 std::map<int, std::vector<double>> told(const std::map<int, std::vector<double>>& seconds) {
   const auto transport = make_in_process_transport(3);
   std::map<int, std::vector<double>> waits{{0, {}}, {2, {}}};
@@ -31,12 +31,12 @@ TEST_CASE("who comes last waits for nobody, the others for as much longer as it 
   using Seconds = std::vector<double>;
   CHECK(told({{0, {5, 2, 1}}, {2, {1, 2, 3}}}) ==
         std::map<int, Seconds>{{0, {4, 0, 0}}, {2, {0, 0, 2}}});
-  // Where one does not know, nobody does.
+  // If one rank does not know a time, no rank gets a wait.
   CHECK(told({{0, {5, 2}}, {2, {-1, 1}}}) == std::map<int, Seconds>{{0, {0, 1}}, {2, {0, 0}}});
   CHECK(told({{0, {}}, {2, {}}}) == std::map<int, Seconds>{{0, {}}, {2, {}}});
 }
 
-/// Shard 1 is late in the forward of microbatch 0.
+/// A layer in which rank 1 is late in the forward of microbatch 0.
 class Late final : public Layer {
  public:
   explicit Late(const ShardPlace& place) : place_(place) {}
@@ -56,7 +56,7 @@ TEST_CASE("a record says how long a rank waited for a shard that was late", "[ex
       .name = "late",
       .build = [] { return std::make_shared<Late>(ShardPlace{}); },
       .build_shard = [](const ShardPlace& place) { return std::make_shared<Late>(place); }};
-  for (const auto& schedule : {test::make("gpipe", 1, 2),  // and one whose pairs take turns
+  for (const auto& schedule : {test::make("gpipe", 1, 2),  // and a schedule with interleaved pairs
                                plan::parse_csv("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n", "pairs.csv")}) {
     const test::Sizes sizes{schedule, 1, 2};
     auto options = sizes.options();

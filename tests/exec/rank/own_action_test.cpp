@@ -1,4 +1,4 @@
-// Actions that a function of one's own runs.
+// Actions that are run by a user's function.
 
 #include <fmt/format.h>
 
@@ -44,7 +44,7 @@ TEST_CASE("work with arguments of its own stands before and behind actions", "[e
   };
   const std::multimap<std::string, Arguments> own{
       {"0F1", {"prefetch", true}}, {"0B1", {"flush", false}}, {"0F1", {"announce", true}}};
-  std::vector<std::string> log;  // of rank 0, in its order
+  std::vector<std::string> log;  // of rank 0, in order
   ExecutorOptions options;
   options.run_action = [&](const OwnAction& action) {
     if (action.rank != 0)

@@ -17,7 +17,7 @@ using plan::Seconds;
 
 constexpr engine::PacedTimes pace{Seconds{2e-3}, Seconds{2e-3}, Seconds{2e-3}};
 
-/// What one step was, by rank.
+/// The records of one step, by rank.
 struct Run {
   std::vector<std::vector<InstructionRecord>> ranks;
   Seconds duration;
@@ -33,7 +33,7 @@ Run run(const test::PacedPipeline& pipeline) {
   return run;
 }
 
-/// The compute instructions, in their order.
+/// Returns the compute instructions, in order.
 std::string compute_of(const std::vector<plan::Instruction>& instructions) {
   std::string text;
   for (const plan::Instruction& i : instructions)
@@ -42,7 +42,8 @@ std::string compute_of(const std::vector<plan::Instruction>& instructions) {
   return text;
 }
 
-/// The same as they ran. Checks that none began before the one before was over.
+/// Returns the compute instructions as they ran. Checks that each began after the one before had
+/// ended.
 std::string compute_of(const std::vector<InstructionRecord>& records) {
   std::vector<plan::Instruction> instructions;
   Seconds end;
@@ -56,7 +57,7 @@ std::string compute_of(const std::vector<InstructionRecord>& records) {
   return compute_of(instructions);
 }
 
-/// What an action takes at the least.
+/// Returns the minimum time of an action.
 Seconds pace_of(plan::InstructionKind kind) {
   if (kind == plan::InstructionKind::Backward)
     return pace.input_gradient + pace.weight_gradient;
@@ -89,7 +90,7 @@ void check(const test::PacedPipeline& pipeline, const Run& run) {
   const auto passages = plan::passages_of(timeline_of(run));
   for (const auto& [from, to, sent, arrived] : passages)
     CHECK(arrived.value >= sent.value);
-  // All ranks read one clock: whatever offsets that finds lie within what it says of them.
+  // All ranks read one clock, so the offsets found must lie within their stated uncertainty.
   const auto clocks = plan::clock_offsets(static_cast<int>(run.ranks.size()), passages);
   CHECK(clocks.residual == Seconds{});
   for (const Seconds offset : clocks.offset)
@@ -104,7 +105,7 @@ std::optional<test::PacedPipeline> pipeline_of(const std::string& schedule) {
   try {
     return test::paced_pipeline(request, pace);
   } catch (const plan::InputError&) {
-    return {};  // it does not train
+    return {};  // the schedule does not train
   }
 }
 
@@ -118,7 +119,7 @@ TEST_CASE("every schedule runs its actions in order, each when its data is there
     ++trained;
     const Run measured = run(*pipeline);
     check(*pipeline, measured);
-    // Sleep may last longer than asked for, but not shorter.
+    // Sleep may last longer than requested, but not shorter.
     const Seconds predicted = test::predicted_time(*pipeline);
     CHECK(measured.duration.value >= predicted.value);
     fmt::print("{}: {:.3f} of the predicted time\n", name, measured.duration / predicted);

@@ -1,4 +1,4 @@
-// Ranks that read their microbatches ahead, against those that read when they are there.
+// Ranks that read their microbatches ahead, compared with ranks that read at their LOADs.
 
 #include <algorithm>
 #include <chrono>
@@ -20,7 +20,7 @@ using test::partition_for;
 using test::schedules;
 using test::small_setup;
 
-/// Weights that differ, so that they must be those of their microbatches.
+/// Microbatches with different weights, so that mixed-up weights show.
 class WeightedTokens : public Dataset {
  public:
   at::Tensor input(int step, int microbatch) const override {
@@ -50,7 +50,7 @@ TEST_CASE("what is read ahead gives the same bits under every schedule", "[exec]
     }
 }
 
-/// Notes, by thread, what inputs are read.
+/// Records, by thread, which inputs are read.
 class NotedTokens final : public WeightedTokens {
  public:
   at::Tensor input(int step, int microbatch) const override {
@@ -78,14 +78,14 @@ TEST_CASE(
   Executor executor(plan::lower(s, {.replicas = 2}), partition_for(s), setup,
                     {.read_ahead = 2, .replicas = 2});
   executor.step(5, {.goes_on = true});
-  for (int read = 0; read < 2 * (4 + 2); ++read)  // of two first ranks, and two each ahead
+  for (int read = 0; read < 2 * (4 + 2); ++read)  // two first ranks, each 2 ahead
     REQUIRE(data.begun.try_acquire_for(std::chrono::minutes(1)));
   executor.step(6);
   REQUIRE(data.by_thread.size() == 2);
   std::vector<int> first;
   for (const auto& [thread, read] : data.by_thread) {
     first.push_back(read.front().second);
-    REQUIRE(read.size() == 8);  // nothing twice, and nothing of step 7
+    REQUIRE(read.size() == 8);  // nothing is read twice, and nothing of step 7
     for (int i = 0; i < 8; ++i)
       CHECK(read[static_cast<std::size_t>(i)] == std::pair(5 + i / 4, first.back() + i % 4));
   }
@@ -129,14 +129,14 @@ TEST_CASE("what reading throws is told where the microbatch is loaded, in the sa
   for (const int ahead : {0, 1, 8}) {
     Executor executor(plan::lower(plan::make_1f1b(3, 4)), test::small_partition(3), setup,
                       {.read_ahead = ahead});
-    REQUIRE(executor.step(0, {.goes_on = true}));  // though it has been read by now
+    REQUIRE(executor.step(0, {.goes_on = true}));  // although it has been read by now
     CHECK_THROWS_WITH(executor.step(1),
                       "rank 0, action 0LOAD2, step 1: tokens.bin: it ends within microbatch 2");
   }
 }
 
 TEST_CASE("what is read ahead of one action at a time is held when it is loaded", "[exec]") {
-  std::map<int, std::vector<std::int64_t>> held;  // by how far it is read ahead
+  std::map<int, std::vector<std::int64_t>> held;  // by number of microbatches read ahead
   for (const int ahead : {0, 3}) {
     const auto s = make("gpipe", 1, 4);
     Executor executor(plan::lower(s), partition_for(s), small_setup(),

@@ -14,7 +14,8 @@ namespace reductions_test {
 
 using namespace pipewright::exec;
 
-/// Passes all on and counts the bytes of floating-point numbers that each rank sends to others.
+/// Forwards all calls and counts the bytes of floating-point numbers that each rank sends to
+/// others.
 class Counting final : public Transport {
  public:
   explicit Counting(int ranks)
@@ -41,7 +42,7 @@ class Counting final : public Transport {
   std::vector<std::int64_t> sent_;
 };
 
-/// A layer with a large parameter and two small ones, of lengths that are multiples of nothing.
+/// A layer with a large parameter and two small ones, with lengths that have no common factors.
 class Three final : public Layer {
  public:
   Three() {
@@ -65,7 +66,8 @@ at::Tensor gradient_of(int microbatch, const at::Tensor& parameter) {
   return at::randn(parameter.sizes(), generator) * std::pow(10.0, microbatch % 3);
 }
 
-/// One microbatch for each group and `groups` groups for each copy: the sums of each copy.
+/// Reduces `groups` groups for each replica, with one microbatch per group. Returns the sums of
+/// each replica.
 std::vector<Tensors> reduced(int copies, int groups, SumOf wanted, Counting& transport) {
   const TrainingSetup setup = setup_of_three();
   std::vector<std::unique_ptr<Stage>> stages;
@@ -102,7 +104,7 @@ std::vector<Tensors> reduced(int copies, int groups, SumOf wanted, Counting& tra
   return all;
 }
 
-/// The groups one after the other, as serial training adds them.
+/// Returns the sums of the groups in order, as serial training adds them.
 Tensors in_order(int groups) {
   const Three layer;
   Tensors sums;
@@ -129,7 +131,7 @@ TEST_CASE("copies send what a ring sends, and have the bits of the sum in order"
       std::int64_t sent = 0;
       for (int copy = 0; copy < copies; ++copy)
         sent += transport.sent_by(copy);
-      // (n - 1)/n of the gradients of each group, and then of their sum, from each of n.
+      // Each of n ranks sends (n - 1)/n of the gradients of each group, and then of their sum.
       CHECK(sent == (groups + 1) * (copies - 1) * all_bytes);
     }
 }
@@ -147,7 +149,7 @@ TEST_CASE("with shards each copy has its own part of the sum, for half of the by
       for (const Slice& slice : shards.of(copy))
         CHECK(at::equal(slice.of(sums[static_cast<std::size_t>(copy)][slice.parameter]),
                         slice.of(expected[slice.parameter])));
-      // Cuts lie at multiples of 64 numbers.
+      // Cuts lie at multiples of 64 elements.
       CHECK(std::abs(static_cast<double>(transport.sent_by(copy)) -
                      (copies - 1.0) / copies * all_bytes) <= 2 * 64 * 4 * 3);
       sent += transport.sent_by(copy);

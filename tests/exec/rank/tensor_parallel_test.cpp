@@ -1,5 +1,5 @@
-// Ranks that share out the layers of their stages, as threads: the bits of training without a
-// pipeline, and how they end.
+// Tensor-parallel ranks as threads: training has the bits of serial training, and failures end all
+// ranks.
 
 #include <atomic>
 #include <chrono>
@@ -103,7 +103,7 @@ TEST_CASE("shards in bfloat16 with a loss scale have the bits of serial training
                       sizes.options());
 }
 
-/// Passes on what comes in; a shard does what it is told on its way.
+/// Returns its input after calling a function that knows the tensor-parallel rank.
 class Probe final : public Layer {
  public:
   using Work = std::function<at::Tensor(const at::Tensor&, const CallContext&, const ShardPlace&)>;
@@ -117,7 +117,7 @@ class Probe final : public Layer {
   ShardPlace place_;
 };
 
-/// The GPT with a probe in the place of its third layer.
+/// Returns the GPT with a probe as its third layer.
 TrainingSetup probed_setup(const Probe::Work& work) {
   auto setup = sharded_setup(2);
   setup.layers[2] = {
@@ -215,7 +215,7 @@ TEST_CASE("a record says how much of an action was in collectives of shards", "[
   }
 }
 
-/// Numbers of parameters, and what each rank holds of them before its first step.
+/// The number of elements of parameters, and the bytes that each rank holds before its first step.
 struct Held {
   std::int64_t uncut = 0, cut = 0;
   std::map<int, plan::Bytes> by_rank;
@@ -242,10 +242,10 @@ TEST_CASE("each shard holds its part of what is cut, and all of the rest", "[exe
   const Held one = held_by(1);
   for (const int shards : {2, 4}) {
     const Held parts = held_by(shards);
-    CHECK(parts.uncut + parts.cut == one.uncut);  // of one, all is whole
+    CHECK(parts.uncut + parts.cut == one.uncut);  // with one rank, everything is whole
     CHECK(parts.cut > 10 * parts.uncut);
     CHECK(parts.by_rank.size() == static_cast<std::size_t>(shards));
-    // Each with its gradient and two moments.
+    // Each parameter has its gradient and two moments.
     const double expected =
         4 * 4 * (static_cast<double>(parts.uncut) + static_cast<double>(parts.cut) / shards);
     for (const auto& [rank, bytes] : parts.by_rank)
@@ -273,7 +273,8 @@ TEST_CASE("what shards cannot do is refused before anything starts", "[exec]") {
   CHECK(refusal(setup, sizes.options()).starts_with("layer block0 is random, and only one random"));
 }
 
-/// A training on some sizes that goes on from a checkpoint, if there is one, and leaves one.
+/// Trains with these sizes, resuming from the checkpoint `before` if there is one, and saves the
+/// checkpoint `after`.
 std::vector<at::Tensor> trained_on(const Sizes& sizes, bool zero, int from, int to,
                                    const std::filesystem::path& before,
                                    const std::filesystem::path& after) {

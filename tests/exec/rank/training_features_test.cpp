@@ -1,4 +1,5 @@
-// What a training may ask for beside a schedule, each against the serial trainer, bit for bit.
+// Features of a training that are independent of the schedule, each compared with the serial
+// trainer, bit for bit.
 
 #include <ATen/record_function.h>
 #include <fmt/format.h>
@@ -63,7 +64,7 @@ TEST_CASE("without exact mode sums come in the order of the schedule, and differ
   for (const auto& s : schedules())
     for (const auto& [replicas, groups] : {std::pair(1, 0), std::pair(2, 0), std::pair(2, 1)}) {
       INFO(plan::to_string(s) << groups);
-      setup.gradient_groups = groups;  // fewer than pipelines: of exact mode alone
+      setup.gradient_groups = groups;  // fewer than pipelines: only with exact mode off
       const auto program = plan::lower(s, {.replicas = replicas, .gradient_norm = true});
       Executor executor(program, partition_for(s), setup, {.replicas = replicas});
       SerialTrainer serial(setup, replicas * program.microbatches);
@@ -85,7 +86,7 @@ TEST_CASE("the global norm is clipped alike under every plan", "[exec]") {
   CHECK(executor.step(0).value().gradient_norm > setup.clip_norm);
 }
 
-/// Every backward runs so many layers at a time again.
+/// Lowers a schedule such that every backward recomputes `layers` layers at a time.
 plan::Program recomputing(const plan::Schedule& s, int layers) {
   return layers == 0
              ? plan::lower(s)
@@ -115,7 +116,7 @@ TEST_CASE("recomputing keeps less", "[exec]") {
   CHECK(peak(1) < peak(0));
 }
 
-/// Half of its input, chosen by LibTorch's own generator.
+/// Drops half of its input, chosen by LibTorch's own generator.
 class Dropout final : public Layer {
  public:
   at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
@@ -172,7 +173,7 @@ TEST_CASE("optimizers and rates", "[exec]") {
   }
 }
 
-/// Infinite where the given microbatch of step 1 passes.
+/// Returns infinity when the given microbatch of step 1 passes.
 class Overflow final : public Layer {
  public:
   at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
@@ -203,7 +204,7 @@ TEST_CASE("a gradient that is not finite on one stage skips the step on all, and
   CHECK(executor.loss_scale() == 4);
 }
 
-/// The first and the last layer share one matrix [32, 16].
+/// The first and the last layer, which share one matrix [32, 16].
 class TiedEmbedding final : public Layer {
  public:
   TiedEmbedding() : table_(register_parameter("table", at::randn({32, 16}))) {}
@@ -230,7 +231,7 @@ TrainingSetup tied_setup() {
   setup.layers.front() = {
       "embedding", [] { return std::make_shared<TiedEmbedding>(); }, "words", {"table"}};
   setup.layers.back() = {"head", [] { return std::make_shared<TiedHead>(); }, "words", {"weight"}};
-  setup.clip_norm = 0.5;  // counts the shared weight once
+  setup.clip_norm = 0.5;  // the shared weight counts once
   return setup;
 }
 
@@ -302,7 +303,7 @@ TEST_CASE("an evaluation between two steps changes nothing, and equals the seria
   CHECK(evaluated >= 5);
 }
 
-/// Counts calls of matrix products while it lives.
+/// Counts calls of matrix products while it exists.
 class ProductCount {
  public:
   ProductCount() {
@@ -336,7 +337,7 @@ class Perceptron final : public Layer {
 
 TEST_CASE("I and W together multiply no more matrices than B, and each does its own half",
           "[exec]") {
-  // Three linear layers behind the one that makes a matrix of the tokens.
+  // Three linear layers after the one that makes a matrix of the tokens.
   auto setup = small_setup();
   setup.layers = {setup.layers.front()};
   for (const char* name : {"one", "two", "three"})

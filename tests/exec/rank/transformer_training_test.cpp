@@ -1,5 +1,5 @@
-// Decoders of several families in pipelines of shards and copies: the bits of training without a
-// pipeline, whatever the sizes; and gradients that are added up in float32.
+// Decoders of several families in pipelines with tensor-parallel ranks and replicas: training has
+// the bits of serial training for all sizes. Also covers gradient accumulation in float32.
 
 #include <map>
 #include <tuple>
@@ -20,7 +20,7 @@ using test::make;
 using test::partition_for;
 using test::small_setup_of;
 
-/// `tied`: the first stage and the last share a weight.
+/// `tied`: the first and the last stage share a weight.
 plan::Program program_of(const test::Sizes& sizes, int zero, bool norm = false, bool tied = false) {
   const int last = plan::stage_count(sizes.schedule) - 1;
   return plan::lower(sizes.schedule,
@@ -34,7 +34,7 @@ plan::Program program_of(const test::Sizes& sizes, int zero, bool norm = false, 
 
 TEST_CASE("a decoder has the same bits on 1, 2 and 4 shards, under schedules, ZeRO and cut tokens",
           "[exec]") {
-  // Any two of a model, a schedule, numbers of shards and what is cut meet.
+  // Every pair of model, schedule, number of tensor-parallel ranks and sequence parallelism occurs.
   int trained = 0;
   for (const auto& [name, shape] : test::small_transformers())
     for (const auto& schedule : {make("1f1b", 3, 4), make("zbv", 2, 4), make("dualpipe", 2, 8)})
@@ -64,8 +64,9 @@ TEST_CASE("so do mixtures of experts", "[exec]") {
   }
 }
 
-/// Parameters after two steps of one shard that adds up in four groups. By SGD: AdamW would make
-/// steps of the roundings that are all the gradient of a key's bias.
+/// Returns the parameters after two steps on one rank that sums in four groups. Uses SGD, because
+/// the gradient of a key's bias consists of rounding errors, and AdamW would turn them into full
+/// steps.
 std::vector<at::Tensor> trained_serially(const std::vector<LayerSpec>& layers) {
   auto setup = test::small_setup();
   setup.optimizer = {.kind = plan::Optimizer::Sgd, .learning_rate = 0.1};
@@ -119,7 +120,7 @@ TEST_CASE("tokens that shards cannot cut equally are refused", "[exec]") {
         "parts");
 }
 
-/// As a plan has it: 16 bits, with sums in 32.
+/// Returns a setup as a plan has it: 16 bits, with gradients accumulated in 32.
 TrainingSetup mixed_setup(const plan::TransformerShape& shape) {
   auto setup = small_setup_of(shape, 2, Tokens::Cut);
   setup.precision = at::kBFloat16;
@@ -131,7 +132,7 @@ TEST_CASE("sums of gradients in float32 have the same bits as well", "[exec]") {
   int trained = 0;
   for (const auto& [name, shape] : test::small_transformers())
     for (const auto& schedule : {make("zbv", 2, 4), make("dualpipe", 2, 8)}) {
-      const int zero = trained++ % 4 % 3 == 0 ? 0 : 1;  // both with each schedule
+      const int zero = trained++ % 4 % 3 == 0 ? 0 : 1;  // each value with each schedule
       const test::Sizes sizes{schedule, 2, 2};
       auto setup = mixed_setup(shape);
       setup.clip_norm = 0.5;
@@ -151,7 +152,7 @@ TEST_CASE("so do those that copies sum for each microbatch", "[exec]") {
     }
 }
 
-/// Its weight's gradient is its input.
+/// A layer whose weight's gradient is its input.
 class Times final : public Layer {
  public:
   Times() : weight_(register_parameter("weight", at::ones({1}))) {}
@@ -163,7 +164,7 @@ class Times final : public Layer {
   at::Tensor weight_;
 };
 
-/// 1, and then numbers so small that a sum in bfloat16 does not see them.
+/// A dataset of 1 and then numbers so small that a sum in bfloat16 loses them.
 class OneAndLittle final : public Dataset {
  public:
   at::Tensor input(int, int microbatch) const override {
@@ -172,7 +173,7 @@ class OneAndLittle final : public Dataset {
   at::Tensor target(int, int) const override { return at::zeros({1}); }
 };
 
-/// The master copy of the weight after a step of size 1 down the gradient.
+/// Returns the master copy of the weight after a step of size 1 along the negative gradient.
 double stepped(bool fp32_gradients, int zero, int replicas) {
   static const OneAndLittle data;
   const TrainingSetup setup{

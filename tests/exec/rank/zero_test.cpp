@@ -1,5 +1,5 @@
-// ZeRO from its second stage on: what stands of a stage is divided among its copies, and the bits
-// are those of serial training all the same.
+// ZeRO stages 2 and 3: the state of a stage is sharded among its replicas, and training has the
+// bits of serial training.
 
 #include <memory>
 
@@ -21,8 +21,8 @@ using test::make;
 using test::partition_for;
 using test::small_setup;
 
-/// One of each kind that goes in one direction; zbv and the last one make gradients of microbatches
-/// in another order than they come.
+/// Returns one unidirectional schedule of each kind. zbv and the last one make gradients of
+/// microbatches out of order.
 std::vector<plan::Schedule> schedules() {
   std::vector<plan::Schedule> all;
   for (const plan::Schedule& s : test::schedules())
@@ -126,7 +126,7 @@ TEST_CASE("a checkpoint of one stage of ZeRO is loaded under any other", "[exec]
       for (std::size_t p = 0; p < wanted.size(); ++p)
         CHECK(test::same_bits(wanted[p], loaded[p]));
     }
-    // And goes on as it would have.
+    // Training continues with the same bits.
     const auto resumed = executor_with(from), taking = executor_with(from);
     resumed->restore(stored);
     taking->take_over(*resumed);
@@ -154,7 +154,7 @@ TEST_CASE("a round is a microbatch of every pipeline", "[exec][zero]") {
       "use stage 1");
 }
 
-/// What a rank holds behind a step, and the most in it.
+/// Returns the bytes that a rank holds after a step, and the peak within the step.
 std::pair<std::int64_t, std::int64_t> held(int zero) {
   std::int64_t standing = 0, peak = 0;
   const auto s = make("1f1b", 1, 4);
@@ -175,17 +175,17 @@ std::pair<std::int64_t, std::int64_t> held(int zero) {
 }
 
 TEST_CASE("three quarters of what is divided stand elsewhere, and come and go", "[exec][zero]") {
-  double all = 0;  // bytes of the parameters, and so of the gradients
+  double all = 0;  // bytes of the parameters, which are also those of the gradients
   for (const auto& parameter : SerialTrainer(small_setup(), 1).parameters())
     all += static_cast<double>(parameter.nbytes());
   const auto [whole, most] = held(1);
   const auto [shards, most_of_shards] = held(2);
   CHECK(static_cast<double>(whole - shards) == Approx(0.75 * all).epsilon(0.02));
-  // One whole gradient beside them.
+  // ZeRO 2 also holds one whole gradient at the peak.
   CHECK(static_cast<double>(most_of_shards - most) == Approx(0.25 * all).epsilon(0.02));
   const auto [less, most_of_less] = held(3);
   CHECK(static_cast<double>(shards - less) == Approx(0.75 * all).epsilon(0.02));
-  // The stage's parameters as well.
+  // ZeRO 3 also holds the stage's whole parameters at the peak.
   CHECK(static_cast<double>(most_of_less - most_of_shards) == Approx(0.25 * all).epsilon(0.02));
 }
 

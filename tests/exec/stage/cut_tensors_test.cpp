@@ -1,6 +1,6 @@
-// What the executor computes on parts of tensors has the bits that it has on the whole, wherever
-// they are cut: every place modulo 64, so that each comes to lie at every place of a vector. CTest
-// runs this with each instruction set that the CPU has.
+// Computations of the executor on parts of tensors: they have the bits that they have on the whole
+// tensor, for cuts at every place modulo 64, so that each element occurs at every position of a
+// SIMD vector. CTest runs this with each instruction set that the CPU has.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -24,17 +24,17 @@ using test::same_bits;
 
 constexpr int places = 64;
 
-/// Numbers of many magnitudes, the same each time. Ranks compute with one thread, and so do these.
+/// Returns numbers of many magnitudes, the same each time. Uses one thread, as ranks do.
 at::Tensor numbers(std::int64_t count, int seed, at::ScalarType type = at::kFloat) {
   at::set_num_threads(1);
   const at::Tensor x = at::arange(count, at::kDouble) + 1000.0 * seed;
   return ((x * 12.9898).sin() * 43758.5453).sin().mul((x * 0.37).cos().mul(5).exp()).to(type);
 }
 
-/// What three updates leave behind, by parameter and name, as slices in their order.
+/// The state after three updates, by parameter and name, as slices in order.
 using Trained = std::map<std::pair<std::size_t, std::string>, Tensors>;
 
-/// Parameters of odd lengths; the first has `before` numbers, which move all cuts.
+/// Trains parameters of odd lengths. The first has `before` elements, which moves all cuts.
 Trained train(const OptimizerOptions& options, at::ScalarType type, int before, int shards) {
   const std::vector<std::int64_t> lengths{before, 501, 77, 130};
   const exec::GradientUse use{at::scalar_tensor(0.37, at::kDouble),
@@ -81,7 +81,7 @@ TEST_CASE("an update by shards has the bits of the update as a whole, wherever i
       }
 }
 
-/// Each of these on a part must be the part of it on the whole.
+/// Returns operations for which the result on a part must be the part of the result on the whole.
 const std::vector<std::pair<std::string, std::function<at::Tensor(const at::Tensor&)>>>&
 elementwise() {
   static const std::vector<std::pair<std::string, std::function<at::Tensor(const at::Tensor&)>>>
@@ -107,7 +107,7 @@ TEST_CASE("what is computed number by number does not depend on the place", "[ex
       }
 }
 
-/// The same values as they lie at the beginning of memory of their own, and from `begin` on.
+/// Returns the same values at the beginning of new memory, and from element `begin` on.
 at::Tensor shifted(const at::Tensor& values, std::int64_t begin) {
   const at::Tensor memory = at::empty({values.numel() + begin}, values.options());
   return memory.narrow(0, begin, values.numel()).view(values.sizes()).copy_(values);

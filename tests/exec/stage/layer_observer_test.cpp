@@ -1,4 +1,4 @@
-// A stage that is observed says what each layer does, and does what it does when nobody looks.
+// Observed stages report what each layer does, and compute the same as without an observer.
 
 #include "pipewright/exec/stage/layer_observer.hpp"
 
@@ -14,7 +14,7 @@ using namespace pipewright;
 using namespace pipewright::exec;
 using Kind = plan::InstructionKind;
 
-/// "0F0:2 " for layer 2.
+/// Writes "0F0:2 " for layer 2.
 class Notes final : public LayerObserver {
  public:
   void begin(const plan::Instruction& part, int layer) override {
@@ -32,7 +32,8 @@ class Notes final : public LayerObserver {
   bool is_open_ = false;
 };
 
-/// One step of the small GPT's six layers as one stage: its notes, and the parameters behind it.
+/// Runs one step of the small GPT's six layers as one stage. Returns its notes, and the parameters
+/// after it.
 std::pair<std::string, std::vector<at::Tensor>> trained(StageSpec spec, bool is_observed) {
   const auto setup = test::small_setup();
   Notes notes;

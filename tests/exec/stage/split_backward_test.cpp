@@ -10,7 +10,7 @@ namespace split_backward_test {
 
 using namespace pipewright::exec;
 
-/// Two products with weights, one behind the other.
+/// Two consecutive products with weights.
 struct Graph {
   at::Tensor input = at::ones({2, 3}).requires_grad_();
   at::Tensor first = at::ones({3, 4}).requires_grad_();

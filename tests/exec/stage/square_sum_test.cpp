@@ -1,4 +1,4 @@
-// Sums of squares that do not depend on how numbers are shared out.
+// Sums of squares that do not depend on how numbers are partitioned.
 #include "pipewright/exec/stage/square_sum.hpp"
 
 #include <ATen/ATen.h>
@@ -21,7 +21,7 @@ SquareSum sum_of(const Tensors& values) {
 
 double total_of(const Tensors& values) { return sum_of(values).total().item<double>(); }
 
-/// The bins that count: what a total rounds away is in them, too.
+/// Returns the bins that count. They include what a total rounds away.
 std::vector<double> highest_bins(const SquareSum& sum) {
   const at::Tensor& bins = sum.bins();
   std::int64_t highest = bins.numel() - 1;
@@ -33,7 +33,7 @@ std::vector<double> highest_bins(const SquareSum& sum) {
   return found;
 }
 
-/// Many sizes of numbers, some of them large.
+/// Returns numbers of many magnitudes, some of them large.
 at::Tensor numbers(std::int64_t count, double spread) {
   at::manual_seed(static_cast<std::uint64_t>(count));
   return at::randn({count}) * at::exp2(at::randn({count}) * spread);
@@ -43,7 +43,8 @@ TEST_CASE("a sum of squares is that of exact numbers, rounded once", "[exec]") {
   CHECK(total_of({}) == 0);
   CHECK(total_of({at::zeros({3})}) == 0);
   CHECK(total_of({at::tensor({3.0F, -4.0F})}) == 25);
-  // 1 + 2^-50 + 2^-52: a running sum loses neither, as numbers of 2^-60 of the largest count.
+  // 1 + 2^-50 + 2^-52: a running sum loses neither, since numbers down to 2^-60 of the largest
+  // count.
   const at::Tensor small = at::tensor({1.0F, 0x1p-25F, 0x1p-26F});
   CHECK(total_of({small}) == 1 + 0x1p-50 + 0x1p-52);
   CHECK(total_of({at::full({1 << 20}, 0.1F)}) == (1 << 20) * std::pow(double{0.1F}, 2));
@@ -70,7 +71,7 @@ TEST_CASE("a sum of squares has the same bits in any order and parts", "[exec]")
       SquareSum sum;
       Tensors of_one;
       for (const at::Tensor& part : values.tensor_split(parts)) {
-        SquareSum own;  // as another rank has it
+        SquareSum own;  // as on another rank
         own.add({part});
         sum.add_bins(own.bins());
         of_one.push_back(part);

@@ -1,4 +1,4 @@
-// What ranks that are processes say of their numbers, so that others compare the bits.
+// Prints numbers of ranks in other processes exactly, so that tests can compare the bits.
 #pragma once
 
 #include <fmt/format.h>

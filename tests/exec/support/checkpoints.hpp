@@ -1,5 +1,5 @@
-// Snapshots whose every number follows from the step, so that a checkpoint can be checked without
-// having seen it written.
+// Snapshots in which every number follows from the step, so that a checkpoint can be checked
+// without having seen it being written.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -35,7 +35,7 @@ inline exec::TrainingState training_of(std::int64_t step) {
           .device = "avx2"};
 }
 
-/// A weight, a bias in bfloat16 and the optimizer state of the weight.
+/// Returns a weight, a bias in bfloat16 and the optimizer state of the weight.
 inline exec::LayerState layer_of(std::int64_t step, int index) {
   const at::Tensor weight = numbers_of(step, index, {2, 3});
   const at::Tensor bias = numbers_of(step, index, {3}).to(at::kBFloat16);
@@ -62,7 +62,7 @@ inline bool same(const std::vector<exec::NamedTensor>& a, const std::vector<exec
                     });
 }
 
-/// Whether a checkpoint is, in all its layers, the snapshot of its own step.
+/// Returns true if a checkpoint equals, in all its layers, the snapshot of its own step.
 inline bool holds_its_step(const exec::Checkpoint& checkpoint, int layers) {
   const std::int64_t step = checkpoint.training().step;
   if (!(checkpoint.training() == training_of(step)) ||
@@ -78,14 +78,14 @@ inline bool holds_its_step(const exec::Checkpoint& checkpoint, int layers) {
   return true;
 }
 
-/// Saves and waits; what went wrong, or nothing.
+/// Saves and waits. Returns the failure, or an empty text.
 inline std::string save(exec::CheckpointWriter& writer, exec::Snapshot snapshot) {
   writer.save(std::move(snapshot));
   writer.wait();
   return writer.failure().value_or("");
 }
 
-/// What lies in a folder, in alphabetical order.
+/// Returns the names in a folder in alphabetical order.
 inline std::vector<std::string> names_in(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder))

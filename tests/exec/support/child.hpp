@@ -1,4 +1,4 @@
-// Work in a child process, for what would end or spoil this one.
+// Runs code in a child process that would end or damage this one.
 #pragma once
 
 #include <sys/prctl.h>
@@ -14,7 +14,7 @@ namespace pipewright::test {
 
 class Child {
  public:
-  /// Runs `body(descriptor)`; what it writes there is told by `finish` and `kill`.
+  /// Runs `body(descriptor)`. `finish` and `kill` return what it writes there.
   template <class Body>
   explicit Child(const Body& body) {
     int ends[2];
@@ -39,7 +39,7 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  /// Waits until it has written its first byte, which is not told again.
+  /// Blocks until the child has written its first byte, which is not returned later.
   void await_start() const {
     char first = 0;
     if (::read(from_child_, &first, 1) != 1)
@@ -54,7 +54,7 @@ class Child {
     return text;
   }
 
-  /// Ends the child as it stands, and returns what it had written.
+  /// Kills the child and returns what it had written.
   std::string kill() {
     ::kill(process_, SIGKILL);
     return finish();
@@ -88,7 +88,7 @@ class Child {
   int from_child_ = -1;
 };
 
-/// What `body`, run in a child process, returns.
+/// Runs `body` in a child process and returns its result.
 template <class Body>
 std::string in_child(const Body& body) {
   return Child([&](int descriptor) {

@@ -1,4 +1,4 @@
-// An engine against serial training with its setup, bit for bit.
+// Compares an engine with serial training of its setup, bit for bit.
 #pragma once
 
 #include "exec/support/equals_serial.hpp"
@@ -7,15 +7,15 @@
 
 namespace pipewright::test {
 
-/// Microbatches of three samples, four to a step.
+/// Sets microbatches of three samples, four to a step.
 inline engine::EngineOptions four_microbatches(engine::EngineOptions options = {}) {
   options.train_batch_size = 12;
   options.microbatch_size = 3;
   return options;
 }
 
-/// The gradient group of each of four microbatches: those of a pipeline, or with sharded gradients
-/// (ZeRO 2 and 3) one of each pipeline.
+/// Returns the gradient group of each of four microbatches: one for each pipeline, or with sharded
+/// gradients (ZeRO 2 and 3) groups with one microbatch of each pipeline.
 inline std::vector<int> groups_of_four(int pipelines, int zero = 0) {
   std::vector<int> groups;
   for (int m = 0; m < 4; ++m)
@@ -30,8 +30,8 @@ inline void check_same_bits(const std::vector<at::Tensor>& found,
     CHECK(same_bits(found[p], expected[p]));
 }
 
-/// Of the losses and parameters of three steps. Schedules whose pipelines have two directions need
-/// groups of their own.
+/// Compares the losses and parameters of three steps. Schedules whose pipelines have two directions
+/// need other groups and are not supported.
 inline void check_engine_equals_serial(const engine::PipelineModule& module,
                                        const engine::EngineOptions& options) {
   const MadeUp data;

@@ -1,4 +1,4 @@
-// A pipelined training against the serial one, bit for bit.
+// Compares a pipelined training with the serial one, bit for bit.
 #pragma once
 
 #include <bit>
@@ -17,7 +17,7 @@ inline bool same_bits(const at::Tensor& left, const at::Tensor& right) {
          std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-/// NaN equals NaN.
+/// Returns true for equal bits; NaN equals NaN.
 inline bool same_bits(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }
@@ -38,7 +38,8 @@ inline SerialOutcome train_serially(const exec::TrainingSetup& setup, int microb
   return outcome;
 }
 
-/// Trains pipelined, and demands the bits of every loss, norm and parameter of the serial training.
+/// Trains pipelined, and checks that every loss, norm and parameter has the bits of the serial
+/// training.
 inline void check_equals(exec::Executor& executor, const SerialOutcome& serial) {
   const int steps = static_cast<int>(serial.steps.size());
   for (int step = 0; step < steps; ++step) {
@@ -55,7 +56,7 @@ inline void check_equals(exec::Executor& executor, const SerialOutcome& serial) 
     CHECK(same_bits(pipelined[i], serial.parameters[i]));
 }
 
-/// Trains pipelined and serially, and demands equal bits of every loss, norm and parameter.
+/// Trains pipelined and serially, and checks that every loss, norm and parameter has equal bits.
 inline void check_equals_serial(const plan::Program& program, const plan::Partition& partition,
                                 const exec::TrainingSetup& setup,
                                 const exec::ExecutorOptions& options = {}, int steps = 3) {

@@ -1,4 +1,4 @@
-// What a page shows and what a test compiles are the same text.
+// Reads texts of the project, so that a page shows the same text that a test compiles.
 #pragma once
 
 #include <fstream>
@@ -7,7 +7,7 @@
 
 namespace pipewright::test {
 
-/// `file`: below the project, such as "/docs/model.md".
+/// `file`: path in the project, such as "/docs/model.md".
 inline std::string text_of(const std::string& file) {
   std::ostringstream text;
   text << std::ifstream(std::string(PIPEWRIGHT_SOURCE_DIR) + file).rdbuf();

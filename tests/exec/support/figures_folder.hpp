@@ -1,5 +1,5 @@
-// A small model of tests/data/hugging_face as a folder: its weights, made by the formula of
-// tests/hugging_face/hf_figures.py, and what Python's transformers made of them.
+// A folder with a small model of tests/data/hugging_face: its weights, made by the formula of
+// tests/hugging_face/hf_figures.py, and the results of Python's transformers.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -25,7 +25,7 @@ inline std::string bytes_of_file(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// Numbers in [0, 1) of 24 bits, by FNV-1a of the name and splitmix64 of the place.
+/// Returns numbers in [0, 1) of 24 bits, from FNV-1a of the name and splitmix64 of the index.
 inline std::vector<double> formula_numbers(const std::string& name, std::int64_t count) {
   std::uint64_t start = 0xCBF29CE484222325U;
   for (const char letter : name)
@@ -41,7 +41,7 @@ inline std::vector<double> formula_numbers(const std::string& name, std::int64_t
   return numbers;
 }
 
-/// int64 [rows, columns].
+/// Returns int64 [rows, columns].
 inline at::Tensor formula_tokens(const std::string& name, std::int64_t rows, std::int64_t columns,
                                  int vocabulary) {
   at::Tensor tokens = at::empty({rows * columns}, at::kLong);
@@ -75,9 +75,9 @@ class FiguresFolder {
       all[name] = value;
     return all;
   }
-  /// By the names of the files.
+  /// Returns the weights, by the names in the files.
   const Figures& weights() const { return weights_; }
-  /// Once more, after a change of `weights`.
+  /// Writes the file again after a change of `weights`.
   void write(const Figures& weights, const std::string& file = "model.safetensors") const {
     std::vector<exec::TensorShape> shapes;
     std::string numbers;
@@ -110,7 +110,7 @@ class FiguresFolder {
   Figures weights_;
 };
 
-/// All that tests/data/hugging_face has.
+/// Returns all models of tests/data/hugging_face.
 inline std::vector<std::string> figures_folders() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(

@@ -1,4 +1,4 @@
-// Microbatches made up from step and microbatch.
+// Synthetic microbatches that are functions of step and microbatch.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -7,7 +7,8 @@
 
 namespace pipewright::test {
 
-/// The input is float32 [3, 4] with some extra tensors behind it, the target [3, 2].
+/// A dataset whose input is float32 [3, 4] followed by some extra tensors, and whose target is [3,
+/// 2].
 class MadeUp final : public exec::Dataset {
  public:
   /// `lengths_differ`: microbatch m has 3 + m rows.

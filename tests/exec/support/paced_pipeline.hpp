@@ -1,4 +1,4 @@
-// A pipeline of equal paced stages: what the executor runs of it, and what the simulator is told.
+// A pipeline of equal paced stages: the training for the executor, and the costs for the simulator.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -29,7 +29,7 @@ class OneNumber final : public exec::Dataset {
   at::Tensor number_ = at::ones({1});
 };
 
-/// Takes as little time as a layer can.
+/// A layer that takes as little time as possible.
 class Source final : public exec::Layer {
  public:
   at::Tensor forward(const at::Tensor& input, const exec::CallContext&) override {
@@ -40,8 +40,8 @@ class Source final : public exec::Layer {
   at::Tensor weight_ = register_parameter("weight", at::ones({1}));
 };
 
-/// A shard of a paced layer takes as long as the whole. It sums one number in its forward and one
-/// in its backward.
+/// A tensor-parallel rank's part of a paced layer, which takes as long as the whole. It sums one
+/// number in its forward and one in its backward.
 class PacedShard final : public exec::Layer {
  public:
   PacedShard(std::shared_ptr<exec::Layer> paced, exec::ShardPlace place)
@@ -67,8 +67,9 @@ inline exec::LayerSpec paced_stage(int stage, const engine::PacedTimes& times) {
   return spec;
 }
 
-/// One paced layer per stage. Before the first stands one that takes no time: without it the first
-/// stage's input would require no gradient, and its backward would be shorter than the others'.
+/// Returns one paced layer per stage, with a layer that takes no time before the first one. Without
+/// that the first stage's input would require no gradient, and its backward would be shorter than
+/// the others'.
 inline std::vector<exec::LayerSpec> paced_layers(int stages, const engine::PacedTimes& times) {
   std::vector<exec::LayerSpec> layers{{"source", [] { return std::make_shared<Source>(); }}};
   for (int stage = 0; stage < stages; ++stage)
@@ -76,8 +77,8 @@ inline std::vector<exec::LayerSpec> paced_layers(int stages, const engine::Paced
   return layers;
 }
 
-/// What each stage costs, on ranks between which nothing takes time. `sum`: what one of its shards'
-/// sums does.
+/// Returns the costs of each stage, on ranks with free communication. `sum`: the time of one
+/// tensor-parallel sum.
 inline sim::StepCosts paced_costs(int stages, int ranks, const engine::PacedTimes& times,
                                   plan::Seconds sum = {}) {
   plan::StageCost cost;
@@ -90,7 +91,7 @@ inline sim::StepCosts paced_costs(int stages, int ranks, const engine::PacedTime
   return costs;
 }
 
-/// Throws InputError when the schedule does not take these sizes, or does not train.
+/// Throws InputError if the schedule does not support these sizes, or does not train.
 inline PacedPipeline paced_pipeline(plan::ScheduleRequest request,
                                     const engine::PacedTimes& times) {
   request.costs = plan::equal_costs(times.forward, times.input_gradient, times.weight_gradient);
@@ -105,16 +106,16 @@ inline PacedPipeline paced_pipeline(plan::ScheduleRequest request,
   static const OneNumber data;
   made.setup.layers = paced_layers(stages, times);
   made.setup.loss = [](const exec::Tensors& outputs, const exec::Tensors&) {
-    return outputs.front().squeeze();  // it is one number
+    return outputs.front().squeeze();  // one number
   };
   made.setup.data = &data;
-  // Steps between microbatches take their time too, so it is the optimizer that takes the least.
+  // The time between microbatches counts too, so use the optimizer that takes the least time.
   made.setup.optimizer.kind = plan::Optimizer::Sgd;
   made.costs = paced_costs(stages, request.ranks, times);
   return made;
 }
 
-/// The iteration time that the simulator predicts.
+/// Returns the iteration time that the simulator predicts.
 inline plan::Seconds predicted_time(const PacedPipeline& pipeline) {
   const auto outcome = sim::simulate(pipeline.program, pipeline.costs);
   return std::get<sim::Completed>(outcome).timeline.length;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* variable = "PIPEWRIGHT_TEST_RANK";
 constexpr int output_descriptor = 3;     // of the child
-constexpr unsigned alarm_seconds = 300;  // far beyond what a crowded machine takes
+constexpr unsigned alarm_seconds = 300;  // far longer than an overloaded machine needs
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -31,7 +31,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return pointers;
 }
 
-/// Starts a program whose output descriptor is the end of a pipe; its standard output is nobody's.
+/// Starts a program whose output descriptor is the end of a pipe; its standard output is discarded.
 int spawn(std::vector<std::string> command, const std::string& place, int pipe_end) {
   std::vector<std::string> variables{std::string(variable) + "=" + place};
   for (char** other = environ; *other != nullptr; ++other)
@@ -81,7 +81,7 @@ std::optional<RankPlace> rank_place() {
 void say(const std::string& line) {
   const std::string text = line + "\n";
   if (::write(output_descriptor, text.data(), text.size()) < 0)
-    std::abort();  // the parent is gone
+    std::abort();  // the parent has ended
 }
 
 Ranks::Ranks(const RanksSetup& setup) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Ranks that are processes: this test program again, running one of its hidden test cases.
+// Ranks that are processes: they start this test program again with one of its hidden test cases.
 
 #include <map>
 #include <optional>
@@ -12,45 +12,45 @@
 
 namespace pipewright::test {
 
-/// For the hidden test case: where this process stands, told by its parent; nothing where somebody
-/// has started it by hand. Sets an alarm, so that a rank that hangs ends all the same.
+/// The place of this process, from its parent; for hidden test cases. Empty if a person started the
+/// process by hand. Sets an alarm, so that a rank that hangs ends in any case.
 struct RankPlace {
   exec::JobEnvironment environment;
-  std::string argument;  // whatever the test passes on
+  std::string argument;  // passed on by the test
 };
 std::optional<RankPlace> rank_place();
 
-/// For the hidden test case: adds a line to what the parent gets.
+/// Sends a line to the parent; for hidden test cases.
 void say(const std::string& line);
 
-/// A port that nobody listens on now.
+/// Returns a port that is not in use now.
 int free_port();
 
-/// How many processes, what they run, and where.
+/// The number of processes, their test case, and their addresses.
 struct RanksSetup {
   int size = 0;
   std::string test_case;
   std::string argument = "";
   std::string address = "127.0.0.1";
-  std::map<int, std::vector<std::string>> commands = {};  // in front of a rank's own, such as `ip`
+  std::map<int, std::vector<std::string>> commands = {};  // prefix of each rank's, like `ip`
 };
 
 class Ranks {
  public:
   explicit Ranks(const RanksSetup& setup);
-  /// Kills those that still run.
+  /// Kills the processes that are still running.
   ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
-  /// Until this rank has said that line; false when it has ended without.
+  /// Blocks until this rank has sent that line. Returns false if it ended without.
   bool await_line(int rank, const std::string& line);
   void signal(int rank, int number) const;
-  /// Of all processes.
+  /// Returns the ids of all processes.
   std::vector<int> ids() const;
-  /// All that the rank has said, once its process has ended.
+  /// Returns all that the rank has sent, once its process has ended.
   std::string said(int rank);
-  /// Of the process: its exit code, or 128 and the signal that ended it. After `said`.
+  /// Returns the exit code of the process, or 128 plus the signal that ended it. Call after `said`.
   int status(int rank);
 
  private:

@@ -1,4 +1,4 @@
-// Runs layers one behind the other, as one stage would.
+// Runs layers one after the other, as one stage would.
 #pragma once
 
 #include <ATen/ATen.h>

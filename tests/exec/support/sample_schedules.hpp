@@ -13,7 +13,8 @@ inline plan::Partition partition_for(const plan::Schedule& schedule) {
   return small_partition(plan::stage_count(schedule));
 }
 
-/// One of each kind: full and split backwards, several chunks per rank, a V, two directions.
+/// Returns one schedule of each kind: full and split backwards, several chunks per rank, a V, two
+/// directions.
 inline const std::vector<plan::Schedule>& schedules() {
   static const std::vector<plan::Schedule> all{make("1f1b", 1, 4),
                                                make("gpipe", 3, 4),

@@ -1,4 +1,4 @@
-// A GPT whose shards have parts of unequal size, and what runs of it on a grid.
+// A GPT whose tensor-parallel ranks have parts of unequal size, and the sizes of its grid.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 
 namespace pipewright::test {
 
-/// Vocabulary and the perceptron's width are multiples of nothing that shards are.
+/// Vocabulary and MLP width are not divisible by the numbers of tensor-parallel ranks.
 inline exec::TrainingSetup sharded_setup(int groups) {
   auto setup = small_setup();
   setup.layers =
@@ -17,7 +17,7 @@ inline exec::TrainingSetup sharded_setup(int groups) {
   return setup;
 }
 
-/// Of a job: how many there are along each axis.
+/// The lengths of a job's axes.
 struct Sizes {
   plan::Schedule schedule;
   int replicas = 1;

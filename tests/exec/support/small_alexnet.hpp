@@ -1,4 +1,4 @@
-// AlexNet without nine tenths of its weights, which lie in two of its linear layers, on made-up
+// AlexNet without nine tenths of its weights, which are in two of its linear layers, on synthetic
 // images.
 #pragma once
 
@@ -23,8 +23,8 @@ class MadeUpImages final : public exec::Dataset {
   }
 };
 
-/// AlexNet's first layers, its average pooling, a dropout and a small head: nine tenths of its
-/// weights lie in the linear layers that are left out here.
+/// Returns AlexNet's first layers, its average pooling, a dropout and a small head. The linear
+/// layers that are omitted have nine tenths of its weights.
 inline exec::TrainingSetup small_alexnet() {
   static const MadeUpImages data;
   const auto all = engine::alexnet_layers({.image_size = 63}, /*seed=*/7);
@@ -32,14 +32,14 @@ inline exec::TrainingSetup small_alexnet() {
   setup.data = &data;
   setup.layers.clear();
   for (const int layer :
-       {0, 1, 2, 3, 4, 5, 13, 14, 15})  // up to the second pool, and from the average on
+       {0, 1, 2, 3, 4, 5, 13, 14, 15})  // up to the second pooling, and from the average pooling on
     setup.layers.push_back(all[static_cast<std::size_t>(layer)]);
   setup.layers.push_back(
       engine::module_layer("head", [] { return torch::nn::Linear(192 * 6 * 6, 10); }));
   return setup;
 }
 
-/// Two stages, the second with the dropout.
+/// Two stages; the second one has the dropout.
 inline const plan::Partition small_alexnet_partition{{0, 5, 10}};
 
 }  // namespace pipewright::test

@@ -1,4 +1,5 @@
-// A GPT small enough that a step takes milliseconds, on data made up from step and microbatch.
+// A GPT small enough that a step takes milliseconds, on synthetic data that is a function of step
+// and microbatch.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -35,7 +36,7 @@ inline exec::TrainingSetup small_setup() {
           .base_seed = 3};
 }
 
-/// Six layers over `parts` stages, one per rank.
+/// Partitions the six layers into `parts` stages, one per rank.
 inline plan::Partition small_partition(int parts) {
   return plan::Partition{plan::uniform_boundaries(6, parts)};
 }

@@ -1,4 +1,4 @@
-// Layers that small models are made of.
+// Layers for small models.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -1,5 +1,5 @@
-// Decoders of several families, small enough that a step takes milliseconds. Widths are multiples
-// of nothing but of what heads need.
+// Decoders of several families, small enough that a step takes milliseconds. Widths are divisible
+// only by what heads need.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace pipewright::test {
 
-/// Heads of keys and values that two of queries share each.
+/// A model in which each two query heads share a key and value head.
 inline plan::TransformerShape small_llama() {
   return {.config = {.layers = 4,
                      .hidden = 20,
@@ -44,7 +44,7 @@ inline plan::TransformerShape small_gpt2() {
           .sequence = 8};
 }
 
-/// Queries and keys are normed head by head; values have a width of their own.
+/// A model with normalization of queries and keys per head, and another width for values.
 inline plan::TransformerShape small_qwen() {
   plan::TransformerShape shape = small_llama();
   shape.config.tied = shape.config.head_norms = shape.config.query_bias = true;
@@ -52,7 +52,7 @@ inline plan::TransformerShape small_qwen() {
   return shape;
 }
 
-/// A dense layer, and mixtures behind it, with shared experts.
+/// A model with a dense layer followed by mixture-of-experts layers with shared experts.
 inline plan::TransformerShape small_mixture() {
   plan::TransformerShape shape = small_llama();
   shape.config.experts = 5;
@@ -63,7 +63,8 @@ inline plan::TransformerShape small_mixture() {
   return shape;
 }
 
-/// All that a mixture's linear layers can have a bias; each token meets all experts.
+/// A mixture model in which all linear layers that can have a bias have one, and each token goes to
+/// all experts.
 inline plan::TransformerShape small_biased_mixture() {
   plan::TransformerShape shape = small_gpt2();
   shape.config.experts = shape.config.experts_per_token = 3;
@@ -91,7 +92,7 @@ inline NamedShapes all_small_transformers() {
   return all;
 }
 
-/// Six layers, on the small GPT's data.
+/// Returns a training of six layers on the small GPT's data.
 inline exec::TrainingSetup small_setup_of(const plan::TransformerShape& shape, int groups = 0,
                                           exec::Tokens tokens = exec::Tokens::Whole) {
   auto setup = small_setup();

@@ -1,4 +1,4 @@
-// Something that hangs until somebody has reported it.
+// Work that hangs until a stall is reported.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ struct StallReports {
     while (!let_go)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  /// With a report after 0.3 s. This must outlive them.
+  /// Returns options that report a stall after 0.3 s. This object must outlive the executor.
   exec::ExecutorOptions watched(exec::ExecutorOptions options) {
     options.stall = std::chrono::milliseconds(300);
     options.when_stalled = [this](const std::string& why) {

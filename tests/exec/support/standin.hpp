@@ -1,6 +1,6 @@
 #pragma once
 
-// What the stand-in for CUDA's runtime has to say, where it is loaded (tests/standin).
+// Access to the stand-in for CUDA's runtime, if it is loaded (tests/standin).
 
 #include <dlfcn.h>
 
@@ -12,7 +12,7 @@
 
 namespace pipewright::test {
 
-/// What it has found wrong since the last call. Skips the test case where it is not loaded.
+/// Returns the errors found since the last call. Skips the test case if the stand-in is not loaded.
 inline std::string reports_of_standin() {
   const auto take = reinterpret_cast<decltype(&pipewright_standin_take_reports)>(
       dlsym(RTLD_DEFAULT, "pipewright_standin_take_reports"));

@@ -1,4 +1,4 @@
-// The shards of a stage as threads of a test, which hand over tensors by reference.
+// Tensor-parallel ranks as threads of a test, which pass tensors by reference.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -18,7 +18,7 @@ class ThreadShards {
  public:
   explicit ThreadShards(int count) : meeting_(count), handed_in_(static_cast<std::size_t>(count)) {}
 
-  /// One shard's view of all.
+  /// One rank's view of the group.
   class Member final : public exec::ShardGroup {
    public:
     Member(ThreadShards& all, int index) : all_(all), index_(static_cast<std::size_t>(index)) {}
@@ -38,7 +38,7 @@ class ThreadShards {
     std::size_t index_;
   };
 
-  /// A shard that ends by an exception ends the others.
+  /// Ends the other ranks when one ends with an exception.
   void fail() {
     failed_ = true;
     meeting_.arrive_and_drop();
@@ -56,7 +56,7 @@ class ThreadShards {
   std::vector<exec::Tensors> handed_in_;
 };
 
-/// What `body` returns for each of the shards, each on a thread of its own, as on a rank.
+/// Runs `body` for each rank, on its own thread as a real rank would, and returns the results.
 template <class Body>
 auto run_shards(int count, int groups, const Body& body) {
   using Result = decltype(body(exec::ShardPlace{}));

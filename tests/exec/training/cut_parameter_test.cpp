@@ -60,10 +60,11 @@ TEST_CASE("Matrices of experts are shared out along both axes, and put together 
       CHECK(at::equal(joined(parts, cut, experts), whole));
     }
   CHECK(tried == 7 * 6);
-  // The second shard of the second of two ranks has the last columns of the last two matrices.
+  // The second tensor-parallel rank of the second of two expert-parallel ranks has the last columns
+  // of the last two matrices.
   CHECK(at::equal(part_of(whole, cut, {.index = 3, .count = 4, .experts = 2}),
                   whole.narrow(0, 2, 2).narrow(1, 2, 3)));
-  // What is of no expert only shards share out.
+  // A parameter that belongs to no expert is partitioned only by tensor parallelism.
   CHECK(seat_of({.name = "query", .whole = 6}, {.index = 1, .count = 2, .experts = {1, 2}}).count ==
         2);
 }

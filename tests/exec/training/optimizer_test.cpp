@@ -68,7 +68,7 @@ TEST_CASE("SGD: with and without momentum, two steps follow the formula", "[exec
   }
 }
 
-/// Three parameters of 2, 5 and 4 numbers, with equal values each time it is called.
+/// Returns three parameters of 2, 5 and 4 elements, with the same values each time.
 Tensors parameters() {
   Tensors all;
   for (const std::int64_t size : {2, 5, 4})
@@ -92,7 +92,7 @@ TEST_CASE("each parameter has its own decay and part of the rate", "[exec]") {
     for (const at::Tensor& weight : weights)
       weight.sum().backward();
     optimizer.step(0.1);
-    // The first step of AdamW goes by the whole rate.
+    // The first step of AdamW moves by the full rate.
     CHECK(weights[1][0].item<float>() == Approx(2 - 0.1));
     CHECK(weights[2][0].item<float>() == Approx(2 - 0.1 / 4));
     CHECK(weights[0][0].item<float>() == Approx(2 - 0.1 - 0.1 * 0.5 * 2));
@@ -126,7 +126,7 @@ TEST_CASE("shards together do what one optimizer does, to the bit", "[exec]") {
           add_gradients(copies[k]);
           shards[k].step(0.1);
         }
-        // Each shard's part goes to every copy.
+        // Each shard's part goes to every replica.
         const at::NoGradGuard no_grad;
         for (int k = 0; k < count; ++k) {
           const Tensors updated = shards[static_cast<std::size_t>(k)].own_slices();
@@ -176,7 +176,8 @@ TEST_CASE("the learning rate rises, then falls to its floor", "[exec]") {
   CHECK(rates(plan::Decay::Cosine)[6] == Approx(4));
 }
 
-/// Numbers of a parameter of so many after some steps: stepped whole, or cut at odd places.
+/// Returns a parameter after some steps: updated as a whole, or in parts that are cut at odd
+/// places.
 at::Tensor stepped(plan::Optimizer kind, exec::Places places,
                    const std::vector<std::int64_t>& cuts) {
   const at::Tensor start = (torch::arange(331) * 0.37).sin(),

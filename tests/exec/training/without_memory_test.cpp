@@ -18,7 +18,7 @@ using namespace pipewright;
 using namespace pipewright::exec;
 using namespace pipewright::engine;
 
-/// The most memory that this process has had, in bytes.
+/// Returns the peak memory of this process, in bytes.
 std::int64_t highest() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -39,7 +39,7 @@ TEST_CASE("a model of 50 GB is counted in a small process", "[exec][memory]") {
   CHECK(counts.back() == words * hidden + words + 2 * hidden);
 }
 
-/// Both kinds of its layers' tensors, built and not.
+/// Compares the shapes of parameters and buffers, with and without memory.
 void check_equal_shapes(const TrainingSetup& setup, const ShardPlace& place = {}) {
   for (int layer = 0; layer < static_cast<int>(setup.layers.size()); ++layer) {
     CAPTURE(layer);
@@ -87,7 +87,7 @@ TEST_CASE("without memory what comes out has the shape that it has with it", "[e
   }
 }
 
-/// Its width is a number that it draws.
+/// A layer whose width is a random number that it draws.
 class Drawn final : public Layer {
  public:
   Drawn() {

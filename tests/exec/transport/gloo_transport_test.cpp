@@ -18,7 +18,7 @@
 
 namespace gloo_transport_test {
 
-// Each role below is what the ranks of one test run; the test case that starts them stands under
+// Each role below is the work of the ranks of one test. The test case that starts them comes after
 // it.
 
 using namespace pipewright;
@@ -37,7 +37,7 @@ bool same(const at::Tensor& a, const at::Tensor& b) {
          a.requires_grad() == b.requires_grad();
 }
 
-/// One of every kind; `step` makes the values differ.
+/// Returns one tensor of every kind; `step` makes the values differ.
 Tensors all_kinds(int step) {
   return {torch::full({2, 3}, 1.5 + step).set_requires_grad(true),
           torch::arange(6, at::kLong).view({2, 3}).t() + step,  // not contiguous
@@ -76,7 +76,7 @@ void echo(Job& job, Shapes shapes) {
   }
 }
 
-/// Each rank hands in as many tensors as its number says, of its own shape.
+/// Returns as many tensors as the rank's number, with shapes of its own.
 Tensors handed_in(int rank, int round) {
   return Tensors(static_cast<std::size_t>(rank), torch::full({rank, 2}, 10 * round + rank));
 }
@@ -91,7 +91,7 @@ std::string shown(const std::vector<Tensors>& all) {
   return text;
 }
 
-/// All three ranks gather in one thread while ranks 0 and 2 do in another.
+/// All three ranks gather on one thread while ranks 0 and 2 gather on another.
 void all_gather(Job& job) {
   const auto transport = make_gloo_transport(job);
   const int rank = job.rank();
@@ -108,8 +108,8 @@ void all_gather(Job& job) {
   say(of_two);
 }
 
-/// Every pass has microbatches of its own size: some fit into the room that the last pass's took,
-/// some are too large for any.
+/// Sends microbatches of another size in each pass: some fit into the buffer of the last pass, some
+/// are too large for any.
 void change_size_between_passes(Job& job) {
   const auto transport = make_gloo_transport(job);
   for (const int rows : {1, 1000, 200'000, 200'000, 2, 1000}) {
@@ -131,7 +131,7 @@ void change_size_between_passes(Job& job) {
   }
 }
 
-/// Microbatch 1 is larger than microbatch 0.
+/// Sends a microbatch 1 that is larger than microbatch 0.
 void change_shape(Job& job) {
   const auto transport = make_gloo_transport(job);
   try {
@@ -149,7 +149,7 @@ void change_shape(Job& job) {
   }
 }
 
-/// Sends go out in one order and are asked for in another one.
+/// Sends in one order and receives in another.
 void cross(Job& job) {
   const auto transport = make_gloo_transport(job);
   const char* const sends[] = {"0SEND_F0", "0SEND_F1", "0SEND_F2", "0SEND_F3"};
@@ -160,12 +160,12 @@ void cross(Job& job) {
     say(std::to_string(transport->receive(transfer(receives[m], 0, 1)).front()[0].item<int>()));
 }
 
-/// The moment, on a clock that all processes share.
+/// Returns the current time, on a clock that all processes share.
 std::string now() {
   return std::to_string(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-/// Rank 0 says when its send is done, rank 1 when it asks for what was sent.
+/// Rank 0 reports when its send returns, rank 1 when it calls receive.
 void hand_over(Job& job) {
   const auto transport = make_gloo_transport(job, {.wait_until_taken = true});
   const Transfer receive = transfer("1RECV_F0", 0, 1);
@@ -179,7 +179,7 @@ void hand_over(Job& job) {
   transport->receive(receive);
 }
 
-/// What is received belongs to the memory of whoever receives it.
+/// Received tensors are charged to the receiver's memory account.
 void charge(Job& job) {
   const auto transport = make_gloo_transport(job);
   if (job.rank() == 0)
@@ -281,7 +281,7 @@ TEST_CASE(
 
 TEST_CASE("gloo: what is received is charged to the receiver's account", "[exec][gloo]") {
   Ranks ranks = ranks_in("charge", 2);
-  CHECK(ranks.said(1) == "4096\nend\n");  // 1000 floats in steps of 64, and 64 that say so
+  CHECK(ranks.said(1) == "4096\nend\n");  // 1000 floats in steps of 64 bytes, and 64 as header
 }
 
 TEST_CASE("gloo: a job of one rank is a job", "[exec][gloo]") {

@@ -15,8 +15,8 @@ using namespace pipewright::exec;
 using pipewright::test::Ranks;
 using pipewright::test::say;
 
-/// Nobody waits for anybody, as where all wait for their devices; a rank that is not heard of would
-/// be waited for as long as this test may take.
+/// No rank waits for another, as when all wait for their devices. Without the lifeline, a rank that
+/// stops would be waited for as long as this test may take.
 TEST_CASE("rank on a lifeline", "[.]") {
   const auto place = pipewright::test::rank_place();
   if (!place)

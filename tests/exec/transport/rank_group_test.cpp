@@ -15,7 +15,7 @@ using namespace pipewright;
 using namespace pipewright::exec;
 using test::error_of;
 
-/// What `work` makes on each rank, on a thread each.
+/// Runs `work` for each rank, on a thread each, and returns the results.
 template <class Work>
 std::vector<std::vector<double>> on_ranks(int ranks, const Work& work) {
   const auto transport = make_in_process_transport(ranks);
@@ -49,7 +49,7 @@ TEST_CASE("ranks of a grid's groups gather, sum and send to each other", "[exec]
             all.push_back(theirs.at(0));
           return all;
         }) == Made{{2, 4, 6}, {2, 4, 6}, {2, 4, 6}, {8, 10, 12}, {8, 10, 12}, {8, 10, 12}});
-  // Alone it needs nobody.
+  // A group of one needs no other rank.
   CHECK(on_ranks(2, [&](int rank, Transport& transport) {
           return group_of({{0}, {1}}, rank, transport).sum(value(rank));
         }) == Made{{2}, {4}});

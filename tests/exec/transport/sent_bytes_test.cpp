@@ -1,5 +1,5 @@
-// What sums of gradients over copies of a stage send between processes, beside what the simulator
-// makes them take.
+// Compares the bytes that gradient sums over a stage's replicas send between processes with the
+// bytes that the simulator prices.
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -28,7 +28,7 @@ using test::Ranks;
 using test::say;
 using Kind = plan::InstructionKind;
 
-/// A large parameter and two small ones, of lengths that are multiples of nothing.
+/// A layer with a large parameter and two small ones, with lengths that have no common factors.
 class Three final : public Layer {
  public:
   Three() {
@@ -43,7 +43,7 @@ constexpr plan::Bytes all_bytes{(611 * 431 + 7 + 333) * 4};
 
 constexpr std::array kinds{Kind::ReduceGradients, Kind::ScatterGradients, Kind::GatherParameters};
 
-/// The collectives alone, over Gloo.
+/// Only the collectives, over Gloo.
 class OverGloo final : public Transport {
  public:
   explicit OverGloo(Job& job) : collectives_(job) {}
@@ -62,7 +62,8 @@ class OverGloo final : public Transport {
   GlooCollectives collectives_;
 };
 
-/// One copy of the stage, with the gradients of one microbatch: its rank's number and 1 more.
+/// Returns one replica of the stage, with the gradients of one microbatch, which are the rank plus
+/// 1.
 std::unique_ptr<Stage> stage_of(const Job& job, const TrainingSetup& setup, Shard shard) {
   auto stage = std::make_unique<Stage>(StageSpec{.index = 0,
                                                  .first = 0,
@@ -78,7 +79,7 @@ std::unique_ptr<Stage> stage_of(const Job& job, const TrainingSetup& setup, Shar
   return stage;
 }
 
-/// Says how many bytes each of `kinds` has sent, in their order.
+/// Reports how many bytes each of `kinds` has sent, in order.
 void reduce_and_gather(Job& job) {
   OverGloo transport(job);
   Members all{.ranks = {}, .self = job.rank(), .transport = &transport};
@@ -116,7 +117,7 @@ TEST_CASE("rank that counts what it sends", "[.]") {
   }
 }
 
-/// The bytes in the simulator's price: its seconds, at a byte a second and without latency.
+/// Returns the bytes in the simulator's price: its seconds, at one byte per second and no latency.
 double priced(Kind kind, int copies) {
   const sim::Structure structure(
       plan::lower(plan::make_schedule("gpipe", 1, 1),
@@ -149,8 +150,8 @@ TEST_CASE(
         CHECK(priced(kind, copies) == Approx(wanted));
         double sent = 0;
         REQUIRE(said >> sent);
-        // Forms of half a KiB and a few labels go to each of the others; cuts lie at multiples of
-        // 64 numbers.
+        // Headers of half a KiB and a few labels go to each other rank, and cuts lie at multiples
+        // of 64 elements.
         CHECK(std::abs(sent - wanted) < 6 * 1024);
       }
       std::string more;

@@ -12,7 +12,7 @@ namespace transport_test {
 using namespace pipewright;
 using namespace pipewright::exec;
 
-/// A transfer between two ranks that hold one stage each.
+/// A transfer between two ranks with one stage each.
 Transfer transfer(const char* text) {
   const auto instruction = plan::parse_instruction(text).value();
   const int here = instruction.stage, there = plan::peer_stage(instruction);
@@ -97,7 +97,7 @@ TEST_CASE("in process: what a rank's compute collects does not stand behind what
         .at(0)
         .item<std::int64_t>();
   };
-  // Rank 0 comes to both at once, rank 1 to the one after the other: the later one first.
+  // Rank 0 calls both at once, rank 1 one after the other and the later one first.
   threads.emplace_back([&] { seen[0] = collect(0, Lane::Beside, 1); });
   threads.emplace_back([&] { seen[1] = collect(0, Lane::Compute, 2); });
   collect(1, Lane::Compute, 20);

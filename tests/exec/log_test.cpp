@@ -48,7 +48,7 @@ void train_a_step() {
   engine.step({.inputs = {at::ones({1, 2})}, .targets = {at::ones({1, 2})}});
 }
 
-TEST_CASE("each rank's file says what it does, with the instruction that it is at", "[exec]") {
+TEST_CASE("Each rank's file logs its actions, with the current instruction", "[exec]") {
   const LogFolder folder;
   set_log({"schedule=debug,transfers=debug,data=debug", (folder.path / "{rank}.log").string()});
   train_a_step();
@@ -67,7 +67,7 @@ TEST_CASE("each rank's file says what it does, with the instruction that it is a
   CHECK(folder.lines("0.log").size() == 11);
 }
 
-TEST_CASE("a log has the subjects and levels that are asked for, and no others", "[exec]") {
+TEST_CASE("A log has the requested subjects and levels, and no others", "[exec]") {
   const LogFolder folder;
   set_log({"all=debug,schedule=info,data=off", (folder.path / "all.log").string()});
   CHECK(logs(LogSubject::Job, LogLevel::Debug));
@@ -90,7 +90,7 @@ TEST_CASE("a log has the subjects and levels that are asked for, and no others",
   CHECK(folder.lines("all.log").size() == 12);
 }
 
-TEST_CASE("a log that cannot be is refused, and the one before goes on", "[exec]") {
+TEST_CASE("An invalid log option is rejected, and the previous log continues", "[exec]") {
   const LogFolder folder;
   set_log({"job", (folder.path / "kept.log").string()});
   CHECK(test::error_of([] {

@@ -30,7 +30,7 @@ LoadCheck check_after(const Change& change) {
 
 using Layers = std::vector<LayerShape>;
 
-TEST_CASE("checkpoint: into the same model it loads, at whatever step and loss scale",
+TEST_CASE("Checkpoint: loads into an equal model, at any step and loss scale",
           "[exec][checkpoint]") {
   const LoadCheck check = check_after([](Layers&, TrainingState& training) {
     training.step = 0;
@@ -41,7 +41,8 @@ TEST_CASE("checkpoint: into the same model it loads, at whatever step and loss s
   CHECK(check.differences == Reasons{});
 }
 
-TEST_CASE("checkpoint: every reason why it cannot be loaded is told", "[exec][checkpoint]") {
+TEST_CASE("Checkpoint: the check lists every reason why it cannot be loaded",
+          "[exec][checkpoint]") {
   const LoadCheck check = check_after([](Layers& wanted, TrainingState& training) {
     wanted[0].name = "embedding";
     wanted[0].parameters[1].sizes = {2, 4};
@@ -63,7 +64,7 @@ TEST_CASE("checkpoint: every reason why it cannot be loaded is told", "[exec][ch
   CHECK(check.differences == Reasons{});
 }
 
-TEST_CASE("checkpoint: what only changes the bits of the next steps is told apart",
+TEST_CASE("Checkpoint: differences that only change the bits of later steps are listed separately",
           "[exec][checkpoint]") {
   const LoadCheck check = check_after([](Layers&, TrainingState& training) {
     training.seed = 1;

@@ -89,7 +89,7 @@ std::chrono::duration<double> shortest_save(const fs::path& folder) {
 }
 
 TEST_CASE(
-    "checkpoint: killed at 200 random moments, the newest is whole and never older than "
+    "Checkpoint: after kills at 200 random moments the newest is complete and not older than "
     "reported",
     "[exec][checkpoint]") {
   const TempFolder folder(fast_folder());
@@ -168,8 +168,9 @@ bool mount_small_disk(const fs::path& folder) {
          ::mount("none", folder.c_str(), "tmpfs", 0, "size=512k") == 0;
 }
 
-TEST_CASE("checkpoint: on a full disk the failure is told, the old one stays and the next succeeds",
-          "[exec][checkpoint]") {
+TEST_CASE(
+    "Checkpoint: a full disk is reported, the old checkpoint remains and the next save succeeds",
+    "[exec][checkpoint]") {
   const TempFolder folder;
   const Snapshot large = large_snapshot();
   const std::string told = test::in_child([&]() -> std::string {
@@ -188,7 +189,7 @@ bool limit_files(rlim_t bytes) {
   return ::signal(SIGXFSZ, SIG_IGN) != SIG_ERR && ::setrlimit(RLIMIT_FSIZE, &limit) == 0;
 }
 
-TEST_CASE("checkpoint: a file that may not grow is told in the same way", "[exec][checkpoint]") {
+TEST_CASE("Checkpoint: a limit on file sizes is reported in the same way", "[exec][checkpoint]") {
   const TempFolder folder;
   const Snapshot large = large_snapshot();
   const std::string told = test::in_child([&]() -> std::string {
@@ -199,7 +200,7 @@ TEST_CASE("checkpoint: a file that may not grow is told in the same way", "[exec
   CHECK(told == "\nFile too large\nstep_00000001 \n\n3 true");
 }
 
-TEST_CASE("checkpoint: a part whose last file does not fit on the disk can still say so",
+TEST_CASE("Checkpoint: a part whose last file does not fit on the disk can still report it",
           "[exec][checkpoint]") {
   const TempFolder folder;
   Snapshot many = snapshot_of(2, {});
@@ -218,7 +219,7 @@ TEST_CASE("checkpoint: a part whose last file does not fit on the disk can still
   CHECK(test::names_in(unfinished) == std::vector<std::string>{"part_001.json"});
 }
 
-TEST_CASE("checkpoint: a part that has no room for a byte does not leave part 0 waiting",
+TEST_CASE("Checkpoint: a part without room for a single byte does not leave part 0 waiting",
           "[exec][checkpoint]") {
   const TempFolder folder;
   test::in_child([&]() -> std::string {

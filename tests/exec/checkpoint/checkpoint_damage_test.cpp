@@ -71,7 +71,7 @@ void spoil_each_file(const Spoil& spoil) {
 /// Distance between the places to damage; odd, so that all bits are tried.
 constexpr std::size_t stride = test::sanitized ? 7 : 1;
 
-TEST_CASE("checkpoint: cut off at any byte, it is refused by name and the one before is used",
+TEST_CASE("Checkpoint: truncated at any byte it is rejected by name and the one before is used",
           "[exec][checkpoint]") {
   spoil_each_file([](const fs::path& file, const std::string& good, const auto& require_refused) {
     for (std::size_t cut = 1; cut <= good.size(); cut += stride) {
@@ -81,7 +81,7 @@ TEST_CASE("checkpoint: cut off at any byte, it is refused by name and the one be
   });
 }
 
-TEST_CASE("checkpoint: with any byte changed, it is refused by name and the one before is used",
+TEST_CASE("Checkpoint: with any byte changed it is rejected by name and the one before is used",
           "[exec][checkpoint]") {
   spoil_each_file([](const fs::path& file, const std::string& good, const auto& require_refused) {
     for (std::size_t at = 0; at < good.size(); at += stride) {
@@ -93,7 +93,7 @@ TEST_CASE("checkpoint: with any byte changed, it is refused by name and the one 
   });
 }
 
-TEST_CASE("checkpoint: with bytes behind the end of a file, it is refused by name",
+TEST_CASE("Checkpoint: with extra bytes at the end of a file it is rejected by name",
           "[exec][checkpoint]") {
   spoil_each_file([](const fs::path& file, const std::string& good, const auto& require_refused) {
     overwrite(file, good + '\0');
@@ -101,7 +101,7 @@ TEST_CASE("checkpoint: with bytes behind the end of a file, it is refused by nam
   });
 }
 
-TEST_CASE("checkpoint: a list sees a file that is cut off or missing, without reading it",
+TEST_CASE("Checkpoint: a list detects truncated and missing files without reading them",
           "[exec][checkpoint]") {
   const TempFolder folder;
   save_two(folder.path());
@@ -115,7 +115,7 @@ TEST_CASE("checkpoint: a list sees a file that is cut off or missing, without re
         file.string() + ": No such file or directory");
 }
 
-TEST_CASE("checkpoint: what is damaged after it was opened is refused when it is read",
+TEST_CASE("Checkpoint: damage after opening is detected when the file is read",
           "[exec][checkpoint]") {
   const TempFolder folder;
   save_two(folder.path());
@@ -129,7 +129,7 @@ TEST_CASE("checkpoint: what is damaged after it was opened is refused when it is
   CHECK_THROWS_AS(checkpoint.verify(), plan::InputError);
 }
 
-TEST_CASE("checkpoint: with no whole one left, the folder is refused", "[exec][checkpoint]") {
+TEST_CASE("Checkpoint: a folder without an intact checkpoint is rejected", "[exec][checkpoint]") {
   const TempFolder folder;
   save_two(folder.path());
   for (const std::string& name : names_in(folder.path()))

@@ -48,7 +48,7 @@ NamedTensor slice_of(const std::string& name, const at::Tensor& whole, std::int6
   return {name, whole.flatten().slice(0, begin, end).clone(), begin, whole.numel()};
 }
 
-TEST_CASE("checkpoint: any number of parts make the same checkpoint", "[exec][checkpoint]") {
+TEST_CASE("Checkpoint: any number of parts write the same checkpoint", "[exec][checkpoint]") {
   const std::vector<std::vector<std::vector<int>>> splits{
       {{0, 1, 2, 3}}, {{0, 1}, {2, 3}}, {{3}, {0, 2}, {1}}, {{}, {0}, {1}, {2}, {3}}};
   for (const auto& split : splits) {
@@ -63,7 +63,8 @@ TEST_CASE("checkpoint: any number of parts make the same checkpoint", "[exec][ch
   }
 }
 
-TEST_CASE("checkpoint: slices of several replicas come back whole and flat", "[exec][checkpoint]") {
+TEST_CASE("Checkpoint: slices of several replicas are joined into flat tensors",
+          "[exec][checkpoint]") {
   const TempFolder folder;
   const at::Tensor moment = at::arange(10, at::kFloat).view({2, 5});
   std::vector<Snapshot> snapshots(3, snapshot_of(6, {}));
@@ -91,8 +92,7 @@ TEST_CASE("checkpoint: slices of several replicas come back whole and flat", "[e
   CHECK(at::equal(layer.parameters.at(0).value, moment + 100));
 }
 
-TEST_CASE("checkpoint: what is there twice or not wholly there is no checkpoint",
-          "[exec][checkpoint]") {
+TEST_CASE("Checkpoint: duplicate and incomplete tensors make it invalid", "[exec][checkpoint]") {
   const at::Tensor moment = at::arange(10, at::kFloat);
   const auto failure = [&](const NamedTensor& first, const NamedTensor& second) {
     const TempFolder folder;
@@ -113,7 +113,8 @@ TEST_CASE("checkpoint: what is there twice or not wholly there is no checkpoint"
         "layer 0 (layer): 'm' lies in slices that do not belong together");
 }
 
-TEST_CASE("checkpoint: parts at different training states make none", "[exec][checkpoint]") {
+TEST_CASE("Checkpoint: parts with different training states make it invalid",
+          "[exec][checkpoint]") {
   const TempFolder folder;
   std::vector<Snapshot> snapshots{snapshot_of(6, {0}), snapshot_of(6, {1})};
   snapshots[1].training.seed = 8;
@@ -122,7 +123,7 @@ TEST_CASE("checkpoint: parts at different training states make none", "[exec][ch
         "0 at step 6");
 }
 
-TEST_CASE("checkpoint: a part that never comes is told, and what was there stays",
+TEST_CASE("Checkpoint: a missing part is reported, and earlier checkpoints remain",
           "[exec][checkpoint]") {
   const TempFolder folder;
   CHECK(save_in_parts(folder.path(), {snapshot_of(1, {0}), snapshot_of(1, {1})}).empty());
@@ -133,7 +134,7 @@ TEST_CASE("checkpoint: a part that never comes is told, and what was there stays
   CHECK(holds_its_step(open_newest(folder.path(), no_report), 2));
 }
 
-TEST_CASE("checkpoint: a part that a killed job has left is not taken for a new one",
+TEST_CASE("Checkpoint: a part left by a killed job is not mistaken for a new one",
           "[exec][checkpoint]") {
   const TempFolder folder;
   CheckpointWriter killed(folder.path(), part_of(1, 2, "killed"));
@@ -146,7 +147,7 @@ TEST_CASE("checkpoint: a part that a killed job has left is not taken for a new 
   CHECK(list_checkpoints(folder.path()).empty());
 }
 
-TEST_CASE("checkpoint: a part that fails tells part 0, which does not wait for it",
+TEST_CASE("Checkpoint: a part that fails tells part 0, which does not wait for it",
           "[exec][checkpoint]") {
   const TempFolder folder;
   CheckpointWriter first(folder.path(), part_of(0, 2));
@@ -160,7 +161,7 @@ TEST_CASE("checkpoint: a part that fails tells part 0, which does not wait for i
   CHECK(names_in(folder.path()).empty());
 }
 
-TEST_CASE("checkpoint: an abandoned writer does not wait for other parts", "[exec][checkpoint]") {
+TEST_CASE("Checkpoint: an abandoned writer does not wait for other parts", "[exec][checkpoint]") {
   const TempFolder folder;
   CheckpointWriter first(folder.path(), part_of(0, 2));
   first.save(snapshot_of(2, {0}));
@@ -170,7 +171,7 @@ TEST_CASE("checkpoint: an abandoned writer does not wait for other parts", "[exe
         "the checkpoint of step 2 was not written: given up before part 1 was there");
 }
 
-TEST_CASE("checkpoint: once the job has ended, part 0 waits for the others no more",
+TEST_CASE("Checkpoint: part 0 stops waiting for the others once the job has ended",
           "[exec][checkpoint]") {
   const TempFolder folder;
   CheckpointOptions options = part_of(0, 2);

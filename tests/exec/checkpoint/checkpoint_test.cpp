@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 void no_report(const std::string& message) { FAIL_CHECK(message); }
 
-TEST_CASE("checkpoint: what was saved is loaded, bit for bit", "[exec][checkpoint]") {
+TEST_CASE("Checkpoint: loads what was saved, bit for bit", "[exec][checkpoint]") {
   const TempFolder folder;
   CheckpointWriter writer(folder.path(), {});
   CHECK(save(writer, snapshot_of(10, {0, 1, 2})).empty());
@@ -44,8 +44,9 @@ TEST_CASE("checkpoint: what was saved is loaded, bit for bit", "[exec][checkpoin
               "optimizer_002.safetensors"});
 }
 
-TEST_CASE("checkpoint: its files are safetensors, wide types first, so that all are aligned",
-          "[exec][checkpoint]") {
+TEST_CASE(
+    "Checkpoint: files are safetensors with wide types first, so that all tensors are aligned",
+    "[exec][checkpoint]") {
   const TempFolder folder;
   CheckpointWriter writer(folder.path(), {});
   save(writer, snapshot_of(10, {0}));
@@ -57,7 +58,7 @@ TEST_CASE("checkpoint: its files are safetensors, wide types first, so that all 
   CHECK(values[1].name == "bias");    // bfloat16
 }
 
-TEST_CASE("checkpoint: save returns at once and the snapshot is written behind it",
+TEST_CASE("Checkpoint: save returns at once and the snapshot is written in the background",
           "[exec][checkpoint]") {
   const TempFolder folder;
   {
@@ -68,7 +69,7 @@ TEST_CASE("checkpoint: save returns at once and the snapshot is written behind i
   CHECK(open_newest(folder.path(), no_report).training().step == 5);
 }
 
-TEST_CASE("checkpoint: a layer without parameters and a tensor without numbers come back",
+TEST_CASE("Checkpoint: a layer without parameters and an empty tensor are restored",
           "[exec][checkpoint]") {
   const TempFolder folder;
   CheckpointWriter writer(folder.path(), {});
@@ -83,7 +84,7 @@ TEST_CASE("checkpoint: a layer without parameters and a tensor without numbers c
   CHECK(checkpoint.layer(1).parameters.at(0).value.sizes() == at::IntArrayRef{0, 4});
 }
 
-TEST_CASE("checkpoint: of several checkpoints the newest `keep` stay", "[exec][checkpoint]") {
+TEST_CASE("Checkpoint: the newest `keep` checkpoints remain", "[exec][checkpoint]") {
   const TempFolder folder;
   CheckpointWriter writer(folder.path(), {.keep = 2});
   for (int step = 1; step <= 4; ++step)
@@ -91,7 +92,7 @@ TEST_CASE("checkpoint: of several checkpoints the newest `keep` stay", "[exec][c
   CHECK(names_in(folder.path()) == Names{"step_00000003", "step_00000004"});
 }
 
-TEST_CASE("checkpoint: a damaged one does not count as kept", "[exec][checkpoint]") {
+TEST_CASE("Checkpoint: a damaged checkpoint does not count as kept", "[exec][checkpoint]") {
   const TempFolder folder;
   CheckpointWriter writer(folder.path(), {.keep = 2});
   save(writer, snapshot_of(1, {0}));
@@ -101,7 +102,7 @@ TEST_CASE("checkpoint: a damaged one does not count as kept", "[exec][checkpoint
   CHECK(names_in(folder.path()) == Names{"step_00000001", "step_00000002", "step_00000003"});
 }
 
-TEST_CASE("checkpoint: later steps are left alone when training goes on from an earlier one",
+TEST_CASE("Checkpoint: resuming from an earlier step does not remove later checkpoints",
           "[exec][checkpoint]") {
   const TempFolder folder;
   CheckpointWriter writer(folder.path(), {.keep = 1});
@@ -110,8 +111,7 @@ TEST_CASE("checkpoint: later steps are left alone when training goes on from an 
   CHECK(names_in(folder.path()) == Names{"step_00000005", "step_00000009"});
 }
 
-TEST_CASE("checkpoint: a step that is saved again takes the place of the old one",
-          "[exec][checkpoint]") {
+TEST_CASE("Checkpoint: saving a step again replaces the old checkpoint", "[exec][checkpoint]") {
   const TempFolder folder;
   CheckpointWriter writer(folder.path(), {});
   Snapshot old = snapshot_of(4, {0});
@@ -123,7 +123,7 @@ TEST_CASE("checkpoint: a step that is saved again takes the place of the old one
   CHECK(names_in(folder.path()) == Names{"step_00000004"});
 }
 
-TEST_CASE("checkpoint: what a killed job has left is removed, and nothing else",
+TEST_CASE("Checkpoint: leftovers of a killed job are removed, and nothing else",
           "[exec][checkpoint]") {
   const TempFolder folder;
   fs::create_directories(folder.path() / "step_00000003.killed.tmp");
@@ -142,7 +142,7 @@ TEST_CASE("checkpoint: what a killed job has left is removed, and nothing else",
   CHECK(names_in(folder.path()) == Names{"notes.tmp", "step_3.tmp"});
 }
 
-TEST_CASE("checkpoint: a list shows the newest first, with size and damage", "[exec][checkpoint]") {
+TEST_CASE("Checkpoint: a list shows the newest first, with size and damage", "[exec][checkpoint]") {
   const TempFolder folder;
   CheckpointWriter writer(folder.path(), {.keep = 3});
   for (const int step : {1, 2, 3})
@@ -159,7 +159,8 @@ TEST_CASE("checkpoint: a list shows the newest first, with size and damage", "[e
   CHECK(list_checkpoints(folder.path() / "absent").empty());
 }
 
-TEST_CASE("checkpoint: options that cannot be are refused in words", "[exec][checkpoint]") {
+TEST_CASE("Checkpoint: impossible options are rejected with an error message",
+          "[exec][checkpoint]") {
   const TempFolder folder;
   const auto refusal = [&](const CheckpointOptions& options) {
     return error_of([&] { CheckpointWriter(folder.path(), options); });
@@ -175,7 +176,7 @@ TEST_CASE("checkpoint: options that cannot be are refused in words", "[exec][che
   CHECK(new_job_id() != new_job_id());
 }
 
-TEST_CASE("checkpoint: a snapshot that cannot be stored is a failure that is told, not thrown",
+TEST_CASE("Checkpoint: a snapshot that cannot be stored is reported, not thrown",
           "[exec][checkpoint]") {
   const TempFolder folder;
   Names told;
@@ -199,7 +200,7 @@ TEST_CASE("checkpoint: a snapshot that cannot be stored is a failure that is tol
   CHECK_FALSE(writer.failure());
 }
 
-TEST_CASE("checkpoint: a write that is held back is no faster than it may be, and the same",
+TEST_CASE("Checkpoint: a throttled write is no faster than its limit, with the same result",
           "[exec][checkpoint]") {
   const TempFolder folder;
   const auto began = std::chrono::steady_clock::now();
@@ -211,7 +212,7 @@ TEST_CASE("checkpoint: a write that is held back is no faster than it may be, an
   CHECK(holds_its_step(open_newest(folder.path(), no_report), 2));
 }
 
-TEST_CASE("checkpoint: a layer that is not there is refused", "[exec][checkpoint]") {
+TEST_CASE("Checkpoint: a layer that does not exist is rejected", "[exec][checkpoint]") {
   const TempFolder folder;
   CheckpointWriter writer(folder.path(), {});
   save(writer, snapshot_of(1, {0}));

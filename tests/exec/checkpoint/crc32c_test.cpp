@@ -11,7 +11,7 @@ using pipewright::exec::crc32c;
 
 std::uint32_t checksum_of(const std::string& bytes) { return crc32c(bytes.data(), bytes.size()); }
 
-TEST_CASE("crc32c: the vectors of RFC 3720, appendix B.4", "[exec][checkpoint]") {
+TEST_CASE("CRC-32C: the vectors of RFC 3720, appendix B.4", "[exec][checkpoint]") {
   std::string rising(32, '\0');
   std::iota(rising.begin(), rising.end(), '\0');
   CHECK(checksum_of(std::string(32, '\0')) == 0x8a9136aa);
@@ -20,12 +20,12 @@ TEST_CASE("crc32c: the vectors of RFC 3720, appendix B.4", "[exec][checkpoint]")
   CHECK(checksum_of({rising.rbegin(), rising.rend()}) == 0x113fdb5c);
 }
 
-TEST_CASE("crc32c: the check value of the catalogue, and of nothing", "[exec][checkpoint]") {
+TEST_CASE("CRC-32C: the check values of the catalog and of an empty text", "[exec][checkpoint]") {
   CHECK(checksum_of("123456789") == 0xe3069283);
   CHECK(checksum_of("") == 0);
 }
 
-TEST_CASE("crc32c: a text in two pieces, wherever it is cut, has the checksum of the whole",
+TEST_CASE("CRC-32C: a text in two pieces, split anywhere, has the checksum of the whole",
           "[exec][checkpoint]") {
   const std::string text = "The quick brown fox jumps over the lazy dog.";
   for (std::size_t cut = 0; cut <= text.size(); ++cut)

@@ -30,7 +30,7 @@ at::Tensor numbers(int index, at::IntArrayRef sizes, at::ScalarType type = at::k
   return (100 * index + at::arange(c10::multiply_integers(sizes))).to(type).view(sizes);
 }
 
-TEST_CASE("a checkpoint that torch has written is read as named tensors", "[exec]") {
+TEST_CASE("A checkpoint written by torch is read as named tensors", "[exec]") {
   const auto checkpoint = DistributedCheckpoint::open(data / "plain");
   const NamedWeights weights = weights_of(checkpoint);
   CHECK(weights.sizes.size() == 3);  // n.x is not a tensor
@@ -39,7 +39,7 @@ TEST_CASE("a checkpoint that torch has written is read as named tensors", "[exec
   CHECK(at::equal(weights.read("scalar"), at::scalar_tensor(4.0F)));
 }
 
-TEST_CASE("a tensor that ranks have cut is read whole, or a box of it", "[exec]") {
+TEST_CASE("A tensor partitioned over ranks is read whole, or a box of it", "[exec]") {
   const auto checkpoint = DistributedCheckpoint::open(data / "megatron");
   const std::string qkv = "decoder.layers.self_attention.linear_qkv.weight";
   CHECK(checkpoint.tensors().at(qkv).chunks.size() == 4);  // two layers, two tensor-parallel ranks
@@ -50,7 +50,7 @@ TEST_CASE("a tensor that ranks have cut is read whole, or a box of it", "[exec]"
   CHECK(at::equal(checkpoint.read("output_layer.weight"), numbers(9, {12, 8})));
 }
 
-TEST_CASE("only the files that have a share in a box are read", "[exec]") {
+TEST_CASE("Only files that overlap the box are read", "[exec]") {
   const test::TempFolder folder;
   for (const auto& entry : fs::directory_iterator(data / "megatron"))
     fs::copy_file(entry.path(), folder.path() / entry.path().filename());
@@ -66,7 +66,7 @@ TEST_CASE("only the files that have a share in a box are read", "[exec]") {
   CHECK(error_of([&] { checkpoint.read(name); }).find("no zip archive") != std::string::npos);
 }
 
-TEST_CASE("a distributed checkpoint that lacks a file or numbers is refused", "[exec]") {
+TEST_CASE("A distributed checkpoint that lacks a file or numbers is rejected", "[exec]") {
   const test::TempFolder folder;
   for (const auto& entry : fs::directory_iterator(data / "plain"))
     fs::copy_file(entry.path(), folder.path() / entry.path().filename());
@@ -83,8 +83,7 @@ TEST_CASE("a distributed checkpoint that lacks a file or numbers is refused", "[
         (data / ".metadata").string() + ": No such file or directory");
 }
 
-TEST_CASE("what metadata says is checked: chunks are all of their tensor, and in its folder",
-          "[exec]") {
+TEST_CASE("Metadata is checked: chunks cover their tensor and are files of its folder", "[exec]") {
   std::ifstream stream(data / "plain" / ".metadata", std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
   CHECK(parse_distributed_metadata(bytes, "m").size() == 3);
@@ -119,7 +118,8 @@ plan::TransformerShape small_decoder() {
   return shape;
 }
 
-TEST_CASE("Megatron's names and layouts become those of a decoder's layers", "[exec][models]") {
+TEST_CASE("Megatron's names and layouts are converted to those of a decoder's layers",
+          "[exec][models]") {
   const auto shape = small_decoder();
   const auto weights =
       megatron_weights(DistributedCheckpoint::open(data / "megatron"), shape.config);
@@ -155,7 +155,7 @@ TEST_CASE("Megatron's names and layouts become those of a decoder's layers", "[e
   CHECK(at::equal(weights.read("layer0.feed_forward.up.weight"), gate_and_up.narrow(0, 6, 6)));
 }
 
-TEST_CASE("a Megatron checkpoint of another model is refused with all that differs",
+TEST_CASE("A Megatron checkpoint of another model is rejected with all differences",
           "[exec][models]") {
   auto config = small_decoder().config;
   config.feed_forward = 5;

@@ -22,7 +22,7 @@ std::string refusal_of(const std::string& bytes) {
   return test::error_of([&] { parse_safetensors(bytes, "f"); });
 }
 
-TEST_CASE("safetensors: a header says type, shape and place, padded to eight bytes",
+TEST_CASE("Safetensors: a header has type, shape and place, padded to eight bytes",
           "[exec][checkpoint]") {
   const std::string header =
       safetensors_header({{"a", at::kFloat, {2, 3}}, {"b", at::kBFloat16, {}}});
@@ -35,7 +35,7 @@ TEST_CASE("safetensors: a header says type, shape and place, padded to eight byt
         R"("b":{"dtype":"BF16","shape":[],"data_offsets":[24,26]}})");
 }
 
-TEST_CASE("safetensors: a file of another writer is read, whatever the order of its header",
+TEST_CASE("Safetensors: a file of another writer is read, in any order of its header",
           "[exec][checkpoint]") {
   const std::string bytes = file_of(R"({"__metadata__":{"format":"pt"},)"
                                     R"("late":{"dtype":"I64","shape":[1],"data_offsets":[4,12]},)"
@@ -50,7 +50,7 @@ TEST_CASE("safetensors: a file of another writer is read, whatever the order of 
   CHECK(at::equal(values[1].value, at::full({1}, 5, at::kLong)));
 }
 
-TEST_CASE("safetensors: every type comes back", "[exec][checkpoint]") {
+TEST_CASE("Safetensors: every type survives writing and reading", "[exec][checkpoint]") {
   for (const at::ScalarType dtype :
        {at::kBool, at::kByte, at::kChar, at::kShort, at::kInt, at::kLong, at::kHalf, at::kBFloat16,
         at::kFloat, at::kDouble, at::kUInt16, at::kUInt32, at::kUInt64, at::kFloat8_e4m3fn,
@@ -63,13 +63,14 @@ TEST_CASE("safetensors: every type comes back", "[exec][checkpoint]") {
   }
 }
 
-TEST_CASE("safetensors: a type that the format lacks is refused", "[exec][checkpoint]") {
+TEST_CASE("Safetensors: a type that the format lacks is rejected", "[exec][checkpoint]") {
   CHECK(test::error_of([] {
           safetensors_header({{"t", at::kComplexHalf, {1}}});
         }) == "tensors of ComplexHalf have no place in a safetensors file");
 }
 
-TEST_CASE("safetensors: lengths that cannot be are refused in words", "[exec][checkpoint]") {
+TEST_CASE("Safetensors: impossible lengths are rejected with an error message",
+          "[exec][checkpoint]") {
   CHECK(refusal_of("1234567") == "f: its 7 bytes are too few for the length of the header");
   CHECK(refusal_of(std::string(8, '\xff')) ==
         "f: its header is said to have 18446744073709551615 bytes, 0 follow");
@@ -80,7 +81,7 @@ TEST_CASE("safetensors: lengths that cannot be are refused in words", "[exec][ch
         "f: tensor 'a' ends at byte 5 of the data, which has 4");
 }
 
-TEST_CASE("safetensors: a gap and an overlap are refused", "[exec][checkpoint]") {
+TEST_CASE("Safetensors: a gap and an overlap are rejected", "[exec][checkpoint]") {
   const auto two = [](const std::string& begin, const std::string& end) {
     return file_of(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
                    R"("b":{"dtype":"U8","shape":[4],"data_offsets":[)" +
@@ -91,7 +92,7 @@ TEST_CASE("safetensors: a gap and an overlap are refused", "[exec][checkpoint]")
   CHECK(refusal_of(two("5", "9")) == "f: tensor 'b' begins at byte 5 of the data, 4 was expected");
 }
 
-TEST_CASE("safetensors: what a header must not say is refused by the tensor's name",
+TEST_CASE("Safetensors: invalid entries of a header are rejected with the tensor's name",
           "[exec][checkpoint]") {
   const auto refused = [](const std::string& entry) {
     return refusal_of(file_of(R"({"a":)" + entry + "}", 4));
@@ -121,7 +122,7 @@ TEST_CASE("safetensors: what a header must not say is refused by the tensor's na
         "f: tensor 'a' cannot be [0, 4611686018427387904, 4]");
 }
 
-TEST_CASE("safetensors: with any bit of it changed, a file is read or refused, never worse",
+TEST_CASE("Safetensors: with any bit changed, a file is read or rejected and nothing else",
           "[exec][checkpoint]") {
   const std::string good =
       safetensors_header({{"a", at::kFloat, {2, 3}}, {"b", at::kBFloat16, {}}}) +

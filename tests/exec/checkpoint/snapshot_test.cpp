@@ -25,7 +25,7 @@ bool equal(const Snapshot& a, const Snapshot& b) {
   return true;
 }
 
-TEST_CASE("a snapshot that is not copied is the training's own memory, until copies are made of it",
+TEST_CASE("A snapshot without copies shares the training's memory until it is copied",
           "[exec][checkpoint]") {
   const auto setup = test::small_setup();
   Executor executor(plan::lower(test::make("1f1b", 2, 2)), test::small_partition(2), setup);
@@ -43,7 +43,7 @@ TEST_CASE("a snapshot that is not copied is the training's own memory, until cop
   CHECK(equal(own, executor.snapshot(2)));
 }
 
-TEST_CASE("either half of a layer can be read by itself", "[exec][checkpoint]") {
+TEST_CASE("Either half of a layer can be read separately", "[exec][checkpoint]") {
   const test::TempFolder folder;
   CheckpointWriter writer(folder.path(), {});
   REQUIRE(test::save(writer, test::snapshot_of(5, {0, 1})).empty());

@@ -38,7 +38,7 @@ std::string with(std::string bytes, const std::string& old, const std::string& n
   return bytes.replace(at, old.size(), now);
 }
 
-TEST_CASE("tensors of a state_dict are read with their types, sizes and strides", "[exec]") {
+TEST_CASE("Tensors of a state_dict are read with their types, sizes and strides", "[exec]") {
   const StateDict first = read_torch_file(data / "layers/layer_00-model_00-model_states.pt");
   CHECK(first.size() == 2);
   CHECK(at::equal(first.at("weight"), numbers(1, {2, 3})));
@@ -50,8 +50,7 @@ TEST_CASE("tensors of a state_dict are read with their types, sizes and strides"
   CHECK(at::equal(last.at("weight"), numbers(1, {2, 4}, at::kBFloat16).t()));
 }
 
-TEST_CASE("an engine's file gives its module's weights, and what lies beside them does not matter",
-          "[exec]") {
+TEST_CASE("An engine's file yields its module's weights, whatever else the file holds", "[exec]") {
   const auto file = data / "mp_rank_00_model_states.pt";
   const StateDict all = below(read_torch_file(file), "module");
   CHECK(all.size() == 3);
@@ -70,7 +69,7 @@ TEST_CASE("an engine's file gives its module's weights, and what lies beside the
             "layers' files beside it");
 }
 
-TEST_CASE("a pickle that would run something is refused by its name and offset", "[exec]") {
+TEST_CASE("A pickle that would run code is rejected with its name and offset", "[exec]") {
   const auto file = data / "refused.pt";
   CHECK(error_of([&] { read_torch_file(file); }) ==
         file.string() +
@@ -78,7 +77,7 @@ TEST_CASE("a pickle that would run something is refused by its name and offset",
             "needs; nothing is run");
 }
 
-TEST_CASE("a torch file that is cut off or changed is refused in words", "[exec]") {
+TEST_CASE("A truncated or changed torch file is rejected with an error message", "[exec]") {
   const test::TempFolder folder;
   const std::string whole = bytes_of(data / "layers/layer_00-model_00-model_states.pt");
   const auto refusal = [&](const std::string& bytes) {
@@ -110,7 +109,7 @@ TEST_CASE("a torch file that is cut off or changed is refused in words", "[exec]
     CHECK(refusal(whole.substr(0, length)) != "no error");
 }
 
-TEST_CASE("layers' files are weights of a model with these layers", "[exec]") {
+TEST_CASE("Layers' files are the weights of a model with these layers", "[exec]") {
   const NamedWeights weights = deepspeed_layers(data / "layers", {"first", "act", "last"});
   std::vector<std::string> names;
   for (const auto& [name, sizes] : weights.sizes)
@@ -135,7 +134,7 @@ TEST_CASE("layers' files are weights of a model with these layers", "[exec]") {
             "it: those of one rank are read");
 }
 
-TEST_CASE("DeepSpeed's files are called by layer and by the rank's place", "[exec]") {
+TEST_CASE("DeepSpeed's files are named by layer and by the rank's coordinates", "[exec]") {
   const auto topology = plan::pipe_data_model_topology(2, 2, 2);
   CHECK(ckpt_prefix("ckpt", "global_step10", topology, 5) ==
         "ckpt/global_step10/module-pipe_01-model_01");

@@ -30,8 +30,10 @@ Scheduled this_thread() {
   return own;
 }
 
-TEST_CASE("A thread that hands data on has short slices where the kernel knows them, and no other",
-          "[exec][rank]") {
+TEST_CASE(
+    "A thread that forwards data has short time slices if the kernel supports them, and no other "
+    "has",
+    "[exec][rank]") {
   const Scheduled before = this_thread();
   Scheduled inside, started;
   unpinned_thread([&] {
@@ -51,8 +53,9 @@ int allowed_cores() {
   return CPU_COUNT(&allowed);
 }
 
-TEST_CASE("A rank has a core to itself, and shares it with what serves it where cores are few",
-          "[exec][rank]") {
+TEST_CASE(
+    "A rank has its own core, and shares it with its background threads if there are few cores",
+    "[exec][rank]") {
   const int cores = allowed_cores();
   const auto left_to = [](void (*pin)(int, int), int ranks) {
     int left = 0;
@@ -71,7 +74,7 @@ TEST_CASE("A rank has a core to itself, and shares it with what serves it where 
   CHECK(allowed_cores() == cores);
 }
 
-TEST_CASE("A rank that computes on a GPU keeps no core, so that nothing inherits one",
+TEST_CASE("A rank that computes on a GPU is not pinned, so that no thread inherits its core",
           "[exec][rank]") {
   const int cores = allowed_cores();
   const auto left_on = [](at::Device device) {
@@ -86,7 +89,7 @@ TEST_CASE("A rank that computes on a GPU keeps no core, so that nothing inherits
   CHECK(left_on(at::kCPU) == 1);
 }
 
-TEST_CASE("While a process stands as a rank does all its threads do, and then as before",
+TEST_CASE("All threads of a process can be pinned like a rank's, and are restored afterwards",
           "[exec][rank]") {
   const int cores = allowed_cores();
   const auto left_to = [&](int ranks) {

@@ -53,8 +53,7 @@ std::vector<std::int64_t> sorted(std::vector<std::int64_t> labels) {
   return labels;
 }
 
-TEST_CASE("CIFAR-10: pixels are normalised by channel and stand where the file has them",
-          "[exec][data]") {
+TEST_CASE("CIFAR-10: pixels are normalized by channel and keep their positions", "[exec][data]") {
   const TempFolder folder;
   folder.write("data_batch_1.bin", record(7, 51));
   const auto cifar10 = open_cifar10(folder.path(), 32, {});
@@ -73,7 +72,7 @@ TEST_CASE("CIFAR-10: pixels are normalised by channel and stand where the file h
   CHECK(pixel(0, 2, 1) == Approx((0.2 - 0.4914) / 0.2470));
 }
 
-TEST_CASE("CIFAR-10: images are enlarged between their pixels", "[exec][data]") {
+TEST_CASE("CIFAR-10: images are interpolated when they are enlarged", "[exec][data]") {
   const TempFolder folder;
   folder.write("data_batch_1.bin", record(7, 51));
   const at::Tensor small = open_cifar10(folder.path(), 32, {})->input(0, 0);
@@ -87,8 +86,7 @@ TEST_CASE("CIFAR-10: images are enlarged between their pixels", "[exec][data]") 
   CHECK(large[0][0][2][5].item<float>() == Approx(shade + 0.75 * 0.75 * (bright - shade)));
 }
 
-TEST_CASE("CIFAR-10: images and labels belong together, through every file of the folder",
-          "[exec][data]") {
+TEST_CASE("CIFAR-10: images keep their labels, through every file of the folder", "[exec][data]") {
   const TempFolder folder;
   folder.write("data_batch_1.bin", records(0, 4));
   folder.write("data_batch_2.bin", records(4, 10));
@@ -104,15 +102,14 @@ TEST_CASE("CIFAR-10: images and labels belong together, through every file of th
   }
 }
 
-TEST_CASE("CIFAR-10: one file will do", "[exec][data]") {
+TEST_CASE("CIFAR-10: a single file is enough", "[exec][data]") {
   const TempFolder folder;
   const fs::path file = folder.write("test_batch.bin", records(0, 3));
   const auto cifar10 = open_cifar10(file, 32, {.microbatches = 3});
   CHECK(sorted(labels_of(*cifar10, 3)) == std::vector<std::int64_t>{0, 1, 2});
 }
 
-TEST_CASE("CIFAR-10: every epoch visits every record once, in an order of its own",
-          "[exec][data]") {
+TEST_CASE("CIFAR-10: every epoch visits every record once, in its own order", "[exec][data]") {
   const TempFolder folder;
   folder.write("data_batch_1.bin", records(0, 10));
   // Microbatches of 4 straddle the epochs of 10.
@@ -129,14 +126,14 @@ TEST_CASE("CIFAR-10: every epoch visits every record once, in an order of its ow
   CHECK(first != second);
 }
 
-TEST_CASE("CIFAR-10: a microbatch may hold several epochs", "[exec][data]") {
+TEST_CASE("CIFAR-10: a microbatch may span several epochs", "[exec][data]") {
   const TempFolder folder;
   folder.write("data_batch_1.bin", records(0, 2));
   const auto cifar10 = open_cifar10(folder.path(), 32, {.microbatches = 1, .microbatch_size = 6});
   CHECK(sorted(labels_of(*cifar10, 1)) == std::vector<std::int64_t>{0, 0, 0, 1, 1, 1});
 }
 
-TEST_CASE("CIFAR-10: the order follows from seed and position alone", "[exec][data]") {
+TEST_CASE("CIFAR-10: the order depends only on seed and position", "[exec][data]") {
   const TempFolder folder;
   folder.write("data_batch_1.bin", records(0, 10));
   const BatchShape shape{.microbatches = 5, .microbatch_size = 2, .seed = 2};
@@ -156,7 +153,7 @@ TEST_CASE("CIFAR-10: the order follows from seed and position alone", "[exec][da
   CHECK(labels_of(*open_cifar10(folder.path(), 32, other_seed), 5) != labels_of(*cifar10, 5));
 }
 
-TEST_CASE("CIFAR-10: files of no whole number of records are refused with their size",
+TEST_CASE("CIFAR-10: files without a whole number of records are rejected with their size",
           "[exec][data]") {
   const TempFolder folder;
   const auto message = [&](const fs::path& file, const char* sizes) {
@@ -184,7 +181,7 @@ TEST_CASE("CIFAR-10: files of no whole number of records are refused with their 
   }
 }
 
-TEST_CASE("CIFAR-10: a label above 9 is refused with its file and record", "[exec][data]") {
+TEST_CASE("CIFAR-10: a label above 9 is rejected with its file and record", "[exec][data]") {
   const TempFolder folder;
   const fs::path file = folder.write("data_batch_1.bin", records(0, 2) + record(10, 0));
   CHECK_THROWS_AS(open_cifar10(folder.path(), 32, {}), plan::InputError);
@@ -193,7 +190,7 @@ TEST_CASE("CIFAR-10: a label above 9 is refused with its file and record", "[exe
       fmt::format("{}: record 2 (counted from 0) has label 10, above 9", file.string()));
 }
 
-TEST_CASE("CIFAR-10: a place without its files is refused by name", "[exec][data]") {
+TEST_CASE("CIFAR-10: a folder without the files is rejected by name", "[exec][data]") {
   const TempFolder folder;
   folder.write("data_batch_1", records(0, 1));  // named as in the version for Python
   const auto message = [](const fs::path& path, const char* reason) {

@@ -22,7 +22,7 @@ BatchSource counting(int end) {
 
 int input_of(const std::optional<Batch>& batch) { return batch->inputs[0].item<int>(); }
 
-TEST_CASE("tensors come in pieces of equal size, and then end", "[exec]") {
+TEST_CASE("Tensors are split into pieces of equal size, and then end", "[exec]") {
   const auto next = batches_of({{at::arange(7)}, {at::arange(7) * 10}}, 3);
   CHECK(next()->inputs[0].equal(at::arange(3)));
   CHECK(next()->targets[0].equal(at::arange(3, 6) * 10));
@@ -30,7 +30,7 @@ TEST_CASE("tensors come in pieces of equal size, and then end", "[exec]") {
   CHECK_FALSE(next().has_value());
 }
 
-TEST_CASE("tensors that make no microbatch are refused", "[exec]") {
+TEST_CASE("Tensors that do not fill a microbatch are rejected", "[exec]") {
   const auto error = [](const Batch& all, int size) {
     return test::error_of([&] { batches_of(all, size); });
   };
@@ -40,7 +40,7 @@ TEST_CASE("tensors that make no microbatch are refused", "[exec]") {
   CHECK(error({}, 1) == "0 samples of data make no microbatch of 1");
 }
 
-TEST_CASE("a repeating loader opens the data anew at its end", "[exec]") {
+TEST_CASE("A repeating loader opens the data again at its end", "[exec]") {
   int opened = 0;
   RepeatingLoader next([&] {
     ++opened;
@@ -54,7 +54,7 @@ TEST_CASE("a repeating loader opens the data anew at its end", "[exec]") {
   CHECK_FALSE(RepeatingLoader([] { return counting(0); })().has_value());
 }
 
-TEST_CASE("the ranks read the microbatches of a step by index", "[exec]") {
+TEST_CASE("The ranks read the microbatches of a step by index", "[exec]") {
   BatchSource source = counting(5);
   StepBuffer buffer;
   REQUIRE(buffer.fill(source, 0, 2));
@@ -68,7 +68,7 @@ TEST_CASE("the ranks read the microbatches of a step by index", "[exec]") {
   CHECK_FALSE(buffer.fill(source, 2, 2));  // only one microbatch is left
 }
 
-TEST_CASE("only what the stages of a process need is kept, and read", "[exec]") {
+TEST_CASE("Only the data that the stages of a process need is kept and read", "[exec]") {
   BatchSource source = counting(2);
   StepBuffer first({.inputs = true, .targets = false});
   REQUIRE(first.fill(source, 0, 1));
@@ -85,7 +85,7 @@ TEST_CASE("only what the stages of a process need is kept, and read", "[exec]") 
   CHECK(read == 0);
 }
 
-TEST_CASE("of pipelines side by side each keeps its part of the batch", "[exec]") {
+TEST_CASE("Each of several pipelines keeps its part of the batch", "[exec]") {
   BatchSource source = counting(6);
   StepBuffer second({.part = 1, .parts = 3});
   REQUIRE(second.fill(source, 0, 6));
@@ -103,7 +103,7 @@ class Labelled final : public Dataset {
   at::Tensor target(int step, int microbatch) const override { return input(step, microbatch); }
 };
 
-TEST_CASE("a dataset's microbatches come step after step", "[exec]") {
+TEST_CASE("A dataset's microbatches come step after step", "[exec]") {
   const Labelled data;
   const auto next = batches_of(data, 2);
   std::vector<int> seen;

@@ -65,8 +65,7 @@ std::vector<Reading> readings(const NotedData& data, int first_step, int steps, 
 
 int number_in(const ReadData& data) { return data.inputs.at(0)[0].item<int>(); }
 
-TEST_CASE("microbatches are read before anybody takes them, in their order, and so many at most",
-          "[exec]") {
+TEST_CASE("Microbatches are read before they are taken, in order and up to a limit", "[exec]") {
   for (const int ahead : {1, 2, 5}) {
     NotedData data;
     ReadAhead reader(ahead);
@@ -86,7 +85,7 @@ TEST_CASE("microbatches are read before anybody takes them, in their order, and 
   }
 }
 
-TEST_CASE("without reading ahead who takes a microbatch reads it", "[exec]") {
+TEST_CASE("Without read-ahead the thread that takes a microbatch reads it", "[exec]") {
   NotedData data;
   ReadAhead reader(0);
   const auto all = readings(data, 3, 1, 2);
@@ -96,7 +95,7 @@ TEST_CASE("without reading ahead who takes a microbatch reads it", "[exec]") {
   CHECK(data.threads == std::set{std::this_thread::get_id()});
 }
 
-TEST_CASE("inputs, targets and weight are read where they are needed", "[exec]") {
+TEST_CASE("Inputs, targets and weight are read only if they are needed", "[exec]") {
   const NotedData data;
   for (const int ahead : {0, 2}) {
     ReadAhead reader(ahead);
@@ -114,7 +113,7 @@ TEST_CASE("inputs, targets and weight are read where they are needed", "[exec]")
 }
 
 TEST_CASE(
-    "what reading threw is thrown to who takes that microbatch, and nothing is read behind it",
+    "An exception of a read is thrown when its microbatch is taken, and reading stops after it",
     "[exec]") {
   NotedData data;
   data.failing = 1;
@@ -133,7 +132,7 @@ TEST_CASE(
     CHECK(number_in(reader.take(one)) == one.microbatch);
 }
 
-TEST_CASE("what was read of the next step is kept, and let go of for other data", "[exec]") {
+TEST_CASE("Data read for the next step is kept, and dropped if other data is expected", "[exec]") {
   NotedData data, other;
   ReadAhead reader(2);
   reader.expect(readings(data, 0, 2, 2));
@@ -162,7 +161,8 @@ class KeptData final : public Dataset {
   at::Tensor kept = at::zeros({100}, at::kLong);
 };
 
-TEST_CASE("what reading made is on the account of who takes it, from then on", "[exec]") {
+TEST_CASE("Memory that a read allocated is charged to the taking thread's account once taken",
+          "[exec]") {
   const MemoryAccount account;
   const ChargeTo charge(account);
   NotedData data;

@@ -42,7 +42,7 @@ Numbers read(const Dataset& data, int first, int end, int microbatches) {
   return all;
 }
 
-TEST_CASE("samples are read in order, and the last ones are dropped or padded", "[exec][data]") {
+TEST_CASE("Samples are read in order, and the last ones are dropped or padded", "[exec][data]") {
   LoaderOptions options{.train_batch_size = 4, .microbatch_size = 2, .shuffle = false};
   CHECK(steps_per_epoch(10, options) == 2);
   CHECK(read(*load_samples(numbered(10), options), 0, 3, 2) ==
@@ -54,8 +54,7 @@ TEST_CASE("samples are read in order, and the last ones are dropped or padded", 
   CHECK(steps_per_epoch(8, options) == 2);
 }
 
-TEST_CASE("each epoch has all samples once, in an order of its own that the seed draws",
-          "[exec][data]") {
+TEST_CASE("Each epoch has all samples once, in its own order drawn from the seed", "[exec][data]") {
   const auto epoch = [](int number, int seed) {
     const auto data =
         load_samples(numbered(12), {.train_batch_size = 4, .microbatch_size = 2, .seed = seed});
@@ -70,7 +69,7 @@ TEST_CASE("each epoch has all samples once, in an order of its own that the seed
   CHECK(epoch(0, 5) != epoch(1, 5));
 }
 
-TEST_CASE("a sampler of one's own says which sample stands where", "[exec][data]") {
+TEST_CASE("A user's sampler determines the sample at each position", "[exec][data]") {
   LoaderOptions options{.train_batch_size = 2,
                         .sampler = [](int epoch, std::int64_t place) { return 5 - place - epoch; }};
   const auto data = load_samples(numbered(6), options);
@@ -80,7 +79,7 @@ TEST_CASE("a sampler of one's own says which sample stands where", "[exec][data]
         "the sampler gives sample -1 at place 5 of epoch 1, but there are 6");
 }
 
-TEST_CASE("sizes that make no batch are refused", "[exec][data]") {
+TEST_CASE("Sizes that do not fill a batch are rejected", "[exec][data]") {
   CHECK(error_of([] { steps_per_epoch(3, {.train_batch_size = 4}); }) ==
         "3 samples make no batch of 4: pad the last batch, or take smaller ones");
   CHECK(error_of([] { steps_per_epoch(3, {.train_batch_size = 3, .microbatch_size = 2}); }) ==
@@ -90,7 +89,7 @@ TEST_CASE("sizes that make no batch are refused", "[exec][data]") {
         }) == "the data has tensors of 3 and of 4 samples");
 }
 
-TEST_CASE("an engine's ranks read the samples of their own microbatches alone", "[exec][data]") {
+TEST_CASE("An engine's ranks read only the samples of their own microbatches", "[exec][data]") {
   std::mutex mutex;
   std::multiset<std::int64_t> asked;
   const at::Tensor inputs = (at::arange(40, at::kFloat) * 0.7).sin().view({10, 4});

@@ -24,7 +24,7 @@ fs::path write_counting(const TempFolder& folder, int size) {
   return folder.write("text", bytes);
 }
 
-TEST_CASE("text: inputs and targets are int64 windows, the target one byte later", "[exec][data]") {
+TEST_CASE("Text: inputs and targets are int64 windows, the target one byte later", "[exec][data]") {
   const TempFolder folder;
   const auto text = open_text(write_counting(folder, 256), 16,
                               {.microbatches = 4, .microbatch_size = 8, .seed = 3});
@@ -39,7 +39,7 @@ TEST_CASE("text: inputs and targets are int64 windows, the target one byte later
     }
 }
 
-TEST_CASE("text: every offset that leaves room for the target is drawn, and no other",
+TEST_CASE("Text: every offset that leaves room for the target is sampled, and no other",
           "[exec][data]") {
   const TempFolder folder;
   const auto text =
@@ -48,21 +48,21 @@ TEST_CASE("text: every offset that leaves room for the target is drawn, and no o
   CHECK(at::equal(std::get<0>(at::_unique(offsets)), at::arange(4)));
 }
 
-TEST_CASE("text: a file of one window and a byte has one sample", "[exec][data]") {
+TEST_CASE("Text: a file of one window and a byte has one sample", "[exec][data]") {
   const TempFolder folder;
   const auto text = open_text(write_counting(folder, 17), 16, {});
   CHECK(at::equal(text->input(0, 0), at::arange(16).unsqueeze(0)));
   CHECK(at::equal(text->target(0, 0), at::arange(1, 17).unsqueeze(0)));
 }
 
-TEST_CASE("text: bytes above 127 are tokens above 127", "[exec][data]") {
+TEST_CASE("Text: bytes above 127 are tokens above 127", "[exec][data]") {
   const TempFolder folder;
   const auto text = open_text(write_counting(folder, 256), 255, {});
   CHECK(text->target(0, 0).max().item<int>() == 255);
   CHECK(text->input(0, 0).min().item<int>() == 0);
 }
 
-TEST_CASE("text: a microbatch depends on seed, step and microbatch alone", "[exec][data]") {
+TEST_CASE("Text: a microbatch depends only on seed, step and microbatch", "[exec][data]") {
   const TempFolder folder;
   const fs::path file = write_counting(folder, 256);
   const BatchShape shape{.microbatches = 4, .microbatch_size = 8, .seed = 3};
@@ -79,7 +79,7 @@ TEST_CASE("text: a microbatch depends on seed, step and microbatch alone", "[exe
   CHECK_FALSE(at::equal(open_text(file, 16, other_seed)->input(2, 1), input));
 }
 
-TEST_CASE("text: a file too short for a window and its target is refused", "[exec][data]") {
+TEST_CASE("Text: a file too short for a window and its target is rejected", "[exec][data]") {
   const TempFolder folder;
   const fs::path file = write_counting(folder, 16);
   CHECK_THROWS_AS(open_text(file, 16, {}), plan::InputError);
@@ -89,7 +89,7 @@ TEST_CASE("text: a file too short for a window and its target is refused", "[exe
                                 file.string()));
 }
 
-TEST_CASE("text: a missing file is refused by name, and a folder as well", "[exec][data]") {
+TEST_CASE("Text: a missing file and a folder are rejected by name", "[exec][data]") {
   const TempFolder folder;
   const fs::path missing = folder.path() / "missing.txt";
   CHECK_THROWS_AS(open_text(missing, 16, {}), plan::InputError);

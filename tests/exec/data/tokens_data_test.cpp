@@ -42,14 +42,14 @@ void check_windows(int vocabulary, Token first) {
     }
 }
 
-TEST_CASE("tokens: windows of two bytes a token, and of four for large vocabularies",
+TEST_CASE("Tokens: windows have two bytes per token, and four for large vocabularies",
           "[exec][data]") {
   check_windows<std::uint16_t>(65'536, 65'000);
   check_windows<std::uint32_t>(65'537, 65'100);
   check_windows<std::uint32_t>(3'000'000, 2'999'500);
 }
 
-TEST_CASE("tokens: every place that leaves room for the target is drawn, and no other",
+TEST_CASE("Tokens: every offset that leaves room for the target is sampled, and no other",
           "[exec][data]") {
   const TempFolder folder;
   const auto tokens = open_tokens(write_counting<std::uint16_t>(folder, 20, 0), 16, 20,
@@ -58,7 +58,7 @@ TEST_CASE("tokens: every place that leaves room for the target is drawn, and no 
   CHECK(at::equal(std::get<0>(at::_unique(places)), at::arange(4)));
 }
 
-TEST_CASE("tokens: a file that does not fit is refused with what would do", "[exec][data]") {
+TEST_CASE("Tokens: a file that does not fit is rejected with what is needed", "[exec][data]") {
   const TempFolder folder;
   const auto refusal = [](const fs::path& file, int vocabulary) {
     return error_of([&] { open_tokens(file, 16, vocabulary, {}); });
@@ -85,7 +85,7 @@ TEST_CASE("tokens: a file that does not fit is refused with what would do", "[ex
                                   "299: model.vocabulary, or the tokenizer, is another");
 }
 
-TEST_CASE("tokens: shuffled windows come each once in an epoch, in another order in the next",
+TEST_CASE("Tokens: shuffled windows occur once in each epoch, in another order in the next",
           "[exec][data]") {
   const TempFolder folder;
   const BatchShape shape{
@@ -152,7 +152,7 @@ at::Tensor rows_by_first(const Dataset& data, int microbatches, std::size_t whic
   return at::cat(rows).index_select(0, at::cat(firsts).argsort());
 }
 
-TEST_CASE("tokens: whole documents are packed, and each is followed within itself",
+TEST_CASE("Tokens: whole documents are packed, and targets stay within their document",
           "[exec][data]") {
   const TempFolder folder;
   write_counting<std::int32_t>(folder, 3 + 4 + 1 + 9 + 2, 10);
@@ -184,7 +184,7 @@ TEST_CASE("tokens: whole documents are packed, and each is followed within itsel
   CHECK(weights == Approx(3));
 }
 
-TEST_CASE("tokens: a token may end documents, too", "[exec][data]") {
+TEST_CASE("Tokens: a token may mark the end of documents", "[exec][data]") {
   const TempFolder folder;
   const std::vector<std::uint16_t> tokens{5, 6, 0, 7, 8, 9, 0, 4, 3};
   const fs::path file = folder.write(
@@ -200,7 +200,8 @@ TEST_CASE("tokens: a token may end documents, too", "[exec][data]") {
   CHECK(at::equal(data->target(0, 0), at::tensor({6, 0, 8, 9, 0, 3}, at::kLong).view({1, 6})));
 }
 
-TEST_CASE("tokens: a pair of Megatron-LM's that does not go together is refused", "[exec][data]") {
+TEST_CASE("Tokens: a pair of Megatron-LM files that do not belong together is rejected",
+          "[exec][data]") {
   const TempFolder folder;
   write_counting<std::int32_t>(folder, 19, 0);
   const std::string idx = (folder.path() / "tokens.idx").string();

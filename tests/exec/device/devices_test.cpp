@@ -19,19 +19,19 @@ std::string text_of(const std::vector<RankDevice>& devices) {
   return text;
 }
 
-TEST_CASE("ranks are dealt out to GPUs evenly, neighbours together", "[device]") {
+TEST_CASE("Ranks are assigned to GPUs evenly, consecutive ranks together", "[device]") {
   CHECK(text_of(dealt_out(4, 1, false)) == "0:0/1 0:0/1 0:0/1 0:0/1 ");
   CHECK(text_of(dealt_out(4, 1, true)) == "0:0/4 0:1/4 0:2/4 0:3/4 ");
   CHECK(text_of(dealt_out(5, 2, true)) == "0:0/2 0:1/2 1:0/3 1:1/3 1:2/3 ");
   CHECK(text_of(dealt_out(2, 8, true)) == "0:0/1 1:0/1 ");
 }
 
-TEST_CASE("no workspaces for products are kept on the CPU", "[device]") {
+TEST_CASE("The CPU retains no workspaces for products", "[device]") {
   at::mm(at::ones({4, 4}), at::ones({4, 4}));
   CHECK(product_workspaces(RankDevice()).value == 0);
 }
 
-TEST_CASE("a machine says which GPUs it has, or why none", "[device]") {
+TEST_CASE("A machine reports its GPUs, or why it has none", "[device]") {
   const Gpus& found = gpus();
   CHECK(found.names.empty() == !found.why_none.empty());
   if (!found.names.empty()) {
@@ -44,7 +44,7 @@ TEST_CASE("a machine says which GPUs it has, or why none", "[device]") {
   CHECK(test::error_of([] { gpu_of_process(0); }) == "no GPU: " + found.why_none);
 }
 
-TEST_CASE("on the CPU a thread needs no device", "[device]") {
+TEST_CASE("A thread on the CPU needs no device", "[device]") {
   const MemoryAccount account;
   const OnDevice here({}, account);
   here.finish();

@@ -107,8 +107,9 @@ bool is_after(const Stream& later, const Stream& earlier) {
   return account().past(*later.native())[earlier.native()->id()] == done;
 }
 
-TEST_CASE("a stream waits at an event for what another was given before it, and for no more",
-          "[device]") {
+TEST_CASE(
+    "A stream waits at an event for the earlier work of another stream, and for nothing later",
+    "[device]") {
   const Stream first = new_stream(), second = new_stream();
   Event event;
   {
@@ -126,8 +127,7 @@ TEST_CASE("a stream waits at an event for what another was given before it, and 
   CHECK_FALSE(is_after(second, first));
 }
 
-TEST_CASE("an event that nobody holds any more is recorded again, and none that somebody holds",
-          "[device]") {
+TEST_CASE("An event that is no longer held is reused, and one that is held is not", "[device]") {
   const Stream first = new_stream(), second = new_stream();
   const OnStream on(first);
   const auto step = [&] {
@@ -153,7 +153,7 @@ TEST_CASE("an event that nobody holds any more is recorded again, and none that 
   CHECK(account().past(*second.native())[first.native()->id()] == 1);
 }
 
-TEST_CASE("streams nest, and without one a thread computes on the CPU", "[device]") {
+TEST_CASE("Streams nest, and a thread without one computes on the CPU", "[device]") {
   const Stream outer = new_stream(), inner = new_stream();
   CHECK_FALSE(OnStream::current().native());
   CHECK(Event::now().on_cpu());
@@ -170,7 +170,7 @@ TEST_CASE("streams nest, and without one a thread computes on the CPU", "[device
   CHECK_FALSE(OnStream::current().native());
 }
 
-TEST_CASE("what is received is used after the sender has made it", "[device]") {
+TEST_CASE("Received tensors are used after the sender has made them", "[device]") {
   const auto transport = make_in_process_transport(2);
   const Stream sender = new_stream(), receiver = new_stream();
   const Transfer send{plan::parse_instruction("0SEND_F3").value(), 0, 1};
@@ -187,8 +187,7 @@ TEST_CASE("what is received is used after the sender has made it", "[device]") {
   CHECK(is_after(receiver, sender));
 }
 
-TEST_CASE("after an all-gather each member's stream comes after what all have handed in",
-          "[device]") {
+TEST_CASE("After an all-gather each rank's stream follows the work of all ranks", "[device]") {
   constexpr int members = 3;
   const auto transport = make_in_process_transport(members);
   std::vector<Stream> streams;

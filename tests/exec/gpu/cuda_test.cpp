@@ -34,14 +34,14 @@ void check_equals_serial(const plan::Schedule& s, const TrainingSetup& setup,
   test::check_equals_serial(plan::lower(s, lowering), partition_for(s), setup, options);
 }
 
-TEST_CASE("on a GPU each schedule trains as without a pipeline there", "[cuda]") {
+TEST_CASE("On a GPU each schedule trains with the bits of serial training there", "[cuda]") {
   need_gpu();
   for (const auto& s : schedules())
     check_equals_serial(s, small_setup());
 }
 
 TEST_CASE(
-    "on a GPU pipelines side by side, shards, clipping, scaling and recomputing change no bit",
+    "On a GPU replicas, tensor parallelism, clipping, scaling and recomputation change no bit",
     "[cuda]") {
   need_gpu();
   auto setup = small_setup();
@@ -56,8 +56,9 @@ TEST_CASE(
   check_equals_serial(make("zb-h1", 3, 4), setup, {}, false, {.gradient_norm = true});
 }
 
-TEST_CASE("shards of a stage on one GPU wait for each other in their backwards, and end",
-          "[cuda]") {
+TEST_CASE(
+    "Tensor-parallel ranks on one GPU wait for each other in their backwards without deadlock",
+    "[cuda]") {
   need_gpu();
   for (const auto& s : {make("1f1b", 2, 4), make("zb-h1", 2, 4)}) {
     const test::Sizes sizes{s, /*replicas=*/1, /*shards=*/2};
@@ -68,13 +69,13 @@ TEST_CASE("shards of a stage on one GPU wait for each other in their backwards, 
   }
 }
 
-TEST_CASE("ranks that share a GPU may each have multiprocessors of their own", "[cuda]") {
+TEST_CASE("Ranks that share a GPU may each have their own multiprocessors", "[cuda]") {
   need_gpu();
   for (const auto& s : {make("1f1b", 4, 8), make("zbv", 2, 4)})
     check_equals_serial(s, small_setup(), {}, /*partitioned=*/true);
 }
 
-TEST_CASE("replayed as CUDA graphs, schedules train with the same bits", "[cuda]") {
+TEST_CASE("Replayed as CUDA graphs, schedules train with the same bits", "[cuda]") {
   need_gpu();
   for (const auto& s : schedules())
     check_equals_serial(s, small_setup(), {.cuda_graphs = true});
@@ -88,7 +89,7 @@ TEST_CASE("replayed as CUDA graphs, schedules train with the same bits", "[cuda]
       {.replicas = 2, .recompute = plan::RecomputeMode::Full, .zero = 1, .gradient_norm = true});
 }
 
-TEST_CASE("what waits for the GPU cannot be captured, and the error says so", "[cuda]") {
+TEST_CASE("Work that waits for the GPU cannot be captured, and the error says so", "[cuda]") {
   need_gpu();
   struct Waits final : Layer {
     at::Tensor forward(const at::Tensor& input, const CallContext&) override {
@@ -110,7 +111,7 @@ TEST_CASE("what waits for the GPU cannot be captured, and the error says so", "[
   CHECK(why.find("training.cuda_graphs: this work cannot be captured") != std::string::npos);
 }
 
-TEST_CASE("what graphs keep on a GPU is counted, and stays the same", "[cuda]") {
+TEST_CASE("Memory that graphs retain on a GPU is counted and stays constant", "[cuda]") {
   need_gpu();
   const auto s = make("gpipe", 2, 4);
   std::vector<std::int64_t> peaks;
@@ -139,7 +140,7 @@ TEST_CASE("what graphs keep on a GPU is counted, and stays the same", "[cuda]") 
   CHECK(peaks[2] >= peaks[0]);
 }
 
-TEST_CASE("a GPU's ranks tell when their actions ran and what they held", "[cuda]") {
+TEST_CASE("A GPU's ranks report when their actions ran and what memory they held", "[cuda]") {
   need_gpu();
   const auto s = make("1f1b", 2, 4);
   std::mutex mutex;
@@ -163,7 +164,7 @@ TEST_CASE("a GPU's ranks tell when their actions ran and what they held", "[cuda
   }
 }
 
-TEST_CASE("twenty steps on a GPU hold no more memory than two", "[cuda]") {
+TEST_CASE("Twenty steps on a GPU hold no more memory than two", "[cuda]") {
   need_gpu();
   const auto s = make("zb-h1", 3, 4);
   std::vector<std::vector<std::int64_t>> held(3);  // at the start of each step
@@ -187,7 +188,7 @@ TEST_CASE("twenty steps on a GPU hold no more memory than two", "[cuda]") {
   }
 }
 
-TEST_CASE("a checkpoint of a GPU goes on on the CPU", "[cuda]") {
+TEST_CASE("A checkpoint from a GPU can be resumed on the CPU", "[cuda]") {
   need_gpu();
   const auto s = make("1f1b", 2, 4);
   Executor on_gpu(plan::lower(s), partition_for(s), small_setup(), {.devices = on_gpus(2)});

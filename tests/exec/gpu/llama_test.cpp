@@ -129,14 +129,14 @@ TrainingSetup llama() {
   return setup;
 }
 
-TEST_CASE("a Llama of one's own trains under each schedule as without a pipeline", "[exec]") {
+TEST_CASE("A user's Llama trains under each schedule with the bits of serial training", "[exec]") {
   for (const auto& s : test::schedules()) {
     INFO(plan::to_string(s));
     test::check_equals_serial(plan::lower(s), partition_for(s), llama());
   }
 }
 
-TEST_CASE("a Llama's outputs depend on nothing that comes later in the text", "[exec]") {
+TEST_CASE("A Llama's outputs do not depend on later tokens", "[exec]") {
   const auto setup = llama();
   const auto outputs = [&](const at::Tensor& tokens) {
     return test::run_layers(setup.layers, {tokens}).front();
@@ -149,7 +149,7 @@ TEST_CASE("a Llama's outputs depend on nothing that comes later in the text", "[
   CHECK_FALSE(before.select(1, 7).equal(after.select(1, 7)));
 }
 
-TEST_CASE("on a GPU a Llama of one's own trains as without a pipeline there", "[cuda]") {
+TEST_CASE("On a GPU a user's Llama trains with the bits of serial training there", "[cuda]") {
   if (gpus().names.empty())
     test::skip("no GPU: " + gpus().why_none);
   for (const bool graphs : {false, true})

@@ -345,7 +345,7 @@ Ranks ranks_by_layouts(int size, const std::string& role) {
   return ranks_of(size, fmt::format("{}:{}:{}", role, test::free_port(), test::free_port()));
 }
 
-TEST_CASE("over NCCL shards of a stage have the bits of serial training", "[cuda][nccl]") {
+TEST_CASE("NCCL: tensor-parallel ranks have the bits of serial training", "[cuda][nccl]") {
   need_gpu();
   for (const int size : sizes_here({2, 4})) {
     Ranks ranks = ranks_of(size, "shards");
@@ -354,10 +354,8 @@ TEST_CASE("over NCCL shards of a stage have the bits of serial training", "[cuda
   }
 }
 
-TEST_CASE(
-    "over NCCL each schedule trains with the bits of serial training, by every layout of "
-    "communicators",
-    "[cuda][nccl]") {
+TEST_CASE("NCCL: each schedule has the bits of serial training with every layout of communicators",
+          "[cuda][nccl]") {
   need_gpu();
   for (const int size : sizes_here({2, 3})) {
     Ranks ranks = ranks_by_layouts(size, "train");
@@ -366,7 +364,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("so do pipelines side by side, with sharded optimizers", "[cuda][nccl]") {
+TEST_CASE("NCCL: replicas with sharded optimizers have the bits of serial training",
+          "[cuda][nccl]") {
   need_gpu();
   for (const int size : sizes_here({2, 4, 6})) {
     Ranks ranks = ranks_by_layouts(size, "train-replicas");
@@ -375,8 +374,7 @@ TEST_CASE("so do pipelines side by side, with sharded optimizers", "[cuda][nccl]
   }
 }
 
-TEST_CASE("over NCCL tensors of the CPU arrive as well, and passes may differ in size",
-          "[cuda][nccl]") {
+TEST_CASE("NCCL: CPU tensors arrive as well, and passes may differ in size", "[cuda][nccl]") {
   need_gpu();
   for (const char* const role : {"mixed", "mixed-dynamic"}) {
     Ranks ranks = ranks_of(2, role);
@@ -388,14 +386,14 @@ TEST_CASE("over NCCL tensors of the CPU arrive as well, and passes may differ in
   }
 }
 
-TEST_CASE("over NCCL what a rank has sent last arrives though it ends at once", "[cuda][nccl]") {
+TEST_CASE("NCCL: a rank's last send arrives although the rank ends at once", "[cuda][nccl]") {
   need_gpu();
   Ranks ranks = ranks_of(2, "go");
   CHECK(ranks.said(0).empty());
   CHECK(ranks.said(1) == "it came\n");
 }
 
-TEST_CASE("over NCCL a rank that throws ends the other", "[cuda][nccl]") {
+TEST_CASE("NCCL: a rank that throws ends the other", "[cuda][nccl]") {
   need_gpu();
   Ranks ranks = ranks_of(2, "throw");
   const std::string why = "ready\nrank 1, action 1F0, step 1: out of order\n";
@@ -403,7 +401,7 @@ TEST_CASE("over NCCL a rank that throws ends the other", "[cuda][nccl]") {
   CHECK(ranks.said(1) == why);
 }
 
-TEST_CASE("over NCCL a device that never ends is a stall that is told", "[cuda][nccl]") {
+TEST_CASE("NCCL: a device that never finishes is reported as a stall", "[cuda][nccl]") {
   need_standin();
   Ranks ranks = ranks_of(2, "stall");
   for (int rank = 0; rank < 2; ++rank) {
@@ -415,8 +413,7 @@ TEST_CASE("over NCCL a device that never ends is a stall that is told", "[cuda][
   }
 }
 
-TEST_CASE("over NCCL a rank that is killed is missed though all wait for their devices",
-          "[cuda][nccl]") {
+TEST_CASE("NCCL: a killed rank is noticed although all wait for their devices", "[cuda][nccl]") {
   need_standin();
   Ranks ranks = ranks_of(2, "hang");
   for (int rank = 0; rank < 2; ++rank)
@@ -425,7 +422,7 @@ TEST_CASE("over NCCL a rank that is killed is missed though all wait for their d
   CHECK(ranks.said(0).starts_with("ready\nrank 1 cannot be reached any more ("));
 }
 
-TEST_CASE("what NCCL reports beside its calls ends the job with its words", "[cuda][nccl]") {
+TEST_CASE("NCCL: an asynchronous error ends the job with NCCL's message", "[cuda][nccl]") {
   need_standin();
   Ranks ranks = ranks_of(2, "error");
   for (int rank = 0; rank < 2; ++rank) {

@@ -45,13 +45,13 @@ struct Two {
   Event made;
 };
 
-TEST_CASE("a use that no event orders is found", "[cuda]") {
+TEST_CASE("A use without an ordering event is detected", "[cuda]") {
   const Two two;
   const at::Tensor sum = two.twice_on_second();
   CHECK(says(found(), "race: aten::add on stream"));
 }
 
-TEST_CASE("memory that is given free before another stream has used it is found", "[cuda]") {
+TEST_CASE("Memory freed before another stream has used it is detected", "[cuda]") {
   Two two;
   {
     const OnStream on(two.second);
@@ -63,7 +63,8 @@ TEST_CASE("memory that is given free before another stream has used it is found"
   CHECK(says(found(), "free before use: memory of stream"));
 }
 
-TEST_CASE("what a stream adopts is ordered, and its memory waits", "[cuda]") {
+TEST_CASE("Tensors that a stream adopts are ordered, and their memory is not reused early",
+          "[cuda]") {
   Two two;
   {
     const OnStream on(two.second);
@@ -77,7 +78,8 @@ TEST_CASE("what a stream adopts is ordered, and its memory waits", "[cuda]") {
   CHECK(found() == "");
 }
 
-TEST_CASE("memory that a stream adopts while another one is captured waits as well", "[cuda]") {
+TEST_CASE("Memory that a stream adopts during another stream's capture is not reused early",
+          "[cuda]") {
   Two two;
   const Stream third = new_stream();
   const MemoryAccount account;
@@ -100,7 +102,7 @@ TEST_CASE("memory that a stream adopts while another one is captured waits as we
   CHECK(found() == "");
 }
 
-TEST_CASE("a CUDA graph may not wait for what is not captured", "[cuda]") {
+TEST_CASE("A CUDA graph may not wait for work that is not captured", "[cuda]") {
   const Two two;
   const Stream third = new_stream();
   const MemoryAccount account;

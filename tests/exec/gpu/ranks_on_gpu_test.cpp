@@ -22,7 +22,7 @@ void need_gpu() {
     test::skip("no GPU: " + gpus().why_none);
 }
 
-TEST_CASE("AlexNet trains on a GPU with the bits of serial training there, captured too",
+TEST_CASE("AlexNet trains on a GPU with the bits of serial training there, also when captured",
           "[cuda][alexnet]") {
   need_gpu();
   for (const bool graphs : {false, true})
@@ -36,7 +36,7 @@ int allowed_cores() {
   return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
 }
 
-TEST_CASE("a rank on a GPU may use all cores that its process may", "[cuda]") {
+TEST_CASE("A rank on a GPU may use all cores of its process", "[cuda]") {
   need_gpu();
   std::atomic<int> least = allowed_cores();
   std::atomic<int> told = 0;
@@ -77,7 +77,8 @@ double set_aside(std::vector<RankDevice> devices) {
   return static_cast<double>(held - before);
 }
 
-TEST_CASE("what graphs set aside on a GPU is what captured work is charged on the CPU", "[cuda]") {
+TEST_CASE("Memory that graphs retain on a GPU equals the charge for captured work on the CPU",
+          "[cuda]") {
   need_gpu();
   const double on_cpu = set_aside({});
   CHECK(on_cpu > 1e6);

@@ -49,11 +49,11 @@ const Variables open_mpi{{"OMPI_COMM_WORLD_RANK", "1"},
                          {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
                          {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}};
 
-TEST_CASE("job: a process that nobody launched is in none", "[exec][job]") {
+TEST_CASE("Job: a process without a launcher is in no job", "[exec][job]") {
   CHECK_FALSE(job_in({{"HOME", "/root"}}));
 }
 
-TEST_CASE("job: torchrun says all, and its agent may host the store", "[exec][job]") {
+TEST_CASE("Job: torchrun sets everything, and its agent may host the store", "[exec][job]") {
   const auto job = job_in(torchrun).value();
   CHECK(job.rank == 3);
   CHECK(job.size == 8);
@@ -70,14 +70,13 @@ TEST_CASE("job: torchrun says all, and its agent may host the store", "[exec][jo
   CHECK(job_in(first)->hosts_store());
 }
 
-TEST_CASE("job: half of torchrun's variables are refused by the name of what is missing",
-          "[exec][job]") {
+TEST_CASE("Job: incomplete torchrun variables are rejected with the missing name", "[exec][job]") {
   for (const auto* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"})
     CHECK(error_in(without(torchrun, name)) ==
           "torchrun seems to have started this process, but " + std::string(name) + " is not set");
 }
 
-TEST_CASE("job: numbers that make no sense are refused with what was possible", "[exec][job]") {
+TEST_CASE("Job: invalid numbers are rejected with the possible ones", "[exec][job]") {
   Variables wrong = torchrun;
   wrong["RANK"] = "8";
   CHECK(error_in(wrong) == "RANK is \"8\", but must be a number from 0 to 7");
@@ -85,7 +84,7 @@ TEST_CASE("job: numbers that make no sense are refused with what was possible", 
   CHECK(error_in(wrong) == "RANK is \"1x\", but must be a number from 0 to 7");
 }
 
-TEST_CASE("job: a rank's place may be beyond their number, and not all processes need be ranks",
+TEST_CASE("Job: a local rank may exceed the number of ranks, and some processes may be standby",
           "[exec][job]") {
   Variables variables = torchrun;
   variables["LOCAL_RANK"] = "9";  // of 8, since other places were given up
@@ -98,7 +97,7 @@ TEST_CASE("job: a rank's place may be beyond their number, and not all processes
   CHECK(error_in(variables) == "PIPEWRIGHT_JOB_RANKS is \"9\", but must be a number from 1 to 8");
 }
 
-TEST_CASE("job: under Slurm rank 0's host is the first of the nodes, and the port the job's",
+TEST_CASE("Job: under Slurm rank 0's host is the first node, and the port is the job's",
           "[exec][job]") {
   const auto job = job_in(slurm).value();
   CHECK(job.rank == 0);
@@ -109,7 +108,7 @@ TEST_CASE("job: under Slurm rank 0's host is the first of the nodes, and the por
   CHECK(job.hosts_store());
 }
 
-TEST_CASE("job: a step of Slurm has its own tasks, nodes and port", "[exec][job]") {
+TEST_CASE("Job: a Slurm step has its own tasks, nodes and port", "[exec][job]") {
   Variables step = slurm;
   step.insert(
       {{"SLURM_STEP_ID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_NODELIST", "node005"}});
@@ -119,7 +118,7 @@ TEST_CASE("job: a step of Slurm has its own tasks, nodes and port", "[exec][job]
   CHECK(job.port != job_in(slurm)->port);
 }
 
-TEST_CASE("job: the first host of Slurm's lists of nodes", "[exec][job]") {
+TEST_CASE("Job: the first host of Slurm's node lists is found", "[exec][job]") {
   const auto first = [](const std::string& list) {
     Variables variables = slurm;
     variables["SLURM_JOB_NODELIST"] = list;
@@ -140,7 +139,7 @@ TEST_CASE("job: the first host of Slurm's lists of nodes", "[exec][job]") {
         "Slurm seems to have started this process, but SLURM_NTASKS is not set");
 }
 
-TEST_CASE("job: Open MPI on one node needs no address, on several it does", "[exec][job]") {
+TEST_CASE("Job: Open MPI needs an address on several nodes but not on one", "[exec][job]") {
   const auto job = job_in(open_mpi).value();
   CHECK(job.rank == 1);
   CHECK(job.size == 4);
@@ -158,7 +157,7 @@ TEST_CASE("job: Open MPI on one node needs no address, on several it does", "[ex
   CHECK(job_in(several)->address == "node1");
 }
 
-TEST_CASE("job: mpirun inside a job of Slurm is the launcher, and torchrun before both",
+TEST_CASE("Job: mpirun within a Slurm job is the launcher, and torchrun comes before both",
           "[exec][job]") {
   Variables both = slurm;
   both.insert(open_mpi.begin(), open_mpi.end());
@@ -168,7 +167,7 @@ TEST_CASE("job: mpirun inside a job of Slurm is the launcher, and torchrun befor
 }
 
 TEST_CASE(
-    "job: the secret is that of PIPEWRIGHT_JOB_SECRET with every launcher; a short one is refused",
+    "Job: the secret is PIPEWRIGHT_JOB_SECRET with every launcher, and a short one is rejected",
     "[exec][job]") {
   for (Variables variables : {torchrun, slurm, open_mpi}) {
     CHECK(job_in(variables)->secret.empty());

@@ -127,7 +127,7 @@ std::string begin_of(const std::string& text, const std::string& expected) {
   return text.substr(0, expected.size());
 }
 
-TEST_CASE("faults: a rank that ends ends the others: with its words, or by an exception, or early",
+TEST_CASE("Faults: a rank that ends, with a message, an exception or early, ends the others",
           "[exec][faults]") {
   Ranks aborting = ranks_in("abort");
   Ranks throwing = ranks_in("throw");
@@ -146,7 +146,7 @@ TEST_CASE("faults: a rank that ends ends the others: with its words, or by an ex
   CHECK_FALSE(leaving.said(0).ends_with(" (mine)\n"));
 }
 
-TEST_CASE("faults: a rank that leaves before all are connected does not leave the others waiting",
+TEST_CASE("Faults: a rank that leaves before all are connected does not leave the others waiting",
           "[exec][faults]") {
   Ranks ranks = ranks_in("leave-at-once");
   const std::string report = "rank 0 has left the job; it was at its start";
@@ -157,7 +157,7 @@ TEST_CASE("faults: a rank that leaves before all are connected does not leave th
         std::string::npos);
 }
 
-TEST_CASE("faults: a rank that is killed is named, with what it was at and who waits for it",
+TEST_CASE("Faults: a killed rank is named, with its action and the ranks that wait for it",
           "[exec][faults]") {
   Ranks ranks = ranks_in("wait");
   await_all(ranks);
@@ -171,7 +171,7 @@ TEST_CASE("faults: a rank that is killed is named, with what it was at and who w
   }
 }
 
-TEST_CASE("faults: a rank that is stopped is named once it has not been heard of for the time-out",
+TEST_CASE("Faults: a stopped rank is named once it has sent no heartbeat for the timeout",
           "[exec][faults]") {
   Ranks last = ranks_in("wait");
   Ranks host = ranks_in("wait");  // the host of the store
@@ -189,7 +189,7 @@ TEST_CASE("faults: a rank that is stopped is named once it has not been heard of
   CHECK(begin_of(host.said(1), of_host) == of_host);
 }
 
-TEST_CASE("faults: an action that never ends is named, ends the others, and its process exits",
+TEST_CASE("Faults: an action that never ends is named, ends the others, and its process exits",
           "[exec][faults]") {
   Ranks ranks = ranks_in("stall:hang");
   Ranks all = ranks_in("stall:all");
@@ -208,7 +208,7 @@ TEST_CASE("faults: an action that never ends is named, ends the others, and its 
   }
 }
 
-TEST_CASE("faults: of ranks that wait for each other, the circle is told", "[exec][faults]") {
+TEST_CASE("Faults: a circle of ranks that wait for each other is reported", "[exec][faults]") {
   Ranks ranks = ranks_in("stall:circle");
   const std::string report =
       "ready\nno rank has gone on for 2.5 s: rank 1 (at 1F4) waits in 1RECV_B3 for rank 2; "
@@ -217,7 +217,7 @@ TEST_CASE("faults: of ranks that wait for each other, the circle is told", "[exe
     CHECK(begin_of(ranks.said(rank), report) == report);
 }
 
-TEST_CASE("faults: neither many actions nor a phase of any length is a stall", "[exec][faults]") {
+TEST_CASE("Faults: many actions and a phase of any length are not a stall", "[exec][faults]") {
   Ranks actions = ranks_in("stall:slow");
   Ranks phase = ranks_in("stall:phase");
   for (int rank = 0; rank < 3; ++rank) {
@@ -226,7 +226,7 @@ TEST_CASE("faults: neither many actions nor a phase of any length is a stall", "
   }
 }
 
-TEST_CASE("faults: when the rank that hosts the store is killed, the others say so",
+TEST_CASE("Faults: the other ranks report that the host of the store was killed",
           "[exec][faults]") {
   Ranks ranks = ranks_in("wait");
   await_all(ranks);
@@ -236,7 +236,7 @@ TEST_CASE("faults: when the rank that hosts the store is killed, the others say 
   CHECK(ranks.said(1).find("; it was at 0F5") != std::string::npos);
 }
 
-TEST_CASE("faults: a job does not begin before all have come, and says who has not",
+TEST_CASE("Faults: a job does not begin before all ranks have joined, and names the missing ones",
           "[exec][faults]") {
   JobEnvironment environment;
   environment.size = 3;
@@ -282,7 +282,7 @@ class Cable {
   bool works_ = false;
 };
 
-TEST_CASE("faults: a cut link ends the ranks on both sides, who name one of the other side",
+TEST_CASE("Faults: a cut link ends the ranks on both sides, which name one of the other side",
           "[exec][faults]") {
   const Cable cable;
   if (!cable.works())

@@ -11,7 +11,7 @@ using namespace pipewright::exec;
 using Axes = std::vector<std::string>;
 using Ranks = std::vector<int>;
 
-TEST_CASE("a job's rank stands where the topology has it, in any order of the axes", "[exec]") {
+TEST_CASE("A job's rank follows the topology, in any order of the axes", "[exec]") {
   Axes axes{"data", "pipe", "tensor"};
   int orders = 0;
   do {
@@ -41,7 +41,7 @@ TEST_CASE("a job's rank stands where the topology has it, in any order of the ax
   CHECK(orders == 6);
 }
 
-TEST_CASE("pipelines in a row share out experts, and every so-many-th has the same", "[exec]") {
+TEST_CASE("Consecutive pipelines form expert-parallel groups, whose experts repeat", "[exec]") {
   const JobGrid grid(2, 4, 1, {"pipe", "data", "tensor"}, 2);
   const JobRank own = grid.rank(7);  // in the last pipeline
   CHECK(own.part_of_experts() == 1);
@@ -51,8 +51,7 @@ TEST_CASE("pipelines in a row share out experts, and every so-many-th has the sa
   CHECK(JobGrid(2, 4, 1, {"data", "pipe"}, 2).rank(7).of_all_experts() == Ranks{5, 7});
 }
 
-TEST_CASE("axes that a job does not have are one long, and those that it has are demanded",
-          "[exec]") {
+TEST_CASE("Missing axes have length 1, and axes that a job needs are required", "[exec]") {
   CHECK(JobGrid(2, 1, 1, {"context", "pipe", "expert"}).rank(1).rank == 1);
   CHECK(JobGrid(2, 2, 1, {"pipe", "data", "context", "tensor"}).rank(3).of_same_shard() ==
         Ranks{0, 1, 2, 3});

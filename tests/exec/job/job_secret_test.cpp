@@ -75,7 +75,8 @@ struct Ends {
   }
 };
 
-TEST_CASE("messages arrive in their order, whole, and nobody else can read them", "[exec][job]") {
+TEST_CASE("Messages arrive in order and complete, and no third party can read them",
+          "[exec][job]") {
   Ends ends;
   const Message long_message{"set", std::string("\0\xff", 2), std::string(100'000, 'x')};
   const std::string first = ends.sent({"set", "name", "value"}), second = ends.sent(long_message);
@@ -88,8 +89,7 @@ TEST_CASE("messages arrive in their order, whole, and nobody else can read them"
   CHECK(ends.server.next_message() == long_message);
 }
 
-TEST_CASE("a message that was altered, left out, repeated or reflected is not taken",
-          "[exec][job]") {
+TEST_CASE("A message that was altered, omitted, repeated or reflected is rejected", "[exec][job]") {
   const auto is_refused = [](SecureChannel& channel, const std::string& bytes) {
     return !error_of([&] { channel.receive(bytes); }).empty() && !channel.next_message();
   };
@@ -121,7 +121,7 @@ TEST_CASE("a message that was altered, left out, repeated or reflected is not ta
   }
 }
 
-TEST_CASE("a handshake fails with another secret, and one that was recorded is worth nothing",
+TEST_CASE("A handshake fails with another secret, and a recorded one cannot be replayed",
           "[exec][job]") {
   SecureChannel server(SecureChannel::Role::Server, secret);
   SecureChannel other(SecureChannel::Role::Client, secret + ".");
@@ -162,7 +162,7 @@ std::string answer_with_certificate(const std::string& hello) {
   return answer;
 }
 
-TEST_CASE("a server with a certificate in place of the secret is not believed", "[exec][job]") {
+TEST_CASE("A server with a certificate instead of the secret is rejected", "[exec][job]") {
   SecureChannel client(SecureChannel::Role::Client, secret);
   const std::string answer = answer_with_certificate(client.take_outgoing());
   REQUIRE(answer.size() > 500);  // more than an alert
@@ -184,7 +184,7 @@ struct Opened {
 
 std::vector<std::uint8_t> bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
-TEST_CASE("a store with a secret does what c10d asks of one", "[exec][job]") {
+TEST_CASE("A store with a secret behaves as c10d requires", "[exec][job]") {
   const Opened opened;
   const auto one = opened.visit(), other = opened.visit();
   c10d::Store& store = *one;
@@ -213,8 +213,7 @@ TEST_CASE("a store with a secret does what c10d asks of one", "[exec][job]") {
   later.join();
 }
 
-TEST_CASE("who comes to the store without its secret is turned away and holds up nobody",
-          "[exec][job]") {
+TEST_CASE("A client without the store's secret is rejected and delays no other", "[exec][job]") {
   const Opened opened;
   const auto store = opened.visit();
   store->set("a", bytes("1"));
@@ -295,7 +294,7 @@ test::RanksSetup with_secrets(const std::string& argument) {
   return {.size = 3, .test_case = "rank of a job with a secret", .argument = argument};
 }
 
-TEST_CASE("a job with a secret goes on while others knock at all its ports",
+TEST_CASE("A job with a secret continues while strangers connect to all its ports",
           "[exec][job][faults]") {
   test::Ranks ranks(with_secrets("right"));
   const test::Uninvited uninvited([&] { return ranks.ids(); });
@@ -304,7 +303,7 @@ TEST_CASE("a job with a secret goes on while others knock at all its ports",
   CHECK(uninvited.visits() > 20);
 }
 
-TEST_CASE("a rank with another secret, or none, does not get into the job", "[exec][job][faults]") {
+TEST_CASE("A rank with another secret, or none, cannot join the job", "[exec][job][faults]") {
   test::Ranks wrong(with_secrets("wrong")), none(with_secrets("none"));
   CHECK(wrong.said(2).find("the job's store has another secret (PIPEWRIGHT_JOB_SECRET)") !=
         std::string::npos);
@@ -314,7 +313,7 @@ TEST_CASE("a rank with another secret, or none, does not get into the job", "[ex
   CHECK(none.said(0).find("without the job's secret") != std::string::npos);
 }
 
-TEST_CASE("who stands in for a rank between two others, and does not know the secret, is named",
+TEST_CASE("An impostor that connects in place of a rank and does not know the secret is named",
           "[exec][job][faults]") {
   test::Ranks ranks(with_secrets("impostor"));
   const std::string of_0 = ranks.said(0), of_1 = ranks.said(1);

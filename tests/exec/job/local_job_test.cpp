@@ -37,21 +37,20 @@ Ended ended(const std::string& script, std::chrono::milliseconds grace) {
 const std::string meets_the_others = "eval \"exec $PIPEWRIGHT_RENDEZVOUS>&-\"; ";
 const std::vector<std::string> rank_1_was_killed{"rank 1 was ended by signal 9 (Killed)"};
 
-TEST_CASE("a rank that is killed before all have met ends the job, and is the one that is named",
-          "[job]") {
+TEST_CASE("A rank that is killed before all have joined ends the job, and is named", "[job]") {
   const Ended end = ended("[ $RANK = 1 ] && kill -9 $$; exec sleep 1000", for_ever);
   CHECK(end.code == 1);
   CHECK(end.said == rank_1_was_killed);
 }
 
-TEST_CASE("one that is killed while a single other has not met the rest does so too", "[job]") {
+TEST_CASE("So does one that is killed while a single other rank has not joined", "[job]") {
   const Ended end =
       ended("[ $RANK = 1 ] && kill -9 $$; [ $RANK = 0 ] && " + meets_the_others + "exec sleep 1000",
             for_ever);
   CHECK(end.said == rank_1_was_killed);
 }
 
-TEST_CASE("once all have met, the others end by themselves", "[job]") {
+TEST_CASE("Once all have joined, the others end without being killed", "[job]") {
   const test::TempFolder folder;
   const std::string ended_itself = folder.path() / "rank";
   const Ended end =
@@ -64,13 +63,14 @@ TEST_CASE("once all have met, the others end by themselves", "[job]") {
   CHECK(std::filesystem::exists(ended_itself + "2"));
 }
 
-TEST_CASE("who does not end in time after all have met is killed, and not named", "[job]") {
+TEST_CASE("A rank that does not end in time after all have joined is killed, and not named",
+          "[job]") {
   const Ended end = ended(meets_the_others + "[ $RANK = 1 ] && kill -9 $$; exec sleep 1000",
                           std::chrono::milliseconds(300));
   CHECK(end.said == rank_1_was_killed);
 }
 
-TEST_CASE("who is stopped is killed once another has failed, and is named", "[job]") {
+TEST_CASE("A stopped rank is killed once another has failed, and is named", "[job]") {
   const Ended end = ended(meets_the_others +
                               "[ $RANK = 1 ] && kill -STOP $$; [ $RANK = 2 ] && "
                               "sleep 0.3 && exit 7; exit 0",
@@ -80,22 +80,20 @@ TEST_CASE("who is stopped is killed once another has failed, and is named", "[jo
         std::vector<std::string>{"rank 1 was ended by signal 9 (Killed), as it had been stopped"});
 }
 
-TEST_CASE("a launcher that was started without word of its children's ends hears of them",
-          "[job]") {
+TEST_CASE("A launcher started with SIGCHLD ignored is still told when its children end", "[job]") {
   std::signal(SIGCHLD, SIG_IGN);
   const Ended end = ended("exit 7", for_ever);
   std::signal(SIGCHLD, SIG_DFL);
   CHECK(end.code == 7);
 }
 
-TEST_CASE("while the job comes together a rank has time to say why it fails", "[job]") {
+TEST_CASE("While the job is joining, a failing rank has time to say why", "[job]") {
   const Ended end = ended("[ $RANK = 1 ] && exit 7; sleep 0.2; exit 8", for_ever);
   CHECK(end.code == 7);
   CHECK(end.said.empty());
 }
 
-TEST_CASE("the store's port is the job's before a rank has started, and on the loopback alone",
-          "[job]") {
+TEST_CASE("The store's port is taken before any rank starts, and only on the loopback", "[job]") {
   // /proc/net/tcp has addresses and ports as hexadecimal numbers. Rank 0 owns the socket, which is
   // closed when it ends.
   const Ended end = ended(
@@ -106,7 +104,7 @@ TEST_CASE("the store's port is the job's before a rank has started, and on the l
   CHECK(end.code == 0);
 }
 
-TEST_CASE("ranks are told their places, and who ends by itself is told with its code", "[job]") {
+TEST_CASE("Ranks get their places, and a rank that exits is reported with its code", "[job]") {
   std::vector<std::pair<int, int>> failed;
   const auto note = [&](int rank, int code) { failed.emplace_back(rank, code); };
   // Each rank exits with ten times its rank plus its place.
@@ -120,7 +118,7 @@ TEST_CASE("ranks are told their places, and who ends by itself is told with its 
   CHECK(failed == std::vector<std::pair<int, int>>{{1, 17}, {2, 22}});
 }
 
-TEST_CASE("a program that cannot start is told by its code", "[job]") {
+TEST_CASE("A program that cannot start is reported by its exit code", "[job]") {
   CHECK(exec::run_local_job({.program = "/no/such/program", .words = {"x"}, .ranks = 2}) == 127);
 }
 

@@ -9,7 +9,7 @@ namespace rank_places_test {
 using pipewright::exec::RankPlaces;
 using List = std::vector<int>;
 
-TEST_CASE("places: a spare one takes the rank of the one that is given up; the others stay",
+TEST_CASE("Places: a spare place takes over the rank of one given up, and the others stay",
           "[job]") {
   RankPlaces places(3, 2);
   CHECK(places.of_ranks() == List{0, 1, 2});
@@ -22,7 +22,8 @@ TEST_CASE("places: a spare one takes the rank of the one that is given up; the o
   CHECK(places.given_up() == List{1, 3});
 }
 
-TEST_CASE("places: without a spare one there are fewer ranks, and the last stays", "[job]") {
+TEST_CASE("Places: without a spare place the number of ranks shrinks, down to the last one",
+          "[job]") {
   RankPlaces places(3, 0);
   CHECK(places.give_up(1));
   CHECK(places.of_ranks() == List{0, 2});
@@ -36,7 +37,7 @@ TEST_CASE("places: without a spare one there are fewer ranks, and the last stays
   CHECK(places.given_up().empty());
 }
 
-TEST_CASE("places: those that are too many for all copies are spare", "[job]") {
+TEST_CASE("Places: places beyond a multiple of all copies become spare", "[job]") {
   RankPlaces places(6, 0, /*copies=*/2);
   CHECK(places.give_up(0));
   CHECK(places.of_ranks() == List{1, 2, 3, 4});

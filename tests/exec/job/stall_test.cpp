@@ -20,18 +20,18 @@ Beat in_phase(const char* at, std::vector<Wait> waits = {}) {
 
 Beat gone() { return {.at = "its end", .waits = {}, .left = true}; }
 
-TEST_CASE("a stall names the ranks that are busy, and who waits for them", "[exec][job]") {
+TEST_CASE("A stall names the busy ranks and the ranks that wait for them", "[exec][job]") {
   CHECK(stall_report({in_action("0B2", {{{1}, "0RECV_B2"}}), in_action("1F3")}, time) ==
         "rank 1 has been at 1F3 for 600 s and does not end; rank 0 waits in 0RECV_B2 for it");
 }
 
-TEST_CASE("a stall of ranks that are all busy names all of them", "[exec][job]") {
+TEST_CASE("A stall with all ranks busy names all of them", "[exec][job]") {
   CHECK(stall_report({in_action("0F5"), in_action("1F3"), gone()}, time) ==
         "rank 0 has been at 0F5 for 600 s and does not end; rank 1 has been at 1F3 for 600 s and "
         "does not end");
 }
 
-TEST_CASE("a stall of ranks that wait for each other names the circle alone", "[exec][job]") {
+TEST_CASE("A stall of ranks that wait for each other names only the circle", "[exec][job]") {
   CHECK(stall_report({in_action("0F5", {{{1}, "0RECV_B3"}}), in_action("1F4", {{{2}, "1RECV_B3"}}),
                       in_action("2B3", {{{1}, "2RECV_F3"}})},
                      time) ==
@@ -39,7 +39,8 @@ TEST_CASE("a stall of ranks that wait for each other names the circle alone", "[
         "2B3) waits in 2RECV_F3 for rank 1");
 }
 
-TEST_CASE("a stall in a collective says who has not come, or that all have", "[exec][job]") {
+TEST_CASE("A stall in a collective names the missing ranks, or says that all are there",
+          "[exec][job]") {
   const Wait sum{{0, 1}, "a collective of ranks 0, 1"};
   CHECK(stall_report({in_action("0STEP", {sum}), in_action("1STEP", {sum})}, time) ==
         "no rank has gone on for 600 s: rank 0 (at 0STEP) waits in a collective of ranks 0, 1, to "
@@ -50,14 +51,14 @@ TEST_CASE("a stall in a collective says who has not come, or that all have", "[e
         "0, 1 for it");
 }
 
-TEST_CASE("a stall of all ranks at the end of a step says so once", "[exec][job]") {
+TEST_CASE("A stall of all ranks at the end of a step is reported once", "[exec][job]") {
   const Beat at_end = in_action("the end of a step", {{{0, 1, 2}, "the end of a step"}});
   CHECK(stall_report({at_end, at_end, at_end}, time) ==
         "no rank has gone on for 600 s: ranks 0, 1, 2 wait in the end of a step, to which all have "
         "come");
 }
 
-TEST_CASE("a stall of ranks that wait for their devices says so", "[exec][job]") {
+TEST_CASE("A stall of ranks that wait for their devices says so", "[exec][job]") {
   const Beat at_end = in_action("0LOSS", {{device, "the end of a step"}});
   CHECK(stall_report({at_end}, time) ==
         "no rank has gone on for 600 s: rank 0 (at 0LOSS) waits in the end of a step for its "
@@ -72,7 +73,7 @@ TEST_CASE("a stall of ranks that wait for their devices says so", "[exec][job]")
         "no rank has gone on for 600 s: ranks 0, 1 wait in LOAD for their devices");
 }
 
-TEST_CASE("a phase may take as long as it likes, with or without its device", "[exec][job]") {
+TEST_CASE("A phase has no time limit, with or without a device", "[exec][job]") {
   const Wait all{{0, 1}, "a rehearsal"};
   CHECK(stall_report({in_action("0B2", {{{1}, "0RECV_B2"}}), in_phase("a rehearsal")}, time) == "");
   CHECK(stall_report({in_action("0B2"), in_phase("a rehearsal")}, time) == "");
@@ -83,7 +84,7 @@ TEST_CASE("a phase may take as long as it likes, with or without its device", "[
   CHECK(stall_report({gone(), gone()}, time) == "");
 }
 
-TEST_CASE("a stall is told by ranks that wait, or by all where none does", "[exec][job]") {
+TEST_CASE("A stall is reported by waiting ranks, or by all if none waits", "[exec][job]") {
   const Beat waiting = in_action("0B2", {{{1}, "0RECV_B2"}}), busy = in_action("1F3");
   CHECK(tells_of_stall(0, {waiting, busy}));
   CHECK_FALSE(tells_of_stall(1, {waiting, busy}));

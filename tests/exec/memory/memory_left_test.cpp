@@ -33,7 +33,7 @@ std::string left_under(int resource, const char* key, rlim_t above) {
   });
 }
 
-TEST_CASE("what limits leave of memory is known", "[exec][memory]") {
+TEST_CASE("The memory left within limits is reported", "[exec][memory]") {
   CHECK(exec::memory_left().value > 0);
   // In MiB, because a process grows a little meanwhile.
   for (const auto& [resource, key] : {std::pair(RLIMIT_AS, "VmSize:"), {RLIMIT_DATA, "VmData:"}}) {

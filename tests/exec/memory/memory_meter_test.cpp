@@ -16,7 +16,7 @@ namespace memory_meter_test {
 using namespace pipewright::exec;
 using pipewright::plan::Bytes;
 
-TEST_CASE("memory: a tensor is charged while it lives, and the peak remembers it", "[exec]") {
+TEST_CASE("Memory: a tensor is charged while it lives, and the peak remembers it", "[exec]") {
   MemoryAccount account;
   const ChargeTo charge(account);
   {
@@ -31,7 +31,7 @@ TEST_CASE("memory: a tensor is charged while it lives, and the peak remembers it
   CHECK(account.held() == Bytes{0});
 }
 
-TEST_CASE("memory: whoever frees it, the account that allocated is credited", "[exec]") {
+TEST_CASE("Memory: the allocating account is credited whichever thread frees", "[exec]") {
   MemoryAccount maker, user;
   at::Tensor tensor;
   std::thread([&] {
@@ -47,7 +47,7 @@ TEST_CASE("memory: whoever frees it, the account that allocated is credited", "[
   CHECK(user.held() == Bytes{0});
 }
 
-TEST_CASE("memory: a tensor can change hands, with all of its memory", "[exec]") {
+TEST_CASE("Memory: a tensor's charge can be moved, with all of its memory", "[exec]") {
   MemoryAccount maker, user;
   at::Tensor tensor;
   {
@@ -67,7 +67,7 @@ TEST_CASE("memory: a tensor can change hands, with all of its memory", "[exec]")
   CHECK(user.held() == Bytes{0});
 }
 
-TEST_CASE("memory: charges nest, and end with their scope", "[exec]") {
+TEST_CASE("Memory: charges nest, and end with their scope", "[exec]") {
   MemoryAccount outer, inner;
   const ChargeTo charge(outer);
   at::Tensor a, b;
@@ -80,7 +80,7 @@ TEST_CASE("memory: charges nest, and end with their scope", "[exec]") {
   CHECK(outer.held() == Bytes{8});
 }
 
-TEST_CASE("memory: whoever follows an account is told of each tensor", "[exec]") {
+TEST_CASE("Memory: an account's observer gets every tensor", "[exec]") {
   MemoryAccount maker, user;
   std::vector<std::int64_t> told, told_of_user;
   maker.follow([&](const AllocationEvent& event) { told.push_back(event.bytes); });
@@ -101,7 +101,7 @@ TEST_CASE("memory: whoever follows an account is told of each tensor", "[exec]")
   CHECK(told_of_user == std::vector<std::int64_t>{12});
 }
 
-TEST_CASE("memory: tensors stay aligned as LibTorch wants them", "[exec]") {
+TEST_CASE("Memory: tensors keep the alignment of LibTorch", "[exec]") {
   const MemoryAccount account;
   for (const int size : {1, 3, 17, 1000, 1 << 20}) {
     const at::Tensor tensor = at::empty({size}, at::kByte);
@@ -128,7 +128,7 @@ std::string flags_of(const void* address) {
   return "";
 }
 
-TEST_CASE("memory: tensors may lie in huge pages", "[exec]") {
+TEST_CASE("Memory: tensors may use huge pages", "[exec]") {
   if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"))
     pipewright::test::skip("this kernel has no huge pages");
   const MemoryAccount account;

@@ -107,7 +107,7 @@ class Emulator {
   Values inputs_, outputs_, used_, output_gradients_;
 };
 
-TEST_CASE("without a flush, backwards use the weights of their forwards", "[exec]") {
+TEST_CASE("Without a flush, backwards use the weights of their forwards", "[exec]") {
   const Counting data;
   for (const std::string name : {"pipedream", "pipedream-2bw"})
     for (const int ranks : {1, 2, 4}) {
@@ -139,7 +139,7 @@ TEST_CASE("without a flush, backwards use the weights of their forwards", "[exec
     }
 }
 
-TEST_CASE("what needs all stages at one version is refused without a flush", "[exec]") {
+TEST_CASE("Features that need all stages at one version are rejected without a flush", "[exec]") {
   auto setup = test::small_setup();
   setup.clip_norm = 1;
   const auto program = plan::lower(plan::make_pipedream(2, 4), {.step_every = 1});

@@ -26,14 +26,14 @@ void check_equals_serial(const plan::Schedule& s, const TrainingSetup& setup,
   test::check_equals_serial(plan::lower(s, lowering), partition_for(s), setup, options);
 }
 
-TEST_CASE("captured, each schedule trains as without a pipeline", "[exec][graphs]") {
+TEST_CASE("Captured: each schedule trains with the bits of serial training", "[exec][graphs]") {
   for (const auto& s : schedules())
     check_equals_serial(s, small_setup());
   for (const auto& s : {make("dualpipev", 2, 8), make("zb-auto", 3, 6)})
     check_equals_serial(s, small_setup());
 }
 
-TEST_CASE("captured, replicas, shards, clipping, scaling and what runs again change no bit",
+TEST_CASE("Captured: replicas, ZeRO, clipping, scaling and recomputation change no bit",
           "[exec][graphs]") {
   auto setup = small_setup();
   setup.clip_norm = 0.5;
@@ -54,7 +54,7 @@ TEST_CASE("captured, replicas, shards, clipping, scaling and what runs again cha
     CHECK(test::same_bits(executor.step(step)->loss, plain.step(step)->loss));
 }
 
-TEST_CASE("captured, gradients that come too early are set aside, and groups are summed apart",
+TEST_CASE("Captured: early gradients are set aside, and groups are summed separately",
           "[exec][graphs]") {
   auto setup = small_setup();
   setup.gradient_groups = 4;
@@ -69,7 +69,7 @@ TrainingSetup with_random_layer() {
   return setup;
 }
 
-TEST_CASE("stages with random layers, and evaluations, run as without graphs", "[exec][graphs]") {
+TEST_CASE("Stages with random layers, and evaluations, run without graphs", "[exec][graphs]") {
   const auto s = make("1f1b", 3, 4);
   check_equals_serial(s, with_random_layer());
   const auto setup = small_setup();
@@ -87,14 +87,14 @@ TEST_CASE("stages with random layers, and evaluations, run as without graphs", "
   }
 }
 
-TEST_CASE("captured, AlexNet drops out anew in each microbatch", "[exec][graphs][alexnet]") {
+TEST_CASE("Captured: AlexNet draws a new dropout in each microbatch", "[exec][graphs][alexnet]") {
   const auto setup = test::small_alexnet();
   for (const auto& s : {make("1f1b", 2, 4), make("zb-h1", 2, 4)})
     test::check_equals_serial(plan::lower(s), test::small_alexnet_partition, setup,
                               {.cuda_graphs = true});
 }
 
-TEST_CASE("what changes from microbatch to microbatch is not captured", "[exec][graphs]") {
+TEST_CASE("Work that changes between microbatches is not captured", "[exec][graphs]") {
   const auto executor = [](const plan::Schedule& s, const TrainingSetup& setup,
                            const plan::LoweringOptions& lowering = {}, bool dynamic = false) {
     Executor(plan::lower(s, lowering), partition_for(s), setup,
@@ -121,7 +121,7 @@ class Growing final : public Dataset {
   }
 };
 
-TEST_CASE("a microbatch of another size than the captured one is refused", "[exec][graphs]") {
+TEST_CASE("A microbatch of another size than the captured one is rejected", "[exec][graphs]") {
   const Growing data;
   auto setup = small_setup();
   setup.data = &data;
@@ -152,7 +152,8 @@ struct LooksAtContext final : Layer {
   }
 };
 
-TEST_CASE("a layer that looks at its microbatch says so, or is refused by name", "[exec][graphs]") {
+TEST_CASE("A layer that reads its microbatch must declare it, or is rejected by name",
+          "[exec][graphs]") {
   const LayerSpec looks{.name = "looks",
                         .build = [] { return std::make_shared<LooksAtContext>(); }};
   const auto s = make("1f1b", 2, 4);

@@ -70,7 +70,8 @@ Tried try_schedule(const plan::ScheduleRequest& request) {
   return Tried::Refused;
 }
 
-TEST_CASE("every schedule trains as without a pipeline, or is refused in words", "[exec]") {
+TEST_CASE("Every schedule trains with the bits of serial training, or is rejected with a message",
+          "[exec]") {
   const std::vector<int> sizes =
       test::sanitized ? std::vector{1, 3, 4} : std::vector{1, 2, 3, 4, 6};
   std::map<Tried, std::set<std::string>> names;
@@ -89,7 +90,7 @@ TEST_CASE("every schedule trains as without a pipeline, or is refused in words",
   CHECK(names[Tried::Trained].size() + 4 == plan::schedule_names().size());
 }
 
-TEST_CASE("several chunks per rank train as without a pipeline", "[exec]") {
+TEST_CASE("Several chunks per rank train with the bits of serial training", "[exec]") {
   for (const std::string name :
        {"interleaved-1f1b", "megatron-interleaved", "looped-bfs", "interleaved-zb", "hanayo"})
     for (const int chunks : {2, 3}) {
@@ -104,7 +105,7 @@ TEST_CASE("several chunks per rank train as without a pipeline", "[exec]") {
     }
 }
 
-TEST_CASE("communicators, transfer modes and blocking do not change what is computed", "[exec]") {
+TEST_CASE("Communicators, transfer modes and blocking do not change the results", "[exec]") {
   const auto schedule = plan::make_1f1b(2, 4);
   for (const auto layout : {plan::CommunicatorLayout::Edge, plan::CommunicatorLayout::Pair,
                             plan::CommunicatorLayout::Rank})
@@ -119,14 +120,14 @@ TEST_CASE("communicators, transfer modes and blocking do not change what is comp
                       {plan::CommunicatorLayout::Edge, plan::TransferMode::Eager, true});
 }
 
-TEST_CASE("a backward split into I and W gives the same bits", "[exec]") {
+TEST_CASE("A backward split into I and W gives the same bits", "[exec]") {
   check_equals_serial(plan::parse_csv("0F0,0F1,0I0,0I1,0W0,0W1\n"
                                       "1F0,1I0,1F1,1W0,1I1,1W1\n",
                                       "split.csv"),
                       small_partition(2));
 }
 
-TEST_CASE("two stages of one rank hand over without a transfer", "[exec]") {
+TEST_CASE("Two stages of one rank pass tensors without a transfer", "[exec]") {
   // In a V, rank 0 holds the first and the last stage.
   const auto partition = small_partition(4);
   check_equals_serial(plan::parse_csv("0F0,0F1,3F0,3B0,3F1,3B1,0B0,0B1\n"
@@ -135,7 +136,7 @@ TEST_CASE("two stages of one rank hand over without a transfer", "[exec]") {
                       partition);
 }
 
-TEST_CASE("the first weights do not depend on the partition", "[exec]") {
+TEST_CASE("The initial weights do not depend on the partition", "[exec]") {
   const auto setup = small_setup();
   const Executor two(plan::lower(plan::make_1f1b(2, 2)), small_partition(2), setup);
   const Executor three(plan::lower(plan::make_1f1b(3, 2)), small_partition(3), setup);
@@ -145,7 +146,7 @@ TEST_CASE("the first weights do not depend on the partition", "[exec]") {
     CHECK(same_bits(left[i], right[i]));
 }
 
-TEST_CASE("the loss falls", "[exec]") {
+TEST_CASE("The loss falls", "[exec]") {
   auto setup = small_setup();
   setup.optimizer.learning_rate = 1e-2;
   Executor executor(plan::lower(plan::make_1f1b(2, 4)), small_partition(2), setup);
@@ -156,7 +157,7 @@ TEST_CASE("the loss falls", "[exec]") {
   CHECK(last < first / 2);
 }
 
-TEST_CASE("the observer hears of every instruction once, in order, with times that fit", "[exec]") {
+TEST_CASE("The observer gets every instruction once, in order, with consistent times", "[exec]") {
   const auto program = plan::lower(plan::make_1f1b(2, 3));
   std::vector<std::vector<InstructionRecord>> heard(2);
   Executor executor(program, small_partition(2), small_setup(),
@@ -183,7 +184,7 @@ TEST_CASE("the observer hears of every instruction once, in order, with times th
   }
 }
 
-TEST_CASE("no activation outlives its step", "[exec]") {
+TEST_CASE("No activation outlives its step", "[exec]") {
   const auto program = plan::lower(plan::make_1f1b(2, 4));
   std::vector<plan::Bytes> at_begin(2);
   Executor executor(program, small_partition(2), small_setup(),
@@ -212,7 +213,7 @@ class Failing final : public Layer {
   }
 };
 
-TEST_CASE("a layer that throws ends all ranks, and the message names rank, action and cause",
+TEST_CASE("A layer that throws ends all ranks, and the message names rank, action and cause",
           "[exec]") {
   auto setup = small_setup();
   setup.layers[4] = {"failing", [] { return std::make_shared<Failing>(); }};
@@ -238,7 +239,7 @@ class Hanging final : public Layer {
   }
 };
 
-TEST_CASE("ranks that no longer get any further are reported, with who is at what", "[exec]") {
+TEST_CASE("Stalled ranks are reported with their actions", "[exec]") {
   auto setup = small_setup();
   setup.layers[3] = {"hanging", [] { return std::make_shared<Hanging>(); }};
   std::vector<std::string> reports;
@@ -280,7 +281,7 @@ class HangsInCollectives final : public Transport {
   std::shared_ptr<Transport> inner_;
 };
 
-TEST_CASE("a step that all ranks are done with and that does not end is reported", "[exec]") {
+TEST_CASE("A step that all ranks have finished but that does not end is reported", "[exec]") {
   const auto transport = std::make_shared<HangsInCollectives>(3);
   std::vector<std::string> reports;
   Executor executor(plan::lower(plan::make_gpipe(3, 4), {.share_loss = true}), small_partition(3),
@@ -299,7 +300,7 @@ TEST_CASE("a step that all ranks are done with and that does not end is reported
                                             "the end of a step, to which all have come"});
 }
 
-TEST_CASE("a stop ends the step on every rank", "[exec]") {
+TEST_CASE("A stop ends the step on every rank", "[exec]") {
   std::atomic<bool> stop{false};
   Executor executor(plan::lower(plan::make_gpipe(4, 4)), small_partition(4), small_setup(),
                     {.observer =
@@ -311,7 +312,7 @@ TEST_CASE("a stop ends the step on every rank", "[exec]") {
   CHECK_FALSE(executor.step(0).has_value());
 }
 
-TEST_CASE("what cannot run is refused before it starts", "[exec]") {
+TEST_CASE("A Program that cannot run is rejected before it starts", "[exec]") {
   const auto setup = small_setup();
   const auto program = plan::lower(plan::make_1f1b(2, 2));
   const auto refused = [&](const plan::Program& p, const plan::Partition& partition) {

@@ -45,7 +45,7 @@ ExecutorOptions options_of(const test::Sizes& sizes, int expert_ranks) {
   return options;
 }
 
-TEST_CASE("ranks that share out experts train with the bits of one that has all", "[exec]") {
+TEST_CASE("Expert-parallel ranks have the bits of a rank that has all experts", "[exec]") {
   auto setup = test::small_setup_of(shape());
   setup.clip_norm = 0.5;
   int trained = 0;
@@ -66,7 +66,7 @@ TEST_CASE("ranks that share out experts train with the bits of one that has all"
   CHECK(trained == 9);
 }
 
-TEST_CASE("so they do with sharded optimizers, of experts among the copies that have the same",
+TEST_CASE("Expert parallelism: sharded optimizers, with experts sharded among their replicas",
           "[exec]") {
   auto setup = test::small_setup_of(shape());
   setup.clip_norm = 0.5;
@@ -85,7 +85,7 @@ TEST_CASE("so they do with sharded optimizers, of experts among the copies that 
   CHECK(trained == 3);
 }
 
-TEST_CASE("so they do where microbatches go through each pipeline in two directions", "[exec]") {
+TEST_CASE("Expert parallelism: microbatches go through each pipeline in two directions", "[exec]") {
   auto setup = test::small_setup_of(shape());
   setup.clip_norm = 0.5;
   int trained = 0;
@@ -106,7 +106,7 @@ TEST_CASE("so they do where microbatches go through each pipeline in two directi
   CHECK(trained == 4);
 }
 
-TEST_CASE("so they do in 16 bits with a loss scale and sharded optimizers", "[exec]") {
+TEST_CASE("Expert parallelism: 16 bits with a loss scale and sharded optimizers", "[exec]") {
   auto setup = test::small_setup_of(shape());
   setup.precision = at::kBFloat16;
   setup.optimizer.fp32_gradients = true;
@@ -116,7 +116,7 @@ TEST_CASE("so they do in 16 bits with a loss scale and sharded optimizers", "[ex
                       setup, options_of(sizes, 2), /*steps=*/2);
 }
 
-TEST_CASE("so they do where shards cut the width of each expert as well", "[exec]") {
+TEST_CASE("Expert parallelism: tensor parallelism partitions the width of each expert", "[exec]") {
   for (const auto& [schedule, shards, zero, tokens] :
        {std::tuple{make("1f1b", 1, 4), 1, 0, Tokens::Whole},
         {make("1f1b", 1, 4), 2, 0, Tokens::Cut},
@@ -131,7 +131,7 @@ TEST_CASE("so they do where shards cut the width of each expert as well", "[exec
   }
 }
 
-TEST_CASE("so they do with sharded gradients and parameters", "[exec]") {
+TEST_CASE("Expert parallelism: sharded gradients and parameters", "[exec]") {
   int trained = 0;
   for (const auto& [schedule, replicas, shards, zero, precision] :
        {std::tuple{make("1f1b", 1, 2), 4, 1, 2, at::kFloat},
@@ -154,7 +154,7 @@ TEST_CASE("so they do with sharded gradients and parameters", "[exec]") {
   CHECK(trained == 6);
 }
 
-TEST_CASE("so they do in 16 bits, with biases, recomputed, in several groups", "[exec]") {
+TEST_CASE("Expert parallelism: 16 bits, with biases, recomputation and several groups", "[exec]") {
   plan::TransformerShape biased = test::small_biased_mixture();
   biased.config.experts = 4;
   auto setup = test::small_setup_of(biased, /*groups=*/2);
@@ -187,7 +187,7 @@ void check_goes_on(const Checkpoint& checkpoint, const TrainingSetup& setup,
     CHECK(test::same_bits(found[p], expected[p]));
 }
 
-TEST_CASE("a checkpoint of ranks with experts goes on with any other number of them, and of shards",
+TEST_CASE("A checkpoint with experts resumes with any number of expert- and tensor-parallel ranks",
           "[exec]") {
   const test::Sizes four{make("1f1b", 1, 2), 4, 1}, cut{make("1f1b", 1, 4), 2, 2};
   auto setup = test::small_setup_of(shape(), /*groups=*/2);
@@ -218,8 +218,7 @@ TEST_CASE("a checkpoint of ranks with experts goes on with any other number of t
 }
 
 /// Two ranks with two experts each. All tokens of both go to the experts of the first rank.
-TEST_CASE("tokens go to their experts' ranks and come back, also where a rank gets none",
-          "[exec]") {
+TEST_CASE("Tokens go to their experts' ranks and back, also if a rank gets none", "[exec]") {
   struct Seen {
     std::vector<Counts> counts;
     at::Tensor there, back, gradient;
@@ -245,7 +244,7 @@ TEST_CASE("tokens go to their experts' ranks and come back, also where a rank ge
   CHECK(at::equal(seen[1].gradient.flatten(), at::tensor({22.0F})));
 }
 
-TEST_CASE("so do ranks with an expert each, which get few tokens or none", "[exec]") {
+TEST_CASE("Ranks with one expert each get few tokens or none, with the same bits", "[exec]") {
   plan::TransformerShape one = shape();
   one.config.experts_per_token = 1;
   one.config.hidden = 4;  // few tokens that differ little
@@ -254,7 +253,7 @@ TEST_CASE("so do ranks with an expert each, which get few tokens or none", "[exe
                       options_of(sizes, 4), /*steps=*/2);
 }
 
-TEST_CASE("what ranks that share out experts do not train is refused", "[exec]") {
+TEST_CASE("Training that expert-parallel ranks do not support is rejected", "[exec]") {
   const auto refusal = [](const test::Sizes& sizes, const TrainingSetup& setup, int expert_ranks) {
     return test::error_of([&] {
       Executor(program_of(sizes), partition_for(sizes.schedule), setup,

@@ -48,7 +48,7 @@ plan::Schedule of_two_stages() {
       "pairs.csv");
 }
 
-TEST_CASE("fused pairs that take turns have the bits of serial training", "[exec]") {
+TEST_CASE("Interleaved fused pairs have the bits of serial training", "[exec]") {
   for (const Sizes& sizes : std::vector<Sizes>{{make("dualpipe", 2, 8), 1, 2},
                                                {make("dualpipev", 2, 6), 2, 2},
                                                {of_one_stage(), 1, 4},
@@ -59,7 +59,7 @@ TEST_CASE("fused pairs that take turns have the bits of serial training", "[exec
   }
 }
 
-TEST_CASE("so have those whose backwards run their forwards again", "[exec]") {
+TEST_CASE("Interleaved fused pairs with recomputation have the bits of serial training", "[exec]") {
   for (const auto& schedule : {make("dualpipev", 2, 6), of_one_stage()})
     for (const auto mode : {plan::RecomputeMode::Full, plan::RecomputeMode::Selective}) {
       const Sizes sizes{schedule, 1, 2};
@@ -102,7 +102,7 @@ std::array<int, 2> overlapping(const Recorded& recorded) {
   return pairs;
 }
 
-TEST_CASE("pairs take turns where shards meet, and run one after the other where there are none",
+TEST_CASE("Pairs interleave at tensor-parallel communication, and run in sequence without it",
           "[exec]") {
   for (const int shards : {1, 2}) {
     const Sizes sizes{make("dualpipe", 2, 8), 1, shards};
@@ -153,7 +153,7 @@ std::string meetings_in(std::string text) {
   return text;
 }
 
-TEST_CASE("two strands meet others by turns, whichever is quicker, and then one goes on alone",
+TEST_CASE("Two strands alternate at their meetings, whichever is faster, until one goes on alone",
           "[exec]") {
   for (int repeat = 0; repeat < 50; ++repeat) {
     CHECK(meetings_in(turns(3, 3)) == "010101");
@@ -164,7 +164,7 @@ TEST_CASE("two strands meet others by turns, whichever is quicker, and then one 
   }
 }
 
-TEST_CASE("a strand that fails ends the other one at its next turn", "[exec]") {
+TEST_CASE("A strand that fails ends the other one at its next turn", "[exec]") {
   for (const int failing : {0, 1}) {
     Baton baton;
     std::array<std::string, 2> ends;
@@ -236,7 +236,7 @@ std::string failure_of(const Sizes& sizes, const TrainingSetup& setup,
   return "";
 }
 
-TEST_CASE("what fails in a pair is named with its rank and its own action, and ends the others",
+TEST_CASE("A failure in a pair is reported with its rank and action, and ends the other ranks",
           "[exec]") {
   const auto breaks = [](int microbatch, const ShardPlace& place) {
     if (place.index == 1 && microbatch == 0)
@@ -253,7 +253,7 @@ TEST_CASE("what fails in a pair is named with its rank and its own action, and e
         "rank 1, action 0F3, step 0: out of memory");
 }
 
-TEST_CASE("a stall names both of a pair", "[exec]") {
+TEST_CASE("A stall names both actions of a pair", "[exec]") {
   test::StallReports stall;
   const Sizes sizes{of_one_stage(), 1, 2};
   const auto hangs = [&](int microbatch, const ShardPlace& place) {
@@ -268,7 +268,7 @@ TEST_CASE("a stall names both of a pair", "[exec]") {
   CHECK(stall.reports[0].ends_with(" of the shards in (0F2;0I1)OVERLAP_F_B for it"));
 }
 
-TEST_CASE("a job is told both of a pair in one word", "[exec]") {
+TEST_CASE("A job gets both actions of a pair in one word", "[exec]") {
   const auto said = [](const char* first, const char* second) {
     return activity_text(activity_of(plan::parse_instruction(first).value(),
                                      plan::parse_instruction(second).value()));
@@ -281,7 +281,7 @@ TEST_CASE("a job is told both of a pair in one word", "[exec]") {
   CHECK(activity_text(activity_of(large)) == "1048576SEND_B1048576");
 }
 
-TEST_CASE("a function of one's own runs a pair in another order, with the same bits", "[exec]") {
+TEST_CASE("A user's function runs a pair in another order, with the same bits", "[exec]") {
   for (const int shards : {1, 2}) {
     const Sizes sizes{make("dualpipe", 2, 8), 1, shards};
     auto options = sizes.options();
@@ -299,7 +299,7 @@ TEST_CASE("a function of one's own runs a pair in another order, with the same b
   }
 }
 
-TEST_CASE("a function of one's own is told which pair of which rank and step it runs", "[exec]") {
+TEST_CASE("A user's function gets the pair, rank and step that it runs", "[exec]") {
   const Sizes sizes{of_two_stages(), 1, 2};
   auto options = sizes.options();
   std::mutex mutex;
@@ -321,7 +321,7 @@ TEST_CASE("a function of one's own is told which pair of which rank and step it 
   CHECK(overlapping(recorded) == std::array{8, 8});
 }
 
-TEST_CASE("what a function of one's own does wrong is named with its rank and its pair", "[exec]") {
+TEST_CASE("An error of a user's function is reported with its rank and pair", "[exec]") {
   const Sizes sizes{make("dualpipe", 2, 8), 1, 1};
   const auto failure = [&](const std::function<void(const FusedPair&)>& run_pair) {
     auto options = sizes.options();

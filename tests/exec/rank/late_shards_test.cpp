@@ -26,7 +26,7 @@ std::map<int, std::vector<double>> told(const std::map<int, std::vector<double>>
   return waits;
 }
 
-TEST_CASE("who comes last waits for nobody, the others for as much longer as it took them",
+TEST_CASE("The last rank waits for none, and the others wait for the time beyond its own",
           "[exec]") {
   using Seconds = std::vector<double>;
   CHECK(told({{0, {5, 2, 1}}, {2, {1, 2, 3}}}) ==
@@ -50,7 +50,7 @@ class Late final : public Layer {
   ShardPlace place_;
 };
 
-TEST_CASE("a record says how long a rank waited for a shard that was late", "[exec]") {
+TEST_CASE("A record contains how long a rank waited for a late tensor-parallel rank", "[exec]") {
   auto setup = test::sharded_setup(2);
   setup.layers[2] = {
       .name = "late",

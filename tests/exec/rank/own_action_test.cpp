@@ -17,7 +17,7 @@ using test::make;
 using test::partition_for;
 using test::small_setup;
 
-TEST_CASE("a function of one's own runs each action, with the bits of serial training", "[exec]") {
+TEST_CASE("A user's function runs each action, with the bits of serial training", "[exec]") {
   const auto schedule = make("zb-h1", 2, 3);
   std::mutex mutex;
   std::multiset<std::string> ran;
@@ -37,7 +37,7 @@ TEST_CASE("a function of one's own runs each action, with the bits of serial tra
   CHECK(ran == expected);
 }
 
-TEST_CASE("work with arguments of its own stands before and behind actions", "[exec]") {
+TEST_CASE("A user's own work can run before and after actions", "[exec]") {
   struct Arguments {
     std::string word;
     bool before;
@@ -67,7 +67,8 @@ TEST_CASE("work with arguments of its own stands before and behind actions", "[e
         std::vector<std::string>{"0F0", "prefetch", "announce", "0F1", "0B0", "0B1", "flush"});
 }
 
-TEST_CASE("what a function for actions does wrong is named with its rank and action", "[exec]") {
+TEST_CASE("An error of a user's function for actions is reported with its rank and action",
+          "[exec]") {
   const auto schedule = make("1f1b", 2, 2);
   const auto error = [&](const std::function<void(const OwnAction&)>& run) {
     try {

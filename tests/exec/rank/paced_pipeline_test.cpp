@@ -109,7 +109,7 @@ std::optional<test::PacedPipeline> pipeline_of(const std::string& schedule) {
   }
 }
 
-TEST_CASE("every schedule runs its actions in order, each when its data is there", "[exec]") {
+TEST_CASE("Every schedule runs its actions in order, each when its data has arrived", "[exec]") {
   int trained = 0;
   for (const std::string& name : plan::schedule_names()) {
     const auto pipeline = pipeline_of(name);

@@ -37,7 +37,7 @@ class WeightedTokens : public Dataset {
   test::MadeUpTokens tokens_;
 };
 
-TEST_CASE("what is read ahead gives the same bits under every schedule", "[exec]") {
+TEST_CASE("Read-ahead gives the same bits under every schedule", "[exec]") {
   const WeightedTokens data;
   auto setup = small_setup();
   setup.data = &data;
@@ -68,9 +68,8 @@ class NotedTokens final : public WeightedTokens {
   mutable std::mutex mutex_;
 };
 
-TEST_CASE(
-    "each rank reads its own microbatches alone, in the order of its list, into the next step",
-    "[exec]") {
+TEST_CASE("Each rank reads only its own microbatches, in the order of its list, into the next step",
+          "[exec]") {
   const NotedTokens data;
   auto setup = small_setup();
   setup.data = &data;
@@ -93,7 +92,7 @@ TEST_CASE(
   CHECK(first == std::vector{0, 4});
 }
 
-TEST_CASE("an evaluation reads its own data, and the training goes on with its", "[exec]") {
+TEST_CASE("An evaluation reads its own data, and the training continues with its own", "[exec]") {
   const WeightedTokens data;
   const test::MadeUpTokens others;
   auto setup = small_setup();
@@ -121,8 +120,9 @@ class Truncated final : public WeightedTokens {
   }
 };
 
-TEST_CASE("what reading throws is told where the microbatch is loaded, in the same words",
-          "[exec]") {
+TEST_CASE(
+    "An exception of a read is reported where the microbatch is loaded, with the same message",
+    "[exec]") {
   const Truncated data;
   auto setup = small_setup();
   setup.data = &data;
@@ -135,7 +135,7 @@ TEST_CASE("what reading throws is told where the microbatch is loaded, in the sa
   }
 }
 
-TEST_CASE("what is read ahead of one action at a time is held when it is loaded", "[exec]") {
+TEST_CASE("Data read ahead is held by a rank from its LOAD on", "[exec]") {
   std::map<int, std::vector<std::int64_t>> held;  // by number of microbatches read ahead
   for (const int ahead : {0, 3}) {
     const auto s = make("gpipe", 1, 4);

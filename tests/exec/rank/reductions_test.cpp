@@ -117,7 +117,7 @@ Tensors in_order(int groups) {
   return sums;
 }
 
-TEST_CASE("copies send what a ring sends, and have the bits of the sum in order",
+TEST_CASE("Replicas send what a ring sends, and have the bits of the sum in order",
           "[exec][reductions]") {
   for (const int copies : {2, 3, 4})
     for (const int groups : {1, 2}) {
@@ -136,7 +136,7 @@ TEST_CASE("copies send what a ring sends, and have the bits of the sum in order"
     }
 }
 
-TEST_CASE("with shards each copy has its own part of the sum, for half of the bytes",
+TEST_CASE("With sharding each replica has its own part of the sum, for half of the bytes",
           "[exec][reductions]") {
   for (const int copies : {2, 3, 4}) {
     CAPTURE(copies);

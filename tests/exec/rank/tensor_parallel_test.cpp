@@ -33,7 +33,7 @@ plan::Program program_of(const Sizes& sizes, bool zero = false, bool norm = fals
                                       .share_loss = true});
 }
 
-TEST_CASE("shards of a stage have the bits of serial training with the same groups", "[exec]") {
+TEST_CASE("Tensor-parallel ranks have the bits of serial training with the same groups", "[exec]") {
   for (const int groups : {2, 4})
     for (const int shards : {1, 2, 4}) {
       if (groups % shards != 0)
@@ -45,7 +45,7 @@ TEST_CASE("shards of a stage have the bits of serial training with the same grou
     }
 }
 
-TEST_CASE("a skip passes layers by that are shared out", "[exec]") {
+TEST_CASE("A skip connection bypasses partitioned layers", "[exec]") {
   auto setup = sharded_setup(2);
   const std::vector<LayerSpec> gpt = std::exchange(setup.layers, {});
   std::vector<ModelItem> items(gpt.begin(), gpt.end());
@@ -59,7 +59,7 @@ TEST_CASE("a skip passes layers by that are shared out", "[exec]") {
 }
 
 TEST_CASE(
-    "every kind of schedule, replicas, sharded optimizers, clipping and shards: the same bits",
+    "All kinds of schedule, replicas, ZeRO, clipping and tensor parallelism have the same bits",
     "[exec]") {
   int trained = 0;
   for (const auto& schedule : test::schedules())
@@ -94,7 +94,8 @@ TEST_CASE("2 x 2 x 2 ranks as eight threads have the bits of serial training in 
   CHECK(orders == 6);
 }
 
-TEST_CASE("shards in bfloat16 with a loss scale have the bits of serial training", "[exec]") {
+TEST_CASE("Tensor parallelism in bfloat16 with a loss scale has the bits of serial training",
+          "[exec]") {
   const Sizes sizes{make("1f1b", 2, 2), 1, 2};
   auto setup = sharded_setup(2);
   setup.precision = at::kBFloat16;
@@ -128,7 +129,7 @@ TrainingSetup probed_setup(const Probe::Work& work) {
   return setup;
 }
 
-TEST_CASE("a shard that fails in the middle of an action ends the others, which wait for it",
+TEST_CASE("A tensor-parallel rank that fails within an action ends the others, which wait for it",
           "[exec]") {
   const Sizes sizes{make("1f1b", 3, 4), 1, 2};
   const auto setup =
@@ -147,7 +148,8 @@ TEST_CASE("a shard that fails in the middle of an action ends the others, which 
   CHECK(failure == "rank 3, action 1F2, step 0: out of memory");
 }
 
-TEST_CASE("gradients that are not finite on one shard skip the step on all", "[exec]") {
+TEST_CASE("Gradients that are not finite on one tensor-parallel rank skip the step on all",
+          "[exec]") {
   const Sizes sizes{make("1f1b", 2, 2), 1, 2};
   std::atomic<bool> spoils{true};
   auto setup = probed_setup([&](const at::Tensor& x, const CallContext&, const ShardPlace& place) {
@@ -171,7 +173,7 @@ TEST_CASE("gradients that are not finite on one shard skip the step on all", "[e
   CHECK_FALSE(executor.step(1).value().skipped);
 }
 
-TEST_CASE("a stall names the shard that is late, and who waits for it in which collective",
+TEST_CASE("A stall names the late tensor-parallel rank, and the ranks waiting in which collective",
           "[exec]") {
   test::StallReports stall;
   const Sizes sizes{make("gpipe", 1, 2), 1, 2};
@@ -191,7 +193,7 @@ TEST_CASE("a stall names the shard that is late, and who waits for it in which c
   CHECK(stall.reports[0].ends_with(" of the shards in 0F1 for it"));
 }
 
-TEST_CASE("a record says how much of an action was in collectives of shards", "[exec]") {
+TEST_CASE("A record contains the time of an action in tensor-parallel collectives", "[exec]") {
   for (const int shards : {1, 2}) {
     const Sizes sizes{make("1f1b", 2, 2), 1, shards};
     auto options = sizes.options();
@@ -238,7 +240,8 @@ Held held_by(int shards) {
   return held;
 }
 
-TEST_CASE("each shard holds its part of what is cut, and all of the rest", "[exec]") {
+TEST_CASE("Each tensor-parallel rank holds its part of partitioned parameters, and all others",
+          "[exec]") {
   const Held one = held_by(1);
   for (const int shards : {2, 4}) {
     const Held parts = held_by(shards);
@@ -253,7 +256,8 @@ TEST_CASE("each shard holds its part of what is cut, and all of the rest", "[exe
   }
 }
 
-TEST_CASE("what shards cannot do is refused before anything starts", "[exec]") {
+TEST_CASE("Training that tensor-parallel ranks do not support is rejected before it starts",
+          "[exec]") {
   const Sizes sizes{make("1f1b", 1, 1), 1, 2};
   const auto refusal = [&](const TrainingSetup& setup, ExecutorOptions options) {
     return test::error_of(
@@ -295,7 +299,8 @@ std::vector<at::Tensor> trained_on(const Sizes& sizes, bool zero, int from, int 
   return parameters;
 }
 
-TEST_CASE("a checkpoint of shards goes on under any other sizes with the same bits", "[exec]") {
+TEST_CASE("A checkpoint of tensor-parallel ranks resumes under any other sizes with the same bits",
+          "[exec]") {
   const Sizes eight{make("1f1b", 2, 2), 2, 2}, one{make("1f1b", 1, 4)},
       wide{make("1f1b", 2, 4), 1, 4};
   const test::TempFolder a, b, c, d;

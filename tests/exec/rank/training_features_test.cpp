@@ -24,7 +24,7 @@ using test::schedules;
 using test::small_partition;
 using test::small_setup;
 
-TEST_CASE("pipelines side by side add up their gradients as serial training does", "[exec]") {
+TEST_CASE("Replicas sum their gradients as serial training does", "[exec]") {
   for (const auto& s : schedules())
     for (const bool shard : {false, true}) {
       INFO(plan::to_string(s));
@@ -34,7 +34,7 @@ TEST_CASE("pipelines side by side add up their gradients as serial training does
     }
 }
 
-TEST_CASE("gradient groups make the result independent of the number of pipelines", "[exec]") {
+TEST_CASE("Gradient groups make the result independent of the number of pipelines", "[exec]") {
   auto setup = small_setup();
   setup.gradient_groups = 4;
   std::vector<std::vector<at::Tensor>> results;
@@ -56,7 +56,7 @@ TEST_CASE("gradient groups make the result independent of the number of pipeline
         }).starts_with("3 gradient groups for 8 microbatches: each of the 2 pipelines"));
 }
 
-TEST_CASE("without exact mode sums come in the order of the schedule, and differ by rounding alone",
+TEST_CASE("With exact mode off sums have the order of the schedule, and differ only by rounding",
           "[exec]") {
   auto setup = small_setup();
   setup.exact = false;
@@ -76,7 +76,7 @@ TEST_CASE("without exact mode sums come in the order of the schedule, and differ
     }
 }
 
-TEST_CASE("the global norm is clipped alike under every plan", "[exec]") {
+TEST_CASE("The global norm is clipped equally under every plan", "[exec]") {
   auto setup = small_setup();
   setup.clip_norm = 0.05;
   for (const auto& s : schedules())
@@ -93,7 +93,7 @@ plan::Program recomputing(const plan::Schedule& s, int layers) {
              : plan::lower(s, {.recompute = plan::RecomputeMode::Full, .recompute_layers = layers});
 }
 
-TEST_CASE("recomputed layers, in intervals or by the schedule, give the same bits", "[exec]") {
+TEST_CASE("Recomputed layers, in intervals or by the schedule, give the same bits", "[exec]") {
   for (const auto& s : schedules())
     for (const int layers : {1, 2})
       check_equals_serial(recomputing(s, layers), partition_for(s), small_setup());
@@ -103,7 +103,7 @@ TEST_CASE("recomputed layers, in intervals or by the schedule, give the same bit
   }
 }
 
-TEST_CASE("recomputing keeps less", "[exec]") {
+TEST_CASE("Recomputation needs less memory", "[exec]") {
   const auto peak = [](int interval) {
     plan::Bytes most{0};
     const auto s = make("gpipe", 1, 4);
@@ -124,7 +124,7 @@ class Dropout final : public Layer {
   }
 };
 
-TEST_CASE("a layer that draws from the process's generator draws the same under every plan",
+TEST_CASE("A layer that uses the process's generator draws the same numbers under every plan",
           "[exec]") {
   for (const int interval : {0, 1}) {
     auto setup = small_setup();
@@ -135,7 +135,7 @@ TEST_CASE("a layer that draws from the process's generator draws the same under 
   }
 }
 
-TEST_CASE("selective recomputation gives the same bits, and keeps less", "[exec]") {
+TEST_CASE("Selective recomputation gives the same bits, and needs less memory", "[exec]") {
   for (const auto& s : schedules()) {
     INFO(plan::to_string(s));
     check_equals_serial(plan::lower(s, {.recompute = plan::RecomputeMode::Selective}),
@@ -153,7 +153,7 @@ TEST_CASE("selective recomputation gives the same bits, and keeps less", "[exec]
   CHECK(peak(plan::RecomputeMode::Selective) < peak(plan::RecomputeMode::None));
 }
 
-TEST_CASE("16-bit training follows serial 16-bit training", "[exec]") {
+TEST_CASE("16-bit training equals serial 16-bit training", "[exec]") {
   for (const auto precision : {at::kBFloat16, at::kHalf})
     for (const auto& s : schedules()) {
       auto setup = small_setup();
@@ -163,7 +163,7 @@ TEST_CASE("16-bit training follows serial 16-bit training", "[exec]") {
     }
 }
 
-TEST_CASE("optimizers and rates", "[exec]") {
+TEST_CASE("Optimizers and learning rates", "[exec]") {
   for (const auto kind : {plan::Optimizer::Sgd, plan::Optimizer::SgdMomentum}) {
     auto setup = small_setup();
     setup.optimizer.kind = kind;
@@ -181,7 +181,7 @@ class Overflow final : public Layer {
   }
 };
 
-TEST_CASE("a gradient that is not finite on one stage skips the step on all, and halves the scale",
+TEST_CASE("A gradient that is not finite on one stage skips the step on all, and halves the scale",
           "[exec]") {
   auto setup = small_setup();
   setup.layers[3] = {"overflow", [] { return std::make_shared<Overflow>(); }};
@@ -235,7 +235,7 @@ TrainingSetup tied_setup() {
   return setup;
 }
 
-TEST_CASE("tied weights: in every schedule one sum of gradients and equal weights after each step",
+TEST_CASE("Tied weights: every schedule sums gradients once and keeps the weights equal",
           "[exec]") {
   for (const auto& s : schedules())
     for (const int replicas : {1, 2}) {
@@ -256,7 +256,7 @@ TEST_CASE("tied weights: in every schedule one sum of gradients and equal weight
     }
 }
 
-TEST_CASE("tied weights that the program does not sum are refused", "[exec]") {
+TEST_CASE("Tied weights that the program does not sum are rejected", "[exec]") {
   const auto s = make("1f1b", 2, 2);
   CHECK(test::error_of([&] {
           Executor(plan::lower(s, {.gradient_norm = true}), partition_for(s), tied_setup());
@@ -271,7 +271,7 @@ TEST_CASE("tied weights that the program does not sum are refused", "[exec]") {
         }) == "layer head: tied by key 'words', but it has no parameter 'wheight'");
 }
 
-TEST_CASE("an evaluation between two steps changes nothing, and equals the serial one", "[exec]") {
+TEST_CASE("An evaluation between two steps changes nothing, and equals the serial one", "[exec]") {
   auto setup = small_setup();
   setup.layers[2] = {"dropout", [] { return std::make_shared<Dropout>(); }, {}, {}, true};
   const test::MadeUpTokens data;
@@ -335,8 +335,7 @@ class Perceptron final : public Layer {
   torch::nn::Linear linear_;
 };
 
-TEST_CASE("I and W together multiply no more matrices than B, and each does its own half",
-          "[exec]") {
+TEST_CASE("I and W together multiply as many matrices as B, and each does its own half", "[exec]") {
   // Three linear layers after the one that makes a matrix of the tokens.
   auto setup = small_setup();
   setup.layers = {setup.layers.front()};
@@ -362,7 +361,7 @@ TEST_CASE("I and W together multiply no more matrices than B, and each does its 
   CHECK(products.at("0W0") == 3);
 }
 
-TEST_CASE("I frees what only it needs", "[exec]") {
+TEST_CASE("I frees the tensors that only it needs", "[exec]") {
   plan::Bytes before, after_i, after_w;
   const auto s = plan::parse_csv("0F0,0I0,0W0\n", "s.csv");
   Executor executor(plan::lower(s), small_partition(1), small_setup(),
@@ -381,7 +380,7 @@ TEST_CASE("I frees what only it needs", "[exec]") {
   CHECK(after_i != before);
 }
 
-TEST_CASE("twenty steps hold no more memory than one", "[exec]") {
+TEST_CASE("Twenty steps hold no more memory than one", "[exec]") {
   for (const auto& s : schedules()) {
     INFO(plan::to_string(s));
     std::vector<std::vector<std::int64_t>> held(s.ranks.size());  // at the start of each step

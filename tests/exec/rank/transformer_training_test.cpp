@@ -32,8 +32,9 @@ plan::Program program_of(const test::Sizes& sizes, int zero, bool norm = false, 
                       .share_loss = true});
 }
 
-TEST_CASE("a decoder has the same bits on 1, 2 and 4 shards, under schedules, ZeRO and cut tokens",
-          "[exec]") {
+TEST_CASE(
+    "A decoder has the same bits on 1, 2 and 4 tensor-parallel ranks, with all other features",
+    "[exec]") {
   // Every pair of model, schedule, number of tensor-parallel ranks and sequence parallelism occurs.
   int trained = 0;
   for (const auto& [name, shape] : test::small_transformers())
@@ -49,7 +50,7 @@ TEST_CASE("a decoder has the same bits on 1, 2 and 4 shards, under schedules, Ze
   CHECK(trained == 18);
 }
 
-TEST_CASE("so do mixtures of experts", "[exec]") {
+TEST_CASE("Mixtures of experts have the same bits as well", "[exec]") {
   const auto v = make("zbv", 2, 4);
   for (const auto& [shape, schedule, replicas, shards, tokens] :
        {std::tuple{test::small_mixture(), make("1f1b", 3, 4), 2, 2, Tokens::Cut},
@@ -86,7 +87,7 @@ void check_close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>
   }
 }
 
-TEST_CASE("shards that cut the tokens between products train what others do", "[exec]") {
+TEST_CASE("Sequence parallelism trains with the same bits", "[exec]") {
   for (const auto& [name, shape] : test::all_small_transformers()) {
     INFO(name);
     check_close(trained_serially(engine::transformer_layers(shape, Tokens::Cut)),
@@ -94,7 +95,8 @@ TEST_CASE("shards that cut the tokens between products train what others do", "[
   }
 }
 
-TEST_CASE("so do those of the GPT, with the same bits on any number of shards", "[exec]") {
+TEST_CASE("The GPT's sequence-parallel ranks have the same bits for any number of ranks",
+          "[exec]") {
   const plan::GptShape shape{
       .blocks = 4, .hidden = 20, .heads = 4, .sequence = 8, .vocabulary = 37};
   check_close(trained_serially(engine::gpt_layers(shape, Tokens::Cut)),
@@ -109,7 +111,7 @@ TEST_CASE("so do those of the GPT, with the same bits on any number of shards", 
     }
 }
 
-TEST_CASE("tokens that shards cannot cut equally are refused", "[exec]") {
+TEST_CASE("Tokens that cannot be divided equally among ranks are rejected", "[exec]") {
   auto shape = test::small_llama();
   shape.sequence = 7;
   CHECK(test::error_of([&] {
@@ -128,7 +130,7 @@ TrainingSetup mixed_setup(const plan::TransformerShape& shape) {
   return setup;
 }
 
-TEST_CASE("sums of gradients in float32 have the same bits as well", "[exec]") {
+TEST_CASE("Gradient sums in float32 have the same bits as well", "[exec]") {
   int trained = 0;
   for (const auto& [name, shape] : test::small_transformers())
     for (const auto& schedule : {make("zbv", 2, 4), make("dualpipe", 2, 8)}) {
@@ -142,7 +144,7 @@ TEST_CASE("sums of gradients in float32 have the same bits as well", "[exec]") {
     }
 }
 
-TEST_CASE("so do those that copies sum for each microbatch", "[exec]") {
+TEST_CASE("Gradient sums over replicas for each microbatch have the same bits as well", "[exec]") {
   for (const auto& schedule : {make("1f1b", 2, 4), make("zbv", 2, 4)})
     for (const int zero : {2, 3}) {
       const test::Sizes sizes{schedule, 2, 2};
@@ -196,7 +198,7 @@ double stepped(bool fp32_gradients, int zero, int replicas) {
   return 0;
 }
 
-TEST_CASE("what 16 bits would lose is in sums of 32", "[exec]") {
+TEST_CASE("Sums in 32 bits keep what 16 bits would lose", "[exec]") {
   constexpr double all = 1 - (1 + 7.0 / 512) / 8, lost = 1 - 1.0 / 8;
   CHECK(stepped(false, 0, 1) == lost);
   for (const auto& [zero, replicas] : {std::pair{0, 1}, {0, 2}, {1, 2}, {2, 2}, {3, 2}}) {

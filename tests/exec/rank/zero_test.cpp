@@ -32,7 +32,7 @@ std::vector<plan::Schedule> schedules() {
   return all;
 }
 
-TEST_CASE("sharded gradients and parameters have the bits of serial training", "[exec][zero]") {
+TEST_CASE("Sharded gradients and parameters have the bits of serial training", "[exec][zero]") {
   int tried = 0;
   for (const plan::Schedule& s : schedules())
     for (const int replicas : {2, 3})
@@ -46,7 +46,7 @@ TEST_CASE("sharded gradients and parameters have the bits of serial training", "
   CHECK(tried == 56);
 }
 
-TEST_CASE("shards of 16 bits, of other optimizers and recomputed", "[exec][zero]") {
+TEST_CASE("ZeRO with 16 bits, other optimizers and recomputation", "[exec][zero]") {
   for (const int zero : {2, 3})
     for (const auto kind : {plan::Optimizer::AdamW, plan::Optimizer::SgdMomentum})
       for (const auto recompute : {plan::RecomputeMode::None, plan::RecomputeMode::Full}) {
@@ -61,7 +61,7 @@ TEST_CASE("shards of 16 bits, of other optimizers and recomputed", "[exec][zero]
       }
 }
 
-TEST_CASE("what torch's files gather and let go of trains, by one pipeline and by several",
+TEST_CASE("Gathers and frees as in torch's files train, with one pipeline and with several",
           "[exec][zero]") {
   const auto s = make("interleaved-1f1b", 2, 4, 3);
   check_equals_serial(
@@ -80,7 +80,7 @@ TEST_CASE("what torch's files gather and let go of trains, by one pipeline and b
   check_equals_serial(program, partition_for(s), small_setup(), {.replicas = 2});
 }
 
-TEST_CASE("an evaluation gathers what the training has divided", "[exec][zero]") {
+TEST_CASE("An evaluation gathers what the training has sharded", "[exec][zero]") {
   const test::MadeUpTokens data;
   const auto s = make("1f1b", 2, 2);
   const auto program = plan::lower(s, {.replicas = 2, .zero = 3});
@@ -98,7 +98,7 @@ TEST_CASE("an evaluation gathers what the training has divided", "[exec][zero]")
   }
 }
 
-TEST_CASE("a checkpoint of one stage of ZeRO is loaded under any other", "[exec][zero]") {
+TEST_CASE("A checkpoint of one ZeRO stage is loaded under any other", "[exec][zero]") {
   const auto s = make("zb-h1", 2, 2);
   const auto executor_with = [&](int zero) {
     return std::make_unique<Executor>(plan::lower(s, {.replicas = 2, .zero = zero}),
@@ -141,7 +141,7 @@ TEST_CASE("a checkpoint of one stage of ZeRO is loaded under any other", "[exec]
   }
 }
 
-TEST_CASE("a round is a microbatch of every pipeline", "[exec][zero]") {
+TEST_CASE("A round is a microbatch of every pipeline", "[exec][zero]") {
   const auto program = plan::lower(make("1f1b", 2, 3), {.replicas = 2, .zero = 2});
   auto setup = small_setup();
   CHECK(gradient_groups(program, setup, 2) == std::vector{0, 1, 2, 0, 1, 2});
@@ -174,7 +174,8 @@ std::pair<std::int64_t, std::int64_t> held(int zero) {
   return {standing, peak};
 }
 
-TEST_CASE("three quarters of what is divided stand elsewhere, and come and go", "[exec][zero]") {
+TEST_CASE("Three quarters of the sharded state are on other ranks, and are gathered for use",
+          "[exec][zero]") {
   double all = 0;  // bytes of the parameters, which are also those of the gradients
   for (const auto& parameter : SerialTrainer(small_setup(), 1).parameters())
     all += static_cast<double>(parameter.nbytes());
@@ -197,7 +198,8 @@ std::string refused(const plan::Program& program, const TrainingSetup& setup,
   });
 }
 
-TEST_CASE("what does not go with sharded gradients is refused at the start", "[exec][zero]") {
+TEST_CASE("Features that sharded gradients do not support are rejected at the start",
+          "[exec][zero]") {
   const auto program = plan::lower(make("1f1b", 2, 2), {.replicas = 2, .zero = 2});
   CHECK(refused(program, small_setup(), {.cuda_graphs = true})
             .starts_with("training.cuda_graphs: the gradients of a microbatch are let go of"));

@@ -61,8 +61,7 @@ Trained train(const OptimizerOptions& options, at::ScalarType type, int before, 
   return trained;
 }
 
-TEST_CASE("an update by shards has the bits of the update as a whole, wherever it is cut",
-          "[exec]") {
+TEST_CASE("A sharded update has the bits of the whole update, wherever it is cut", "[exec]") {
   for (const auto kind :
        {plan::Optimizer::AdamW, plan::Optimizer::Sgd, plan::Optimizer::SgdMomentum})
     for (const auto type : {at::kFloat, at::kBFloat16})
@@ -96,7 +95,7 @@ elementwise() {
   return all;
 }
 
-TEST_CASE("what is computed number by number does not depend on the place", "[exec]") {
+TEST_CASE("Elementwise operations do not depend on the position", "[exec]") {
   const at::Tensor whole = numbers(700, 1);
   for (const auto& [name, compute] : elementwise())
     for (int begin = 0; begin < places; ++begin)
@@ -113,7 +112,7 @@ at::Tensor shifted(const at::Tensor& values, std::int64_t begin) {
   return memory.narrow(0, begin, values.numel()).view(values.sizes()).copy_(values);
 }
 
-TEST_CASE("sums and products do not depend on where their operands lie", "[exec]") {
+TEST_CASE("Sums and products do not depend on where their operands lie", "[exec]") {
   exec::use_cpu_branch(plan::CpuBranch::Best);
   for (const std::int64_t length : {7, 20, 64, 251, 1000}) {
     const at::Tensor values = numbers(length, 2);
@@ -136,7 +135,7 @@ TEST_CASE("sums and products do not depend on where their operands lie", "[exec]
   }
 }
 
-TEST_CASE("a row's largest numbers and its softmax do not depend on the rows beside it", "[exec]") {
+TEST_CASE("A row's largest numbers and its softmax do not depend on neighboring rows", "[exec]") {
   for (const int columns : {2, 3, 8, 17}) {
     const at::Tensor whole = numbers(std::int64_t{100} * columns, 5).view({100, columns});
     const auto weights_of = [](const at::Tensor& rows) {

@@ -59,7 +59,7 @@ std::pair<std::string, std::vector<at::Tensor>> trained(StageSpec spec, bool is_
   return {notes.all, stage.optimizer().parameters()};
 }
 
-TEST_CASE("each layer's part of an instruction is told in its order, the loss behind the last",
+TEST_CASE("Each layer's part of an instruction is observed in order, the loss after the last",
           "[exec][stage]") {
   const std::string loads = "0LOAD0:0 0LOAD0:6 ",
                     forward = "0F0:0 0F0:1 0F0:2 0F0:3 0F0:4 0F0:5 0F0:6 ",
@@ -75,9 +75,8 @@ TEST_CASE("each layer's part of an instruction is told in its order, the loss be
             step);
 }
 
-TEST_CASE(
-    "layers that run again are told as such, where a Recompute and where a backward runs them",
-    "[exec][stage]") {
+TEST_CASE("Recomputed layers are observed as such, in a Recompute and in a backward",
+          "[exec][stage]") {
   StageSpec spec;
   spec.backwards[0].recomputed = true;
   spec.recompute_layers = 4;  // layers 4 and 5 with the loss, then layers 0 to 3
@@ -92,7 +91,7 @@ TEST_CASE(
         "0R0:0 0R0:1 0R0:2 0R0:3 0R0:4 0R0:5 0R0:6 0B0:6 ");
 }
 
-TEST_CASE("a stage that is observed trains with the bits of one that is not", "[exec][stage]") {
+TEST_CASE("An observed stage trains with the bits of one that is not observed", "[exec][stage]") {
   int cases = 0;
   for (const bool split : {false, true})
     for (const bool recomputed : {false, true})

@@ -20,7 +20,7 @@ struct Graph {
   std::weak_ptr<torch::autograd::Node> root() const { return output.grad_fn(); }
 };
 
-TEST_CASE("the graph is gone after both halves", "[exec]") {
+TEST_CASE("The graph is freed after both halves", "[exec]") {
   Graph graph;
   const auto root = graph.root();
   const std::weak_ptr<torch::autograd::Node> inner = root.lock()->next_edge(0).function;
@@ -38,7 +38,7 @@ TEST_CASE("the graph is gone after both halves", "[exec]") {
   CHECK(inner.expired());
 }
 
-TEST_CASE("the graph is gone with a backward of which only the first half is done", "[exec]") {
+TEST_CASE("The graph is freed with a backward of which only the first half has run", "[exec]") {
   Graph graph;
   const auto root = graph.root();
   {

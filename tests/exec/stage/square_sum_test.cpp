@@ -39,7 +39,7 @@ at::Tensor numbers(std::int64_t count, double spread) {
   return at::randn({count}) * at::exp2(at::randn({count}) * spread);
 }
 
-TEST_CASE("a sum of squares is that of exact numbers, rounded once", "[exec]") {
+TEST_CASE("A sum of squares is the exact sum, rounded once", "[exec]") {
   CHECK(total_of({}) == 0);
   CHECK(total_of({at::zeros({3})}) == 0);
   CHECK(total_of({at::tensor({3.0F, -4.0F})}) == 25);
@@ -57,7 +57,7 @@ TEST_CASE("a sum of squares is that of exact numbers, rounded once", "[exec]") {
   CHECK(total_of({at::tensor({0x1p+126F})}) == 0x1p+252);
 }
 
-TEST_CASE("a sum of squares has the same bits in any order and parts", "[exec]") {
+TEST_CASE("A sum of squares has the same bits in any order and parts", "[exec]") {
   for (const double spread : {0.0, 6.0, 30.0}) {
     const at::Tensor values = numbers(70'001, spread);
     const double whole = total_of({values});
@@ -84,7 +84,8 @@ TEST_CASE("a sum of squares has the same bits in any order and parts", "[exec]")
   }
 }
 
-TEST_CASE("16 bits are summed as they are, and what is not finite is seen", "[exec]") {
+TEST_CASE("16-bit numbers are summed as they are, and numbers that are not finite are detected",
+          "[exec]") {
   const at::Tensor values = numbers(1000, 2);
   for (const at::ScalarType type : {at::kBFloat16, at::kHalf})
     CHECK(total_of({values.to(type)}) == total_of({values.to(type).to(at::kFloat)}));

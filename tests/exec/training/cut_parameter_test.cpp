@@ -14,7 +14,7 @@ at::Tensor counted(std::vector<std::int64_t> sizes) {
   return at::arange(at::empty(sizes).numel()).view(sizes);
 }
 
-TEST_CASE("A shard's part of queries, keys and values has rows of each", "[exec]") {
+TEST_CASE("A tensor-parallel rank's part of queries, keys and values has rows of each", "[exec]") {
   const CutParameter cut{.name = "qkv.weight", .dimension = 0, .blocks = 3, .whole = 12};
   const at::Tensor part = part_of(counted({12, 1}), cut, {.index = 1, .count = 2});
   CHECK(at::equal(part.flatten(), at::tensor({2, 3, 6, 7, 10, 11}, at::kLong)));
@@ -40,7 +40,7 @@ TEST_CASE("Parts make up the whole, in all dimensions, blocks and uneven sizes",
   CHECK(tried == 64);
 }
 
-TEST_CASE("Matrices of experts are shared out along both axes, and put together again", "[exec]") {
+TEST_CASE("Matrices of experts are partitioned along both axes, and joined again", "[exec]") {
   const at::Tensor whole = counted({4, 5, 3});
   const CutParameter cut{.name = "up.weight", .dimension = 1, .whole = 5, .experts = 4};
   int tried = 0;
@@ -69,7 +69,7 @@ TEST_CASE("Matrices of experts are shared out along both axes, and put together 
         2);
 }
 
-TEST_CASE("The groups of a shard are parts of the whole, whoever has them", "[exec]") {
+TEST_CASE("The groups of a rank are the same parts of the whole on any rank", "[exec]") {
   constexpr int groups = 12;
   int tried = 0;
   for (const int dimension : {0, 1})
@@ -93,7 +93,7 @@ TEST_CASE("The groups of a shard are parts of the whole, whoever has them", "[ex
   CHECK(tried == 2 * 6 * groups);
 }
 
-TEST_CASE("What is no part is refused by name", "[exec]") {
+TEST_CASE("A tensor that is not a part is rejected by name", "[exec]") {
   const CutParameter cut{.name = "qkv.weight", .dimension = 0, .blocks = 3, .whole = 12};
   CHECK(test::error_of([&] {
           part_of(counted({10, 1}), cut, {0, 2});

@@ -36,7 +36,7 @@ TEST_CASE("AdamW: two steps of one number follow the formula", "[exec]") {
   CHECK(weight.grad().item<float>() == 0);
 }
 
-TEST_CASE("AdamW: gradients of several backwards add up into memory that is there from the start",
+TEST_CASE("AdamW: gradients of several backwards accumulate in memory that exists from the start",
           "[exec]") {
   const at::Tensor weight = torch::ones({3}, torch::requires_grad());
   Optimizer optimizer({weight}, {});
@@ -47,7 +47,7 @@ TEST_CASE("AdamW: gradients of several backwards add up into memory that is ther
   CHECK(at::equal(weight.grad(), torch::full({3}, 2.0)));
 }
 
-TEST_CASE("AdamW: no parameters are no trouble", "[exec]") {
+TEST_CASE("AdamW: an empty list of parameters works", "[exec]") {
   Optimizer optimizer({}, {});
   CHECK_NOTHROW(optimizer.step(0.1));
 }
@@ -81,7 +81,7 @@ void add_gradients(const Tensors& weights) {
     (weight * weight * 0.3).sum().backward();
 }
 
-TEST_CASE("each parameter has its own decay and part of the rate", "[exec]") {
+TEST_CASE("Each parameter has its own decay and learning rate factor", "[exec]") {
   for (const auto kind : {plan::Optimizer::AdamW, plan::Optimizer::Sgd}) {
     const std::vector<exec::ParameterRule> rules{{0.5, 1}, {0, 1}, {0, 0.25}, {0.5, 1}};
     Tensors weights;
@@ -100,13 +100,13 @@ TEST_CASE("each parameter has its own decay and part of the rate", "[exec]") {
   }
 }
 
-TEST_CASE("norms and biases are no matrices", "[exec]") {
+TEST_CASE("Norms and biases are not matrices", "[exec]") {
   CHECK(exec::is_matrix({"layer0", "attention.query.weight", {8, 8}}));
   CHECK_FALSE(exec::is_matrix({"layer0", "norm1.weight", {8}}));
   CHECK_FALSE(exec::is_matrix({"layer0", "feed_forward.experts.up.bias", {4, 8}}));
 }
 
-TEST_CASE("shards together do what one optimizer does, to the bit", "[exec]") {
+TEST_CASE("Shards together give the bits of one optimizer", "[exec]") {
   for (const auto kind : {plan::Optimizer::AdamW, plan::Optimizer::SgdMomentum})
     for (const int count : {2, 3, 5}) {
       const Tensors expected = parameters();
@@ -158,7 +158,7 @@ TEST_CASE("16-bit parameters follow a master copy, so small updates are not lost
   CHECK(weight.item<float>() == 1 - 16.0F / 1024);
 }
 
-TEST_CASE("the learning rate rises, then falls to its floor", "[exec]") {
+TEST_CASE("The learning rate rises, then falls to its minimum", "[exec]") {
   const auto rates = [](plan::Decay decay) {
     std::vector<double> seen;
     for (int step = 0; step < 8; ++step)
@@ -195,7 +195,7 @@ at::Tensor stepped(plan::Optimizer kind, exec::Places places,
   return at::cat(Tensors(parameters.begin(), parameters.end())).detach();
 }
 
-TEST_CASE("where places may differ, a number's bits do not depend on where its tensor was cut",
+TEST_CASE("If positions may differ, a number's bits do not depend on where its tensor was cut",
           "[exec]") {
   for (const auto kind :
        {plan::Optimizer::AdamW, plan::Optimizer::Sgd, plan::Optimizer::SgdMomentum}) {

@@ -25,7 +25,7 @@ std::int64_t highest() {
   return usage.ru_maxrss * 1024;
 }
 
-TEST_CASE("a model of 50 GB is counted in a small process", "[exec][memory]") {
+TEST_CASE("A model of 50 GB is counted in a small process", "[exec][memory]") {
   constexpr std::int64_t hidden = 12'288, blocks = 7, words = 50'000, sequence = 2'048;
   const auto layers = gpt_layers(
       {.blocks = blocks, .hidden = hidden, .heads = 96, .sequence = sequence, .vocabulary = words});
@@ -57,7 +57,7 @@ void check_equal_shapes(const TrainingSetup& setup, const ShardPlace& place = {}
   }
 }
 
-TEST_CASE("without memory every model's layers have the same parameters, in shards as well",
+TEST_CASE("Without memory every model's layers have the same parameters, also when partitioned",
           "[exec][memory]") {
   auto setup = test::small_setup();
   check_equal_shapes(setup);
@@ -72,7 +72,7 @@ TEST_CASE("without memory every model's layers have the same parameters, in shar
   check_equal_shapes(images);
 }
 
-TEST_CASE("without memory what comes out has the shape that it has with it", "[exec][memory]") {
+TEST_CASE("Without memory outputs have the same shapes", "[exec][memory]") {
   const auto setup = test::small_setup();
   Tensors values{setup.data->input(0, 0)};
   for (int layer = 0; layer < static_cast<int>(setup.layers.size()); ++layer) {
@@ -100,7 +100,7 @@ class Drawn final : public Layer {
   at::Tensor weight;
 };
 
-TEST_CASE("a layer that looks at its numbers is counted with them", "[exec][memory]") {
+TEST_CASE("A layer that reads its numbers is counted with them", "[exec][memory]") {
   const std::vector<LayerSpec> layers{
       {.name = "drawn", .build = [] { return std::make_shared<Drawn>(); }}};
   CHECK(parameter_counts(layers) == std::vector<std::int64_t>{10});
@@ -109,7 +109,7 @@ TEST_CASE("a layer that looks at its numbers is counted with them", "[exec][memo
   CHECK_FALSE(outputs_without_memory(layers[0], *built, {at::ones({3}, at::kMeta)}).has_value());
 }
 
-TEST_CASE("a copied layer keeps its own numbers, and frozen ones do not count", "[exec][memory]") {
+TEST_CASE("A copied layer keeps its own numbers, and frozen ones do not count", "[exec][memory]") {
   torch::nn::Linear module(3, 4);
   module->bias.set_requires_grad(false);
   const std::vector<LayerSpec> layers{copied_layer("copied", module)};
@@ -117,7 +117,7 @@ TEST_CASE("a copied layer keeps its own numbers, and frozen ones do not count", 
   CHECK(module->weight.is_cpu());
 }
 
-TEST_CASE("once it is over, tensors have memory again", "[exec][memory]") {
+TEST_CASE("Afterwards tensors have memory again", "[exec][memory]") {
   {
     const WithoutMemory guard;
     CHECK(at::ones({3}).is_meta());

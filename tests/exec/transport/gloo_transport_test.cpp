@@ -232,7 +232,7 @@ Ranks ranks_in(const std::string& role, int size) {
   return Ranks({.size = size, .test_case = "rank of a Gloo test", .argument = role});
 }
 
-TEST_CASE("gloo: tensors of every kind arrive as they were sent", "[exec][gloo]") {
+TEST_CASE("Gloo: tensors of every kind arrive as they were sent", "[exec][gloo]") {
   Ranks ranks = ranks_in(GENERATE("echo", "echo-dynamic"), 2);
   CHECK(ranks.said(0) == "same\nsame\nsame\nsame\nsame\nsame\nend\n");
   CHECK(ranks.said(1) == "end\n");
@@ -240,19 +240,20 @@ TEST_CASE("gloo: tensors of every kind arrive as they were sent", "[exec][gloo]"
   CHECK(ranks.status(1) == 0);
 }
 
-TEST_CASE("gloo: microbatches may have another size in the next pass", "[exec][gloo]") {
+TEST_CASE("Gloo: microbatches may have another size in the next pass", "[exec][gloo]") {
   Ranks ranks = ranks_in("change-size-between-passes", 2);
   CHECK(ranks.said(0) == "end\n");
   CHECK(ranks.said(1) ==
         "1\n1\n1000\n1000\n200000\n200000\n200000\n200000\n2\n2\n1000\n1000\nend\n");
 }
 
-TEST_CASE("gloo: a receive takes what its name says, whatever was sent first", "[exec][gloo]") {
+TEST_CASE("Gloo: a receive takes the transfer with its name, whatever was sent first",
+          "[exec][gloo]") {
   Ranks ranks = ranks_in("cross", 2);
   CHECK(ranks.said(1) == "3\n1\n0\n2\nend\n");
 }
 
-TEST_CASE("gloo: an all-gather gives every member what all have handed in, beside another one",
+TEST_CASE("Gloo: an all-gather gives every rank the tensors of all, next to another all-gather",
           "[exec][gloo]") {
   Ranks ranks = ranks_in("all_gather", 3);
   const std::string of_three = "|| 1x21| 2x22 2x22\n";  // rows x value: of rank 0, 1 and 2
@@ -262,7 +263,7 @@ TEST_CASE("gloo: an all-gather gives every member what all have handed in, besid
   CHECK(ranks.said(2) == of_three + of_two + "end\n");
 }
 
-TEST_CASE("gloo: a shape that changes without leave ends all, by stage, microbatch and tensor",
+TEST_CASE("Gloo: an unexpected change of shape ends all ranks, with stage, microbatch and tensor",
           "[exec][gloo]") {
   Ranks ranks = ranks_in("change-shape", 2);
   const std::string report =
@@ -272,24 +273,23 @@ TEST_CASE("gloo: a shape that changes without leave ends all, by stage, microbat
   CHECK(ranks.said(1) == report);
 }
 
-TEST_CASE(
-    "gloo: where a transfer holds both ends, a send ends after the receive has been asked for",
-    "[exec][gloo]") {
+TEST_CASE("Gloo: with rendezvous transfers a send returns after the receive was called",
+          "[exec][gloo]") {
   Ranks ranks = ranks_in("hand-over", 2);
   CHECK(std::stoll(ranks.said(0)) > std::stoll(ranks.said(1)));
 }
 
-TEST_CASE("gloo: what is received is charged to the receiver's account", "[exec][gloo]") {
+TEST_CASE("Gloo: received tensors are charged to the receiver's account", "[exec][gloo]") {
   Ranks ranks = ranks_in("charge", 2);
   CHECK(ranks.said(1) == "4096\nend\n");  // 1000 floats in steps of 64 bytes, and 64 as header
 }
 
-TEST_CASE("gloo: a job of one rank is a job", "[exec][gloo]") {
+TEST_CASE("Gloo: a job of one rank works", "[exec][gloo]") {
   Ranks ranks = ranks_in("be-alone", 1);
   CHECK(ranks.said(0) == "| 1x1\nend\n");
 }
 
-TEST_CASE("job: ranks that hold different things say so before they start", "[exec][gloo]") {
+TEST_CASE("Job: ranks with different settings report it before they start", "[exec][gloo]") {
   Ranks agreeing = ranks_in("agree", 3);
   Ranks others = ranks_in("disagree", 3);
   for (int rank = 0; rank < 3; ++rank) {

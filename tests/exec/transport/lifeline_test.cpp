@@ -40,7 +40,7 @@ TEST_CASE("rank on a lifeline", "[.]") {
   }
 }
 
-TEST_CASE("a rank that is killed is missed though nobody waits for it", "[exec][faults]") {
+TEST_CASE("A killed rank is noticed although no rank waits for it", "[exec][faults]") {
   Ranks ranks({.size = 3, .test_case = "rank on a lifeline", .argument = "stay"});
   for (int rank = 0; rank < 3; ++rank)
     REQUIRE(ranks.await_line(rank, "ready"));
@@ -49,7 +49,7 @@ TEST_CASE("a rank that is killed is missed though nobody waits for it", "[exec][
     CHECK(ranks.said(rank).starts_with("ready\nrank 2 cannot be reached any more ("));
 }
 
-TEST_CASE("one that has left is not", "[exec][faults]") {
+TEST_CASE("A rank that has left is not reported", "[exec][faults]") {
   Ranks ranks({.size = 3, .test_case = "rank on a lifeline", .argument = "go"});
   for (int rank = 0; rank < 3; ++rank)
     CHECK(ranks.said(rank) == "ready\nend\n");

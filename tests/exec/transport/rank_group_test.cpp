@@ -33,7 +33,7 @@ std::vector<std::vector<double>> on_ranks(int ranks, const Work& work) {
 
 using Made = std::vector<std::vector<double>>;
 
-TEST_CASE("ranks of a grid's groups gather, sum and send to each other", "[exec][transport]") {
+TEST_CASE("Ranks of a grid's groups gather, sum and broadcast", "[exec][transport]") {
   const plan::Grid grid(plan::pipe_data_topology(2, 3));  // data: 0 1 2 | 3 4 5
   const auto value = [](int rank) { return Tensors{at::full({2}, rank + 1.0)}; };
   CHECK(on_ranks(6, [&](int rank, Transport& transport) {
@@ -55,7 +55,7 @@ TEST_CASE("ranks of a grid's groups gather, sum and send to each other", "[exec]
         }) == Made{{2}, {4}});
 }
 
-TEST_CASE("a rank finds its group and its place in it", "[exec][transport]") {
+TEST_CASE("A rank finds its group and its place in it", "[exec][transport]") {
   const auto transport = make_in_process_transport(6);
   const RankGroup own = group_of({{0, 3}, {5, 1}}, 5, *transport);
   CHECK(own.ranks == std::vector<int>{1, 5});

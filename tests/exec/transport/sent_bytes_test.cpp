@@ -136,8 +136,8 @@ double priced(Kind kind, int copies) {
 }
 
 TEST_CASE(
-    "gloo: each copy sends 2(n - 1)/n of the gradients for their sum, half of that for its shard "
-    "or to gather, as the simulator prices it",
+    "Gloo: each replica sends 2(n - 1)/n of the gradients for their sum, half of that for its "
+    "shard or to gather, as the simulator prices it",
     "[exec][gloo][reductions]") {
   for (const int copies : {2, 3, 4}) {
     const double once = (copies - 1.0) / copies * static_cast<double>(all_bytes.value);

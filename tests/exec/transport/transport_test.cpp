@@ -20,14 +20,14 @@ Transfer transfer(const char* text) {
                                          : Transfer{instruction, there, here};
 }
 
-TEST_CASE("in process: a tensor is handed over by reference", "[exec][transport]") {
+TEST_CASE("In process: tensors are passed by reference", "[exec][transport]") {
   const auto transport = make_in_process_transport(2);
   const at::Tensor tensor = torch::ones({4});
   transport->send(transfer("0SEND_F0"), {tensor});
   CHECK(transport->receive(transfer("1RECV_F0")).at(0).is_same(tensor));
 }
 
-TEST_CASE("in process: a receive takes what its name says, whatever was sent first",
+TEST_CASE("In process: a receive takes the transfer with its name, whatever was sent first",
           "[exec][transport]") {
   const auto transport = make_in_process_transport(2);
   transport->send(transfer("0SEND_F0"), {torch::full({1}, 10)});
@@ -38,7 +38,7 @@ TEST_CASE("in process: a receive takes what its name says, whatever was sent fir
   CHECK(transport->receive(transfer("1RECV_F0")).at(0).item<int>() == 10);
 }
 
-TEST_CASE("in process: abort ends a wait that has begun and every one after", "[exec][transport]") {
+TEST_CASE("In process: abort ends a wait that has begun and every later one", "[exec][transport]") {
   const auto transport = make_in_process_transport(2);
   bool aborted = false;
   std::thread waiting([&] {
@@ -54,7 +54,7 @@ TEST_CASE("in process: abort ends a wait that has begun and every one after", "[
   CHECK_THROWS_AS(transport->send(transfer("0SEND_F0"), {}), Aborted);
 }
 
-TEST_CASE("in process: an all-gather gives every member what all handed in, round after round",
+TEST_CASE("In process: an all-gather gives every rank the tensors of all, round after round",
           "[exec][transport]") {
   const auto transport = make_in_process_transport(4);
   const std::vector<int> group{0, 2, 3};
@@ -76,7 +76,7 @@ TEST_CASE("in process: an all-gather gives every member what all handed in, roun
     CHECK(seen[static_cast<std::size_t>(rank)] == std::vector<std::int64_t>(200, 2030));
 }
 
-TEST_CASE("in process: abort ends an all-gather that waits for a member", "[exec][transport]") {
+TEST_CASE("In process: abort ends an all-gather that waits for a rank", "[exec][transport]") {
   const auto transport = make_in_process_transport(2);
   std::thread waiting([&] { CHECK_THROWS_AS(transport->all_gather({0, 1}, 0, {}), Aborted); });
   transport->abort("rank 1 is out");
@@ -84,7 +84,7 @@ TEST_CASE("in process: abort ends an all-gather that waits for a member", "[exec
   CHECK_THROWS_AS(transport->all_gather({0, 1}, 1, {}), Aborted);
 }
 
-TEST_CASE("in process: what a rank's compute collects does not stand behind what runs beside it",
+TEST_CASE("In process: a collective within compute does not queue after one in the background",
           "[exec][transport]") {
   const auto transport = make_in_process_transport(2);
   const std::vector<int> group{0, 1};
@@ -107,7 +107,7 @@ TEST_CASE("in process: what a rank's compute collects does not stand behind what
   CHECK(seen == std::vector<std::int64_t>{10, 20});
 }
 
-TEST_CASE("in process: a part is handed over by reference, and let go of once all have theirs",
+TEST_CASE("In process: a part is passed by reference, and released once all have theirs",
           "[exec][transport]") {
   const auto transport = make_in_process_transport(2);
   const std::vector<int> group{0, 1};

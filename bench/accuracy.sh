@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# How near the prediction is: runs a scenario N times (default 24), by turns on 1 and 2 ranks with gpipe,
-# 1f1b and zb-h1, and prints the error of each run and what it is made of.
+# Measures the prediction error: runs a scenario N times (default 24), alternating between 1 and 2
+# ranks with gpipe, 1f1b and zb-h1, and prints the error of each run and its components.
 # usage: bench/accuracy.sh [N] [OPTION of pipewright run …]
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
-// What the executor itself costs, beside the work that it runs: the time per action of layers that
-// do next to nothing, over the same layers called one after the other; and a backward split into I
-// and W against a full one. Both by steps that take turns. One JSON line.
+// Measures the executor's own cost: the time per action with layers that do almost nothing,
+// compared with calling the same layers one after the other. Also compares a backward split into I
+// and W with a full one. Both alternate step by step. Prints one JSON line.
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ using namespace pipewright;
 constexpr int microbatches = 64;
 constexpr int warm_up_steps = 2;
 
-/// Adds a number to a number.
+/// A layer that adds a number to a number.
 class Tiny final : public exec::Layer {
  public:
   Tiny() : weight_(register_parameter("weight", at::zeros({1}))) {}
@@ -56,7 +56,7 @@ double seconds_of(const Work& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Medians of two kinds of work that take turns.
+/// Returns the medians of two kinds of work that alternate.
 template <class First, class Second>
 std::pair<double, double> in_turns(int rounds, const First& first, const Second& second) {
   std::vector<double> firsts, seconds;
@@ -77,8 +77,8 @@ int actions_of(const plan::Program& program) {
   return static_cast<int>(actions);
 }
 
-/// Microseconds per instruction of the busiest rank: a step's time, less its share of what the same
-/// calls take without an executor.
+/// Returns microseconds per instruction of the busiest rank: a step's time minus its share of what
+/// the same calls take without an executor.
 double overhead_us(int ranks, int rounds, bool on_gpu) {
   const auto devices = on_gpu ? exec::on_gpus(ranks) : std::vector<exec::RankDevice>();
   const Numbers data(at::zeros({1}), at::zeros({1}));
@@ -99,7 +99,7 @@ double overhead_us(int ranks, int rounds, bool on_gpu) {
   return 1e6 * (pipelined - alone / ranks) / actions_of(program);
 }
 
-/// The time of I and W over that of B, on a GPT in one stage.
+/// Returns the time of I and W divided by that of B, on a GPT in one stage.
 double split_over_full(int rounds, int hidden, bool on_gpu) {
   const auto devices = on_gpu ? exec::on_gpus(1) : std::vector<exec::RankDevice>();
   const plan::GptShape shape{
@@ -144,14 +144,15 @@ int main(int argc, char** argv) {
   int rounds = 10;
   std::vector<int> hidden{256, 512};
   bool on_gpu = false;
-  CLI::App program("What the executor costs per action, and a split backward over a full one.");
+  CLI::App program(
+      "Measures the executor's cost per action, and a split backward relative to a full one.");
   program.add_option("--rounds", rounds, "Steps of each kind")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  program.add_option("--hidden", hidden, "Widths of the GPT whose backward is split")
+  program.add_option("--hidden", hidden, "Width of the GPT whose backward is split")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  program.add_flag("--gpu", on_gpu, "On this machine's GPUs");
+  program.add_flag("--gpu", on_gpu, "Use this machine's GPUs");
   CLI11_PARSE(program, argc, argv);
   try {
     if (on_gpu)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What a developer waits for: builds from nothing into a folder of its own, then again after a change of
-# one source or header, and starts the programs. After `./dev setup`; takes about ten minutes.
-# With --start, it only starts the programs of a build that is there.
+# Measures a developer's waiting times: builds from scratch into a separate folder, builds again
+# after a change of one source or header, and starts the programs. Run it after `./dev setup`; takes
+# about ten minutes. With --start, it only starts the programs of an existing build.
 # usage: bench/build.sh [FOLDER | --start BUILD]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -51,7 +51,7 @@ timed "configure tests and benchmarks" configure -D PIPEWRIGHT_TESTS=ON -D PIPEW
 timed "build all the rest" build
 for source in exec/src/stage/stage.cpp sim/src/causes/idle.cpp loop/torch/src/run.cpp tests/exec/rank/executor_test.cpp \
   exec/src/stage/stage.hpp exec/include/pipewright/exec/training/optimizer.hpp plan/include/pipewright/plan/program/program.hpp; do
-  # A new time alone: the sources stay what they are.
+  # Only the time changes: the sources stay the same.
   touch "$source"
   timed "build all after a change of $source" build
 done

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""How long Calculon takes for one configuration of a pipeline: one JSON line.
+"""Measures how long Calculon takes for one configuration of a pipeline: one JSON line.
 
-Calculon answers by closed forms, from its model of a transformer and a machine; it has no schedule
-and no timeline. PIPEWRIGHT_CALCULON names a checkout of github.com/calculon-ai/calculon, which
-needs numpy, pandas and psutil; without it one line says so and nothing is measured.
+Calculon uses closed forms, from its model of a transformer and a machine; it has no schedule and no
+timeline. PIPEWRIGHT_CALCULON names a checkout of github.com/calculon-ai/calculon, which needs
+numpy, pandas and psutil; without it, the script prints one line that says so and measures nothing.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def read(name):
         return json.load(file)
 
 
-# Its own example, as one pipeline of our sizes over nodes of 8 devices.
+# Calculon's own example, as one pipeline of our sizes over nodes of 8 devices.
 tensor_parallel = 8
 execution = read("examples/3072_t4_p64_d12_mbs4_full.json") | {
     "num_procs": options.ranks * tensor_parallel, "tensor_par": tensor_parallel,
@@ -55,7 +55,7 @@ log = logging.getLogger("calculon")
 
 
 def configure():
-    """As its search does: the machine stands, the model is made anew."""
+    """Does what Calculon's search does: keeps the machine and builds the model again."""
     system = System(machine)
     begin = time.perf_counter()
     model = Llm(application, log)

@@ -1,7 +1,7 @@
-// What checkpoints cost a training that goes on: so many steps without one, with one that is
-// written to a folder of this machine beside them, and with one to a folder that takes few bytes a
-// second, in turn. Of each, how much longer the steps took, and of that how long training stood
-// still to copy what is written. One JSON line a folder.
+// Measures what checkpoints cost a training that continues meanwhile. Alternates between steps
+// without a checkpoint, with one that is written to a local folder, and with one to a folder with a
+// limited write rate. For each folder prints one JSON line: how much longer the steps took, and how
+// long training paused to copy the state.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -37,11 +37,11 @@ double seconds_since(std::chrono::steady_clock::time_point began) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
-/// Where checkpoints of one kind go, and what they took.
+/// The destination of checkpoints of one kind, and their times.
 struct Kind {
   std::string name;
   double most_bytes_per_s = 0;
-  std::vector<double> phases{}, pauses{}, writes{};  // seconds
+  std::vector<double> phases{}, pauses{}, writes{};  // in seconds
 };
 
 engine::PipelineEngine engine_of(const Sizes& sizes) {
@@ -64,7 +64,7 @@ double steps_of(engine::PipelineEngine& engine, int steps) {
   return seconds_since(began);
 }
 
-/// Steps beside one checkpoint, and then the rest of its write by itself.
+/// Measures steps during one checkpoint, and then the rest of its write without steps.
 void measure(engine::PipelineEngine& engine, Kind& kind, const Sizes& sizes,
              const std::filesystem::path& folder) {
   const auto began = std::chrono::steady_clock::now();
@@ -113,19 +113,20 @@ void measure_all(const Sizes& sizes) {
 
 int main(int argc, char** argv) {
   Sizes sizes;
-  CLI::App program("What a checkpoint costs the steps beside which it is written.");
+  CLI::App program(
+      "Measures how much a checkpoint slows down the steps during which it is written.");
   const auto count = [&](const char* name, int& target, const char* help) {
     program.add_option(name, target, help)->check(CLI::PositiveNumber)->capture_default_str();
   };
   count("--blocks", sizes.blocks, "Blocks of the GPT");
-  count("--hidden", sizes.hidden, "Its hidden size");
-  count("--ranks", sizes.ranks, "Ranks of the pipeline, a core each");
+  count("--hidden", sizes.hidden, "Hidden size of the GPT");
+  count("--ranks", sizes.ranks, "Ranks of the pipeline, one core each");
   count("--steps", sizes.steps, "Steps for each checkpoint");
   count("--rounds", sizes.rounds, "Checkpoints of each kind");
-  program.add_option("--slow", sizes.slow_mb_per_s, "MB/s of the slow folder")
+  program.add_option("--slow", sizes.slow_mb_per_s, "Write rate of the slow folder in MB/s")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  program.add_option("--folder", sizes.folder, "Where the checkpoints go")->capture_default_str();
+  program.add_option("--folder", sizes.folder, "Folder for the checkpoints")->capture_default_str();
   CLI11_PARSE(program, argc, argv);
   at::set_num_threads(1);
   try {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""How near the percentiles of drawn iterations come to steps that nobody learned from: a real job's trace (ByteDance's
-StragglerAnalysis), cut in two. One half becomes costs and a record, `pipewright simulate --draws` predicts, and the other
-half is what it is held against. By turns, halves, and halves at random.
+"""Compares the percentiles of sampled iterations with recorded steps that were not used for the prediction: a real
+job's trace (ByteDance's StragglerAnalysis) is split in two. One half becomes costs and a record, `pipewright simulate
+--draws` predicts, and the other half is the reference. The splits are alternating steps, first and second half, and
+random halves.
 
 usage: days.py TIMELINE.json.gz [--draws N] [--random N] [--keep FOLDER]; PIPEWRIGHT_BUILD names the build (build)"""
 
@@ -18,15 +19,15 @@ import subprocess
 import tempfile
 
 US = 1e-6
-BYTES_PER_S = 1e9  # of every link: what takes a second has so many bytes
+BYTES_PER_S = 1e9  # of every link: one second corresponds to this many bytes
 COMPUTES = {"forward-compute": "F", "backward-compute": "B"}
-# Behind the last compute, in this order.
+# Operations after the last compute, in this order.
 TAIL = ["layernorm-grads-all-reduce", "embedding-grads-all-reduce", "grads-reduce-scatter", "optimizer-clip-main-grad",
         "optimizer"]
 
 
 def read_steps(path):
-    """Step → worker (replica, stage) → name → [(begin, seconds)] in the order of their number, in seconds."""
+    """Returns step → worker (replica, stage) → name → [(begin, seconds)] in the order of sequence ids, in seconds."""
     with gzip.open(path) as file:
         events = json.load(file)
     stage_of = {event["tid"]: int(event["args"]["name"].split("PP rank ")[1].split(",")[0])
@@ -42,7 +43,7 @@ def read_steps(path):
 
 
 def measured(step):
-    """From the earliest begin to the latest end."""
+    """Returns the time from the earliest begin to the latest end."""
     all = [event for names in step.values() for events in names.values() for event in events]
     return max(begin + seconds for begin, seconds in all) - min(begin for begin, _ in all)
 
@@ -52,14 +53,15 @@ def late(begin, ready):
 
 
 def group_of(name, worker, stages):
-    """Workers with the same word here begin an operation together."""
+    """Returns the group of a worker: workers of the same group begin an operation together."""
     replica, stage = worker
     return {"embedding-grads-all-reduce": f"pipeline {replica}" if stage in (0, stages - 1) else worker,
             "grads-reduce-scatter": f"stage {stage}", "optimizer-clip-main-grad": "all"}.get(name, worker)
 
 
 def tail_seconds(step, free):
-    """Worker → name → seconds behind the last compute, from when the last of its group could begin on."""
+    """Returns worker → name → seconds after the last compute, starting when the last worker of its group could begin.
+    """
     stages = 1 + max(stage for _, stage in step)
     took = {worker: {} for worker in step}
     for name in TAIL:
@@ -75,8 +77,8 @@ def tail_seconds(step, free):
 
 
 def operations(step):
-    """(replica, rank, action, seconds) of all that a step did. That it began later than it could have, its launch, is its
-    own; of sums the gathering of parameters is a part."""
+    """Yields (replica, rank, action, seconds) for everything in a step. An operation's launch delay, by which it began
+    later than it could have, counts as its own time. The gathering of parameters counts as part of the gradient sum."""
     began = min(begin for names in step.values() for events in names.values() for begin, _ in events)
     free = {}
     for (replica, stage), names in step.items():
@@ -106,12 +108,12 @@ def operations(step):
 
 
 def kind_of(action):
-    """"0F3" is a "0F"."""
+    """Returns the kind of an action: "0F3" is a "0F"."""
     return action.rstrip("0123456789")
 
 
 class Learned:
-    """What half of the steps says: a scenario, costs, a record."""
+    """The result of half of the steps: a scenario, costs and a record."""
 
     def __init__(self, steps):
         self.rows = [(number, *row) for number, step in steps.items() for row in operations(step)]
@@ -122,18 +124,19 @@ class Learned:
             sums[kind_of(action)].append(seconds)
         self.mean = collections.defaultdict(float, {kind: statistics.fmean(all) for kind, all in sums.items()})
         self.microbatches = 1 + max(int(row[3].partition("F")[2]) for row in self.rows if kind_of(row[3]) == "0F")
-        # A ring over all workers has so many steps; those of two or of all copies have fewer.
+        # A ring over all workers has this many steps; rings of two workers or of all replicas have
+        # fewer.
         self.latency = self.mean["0LOSS"] / max(1, self.stages * self.replicas - 1)
 
     def sum_bytes(self, kind, devices):
-        """Of what a ring of so many takes as long for."""
+        """Returns the bytes for which a ring of this many devices takes this long."""
         seconds = self.mean[kind] - 2 * (devices - 1) * self.latency
         return round(max(0.0, seconds) * BYTES_PER_S * devices / (2 * (devices - 1))) if devices > 1 else 0
 
     def layer(self, stage):
         tied = self.sum_bytes(f"{stage}REDUCE_TIED", 2)
         backward = self.mean[f"{stage}B"]
-        # Both directions of a border take what they take on average.
+        # Both directions of a stage boundary get their mean time.
         sent = statistics.fmean([self.mean[f"{stage}SEND_F"], self.mean[f"{stage + 1}SEND_B"]])
         parameters = max(tied, self.sum_bytes(f"{stage}REDUCE_GRAD", self.replicas))
         return {"name": f"stage {stage}", "forward_s": self.mean[f"{stage}F"], "input_gradient_s": backward / 2,
@@ -181,7 +184,7 @@ def percentile(values, fraction):
 
 
 def compare(title, steps, learned, draws):
-    """Errors of P50, P95 and mean on the steps that were not learned from, in percent."""
+    """Returns the errors of P50, P95 and mean on the steps that were not used, in percent."""
     others = [measured(step) for number, step in steps.items() if number not in learned]
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)

@@ -1,5 +1,5 @@
-"""Trainings that are disturbed: what kill.sh, faults.sh and soak.sh share. Starts them, looks at their processes and at
-the machine, and reads their checkpoints."""
+"""Shared code of kill.sh, faults.sh and soak.sh, which disturb trainings: starts trainings, observes their processes
+and the machine, and reads their checkpoints."""
 
 import ctypes
 import os
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 PROGRAM, SCENARIO = os.environ["PIPEWRIGHT"], "scenarios/gpt-text/scenario.json"
-WITHIN = 5.0  # seconds, from what happens to the end of the last process
+WITHIN = 5.0  # seconds, from the fault to the end of the last process
 TINY = ["model.blocks=4", "model.hidden=32", "model.heads=2", "model.sequence=16", "training.microbatch_size=2",
         "pipeline.microbatches=4", "training.clip_norm=0.5", "profile.least_repeats=2", "profile.most_repeats=2"]
 
@@ -24,7 +24,7 @@ def words(command, settings, *more):
 
 
 def profiled(settings, file):
-    """Costs that all trainings of a script share."""
+    """Measures costs that all trainings of a script share."""
     done = subprocess.run(words("profile", settings, "--over", "0", "-o", file), capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"FAILED: profile ended with {done.returncode}\n{done.stderr}")
@@ -34,7 +34,7 @@ def profiled(settings, file):
 # Checkpoints
 
 def whole_steps(folder):
-    """By number. What is not named so was never completed."""
+    """Returns the complete checkpoints by step number. An unfinished one has another name."""
     names = [path.name for path in folder.glob("step_*") if path.name.count(".") == 0]
     return {int(name.split("_")[1]): folder / name for name in names}
 
@@ -64,7 +64,7 @@ def text_of(*path):
 
 
 def core_seconds_of(processes):
-    """That these have computed so far."""
+    """Returns the core-seconds that these processes have used so far."""
     ticks = 0
     for process in processes:
         fields = text_of(process, "stat").rpartition(") ")[2].split()
@@ -73,7 +73,7 @@ def core_seconds_of(processes):
 
 
 def what_they_do(processes, stacks=False):
-    """What each thread waits for, in the kernel and, with `stacks`, in the program."""
+    """Returns what each thread waits for, in the kernel and, with `stacks`, in the program."""
     lines = []
     for process in processes:
         lines.append(f"process {process}: {text_of(process, 'cmdline')[:40].replace(chr(0), ' ')}")
@@ -96,7 +96,7 @@ def what_they_do(processes, stacks=False):
 
 
 class Machine:
-    """What the machine has done since: how much of it others had."""
+    """The use of the machine since construction, and the part that other programs had."""
 
     def __init__(self, own=()):
         self.time, self.own = time.monotonic(), list(own)
@@ -112,11 +112,11 @@ class Machine:
     @staticmethod
     def counters():
         fields = [int(field) / os.sysconf("SC_CLK_TCK") for field in text_of("stat").splitlines()[0].split()[1:9]]
-        return sum(fields) - fields[3] - fields[4], fields[7]  # without idle and waiting for the disk
+        return sum(fields) - fields[3] - fields[4], fields[7]  # without idle time and disk waits
 
     def others(self):
-        """Which part of the cores other programs and other machines have had, and in words. Call it when the
-        processes that were `own` have been waited for."""
+        """Returns the share of the cores that other programs and other machines used, and a description. Call it after
+        waiting for the processes in `own`."""
         seconds = time.monotonic() - self.time
         busy, stolen = self.counters()
         own = self.of_reaped() - self.reaped - self.own_before
@@ -129,7 +129,7 @@ class Machine:
 
 
 class Launch:
-    """A program that runs, with what it says in a file. Ends with this script, whatever ends that."""
+    """A running program whose output goes to a file. It ends with this script, however that ends."""
 
     def __init__(self, command, log, environment=None, **more):
         self.log = open(log, "w+")
@@ -138,7 +138,8 @@ class Launch:
         self.pid = self.process.pid
 
     def ranks(self):
-        """The launcher is one of them until it has become the program that starts ranks."""
+        """Returns the ranks' processes. The launcher is one of them until it has become the program that starts ranks.
+        """
         return children_of(self.pid)
 
     def is_running(self):
@@ -148,7 +149,7 @@ class Launch:
         return Path(self.log.name).read_text(errors="replace")
 
     def until(self, condition, seconds=120):
-        """False where the program ends before. It hangs where that never comes."""
+        """Returns false if the program ends before the condition is true. Fails if neither happens."""
         end = time.monotonic() + seconds
         while self.is_running():
             if condition():
@@ -167,7 +168,7 @@ class Launch:
             time.sleep(0.001)
 
     def ended(self, within):
-        """Its exit code; None where it still runs."""
+        """Returns its exit code; None if it is still running."""
         try:
             return self.process.wait(timeout=max(0, within))
         except subprocess.TimeoutExpired:
@@ -187,7 +188,7 @@ def end_with_parent():
 
 
 class Failure(Exception):
-    """What did not hold, and what was said."""
+    """An expectation that did not hold, with the output of the program."""
 
 
 def expect(holds, what, *said):
@@ -196,7 +197,7 @@ def expect(holds, what, *said):
 
 
 class Work:
-    """A folder for a script: kept where something fails."""
+    """A folder for a script, which is kept if something fails."""
 
     def __init__(self):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -225,12 +226,13 @@ class Work:
 
 
 def reports_in(said):
-    """Whom ranks, and not their launcher, have named as the end of their job: a number, or "store"."""
+    """Returns what ranks, and not their launcher, have named as the cause of the job's end: a rank's number, or
+    "store"."""
     gone = "cannot be reached|has not been heard of|is gone|has left the job|has ended early"
     return [rank or "store" for rank in re.findall(rf"^(?:rank (\d+)|the job's store at \S+) (?:{gone})", said, re.MULTILINE)]
 
 
 def report_line(said):
-    """The first of them in full, as far as it says who and what."""
+    """Returns the first report, up to the text that says who and what."""
     lines = [line for line in said.splitlines() if reports_in(line)]
     return lines[0].split("; ")[0] if lines else "no report"

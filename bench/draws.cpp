@@ -1,5 +1,5 @@
-// How long many draws of a job's iteration take: durations from a made-up record, every rank with
-// factors of its own. One JSON line.
+// Measures how long it takes to sample a job's iteration many times: durations come from a
+// synthetic record, and every rank has its own factors. Prints one JSON line.
 
 #include "pipewright/sim/draws/draws.hpp"
 
@@ -36,7 +36,8 @@ sim::StepCosts costs_of(const plan::Program& program, int replicas) {
   return costs;
 }
 
-/// Compute of so many steps, transfers too, log-normal by a twentieth, each on its own.
+/// Records `steps` steps in which compute and transfers are independent and log-normal with a sigma
+/// of 5 %.
 models::RecordedSteps record_of(const plan::Program& program, int replicas, int steps) {
   std::mt19937 random(1);
   std::lognormal_distribution<double> seconds(-7, 0.05);
@@ -64,7 +65,7 @@ int main(int argc, char** argv) {
   request.ranks = 8;
   request.microbatches = 32;
   int replicas = 64, recorded = 2, steps = 64, draws = 10'000, rounds = 3;
-  CLI::App app("Times draws of an iteration");
+  CLI::App app("Times sampled iterations of a job");
   app.add_option("--schedule", request.name);
   app.add_option("--ranks", request.ranks);
   app.add_option("--microbatches", request.microbatches);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Pipelines behind one card: in step, and with durations of their own, which are log-normal by so much. A line a schedule and
-number of pipelines, in ms: the table of docs/contention.md.
+"""Simulates pipelines that share one network card: in step, and with independent log-normal durations of several
+spreads. Prints a line for each schedule and number of pipelines, in ms: the table of docs/contention.md.
 
 usage: drift.py [--draws N] [SCHEDULE…]; PIPEWRIGHT_BUILD names the build (build)"""
 

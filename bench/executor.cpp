@@ -1,13 +1,14 @@
-// Times the executor on a small GPT against one thread that trains the same batch without a
-// pipeline, and prints one JSON line. Its peer is torch_pipelining.py: same model, cut and keys.
-// Ranks are threads, or processes where RANK, WORLD_SIZE, … say so (as torchrun sets them).
+// Times the executor on a small GPT, compared with one thread that trains the same batch without a
+// pipeline, and prints one JSON line. Its peer is torch_pipelining.py, with the same model,
+// partition and keys. Ranks are threads, or processes if RANK, WORLD_SIZE, … are set (as torchrun
+// does).
 //
-// The ideal is the serial time spread evenly over the ranks, plus the schedule's bubble:
-// serial / P * (M + P - 1) / M. What is over it is imbalance, transfers, waiting and overhead.
+// The ideal is the serial time spread evenly over the ranks, plus the schedule's bubble: serial / P
+// * (M + P - 1) / M. The excess over it is imbalance, transfers, waiting and overhead.
 //
-// On one core (taskset -c 0), over_single is what ranks cost over the same arithmetic by one
-// thread: pipelines side by side and shards of stages (--replicas, --tensor) with all their
-// collectives.
+// On one core (taskset -c 0), over_single is the ratio of the ranks' time to one thread's time for
+// the same arithmetic, including all collectives of replicas and tensor-parallel ranks (--replicas,
+// --tensor).
 
 #include "pipewright/exec/rank/executor.hpp"
 
@@ -41,16 +42,16 @@ namespace {
 struct Options {
   int ranks = 2;
   int replicas = 1;
-  int tensor = 1;  // shards of each stage
+  int tensor = 1;  // tensor-parallel ranks
   std::string schedule = "1F1B";
   int chunks = 1;  // stages per rank
   int microbatches = 8;
-  int layers = 8;  // blocks; embedding and head come on top
+  int layers = 8;  // blocks, without embedding and head
   int hidden = 256;
   int heads = 4;
   int sequence = 128;
   int microbatch_size = 4;
-  int steps = 4;  // measured of each kind in a round
+  int steps = 4;  // measured steps of each kind in a round
   int rounds = 3;
   bool recording = false;
   bool on_gpu = false;
@@ -60,7 +61,8 @@ struct Options {
 constexpr int vocabulary = 256;
 constexpr int warm_up_steps = 2;
 
-/// The same random tokens in every step; the target is the next token, around the end.
+/// Random tokens, the same in every step. The target is the next token; the last one's is the
+/// first.
 class RandomTokens final : public exec::Dataset {
  public:
   explicit RandomTokens(const Options& options)
@@ -85,11 +87,12 @@ plan::Program program_of(const Options& options) {
   request.chunks = options.chunks;
   auto lowering = plan::lowering_of(request);
   lowering.replicas = options.replicas;
-  lowering.share_loss = exec::job_from_environment().has_value();  // as processes must
+  lowering.share_loss = exec::job_from_environment().has_value();  // processes need it
   return plan::lower(plan::make_schedule(request), lowering);
 }
 
-/// Equal numbers of layers, halves rounded to even: what Python's round() makes of i * n / stages.
+/// Returns stages with equal numbers of layers. Halves are rounded to even, as Python's round()
+/// does with i * n / stages.
 plan::Partition even_partition(int layers, const plan::Program& program) {
   const int stages = plan::stage_count(program);
   if (stages > layers)
@@ -102,7 +105,7 @@ plan::Partition even_partition(int layers, const plan::Program& program) {
   return partition;
 }
 
-/// Keeps this thread on the first core it may use, where rank 0 runs too.
+/// Pins this thread to the first core it may use, where rank 0 runs too.
 void pin_to_first_core() {
   cpu_set_t allowed, own;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
@@ -122,7 +125,7 @@ double seconds_of(const Work& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// The value that a share of all values lies below: 0.5 is the median.
+/// Returns the value below which a share of all values lies; 0.5 gives the median.
 double quantile(std::vector<double> values, double share) {
   std::sort(values.begin(), values.end());
   const double place = share * static_cast<double>(values.size() - 1);
@@ -139,8 +142,8 @@ double rounded(double value, int decimals) {
 }
 
 struct Measurement {
-  std::vector<double> iteration, single;  // seconds; a round's median each
-  std::vector<double> recording_ratio;    // recorded over unrecorded; one per pair of steps
+  std::vector<double> iteration, single;  // in seconds; the median of each round
+  std::vector<double> recording_ratio;    // recorded over unrecorded, for each pair of steps
 };
 
 class Bench {
@@ -158,16 +161,16 @@ class Bench {
                 options.on_gpu ? exec::on_gpus(1).front() : exec::RankDevice{}) {
     if (options_.recording)
       recorded_.emplace(program_, partition_, setup_, recorded_execution());
-    // Last: threads inherit their cores, and the ranks want one each.
+    // Last, because threads inherit their cores, and each rank needs its own.
     at::set_num_threads(1);
     pin_to_first_core();
   }
 
-  /// Whether this process is the one that measures.
+  /// Returns true for the process that measures.
   bool is_first() const { return !job_ || job_->rank() == 0; }
   bool in_job() const { return job_.has_value(); }
 
-  /// Serial and pipelined steps take turns, so that a drift of the machine meets both.
+  /// Serial and pipelined steps alternate, so that a drift of the machine affects both.
   Measurement measure() {
     for (int i = 0; i < warm_up_steps; ++i) {
       serial_step();
@@ -185,7 +188,7 @@ class Bench {
           iteration.push_back(pipeline_step());
           continue;
         }
-        // Each goes first in every other pair.
+        // Each kind comes first in every other pair.
         double recorded = i % 2 == 0 ? recorded_step() : 0;
         iteration.push_back(pipeline_step());
         if (i % 2 != 0)
@@ -214,7 +217,7 @@ class Bench {
     return setup;
   }
 
-  /// Ranks share GPUs where there are fewer.
+  /// Ranks share GPUs if there are fewer.
   std::vector<exec::RankDevice> devices() const {
     return options_.on_gpu ? exec::on_gpus(options_.ranks * options_.replicas * options_.tensor)
                            : std::vector<exec::RankDevice>();
@@ -269,7 +272,8 @@ class Bench {
   exec::SerialTrainer serial_;
 };
 
-/// The ratio to the ideal is taken round by round: neighbours in time share the machine's state.
+/// Divides by the ideal within each round, because measurements close in time see the same machine
+/// state.
 plan::Json report(const Options& options, const Measurement& measured) {
   const double bubble_factor =
       static_cast<double>(options.microbatches + options.ranks - 1) / options.microbatches;
@@ -317,25 +321,26 @@ int main(int argc, char** argv) {
   const auto add_size = [&](const std::string& name, int& value, const std::string& help) {
     program.add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str();
   };
-  add_size("--ranks", options.ranks, "Threads of a pipeline");
-  add_size("--replicas", options.replicas, "Pipelines side by side");
-  add_size("--tensor", options.tensor, "Shards of each stage");
-  program.add_option("--schedule", options.schedule, "Any case")->capture_default_str();
+  add_size("--ranks", options.ranks, "Ranks of a pipeline, one thread each");
+  add_size("--replicas", options.replicas, "Data-parallel replicas of the pipeline");
+  add_size("--tensor", options.tensor, "Tensor-parallel ranks of each stage");
+  program.add_option("--schedule", options.schedule, "Upper or lower case")->capture_default_str();
   add_size("--chunks", options.chunks, "Stages per rank");
-  add_size("--microbatches", options.microbatches, "Of a step");
+  add_size("--microbatches", options.microbatches, "Microbatches of a step");
   add_size("--layers", options.layers, "Transformer blocks");
   add_size("--hidden", options.hidden, "Width");
-  add_size("--heads", options.heads, "Of attention");
+  add_size("--heads", options.heads, "Attention heads");
   add_size("--seq", options.sequence, "Tokens of a sample");
   add_size("--mbs", options.microbatch_size, "Samples of a microbatch");
-  add_size("--steps", options.steps, "Measured of each kind in a round");
-  add_size("--rounds", options.rounds, "Serial and pipelined steps take turns this often");
-  program.add_flag("--recording", options.recording,
-                   "Also what recording costs, by pairs of a recorded and an unrecorded step");
-  program.add_flag("--gpu", options.on_gpu, "On this machine's GPUs; ranks are threads");
+  add_size("--steps", options.steps, "Measured steps of each kind in a round");
+  add_size("--rounds", options.rounds, "Rounds in which serial and pipelined steps alternate");
+  program.add_flag(
+      "--recording", options.recording,
+      "Also measure the cost of recording, with pairs of recorded and unrecorded steps");
+  program.add_flag("--gpu", options.on_gpu, "Use this machine's GPUs; ranks are threads");
   program
       .add_option("--kernels", options.kernels,
-                  "exact: the same bits each time; default: those that LibTorch takes by itself")
+                  "exact: the same bits each time; default: LibTorch's own choice")
       ->check(CLI::IsMember({"exact", "default"}))
       ->capture_default_str();
   try {

@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
-# What befalls a training, done for real: a disk that is full, ranks that are stopped, a store that
-# dies or is stopped, torchrun's agent that is killed, and a cable that is cut (between network
-# namespaces). Where the job has to end, every process has to do so within five seconds, with one
-# report that names the culprit; where it has to go on, it has to, and what is resumed has the bits of
-# a training that nobody disturbed. A line for each. The disk and the cable need root; what cannot be
-# tried is told as skipped.
+# Tests trainings under real faults: a full disk, stopped ranks, a store that dies or is stopped, a
+# killed torchrun agent, and a cut cable (between network namespaces). If the job must end, every
+# process must end within five seconds, with one report that names the culprit. If the job must
+# continue, it does, and a resumed training has the bits of an undisturbed one. Prints a line for
+# each. The disk and the cable need root; tests that cannot run are listed as skipped.
 # Usage: bench/faults.sh [--only NAME,…] [--within S]    NAME: disk, stop, store, cable, torchrun;
 # --within: another limit than five seconds
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# A file system that is mounted here is seen by nobody else.
+# Only this process sees a file system that is mounted here.
 if [[ -z ${PIPEWRIGHT_OWN_MOUNTS:-} ]] && unshare -m true 2>/dev/null; then
   export PIPEWRIGHT_OWN_MOUNTS=1
   exec unshare -m "$BASH" "bench/$(basename "${BASH_SOURCE[0]}")" "$@"
@@ -139,7 +138,7 @@ def stop():
 
 
 def store():
-    # Without it ranks cannot agree who of them reports.
+    # Without the store ranks cannot agree which of them reports.
     signal_rank("rank 0, which has the store, is killed", signal.SIGKILL, 0, 3)
     signal_rank("rank 0, which has the store, is stopped", signal.SIGSTOP, 0, 3)
 

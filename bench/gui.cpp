@@ -1,6 +1,6 @@
-// How long one waits for the window, offscreen at 1920 × 1080: for the first picture of millions of
-// events, for each frame while zooming and panning through all of them, for the answer to a
-// boundary that is dragged and to a slider. One JSON line.
+// Measures waiting times of the window, offscreen at 1920 × 1080: for the first picture of millions
+// of events, for each frame while zooming and panning through all of them, and for the response to
+// a dragged boundary and to a slider. Prints one JSON line.
 
 #include <fmt/format.h>
 
@@ -39,7 +39,7 @@ struct Options {
   int rounds = 40;
   std::uint64_t trace_mb = 350;
   int replicas = 512;  // of a whole job
-  bool json = false;   // it prints nothing else
+  bool json = false;   // print nothing else
 };
 
 double seconds_of(const std::function<void()>& work) {
@@ -48,7 +48,7 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// The value that a share of all values lies below.
+/// Returns the value below which a share of all values lies.
 double quantile(std::vector<double> values, double share) {
   if (values.empty())
     return 0;
@@ -57,7 +57,7 @@ double quantile(std::vector<double> values, double share) {
                          static_cast<std::size_t>(share * static_cast<double>(values.size())))];
 }
 
-/// Bytes of this process in memory, mapped files included.
+/// Returns the resident bytes of this process, including mapped files.
 double resident() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -66,14 +66,14 @@ double resident() {
   return 0;
 }
 
-/// Everything that has changed is painted, as the event loop would do it.
+/// Paints everything that has changed, as the event loop would.
 void paint(QWidget& window) {
   QApplication::sendPostedEvents();
   QEvent update(QEvent::UpdateRequest);
   QApplication::sendEvent(&window, &update);
 }
 
-/// Counts what is painted, so that no figure is of frames that were not.
+/// Counts painted frames, so that every measured frame was really painted.
 class Painted : public QObject {
  public:
   explicit Painted(gui::TimelineView& view) { view.viewport()->installEventFilter(this); }
@@ -92,7 +92,8 @@ std::unique_ptr<gui::MainWindow> open_window() {
   return window;
 }
 
-/// From the whole down to single events, at many places, and across the timeline at each depth.
+/// Zooms from the whole timeline to single events at many places, and pans across the timeline at
+/// each depth.
 std::vector<double> frame_ms(gui::MainWindow& window) {
   gui::TimelineView& view = window.timeline();
   Painted painted(view);
@@ -137,7 +138,7 @@ std::filesystem::path write_scenario(const test::TempFolder& folder, const Optio
                   4 * options.stages - 2, options.stages, options.stages, options.microbatches));
 }
 
-/// Boundaries go to and fro, each to where it was not yet.
+/// Moves boundaries back and forth, each to a new place.
 std::vector<double> drag_ms(gui::MainWindow& window, int rounds) {
   gui::Workspace& workspace = window.workspace();
   std::vector<double> times;
@@ -154,7 +155,7 @@ std::vector<double> drag_ms(gui::MainWindow& window, int rounds) {
   return times;
 }
 
-/// Numbers of microbatches that were not asked for yet, so that there is a new schedule each time.
+/// Sets numbers of microbatches that were not used before, so that each needs a new schedule.
 std::vector<double> slider_ms(gui::MainWindow& window, int microbatches, int rounds) {
   std::vector<double> times;
   for (int round = 1; round <= rounds; ++round)
@@ -212,7 +213,8 @@ void measure_trace(const test::TempFolder& folder, const Options& options, nlohm
   line["trace_gz_open_s"] = open_trace_s(gzipped);
 }
 
-/// Eight stages, two steps: from the first rows to the last, each time another step in sight.
+/// Shows eight stages and two steps, and scrolls from the first rows to the last, with another step
+/// visible each time.
 void measure_job(const test::TempFolder& folder, const Options& options, nlohmann::json& line) {
   const int slow = 4 * options.replicas + options.replicas / 3;
   auto job = test::noisy_job(options.replicas, 8, 8, {20, 25}, slow);
@@ -280,11 +282,12 @@ int main(int argc, char** argv) {
   app.add_option("--ranks", options.ranks)->capture_default_str();
   app.add_option("--stages", options.stages)->capture_default_str();
   app.add_option("--microbatches", options.microbatches)->capture_default_str();
-  app.add_option("--rounds", options.rounds, "drags, and as many slides")->capture_default_str();
-  app.add_option("--trace-mb", options.trace_mb)->capture_default_str();
-  app.add_option("--replicas", options.replicas, "of a whole job, eight workers each")
+  app.add_option("--rounds", options.rounds, "number of drags and of slider moves")
       ->capture_default_str();
-  app.add_flag("--json", options.json, "the JSON line alone");
+  app.add_option("--trace-mb", options.trace_mb)->capture_default_str();
+  app.add_option("--replicas", options.replicas, "replicas of a whole job, eight workers each")
+      ->capture_default_str();
+  app.add_flag("--json", options.json, "print only the JSON line");
   CLI11_PARSE(app, argc, argv);
   try {
     const test::TempFolder folder;

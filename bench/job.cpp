@@ -1,5 +1,6 @@
-// How long a job takes to simulate with every device by itself, from the schedule on: a pipeline of
-// so many ranks, its copies and the shards of each, every duration drawn on its own. One JSON line.
+// Measures how long it takes to simulate a job with every device separately, starting from the
+// schedule: a pipeline, its replicas and their tensor-parallel ranks, with an independently sampled
+// duration for every instruction. Prints one JSON line.
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -43,7 +44,7 @@ sim::StepCosts costs_of(const plan::Program& program, int replicas, int shards, 
   return costs;
 }
 
-/// Of the process, in GB.
+/// Returns the peak memory of the process, in GB.
 double peak_memory() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -60,14 +61,14 @@ int main(int argc, char** argv) {
   request.chunks = 8;
   int replicas = 128, shards = 8;
   double jitter = 0.05;
-  CLI::App app("Times a job with every device by itself");
+  CLI::App app("Times the simulation of a job with every device separately");
   app.add_option("--schedule", request.name);
   app.add_option("--ranks", request.ranks, "of a pipeline");
   app.add_option("--microbatches", request.microbatches, "of a pipeline");
   app.add_option("--chunks", request.chunks);
-  app.add_option("--replicas", replicas, "pipelines side by side");
-  app.add_option("--shards", shards, "of each layer");
-  app.add_option("--jitter", jitter, "standard deviation of durations over their mean");
+  app.add_option("--replicas", replicas, "data-parallel replicas of the pipeline");
+  app.add_option("--shards", shards, "tensor-parallel ranks of each layer");
+  app.add_option("--jitter", jitter, "standard deviation of durations divided by their mean");
   CLI11_PARSE(app, argc, argv);
 
   const auto start = Clock::now();

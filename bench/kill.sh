@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Kills ranks of trainings of four processes at random instants, one or all of them: before they have
-# met, while they connect and resume, in steps, while a checkpoint is written, and at the end. Each
-# time the job has to end within five seconds and say who was killed, no checkpoint that was whole may
-# be gone, and the newest has to have the bits of a training that nobody disturbed. Prints figures. An
-# end that comes later is a failure unless others had most of the machine meanwhile; such are counted.
-# What fails is told with the seed and the number of the kill, and its folder is kept.
+# Kills ranks of trainings of four processes at random instants, one or all of them: before they
+# have joined, while they connect and resume, in steps, while a checkpoint is written, and at the
+# end. Each time the job must end within five seconds and name the killed rank, no complete
+# checkpoint may be lost, and the newest must have the bits of an undisturbed training. Prints
+# figures. A later end is a failure unless other programs used most of the machine meanwhile; such
+# cases are counted. A failure is reported with the seed and the number of the kill, and its folder
+# is kept.
 # Usage: bench/kill.sh [--kills N] [--seed N] [--within S]    --within: another limit than five seconds
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -28,7 +29,7 @@ RANKS, STEPS, EVERY = 4, 40, 2
 SETTINGS = [f"pipeline.ranks={RANKS}", f"training.steps={STEPS}"]
 PHASES = {"before all had met": 0.2, "connecting and resuming": 0.25, "steps": 0.25, "a checkpoint being written": 0.2,
           "the end": 0.1}
-BUSY_WITH_OTHERS = 0.4  # of the cores
+BUSY_WITH_OTHERS = 0.4  # share of the cores
 
 options = argparse.ArgumentParser()
 options.add_argument("--kills", type=int, default=1000)
@@ -156,7 +157,7 @@ with Work() as work:
             if newest:
                 holds(weights(whole_steps(folder)[newest]) == expected[newest], f"step {newest} has other bits", said)
             resumed_at += "resumed from" in said
-            if not chosen or code == 0:  # none was there, or all was over before the signal came
+            if not chosen or code == 0:  # none existed, or all had ended before the signal came
                 holds(code == 0, f"exit code {code} without a kill", said)
                 done_before += 1
                 continue

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""A model that is larger than a device, all the way round: a GPT of 3 GB of parameters and optimizer on four processes, each
-of which may have 1.2 GB beyond what a tiny model takes of address space (LibTorch's libraries and threads), by `ulimit -v`.
-It is profiled, planned, trained, checkpointed and resumed; then it is shown that one process alone cannot hold it.
+"""Runs all commands for a model that is larger than a device: a GPT with 3 GB of parameters and optimizer state on four
+processes, each of which is limited by `ulimit -v` to 1.2 GB of address space beyond what a tiny model needs (LibTorch's
+libraries and threads). The model is profiled, planned, trained, checkpointed and resumed. Then the script shows that
+one process alone cannot hold it.
 
 usage: bench/larger.py [--hidden N] [--blocks N] [--beyond MB] [--over S] [OPTION of pipewright …]"""
 
@@ -54,7 +55,7 @@ def with_children(pid):
 
 
 def run(words, limit=None):
-    """Its output, how long it took, and the most memory of one of its processes: mapped, and resident."""
+    """Returns its output, its time, and the peak memory of one of its processes: mapped, and resident."""
     def with_limit():
         if limit:
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

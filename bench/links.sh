@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Two processes over Gloo on this machine, every schedule that trains, and sums of gradients: what a
-# step is predicted to take with measured links, and what it takes. Layers are rehearsed between the
-# steps, so that the machine's drift is no error of the links. Each round goes through all. The
-# medians of the rounds.
+# Compares predicted and measured step times over Gloo between two processes on this machine, for
+# every schedule that trains and for gradient sums, with measured links. Layers are rehearsed
+# between the steps, so that the machine's drift does not count as an error of the links. Each round
+# runs all of them; prints the medians of the rounds.
 # Usage: bench/links.sh [--rounds N] [--cluster FILE] [--set FIELD=VALUE]… [SCHEDULE…]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -35,7 +35,7 @@ fi
 try() {  # LABEL OPTION…: one more run, if it can be trained
   local run=$work/run
   rm -rf "$run"
-  # Refused: sizes that the schedule does not take.
+  # Rejected: the schedule does not support these sizes.
   if "$pipewright" run "$scenario" --fresh --cluster "$cluster" "${settings[@]}" "${@:2}" --processes \
     --out "$run" >"$work/out" 2>&1; then
     mkdir -p "$work/reports/$1"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# How near the predicted peak of memory is: trains a few steps under each set-up that changes it, and prints
-# predicted and measured peaks of the fullest rank and the largest error of any rank as a Markdown table.
-# With N, of the first N set-ups alone.
+# Measures the error of the predicted peak memory: trains a few steps under each setup that changes
+# it, and prints predicted and measured peaks of the fullest rank and the largest error of any rank
+# as a Markdown table. With N, uses only the first N setups.
 # usage: bench/memory.sh [N] [OPTION of pipewright run …]
 set -euo pipefail
 cd "$(dirname "$0")/.."

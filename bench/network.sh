@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Two ranks in two network namespaces, joined by a cable that `tc tbf` slows down: what a step takes
-# there, beside what `run` predicts with the links that `profile --links` measures there and with
-# layers rehearsed between the steps, and what both engines make of the rehearsed layers' mean
-# costs. Needs root, ip and tc. One line a bandwidth and schedule, and one for sums of gradients.
-# `all`: every schedule that trains, 40 min with --quick (eight steps each). The fewer steps, the more
-# a machine that does not keep its speed is seen: 32 average it out. With --pipelines, so many side by
-# side share the cable, and the last two columns are for draws of the steps and for links of their own.
-# Links are measured within --within seconds.
+# Runs two ranks in two network namespaces that are connected by a cable with a bandwidth limited by
+# `tc tbf`. Compares the step time there with the prediction of `run`, with links measured there by
+# `profile --links` and layers rehearsed between the steps, and with the predictions of both engines
+# for the mean costs of the rehearsed layers. Needs root, ip and tc. Prints one line for each
+# bandwidth and schedule, and one for gradient sums. `all`: every schedule that trains, 40 min with
+# --quick (eight steps each). Fewer steps show more of a machine's speed variations; 32 average them
+# out. With --pipelines N, N pipelines share the cable, and the last two columns are for sampled
+# steps and for unshared links. Links are measured within --within seconds.
 # Usage: bench/network.sh [--quick | --steps N] [--mbit "N…"] [--within S] [--pipelines N] [--set FIELD=VALUE]…
 #                         [all | SCHEDULE…]
 set -euo pipefail
@@ -51,8 +51,8 @@ ip netns add "${name}b"
 ip link add x netns "${name}a" type veth peer name y netns "${name}b"
 ip -n "${name}a" address add 10.99.0.1/24 dev x
 ip -n "${name}b" address add 10.99.0.2/24 dev y
-# A sender that models its path (bbr) is as quick as it was used to be: what links are measured to
-# take and what training then sees would be two things.
+# A sender that models its path (bbr) is as fast as its history of use allows, so the measured links
+# and the training would see different speeds.
 for end in a b; do
   for control in cubic reno; do
     ip netns exec "$name$end" sysctl -qw net.ipv4.tcp_congestion_control=$control 2>/dev/null && break
@@ -60,8 +60,9 @@ for end in a b; do
 done
 for end in a:x b:y; do
   ip -n "$name${end%:*}" link set lo up
-  # Packets that the shaper need not cut: for each of 1500 bytes a timer and the other end's thread
-  # would interrupt who computes, 350 times a transfer, which network cards spare their hosts.
+  # Packets that the shaper need not split. With 1500-byte packets, a timer and the other end's
+  # thread would interrupt the computing rank for each, 350 times per transfer, which network cards
+  # avoid on real hosts.
   ip -n "$name${end%:*}" link set "${end#*:}" gso_max_size 16000 up
 done
 
@@ -78,7 +79,7 @@ rank() {  # RANK COMMAND OPTION…
     "$pipewright" "$2" "$scenario" "${settings[@]}" "${@:3}"
 }
 
-on_both() {  # COMMAND OPTION…: as all ranks of a job, half at each end; only the first writes
+on_both() {  # COMMAND OPTION…: on all ranks of a job, half at each end; only the first writes
   for ((other = 1; other < 2 * pipelines; ++other)); do
     rank $other "$@" >"$work/other$other" 2>&1 &
   done
@@ -105,7 +106,7 @@ step() {  # MBIT LABEL OPTION…
       --json >"$work/$1.json" 2>/dev/null
   }
   simulate native
-  # SimGrid cannot express ranks that slow each other down.
+  # SimGrid cannot model ranks that slow each other down.
   python3 -c 'import json, sys
 costs = json.load(sys.stdin)
 costs.pop("busy_cores", None)
@@ -117,7 +118,7 @@ json.dump(costs, sys.stdout)' <"$work/run/rehearsed_costs.json" >"$work/alone.js
   local engines=(native simgrid)
   if ((pipelines > 1)); then
     simulate apart --set cluster.between_nodes.shared=false
-    # Draws of what the first pipeline computed in each step: the other has durations of its own.
+    # Samples of what the first pipeline computed in each step; the other has its own durations.
     simulate drawn --draws 1000 --jitter "$work/run"
     engines+=(drawn apart)
   fi

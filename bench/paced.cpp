@@ -1,5 +1,5 @@
-// How near the executor comes to what the simulator predicts when every action takes its time and
-// no more: paced layers, a thread per rank, every schedule that trains. One JSON line each.
+// Compares the executor with the simulator's prediction when every action takes a fixed time: paced
+// layers, a thread per rank, every schedule that trains. Prints one JSON line each.
 
 #include <fmt/format.h>
 
@@ -21,13 +21,13 @@ struct Options {
   std::vector<std::string> schedules = plan::schedule_names();
   int ranks = 8;
   int microbatches = 32;
-  double milliseconds = 5;  // of F, I and W each
-  int steps = 5;            // measured, after one to warm up
-  int shards = 1;           // of each stage, on as many times the threads
+  double milliseconds = 5;  // of each F, I and W
+  int steps = 5;            // measured, after one warm-up step
+  int shards = 1;           // tensor-parallel ranks; multiplies the threads
 };
 
-/// How much longer than its time a paced action takes: the thread wakes late, and the graph is
-/// walked.
+/// The excess of paced actions over their nominal time: the thread wakes late, and autograd walks
+/// the graph.
 class Lateness {
  public:
   explicit Lateness(double pace) : pace_(pace) {}
@@ -63,11 +63,12 @@ class Lateness {
 
 struct Measurement {
   std::vector<double> seconds;  // of each step
-  plan::Seconds late;           // mean of all actions
-  plan::Seconds among_shards;   // of a rank in a step, with the wait for them
+  plan::Seconds late;           // mean over all actions
+  plan::Seconds among_shards;   // per rank and step, including waiting
 };
 
-/// What a sum of one number takes shards that are threads and compute nothing.
+/// Returns the time of a sum of one number over tensor-parallel ranks that are threads and compute
+/// nothing.
 plan::Seconds sum_of_shards(const Options& options) {
   if (options.shards == 1)
     return {};
@@ -79,7 +80,7 @@ plan::Seconds sum_of_shards(const Options& options) {
 }
 
 Measurement measure(const test::PacedPipeline& pipeline, const Options& options) {
-  // A rank writes to its own; no lock is taken.
+  // Each rank writes only to its own entry, so no lock is needed.
   const std::size_t threads =
       pipeline.program.ranks.size() * static_cast<std::size_t>(options.shards);
   std::vector<Lateness> late(threads, Lateness(options.milliseconds * 1e-3));
@@ -112,7 +113,7 @@ plan::Json compare(const plan::ScheduleRequest& request, const Options& options,
   const Measurement measured = measure(pipeline, options);
   const double typical = plan::median(measured.seconds);
 
-  // What is left when the simulator is told how long the actions took here.
+  // The remaining error once the simulator knows how long the actions took here.
   const plan::Seconds taken = pace + measured.late;
   pipeline.costs = test::paced_costs(plan::stage_count(pipeline.program), options.ranks,
                                      {taken, taken, taken}, sum);
@@ -150,7 +151,7 @@ void run(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App program("Times paced pipelines against their prediction; one JSON line per schedule.");
-  program.add_option("--schedule", options.schedules, "Any; all by default");
+  program.add_option("--schedule", options.schedules, "Any schedules (default: all)");
   const auto add_size = [&](const std::string& name, auto& value, const std::string& help) {
     program.add_option(name, value, help)->check(CLI::PositiveNumber)->capture_default_str();
   };

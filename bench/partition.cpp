@@ -1,4 +1,4 @@
-// How long a balanced partition takes, over shapes of weights that are easy and hard for it.
+// Measures how long a balanced partition takes, for easy and hard distributions of weights.
 
 #include "pipewright/plan/partition/partition.hpp"
 

@@ -1,5 +1,5 @@
-// What other planners find on their own inputs, under their own rules, and how long that takes:
-// ours beside theirs, as rows of tests/data/planners/optima.csv.
+// Compares our searches with other planners on their own inputs and under their own rules: the
+// results and the times, as rows of tests/data/planners/optima.csv.
 
 #include <fmt/format.h>
 
@@ -54,7 +54,7 @@ void print(const PlannerCase& input, const Measured& measured, bool as_json) {
         measured.seconds, input.seconds, input.seconds / measured.seconds);
 }
 
-/// Calculon's whole space for GPT-3 on 64 A100: nothing is left out by microbatch.
+/// Searches Calculon's whole space for GPT-3 on 64 A100: no microbatch size is skipped.
 void print_space(const std::filesystem::path& folder) {
   const auto start = Clock::now();
   const auto best = calculon_best(read_calculon_model(folder / "calculon-gpt3-175b.json"),
@@ -68,15 +68,15 @@ void print_space(const std::filesystem::path& folder) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Searches of other planners, ours beside theirs");
+  CLI::App app("Compares our searches with those of other planners");
   std::filesystem::path folder = PIPEWRIGHT_PLANNER_DATA;
   int rounds = 3;
   bool as_json = false;
-  app.add_option("--folder", folder, "with optima.csv and its inputs");
-  app.add_option("--rounds", rounds, "of each search")->check(CLI::PositiveNumber);
-  app.add_flag("--json", as_json, "a line of JSON for each");
+  app.add_option("--folder", folder, "folder with optima.csv and its inputs");
+  app.add_option("--rounds", rounds, "rounds of each search")->check(CLI::PositiveNumber);
+  app.add_flag("--json", as_json, "print a line of JSON for each");
   bool space = false;
-  app.add_flag("--space", space, "Calculon's whole space for GPT-3 on 64 devices instead");
+  app.add_flag("--space", space, "search Calculon's whole space for GPT-3 on 64 devices instead");
   CLI11_PARSE(app, argc, argv);
   if (space) {
     print_space(folder);

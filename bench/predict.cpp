@@ -1,5 +1,5 @@
-// A scenario's whole prediction as the commands make it, from C++: what bench/python.py compares
-// Python's with. One JSON line: the median of several rounds.
+// Times the whole prediction of a scenario from C++, as the commands make it. bench/python.py
+// compares Python's time with it. Prints one JSON line: the median of several rounds.
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 int main(int argc, char** argv) {
   std::string scenario_file, costs_file;
   int rounds = 3;
-  CLI::App app{"Time to predict a scenario"};
+  CLI::App app{"Times the prediction of a scenario"};
   app.add_option("scenario", scenario_file)->required();
   app.add_option("costs", costs_file)->required();
   app.add_option("--rounds", rounds);

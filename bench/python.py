@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a prediction from Python costs beside the same one from C++, in turn, at half a million actions.
+"""Compares the time of a prediction from Python with the same one from C++, alternately, with half a million actions.
 Run as: python.py BUILD [--rounds N]"""
 
 import argparse

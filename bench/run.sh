@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Measures our executor and torch.distributed.pipelining, in turn, against the schedule's ideal, and
-# what recording costs; then all other programs of this folder, beside others. Called by ./dev bench;
-# --quick, with sizes that say nothing, only shows that everything runs.
+# Measures our executor and torch.distributed.pipelining, alternately, against the schedule's ideal,
+# and the cost of recording; then all other programs of this folder, some next to other tools.
+# Called by ./dev bench. --quick uses sizes that give no meaningful figures and only shows that
+# everything runs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${PIPEWRIGHT_BUILD:-build}/bin
@@ -38,7 +39,7 @@ trap 'rm -f "$results"' EXIT
 
 say() { echo "bench: $*" >&2; }
 ours() { "$build/pipewright_bench_executor" --ranks 2 "$@" >>"$results"; }
-# As torch runs: a process per rank, over Gloo.
+# Runs as torch does: one process per rank, over Gloo.
 rank() {
   local rank=$1
   shift
@@ -46,19 +47,19 @@ rank() {
     "$build/pipewright_bench_executor" --ranks 2 "$@"
 }
 ours_as_processes() {
-  # Free a moment ago: other benches may run beside this one.
+  # A port that was free a moment ago: other benchmarks may run at the same time.
   port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
   rank 1 "$@" &
   rank 0 "$@" >>"$results"
   wait $!
 }
-# Its warnings, such as that NumPy is missing, are shown only when it fails.
+# Shows torch's warnings, such as that NumPy is missing, only if it fails.
 torch() {
   local log
   log=$(.venv/bin/python -W ignore bench/torch_pipelining.py --ranks 2 "$@" 2>&1 >>"$results") ||
     { echo "$log" >&2; return 1; }
 }
-# compare OURS TORCHS SIZE…: one schedule by its name here and there.
+# compare OURS TORCHS SIZE…: one schedule, with our name and torch's.
 compare() {
   local schedule=$1 torchs=$2
   shift 2
@@ -75,7 +76,7 @@ for ((round = 1; round <= rounds; ++round)); do
   ! $quick || continue
   compare 1f1b 1F1B "${large[@]}"
   compare gpipe GPipe "${large[@]}"
-  # torch's V-shaped ones, ZBVZeroBubble and DualPipeV, fail over Gloo: a rank sends to itself.
+  # torch's V-shaped schedules, ZBVZeroBubble and DualPipeV, fail over Gloo: a rank sends to itself.
   compare interleaved-1f1b Interleaved1F1B "${large[@]}" --chunks 2
   compare looped-bfs LoopedBFS "${large[@]}" --chunks 2
   compare 1f1b 1F1B "${small[@]}"
@@ -127,7 +128,7 @@ def table(title, key):
 
 table("iteration, s", "iteration_s")
 print()
-# The ideal has the bubble of one stage per rank; several have a smaller one.
+# The ideal has the bubble of one stage per rank; several stages per rank have a smaller one.
 table("iteration over ideal", "over_ideal")
 
 low, high = recording["recording_cost_quartiles"]
@@ -136,17 +137,17 @@ print(f"\nrecording costs {recording['recording_cost_percent']:.2f} % of an iter
 END
 
 echo
-echo "Paced layers: F, I and W sleep 5 ms each; the executor over its prediction"
+echo "Paced layers: F, I and W sleep 5 ms each; measured over predicted time of the executor"
 "$build/pipewright_bench_paced" "${paced[@]}"
 
 echo
-echo "What an action costs the executor, in microseconds, and a split backward over a full one"
+echo "The executor's cost per action in microseconds, and a split backward relative to a full one"
 "$build/pipewright_bench_actions" "${actions[@]}"
 
 "$build/pipewright_bench_partition"
 
 echo
-echo "Searches of other planners, on their inputs and under their rules"
+echo "Our searches and other planners', on their inputs and under their rules"
 if [[ -x $build/pipewright_bench_planners ]]; then
   "$build/pipewright_bench_planners" "${planners[@]}"
 else
@@ -154,7 +155,7 @@ else
 fi
 
 echo
-echo "interleaved-1f1b, 4 chunks, in full on 64 ranks with 1024 microbatches: from sizes to a proved Program"
+echo "interleaved-1f1b, 4 chunks, 64 ranks, 1024 microbatches in a full run: from sizes to a proved Program"
 "$build/pipewright_bench_schedule" "${schedule[@]}" | tee "$results"
 .venv/bin/python -W ignore bench/torch_schedule.py "${schedule[@]}" | tee -a "$results"
 .venv/bin/python - "$results" <<'END'
@@ -174,7 +175,7 @@ simulator=$build/pipewright_bench_simulator
 "$simulator" --schedule 1f1b --chunks 1 "${of_simgrid[@]}" --simgrid | tee "$results"
 "$simulator" "${of_dry_run[@]}" | tee -a "$results"
 .venv/bin/python -W ignore bench/torch_dry_run.py "${of_dry_run[@]}" | tee -a "$results"
-# Its packages are numpy, pandas and psutil, which our .venv lacks: it takes the python3 in PATH.
+# It needs numpy, pandas and psutil, which our .venv lacks, so it runs with the python3 in PATH.
 python3 bench/calculon.py --ranks 16 --microbatches 64 | tee -a "$results"
 .venv/bin/python - "$results" <<'END'
 import json
@@ -195,7 +196,7 @@ for row in calculon:
 END
 
 echo
-echo "Answers to changes of a plan, and large timelines: opened, and shown by the window"
+echo "Responses to changes of a plan, and opening large timelines in the library and the window"
 "$build/pipewright_bench_what_if" "${what_if[@]}"
 "$build/pipewright_bench_timeline_files" "${files[@]}"
 if [[ -x $build/pipewright_bench_gui ]]; then

@@ -1,6 +1,6 @@
-// How long a large schedule takes from sizes to a proved Program: generate, lower, validate with
-// the proof that nothing deadlocks. One JSON line, so that bench/torch_schedule.py can stand
-// beside.
+// Measures how long a large schedule takes from its sizes to a proved Program: generation,
+// lowering, and validation with the proof that it does not deadlock. Prints one JSON line, to be
+// compared with bench/torch_schedule.py.
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ struct Times {
 
 int main(int argc, char** argv) {
   int ranks = 64, microbatches = 1024, chunks = 4, rounds = 5;
-  CLI::App app("Times the way of interleaved-1f1b from sizes to a proved Program");
+  CLI::App app("Times interleaved-1f1b from sizes to a proved Program");
   app.add_option("--ranks", ranks);
   app.add_option("--microbatches", microbatches);
   app.add_option("--chunks", chunks);

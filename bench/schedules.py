@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the schedules that a scenario can name and that train, one a line."""
+"""Prints the schedules that a scenario can name and that train, one per line."""
 
 import json
 import pathlib

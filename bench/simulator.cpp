@@ -1,4 +1,5 @@
-// How fast the simulator is, beside the engines that it is compared with. One JSON line a program.
+// Measures the speed of the simulator, for comparison with other engines. Prints one JSON line per
+// Program.
 
 #include "pipewright/sim/engine/simulator.hpp"
 
@@ -22,7 +23,7 @@ namespace {
 using namespace pipewright;
 using Clock = std::chrono::steady_clock;
 
-/// The median of some rounds, in seconds, after one to warm up.
+/// Returns the median of some rounds in seconds, after one warm-up round.
 template <class Work>
 double typical_seconds(int rounds, const Work& work) {
   work();
@@ -55,7 +56,8 @@ sim::StepCosts costs_of(const plan::Schedule& schedule) {
   return costs;
 }
 
-/// One Program and all that is asked of it, built once: what is timed again allocates nothing.
+/// One Program and everything that is timed on it, built once, so that repeated runs allocate
+/// nothing.
 struct Case {
   explicit Case(const plan::Schedule& schedule)
       : structure(plan::lower(schedule)),
@@ -71,10 +73,10 @@ struct Case {
   sim::MemoryModel model;
 };
 
-/// In seconds, under costs that are others each time.
+/// Times in seconds, with other costs in each round.
 struct Rates {
-  double iteration;          // alone
-  double run, idle, memory;  // the timeline, the causes in it, the curves of it
+  double iteration;          // only the iteration time
+  double run, idle, memory;  // timeline, idle causes, memory curves
   double full;               // these three together
 };
 
@@ -99,7 +101,7 @@ Rates rates_of(Case& c, int rounds, double& sum) {
     idle();
     memory();
   };
-  // In the order of writing: what follows `run` reads its answer.
+  // In this order, because the steps after `run` read its result.
   return {.iteration = typical_seconds(rounds, iteration),
           .run = typical_seconds(rounds, run),
           .idle = typical_seconds(rounds, idle),
@@ -107,7 +109,7 @@ Rates rates_of(Case& c, int rounds, double& sum) {
           .full = typical_seconds(rounds, full)};
 }
 
-/// Seconds for this many iteration times, every stage costing something else each time.
+/// Returns the seconds for `vectors` iteration times, with other costs of every stage each time.
 double time_cost_vectors(Case& c, int vectors, int rounds, double& sum) {
   const std::vector<plan::StageCost> first = c.costs.stages;
   const double seconds = typical_seconds(rounds, [&] {
@@ -130,7 +132,7 @@ sim::StepCosts behind_one_card(sim::StepCosts costs, int ranks, int pipelines) {
   costs.cluster.nodes = ranks;
   costs.cluster.devices_per_node = pipelines;
   costs.cluster.between_nodes.shared = true;
-  // One pipeline alone would keep its card busy for a tenth of the time.
+  // One pipeline alone would keep its network card busy for a tenth of the time.
   for (plan::StageCost& stage : costs.stages)
     stage.output = stage.input_gradient_bytes = {1'000'000};
   costs.cluster.between_nodes.bandwidth_per_s = 1e6 / (0.1 * costs.stages.front().forward.value);
@@ -153,9 +155,9 @@ int main(int argc, char** argv) {
   app.add_option("--microbatches", request.microbatches);
   app.add_option("--chunks", request.chunks);
   app.add_option("--rounds", rounds);
-  app.add_option("--vectors", vectors, "also times the Program under so many costs");
+  app.add_option("--vectors", vectors, "also times the Program with this many different costs");
   app.add_option("--pipelines", pipelines,
-                 "also times so many side by side, a rank of each behind one shared card");
+                 "also times this many pipelines whose ranks share network cards");
   app.add_flag("--simgrid", with_simgrid, "also times the second engine");
   CLI11_PARSE(app, argc, argv);
 
@@ -163,8 +165,9 @@ int main(int argc, char** argv) {
   std::size_t actions = 0;
   for (const auto& list : schedule.ranks)
     actions += list.size();
-  // From a schedule to one iteration time, as for a configuration that nobody has asked for yet.
-  double sum = 0;  // keeps the work from being dropped
+  // The time from a schedule to one iteration time, as for a configuration that was never
+  // simulated.
+  double sum = 0;  // keeps the compiler from dropping the work
   const sim::StepCosts costs = costs_of(schedule);
   const double new_configuration = typical_seconds(std::min(rounds, 3), [&] {
     const sim::Structure structure(plan::lower(schedule));

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Trains for a while with four processes and a checkpoint every few steps, and looks at each process
-# every second: memory of its own, threads, open files. Fails where the median of a third is more than
-# that of the third before it, and that more than the one before: of memory by more than 1 % and 0.5 MB
-# each. What grows once, such as a heap that is laid out anew, has not grown for good. The first 300
-# steps are left out, of which records are kept, and then a tenth, in which caches fill. Under two
-# minutes it only looks. Prints a line for each process: the medians of the thirds.
+# Trains for a while with four processes and a checkpoint every few steps, and samples each process
+# every second: private memory, threads, open files. Fails if the median grows from each third of
+# the run to the next: for memory by more than 1 % and 0.5 MB each time. Growth that happens once,
+# such as a new heap layout, does not count. The first 300 steps, whose records are kept, are left
+# out, and then another tenth, in which caches fill. Runs under two minutes only print. Prints a
+# line for each process: the medians of the thirds.
 # Usage: bench/soak.sh [--minutes M] [--threads]    --threads: ranks are threads of one process
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -33,7 +33,7 @@ options = options.parse_args()
 @dataclass
 class Process:
     name: str
-    memory: list = field(default_factory=list)  # bytes that nobody else has
+    memory: list = field(default_factory=list)  # private bytes
     threads: list = field(default_factory=list)
     files: list = field(default_factory=list)
 

@@ -1,5 +1,5 @@
-// How long it takes to open large timelines, and how much memory they then take: ten million events
-// in a native file, and what torch's profiler writes, 350 MB of it, also gzipped.
+// Measures how long it takes to open large timelines, and how much memory they need: ten million
+// events in a native file, and 350 MB written by torch's profiler, also gzipped.
 //
 //   pipewright_bench_timeline_files [--events N] [--trace-mb N] [--folder FOLDER] [--json]
 
@@ -24,7 +24,7 @@ namespace {
 
 using namespace pipewright;
 
-/// A figure of /proc/self/status, in bytes.
+/// Returns a value of /proc/self/status, in bytes.
 double memory(const std::string& figure) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -35,13 +35,13 @@ double memory(const std::string& figure) {
 
 struct Opening {
   double seconds = 0;
-  double of_cpu = 0;  // the same on a machine that does nothing else
+  double of_cpu = 0;  // CPU seconds: the same on an idle machine
   double events = 0;
   double resident = 0;  // bytes more than before, when it is open
-  double most = 0;      // and at the worst moment on the way
+  double most = 0;      // the same, at the peak
 };
 
-/// In a process of its own, so that its memory is its own.
+/// Runs in its own process, so that its memory can be measured.
 template <class Open>
 Opening measure(const Open& open) {
   int pipe_ends[2];
@@ -83,7 +83,7 @@ nlohmann::json to_json(const Opening& opening, double file_bytes) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Opens large timelines");
+  CLI::App app("Times the opening of large timelines");
   std::uint64_t events = 10'000'000;
   std::uint64_t trace_mb = 350;
   int ranks = 64;
@@ -100,7 +100,7 @@ int main(int argc, char** argv) {
   const auto native = files.path() / "native.pwt";
   const auto trace = files.path() / "kineto.json";
   const auto gzipped = files.path() / "kineto.json.gz";
-  // Made by children, so that what it takes is no part of what is measured.
+  // Child processes make the files, so that this does not count in the measurement.
   const auto apart = [](const auto& make) {
     const pid_t child = fork();
     if (child == 0) {

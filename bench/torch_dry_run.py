@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""How long torch.distributed.pipelining's own dry run of Interleaved1F1B takes: one JSON line.
+"""Measures how long torch.distributed.pipelining's own dry run of Interleaved1F1B takes: one JSON
+line.
 
-It steps through the lowered actions of all ranks, each of which takes one step, and finds bubbles
-and deadlocks; times, links and memory it does not know. `actions` are compute actions, as in ours.
+The dry run steps through the lowered actions of all ranks, each of which takes one step, and finds
+bubbles and deadlocks. It does not model times, links and memory. `actions` are compute actions, as
+in ours.
 """
 
 import argparse

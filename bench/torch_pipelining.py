@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Time torch.distributed.pipelining on a small GPT against one thread that trains the same batch
-without a pipeline, and print one JSON line. The peer of executor.cpp: same model, cut and keys.
+"""Times torch.distributed.pipelining on a small GPT, compared with one thread that trains the same batch without a
+pipeline, and prints one JSON line. The peer of executor.cpp, with the same model, partition and keys.
 
-One process per rank, one thread each, pinned to a core, over Gloo; or, with --device cuda, over NCCL
-on GPUs, which ranks share where there are fewer. Rank 0 also runs the serial
-steps, while the others wait; both kinds take turns, so that a drift of the machine meets both. The
-optimizer is the fused AdamW, as in our executor.
+Runs one process per rank, with one thread each, pinned to a core, over Gloo; or, with --device cuda, over NCCL on GPUs,
+which ranks share if there are fewer. Rank 0 also runs the serial steps, while the others wait; both kinds alternate, so
+that a drift of the machine affects both. The optimizer is the fused AdamW, as in our executor.
 """
 
 import argparse
@@ -81,7 +80,7 @@ def optimizer_of(model):
 
 
 def batch_of(options, device):
-    """The same random tokens in every step; the target is the next token, around the end."""
+    """Returns random tokens, the same in every step. The target is the next token; the last one's is the first."""
     inputs = torch.randint(VOCABULARY, (options.mbs * options.microbatches, options.seq)).to(device)
     return inputs, inputs.roll(-1, 1)
 
@@ -101,7 +100,7 @@ def serial_step_of(options, device):
 
 
 def stages_of(options, rank):
-    """The stages of a rank, and how many there are in all."""
+    """Returns the stages of a rank, and the number of all stages."""
     ranks = options.ranks
     if options.schedule in V_SHAPED:
         return [rank, 2 * ranks - 1 - rank], 2 * ranks
@@ -146,7 +145,7 @@ def seconds_of(work):
 
 
 def compute_reproducibly():
-    """With the same bits each time: what our exact mode asks of LibTorch."""
+    """Makes results have the same bits each time, as our exact mode requires of LibTorch."""
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
     torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = False
@@ -155,7 +154,7 @@ def compute_reproducibly():
 
 
 def run_rank(rank, options, cores, store, results):
-    """Every rank runs the same turns; rank 0 times them."""
+    """Alternates on every rank in the same way; rank 0 measures the times."""
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     torch.set_num_threads(1)
     os.sched_setaffinity(0, {cores[rank % len(cores)]})
@@ -164,7 +163,8 @@ def run_rank(rank, options, cores, store, results):
     if options.device == "cuda":
         device = device_of(options, rank)
         torch.cuda.set_device(device)
-        # NCCL wants a GPU for each process of a host: those that share one are hosts of their own.
+        # NCCL requires a GPU for each process of a host, so processes that share one are presented
+        # as other hosts.
         os.environ["NCCL_HOSTID"] = f"rank-{rank}"
     dist.init_process_group(
         "gloo" if options.device == "cpu" else "nccl", init_method=f"file://{store}", rank=rank, world_size=options.ranks
@@ -188,7 +188,7 @@ def run_rank(rank, options, cores, store, results):
 
 
 def report(options, rounds):
-    """The ratio to the ideal is taken by round: neighbours in time share the machine's state."""
+    """Divides by the ideal within each round, because measurements close in time see the same machine state."""
     bubble_factor = (options.microbatches + options.ranks - 1) / options.microbatches
     ideal = [single / options.ranks * bubble_factor for single, _ in rounds]
     over_ideal = [iteration / best for (_, iteration), best in zip(rounds, ideal)]

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""How near predictions for torch's runtime come: a small GPT in two processes over Gloo, one thread each. In turns, its
-layers are measured by pipewright.torch.profile, and steps of each schedule by pipewright.torch.pipeline.
+"""Measures the prediction error for torch's runtime: a small GPT in two processes over Gloo, one thread each.
+Alternately measures its layers with pipewright.torch.profile, and steps of each schedule with
+pipewright.torch.pipeline.
 
     bench/torch_predicted.py PYTHON_PACKAGE [ROUNDS]
 
-prints predicted over measured iterations: medians over the rounds, and the quarters.
+prints predicted over measured iterations: medians over the rounds, and the quartiles.
 """
 
 import os

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""How long torch.distributed.pipelining takes to generate and lower Interleaved1F1B: one JSON line.
+"""Measures how long torch.distributed.pipelining takes to generate and lower Interleaved1F1B: one
+JSON line.
 
-The generator and the lowering pass are called as the schedule's constructor calls them, without
-stages and process group, which they do not use.
+Calls the generator and the lowering pass as the schedule's constructor does, but without stages and
+process group, which they do not use.
 """
 
 import argparse

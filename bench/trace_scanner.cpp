@@ -1,6 +1,6 @@
-// What the scanner of trace/src/chrome/object_list.hpp is for: a trace of torch's profiler, read by
-// turns in pieces, as Pipewright does, and as a whole by simdjson alone; then the same with one
-// damaged event in its middle.
+// Measures the benefit of the scanner in trace/src/chrome/object_list.hpp. A trace of torch's
+// profiler is read alternately in pieces, as Pipewright does, and as a whole by simdjson alone;
+// then the same with one damaged event in the middle.
 //
 //   pipewright_bench_trace_scanner [--trace-mb N] [--rounds N] [--folder FOLDER]
 
@@ -26,9 +26,9 @@ namespace ondemand = simdjson::ondemand;
 
 struct Reading {
   double seconds = 0;
-  double memory = 0;  // bytes, at the worst moment
+  double memory = 0;  // bytes, at the peak
   std::uint64_t events = 0;
-  std::uint64_t letters = 0;  // of their names, so that both have looked at them
+  std::uint64_t letters = 0;  // of the names, so that both readers must access them
 };
 
 double most_memory() {
@@ -50,7 +50,7 @@ void read_in_pieces(const std::filesystem::path& file, Reading& reading) {
   });
 }
 
-/// The same fields of each event, in the same way.
+/// Reads the same fields of each event in the same way.
 void read_as_a_whole(const std::filesystem::path& file, Reading& reading) {
   simdjson::padded_string text;
   ondemand::parser parser;
@@ -80,7 +80,7 @@ void read_as_a_whole(const std::filesystem::path& file, Reading& reading) {
   }
 }
 
-/// In a process of its own, so that its memory is its own.
+/// Runs in its own process, so that its memory can be measured.
 Reading measured(void (*read_file)(const std::filesystem::path&, Reading&),
                  const std::filesystem::path& file) {
   int ends[2];
@@ -124,7 +124,7 @@ void compare(const char* what, const std::filesystem::path& file, int rounds) {
   print("as a whole", as_a_whole, whole[whole.size() / 2]);
 }
 
-/// A copy with a colon too few in the event in its middle.
+/// Writes a copy without a colon in the event in the middle.
 void damage(const std::filesystem::path& from, const std::filesystem::path& to) {
   std::ifstream in(from, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -136,7 +136,7 @@ void damage(const std::filesystem::path& from, const std::filesystem::path& to) 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Reads a trace in pieces and as a whole, by turns");
+  CLI::App app("Times reading a trace in pieces and as a whole, alternately");
   std::uint64_t trace_mb = 350;
   int rounds = 5;
   std::string folder = std::filesystem::temp_directory_path();

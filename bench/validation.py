@@ -3,10 +3,11 @@
 
     bench/validation.py [--reference FOLDER] [--program build/bin/pipewright] [--halves 5]
 
-Writes the tables of docs/validation.md to stdout, by default of the tables in tests/data/reference. Each published table becomes a table of runs as
-`pipewright calibrate` reads it, with a model's public shape where the paper names it alone. Zero Bubble's schedules are predicted from the runs of 1F1B.
-The last two tables are of files that it reads as they are: MLPerf's systems, each by the cluster's own constants and from the others of its kind of GPU,
-and what Megatron-LM's tests hold in memory. These need --reference, as those files are not copied into tests/data.
+Writes the tables of docs/validation.md to stdout, by default for the tables in tests/data/reference. Each published
+table is converted to a table of runs for `pipewright calibrate`, with a model's public shape if the paper only names
+it. Zero Bubble's schedules are predicted from the runs of 1F1B. The last two tables are for files that are read as they
+are: MLPerf's systems, each with its own cluster's constants and with constants from the others of its kind of GPU, and
+the memory that Megatron-LM's tests report. These need --reference, as those files are not copied into tests/data.
 """
 import argparse
 import collections
@@ -26,7 +27,7 @@ def rows_of(file):
 
 
 def renamed(rows, names, **fixed):
-    """Each row with our names for its columns, and what all rows have in common."""
+    """Returns each row with our column names, and with the values that all rows have in common."""
     return [{**fixed, **{ours: row[theirs] for ours, theirs in names.items()}} for row in rows]
 
 
@@ -57,7 +58,7 @@ def sc21(folder):
 
 
 def bloom(folder):
-    """Rows with a shape, whole stages and a time; BLOOM's stages of unequal layers are left out."""
+    """Returns rows with a shape, whole stages and a time; BLOOM's stages of unequal layers are left out."""
     def is_usable(row):
         if not (row["layers"] and row["heads"] and row["iter_s"]):
             return False
@@ -93,19 +94,20 @@ def b200(folder):
 
 DENSE = {"GPT3-175B": ("gpt3-175b", 96), "LLAMA2-70B": ("llama2-70b", 80), "LLAMA3-70B": ("llama3-70b", 80),
          "LLAMA3_70B": ("llama3-70b", 80), "LLAMA3.1_405B": ("llama3-405b", 126), "LLAMA3_8B": ("llama3-8b", 32), "Nemotron-340B": ("", 96)}
-# Of models that have no name here. Nemotron-4 340B Technical Report, arXiv 2406.11704, Table 1; squared ReLU.
+# Models without a built-in name. Nemotron-4 340B Technical Report, arXiv 2406.11704, Table 1;
+# squared ReLU.
 SHAPES = {"Nemotron-340B": {"hidden": 18432, "heads": 96, "kv_heads": 8, "head_channels": 192, "ffn": 73728,
                             "vocab": 256000, "gated": "no", "attention": "fused"}}
 NO_SHAPE = {name: "" for shape in SHAPES.values() for name in shape}
 
 
 def divides(layers, stages):
-    """Or with the embedding and the head as a layer each."""
+    """Returns true if the stages divide the layers, also with the embedding and the head as a layer each."""
     return layers % stages == 0 or (layers + 2) % stages == 0
 
 
 def nemo(folder):
-    """Dense models on H100 in 8 bits, with pipelines of whole stages or none."""
+    """Returns dense models on H100 in 8 bits, with pipelines of whole stages or none."""
     runs = []
     for number, row in enumerate(rows_of(folder / "papers/nvidia_nemo_summaries.csv")):
         if row["model"] not in DENSE or row["system"] != "DGX-H100" or not row["precision"].startswith("FP8"):
@@ -128,7 +130,7 @@ def nemo(folder):
 
 
 def vocabularies(folder):
-    """Plain 1F1B under growing vocabularies; times from the share of the peak that was reached."""
+    """Returns plain 1F1B runs with growing vocabularies; times follow from the reached share of the peak."""
     runs = []
     for number, row in enumerate(rows_of(folder / "papers/vocab_parallel_table5_1f1b.csv")):
         if row["method"] != "baseline":
@@ -156,7 +158,7 @@ TABLES = [
 
 
 def asked(program, *arguments):
-    """What `calibrate` says, as a value."""
+    """Returns the output of `calibrate`, as a value."""
     answer = subprocess.run([program, "calibrate", *map(str, arguments), "--json"], check=True, capture_output=True, text=True)
     return json.loads(answer.stdout)
 
@@ -169,7 +171,7 @@ def write(file, runs):
 
 
 def calibrated(program, cluster, runs, halves):
-    """What the program says of a table."""
+    """Returns the program's output for a table."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "runs.csv"
         write(file, runs)
@@ -178,11 +180,11 @@ def calibrated(program, cluster, runs, halves):
 
 
 def zero_bubble(folder, name):
-    """A table of Zero Bubble's, of whatever schedules; the first and the last stage have a layer less."""
+    """Returns a table of Zero Bubble's runs with any schedules; the first and the last stage have one layer less."""
     models = {row["model"]: row for row in rows_of(folder / "papers/zb_table3_models.csv")}
     runs = []
     for row in rows_of(folder / f"papers/{name}.csv"):
-        # At equal memory: ZB-2p* halves the microbatches of the others.
+        # At equal memory, ZB-2p* halves the microbatches of the others.
         micro = row.get("effective_micro_batch") or row.get("micro_batch") or row["b"]
         count = row.get("effective_microbatches") or row.get("m_inferred") or row["m"]
         own, stages = row.get("m", count), row.get("p") or row["gpus"]
@@ -198,7 +200,7 @@ SCHEDULES = {"zb_table4_throughput_memory": "Zero Bubble, Table 4", "zb_table6_z
 
 
 def schedules(folder, program):
-    """Runs that differ in their schedule: each table from its 1F1B rows, and by the constants of an A100."""
+    """Predicts runs that differ in their schedule: each table from its 1F1B rows, and with the constants of an A100."""
     print("\n| schedules against each other | runs | time, mean % | worst | peak memory, mean % | pairs in order | quickest found |")
     print("|---|---|---|---|---|---|---|")
     for name, called in SCHEDULES.items():
@@ -252,7 +254,8 @@ MLPERF = [("H100", "h100-sxm"), ("(B200", "b200"), ("GB200", "gb200-nvl72"), ("G
 
 
 def mlperf(folder, program):
-    """A line for each system: predicted by the constants of its cluster, and with the others of its GPU and model to learn from."""
+    """Prints a line for each system: predicted with the constants of its cluster, and with constants from the other
+    systems with its GPU and model."""
     print("\n| MLPerf | system | GPUs | measured, s | by the cluster's constants, % | from the others of its kind, % |")
     print("|---|---|---|---|---|---|")
     for model, name in (("405B", "mlperf_405b_visible"), ("8B", "mlperf_8b_visible")):
@@ -278,7 +281,7 @@ def system_errors(program, cluster, row, others):
 
 
 def megatron(folder, program):
-    """Peaks of memory of Megatron-LM's own tests, from their options alone."""
+    """Predicts the peak memory of Megatron-LM's own tests, from their options alone."""
     file = folder / "papers/megatron_golden_visible.csv"
     rows = {row["id"]: row for row in rows_of(file)}
     answer = asked(program, HERE / "scenarios/clusters/a100-80gb.json", "--predict", file)

@@ -1,5 +1,5 @@
-// How long a window waits for the answer to a change: a boundary dragged, a slider that changes the
-// schedule, and the table alone that it paints. One JSON line.
+// Measures how long a window waits for the response to a change: a dragged boundary, a slider that
+// changes the schedule, and only the table that it paints. Prints one JSON line.
 
 #include "pipewright/search/drafts/what_if.hpp"
 
@@ -52,7 +52,7 @@ search::Answer answered(search::WhatIf& what_if, const search::Draft& draft) {
   return std::get<search::Answer>(std::move(outcome));
 }
 
-/// The middle one of many moves of boundaries, each to where it was not yet.
+/// Returns the median of many moves of boundaries, each to a new place.
 double drag_ms(search::WhatIf& what_if, const search::Draft& first, int rounds) {
   search::Draft draft = first;
   std::vector<double> times;
@@ -71,7 +71,7 @@ double drag_ms(search::WhatIf& what_if, const search::Draft& first, int rounds) 
   return median(times);
 }
 
-/// The middle one of changes to sizes that were not asked for yet.
+/// Returns the median of changes to sizes that were not used before.
 double slider_ms(search::WhatIf& what_if, const search::Draft& first, int step, int rounds) {
   std::vector<double> times;
   for (int round = 1; round <= rounds; ++round)
@@ -101,7 +101,7 @@ double table_ms(const search::Draft& draft, int rounds) {
 int main(int argc, char** argv) {
   int ranks = 64, microbatches = 256, rounds = 20;
   std::vector<std::string> schedules{"1f1b"};
-  CLI::App app("Times the answers to changes of a plan");
+  CLI::App app("Times the responses to changes of a plan");
   app.add_option("--ranks", ranks);
   app.add_option("--microbatches", microbatches);
   app.add_option("--rounds", rounds);

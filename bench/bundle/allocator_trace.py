@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Prints what LibTorch's CUDA allocator does in two steps of a small training, with a second stream
-that copies as our transports do. JSON: a row [action, address, bytes, stream] for each of its entries,
-in their order; addresses and streams are counted from 0. `stats`: what it has counted itself."""
+"""Prints the actions of LibTorch's CUDA allocator in two steps of a small training, with a second stream
+that copies as our transports do. JSON: a row [action, address, bytes, stream] for each entry of its
+trace, in order; addresses and streams are numbered from 0. `stats`: the allocator's own counters."""
 
 import json
 
@@ -31,7 +31,7 @@ def train():
     torch.cuda.empty_cache()
 
 
-# By what tests/models/allocator/allocator_trace_test.cpp compares.
+# The counters that tests/models/allocator/allocator_trace_test.cpp compares.
 COUNTED = [f"{what}.all.{which}" for what in ("allocated_bytes", "reserved_bytes", "inactive_split_bytes")
            for which in ("peak", "current")] + ["num_alloc_retries"]
 

@@ -1,20 +1,21 @@
-# Sourced after libraries.sh: finds LibTorch, and lets the bundle's programs find it. Sets $torch_dir.
-# Looks in $PIPEWRIGHT_TORCH_DIR, in the Pythons of the environment and of PATH, in that order.
+# Sourced after libraries.sh: finds LibTorch and lets the bundle's programs find it. Sets
+# $torch_dir. Searches $PIPEWRIGHT_TORCH_DIR, then the Pythons of the active environment and of
+# PATH.
 
-# The folder `torch` of a Python that has it.
+# Prints the folder `torch` of a Python that has it.
 torch_of() {
   "$1" -c 'import importlib.util as u; s = u.find_spec("torch"); print(s.submodule_search_locations[0] if s else "")' \
     2>/dev/null || true
 }
 
-# Why this folder is not the LibTorch that the programs were built for; nothing where it is.
+# Prints why a folder is not the LibTorch that the programs were built for; nothing if it is.
 unfit() {
   if [ ! -e "$1/lib/libtorch_cpu.so" ]; then
     echo "has no lib/libtorch_cpu.so"
   elif [ -e "$1/version.py" ]; then
     found=$(sed -n "s/^__version__ = '\(.*\)'/\1/p" "$1/version.py")
     [ "${found%%+*}" = "$torch_wanted" ] || echo "is version $found"
-  elif [ -e "$1/build-version" ]; then  # of a LibTorch without Python
+  elif [ -e "$1/build-version" ]; then  # a LibTorch without Python
     found=$(cat "$1/build-version")
     [ "${found%%+*}" = "$torch_wanted" ] || echo "is version $found"
   fi
@@ -47,7 +48,7 @@ if [ -z "$torch_dir" ]; then
   exit 2
 fi
 
-# A conda environment has a C++ library of its own, with which its LibTorch was built.
+# A conda environment has its own C++ library, with which its LibTorch was built.
 case $torch_dir in
   "${CONDA_PREFIX:-/nonexistent}"/*) library_path_before=$CONDA_PREFIX/lib${library_path_before:+:$library_path_before} ;;
 esac

@@ -1,31 +1,33 @@
 # Sourced with $bundle set: lets the bundle's programs find its libraries.
 . "$bundle/built-with"
 glibc_found=$(getconf GNU_LIBC_VERSION | sed 's/.* //')
-# Whether the second version is the first one or a later one.
+# Returns true if the second version is the first one or a later one.
 is_at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
 if ! is_at_least "$glibc_wanted" "$glibc_found"; then
   echo "this machine's C library is $glibc_found, and the programs need $glibc_wanted: build the bundle on an older system" >&2
   exit 2
 fi
 
-# The newest symbols of the C++ library in a folder; nothing where there is none.
+# Prints the newest symbol version of the C++ library in a folder; nothing if there is no such
+# library.
 cxx_of() { grep -aos 'GLIBCXX_3\.4\.[0-9][0-9]*' "$1/libstdc++.so.6" | sort -Vu | tail -n 1; }
-# That of the first of these folders that has one: there the loader stops looking.
+# Prints that of the first folder that has one, which is where the loader stops searching.
 first_cxx() {
   for cxx_folder; do
     cxx_version=$(cxx_of "$cxx_folder")
     [ -z "$cxx_version" ] || { echo "$cxx_version"; return; }
   done
 }
-# The folder in which the system itself has it.
+# Prints the folder of the system's own C++ library.
 system_cxx() {
   PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null |
     sed -n 's|.*libstdc++\.so\.6 (libc6,x86-64.*=> \(.*\)/libstdc++\.so\.6$|\1|p' | head -n 1
 }
 
-# search_in FOLDER: sets LD_LIBRARY_PATH to this one (LibTorch's), the bundle's and those of whoever called. An older C++ library in front of a newer one would lack what others were built with;
-# so the bundled one is in front of the others where it is the newest, and elsewhere not there at all.
-# It asks for a newer C library than the programs do: where that is missing the machine's has to do.
+# search_in FOLDER: sets LD_LIBRARY_PATH to this folder (LibTorch's), the bundle's and the caller's.
+# An older C++ library in front of a newer one would lack symbols that other libraries need. So the
+# bundled one comes first if it is the newest, and otherwise is not used at all. It needs a newer C
+# library than the programs do; if that is missing, the machine's own C++ library is used.
 library_path_before=${LD_LIBRARY_PATH:-}
 search_in() {
   theirs=$(IFS=: && set -f && first_cxx $1 $library_path_before "$(system_cxx)")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# pack.sh BUILD FILE.tar.gz: packs stripped programs, their libraries that are not LibTorch's, scenarios
-# and a starter. Called by ./dev bundle.
+# pack.sh BUILD FILE.tar.gz: packs stripped programs, their libraries except LibTorch's, scenarios
+# and a launcher. Called by ./dev bundle.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source_dir=$here/../..
@@ -20,8 +20,8 @@ for program in "${programs[@]}"; do
   strip -o "$bundle/bin/$program" "$build/bin/$program"
 done
 
-# All that ldd finds beside LibTorch's folder and the C library, which every machine has. The license
-# of each goes with it.
+# All libraries that ldd finds outside LibTorch's folder, except the C library, which every machine
+# has. The license of each is included.
 torch_dir=$(sed -n 's/^PIPEWRIGHT_TORCH_DIR:PATH=//p' "$build/CMakeCache.txt")
 python_dir=$(dirname "$torch_dir")
 ldd "$bundle"/bin/* | awk '$3 ~ /^\// {print $3}' | sort -u | while read -r library; do
@@ -32,8 +32,8 @@ ldd "$bundle"/bin/* | awk '$3 ~ /^\// {print $3}' | sort -u | while read -r libr
   case $(basename "$library") in
     libc.so.* | libm.so.* | libdl.so.* | librt.so.* | libpthread.so.* | libutil.so.* | libresolv.so.* | ld-linux*) continue ;;
   esac
-  # The C++ library asks for a newer C library than the programs do: it is used where that is there,
-  # elsewhere the machine's own has to do.
+  # The C++ library needs a newer C library than the programs do. It is used if that exists;
+  # otherwise the machine's own is used.
   case $(basename "$library") in
     libstdc++.so.* | libgcc_s.so.*) cp "$real" "$bundle/lib-c++/$(basename "$library")" ;;
     *) cp "$real" "$bundle/lib/$(basename "$library")" ;;
@@ -44,7 +44,7 @@ ldd "$bundle"/bin/* | awk '$3 ~ /^\// {print $3}' | sort -u | while read -r libr
   fi
 done
 
-# What these files ask of the C library at most.
+# Prints the newest version of the C library that these files need.
 glibc_of() { objdump -T "$@" | grep -o 'GLIBC_2[0-9.]*' | sort -Vu | tail -n 1 | sed 's/GLIBC_//'; }
 glibc=$(glibc_of "$bundle"/bin/* "$bundle"/lib/*)
 torch=$(sed -n "s/^__version__ = '\([0-9.]*\).*/\1/p" "$torch_dir/version.py")

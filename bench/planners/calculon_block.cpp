@@ -17,7 +17,7 @@ CalculonPlaces operator+(const CalculonPlaces& a, const CalculonPlaces& b) {
   return {a.within + b.within, a.border + b.border};
 }
 
-/// What a layer takes.
+/// The times of a layer.
 class LayerTimes {
  public:
   LayerTimes(const CalculonLayer& layer, const CalculonMachine& machine,
@@ -29,7 +29,7 @@ class LayerTimes {
 
   struct Phase {
     CalculonWork work;
-    double waits = 0;  // for tiles of an exchange
+    double waits = 0;  // for tiles of a communication
   };
 
   Phase phase(CalculonPhase phase) const {
@@ -40,17 +40,17 @@ class LayerTimes {
     const double memory = machine_.memory.seconds(layer_.moved_bytes[at]);
     Phase times{.work = {operations, memory, together(operations, memory)}};
     if (layer_.comm == CalculonComm::Apart)
-      times.work.both = 0;  // a part of the exchange
+      times.work.both = 0;  // part of the communication
     else if (layer_.comm == CalculonComm::Tiled)
       overlap(times, exchange(phase, false));
     return times;
   }
 
-  /// An exchange in a block within a chunk, or at its border.
+  /// Returns the communication time in a block within a chunk, or at the chunk's boundary.
   double exchange(CalculonPhase phase, bool border) const {
     if (layer_.comm == CalculonComm::None || phase == CalculonPhase::Optimizer)
       return 0;
-    if (phase == CalculonPhase::WeightGradient)  // stands for the exchange that is done again
+    if (phase == CalculonPhase::WeightGradient)  // stands for the repeated communication
       return layer_.exchanged_again ? transfer(CalculonPhase::Forward, border) : 0;
     return transfer(phase, border) + at_the_end(phase);
   }
@@ -65,7 +65,7 @@ class LayerTimes {
            (execution_.exchange == CalculonExchange::HalvesAtBorders && border);
   }
 
-  /// Whether it sums in this phase, rather than gathers.
+  /// Returns true if the phase reduces instead of gathering.
   bool sums(CalculonPhase phase) const {
     return layer_.reduces == (phase == CalculonPhase::Forward);
   }
@@ -73,7 +73,7 @@ class LayerTimes {
   double transfer(CalculonPhase phase, bool border) const {
     const bool halves = in_halves(border);
     if (!sums(phase) && !halves)
-      return 0;  // all have it
+      return 0;  // all ranks have the data
     const auto& collective = !halves       ? network_.all_reduce
                              : sums(phase) ? network_.reduce_scatter
                                            : network_.all_gather;
@@ -82,7 +82,7 @@ class LayerTimes {
 
   double bytes() const { return layer_.reduces ? layer_.reduced_bytes : layer_.gathered_bytes; }
 
-  /// Additions of a sum, and what an exchange apart moves in memory.
+  /// Returns the additions of a sum, and the memory traffic of a separate communication.
   double at_the_end(CalculonPhase phase) const {
     if (layer_.comm == CalculonComm::Apart) {
       const auto at = static_cast<std::size_t>(phase);
@@ -99,8 +99,9 @@ class LayerTimes {
     return machine_.overlaps_memory ? std::max(operations, memory) : operations + memory;
   }
 
-  /// All tiles but one are exchanged while others compute, which slows compute down. In a ring each
-  /// rank begins with its own tile; in a pipe it waits for the first.
+  /// Overlaps communication with compute: all tiles but one are sent while others are computed,
+  /// which slows compute down. In a ring each rank begins with its own tile; in a pipe it waits for
+  /// the first one.
   void overlap(Phase& times, double exchange) const {
     if (exchange == 0)
       return;

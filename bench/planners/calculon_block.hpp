@@ -1,6 +1,6 @@
 #pragma once
 
-// Sums over the layers of one block, for one microbatch on one device.
+// Sums of times and bytes over the layers of one block, for one microbatch on one device.
 
 #include <array>
 
@@ -8,33 +8,34 @@
 
 namespace pipewright::planners {
 
-/// A block within a chunk of the pipeline, or the one at its border.
+/// Values for a block within a chunk of the pipeline, and for the one at its boundary.
 struct CalculonPlaces {
   double within = 0;
   double border = 0;
 };
 
-/// Seconds of one phase.
+/// The seconds of one phase.
 struct CalculonWork {
   double operations = 0;
   double memory = 0;
-  double both = 0;  // together, as the machine overlaps them
+  double both = 0;  // together, overlapped if the machine can
 };
 
 struct CalculonBlock {
   std::array<CalculonWork, calculon_phases> work{};
-  CalculonWork again;  // what is computed a second time; its parts are sums of all before it, too
-  // Exchanges of tensor parallel ranks: what compute waits for.
+  // Recomputation. Operations and memory add the block's sums up to each recomputed layer.
+  CalculonWork again;
+  // Tensor-parallel communication that compute waits for.
   CalculonPlaces forward_waits, backward_waits, again_waits;
-  // What they take.
+  // All tensor-parallel communication.
   CalculonPlaces backward_exchange, again_exchange;
 
   double weight_bytes = 0;
   double working_bytes = 0;     // activations while the block computes
   double stored_bytes = 0;      // activations from forward to backward
-  double checkpoint_bytes = 0;  // where all is computed again
+  double checkpoint_bytes = 0;  // with full recomputation
   double weight_gradient_bytes = 0;
-  double whole_weight_gradient_bytes = 0;  // of 32 bits, not shared among replicas
+  double whole_weight_gradient_bytes = 0;  // 32 bits, not sharded among replicas
   double activation_gradient_bytes = 0;
   double optimizer_bytes = 0;
 

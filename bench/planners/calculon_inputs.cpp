@@ -17,7 +17,7 @@ CalculonRate rate_of(double peak, const Json& steps, double unit) {
     rate.steps.push_back(
         {.least = step.at(0).get<double>() * unit, .part = step.at(1).get<double>()});
   if (rate.steps.empty() || rate.steps.back().least > 0)
-    throw InputError("a rate must say how much of it the smallest operations reach");
+    throw InputError("a rate must define the part that the smallest operations reach");
   return rate;
 }
 

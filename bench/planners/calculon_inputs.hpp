@@ -1,7 +1,7 @@
 #pragma once
 
-// What Calculon is told (Isaev, McDonald, Dennison, Vuduc, SC 2023): a transformer, a machine by
-// its throughputs and how well they are used, and how a batch is executed.
+// Calculon's inputs (Isaev, McDonald, Dennison, Vuduc, SC 2023): a transformer, a machine with its
+// throughputs and their efficiencies, and the way in which a batch is executed.
 
 #include <filesystem>
 #include <vector>
@@ -17,28 +17,28 @@ struct CalculonModel {
   int blocks = 0;
 };
 
-/// A rate that is reached in part, the more the larger an operation is.
+/// A rate of which a part is reached, which grows with the size of an operation.
 struct CalculonRate {
   struct Step {
-    double least = 0;  // size of an operation
+    double least = 0;  // smallest size of an operation
     double part = 1;
   };
   double peak = 0;
-  std::vector<Step> steps{};  // by descending size, the last from 0
+  std::vector<Step> steps{};  // by descending size; the last one is from 0
   double seconds(double size) const;
 };
 
 struct CalculonNetwork {
-  /// A collective moves scale * bytes * (1 + offset / devices).
+  /// A collective, which moves scale * bytes * (1 + offset / devices).
   struct Collective {
     double scale = 1;
     double offset = 0;
   };
-  double bytes_per_s = 0;  // reached
+  double bytes_per_s = 0;  // effective
   double latency_s = 0;
   int size = 0;                // devices
-  bool filled = false;         // what uses it must divide it
-  double processor_usage = 0;  // of the devices' compute, while it moves data
+  bool filled = false;         // the group that uses it must divide its size
+  double processor_usage = 0;  // share of the devices' compute while data moves
   Collective all_reduce{}, all_gather{}, reduce_scatter{};
 
   double seconds(const Collective& collective, double bytes, int devices) const;
@@ -46,18 +46,19 @@ struct CalculonNetwork {
 };
 
 struct CalculonMachine {
-  CalculonRate matrix{}, vector{};  // operations
-  CalculonRate memory{};            // bytes
+  CalculonRate matrix{}, vector{};  // operations per second
+  CalculonRate memory{};            // bytes per second
   CalculonRate far_memory{};
   double memory_bytes = 0;
   double far_memory_bytes = 0;
-  bool overlaps_memory = false;  // compute and memory access take the longer of both, not the sum
+  bool overlaps_memory = false;  // time is the maximum of compute and memory access, not the sum
   std::vector<CalculonNetwork> networks{};
 };
 
 enum class CalculonRecompute { Full, Attention, None };
-/// How tensor parallel ranks exchange: sums; sums within a chunk and halves of sums at its border;
-/// halves of sums, with a sequence that is split between them.
+/// The communication of tensor-parallel ranks. AllReduce: all-reduce. HalvesAtBorders: all-reduce
+/// within a chunk, reduce-scatter and all-gather at its boundary. Halves: reduce-scatter and
+/// all-gather everywhere, with sequence parallelism.
 enum class CalculonExchange { AllReduce, HalvesAtBorders, Halves };
 enum class CalculonOverlap { None, Ring, Pipe };
 
@@ -69,13 +70,13 @@ struct CalculonExecution {
   CalculonRecompute recompute = CalculonRecompute::Full;
   CalculonExchange exchange = CalculonExchange::AllReduce;
   CalculonOverlap tensor_overlap = CalculonOverlap::None;
-  bool gather_again = false;  // in the backward pass, rather than keep what was gathered
+  bool gather_again = false;  // gather again in the backward instead of saving the result
   bool shard_optimizer = false;
   bool data_overlap = false;
   bool offload_weights = false, offload_activations = false, offload_optimizer = false;
 };
 
-/// Read the JSON that Calculon reads, numbers of 16 bits. Throw InputError.
+/// Read Calculon's JSON files, with 16-bit numbers. Throw InputError.
 CalculonModel read_calculon_model(const std::filesystem::path& file);
 CalculonMachine read_calculon_machine(const std::filesystem::path& file);
 

@@ -12,7 +12,7 @@ constexpr auto input_gradient = static_cast<std::size_t>(CalculonPhase::InputGra
 constexpr auto weight_gradient = static_cast<std::size_t>(CalculonPhase::WeightGradient);
 constexpr auto optimizer = static_cast<std::size_t>(CalculonPhase::Optimizer);
 
-/// Numbers of elements.
+/// Numbers of elements of a layer's tensors.
 struct Elements {
   double input = 0;
   double output = 0;
@@ -21,8 +21,8 @@ struct Elements {
   double weights = 0;
 };
 
-/// What moves and is kept where nothing is peculiar: Adam with 32 bits for the weights and both
-/// moments, gradients of weights from what was kept and from those of the output.
+/// Returns a layer with the usual traffic and memory: Adam with 32 bits for the weights and both
+/// moments, and weight gradients computed from saved activations and the output's gradients.
 CalculonLayer layer_of(const Elements& elements, std::array<double, 3> operations, double shards) {
   const double kept = elements.activation + elements.gradient;
   CalculonLayer layer{.weights = elements.weights,
@@ -38,7 +38,7 @@ CalculonLayer layer_of(const Elements& elements, std::array<double, 3> operation
   return layer;
 }
 
-/// The layers of a block with the sizes that an execution gives them.
+/// The layers of a block with the sizes of an execution.
 class Block {
  public:
   Block(const CalculonModel& model, const CalculonExecution& execution)
@@ -111,7 +111,7 @@ class Block {
     } else {
       add_tiled(model_.hidden, model_.feed_forward, false, gathers_again);
     }
-    // GeLU, fused with the product before: it keeps nothing.
+    // GeLU, fused with the preceding product, saves nothing.
     const double elements = model_.feed_forward * tokens_ / ranks_;
     auto& gelu = add(layer_of({.input = elements, .output = elements},
                               {8 * elements, 13 * elements, 0}, shards_));
@@ -137,7 +137,7 @@ class Block {
     norm.shares_activation = true;
   }
 
-  /// A product over a width that is split between the ranks, and the sum of its parts.
+  /// Adds a product over a width that is partitioned among ranks, and the sum of its parts.
   void add_reduced(double width) {
     add(linear(width / ranks_, model_.hidden)).computed_again = all_again_;
     auto& sum = add(exchange(true));
@@ -155,7 +155,7 @@ class Block {
     sum.shares_activation = true;
   }
 
-  /// A product that exchanges while it computes.
+  /// Adds a product that communicates while it computes.
   void add_tiled(double inputs, double outputs, bool reduces, bool exchanged_again) {
     const bool halves = execution_.exchange == CalculonExchange::Halves;
     (reduces ? inputs : outputs) /= ranks_;
@@ -195,7 +195,7 @@ class Block {
     return layer;
   }
 
-  /// A batch of products of two activations.
+  /// Returns a batch of products of two activations.
   CalculonLayer product(double batch, double rows, double inner, double columns) const {
     const double operations = 2 * batch * rows * inner * columns;
     const double both = batch * (rows * inner + inner * columns);
@@ -214,7 +214,7 @@ class Block {
         {operations * elements, backward * elements, 0}, shards_);
   }
 
-  /// Keeps a mask of a byte an element.
+  /// Returns a dropout, which saves a mask of one byte per element.
   CalculonLayer dropout(double elements) const {
     auto layer = pointwise(elements, 1, 1);
     layer.activation_bytes = elements;
@@ -224,7 +224,7 @@ class Block {
     return layer;
   }
 
-  /// Hands an activation to several users, and adds up their gradients.
+  /// Returns the use of an activation by several layers, whose gradients are summed.
   CalculonLayer fork(double elements, double users) const {
     auto layer =
         layer_of({.input = elements, .activation = elements}, {0, users * elements, 0}, shards_);
@@ -233,7 +233,8 @@ class Block {
     return layer;
   }
 
-  /// An exchange that the ranks wait for. Whoever sums adds all parts but its own.
+  /// Returns a communication that the ranks wait for. A rank that reduces adds all parts but its
+  /// own.
   CalculonLayer exchange(bool reduces) const {
     if (ranks_ == 1)
       return {};
@@ -248,10 +249,10 @@ class Block {
     if (halves) {
       layer.activation_bytes /= ranks_;
       layer.gradient_bytes /= ranks_;
-    } else if (reduces) {  // nothing happens backward
+    } else if (reduces) {  // no communication in the backward
       layer.gradient_bytes = 0;
       layer.moved_bytes[input_gradient] = 0;
-    } else {  // nothing happens forward
+    } else {  // no communication in the forward
       layer.activation_bytes = 0;
       layer.moved_bytes[forward] = 0;
     }
@@ -266,7 +267,7 @@ class Block {
   double shards_;
   double tokens_;  // of a microbatch
   double whole_;   // elements of an activation
-  double split_;   // of it on a rank, between exchanges
+  double split_;   // those on one rank, outside tensor-parallel regions
   bool all_again_;
   std::vector<CalculonLayer> layers_;
 };

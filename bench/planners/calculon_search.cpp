@@ -19,7 +19,7 @@ std::vector<int> factors(int number) {
 
 bool divides(int divisor, double number) { return std::fmod(number, divisor) == 0; }
 
-/// Yes and no, or no alone.
+/// Returns false and true, or only false.
 std::vector<bool> where(bool possible) {
   return possible ? std::vector<bool>{true, false} : std::vector<bool>{false};
 }

@@ -25,8 +25,8 @@ bool networks_suffice(const CalculonMachine& machine, const CalculonExecution& e
   return true;
 }
 
-/// The blocks of one device over a batch. A chunk is so many blocks of a microbatch; the last of
-/// them stands at the border to the next device.
+/// The blocks of one device over a batch. A chunk is a number of blocks for one microbatch; its
+/// last block lies at the boundary to the next device.
 class Batch {
  public:
   Batch(const CalculonModel& model, const CalculonMachine& machine,
@@ -110,7 +110,7 @@ class Batch {
     return machine_.networks[static_cast<std::size_t>(at)];
   }
 
-  /// A chunk of one microbatch.
+  /// Returns the time of a chunk for one microbatch.
   double chunk(const CalculonPlaces& block) const {
     return (chunk_blocks_ - 1) * block.within + block.border;
   }
@@ -118,7 +118,7 @@ class Batch {
     return chunk(block) * microbatches_ * execution_.chunks;
   }
 
-  /// What goes to the far memory, or comes back, while a block computes.
+  /// Returns the time to move data to or from the far memory while a block computes.
   double offload(bool backward) const {
     const double weights = execution_.offload_weights ? block_.weight_bytes : 0;
     const double kept = execution_.recompute == CalculonRecompute::Full ? block_.checkpoint_bytes
@@ -129,8 +129,8 @@ class Batch {
                                                 : std::max(weights, activations));
   }
 
-  /// Offloading shares the memory with the block's own accesses. What does not fit into the block's
-  /// time is `over`.
+  /// Adds offloading, which shares the memory with the block's own accesses. The part that exceeds
+  /// the block's time is `over`.
   static CalculonPlaces with_offload(const CalculonPlaces& block, double busy,
                                      CalculonPlaces& over) {
     over = {.within = std::max(0.0, busy - block.within),
@@ -145,7 +145,7 @@ class Batch {
     return (execution_.pipeline - 1 + missing) * chunk_seconds;
   }
 
-  /// Microbatches of which a device of the first stage holds something.
+  /// Returns the number of microbatches for which a device of the first stage holds data.
   double microbatches_held() const {
     const double devices = execution_.pipeline;
     const double held = std::min(microbatches_, execution_.pipeline);
@@ -153,7 +153,7 @@ class Batch {
                                   : held * (1 + (devices - 1) / (execution_.chunks * devices));
   }
 
-  /// Gradients of one block over the replicas.
+  /// Returns the time to average the gradients of one block over the replicas.
   double average_block() const {
     const CalculonNetwork& link = network(execution_.data_network);
     const auto take = [&](const CalculonNetwork::Collective& collective) {
@@ -172,8 +172,8 @@ class Batch {
     return block + late_for_chunks(block) + late_for_last_chunk(block);
   }
 
-  /// Time of the backward pass in which gradients can be averaged: not while the memory is busy,
-  /// nor the same network.
+  /// Returns the part of the backward in which gradients can be averaged: when neither the memory
+  /// nor the same network is in use.
   CalculonPlaces window() const {
     const double memory = backward_memory() + block_.again.memory;
     CalculonPlaces window{.within = backward_.within - memory, .border = backward_.border - memory};
@@ -198,12 +198,12 @@ class Batch {
            (execution_.shard_optimizer ? 0 : of(CalculonPhase::Optimizer).operations);
   }
 
-  /// Of all chunks but the last: their gradients have a chunk's time of as many microbatches as the
-  /// pipeline has stages.
+  /// Returns the averaging time that is not hidden for all chunks but the last. Their gradients
+  /// have a chunk's time of as many microbatches as the pipeline has stages.
   double late_for_chunks(double block) const {
     const double usage = network(execution_.data_network).processor_usage;
     const double needed = chunk_blocks_ * block;
-    double sends = 0;  // that come in between
+    double sends = 0;  // during the averaging
     if (execution_.data_network == execution_.pipeline_network) {
       const int rest = microbatches_ % execution_.pipeline;
       sends = std::min(std::floor(needed / chunk(backward_)),
@@ -214,7 +214,8 @@ class Batch {
     return (execution_.chunks - 1) * (late > 0 ? late : needed * usage);
   }
 
-  /// Of the last chunk, all blocks but the last.
+  /// Returns the averaging time that is not hidden for all blocks of the last chunk but the last
+  /// one.
   double late_for_last_chunk(double block) const {
     const double usage = network(execution_.data_network).processor_usage;
     double time = 0;

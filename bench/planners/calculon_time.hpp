@@ -1,6 +1,6 @@
 #pragma once
 
-// What Calculon says a batch takes.
+// The time of a batch in Calculon's model.
 
 #include <optional>
 
@@ -8,9 +8,9 @@
 
 namespace pipewright::planners {
 
-/// Seconds of a batch; nothing where a network or a memory is too small, or where so few blocks are
-/// offloaded that none can be on its way. The pipeline's sizes must divide the blocks, and what
-/// divides tokens, heads and widths must divide them.
+/// Returns the seconds of a batch. Returns nothing if a network or a memory is too small, or if too
+/// few blocks are offloaded to overlap their transfers. The pipeline's sizes must divide the
+/// blocks, and the parallel sizes must divide tokens, heads and widths.
 std::optional<double> calculon_seconds(const CalculonModel& model, const CalculonMachine& machine,
                                        const CalculonExecution& execution);
 

@@ -23,7 +23,7 @@ double at_or_zero(const std::map<int, double>& bytes, int node) {
   return found == bytes.end() ? 0 : found->second;
 }
 
-/// The stage of each node.
+/// Returns the stage of each node.
 std::vector<int> stages_of_nodes(const PiperProblem& problem,
                                  const std::vector<PiperStage>& stages) {
   std::vector<int> of(problem.nodes.size(), -1);
@@ -31,14 +31,14 @@ std::vector<int> stages_of_nodes(const PiperProblem& problem,
     for (const int node : stages[stage].nodes) {
       int& place = of.at(static_cast<std::size_t>(node));
       if (place >= 0)
-        throw InputError(fmt::format("node {} lies in two stages", node));
+        throw InputError(fmt::format("node {} is in two stages", node));
       place = static_cast<int>(stage);
     }
   if (std::find(of.begin(), of.end(), -1) != of.end())
-    throw InputError("a node lies in no stage");
+    throw InputError("a node is in no stage");
   for (const PiperEdge& edge : problem.edges)
     if (of[static_cast<std::size_t>(edge.from)] > of[static_cast<std::size_t>(edge.to)])
-      throw InputError(fmt::format("the edge {} to {} leads back", edge.from, edge.to));
+      throw InputError(fmt::format("the edge from {} to {} leads backwards", edge.from, edge.to));
   return of;
 }
 

@@ -13,7 +13,7 @@ namespace {
 using plan::InputError;
 using plan::Json;
 
-/// Places of nodes by their ids in the file.
+/// Indices of nodes by their ids in the file.
 using Places = std::map<int, int>;
 
 std::map<int, double> bytes_by_node(const Json& object, const Places& places) {
@@ -80,7 +80,7 @@ PiperProblem read_piper_problem(const std::filesystem::path& file) {
     return problem_of(document.root());
   } catch (const Json::exception& error) {
     throw InputError(fmt::format("{}: {}", file.string(), error.what()));
-  } catch (const std::logic_error& error) {  // an id that is no number, or of no node
+  } catch (const std::logic_error& error) {  // an id that is not a number, or not a node's
     throw InputError(fmt::format("{}: {}", file.string(), error.what()));
   }
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// What Piper plans (Tarnawski, Narayanan, Phanishayee, NeurIPS 2021): a graph of layers, each with
-// variants by tensor parallelism and recomputation, devices, their memory and bandwidth.
+// The input of Piper (Tarnawski, Narayanan, Phanishayee, NeurIPS 2021): a graph of layers, each
+// with variants by tensor parallelism and recomputation, devices, their memory and bandwidth.
 
 #include <filesystem>
 #include <map>
@@ -10,21 +10,21 @@
 
 namespace pipewright::planners {
 
-/// One way to run a node on some number of devices.
+/// One way to run a node on a number of devices.
 struct PiperVariant {
   std::string name{};               // "vanilla" or "activation recomp"
   double seconds = 0;               // forward and backward of a sample
-  double bytes_per_microbatch = 0;  // held for each microbatch under way
-  double bytes = 0;                 // held anyway
+  double bytes_per_microbatch = 0;  // held for each microbatch in flight
+  double bytes = 0;                 // held in any case
   friend bool operator==(const PiperVariant&, const PiperVariant&) = default;
 };
 
-/// A node on `tensor` devices. Its variants differ in time and memory alone.
+/// A node on `tensor` devices. Its variants differ only in time and memory.
 struct PiperSplit {
   int tensor = 1;
   double parameter_bytes = 0;
-  std::map<int, double> receive_bytes{};  // more on the edge from a node, where it crosses stages
-  std::map<int, double> send_bytes{};     // likewise on the edge to a node
+  std::map<int, double> receive_bytes{};  // added to the edge from a node if it crosses stages
+  std::map<int, double> send_bytes{};     // the same for the edge to a node
   std::vector<PiperVariant> variants{};   // one or two
   friend bool operator==(const PiperSplit&, const PiperSplit&) = default;
 };
@@ -52,8 +52,8 @@ struct PiperProblem {
   friend bool operator==(const PiperProblem&, const PiperProblem&) = default;
 };
 
-/// Reads the JSON that Piper reads. Throws InputError, also where variants of a node on the same
-/// number of devices differ in parameters or in what crosses stages.
+/// Reads Piper's JSON files. Throws InputError, also if variants of a node on the same number of
+/// devices differ in parameters or in transfers between stages.
 PiperProblem read_piper_problem(const std::filesystem::path& file);
 
 }  // namespace pipewright::planners

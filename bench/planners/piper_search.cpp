@@ -15,21 +15,21 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// What a chain of stages up to an ideal takes, and how it ends.
+/// A chain of stages up to an ideal: its devices and its last stage.
 struct Chain {
   int devices = 0;
-  int copies = 0;                // of all its stages
-  std::size_t before = 0;        // the ideal behind its last stage
-  std::size_t chain_before = 0;  // among the chains of that one
+  int copies = 0;                // replicas of all its stages, in total
+  std::size_t before = 0;        // the ideal before its last stage
+  std::size_t chain_before = 0;  // its index among that ideal's chains
   std::size_t tensor = 0;
   int data = 0;
 };
 
-/// The chains of an ideal of which none needs as few devices and copies as another: by ascending
-/// devices, so with descending copies.
+/// The chains of an ideal that are not dominated: none needs at most as many devices and replicas
+/// as another. Sorted by ascending devices, and so by descending replicas.
 using Front = std::vector<Chain>;
 
-/// Gathers the chains of one ideal.
+/// Collects the chains of one ideal.
 class Gathered {
  public:
   explicit Gathered(int devices) : best_(static_cast<std::size_t>(devices) + 1) {}
@@ -66,10 +66,10 @@ class Search {
         copies_.push_back(copies);
   }
 
-  /// No plan is faster.
+  /// Returns a lower bound for all plans.
   double least_possible() const { return stages_.work(last()) / problem_.devices; }
 
-  /// A plan in which no sample takes longer in any stage.
+  /// Returns a plan in which no stage takes longer than `seconds` per sample.
   std::optional<PiperPlan> within(double seconds) {
     std::vector<Front> fronts(stages_.ideals().size());
     fronts[0] = {Chain{}};
@@ -99,8 +99,8 @@ class Search {
     return static_cast<int>(std::ceil(work / seconds * (1 - 1e-9)));
   }
 
-  /// Chains of `front` with one more stage. Of the numbers of copies the least will do with which
-  /// the stage holds the microbatches under way: more only take more devices.
+  /// Adds one stage to the chains of `front`. For each chain, only the smallest number of replicas
+  /// with which the stage can hold the microbatches in flight is needed: more only cost devices.
   void extend(const Front& front, std::size_t before, std::size_t ideal, std::size_t tensor,
               int most_devices, double seconds) {
     const double least = stages_.least_seconds(before, ideal, tensor);
@@ -122,7 +122,7 @@ class Search {
       if (!option->is_possible())
         return;
       const int most_copies = std::min(most_copies_, data * option->most_under_way(data, seconds));
-      // The chains with the fewest copies are the last.
+      // The chains with the fewest replicas come last.
       for (; waiting > 0 && front[waiting - 1].copies + data <= most_copies; --waiting) {
         const Chain& chain = front[waiting - 1];
         if (chain.devices + size * data <= most_devices)
@@ -176,7 +176,7 @@ PiperPlan piper_plan(const PiperProblem& problem) {
   Search search(problem);
   double too_fast = search.least_possible();
   std::optional<PiperPlan> best;
-  // Near the least time little is possible, so little has to be looked at.
+  // Near the lower bound few chains are possible, so the search is fast.
   for (double gap = 1.0 / 256; !best && gap < far_off; gap *= 2) {
     const double seconds = search.least_possible() * (1 + gap);
     best = search.within(seconds);

@@ -1,7 +1,8 @@
 #pragma once
 
-// Piper's plan, under Piper's rules: contiguous stages, each with a tensor and a data parallel size
-// and a choice of what to compute again, so that the slowest stage takes the least time a sample.
+// Piper's planner under Piper's rules: contiguous stages, each with a tensor-parallel size, a
+// data-parallel size and a choice of what to recompute, such that the slowest stage takes the least
+// time per sample.
 
 #include <vector>
 
@@ -15,8 +16,8 @@ struct PiperPlan {
   std::vector<PiperStage> stages;  // first to last
 };
 
-/// Optimal under the rules of `piper_seconds`, to 1e-12, over all chains of order ideals, sizes and
-/// choices. Throws Infeasible where no plan fits.
+/// Returns the optimal plan under the rules of `piper_seconds`, to a relative 1e-12, over all
+/// chains of order ideals, sizes and choices. Throws Infeasible if no plan fits.
 PiperPlan piper_plan(const PiperProblem& problem);
 
 }  // namespace pipewright::planners

@@ -22,7 +22,8 @@ double at_or_zero(const std::map<int, double>& bytes, int node) {
   return found == bytes.end() ? 0 : found->second;
 }
 
-/// Stages are counted from the end, so ideals hold every node behind each of theirs.
+/// Returns each node's successors. Stages are counted from the end, so an ideal contains all
+/// successors of its nodes.
 std::vector<search::NodeSet> nodes_behind(const PiperProblem& problem) {
   std::vector behind(problem.nodes.size(), search::empty_node_set(problem.nodes.size()));
   for (const PiperEdge& edge : problem.edges)
@@ -30,7 +31,7 @@ std::vector<search::NodeSet> nodes_behind(const PiperProblem& problem) {
   return behind;
 }
 
-/// The sum over each ideal's nodes.
+/// Returns the sum over each ideal's nodes.
 std::vector<double> sums(const std::vector<search::NodeSet>& ideals,
                          const std::vector<double>& of_nodes) {
   std::vector<double> all;

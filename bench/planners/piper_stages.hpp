@@ -1,7 +1,7 @@
 #pragma once
 
-// What a stage of Piper's can be, whatever the target: the stages between two order ideals, with
-// their time and memory by tensor and data parallel size.
+// The possible stages of a Piper problem, for any target time: the nodes between two order ideals,
+// with their time and memory by tensor- and data-parallel size.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,20 +17,21 @@ namespace pipewright::planners {
 
 class PiperStages;
 
-/// The nodes between two ideals on `tensor` devices a copy.
+/// The nodes between two ideals on `tensor` devices per replica.
 class PiperStageOption {
  public:
   PiperStageOption(const PiperStages& stages, std::size_t inner, std::size_t outer,
                    std::size_t tensor);
 
-  /// False where a node has no variant on so many devices, or where not one microbatch fits.
+  /// Returns false if a node has no variant on that many devices, or if not even one microbatch
+  /// fits.
   bool is_possible() const { return is_possible_; }
 
-  /// The most microbatches under way with which a sample takes no longer than `seconds`; 0 for
-  /// none.
+  /// Returns the largest number of microbatches in flight for which a sample takes at most
+  /// `seconds`; 0 if none does.
   int most_under_way(int copies, double seconds) const;
 
-  /// What is computed again with so many microbatches under way.
+  /// Returns the nodes that are recomputed with this number of microbatches in flight.
   std::vector<int> recomputed(int under_way) const;
 
  private:
@@ -40,37 +41,39 @@ class PiperStageOption {
 
   const PiperStages* stages_;
   std::size_t inner_, outer_, tensor_;
-  double seconds_ = 0;  // of a sample, with transfers over the borders
+  double seconds_ = 0;  // of a sample, with transfers across boundaries
   double parameter_bytes_ = 0;
   double bytes_per_microbatch_ = 0;
   double bytes_ = 0;
   bool is_possible_ = true;
-  mutable std::vector<std::pair<int, double>> lost_;  // by microbatches under way; mostly none
+  mutable std::vector<std::pair<int, double>> lost_;  // by microbatches in flight; usually empty
 };
 
-/// All stages of a problem. Ideals hold the nodes from a border to the end, the empty one first.
+/// All stages of a problem. Ideals contain the nodes from a boundary to the end; the empty one
+/// comes first.
 class PiperStages {
  public:
   explicit PiperStages(const PiperProblem& problem);
 
   const std::vector<search::NodeSet>& ideals() const { return ideals_; }
-  /// Tensor parallel sizes are given by their place, ascending.
+  /// Tensor-parallel sizes are identified by index, in ascending order.
   std::size_t tensors() const { return tensors_.size(); }
   int tensor_size(std::size_t tensor) const { return tensors_[tensor].size; }
 
-  /// The least compute of a sample, devices times seconds, of an ideal's nodes.
+  /// Returns the minimum compute of an ideal's nodes for one sample, in device-seconds.
   double work(std::size_t ideal) const { return work_[ideal]; }
 
   bool is_stage(std::size_t inner, std::size_t outer) const {
     return search::is_inside(ideals_[inner], ideals_[outer]);
   }
 
-  /// Less than what the stage between two ideals computes for a sample, on one copy.
+  /// Returns a lower bound for the compute time of the stage between two ideals for one sample, on
+  /// one replica.
   double least_seconds(std::size_t inner, std::size_t outer, std::size_t tensor) const {
     return tensors_[tensor].seconds[outer] - tensors_[tensor].seconds[inner];
   }
 
-  /// False where so many microbatches under way do not fit, whatever is computed again.
+  /// Returns false if this number of microbatches in flight does not fit, whatever is recomputed.
   bool may_fit(std::size_t inner, std::size_t outer, std::size_t tensor, int under_way) const {
     const auto stage = [&](const std::vector<double>& sums) { return sums[outer] - sums[inner]; };
     const Tensor& sums = tensors_[tensor];
@@ -78,7 +81,7 @@ class PiperStages {
            problem_->memory_bytes * (1 + 1e-9);
   }
 
-  /// Made when it is asked for first.
+  /// Returns the option, which is made on first use.
   const PiperStageOption& option(std::size_t inner, std::size_t outer, std::size_t tensor) const;
 
   std::vector<int> nodes(std::size_t inner, std::size_t outer) const;
@@ -89,11 +92,11 @@ class PiperStages {
  private:
   friend class PiperStageOption;
 
-  /// All nodes on one tensor parallel size.
+  /// All nodes with one tensor-parallel size.
   struct Tensor {
     int size = 1;
     std::vector<const PiperSplit*> splits{};  // null: not possible
-    std::vector<int> fastest{};               // variants
+    std::vector<int> fastest{};               // index of the fastest variant
     // Sums over each ideal.
     std::vector<double> seconds{};
     std::vector<double> least_bytes_per_microbatch{};
@@ -103,7 +106,7 @@ class PiperStages {
 
   Tensor tensor_of(int size) const;
 
-  /// The nodes between two ideals, until the next call.
+  /// Returns the nodes between two ideals, valid until the next call.
   const search::NodeSet& stage(std::size_t inner, std::size_t outer) const;
 
   const PiperProblem* problem_;

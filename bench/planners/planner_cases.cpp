@@ -14,7 +14,7 @@
 namespace pipewright::planners {
 namespace {
 
-/// Half of the last decimal.
+/// Returns half a unit of the last decimal.
 double rounding_of(const std::string& number) {
   const auto point = number.find('.');
   const auto decimals = point == std::string::npos ? 0 : number.size() - point - 1;
@@ -60,7 +60,7 @@ std::vector<PlannerCase> read_planner_cases(const std::filesystem::path& folder)
     throw plan::InputError(fmt::format("{}/optima.csv cannot be read", folder.string()));
   std::vector<PlannerCase> cases;
   std::string line;
-  std::getline(stream, line);  // names of the columns
+  std::getline(stream, line);  // column names
   while (std::getline(stream, line))
     cases.push_back(case_of(line));
   return cases;

@@ -39,7 +39,8 @@ bool RecomputeChoice::search(double needed_bytes, int microbatches) {
   return best_ < std::numeric_limits<double>::infinity();
 }
 
-/// Numbers of the groups from `at` on. Of the last as many as are still needed.
+/// Tries counts for the groups from `at` on. Of the last group it takes as many as are still
+/// needed.
 void RecomputeChoice::try_counts(std::size_t at, double needed_bytes, double seconds,
                                  int microbatches) {
   if (seconds >= best_)

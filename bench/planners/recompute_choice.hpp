@@ -1,30 +1,31 @@
 #pragma once
 
-// Which nodes of a stage to compute again, so that its memory suffices and the least time is lost.
+// Chooses which nodes of a stage to recompute so that the stage fits into memory and loses the
+// least time.
 
 #include <cstddef>
 #include <vector>
 
 namespace pipewright::planners {
 
-/// A node that may be computed again.
+/// A node that may be recomputed.
 struct RecomputeItem {
   int node = 0;
-  double seconds = 0;                     // more, at least 0
-  double saved_bytes_per_microbatch = 0;  // of those under way
-  double more_bytes = 0;                  // held anyway
+  double seconds = 0;                     // additional time, at least 0
+  double saved_bytes_per_microbatch = 0;  // saved for each microbatch in flight
+  double more_bytes = 0;                  // additional, in any case
 };
 
-/// Items that save the same form a group, of which the quickest are the best choice; over the
-/// groups all numbers are tried. So the choice is exact. One object serves many stages, as nothing
-/// is allocated for another.
+/// Items with equal savings form a group, from which the fastest are the best choice; all
+/// combinations of counts over the groups are tried, so the choice is exact. One object serves many
+/// stages, so that no stage allocates memory.
 class RecomputeChoice {
  public:
-  /// All items that there are.
+  /// `items`: all items of the problem.
   explicit RecomputeChoice(std::vector<RecomputeItem> items = {});
 
-  /// The quickest of the items with `may(node)` that save so many bytes with so many microbatches
-  /// under way. False where all do not suffice.
+  /// Finds the fastest choice of items with `may(node)` that saves `needed_bytes` with this number
+  /// of microbatches in flight. Returns false if all of them do not suffice.
   template <class May>
   bool choose(double needed_bytes, int microbatches, const May& may) {
     for (Group& group : groups_) {
@@ -37,7 +38,7 @@ class RecomputeChoice {
     return search(needed_bytes, microbatches);
   }
 
-  /// Of the last choice.
+  /// Return the result of the last choice.
   double seconds_lost() const { return best_; }
   std::vector<int> nodes() const;
 
@@ -59,7 +60,7 @@ class RecomputeChoice {
   std::vector<RecomputeItem> items_;  // by ascending seconds
   std::vector<std::size_t> group_of_;
   std::vector<Group> groups_;
-  std::vector<std::size_t> order_;  // of the groups, the largest last
+  std::vector<std::size_t> order_;  // of the groups, with the largest last
   std::vector<std::size_t> counts_, best_counts_;
   double best_ = 0;
 };

@@ -1,6 +1,6 @@
-"""Proves on this machine what needs a GPU, within a time that is divided among the parts, and writes a
-report that is worth sending home. A part that fails is named and the others go on. Called by gpu-check;
-needs Python 3.8 and no packages. Exit code: 1 if something failed, 130 if somebody interrupted."""
+"""Checks on this machine what needs a GPU, within a time that is divided among the parts, and writes a
+report for the developers. A part that fails is named and the others continue. Called by gpu-check;
+needs Python 3.8 and no packages. Exit code: 1 if something failed, 130 on an interrupt."""
 
 import argparse
 import signal
@@ -19,7 +19,8 @@ PACKING_SECONDS = 5
 
 
 def run_part(check, part, limit):
-    """The part's result, and the rows of its table. An interrupt ends it and is told on."""
+    """Returns the part's result and the rows of its table. An interrupt ends the part and is raised
+    again."""
     check.begin(part.name, limit)
     started = time.monotonic()
     result = {"name": part.name, "title": part.title, "status": "passed", "reason": "",
@@ -27,7 +28,7 @@ def run_part(check, part, limit):
     rows, stopped = None, None
     try:
         value, _ = check.one(part.name, part.work, check)
-        # The part itself counts as a check where it has none, and where it did not come to its end.
+        # The part itself counts as a check if it has no others, or if it did not finish.
         if check.checks[-1]["status"] == "passed" and len(check.checks) + len(check.left_out) > 1:
             check.checks.pop()
         result["figures"], rows = value or (None, None)

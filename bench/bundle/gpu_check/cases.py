@@ -1,5 +1,5 @@
-"""The bundled tests, each case counted by itself: one that crashes, hangs or leaves the GPU sick
-ends its program, and a new one goes on with those behind it."""
+"""Runs the bundled tests and counts each case separately. A case that crashes, hangs or leaves the GPU
+unusable ends its program, and a new one continues with the later cases."""
 
 import re
 import xml.etree.ElementTree as ElementTree
@@ -7,10 +7,10 @@ import xml.etree.ElementTree as ElementTree
 from running import Failed, TimeIsUp
 
 PROGRAMS = ("pipewright_exec_tests", "pipewright_profiler_tests")
-QUIET_SECONDS = 30     # no case ends for so long: it hangs
-SMALL_SECONDS = 120    # … where a busy CPU stands in for the GPUs
-SMALL_EVERY = 4        # of the cases: a machine without a GPU tests the others by themselves
-MOST_LETTERS = 300     # of a failure in a line; all of it is in the log
+QUIET_SECONDS = 30  # without the end of a case: it hangs
+SMALL_SECONDS = 120  # … if a busy CPU stands in for the GPUs
+SMALL_EVERY = 4  # of the cases: a machine without a GPU runs the others separately
+MOST_LETTERS = 300  # of a failure in a line; the log has all of it
 
 
 def part_tests(check):
@@ -28,7 +28,7 @@ def part_tests(check):
 
 def names_of(check, program):
     said = check.run([check.program(program), "[cuda]~[.]", "--list-test-names-only"], good=None)
-    if "Unrecogni" in check.log_tail():  # Catch2 has renamed it with version 3
+    if "Unrecogni" in check.log_tail():  # renamed in Catch2 version 3
         said = check.run([check.program(program), "[cuda]~[.]", "--list-tests", "--verbosity", "quiet"])
     names = [line.strip() for line in said.splitlines() if line.strip()]
     if not names:
@@ -46,7 +46,7 @@ def run_cases(check, program, names):
 
 
 def run_some(check, program, names):
-    """Until all are done, or one fails; the next ones deserve a process of their own then."""
+    """Runs cases until all are done or one fails; the later ones then need a new process."""
     listed, found = check.out / "logs/cases.txt", check.out / "logs/cases.xml"
     listed.write_text("\n".join(re.sub(r'[\\,\["]', r"\\\g<0>", name) for name in names) + "\n")
     found.unlink(missing_ok=True)
@@ -59,12 +59,12 @@ def run_some(check, program, names):
         cut_off = True
     except Failed as failed:
         why = str(failed)
-    # A program that was ended had no time to hand over what it printed.
+    # A program that was killed could not flush its output.
     said += check.log_tail(begin)
     skipped = dict(re.findall(r'^skipped: "(.*)": (.*)$', said, re.MULTILINE))
     ended = set()
     for name, seconds, success, failure in cases_in(found):
-        if success is None and cut_off:  # with the part's time, which says nothing of it
+        if success is None and cut_off:  # it has the part's time, which says nothing about it
             break
         if success is None:  # it began and did not end
             check.note(name, "failed", why, log_begin=begin)
@@ -84,8 +84,8 @@ def run_some(check, program, names):
 
 
 def cases_in(file):
-    """Name, seconds, success and first failure of each case in what may be half a document. A case
-    that has not ended has no success."""
+    """Returns name, seconds, success and first failure of each case in a document that may be
+    truncated. A case that has not ended has no success."""
     parser = ElementTree.XMLPullParser(["start", "end"])
     try:
         parser.feed(file.read_bytes())
@@ -106,7 +106,7 @@ def cases_in(file):
 
 
 def failure_of(element):
-    """Where and what, in a line."""
+    """Returns place and message of a failure in one line."""
     if element.tag == "Expression" and element.get("success") == "true":
         return ""
     where = f"{(element.get('filename') or '').split('/tests/')[-1]}:{element.get('line')}: "

@@ -1,5 +1,5 @@
-"""What a real GPU says, kept small so that tests can hold a machine without one against it: CUPTI's raw
-buffers, when the events of actions were, what LibTorch's allocator did."""
+"""Records small samples of a real GPU's output, so that tests can compare machines without a GPU with it: CUPTI's raw
+buffers, the event times of actions, the actions of LibTorch's allocator."""
 
 import gzip
 import json
@@ -7,7 +7,7 @@ import shutil
 
 from running import Failed
 
-MOST_BYTES = 1_000_000  # of all that is kept, as tests/data is to stay small
+MOST_BYTES = 1_000_000  # in total, because tests/data must stay small
 TINY = {"model.blocks": 1, "model.hidden": 32, "model.heads": 2, "model.sequence": 16,
         "pipeline.microbatches": 2, "training.microbatch_size": 1, "training.steps": 4,
         "profile.warm_up": 1, "profile.least_repeats": 1, "profile.most_repeats": 1}
@@ -50,7 +50,7 @@ def keep_profile(check, folder):
 
 def keep_train(check, folder):
     (check.out / "runs").mkdir(exist_ok=True)
-    # Without costs it would measure layers first, and that would be kept.
+    # Without costs it would measure layers first, and keep that.
     check.pipewright("train", "--device", "cuda", "--kernels", check.out / "runs/golden.json",
                      "--costs", folder.with_name("costs.json"), sets=TINY,
                      env={"PIPEWRIGHT_KEEP_CUPTI": str(folder)})
@@ -86,7 +86,7 @@ def files_in(folder):
 
 
 def shrink(folder):
-    """Removes the largest until the rest is small enough, and says which."""
+    """Removes the largest files until the rest is small enough, and returns their names."""
     gone = []
     files = sorted(files_in(folder), key=lambda file: file.stat().st_size)
     while sum(file.stat().st_size for file in files) > MOST_BYTES:

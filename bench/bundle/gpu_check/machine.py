@@ -1,4 +1,4 @@
-"""What this machine is, in the words of its driver, its kernel and nvidia-smi."""
+"""Describes this machine with the output of its driver, its kernel and nvidia-smi."""
 
 import ctypes
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from running import Failed, Skipped
 
-# What changes how GPUs compute or ranks meet. Nothing that may be a secret.
+# Variables that change how GPUs compute or ranks connect; no possible secrets.
 TOLD = re.compile(r"(CUDA|CUBLAS|CUDNN|NCCL|NVIDIA|TORCH|PYTORCH|PIPEWRIGHT|SLURM|OMP|MKL|GLOO)_.*"
                   r"|LD_LIBRARY_PATH|LD_PRELOAD|VIRTUAL_ENV|CONDA_PREFIX")
 SECRET = re.compile(r"TOKEN|JWT|SECRET|PASSWORD|KEY|CREDENTIAL")
@@ -21,7 +21,7 @@ SMI_SECONDS = 8
 
 
 def find_devices():
-    """The GPUs as the driver names them, or why there are none."""
+    """Returns the GPUs as the driver names them, or the reason why there are none."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -86,7 +86,7 @@ def say_of(check, name):
 
 
 def smi(check, *words):
-    """What nvidia-smi says; it is ended where a sick GPU keeps it."""
+    """Returns the output of nvidia-smi, which is killed if a broken GPU blocks it."""
     program = shutil.which("nvidia-smi")
     if program is None:
         raise Skipped("nvidia-smi is not in PATH")
@@ -95,7 +95,7 @@ def smi(check, *words):
 
 
 def clocks(check):
-    """Of each GPU, by name: what ASKED asks for."""
+    """Returns the values of ASKED for each GPU, by name."""
     said = smi(check, f"--query-gpu={','.join(ASKED)}", "--format=csv,noheader").strip()
     gpus = [dict(zip(ASKED, (cell.strip() for cell in line.split(",")))) for line in said.splitlines()]
     if not gpus:

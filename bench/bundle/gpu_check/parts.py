@@ -1,4 +1,4 @@
-"""What is tried on a GPU: each part checks one subject, and returns figures and a table of them."""
+"""The parts of the check on a GPU. Each checks one subject, and returns figures and a table of them."""
 
 import json
 import os
@@ -17,14 +17,14 @@ TWO_STAGES = ("interleaved-1f1b", "zbv", "dualpipev")
 # Large enough that a GPU computes for milliseconds, small enough that a part takes seconds.
 LARGE = {"model.blocks": 8, "model.hidden": 1024, "model.heads": 16, "model.sequence": 512,
          "training.steps": 12, "training.microbatch_size": 4}
-# Small enough that a CPU in a GPU's place takes seconds.
+# Small enough that a CPU in place of a GPU takes seconds.
 SMALL = {"model.blocks": 2, "model.hidden": 32, "model.heads": 2, "model.sequence": 16}
 QUICK = {"profile.warm_up": 1, "profile.least_repeats": 2, "profile.most_repeats": 4}
-# Seconds after which a job ends that gets no further, and says who waits for whom.
+# Seconds after which a stalled job ends and reports which ranks wait for which.
 PATIENCE = ["--timeout", 5, "--stall", 20]
 
 
-# ---- what parts have in common ---------------------------------------------------------------
+# ---- helpers of the parts ---------------------------------------------------------------
 
 
 def large(check, **more):
@@ -40,14 +40,14 @@ def chunks_of(schedule):
 
 
 def loop(check, *options, sets):
-    """A whole run: measured, predicted, trained, compared."""
+    """Runs a whole cycle: profile, predict, train, compare."""
     return check.pipewright("run", "--out", check.folder(), *PATIENCE, *options,
                             sets={"profile.most_repeats": 10, **sets})
 
 
 def costs(check, sets, scenario="gpt-text", data=()):
-    """Options that name costs of these layers, measured when they are first asked for: where they only
-    divide the layers they need not be measured well, and not each time."""
+    """Returns options that name costs of these layers, which are measured on first use. They only serve to
+    partition the layers, so they need not be precise or measured each time."""
     measured = {name: value for name, value in sets.items()
                 if name.startswith("model.") or name == "training.optimizer"}
     file = check.out / "runs" / ("-".join([scenario, *map(str, measured.values())]) + ".json")
@@ -59,7 +59,7 @@ def costs(check, sets, scenario="gpt-text", data=()):
 
 
 def train(check, *options, sets, scenario="gpt-text", data=()):
-    """A training whose bits are those without a pipeline."""
+    """Trains, and requires the bits of serial training."""
     require_equal_bits(check.pipewright("train", "--device", "cuda", "--verify", *PATIENCE, *data,
                                         *costs(check, sets, scenario, data), *options,
                                         scenario=scenario, sets=sets))
@@ -72,8 +72,8 @@ def require_equal_bits(report):
 
 
 def sharing(check, ranks):
-    """Where ranks share a GPU, each has multiprocessors of its own: what one is predicted to take does
-    not hold while others compute on the same ones."""
+    """Returns the option with which ranks that share a GPU get their own multiprocessors, because
+    predictions do not hold while others compute on the same ones, and a label."""
     gpus = min(ranks, len(check.devices))
     if gpus < ranks:
         return ["--own-multiprocessors"], f"{ranks} ranks on {gpus}, own multiprocessors"
@@ -81,7 +81,7 @@ def sharing(check, ranks):
 
 
 def comparison(report):
-    """Predicted against measured. What was not measured has no error."""
+    """Compares prediction and measurement. A figure that was not measured has no error."""
     errors = report["error_percent"]
     peaks = [error for error in errors["peak_bytes"] or [] if error is not None]
     return {"schedule": report["schedule"], "ranks": report["ranks"],
@@ -97,7 +97,7 @@ def say(value, form="{:+.2f} %", scale=1.0):
 
 
 def table_of(figures):
-    """By name."""
+    """Returns a table of figures by name."""
     return [["", "predicted", "measured", "error", "peak's error"]] + [
         [f"{name}, {f['gpus']}" if "gpus" in f else name, say(f["predicted_s"], "{:.3f} ms", 1e3),
          say(f["measured_s"], "{:.3f} ms", 1e3), say(f["error_percent"]),
@@ -112,7 +112,7 @@ def passed_table(check):
 
 
 def part_cpu(check):
-    """The programs and LibTorch work here at all, without a GPU."""
+    """Checks that the programs and LibTorch work here at all, without a GPU."""
     report = loop(check, "--verify", sets={**SMALL, "training.steps": 4})
     require_equal_bits(report)
     return comparison(report), None
@@ -128,7 +128,7 @@ def part_profile(check):
 
 
 def work_rows(work):
-    """What forward and the halves of the backward of each layer are made of."""
+    """Returns the kernels of forward and of both halves of the backward of each layer."""
     if not work:
         return None
     overhead = work["overhead"]
@@ -144,7 +144,8 @@ def work_rows(work):
 
 
 def part_links(check):
-    """What moves between ranks takes: threads hand over or copy from GPU to GPU, processes use NCCL."""
+    """Measures transfers between ranks: threads pass or copy tensors from GPU to GPU, processes use NCCL.
+    """
     check.need_gpu()
 
     def measured(between):
@@ -168,7 +169,7 @@ def part_verify(check):
 
 
 def part_shared(check):
-    """One GPU as two and as four."""
+    """Uses one GPU as two and as four."""
     check.need_gpu()
 
     def shared(name):
@@ -183,7 +184,7 @@ def part_shared(check):
 
 
 def part_graphs(check):
-    """A small model, where launching takes longest."""
+    """Trains a small model, for which launches take longest."""
     check.need_gpu()
 
     def run(name):
@@ -202,7 +203,7 @@ def part_graphs(check):
     return figures, table
 
 
-# A process for each rank, on GPUs of their own where there are as many.
+# A process for each rank, each with its own GPU if there are enough.
 OVER_NCCL = {
     "communicators edge, 1f1b": {"pipeline.communicators": "edge"},
     "communicators pair, gpipe": {"pipeline.communicators": "pair", "pipeline.schedule": "gpipe"},
@@ -224,8 +225,8 @@ def part_nccl(check):
 
 
 def part_abort(check):
-    """A rank is killed in the middle of a training over NCCL: the other ends by itself, and the report
-    says who is gone."""
+    """Kills a rank in the middle of a training over NCCL: the other must end, and the report must name the
+    killed rank."""
     check.need_gpu()
     sets = usual(check, **{"training.steps": 1000000})
     measured, folder = costs(check, sets), check.folder()
@@ -269,7 +270,7 @@ def environment_of(number):
 
 
 def part_kernels(check):
-    """A training whose kernels are recorded, by threads and by processes."""
+    """Records the kernels of a training, with threads and with processes."""
     check.need_gpu()
 
     def recorded(name):
@@ -289,7 +290,8 @@ def part_kernels(check):
 
 
 def part_resume(check):
-    """Four steps, saved, and four more: the checkpoint of eight steps in one go."""
+    """Trains four steps, saves, and trains four more: the checkpoint must equal that of eight steps at
+    once."""
     check.need_gpu()
     straight, resumed = check.folder(), check.folder().with_name("resumed")
 
@@ -312,7 +314,7 @@ def part_resume(check):
 
 
 def part_alexnet(check):
-    """Convolutions, pooling and dropout, without and with CUDA graphs, on made-up images."""
+    """Trains convolutions, pooling and dropout, without and with CUDA graphs, on synthetic images."""
     check.need_gpu()
     images = check.out / "runs/made-up-cifar10"
     images.mkdir(parents=True, exist_ok=True)
@@ -344,7 +346,8 @@ def part_prediction(check):
             "mean_abs_error_percent": statistics.mean(errors) if errors else None}, table_of(figures)
 
 
-# With the same bits each time, which costs time, and with the kernels that LibTorch takes by default.
+# With the same bits each time, which costs time, and with the kernels that LibTorch chooses by
+# default.
 BESIDE_TORCH = {"pipewright, exact": ("ours", "exact"), "torch, deterministic": ("torch", "exact"),
                 "pipewright, default kernels": ("ours", "default"), "torch, default": ("torch", "default")}
 
@@ -380,8 +383,8 @@ class Part:
         self.name, self.work, self.share, self.title = name, work, share, title
 
 
-# In the order in which most is learnt if somebody cuts it off. Shares of the time, in seconds of eight
-# minutes; what a part does not need, those behind it have.
+# The most informative parts come first, in case the run is cut off. Shares of the time, in seconds
+# of eight minutes; later parts get the time that a part does not need.
 PARTS = [
     Part("machine", part_machine, 15, "The machine"),
     Part("cpu", part_cpu, 20, "A training on the CPU, bits compared"),

@@ -1,17 +1,17 @@
-"""What gpu-check writes: report.json, report.md, and one archive of all that is worth sending home."""
+"""Writes the results of gpu-check: report.json, report.md, and one archive for the developers."""
 
 import io
 import json
 import tarfile
 
 STATUSES = ("passed", "failed", "skipped")
-MOST_BYTES = 15_000_000   # of the archive
-MOST_OF_A_FILE = 2_000_000  # of a log, from its begin and its end
+MOST_BYTES = 15_000_000  # of the archive
+MOST_OF_A_FILE = 2_000_000  # of a log, from its beginning and its end
 ARCHIVE = "gpu-report.tar.gz"
 
 
 def count(report):
-    """Parts and single checks by how they ended."""
+    """Counts parts and single checks by status."""
     checks = [check for part in report["parts"] for check in part["checks"]]
     counts = {}
     for what, results in (("parts", report["parts"]), ("checks", checks)):
@@ -33,7 +33,7 @@ def table(rows):
 
 
 def page_of(report, tables):
-    """Failures first: whoever reads this wants to know of them."""
+    """Returns the page, with failures first, because they matter most to readers."""
     lines = [f"# GPU report, {report['date']}", "",
              f"LibTorch {report['torch']}, Pipewright {report['pipewright']}, "
              f"{report['seconds']:.0f} s of {report['within_s']:.0f}.", ""]
@@ -62,7 +62,8 @@ def page_of(report, tables):
 
 
 def checks_of(part):
-    """How many ended how, and which; of those that passed, only what no table names."""
+    """Returns the number of checks by status and their names; of those that passed, only the ones that no
+    table names."""
     if len(part["checks"]) < 2:
         return []
     lines = [", ".join(f"{sum(check['status'] == status for check in part['checks'])} {status}"
@@ -73,7 +74,7 @@ def checks_of(part):
 
 
 def write(out, report, tables):
-    """After each part: whoever is cut off keeps what there is."""
+    """Writes the report. Called after each part, so that a run that is cut off keeps its results."""
     report["counts"] = count(report)
     for name, text in (("report.json", json.dumps(report, indent=2) + "\n"),
                        ("report.md", page_of(report, tables))):
@@ -83,7 +84,7 @@ def write(out, report, tables):
 
 
 def pack(out):
-    """The archive, and what was too large for it. What tells most goes in first."""
+    """Writes the archive and returns what was too large for it. The most informative files go in first."""
     patterns = ["report.md", "report.json", "golden/**/*", "logs/*", "kernels*.json",
                 "runs/**/*.csv", "runs/**/costs.json", "runs/**/steps.jsonl"]
     files = []

@@ -1,5 +1,5 @@
-"""How a part runs programs: within its time, with all that they say in a log, one check after the
-other, so that one that fails, crashes or hangs does not end the others."""
+"""Runs the programs of a part: within its time, with all output in a log, one check after the other, so
+that a check that fails, crashes or hangs does not end the others."""
 
 import datetime
 import json
@@ -16,11 +16,11 @@ TAIL_BYTES = 4000  # of the log, with a failure
 
 
 class Skipped(Exception):
-    """What is checked needs what is not here; the text says what."""
+    """Something that the check needs is missing; the text says what."""
 
 
 class Failed(Exception):
-    """What went wrong, in a line."""
+    """The reason of a failure, in a line."""
 
 
 class TimeIsUp(Failed):
@@ -28,13 +28,13 @@ class TimeIsUp(Failed):
 
 
 class Check:
-    """What all parts share: where things are, the part under way and what it found."""
+    """The state that all parts share: paths, the current part and its results."""
 
     def __init__(self, bundle, torch_dir, out, devices=(), why_no_gpu="", small=False):
         self.bundle, self.torch_dir, self.out = bundle, torch_dir, out
         self.devices, self.why_no_gpu = list(devices), why_no_gpu
         self.small, self.date = small, datetime.date.today().isoformat()
-        # The libraries of whoever called gpu-check: for programs that are not the bundle's.
+        # The libraries of gpu-check's caller, for programs outside the bundle.
         self.own_libraries = {"LD_LIBRARY_PATH": os.environ.get("PIPEWRIGHT_LIBRARY_PATH_BEFORE", "")}
         (out / "logs").mkdir(parents=True, exist_ok=True)
         self.begin("", 0)
@@ -59,8 +59,8 @@ class Check:
     # ---- checks ----------------------------------------------------------------------------------
 
     def each(self, names, work):
-        """`work(name)` for each name, as a check of its own. What there is no time for is left out.
-        Returns, by name, what those that passed returned."""
+        """Runs `work(name)` for each name as a separate check. Names for which no time is left are
+        skipped. Returns the results of those that passed, by name."""
         done, longest, tried = {}, 0.0, False
         for name in names:
             started, had = time.monotonic(), self.left()
@@ -74,8 +74,8 @@ class Check:
         return done
 
     def one(self, name, work, *arguments, may_hang=True):
-        """What the work returns, and how it ended. Where it may not be taken for hanging, a time that
-        is up says nothing of it: it is left out."""
+        """Returns the result of the work, and its status. With `may_hang` false, running out of time
+        says nothing about the work, so it counts as left out and not as failed."""
         started, begin = time.monotonic(), self.log_bytes()
         try:
             value = work(*arguments)
@@ -88,13 +88,13 @@ class Check:
             return None, self.note(name, "skipped", str(skipped), started, begin)
         except Failed as failed:
             return None, self.note(name, "failed", str(failed), started, begin)
-        except Exception as error:  # whatever it is: the others go on
+        except Exception as error:  # any exception: the other checks continue
             self.say(traceback.format_exc())
             return None, self.note(name, "failed", f"{type(error).__name__}: {error}", started, begin)
         return value, self.note(name, "passed", "", started, begin)
 
     def note(self, name, status, reason, started=None, log_begin=None):
-        """Counts a check; one that failed keeps the end of what was logged meanwhile."""
+        """Counts a check. One that failed keeps the end of its log."""
         seconds = 0.0 if started is None else round(time.monotonic() - started, 2)
         result = {"name": name, "status": status, "reason": reason, "seconds": seconds}
         if status == "failed":
@@ -124,7 +124,7 @@ class Check:
         return self.bundle / "bin" / name
 
     def start(self, words, output, env=None):
-        """A program in a session of its own, which says its output to a file and the rest to the log."""
+        """Starts a program in its own session, with its output in a file and the rest in the log."""
         self.say("$ " + " ".join(map(str, words)))
         with open(self.log, "ab") as log:
             return subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL,
@@ -132,14 +132,14 @@ class Check:
                                     start_new_session=True)
 
     def run(self, words, env=None, good=(0,), seconds=None, watched=None, quiet_s=None):
-        """What the program prints, if it ends well, within the part's time or `seconds`. One that
-        adds nothing to the file `watched` for `quiet_s` hangs."""
+        """Returns what the program prints, if it succeeds within the part's time or `seconds`. A program
+        that adds nothing to the file `watched` for `quiet_s` hangs."""
         begin = self.log_bytes()
         with tempfile.TemporaryFile() as output:
             process = self.start(words, output, env)
             try:
                 self.wait(process, seconds, watched, quiet_s)
-            finally:  # also when somebody interrupts
+            finally:  # also on an interrupt
                 end(process)
                 messages = lines_of(self.log_tail(begin))[1:]
                 output.seek(0)
@@ -151,7 +151,7 @@ class Check:
         return said
 
     def wait(self, process, seconds=None, watched=None, quiet_s=None):
-        """Until the process ends. Throws where its time is up, after its threads were logged."""
+        """Blocks until the process ends. Throws when its time is up, after logging its threads."""
         name = Path(process.args[0]).name
         had = min(self.left(), seconds or self.left())
         deadline, quiet_since, size = time.monotonic() + had, time.monotonic(), -1
@@ -168,11 +168,11 @@ class Check:
             time.sleep(0.02)
 
     def pipewright(self, command, *options, scenario="gpt-text", sets=None, env=None):
-        """The JSON document that a command prints."""
+        """Returns the JSON document that a command prints."""
         return json.loads(self.run(self.words(command, *options, scenario=scenario, sets=sets), env))
 
     def torch_script(self, name, *words):
-        """What a script of the bundle prints that needs torch's own Python."""
+        """Returns the output of a script of the bundle that needs torch's own Python."""
         try:
             self.run([sys.executable, "-W", "ignore", "-c", "import torch"], env=self.own_libraries)
         except TimeIsUp:
@@ -190,7 +190,7 @@ class Check:
         return words
 
     def folder(self):
-        """A new one for what a run leaves."""
+        """Returns a new folder for the files of a run."""
         number = sum(1 for _ in self.out.glob("runs/*"))
         return self.out / "runs" / f"{self.part}-{number}"
 
@@ -209,7 +209,7 @@ def in_words(code):
 
 
 def end(process):
-    """With all that it started."""
+    """Ends a process with all processes that it started."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -218,10 +218,10 @@ def end(process):
 
 
 def processes_of(session):
-    """Those of a session, by their numbers."""
+    """Returns the process ids of a session."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
-        try:  # the name, in parentheses, may hold anything
+        try:  # the name, in parentheses, may contain anything
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
@@ -231,7 +231,7 @@ def processes_of(session):
 
 
 def threads_of(process):
-    """What the threads of a program that is stuck are at, as far as the kernel tells."""
+    """Returns what the threads of a hanging program are doing, as far as the kernel reports it."""
     lines = ["threads (process, name, state, waits in):"]
     for number in processes_of(process.pid):
         for task in sorted(Path(f"/proc/{number}/task").glob("*")):

@@ -10,8 +10,8 @@ if(NOT EXISTS "${PIPEWRIGHT_TORCH_DIR}/lib/libtorch_cpu.so")
                       "(or pass -DPIPEWRIGHT_TORCH_DIR=<site-packages>/torch)")
 endif()
 
-# The wheel also carries headers of fmt 12. The system's must win, in LibTorch's headers too, because the
-# system's fmt is linked. This folder holds nothing but a link to them.
+# The wheel also contains headers of fmt 12. The system's headers must come first, in LibTorch's
+# headers too, because the system's fmt is linked. This folder contains only a link to them.
 get_target_property(fmt_include fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
 set(fmt_first "${CMAKE_CURRENT_BINARY_DIR}/fmt-before-libtorch")
 file(MAKE_DIRECTORY "${fmt_first}")
@@ -32,20 +32,20 @@ target_include_directories(pipewright::libtorch SYSTEM INTERFACE
   "${fmt_first}"
   "${PIPEWRIGHT_TORCH_DIR}/include"
   "${PIPEWRIGHT_TORCH_DIR}/include/torch/csrc/api/include")
-# As the wheel was built: its headers leave out the process groups without the first two.
+# As the wheel was built: without the first two, its headers omit the process groups.
 target_compile_definitions(pipewright::libtorch INTERFACE
   USE_DISTRIBUTED USE_C10D_GLOO _GLIBCXX_USE_CXX11_ABI=1)
 target_link_libraries(pipewright::libtorch INTERFACE pipewright_torch_cpu pipewright_c10 fmt::fmt)
 
-# Where the wheel is one for CUDA: its small library of streams and memory, and the headers of CUDA and
-# NCCL, which lie in wheels beside it. The large libraries are loaded by name, from the same folders.
+# For a CUDA wheel: its small library for streams and memory, and the headers of CUDA and NCCL,
+# which are in separate wheels. The large libraries are loaded by name, from the same folders.
 if(EXISTS "${PIPEWRIGHT_TORCH_DIR}/lib/libc10_cuda.so")
   cmake_path(GET PIPEWRIGHT_TORCH_DIR PARENT_PATH site_packages)
   set(cuda_include "${site_packages}/nvidia/cu13/include")
   set(nccl_include "${site_packages}/nvidia/nccl/include")
 
-  # All that our sources and LibTorch's headers include, in the wheels' own folders: a toolkit that is
-  # installed beside them would hide a wheel that lacks from us, but not from others.
+  # Checks all headers that our sources and LibTorch's headers include, in the wheels' own folders.
+  # An installed CUDA toolkit would hide an incomplete wheel on this machine, but not on others.
   function(pipewright_require_headers wheel)
     foreach(header IN LISTS ARGN)
       if(NOT EXISTS "${header}")
@@ -70,7 +70,7 @@ if(EXISTS "${PIPEWRIGHT_TORCH_DIR}/lib/libc10_cuda.so")
     "${cuda_include}" "${cuda_include}/cccl" "${nccl_include}")
   target_link_libraries(pipewright::cuda_headers INTERFACE pipewright_c10_cuda ${CMAKE_DL_LIBS})
 
-  # Without it nothing else is missing: the profiler then has the host's clock alone.
+  # Without it only the profiler is limited: it then has only the host's clock.
   if(EXISTS "${cuda_include}/cupti.h")
     add_library(pipewright::cupti_headers INTERFACE IMPORTED)
     target_link_libraries(pipewright::cupti_headers INTERFACE pipewright::cuda_headers)

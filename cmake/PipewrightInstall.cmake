@@ -1,5 +1,5 @@
-# `cmake --install build --prefix P`, then find_package(Pipewright COMPONENTS plan sim). Each module has an
-# export file of its own, so that plan, sim, draw and loop can be used without LibTorch.
+# `cmake --install build --prefix P`, then find_package(Pipewright COMPONENTS plan sim). Each module
+# has its own export file, so that plan, sim, draw and loop can be used without LibTorch.
 include(CMakePackageConfigHelpers)
 set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Pipewright")
 
@@ -16,7 +16,7 @@ foreach(program IN ITEMS pipewright-torch pipewright-simgrid)
   endif()
 endforeach()
 
-# The window, where desktops find it, and the scenario that it opens without a file.
+# The window's desktop entry, and the scenario that it opens without a file.
 if(TARGET pipewright-gui)
   install(TARGETS pipewright-gui RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   install(FILES "${PROJECT_SOURCE_DIR}/gui/share/pipewright-gui.desktop"
@@ -29,7 +29,7 @@ if(TARGET pipewright-gui)
           DESTINATION "${CMAKE_INSTALL_DATADIR}/pipewright/scenarios")
 endif()
 
-# What shells complete and `man` shows, as the program itself describes its commands.
+# Shell completions and man pages, generated from the program's own description of its commands.
 foreach(page IN ITEMS
     "completion bash:${CMAKE_INSTALL_DATADIR}/bash-completion/completions/pipewright"
     "completion zsh:${CMAKE_INSTALL_DATADIR}/zsh/site-functions/_pipewright"
@@ -55,7 +55,7 @@ foreach(component IN LISTS components)
   install(EXPORT Pipewright-${component} NAMESPACE pipewright:: DESTINATION "${config_dir}")
 endforeach()
 
-# The command line stands on two libraries.
+# The command line consists of two libraries.
 if(PIPEWRIGHT_TORCH)
   install(TARGETS pipewright_front pipewright_command_line EXPORT Pipewright-command_line
           ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"

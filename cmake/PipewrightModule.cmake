@@ -1,18 +1,19 @@
 include(PipewrightWarnings)
 
-# pipewright_add_module(plan) makes the static library pipewright::plan from the folder it is called in.
-# The link line is left to that folder: it is the list of what the module may include. WITHOUT names
-# folders in src that are left out: optional parts. PCH is the precompiled header that it uses.
+# pipewright_add_module(plan) makes the static library pipewright::plan from the folder it is called
+# in. That folder adds the link line, which lists what the module may include. WITHOUT names folders
+# in src to leave out: optional parts. PCH is the precompiled header to use.
 #
-# Each translation unit instantiates the templates of its headers anew (LibTorch's for 8 s), so neighboring sources are
-# compiled together, UNITY at a time or 30: their names in unnamed namespaces must differ.
+# Each translation unit instantiates the templates of its headers again (LibTorch's take 8 s), so
+# neighboring sources are compiled together, UNITY at a time or 30: their names in unnamed
+# namespaces must differ.
 function(pipewright_add_module name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "PCH;UNITY" "WITHOUT")
   if(NOT arg_UNITY)
     set(arg_UNITY 30)
   endif()
   set(target pipewright_${name})
-  # A folder is a target, so every source in it belongs to it: a list by hand would only repeat `ls`.
+  # A folder is a target and contains all its sources, so a manual list would only repeat `ls`.
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/*.cpp")
   foreach(folder IN LISTS arg_WITHOUT)
     list(FILTER sources EXCLUDE REGEX "/src/${folder}/")

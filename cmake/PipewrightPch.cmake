@@ -1,5 +1,5 @@
-# Precompiled headers, each made once and shared by targets with pipewright_use_pch(target pch). GCC
-# takes one only where a target is compiled with the same flags (-Winvalid-pch reports it).
+# Precompiled headers, each built once and shared by targets with pipewright_use_pch(target pch).
+# GCC accepts one only for a target that is compiled with the same flags (-Winvalid-pch reports it).
 
 # pipewright_add_pch(pch header LINK libraries OPTIONS flags)
 function(pipewright_add_pch pch header)
@@ -9,7 +9,7 @@ function(pipewright_add_pch pch header)
   endif()
   file(CONFIGURE OUTPUT ${pch}.cpp CONTENT "" @ONLY)  # CMake attaches the header to a source
   add_library(pipewright_${pch} OBJECT "${CMAKE_CURRENT_BINARY_DIR}/${pch}.cpp")
-  pipewright_set_warnings(pipewright_${pch})  # some of them, such as -Wpedantic, must agree too
+  pipewright_set_warnings(pipewright_${pch})  # some, such as -Wpedantic, must be equal too
   target_compile_options(pipewright_${pch} PRIVATE ${arg_OPTIONS})
   pipewright_may_be_loaded(pipewright_${pch} ${pch})
   target_link_libraries(pipewright_${pch} PRIVATE ${arg_LINK})
@@ -23,7 +23,7 @@ function(pipewright_use_pch target pch)
   endif()
 endfunction()
 
-# What needs no LibTorch can be part of the module for Python: its code runs wherever it is loaded, and calls
+# Code without LibTorch can be part of the Python module: it is position-independent, and calls
 # within the module are as direct as in a program.
 function(pipewright_may_be_loaded target pch)
   if(pch STREQUAL "values")

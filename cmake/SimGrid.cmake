@@ -1,4 +1,4 @@
-# pipewright::simgrid, where it is installed. Debian's package brings no CMake files. Read by our own
+# pipewright::simgrid, if it is installed. Debian's package has no CMake files. Read by our own
 # build and by an installed Pipewright that was built with it.
 find_path(SIMGRID_INCLUDE_DIR simgrid/s4u.hpp)
 find_library(SIMGRID_LIBRARY simgrid)

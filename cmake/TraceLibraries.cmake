@@ -1,4 +1,5 @@
-# What loop reads traces with. Read by our own build and by the installed PipewrightConfig.cmake.
+# Libraries with which trace reads files. Read by our own build and by the installed
+# PipewrightConfig.cmake.
 include(CMakeFindDependencyMacro)
 find_dependency(simdjson 3)
 find_dependency(SQLite3 3.37)

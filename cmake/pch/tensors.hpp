@@ -1,4 +1,4 @@
-// What the sources that compute with tensors read: ATen and autograd, but not all of torch/torch.h,
+// Headers that most sources with tensors use: ATen and autograd, but not all of torch/torch.h,
 // whose templates GCC instantiates again in each source (5 s against 1.4).
 #pragma once
 

@@ -1,5 +1,5 @@
-// What plan, sim and the command line read in most of their sources. They still include what they
-// use, and build with PIPEWRIGHT_PCH=OFF as well.
+// Headers that most sources of plan, sim and the command line use. The sources still include what
+// they use, and also build with PIPEWRIGHT_PCH=OFF.
 #pragma once
 
 #include <fmt/format.h>

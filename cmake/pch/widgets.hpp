@@ -1,5 +1,5 @@
-// What the window reads in most of its sources. They still include what they use, and build with
-// PIPEWRIGHT_PCH=OFF as well.
+// Headers that most sources of the window use. The sources still include what they use, and also
+// build with PIPEWRIGHT_PCH=OFF.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 """Plans, predicts and explains pipeline-parallel training.
 
-Schedules, scenarios, costs, predictions and timelines as values; what each can do is told by its help.
-The numbers are those of the program ``pipewright``, which comes with this package."""
+Schedules, scenarios, costs, predictions and timelines are values; `help` shows what each can do. The numbers equal
+those of the program ``pipewright``, which comes with this package."""
 
 from ._pipewright import (
     Infeasible,

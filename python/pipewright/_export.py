@@ -1,4 +1,4 @@
-"""A module on its way to `pipewright import` and back: exported as it is, samples to train it on, trained weights."""
+"""Exports a module for `pipewright import`, writes samples to train it on, and loads the trained weights."""
 
 import json
 import operator
@@ -17,11 +17,11 @@ _TYPES = {torch.float32: "F32", torch.int64: "I64", torch.bool: "BOOL", torch.fl
 def export(module, example_inputs, file, *, loss=None, targets=(), kwargs=None):
     """Writes ``module`` for ``pipewright import``: its operators and its weights.
 
-    ``example_inputs``: what ``module`` is called with, one microbatch of it; its sizes are those that are trained.
-    ``kwargs``: further arguments by name. ``loss(output, *targets)``: a mean over the samples, exported with the
-    module; ``targets``: an example of them, a tensor or several. Without a loss, training takes the cross entropy of
-    the one tensor that comes out. The module is exported in the mode in which it is: call ``module.train()`` before.
-    Raises what ``torch.export.export`` raises, and ValueError for targets without a loss."""
+    ``example_inputs``: the arguments of ``module`` for one microbatch; training uses their sizes. ``kwargs``: further
+    arguments by name. ``loss(output, *targets)``: returns a mean over the samples; it is exported with the module.
+    ``targets``: an example of its targets, a tensor or several. Without a loss, training uses the cross entropy of the
+    single output tensor. The module is exported in its current mode: call ``module.train()`` before. Raises what
+    ``torch.export.export`` raises, and ValueError for targets without a loss."""
     inputs = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
     targets = tuple(targets) if isinstance(targets, (tuple, list)) else (targets,)
     if bool(targets) != (loss is not None):
@@ -34,7 +34,7 @@ def export(module, example_inputs, file, *, loss=None, targets=(), kwargs=None):
 
         module.forward = with_loss
     try:
-        # torch takes one tensor in two places for one input.
+        # torch treats one tensor in two places as one input.
         apart = tree_map(lambda each: each.clone() if isinstance(each, torch.Tensor) else each, inputs + targets)
         exported = torch.export.export(module, apart, kwargs or {}, strict=False)
     finally:
@@ -46,7 +46,7 @@ def export(module, example_inputs, file, *, loss=None, targets=(), kwargs=None):
 
 
 def _require_operators(exported):
-    """What a file has no word for is named with the user's line, which torch does not."""
+    """Raises an error for operators that a file cannot represent, with the user's line, which torch does not name."""
     faults = []
     for node in exported.graph.nodes:
         known = isinstance(node.target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator, str))
@@ -68,7 +68,7 @@ def _named(name, tensors):
 
 def save_samples(file, inputs, targets):
     """Writes samples to train on as a safetensors file: ``inputs`` and ``targets`` are tensors [samples, ...], or lists
-    of them where the module takes several."""
+    of them if the module takes several."""
     tensors = {**_named("inputs", inputs), **_named("targets", targets)}
     header, at = {}, 0
     for name, tensor in tensors.items():
@@ -85,14 +85,14 @@ def save_samples(file, inputs, targets):
 
 
 def load_weights(module, folder):
-    """Puts into ``module`` what `pipewright save -o FOLDER` wrote of it when it was trained: its parameters, and its
-    buffers, such as running means. Raises ValueError, before anything is changed, for a weight that the module does not
-    have, that has another shape or type there, and for a parameter that the folder lacks."""
+    """Loads into ``module`` the weights that `pipewright save -o FOLDER` wrote after training it: its parameters, and
+    its buffers, such as running means. Raises ValueError, before anything is changed, for a weight that the module does
+    not have or that has another shape or type there, and for a parameter that the folder lacks."""
     own = {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False))}
     found, faults = {}, []
     for name, value in _tensors_of(Path(folder)):
         if name not in own:
-            if not name.startswith("lifted_tensor"):  # torch.export's own name for a number in a forward
+            if not name.startswith("lifted_tensor"):  # torch.export's own name for a constant in a forward
                 faults.append(f"{name} is none of the module's")
         elif own[name].shape != value.shape or own[name].dtype != value.dtype:
             faults.append(f"{name} is {list(value.shape)} of {value.dtype}, and {list(own[name].shape)} of "
@@ -109,7 +109,7 @@ def load_weights(module, folder):
 
 
 def _tensors_of(folder):
-    """Names and values of all safetensors files of a folder, one tensor at a time."""
+    """Yields names and values of all safetensors files of a folder, one tensor at a time."""
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise ValueError(f"{folder}: there is no .safetensors file")

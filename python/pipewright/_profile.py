@@ -1,4 +1,4 @@
-"""What each layer of a module costs in eager PyTorch, as a file of costs has it."""
+"""Measures the costs of each layer of a module in eager PyTorch, in the form of a costs file."""
 
 import platform
 import statistics
@@ -11,11 +11,11 @@ from torch.distributed.pipelining._backward import stage_backward_input, stage_b
 from . import InputError, LayerCosts
 from ._runtime import measured_runtime, runtime_costs, torch_name
 
-LEAST_ROUNDS = 6  # every other one with the backward in two parts
+LEAST_ROUNDS = 6  # every other round has the backward in two parts
 
 
 class _Work:
-    """A layer or the loss, and what was measured of it: seconds by part, bytes by field."""
+    """A layer or the loss, and its measurements: seconds by part, bytes by field."""
 
     def __init__(self, name, call, parameters=()):
         self.name, self.call = name, call
@@ -30,19 +30,20 @@ class _Work:
         return outputs
 
     def mean(self, part):
-        """A stage takes the sum of its layers: that of medians is less, where some rounds are slow."""
+        """Returns the mean, because a stage takes the sum of its layers; a sum of medians would be too low if some
+        rounds are slow."""
         return statistics.fmean(self.seconds[part] or [0.0])
 
 
 def profiled(layers, example, loss_fn, target, optimizer, seconds, with_runtime):
-    """The LayerCosts of `layers`, pairs of name and module, for a microbatch `example`, a tuple."""
+    """Returns the LayerCosts of `layers`, pairs of name and module, for a microbatch `example`, a tuple."""
     device = example[0].device
     work = [_Work(name, module, module.parameters()) for name, module in layers]
     work.append(_Work("loss", lambda *outputs: loss_fn(outputs[0] if len(outputs) == 1 else outputs, target)))
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         begin = time.perf_counter()
         _find_sizes(work, example, device)
-        _round(work, example, device, in_parts=True)  # the first one is slower
+        _round(work, example, device, in_parts=True)  # the first round is slower
         for layer in work:
             for part in layer.seconds.values():
                 part.clear()
@@ -72,7 +73,7 @@ def _is_job():
 
 
 def _by_first(value):
-    """That of a job's first process, in all of them."""
+    """Returns the value of a job's first process in all processes."""
     told = [value]
     if _is_job():
         dist.broadcast_object_list(told)
@@ -80,7 +81,7 @@ def _by_first(value):
 
 
 def _runtime():
-    """Of the first two processes of a job; of two of its own, where this is none."""
+    """Measures in the first two processes of a job, or outside a job in two new processes."""
     return _by_first(measured_runtime()) if _is_job() else runtime_costs()
 
 
@@ -104,23 +105,24 @@ def _timed(run, device):
 
 
 def _leaves(outputs):
-    """What the layer after is given: these values, of which no graph is known."""
+    """Returns these values as inputs of the next layer, detached from their graph."""
     return tuple(output.detach().requires_grad_(output.requires_grad) for output in outputs)
 
 
 def _detachable(outputs):
-    """torch's backward in two parts detaches a stage's outputs in place, and cannot do that to a view."""
+    """Clones views, because torch's backward in two parts detaches a stage's outputs in place, which is not possible
+    for a view."""
     return tuple(output.clone() if output._is_view() else output for output in outputs)
 
 
 def _with_gradients(outputs, gradients):
-    """The outputs that have a gradient, and these."""
+    """Returns the outputs that have a gradient, and those gradients."""
     pairs = [pair for pair in zip(outputs, gradients) if pair[0].requires_grad and pair[1] is not None]
     return [output for output, _ in pairs], [gradient for _, gradient in pairs]
 
 
 def _round(work, example, device, in_parts):
-    """Forward and backward of all layers, one layer after the other."""
+    """Runs forward and backward of all layers, one layer after the other."""
     inputs, calls = example, []
     for layer in work:
         outputs, seconds = _timed(lambda layer=layer, inputs=inputs: layer.outputs(inputs), device)
@@ -141,7 +143,7 @@ def _backward(layer, inputs, outputs, gradients, device):
 
 
 def _backward_in_parts(layer, inputs, outputs, gradients, device):
-    """As torch's stages do it, part by part."""
+    """Runs the backward in two parts as torch's stages do."""
     wanted = [value for value in inputs if value.requires_grad]
     if not wanted or not layer.parameters:
         seconds = _timed(lambda: torch.autograd.backward(outputs, gradients), device)[1]
@@ -167,7 +169,7 @@ def _step_optimizers(work, optimizer, device):
 
 
 def _peak(run, device):
-    """The most bytes that `run` has at once, beside those that were there, and what it gives."""
+    """Returns the peak bytes that `run` allocates beyond those before it, and its result."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)
@@ -184,7 +186,7 @@ def _peak(run, device):
 
 
 def _find_sizes(work, example, device):
-    """Bytes of each layer: what its forward keeps, and the peaks of forward and backward."""
+    """Finds the bytes of each layer: those saved by its forward, and the peaks of forward and backward."""
     inputs, calls = example, []
     for layer in work:
         saved = {}
@@ -235,7 +237,7 @@ def _cost(layer):
 
 
 def _mean_of_job(times):
-    """Over its processes, which have measured the same at the same time."""
+    """Returns the mean over the job's processes, which have measured the same at the same time."""
     if not _is_job():
         return times
     everybody = [None] * dist.get_world_size()

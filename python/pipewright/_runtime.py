@@ -1,4 +1,4 @@
-"""What torch's pipeline runtime takes beside the layers that it runs, on this machine's CPUs.
+"""Measures the overhead of torch's pipeline runtime, on this machine's CPUs.
 
     python -m pipewright._runtime
 
@@ -25,7 +25,7 @@ SMALL, LARGE = 1 << 10, 1 << 22  # bytes of a message
 
 
 class _Product(nn.Module):
-    """A layer of one parameter, which takes as good as no time."""
+    """A layer with one parameter, which takes almost no time."""
 
     def __init__(self):
         super().__init__()
@@ -44,7 +44,7 @@ def torch_name():
 
 
 def csv_schedule(stages, microbatches, loss_fn, text):
-    """torch's runtime by the actions of a CSV."""
+    """Returns torch's runtime with the actions of a CSV."""
     schedule = _PipelineScheduleRuntime(stages, microbatches, loss_fn=loss_fn)
     with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
         file.write(text)
@@ -63,7 +63,7 @@ def _seconds(run):
 
 
 def _step(kinds, microbatches, group):
-    """What a step of one stage takes, in which each microbatch has an action of each kind."""
+    """Returns the time of a step of one stage, in which each microbatch has an action of each kind."""
     stage = PipelineStage(_Product(), 0, 1, torch.device("cpu"), group=group)
     actions = ",".join(f"0{kind}{number}" for kind in kinds for number in range(microbatches))
     schedule = csv_schedule([stage], microbatches, _loss, actions + "\n")
@@ -77,7 +77,7 @@ def _step(kinds, microbatches, group):
 
 
 def _actions(kinds, group):
-    """What these actions of a microbatch take beside the layer, and what a step takes beside them."""
+    """Returns the overhead of these actions of a microbatch, and the overhead of a step."""
     few, many = (_step(kinds, microbatches, group) for microbatches in (FEW, MANY))
     each = max(0.0, (many - few) / (MANY - FEW))
     layer, x = _Product(), torch.ones(1)
@@ -86,7 +86,7 @@ def _actions(kinds, group):
 
 
 def _message(rank, size, pair):
-    """For how long a message keeps its sender and its receiver, of two processes."""
+    """Returns how long a message occupies its sender and its receiver, which are two processes."""
     data = torch.zeros(size, dtype=torch.uint8)
     sending, receiving = [], []
     for _ in range(REPEATS):
@@ -97,7 +97,7 @@ def _message(rank, size, pair):
             sending.append(time.perf_counter() - begin)
             _wait_batch_p2p(sent)
         else:
-            time.sleep(0.002)  # it is there by then
+            time.sleep(0.002)  # the message has arrived by then
             begin = time.perf_counter()
             _wait_batch_p2p(_batch_p2p([dist.P2POp(dist.irecv, data, 0)]))
             receiving.append(time.perf_counter() - begin)
@@ -108,8 +108,9 @@ def _message(rank, size, pair):
 
 
 def measured_runtime():
-    """The fields of a RuntimeCost in the first two processes of a job, all of which call this; None in the others.
-    Forward and backward are each taken for half of both; so are the parts of a backward."""
+    """Returns the fields of a RuntimeCost in the first two processes of a job, and None in the others; all must
+    call it. The time of a forward and a backward is divided equally between them, and so is that of the two parts
+    of a backward."""
     rank = dist.get_rank()
     groups = [dist.new_group(ranks) for ranks in ([0], [1], [0, 1])]
     if rank > 1:
@@ -137,10 +138,10 @@ def _part(rank, store):
 
 
 def runtime_costs():
-    """The same, by two processes of its own."""
+    """Returns the fields of a RuntimeCost, measured in two new processes."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-W", "ignore", "-m", "pipewright._runtime", os.path.join(folder, "store")]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # where this package was found
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # to find this package
         parts = [subprocess.Popen([*command, str(rank)], stdout=subprocess.PIPE, text=True, env=environment)
                  for rank in range(2)]
         told = [part.communicate()[0] for part in parts]

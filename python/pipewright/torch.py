@@ -1,5 +1,5 @@
-"""A plan run by torch.distributed.pipelining, in the processes of torchrun: its cut, microbatches, placement and
-schedule, with FSDP or DDP where it has replicas.
+"""Runs a plan with torch.distributed.pipelining, in the processes of torchrun: its partition, microbatches, placement
+and schedule, with FSDP or DDP if it has replicas.
 
     pipeline = pipewright.torch.pipeline("plan", model, loss_fn)
     optimizer = torch.optim.AdamW(pipeline.parameters())
@@ -28,15 +28,16 @@ __all__ = ["Pipeline", "export", "load_weights", "pipeline", "profile", "save_sa
 
 
 class _Stage(PipelineStage):
-    """torch's stage, which greets its neighbours in other processes only: Gloo has no connection of a process to itself,
-    by which torch 2.11 greets between the two stages at the turn of a V."""
+    """A stage of torch that opens connections only to neighbors in other processes. Torch 2.11 also opens one between
+    the two stages at the turn of a V, but Gloo cannot connect a process to itself."""
 
     def _get_init_p2p_neighbors_ops(self):
         return [op for op in super()._get_init_p2p_neighbors_ops() if op.group_peer != self.group_rank]
 
 
 class Pipeline:
-    """This process's part. ``schedule`` is torch's, ``modules`` are its stages, ``groups`` the mesh of pipe and data."""
+    """This process's part of a pipeline. ``schedule`` is torch's, ``modules`` are its stages, ``groups`` the device
+    mesh of pipe and data."""
 
     def __init__(self, schedule, stages, groups):
         self.schedule, self.groups = schedule, groups
@@ -44,13 +45,13 @@ class Pipeline:
         self.modules = [stage.submod for stage in stages]
 
     def parameters(self):
-        """Those of this process's stages, for an optimizer."""
+        """Returns the parameters of this process's stages, for an optimizer."""
         return (parameter for module in self.modules for parameter in module.parameters())
 
     def step(self, *inputs, target=None, **more):
-        """Forward and backward of a whole batch (of one replica), which every process may be given: the first stage
-        takes the inputs, the last one the target. Gradients are means over microbatches. Gives the losses by microbatch
-        where the last stage is, elsewhere None."""
+        """Runs forward and backward of a whole batch of one replica, which may be passed to every process: the first
+        stage takes the inputs, the last one the target. Gradients are means over microbatches. Returns the losses by
+        microbatch in the process with the last stage, and None elsewhere."""
         losses = []
         is_first = any(stage.is_first for stage in self.stages)
         is_last = any(stage.is_last for stage in self.stages)
@@ -60,13 +61,14 @@ class Pipeline:
 
 
 def pipeline(plan, module, loss_fn=None, *, layers=None, example=None, device=None):
-    """The stages of this process and their schedule, as a plan has them.
+    """Returns the stages of this process and their schedule, as in a plan.
 
-    ``plan``: the folder that ``pipewright plan -o`` leaves, a scenario's file, or a Scenario; it names the borders of
-    its stages. ``module``: an nn.Sequential with as many children as the plan has layers; or any module that torch's
-    tracer takes, with ``layers``, the qualified name of the submodule at which each layer of the plan begins, and
-    ``example``, the inputs of a microbatch. ``device``: that of this process; the CPU, or CUDA's by LOCAL_RANK.
-    torch.distributed is initialised where it is not. Raises ValueError for what torch cannot run of the plan."""
+    ``plan``: the folder that ``pipewright plan -o`` writes, a scenario's file, or a Scenario; it must contain the
+    boundaries of its stages. ``module``: an nn.Sequential with as many children as the plan has layers; or any module
+    that torch's tracer supports, with ``layers``, the qualified names of the submodules at which the plan's layers
+    begin, and ``example``, the inputs of a microbatch. ``device``: this process's device; default: the CPU, or the CUDA
+    device of LOCAL_RANK. torch.distributed is initialized if it is not yet. Raises ValueError if torch cannot run the
+    plan."""
     scenario = _scenario(plan)
     fields = scenario.to_dict()
     cut, zero = fields["pipeline"], fields["training"]["zero"]
@@ -82,14 +84,15 @@ def pipeline(plan, module, loss_fn=None, *, layers=None, example=None, device=No
 
 
 def profile(module, example, loss_fn, target, *, layers=None, optimizer=None, seconds=10.0, runtime=True):
-    """What each layer of a module costs here for a microbatch in eager PyTorch, as LayerCosts, of which everything else is
-    predicted. Where torch.distributed is initialised, all processes of the job call this, measure at the same time, as
-    they would train, and get the same.
+    """Measures the costs of each layer of a module for a microbatch in eager PyTorch. Returns LayerCosts, from which
+    everything else is predicted. If torch.distributed is initialized, all processes of the job must call this; they
+    measure at the same time, as they would train, and get the same result.
 
-    ``module``, ``layers``: as `pipeline` takes them. ``example``: the inputs of a microbatch, on the device that
-    measures. ``loss_fn(output, target)``: as the schedule's. ``optimizer``: makes one of a list of parameters, to know
-    what its step takes; without it that is nothing. ``seconds``: for how long. ``runtime``: also measure what torch's
-    pipeline runtime takes itself, for actions and messages over Gloo; of CPUs only, as a GPU's host runs ahead of it."""
+    ``module``, ``layers``: as in `pipeline`. ``example``: the inputs of a microbatch, on the device to measure.
+    ``loss_fn(output, target)``: as for the schedule. ``optimizer``: makes an optimizer of a list of parameters, to
+    measure its step; without it, a step takes no time. ``seconds``: duration of the measurement. ``runtime``: also
+    measure the overhead of torch's pipeline runtime, for actions and messages over Gloo; only on CPUs, because a GPU's
+    host runs ahead of it."""
     example = example if isinstance(example, tuple) else (example,)
     if layers is None:
         if not isinstance(module, nn.Sequential):
@@ -130,7 +133,7 @@ def _device(device):
 
 
 def _groups(cut, device):
-    """Who is where, along the plan's axes."""
+    """Returns the device mesh along the plan's axes."""
     if not dist.is_initialized():
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     sizes = {"pipe": cut["ranks"], "data": cut["replicas"]}
@@ -150,7 +153,7 @@ def _schedule(cut):
 
 
 def _parts(module, borders, layers, example):
-    """The module of a stage, by its number."""
+    """Returns a function from a stage's index to its module."""
     count = borders[-1]
     if layers is None:
         if not isinstance(module, nn.Sequential) or len(module) != count:
@@ -166,7 +169,7 @@ def _parts(module, borders, layers, example):
 
 
 def _traced_parts(module, borders, layers, example):
-    """The same of any module that torch's tracer takes, cut before the layers at `borders`."""
+    """Does the same for any module that torch's tracer supports, split before the layers at `borders`."""
     names = {name for name, _ in module.named_modules()}
     for name in layers:
         if name not in names:
@@ -189,7 +192,7 @@ def _stage(parts, index, count, device, groups, zero):
 
 
 def _torch_schedule(cut, order, stages, loss_fn):
-    """torch's class of this order; its runtime by the order's CSV where there is none."""
+    """Returns torch's class for this order, or its runtime with the order's CSV if there is none."""
     name = torch_schedule(cut["schedule"])
     if not name:
         return csv_schedule(stages, cut["microbatches"], loss_fn, order.to_csv())

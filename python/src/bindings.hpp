@@ -1,7 +1,7 @@
 #pragma once
 
-// What the sources of this folder bind, each an idea, and what they share: JSON as Python's values,
-// and work that can be interrupted.
+// The bindings, one group per source, and their shared helpers: JSON as Python values, and
+// interruptible work.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -25,18 +25,18 @@ void bind_timelines(nb::module_& module);
 void bind_scenarios(nb::module_& module);
 void bind_plans(nb::module_& module);
 
-/// Dictionaries, lists, numbers, texts, None; and the way back. Throws nb::type_error for what JSON
-/// has no word for.
+/// Convert between JSON and dictionaries, lists, numbers, strings and None. Throw nb::type_error
+/// for values that JSON cannot represent.
 nb::object to_python(const plan::Json& json);
 plan::Json to_json(nb::handle value);
 
-/// Long work, without the interpreter's lock. `work` calls what it is given now and then, from
-/// whatever thread; when that answers false, it ends, or throws Stopped: Ctrl-C was pressed, or
-/// `progress` (None, or called with how much is done, and of how much) has thrown.
+/// Runs long work without the interpreter's lock. `work` calls its argument from time to time, from
+/// any thread. If that returns false, the work must end or throw Stopped: the user pressed Ctrl-C,
+/// or `progress` raised an exception. `progress` is None, or is called with the amount done and the
+/// total.
 void run_long(nb::handle progress, const std::function<void(const plan::GoesOn&)>& work);
 
-/// Of a function that may take a while and touches nothing of Python's: other threads run
-/// meanwhile.
+/// Releases the interpreter's lock during a function that may take long and uses no Python objects.
 using WithoutLock = nb::call_guard<nb::gil_scoped_release>;
 
 }  // namespace pipewright::python

@@ -21,7 +21,7 @@ void choose(Value& value, const std::optional<Value>& given) {
     value = *given;
 }
 
-/// A plan with the names that the command line gives its figures.
+/// Returns a plan with the command line's names for its figures.
 nb::dict dict_of(const plan::TransformerTraining& training, const search::FoundPlan& found) {
   nb::dict dict;
   dict["iteration_s"] = found.iteration_s;
@@ -75,11 +75,11 @@ void bind_plans(nb::module_& module) {
       nb::arg("gpus"), nb::arg("sequence") = nb::none(), nb::arg("tensor") = nb::none(),
       nb::arg("pipeline") = nb::none(), nb::arg("zero") = nb::none(),
       nb::arg("schedules") = nb::none(), nb::arg("top") = 10, nb::arg("progress") = nb::none(),
-      "The fastest plans that fit, best first. `model`: a public one by name, config.json of "
-      "Hugging Face or Megatron-LM's arguments; `cluster`: a cluster's file; `batch`: samples of "
-      "an iteration; lists narrow what is searched. `progress(done, of)` is called now and "
-      "then; Ctrl-C ends the search. Each plan has iteration_s, tokens_per_s, mfu, bubble, "
-      "memory_bytes and its scenario as a dictionary.");
+      "Returns the fastest plans that fit into memory, best first. `model`: the name of a public "
+      "model, a config.json of Hugging Face, or a file of Megatron-LM's arguments; `cluster`: a "
+      "cluster's file; `batch`: samples of an iteration; the lists restrict the search. "
+      "`progress(done, of)` is called from time to time; Ctrl-C ends the search. Each plan has "
+      "iteration_s, tokens_per_s, mfu, bubble, memory_bytes and its scenario as a dictionary.");
   module.def(
       "explain",
       [](const std::vector<std::string>& files, std::optional<int> step, const std::string& axes,
@@ -96,11 +96,11 @@ void bind_plans(nb::module_& module) {
       },
       nb::arg("files"), nb::arg("step") = nb::none(), nb::kw_only(), nb::arg("axes") = "",
       nb::arg("progress") = nb::none(),
-      "Where the time of a traced PyTorch pipeline goes, and what would save some: what "
-      "`pipewright explain --json` prints. One trace for each rank, or one of a whole job; `axes` "
-      "as \"pipe=4,data=2\" "
-      "where several pipelines' traces do not say how they lie. `progress(done, of)` is called "
-      "now and then, of files and what would be faster as one more; Ctrl-C ends it.");
+      "Explains where the time of a traced PyTorch pipeline goes, and what would save time; "
+      "returns what `pipewright explain --json` prints. Takes one trace for each rank, or one of a "
+      "whole job; `axes`, such as \"pipe=4,data=2\", is needed if the traces of several pipelines "
+      "do not contain their layout. `progress(done, of)` is called from time to time and counts "
+      "the files, plus one for the possible savings; Ctrl-C ends it.");
   module.def(
       "explain_hang",
       [](const std::vector<std::string>& dumps, const std::string& schedule) {
@@ -111,12 +111,12 @@ void bind_plans(nb::module_& module) {
         return to_python(json);
       },
       nb::arg("dumps"), nb::arg("schedule") = "",
-      "Which rank of a torch job that stands still diverged first, and who waits for whom: what "
-      "`pipewright explain --hang --json` prints. Dumps of FlightRecorder, one for each rank, or a "
-      "folder of them; `schedule`: a file of the job's schedule.");
+      "Finds the rank of a hanging torch job that diverged first, and which ranks wait for which; "
+      "returns what `pipewright explain --hang --json` prints. `dumps`: dumps of FlightRecorder, "
+      "one for each rank, or a folder of them; `schedule`: a file with the job's schedule.");
   module.def(
       "models", [] { return plan::known_transformers(); },
-      "The names of public models that `plans` knows.");
+      "Returns the names of public models that `plans` knows.");
 }
 
 }  // namespace pipewright::python

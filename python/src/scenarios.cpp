@@ -15,14 +15,14 @@
 namespace pipewright::python {
 namespace {
 
-/// A scenario keeps the text that it was read from, so that a field can be set as `--set` does.
+/// A scenario that keeps the text it was read from, so that fields can be set as with `--set`.
 class ScenarioValue {
  public:
   explicit ScenarioValue(plan::JsonDocument document)
       : document_(std::move(document)), scenario_(plan::scenario_from_json(document_)) {}
 
   static ScenarioValue read(const std::string& file) { return of(plan::JsonDocument::read(file)); }
-  /// With the cluster of the file that it may name.
+  /// Reads the scenario together with the cluster file that it may name.
   static ScenarioValue of(plan::JsonDocument document) {
     if (const auto cluster = plan::cluster_file(document))
       plan::put_cluster(document, *cluster);
@@ -41,7 +41,7 @@ class ScenarioValue {
   plan::Scenario scenario_;
 };
 
-/// "pipeline.ranks=4", of {"pipeline.ranks": 4}.
+/// Returns "pipeline.ranks=4" for {"pipeline.ranks": 4}.
 std::vector<std::string> assignments_of(const nb::dict& fields) {
   std::vector<std::string> assignments;
   for (const auto& [field, value] : fields)
@@ -77,16 +77,19 @@ std::string exported(const ScenarioValue& value, const std::string& trainer,
 
 void bind_scenario(nb::module_& module) {
   nb::class_<ScenarioValue>(module, "Scenario",
-                            "Model, data, cluster, plan and training set-up of one run.")
+                            "Model, data, cluster, plan and training setup of one run.")
       .def(
           "__init__",
           [](ScenarioValue* self, const nb::dict& fields) {
             new (self) ScenarioValue(
                 ScenarioValue::of(plan::JsonDocument::parse(to_json(fields).dump(), "scenario")));
           },
-          nb::arg("fields"), "Of a dictionary as a scenario file has it. Raises InputError.")
-      .def_static("read", &ScenarioValue::read, nb::arg("file"),
-                  "Raises InputError that names every fault with line and column.")
+          nb::arg("fields"),
+          "Makes a scenario from a dictionary with the contents of a scenario file. Raises "
+          "InputError.")
+      .def_static(
+          "read", &ScenarioValue::read, nb::arg("file"),
+          "Reads a scenario file. Raises InputError that names every error with line and column.")
       .def_static(
           "of",
           [](const plan::LayerCosts& costs, int ranks) {
@@ -95,16 +98,16 @@ void bind_scenario(nb::module_& module) {
                 "scenario"));
           },
           nb::arg("costs"), nb::kw_only(), nb::arg("ranks"),
-          "For layers of which these costs are all that is known, such as those that "
-          "pipewright.torch.profile has measured, on `ranks` devices without limits. Cut by the "
-          "costs, until it is set otherwise.")
+          "Makes a scenario for layers of which only these costs are known, such as those measured "
+          "by pipewright.torch.profile, on `ranks` devices with unlimited memory. It is "
+          "partitioned by the costs unless a partition is set.")
       .def(
           "set",
           [](const ScenarioValue& self, const nb::dict& fields) {
             return self.with(assignments_of(fields));
           },
           nb::arg("fields"),
-          "The scenario with these fields set, by their names in the file: "
+          "Returns the scenario with these fields set, by their names in the file: "
           "{\"pipeline.ranks\": 4, \"training.zero\": 1}.")
       .def(
           "cut_as",
@@ -112,14 +115,12 @@ void bind_scenario(nb::module_& module) {
             return self.with(models::read_assignments(file, self.scenario().pipeline.replicas));
           },
           nb::arg("file"),
-          "With the cut of another trainer's file: Megatron-LM's arguments, torchtitan's TOML, "
-          "DeepSpeed's JSON.")
+          "Returns the scenario with the parallelism of another trainer's file: Megatron-LM's "
+          "arguments, torchtitan's TOML, DeepSpeed's JSON.")
       .def("export", &exported, nb::arg("trainer"), nb::arg("costs") = nb::none(), WithoutLock(),
-           "The plan in the words of \"megatron\", \"torchtitan\" or \"deepspeed\". `costs`: of "
-           "layers, "
-           "where the scenario does not name the borders of its stages. Raises Infeasible that "
-           "names "
-           "each field that the trainer cannot be told.")
+           "Returns the plan as settings of \"megatron\", \"torchtitan\" or \"deepspeed\". "
+           "`costs`: layer costs, needed if the scenario does not contain the boundaries of its "
+           "stages. Raises Infeasible that names each field that the trainer cannot express.")
       .def("to_dict",
            [](const ScenarioValue& self) { return to_python(plan::to_json(self.scenario())); })
       .def_prop_ro(
@@ -130,7 +131,7 @@ void bind_scenario(nb::module_& module) {
               names.push_back(layer.name);
             return names;
           },
-          "The names of its model's layers, in their order.")
+          "The names of its model's layers, in order.")
       .def("__eq__", [](const ScenarioValue& self,
                         const ScenarioValue& other) { return self.scenario() == other.scenario(); })
       .def("__repr__",
@@ -140,7 +141,7 @@ void bind_scenario(nb::module_& module) {
 void bind_costs(nb::module_& module) {
   nb::class_<plan::LayerCosts>(
       module, "LayerCosts",
-      "What each layer of a model takes for one microbatch: seconds and bytes.")
+      "The costs of each layer of a model for one microbatch: seconds and bytes.")
       .def(
           "__init__",
           [](plan::LayerCosts* self, const nb::dict& fields) {
@@ -153,13 +154,13 @@ void bind_costs(nb::module_& module) {
           [](const std::string& file) {
             return plan::layer_costs_from_json(plan::JsonDocument::read(file));
           },
-          nb::arg("file"), "Reads what `pipewright profile -o FILE` wrote.")
+          nb::arg("file"), "Reads a file of `pipewright profile -o FILE`.")
       .def(
           "save",
           [](const plan::LayerCosts& self, const std::string& file) {
             plan::write_file(file, plan::to_json(self).dump(2) + "\n");
           },
-          nb::arg("file"), "As `pipewright profile -o FILE` does.")
+          nb::arg("file"), "Writes a file as `pipewright profile -o FILE` does.")
       .def("to_dict", [](const plan::LayerCosts& self) { return to_python(plan::to_json(self)); });
 }
 
@@ -169,13 +170,13 @@ void bind_prediction(nb::module_& module) {
                    [](const Predicted& self) { return self.prediction.times.iteration; })
       .def_prop_ro(
           "boundaries", [](const Predicted& self) { return self.plan.partition.boundaries; },
-          "The first layer of each stage, and the number of layers.")
+          "The first layer of each stage, followed by the number of layers.")
       .def_prop_ro("timeline", [](const Predicted& self) { return self.prediction.timeline; })
       .def_prop_ro("schedule", [](const Predicted& self) { return self.plan.schedule; })
       .def_prop_ro("program", [](const Predicted& self) { return self.plan.program(); })
       .def(
           "to_dict", [](const Predicted& self) { return to_python(self.json()); },
-          "What `pipewright simulate --json` prints.")
+          "Returns what `pipewright simulate --json` prints.")
       .def("_repr_svg_", [](nb::handle self) { return self.attr("timeline").attr("to_svg")(); });
 }
 
@@ -186,12 +187,11 @@ void bind_scenarios(nb::module_& module) {
   bind_scenario(module);
   bind_prediction(module);
   module.def("torch_schedule", &models::torch_schedule, nb::arg("schedule"),
-             "The class of torch.distributed.pipelining that has this order: \"Interleaved1F1B\"; "
-             "empty where torch has none.");
-  module.def(
-      "simulate", &simulate, nb::arg("scenario"), nb::arg("costs"), WithoutLock(),
-      "Predicts time, idle time and memory of one iteration. Raises InputError for costs that "
-      "are not the scenario's, Infeasible for a deadlock or too little memory.");
+             "Returns the class of torch.distributed.pipelining with this order, such as "
+             "\"Interleaved1F1B\"; empty if torch has none.");
+  module.def("simulate", &simulate, nb::arg("scenario"), nb::arg("costs"), WithoutLock(),
+             "Predicts time, idle time and memory of one iteration. Raises InputError for costs of "
+             "another model, Infeasible for a deadlock or too little memory.");
 }
 
 }  // namespace pipewright::python

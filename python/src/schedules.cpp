@@ -16,7 +16,7 @@ namespace {
 
 using Cells = std::vector<std::vector<std::string>>;
 
-/// Written as a file of torch's dialect is, so that one reader says what is wrong with it.
+/// Converts to torch's CSV dialect first, so that the CSV reader reports all errors.
 plan::Schedule schedule_of(const Cells& ranks, const std::string& name) {
   std::string csv;
   for (const auto& cells : ranks) {
@@ -49,32 +49,29 @@ plan::Timeline timed(const plan::Schedule& schedule, const plan::ScheduleCosts& 
 void bind_schedule(nb::module_& module) {
   nb::class_<plan::Schedule>(
       module, "Schedule",
-      "The compute actions of each rank, in their order: \"2F0\" is the forward "
-      "of microbatch 0 through stage 2; B the full backward, I and W its parts "
-      "for inputs and weights.")
+      "The compute actions of each rank, in order. \"2F0\" is the forward of microbatch 0 through "
+      "stage 2; B is the full backward, I and W are its parts for inputs and weights.")
       .def(
           "__init__",
           [](plan::Schedule* self, const Cells& ranks) {
             new (self) plan::Schedule(schedule_of(ranks, "schedule"));
           },
           nb::arg("ranks"),
-          "A schedule of one's own: the actions of each rank as words. Raises InputError for words "
-          "that are no actions; `validate` proves the rest.")
-      .def_static(
-          "from_csv", &plan::parse_csv, nb::arg("text"), nb::arg("name") = "schedule",
-          "Reads torch's compute-only dialect: a line a rank. `name` stands for the text in "
-          "errors.")
-      .def_prop_ro("ranks", &cells_of, "The actions of each rank as words.")
+          "Makes a schedule from the actions of each rank as strings. Raises InputError for "
+          "strings that are not actions; `validate` proves the rest.")
+      .def_static("from_csv", &plan::parse_csv, nb::arg("text"), nb::arg("name") = "schedule",
+                  "Reads torch's compute-only CSV dialect, with one line per rank. `name` is the "
+                  "name of the text in errors.")
+      .def_prop_ro("ranks", &cells_of, "The actions of each rank as strings.")
       .def_prop_ro("microbatches", [](const plan::Schedule& self) { return self.microbatches; })
       .def_prop_ro("stages", [](const plan::Schedule& self) { return plan::stage_count(self); })
       .def(
           "validate", [](const plan::Schedule& self) { plan::validate(self); }, WithoutLock(),
           "Proves that each microbatch passes each stage once forward and once backward, and that "
-          "no "
-          "rank waits for ever. Raises InputError that names rank, action and reason.")
+          "no rank waits forever. Raises InputError that names rank, action and reason.")
       .def(
           "to_csv", [](const plan::Schedule& self) { return plan::to_csv(self); },
-          "torch's dialect, which `pipewright train --schedule FILE` takes.")
+          "Returns torch's CSV dialect, which `pipewright train --schedule FILE` reads.")
       .def(
           "lower",
           [](const plan::Schedule& self, int replicas, int zero, bool recompute) {
@@ -84,7 +81,8 @@ void bind_schedule(nb::module_& module) {
             return plan::lower(self, options);
           },
           nb::arg("replicas") = 1, nb::arg("zero") = 0, nb::arg("recompute") = false, WithoutLock(),
-          "All that each rank does: with loads, transfers, sums over replicas and optimizer steps.")
+          "Returns the Program: all instructions of each rank, including loads, transfers, "
+          "all-reduces over replicas and optimizer steps.")
       .def(
           "timeline",
           [](const plan::Schedule& self, double forward, double input_gradient,
@@ -93,8 +91,8 @@ void bind_schedule(nb::module_& module) {
           },
           nb::arg("forward") = 1.0, nb::arg("input_gradient") = 1.0,
           nb::arg("weight_gradient") = 1.0, nb::arg("transfer") = 0.0, WithoutLock(),
-          "One iteration for stages of these times, in seconds: exact. Raises Infeasible with the "
-          "cycle where ranks wait for each other for ever.")
+          "Returns the exact timeline of one iteration with these times of every stage, in "
+          "seconds. Raises Infeasible with the cycle if ranks wait for each other forever.")
       .def("_repr_svg_",
            [](const plan::Schedule& self) {
              return draw::to_svg(draw::timeline_scene({timed(self, costs_of(1, 1, 1, 0))}, ""));
@@ -110,15 +108,16 @@ void bind_schedule(nb::module_& module) {
 }
 
 void bind_program(nb::module_& module) {
-  nb::class_<plan::Program>(module, "Program", "All that each rank does, in its order.")
+  nb::class_<plan::Program>(module, "Program", "All instructions of each rank, in order.")
       .def_prop_ro(
           "ranks",
           [](const plan::Program& self) { return to_python(plan::to_json(self)["ranks"]); },
-          "The instructions of each rank as words, such as \"0SEND_F1\".")
+          "The instructions of each rank as strings, such as \"0SEND_F1\".")
       .def("to_dict", [](const plan::Program& self) { return to_python(plan::to_json(self)); })
       .def(
           "validate", [](const plan::Program& self) { plan::validate(self); }, WithoutLock(),
-          "Proves that it can run. Raises InputError or Infeasible with rank and instruction.")
+          "Proves that the Program can run. Raises InputError or Infeasible with rank and "
+          "instruction.")
       .def(
           "timeline",
           [](const plan::Program& self, double forward, double input_gradient,
@@ -127,7 +126,7 @@ void bind_program(nb::module_& module) {
           },
           nb::arg("forward") = 1.0, nb::arg("input_gradient") = 1.0,
           nb::arg("weight_gradient") = 1.0, nb::arg("transfer") = 0.0, WithoutLock(),
-          "One iteration for stages of these times, in seconds.");
+          "Returns the timeline of one iteration with these times of every stage, in seconds.");
 }
 
 }  // namespace
@@ -136,7 +135,8 @@ void bind_schedules(nb::module_& module) {
   bind_program(module);
   bind_schedule(module);
   module.def(
-      "schedules", [] { return plan::schedule_names(); }, "The names that `schedule` knows.");
+      "schedules", [] { return plan::schedule_names(); },
+      "Returns the names that `schedule` knows.");
   module.def(
       "schedule",
       [](const std::string& name, int ranks, int microbatches, int chunks, int group,
@@ -151,8 +151,8 @@ void bind_schedules(nb::module_& module) {
       nb::arg("name"), nb::kw_only(), nb::arg("ranks"), nb::arg("microbatches"),
       nb::arg("chunks") = 0, nb::arg("group") = 0, nb::arg("memory_units") = nb::none(),
       WithoutLock(),
-      "A schedule of the catalogue. `chunks`: stages a rank, 0 for as few as it can have. Raises "
-      "InputError that names the rule and the nearest sizes that fit.");
+      "Makes a built-in schedule. `chunks`: stages per rank; 0: as few as possible. Raises "
+      "InputError that names the rule and the nearest valid sizes.");
 }
 
 }  // namespace pipewright::python

@@ -19,7 +19,8 @@ std::vector<double> seconds_of(const std::vector<plan::Seconds>& values) {
   return seconds;
 }
 
-/// Columns that stay while an array of them does. Those of the timeline's own doubles are views.
+/// Returns columns that keep the timeline alive while an array exists. They are views of the
+/// timeline's own numbers.
 nb::dict arrays_of(nb::handle self) {
   const auto& timeline = nb::cast<const plan::Timeline&>(self);
   static_assert(sizeof(plan::Seconds) == sizeof(double) && sizeof(plan::Row) == sizeof(int));
@@ -74,7 +75,8 @@ std::string svg_of(const plan::Timeline& timeline) {
 
 void bind_timelines(nb::module_& module) {
   nb::class_<plan::Timeline>(module, "Timeline",
-                             "One iteration: what each rank does when. Draws itself in a notebook.")
+                             "The actions of each rank in one iteration, with their times. "
+                             "Notebooks show it as a drawing.")
       .def_prop_ro("name", [](const plan::Timeline& self) { return self.name; })
       .def_prop_ro("ranks", [](const plan::Timeline& self) { return self.ranks; })
       .def_prop_ro(
@@ -83,19 +85,18 @@ void bind_timelines(nb::module_& module) {
       .def_prop_ro(
           "busy_s",
           [](const plan::Timeline& self) { return seconds_of(plan::busy_per_rank(self)); },
-          "By rank: seconds in which it computes.")
+          "Seconds of compute of each rank.")
       .def_prop_ro(
           "bubble_s",
           [](const plan::Timeline& self) { return seconds_of(plan::bubble_per_rank(self)); },
-          "By rank: seconds of the iteration in which it does not compute.")
-      .def_prop_ro("idle_s", &idle_of, "By rank: idle seconds by cause.")
-      .def_prop_ro("peak_bytes", &peaks_of,
-                   "By rank: the most that it holds; 0 where nobody looked.")
+          "Seconds of the iteration without compute, of each rank.")
+      .def_prop_ro("idle_s", &idle_of, "Idle seconds by cause, of each rank.")
+      .def_prop_ro("peak_bytes", &peaks_of, "Peak memory of each rank; 0 if it was not recorded.")
       .def_prop_ro("spans", &spans_of, "All spans: (rank, row, action, start, end), in seconds.")
       .def("to_arrays", &arrays_of,
-           "Columns of the spans as numpy arrays: rank, row (0 compute, 1 send, 2 receive, 3 "
-           "reduce), "
-           "start and end in seconds. Views without a copy, which keep the timeline.")
+           "Returns columns of the spans as numpy arrays: rank, row (0 compute, 1 send, 2 receive, "
+           "3 reduce), start and end in seconds. They are views without a copy, and keep the "
+           "timeline alive.")
       .def("to_svg", &svg_of, WithoutLock())
       .def("_repr_svg_", &svg_of, WithoutLock())
       .def(
@@ -104,13 +105,15 @@ void bind_timelines(nb::module_& module) {
             trace::write_timeline_file(file, plan::table_of(self));
           },
           nb::arg("file"), WithoutLock(),
-          "Writes .pwt, .json, .json.gz, .csv or .svg, by the file's suffix.")
+          "Writes .pwt, .json, .json.gz, .csv or .svg, depending on the file's suffix.")
       .def(
           "compare",
           [](const plan::Timeline& self, const plan::Timeline& measured) {
             return to_python(loop::to_json(loop::compare(self, measured)));
           },
-          nb::arg("measured"), "What `pipewright compare --json` says of a prediction beside this.")
+          nb::arg("measured"),
+          "Compares this prediction with a measured timeline; returns what `pipewright compare "
+          "--json` prints.")
       .def("__repr__", [](const plan::Timeline& self) {
         return "Timeline \"" + self.name + "\" of " + std::to_string(self.ranks) + " ranks, " +
                std::to_string(self.spans.size()) + " spans, " + std::to_string(self.length.value) +
@@ -123,7 +126,7 @@ void bind_timelines(nb::module_& module) {
         return trace::read_timeline(file, problems);
       },
       nb::arg("file"), WithoutLock(),
-      "One iteration of a native file, a trace of ours or a Chrome trace.");
+      "Reads one iteration from a native file, from one of our traces or from a Chrome trace.");
 }
 
 }  // namespace pipewright::python

@@ -56,7 +56,7 @@ plan::Json to_json(nb::handle value) {
       json.push_back(to_json(item));
     return json;
   }
-  throw nb::type_error("a number, a text, None, a list or a dictionary of these is needed here");
+  throw nb::type_error("expected a number, a string, None, or a list or dictionary of these");
 }
 
 void run_long(nb::handle progress, const std::function<void(const plan::GoesOn&)>& work) {
@@ -81,7 +81,7 @@ void run_long(nb::handle progress, const std::function<void(const plan::GoesOn&)
     const nb::gil_scoped_release without_lock;
     try {
       work(goes_on);
-    } catch (const plan::Stopped&) {  // why is told below
+    } catch (const plan::Stopped&) {  // the reason is raised below
     }
   }
   if (thrown)

@@ -1,4 +1,4 @@
-"""Runs a bench with sizes that say nothing: that it ends well and prints what it should. No time is asserted.
+"""Runs a benchmark with tiny sizes, and checks that it succeeds and prints what it should. No time is asserted.
 
 usage: check.py NAME BUILD SOURCE"""
 
@@ -16,7 +16,7 @@ TINY = [word for field in ("model.blocks=2", "model.hidden=16", "model.heads=2",
                            "profile.warm_up=1", "profile.least_repeats=2", "profile.most_repeats=3")
         for word in ("--set", field)]
 
-PATIENT = 60  # seconds for what takes some on a quiet machine
+PATIENT = 60  # seconds for work that takes a few on an idle machine
 
 
 def skip(reason):
@@ -30,7 +30,7 @@ def expect(condition, what):
 
 
 def output_of(*words):
-    """What it prints; messages pass through."""
+    """Returns what a program prints; messages pass through."""
     words = [str(word) for word in words]
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, cwd=source, stdin=subprocess.DEVNULL,
                           env={**os.environ, "PIPEWRIGHT_BUILD": build})
@@ -40,7 +40,7 @@ def output_of(*words):
 
 
 def expect_lines(text, *patterns):
-    """A pattern with how many lines there must be of it."""
+    """Checks the number of lines that match each pattern."""
     for pattern, count in patterns:
         found = len(re.findall(pattern, text, re.MULTILINE))
         expect(found == count, f"{found} lines of {pattern!r}, not {count}")
@@ -51,7 +51,7 @@ def json_lines(text):
 
 
 def run():
-    """All that ./dev bench runs."""
+    """Checks everything that ./dev bench runs."""
     if not os.access(f"{source}/.venv/bin/python", os.X_OK):
         skip("there is no .venv/bin/python, whose torch is compared with")
     text = output_of("bench/run.sh", "--quick")
@@ -109,7 +109,7 @@ def larger():
 def links():
     with open(f"{source}/scenarios/gpt-text/scenario.json") as file:
         cluster = json.load(file)["cluster"]
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:  # instead of links that are measured first
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:  # so that no links are measured first
         json.dump({"format": "pipewright/cluster/1", **cluster}, file)
         file.flush()
         text = output_of("bench/links.sh", "--rounds", 1, "--cluster", file.name, *TINY, "1f1b")

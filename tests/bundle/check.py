@@ -1,5 +1,5 @@
-"""The bundle is packed, unpacked elsewhere and checked there: with a torch that it has to find, with
-parts that fail, and with programs that answer as on a machine with a GPU (made_up.py).
+"""Packs the bundle, unpacks it elsewhere and checks it there: with a torch that it has to find, with parts
+that fail, and with programs that answer as on a machine with a GPU (made_up.py).
 
 usage: check.py BUILD SOURCE TORCH_DIR"""
 
@@ -62,7 +62,7 @@ def without_a_gpu(bundle, folder):
 
 
 def torch_is_looked_for(bundle, folder):
-    """No torch, the wrong one, and one that a Python in PATH has."""
+    """Checks a machine without torch, with the wrong one, and with one that a Python in PATH has."""
     none = call([bundle / "pipewright", "train", "x.json"], {"PATH": "/bin:/usr/bin"})
     expect(none.returncode == 2 and "pip install torch==" in none.stderr, none)
     wrong = call([bundle / "pipewright", "train", "x.json"], {"PIPEWRIGHT_TORCH_DIR": "/usr"})
@@ -73,16 +73,17 @@ def torch_is_looked_for(bundle, folder):
     (old / "version.py").write_text("__version__ = '2.4.0+cpu'\n")
     older = call([bundle / "pipewright", "train", "x.json"], {"PIPEWRIGHT_TORCH_DIR": str(old)})
     expect(older.returncode == 2 and "is version 2.4.0+cpu" in older.stderr, older)
-    # The scenario is missing, which only the program behind LibTorch says.
+    # The missing scenario is reported only by the program that needs LibTorch.
     found = call([bundle / "pipewright", "train", "x.json"], {"PATH": f"{sys.prefix}/bin:/usr/bin:/bin"})
     expect(found.returncode == 2 and "x.json" in found.stderr, found)
-    # What needs no LibTorch works without.
+    # Commands without LibTorch work without it.
     topology = call([bundle / "pipewright", "topology", "--axes", "pipe,data", "--dims", "2,2"])
     expect(topology.returncode == 0, topology)
 
 
 def old_c_library(bundle):
-    """Refused in words; one that only the bundled C++ library is too new for is good enough."""
+    """Checks that a C library that is too old for the programs is rejected with a message; one that is too
+    old only for the bundled C++ library is accepted."""
     built_with = (bundle / "built-with").read_text()
     for field, code in (("glibc_wanted", 2), ("glibc_of_cxx", 0)):
         (bundle / "built-with").write_text(built_with + f"{field}=9.9\n")
@@ -92,7 +93,7 @@ def old_c_library(bundle):
 
 
 def a_part_fails(bundle, folder):
-    """With the end of its log, in the report itself."""
+    """Checks that the report contains the end of a failed part's log."""
     program = bundle / "bin/pipewright-torch"
     program.rename(program.with_suffix(".away"))
     checked = call([bundle / "gpu-check", folder / "broken"], {"PIPEWRIGHT_TORCH_DIR": str(torch_dir)})
@@ -106,7 +107,7 @@ def a_part_fails(bundle, folder):
 
 
 def the_newest_cxx_library_wins(folder):
-    """Of made-up ones, whose symbols are all that is in them."""
+    """Checks the choice of the C++ library with fake libraries that contain only symbol names."""
     place = folder / "cxx"
     bundle = place / "bundle"
     for script in ("libraries.sh", "find-torch.sh"):

@@ -1,5 +1,5 @@
-"""gpu-check on a machine with a made-up GPU: programs that answer as on a real one, that answer
-nonsense, crash and hang, and too little time."""
+"""Runs gpu-check on a machine with a fake GPU: with programs that answer as on a real one, that answer nonsense,
+crash and hang, and with too little time."""
 
 import json
 import os
@@ -16,7 +16,7 @@ def expect(condition, what):
         sys.exit(f"FAILED: {what}")
 
 
-# Runs gpu-check where the driver knows of a made-up GPU.
+# Runs gpu-check with a fake GPU in the driver's answers.
 STARTER = """
 import runpy, sys
 folder, *sys.argv[1:] = sys.argv[1:]
@@ -86,7 +86,7 @@ else:
     print(json.dumps({"verify": {"bit_identical": schedule != "zb-h1"}}))
 """
 
-# The [cuda] cases of a program: Catch2's options and its XML, written as the cases go.
+# Answers for the [cuda] cases of a program: Catch2's options and its XML, written case by case.
 TESTS = r"""#!/usr/bin/env python3
 import os, sys, time
 from xml.sax.saxutils import quoteattr
@@ -158,7 +158,7 @@ def made_up_bundle(folder):
 
 
 class MadeUp:
-    """Starts gpu-check, and reads what it leaves."""
+    """Starts gpu-check, and reads its results."""
 
     def __init__(self, gpu_check, torch_dir, folder):
         self.folder, self.torch_dir, self.gpu_check = folder, torch_dir, gpu_check
@@ -224,7 +224,8 @@ def everything_that_may_happen(machine):
     expect(told["communicators rank, gpipe"] == "pipewright ended with 1: rank 1 failed: NCCL says no", told)
     expect("SIGABRT" in told["ZeRO-1 and clipping: shards, gathers, norms, losses"], told)
 
-    # A part whose own reading of an answer raises: named, with its trace in the log.
+    # A part that raises while it reads an answer: the exception is reported, with its trace in the
+    # log.
     checks, profile = checks_of(report, "profile")
     expect(checks == {"profile": "failed"} and profile["reason"].startswith("KeyError"), profile)
     expect("Traceback" in profile["checks"][0]["log_tail"], profile)
@@ -253,7 +254,7 @@ def everything_that_may_happen(machine):
         checks, found = checks_of(report, part)
         expect(found["status"] == "passed", found)
 
-    # Counted apart, and all of it in the archive.
+    # Checks are counted separately, and the archive contains all of them.
     every = [check["status"] for part in report["parts"] for check in part["checks"]]
     expect(report["counts"]["checks"] == {"passed": every.count("passed"), "failed": every.count("failed"),
                                           "skipped": every.count("skipped"), "left_out": 0}, report["counts"])
@@ -271,7 +272,7 @@ def everything_that_may_happen(machine):
 
 
 def without_torch_in_python(machine):
-    """LibTorch may be there alone: then there is nothing to stand beside, and no failure."""
+    """Checks LibTorch without Python: there is no torch to compare with, and no failure."""
     report, _, _, _ = machine.run("alone", "--only", "benches", mode="no torch")
     checks, benches = checks_of(report, "benches")
     expect(checks == {"actions": "failed", "pipewright, exact": "passed", "torch, deterministic": "skipped",
@@ -282,10 +283,10 @@ def without_torch_in_python(machine):
 
 
 def too_little_time(machine):
-    """Every part does what it can, and says what it left out."""
+    """Checks that every part does what it can, and lists what it left out."""
     started = time.monotonic()
     report, page, _, _ = machine.run("short", "--within", "9", "--only", "verify,nccl,prediction", mode="slow",
-                                     codes=(0, 1))  # whichever checks there is time for
+                                     codes=(0, 1))  # depends on which checks there is time for
     expect(time.monotonic() - started < 60, "it keeps to its time")
     left_out = [name for part in report["parts"] for name in part["left_out"]]
     expect(left_out and report["counts"]["checks"]["left_out"] == len(left_out), report["counts"])
@@ -295,7 +296,7 @@ def too_little_time(machine):
 
 
 def hangs(machine):
-    """Until the part's time is up; the others go on."""
+    """Checks a program that hangs until the part's time is up; the other parts continue."""
     report, _, _, _ = machine.run("hangs", "--within", "12", "--only", "profile,links,graphs", mode="hangs")
     _, profile = checks_of(report, "profile")
     expect("took longer than the" in profile["reason"], profile)
@@ -305,7 +306,7 @@ def hangs(machine):
 
 
 def somebody_interrupts(machine):
-    """Whoever is cut off keeps what there is."""
+    """Checks that an interrupted run keeps its results."""
     out, process = machine.start("interrupted", "--only", "cpu,profile,graphs", mode="hangs")
     log = out / "logs/profile.log"
     while not (log.exists() and "asking the GPU" in log.read_text()):

@@ -1,4 +1,4 @@
-"""The packed bundle's gpu-check, all of it, where stand-ins are loaded in place of NVIDIA's libraries.
+"""Runs all of the packed bundle's gpu-check with stand-ins in place of NVIDIA's libraries.
 
 usage: standin.py BUILD SOURCE TORCH_DIR"""
 
@@ -17,8 +17,9 @@ if missing := [str(file) for file in [*STANDINS, build / "bin/pipewright_bench_e
     print(f"skipped: {missing[0]} is not built")
     sys.exit(77)
 
-# What orders a replay behind the send of what it overwrites is an answer from another process, and the
-# stand-in's check of what comes before what sees one process: (part, check), and what it then says.
+# The order of a replay after the send of the data it overwrites depends on another process's
+# answer, and the stand-in's order check sees only one process: (part, check), and the report to
+# expect.
 NOT_SEEN = {("nccl", "CUDA graphs"): "what ncclSend on stream"}
 
 SMI = """#!/bin/sh
@@ -55,7 +56,7 @@ def check(folder):
              "LD_PRELOAD": ":".join(map(str, STANDINS))})
     expect((out / "report.json").exists(), done.stderr)
     report, page = read(out), (out / "report.md").read_text()
-    # Nothing is asserted of times: on a busy machine a CPU in a GPU's place may take too long.
+    # Times are not asserted: on a busy machine a CPU in place of a GPU may be too slow.
     late = [one["name"] for part in report["parts"] for one in part["checks"] if "took longer than" in one["reason"]]
     failed = [(part["name"], one) for part in report["parts"] for one in part["checks"]
               if one["status"] == "failed" and one["name"] not in late and not is_known(part["name"], one)]
@@ -76,7 +77,7 @@ def check(folder):
     archive = archive_of(out)
     files = {"report.md", "report.json", "kernels.json", "golden/README.md", "golden/cupti-profile/cupti.json",
              "golden/cupti-train/cupti.json", "golden/events/measured.trace.json"}
-    # A check writes into a folder of its name, so one that was left out has none.
+    # A check writes into a folder with its name, so a check that was left out has none.
     expect({file for file in files if Path(file).parent.name not in left_out} <= set(archive), sorted(archive))
     expect("driver's CUDA 13.0" in page, page)
     print(f"{report['counts']}, {report['seconds']} s")

@@ -1,4 +1,5 @@
-"""Every header opens with its idea, in a comment of at least a few words. Run as: check.py PROJECT"""
+"""Checks that every header begins with a comment of at least a few words that says what it provides. Run as:
+check.py PROJECT"""
 
 import pathlib
 import re
@@ -6,7 +7,7 @@ import sys
 
 MODULES = ["plan", "models", "sim", "search", "trace", "draw", "exec", "engine", "profiler", "loop", "gui", "cli"]
 OPENING = re.compile(r"\A#pragma once\n\n// ?(.*)")
-LEAST_HEADERS = 400  # fewer were read than the project has: the test looks in the wrong place
+LEAST_HEADERS = 400  # minimum number of headers; with fewer, the test searches the wrong folder
 LEAST_WORDS = 3
 
 

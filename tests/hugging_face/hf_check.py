@@ -1,6 +1,6 @@
-"""Folders between Pipewright and Python's transformers: the figures that are kept are what transformers makes of each family today,
-and what Pipewright has trained and saved has the same loss where transformers loads it.
-Run as: hf_check.py PIPEWRIGHT [NAME ...]; 77 where transformers is not installed."""
+"""Compares Pipewright with Python's transformers: the stored figures equal those that transformers computes for each
+family today, and models that Pipewright has trained and saved have the same loss when transformers loads them.
+Run as: hf_check.py PIPEWRIGHT [NAME ...]; exits with 77 if transformers is not installed."""
 
 import json
 import pathlib
@@ -30,7 +30,7 @@ def expect(holds, what):
 
 
 def folder_of(name, folder):
-    """The family's small model, with weights of the formula."""
+    """Returns a folder with the family's small model, with weights of the formula."""
     folder.mkdir()
     shutil.copy(figures.DATA / name / "config.json", folder)
     figures.write_weights(json.loads((figures.DATA / name / "weights.json").read_text()), folder)
@@ -38,7 +38,7 @@ def folder_of(name, folder):
 
 
 def check_figures(name, folder, vocabulary):
-    """The kept ones, against those of the transformers that is installed."""
+    """Compares the stored figures with those of the installed transformers."""
     kept = load_file(figures.DATA / name / "figures.safetensors")
     made = figures.figures_of(folder, vocabulary)
     expect(kept.keys() == made.keys(), f"{name}: other figures are kept than hf_figures.py makes")
@@ -59,7 +59,8 @@ def losses_of(scenario, model, *words):
 
 
 def check_saved(name, folder, vocabulary, place):
-    """All samples are the same window of tokens: the first loss of a training is that of the folder."""
+    """Trains with samples that are all the same window of tokens, so that the first loss of a training is that of the
+    folder."""
     window = figures.tokens_of("window", 1, figures.SEQUENCE + 1, vocabulary)
     (place / "tokens.bin").write_bytes(window.numpy().astype(np.uint16).tobytes())
     scenario = place / "scenario.json"

@@ -1,4 +1,5 @@
-"""Figures of Python's transformers, for small models of each family: what Pipewright's layers must compute as well.
+"""Computes figures with Python's transformers, for small models of each family, that Pipewright's layers must
+reproduce.
 
     python tests/hugging_face/hf_figures.py [NAME ...]            writes tests/data/hugging_face/NAME
     python tests/hugging_face/hf_figures.py --loads FOLDER [TOKENS.safetensors]   prints the loss of a folder that Pipewright wrote
@@ -6,12 +7,12 @@
 Each folder gets
 
     config.json           as transformers writes it
-    weights.json          name and shape of each tensor of model.safetensors, and the numbers' middle and spread
+    weights.json          name and shape of each tensor of model.safetensors, and the mean and spread of its numbers
     figures.safetensors   tokens, targets (-100: padding), loss, logits, the same in bf16, gradients (every third number, of
-                          many every 61st) and their norms, the last logits of a long sequence, those behind padding on the left,
-                          losses of twenty steps of AdamW
+                          large ones every 61st) and their norms, the last logits of a long sequence, those after padding on the
+                          left, losses of twenty steps of AdamW
 
-Weights and tokens are made by a formula from names and places (`numbers`), on both sides, and so are not stored.
+Weights and tokens follow a formula of names and indices (`numbers`), on both sides, and so are not stored.
 """
 
 import argparse
@@ -28,12 +29,12 @@ from safetensors.torch import load_file, save_file
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data" / "hugging_face"
 STEPS, BATCH, SEQUENCE, LONG = 20, 2, 23, 1501
-LEFT = 5  # places of padding in front of a text
-MANY = 8192  # numbers of a gradient
+LEFT = 5  # padding positions before a text
+MANY = 8192  # elements of a gradient
 
 
 def numbers(name: str, count: int) -> np.ndarray:
-    """As many numbers in [0, 1), of 24 bits, by FNV-1a of the name and splitmix64 of the place."""
+    """Returns numbers in [0, 1) of 24 bits, from FNV-1a of the name and splitmix64 of the index."""
     mask = (1 << 64) - 1
     start = 0xCBF29CE484222325
     for byte in name.encode():
@@ -63,7 +64,8 @@ def write_weights(about_all: dict, folder: pathlib.Path) -> None:
 
 
 def about(name: str, tensor: torch.Tensor, config) -> dict:
-    """A norm's weights lie about 1, or about 0 where 1 is added; all others about 0."""
+    """Returns the mean of a weight's values: about 1 for a norm's weights, or about 0 if the norm adds 1; about 0 for
+    all others."""
     is_norm = name.endswith("weight") and tensor.dim() == 1
     middle = 1.0 if is_norm and not config.model_type.startswith("gemma") else 0.0
     if "e_score_correction_bias" in name:
@@ -235,7 +237,8 @@ FAMILIES = {
 
 
 def loaded(folder: pathlib.Path, dtype: torch.dtype):
-    # By formulas, not by kernels; in 16 bits, where these round otherwise, as transformers does by itself.
+    # Formulas instead of kernels; in 16 bits, where kernels round differently, transformers' own
+    # default.
     attention = {"attn_implementation": "eager"} if dtype == torch.float32 else {}
     return t.AutoModelForCausalLM.from_pretrained(
         folder, dtype=dtype, experts_implementation="eager", **attention
@@ -243,7 +246,7 @@ def loaded(folder: pathlib.Path, dtype: torch.dtype):
 
 
 def saved(model) -> dict[str, torch.Tensor]:
-    """The tensors by the names that files have."""
+    """Returns the tensors by the names in files."""
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         return load_file(f"{folder}/model.safetensors")
@@ -254,7 +257,7 @@ def loss_of(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 
 
 def gradients(model) -> dict[str, torch.Tensor]:
-    """By the names that files have: the model is left with gradients in place of weights."""
+    """Returns gradients by the names in files. Leaves the model with gradients in place of weights."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.zeros_like(parameter) if parameter.grad is None else parameter.grad)
@@ -310,7 +313,7 @@ def figures_of(folder: pathlib.Path, vocabulary: int) -> dict[str, torch.Tensor]
         "losses": losses,
     }
     for name, gradient in gradients(model).items():
-        if "e_score_correction_bias" in name:  # is not learnt
+        if "e_score_correction_bias" in name:  # not trained
             continue
         figures[f"gradient.{name}"] = gradient.flatten()[:: 3 if gradient.numel() <= MANY else 61].clone()
         figures[f"norm.{name}"] = gradient.double().norm()

@@ -1,4 +1,4 @@
-"""scenarios/tokenise.py: documents, their ends, the pair of files byte by byte, and what it refuses.
+"""Checks scenarios/tokenise.py: documents, their ends, the pair of files byte by byte, and invalid inputs.
 Run as: tokenise_check.py PROJECT"""
 
 import json

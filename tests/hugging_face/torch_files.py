@@ -1,12 +1,12 @@
-"""Small files of torch.save and torch.distributed.checkpoint, as DeepSpeed and Megatron-LM lay them out.
+"""Writes small files of torch.save and torch.distributed.checkpoint, with the layouts of DeepSpeed and Megatron-LM.
 
     python tests/hugging_face/torch_files.py            writes tests/data/torch_files and corpora of tests/fuzz
 
-Numbers follow from names: the tensor that is the i-th of a file (counted from 1) has 100·i + 0, 1, 2, …
+Numbers follow from names: the i-th tensor of a file (counted from 1) has 100·i + 0, 1, 2, …
 
     layers/layer_0N-model_00-model_states.pt   a PipelineModule's, of a linear layer (N = 0), one without parameters (1) and
                                                a linear layer in bfloat16 whose weight is a transposed view (2)
-    mp_rank_00_model_states.pt                 an engine's, with what lies beside the weights
+    mp_rank_00_model_states.pt                 an engine's, with the contents other than weights
     refused.pt                                 one whose pickle would run a command
     megatron/                                  a decoder of two layers, gated, four heads with two keys, written by four ranks
                                                of a tensor × pipeline grid (TP 2, PP 2): each wrote its own box of each tensor
@@ -74,7 +74,8 @@ HIDDEN, HEADS, KEYS, CHANNELS, WIDTH, WORDS, PADDED, LAYERS, TP, PP = 8, 4, 2, 2
 
 
 def megatron_tensors():
-    """Name, sizes, and the dimension that tensor ranks cut (of the whole with the layers in front), or None."""
+    """Yields name, sizes, and the dimension that tensor-parallel ranks partition (of the whole, with the layers first),
+    or None."""
     rows = (HEADS + 2 * KEYS) * CHANNELS
     return [
         ("embedding.word_embeddings.weight", (PADDED, HIDDEN), 0),
@@ -90,7 +91,7 @@ def megatron_tensors():
 
 
 def boxes(name, sizes, cut):
-    """(rank, offsets, sizes) of each part: of stacked layers each pipeline rank has one."""
+    """Returns (rank, offsets, sizes) of each part; of stacked layers each pipeline rank has one."""
     stacked = name.startswith("decoder.layers.")
     for pipe in range(PP if stacked else 1):
         for tensor in range(TP if cut is not None else 1):
@@ -131,7 +132,7 @@ def megatron():
 
 
 def plain():
-    """By torch itself, one process, with a value that is no tensor."""
+    """Writes a checkpoint with torch itself, from one process, with a value that is not a tensor."""
     dcp.save({"a": numbers(1, 2, 3), "n": {"b": numbers(2, 2, dtype=torch.bfloat16), "x": 3}, "scalar": torch.tensor(4.0)},
              storage_writer=FileSystemWriter(DATA / "plain", single_file_per_rank=True))
 

@@ -1,14 +1,15 @@
-# Installs the build into an empty prefix and lets projects of their own find it, link it and run.
+# Installs the build into an empty prefix and lets separate projects find it, link it and run.
 # cmake -D build_dir=… -D work_dir=… -D generator=… -D compiler=… -D torch=… -P check.cmake
-# torch: the wheel's folder; empty where nothing was built with it.
+# torch: the wheel's folder; empty if the build does not use LibTorch.
 #
-# A step that succeeds is one line with its seconds. One that fails shows all that it said, and the last line
-# is which one it was. A step has its own time limit, below that of the test, so that a hang has a name as well.
+# A step that succeeds prints one line with its seconds. A step that fails prints all its output,
+# and the last line names the step. Each step has a time limit, shorter than the test's, so that a
+# hang is named as well.
 set(prefix "${work_dir}/prefix")
 set(step_limit_s 240)
 file(REMOVE_RECURSE "${work_dir}")
 
-# run(STEP COMMAND…) leaves what it printed in `printed`.
+# run(STEP COMMAND…) sets `printed` to the command's output.
 function(run step)
   string(TIMESTAMP begin "%s")
   execute_process(COMMAND ${ARGN} TIMEOUT ${step_limit_s}
@@ -24,7 +25,7 @@ function(run step)
   set(printed "${out}" PARENT_SCOPE)
 endfunction()
 
-# build(PROJECT OPTION…): the project in the folder of that name here, against the prefix.
+# build(PROJECT OPTION…): builds the project in the folder of that name here, against the prefix.
 function(build project)
   set(folder "${work_dir}/${project}")
   run("configure the ${project}" ${CMAKE_COMMAND} -S "${CMAKE_CURRENT_LIST_DIR}/${project}" -B "${folder}"
@@ -40,8 +41,8 @@ if(NOT printed MATCHES "0F0")
   message(FATAL_ERROR "The consumer's schedule has no 0F0:\n${printed}")
 endif()
 
-# Another one has a model of its own, and all commands: it measures, plans, predicts, trains, compares and
-# draws. expect(PATTERN): what the last step printed.
+# Another project declares its own model and has all commands: it measures, plans, predicts, trains,
+# compares and draws. expect(PATTERN): checks the last step's output.
 function(expect pattern)
   if(NOT printed MATCHES "${pattern}")
     message(FATAL_ERROR "The trainer did not say \"${pattern}\":\n${printed}")
@@ -66,7 +67,7 @@ if(torch)
   endforeach()
 endif()
 
-# The installed program has an rpath of its own.
+# The installed program has its own rpath.
 run("run the installed program" "${prefix}/bin/pipewright" --help)
 
 foreach(page IN ITEMS bash-completion/completions/pipewright zsh/site-functions/_pipewright

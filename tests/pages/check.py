@@ -1,5 +1,6 @@
-"""What README.md, CONTRIBUTING.md and docs/ point to is there: the files and headings of links, the files that are named
-in code, and those that are shown: a fence such as ```cpp tests/a.cpp has all of that file. Run as: check.py PROJECT"""
+"""Checks that the targets in README.md, CONTRIBUTING.md and docs/ exist: the files and headings of links, the files
+that are named in code, and those that are shown: a fence such as ```cpp tests/a.cpp contains all of that file. Run as:
+check.py PROJECT"""
 
 import pathlib
 import re
@@ -10,15 +11,15 @@ FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 SHOWN = re.compile(r"^```\w+ (\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`\n]+)`")
 HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
-# A file of ours, named by its path; `<name>` and globs stand for several.
+# A file of the project, named by its path; `<name>` and globs stand for several.
 OWN_FILE = re.compile(r"^(?:plan|models|sim|search|trace|draw|exec|engine|profiler|loop|gui|cli|scenarios|tests|bench|docs|cmake)/[\w./+-]+\.\w+$")
-# A test by the name that ctest has for it.
+# A test, named as in ctest.
 OWN_TEST = re.compile(r"^(?:plan|models|sim|search|trace|draw|exec|engine|profiler|loop|loop/torch|gui|cli)/\w+_test$")
-LEAST_LINKS = 100  # fewer were read than the pages have: the test looks in the wrong place
+LEAST_LINKS = 100  # minimum number of links; with fewer, the test searches the wrong folder
 
 
 def anchor_of(heading):
-    """As GitHub makes it."""
+    """Returns the anchor as GitHub makes it."""
     words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").strip().lower()
     return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
 
@@ -28,7 +29,7 @@ def anchors_of(page):
 
 
 def check_link(page, target):
-    """What is wrong with it, or nothing."""
+    """Returns what is wrong with a link, or nothing."""
     path, _, anchor = target.partition("#")
     file = (page.parent / path).resolve() if path else page
     if not file.exists():
@@ -39,7 +40,7 @@ def check_link(page, target):
 
 
 def check(page, project):
-    """Faults of a page, and how many links it has."""
+    """Returns the faults of a page, and the number of its links."""
     whole = page.read_text()
     text = FENCE.sub("", whole)
     links = [target for target in LINK.findall(text) if not re.match(r"\w+:", target)]
@@ -61,7 +62,7 @@ def test_is_there(named, project):
 
 
 def places_of(named):
-    """Where a path may begin: at the top, or, for a public header, as it is included."""
+    """Returns the folders where a path may begin: the top, or, for a public header, an include root."""
     module = named.split("/")[0]
     return [".", f"{module}/include/pipewright"]
 

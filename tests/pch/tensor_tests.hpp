@@ -1,5 +1,5 @@
 #pragma once
 
-// LibTorch has a CHECK of its own: the last one holds.
+// LibTorch defines a CHECK as well; the last definition is used.
 #include "../../cmake/pch/tensors.hpp"
 #include "../support/catch.hpp"

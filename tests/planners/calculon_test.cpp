@@ -64,14 +64,14 @@ class Row {
   std::vector<std::string> cells_;
 };
 
-TEST_CASE("Calculon's times of 240 executions are ours", "[planners]") {
+TEST_CASE("Our times of 240 executions equal Calculon's", "[planners]") {
   std::map<std::string, CalculonModel> models;
   for (const std::string name : {"turing-530b", "gpt3-175b", "megatron-22b"})
     models[name] = read_calculon_model(folder / ("calculon-" + name + ".json"));
   const auto machine = read_calculon_machine(folder / "calculon-a100-80g.json");
   std::ifstream stream(folder / "calculon-times.csv");
   std::string line;
-  std::getline(stream, line);  // names of the columns
+  std::getline(stream, line);  // column names
   int possible = 0, impossible = 0;
   while (std::getline(stream, line)) {
     const Row row(line);
@@ -86,7 +86,7 @@ TEST_CASE("Calculon's times of 240 executions are ours", "[planners]") {
   CHECK(impossible == 40);
 }
 
-TEST_CASE("Calculon's search of its README looks at as many executions", "[planners]") {
+TEST_CASE("The search of Calculon's README tries the same number of executions", "[planners]") {
   const auto best =
       calculon_best(read_calculon_model(folder / "calculon-turing-530b.json"),
                     read_calculon_machine(folder / "calculon-a100-80g.json"),

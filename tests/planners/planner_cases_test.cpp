@@ -13,18 +13,18 @@ using namespace pipewright::planners;
 
 const std::filesystem::path folder = PIPEWRIGHT_PLANNER_DATA;
 
-TEST_CASE("On the inputs of other planners ours finds nothing worse", "[planners]") {
+TEST_CASE("Our search is never worse on the inputs of other planners", "[planners]") {
   const auto cases = read_planner_cases(folder);
   REQUIRE(cases.size() == 19);
   for (const PlannerCase& input : cases) {
     const double answer = planner_answer(input, folder);
     CAPTURE(input.name(), answer, input.optimum, input.unit);
     CHECK(input.loss(answer) <= input.tolerance());
-    CHECK(input.loss(answer) > -1e-5);  // much better would be another rule
+    CHECK(input.loss(answer) > -1e-5);  // a much better answer would follow another rule
   }
 }
 
-TEST_CASE("A worse answer is told from rounding", "[planners]") {
+TEST_CASE("A worse answer is distinguished from rounding", "[planners]") {
   const PlannerCase time{
       .planner = "piper", .input = {}, .optimum = 0.5, .rounding = 0.005, .unit = {}};
   CHECK(time.loss(0.504) <= time.tolerance());
@@ -36,7 +36,7 @@ TEST_CASE("A worse answer is told from rounding", "[planners]") {
   CHECK(rate.loss(101) < 0);
 }
 
-/// PipeDream's rule, from the nodes of a stage alone.
+/// Computes PipeDream's time from the nodes of a stage.
 double stage_seconds(const search::ProfileGraph& graph, const search::ReplicatedStage& stage,
                      double bandwidth_per_s) {
   double compute = 0, parameters = 0;
@@ -49,7 +49,7 @@ double stage_seconds(const search::ProfileGraph& graph, const search::Replicated
   return (compute + 4 * (machines - 1) * parameters / (machines * bandwidth_per_s)) / machines;
 }
 
-TEST_CASE("The stages of a PipeDream profile are as slow as PipeDream says", "[planners]") {
+TEST_CASE("Stages of a PipeDream profile have the times that PipeDream computes", "[planners]") {
   int profiles = 0;
   for (const PlannerCase& input : read_planner_cases(folder)) {
     if (input.planner != "pipedream")

@@ -1,6 +1,6 @@
-"""Runs a page from top to bottom, in the folder and with the package and the PATH of who calls: its Python, and the
-commands of its blocks without a language, lines that begin with "$ ". A block whose first line is a file's name as a
-comment becomes that file. What a block expects, it asserts. Tracebacks name the page's lines.
+"""Runs a page from top to bottom, in the caller's folder and with its package and PATH: the Python code, and the
+commands of blocks without a language, which are lines that begin with "$ ". A block whose first line is a file name
+as a comment becomes that file. The assertions in the blocks are checked. Tracebacks name the page's lines.
 
 usage: page.py PAGE.md"""
 
@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-LEAST_BLOCKS = 15  # fewer were read than there are: the page is read wrongly
-INSTALLED = "pip install ."  # by who calls
+LEAST_BLOCKS = 15  # minimum number of blocks; with fewer, the page is read incorrectly
+INSTALLED = "pip install ."  # done by the caller
 
 
 def run_command(command):
@@ -24,7 +24,7 @@ def save(name, text):
 
 
 def code_of(page):
-    """Of the page's text: Python that does it all, a line for each line of the page."""
+    """Returns Python code that does what the page says, with one line for each line of the page."""
     code, blocks = [], 0
     lines = page.split("\n")
     while len(code) < len(lines):

@@ -1,4 +1,4 @@
-"""The package as it is built: the same figures and words as the program's, values that hold, work that ends.
+"""Tests the built package: the same figures and messages as the program's, values that remain valid, work that ends.
 
 usage: test_pipewright.py BUILD SOURCE [CASE…]"""
 
@@ -176,7 +176,7 @@ class Timelines(unittest.TestCase):
 
 
 class LongWork(unittest.TestCase):
-    # 300,000 candidates: seconds of one core.
+    # 300,000 candidates: seconds on one core.
     LARGE = dict(cluster=f"{SOURCE}/scenarios/clusters/a100-80gb.json", batch=3072, gpus=1024, tensor=[1, 2, 4, 8, 16, 32])
 
     def test_progress_is_told_and_may_end_it(self):
@@ -196,12 +196,12 @@ class LongWork(unittest.TestCase):
         timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
         timer.start()
         with self.assertRaises(KeyboardInterrupt):
-            for _ in range(1000):  # however fast this machine is
+            for _ in range(1000):  # for machines of any speed
                 pw.plans("gpt3-175b", **self.LARGE)
         timer.join()
 
     def traces(self, folder, count):
-        """One rank's trace, by its name so often: read each time, and refused when all are."""
+        """Returns one rank's trace this many times, by name: each is read, and all together are rejected."""
         event = '{"ph":"X","cat":"%s","name":"%s","pid":1,"tid":1,"ts":%d,"dur":%d}'
         marks = [("ProfilerStep#1", 0, 20_000), ("PP:0F0", 10, 100), ("PP:0B0", 200, 100)]
         events = [event % ("user_annotation", *mark) for mark in marks]
@@ -243,13 +243,13 @@ class LongWork(unittest.TestCase):
 
         counter = threading.Thread(target=count)
         interval = sys.getswitchinterval()
-        sys.setswitchinterval(1000)  # seconds: only who gives the interpreter away by himself lets the other one run
+        sys.setswitchinterval(1000)  # seconds: only a thread that releases the interpreter lock lets the other one run
         try:
             counter.start()
             for work in (large.validate, large.lower, large.timeline, large.lower().validate,
                          lambda: pw.schedule("interleaved-1f1b", ranks=64, microbatches=1024, chunks=4)):
                 before = ran[0]
-                for _ in range(200):  # however fast this machine is
+                for _ in range(200):  # for machines of any speed
                     work()
                     if ran[0] > before:
                         break

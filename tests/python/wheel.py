@@ -1,5 +1,5 @@
-"""A wheel of what this build has compiled, installed into a new environment, in which all of docs/from-python.md runs. The
-environment borrows torch.
+"""Builds a wheel of this build's programs and installs it into a new environment, in which all of docs/from-python.md
+runs. The environment uses an existing torch.
 
 usage: wheel.py BUILD SOURCE TORCH (the folder of an installed torch)"""
 

@@ -1,5 +1,5 @@
-"""The folders of a module have an order, which docs/architecture.md states: a file includes what lies in its own
-folder or in one that stands before it, never behind it. Run as: check.py PROJECT"""
+"""Checks the order of the folders of each module that docs/architecture.md states: a file includes only files of its
+own folder or of one listed before it. Run as: check.py PROJECT"""
 
 import pathlib
 import re
@@ -7,11 +7,11 @@ import sys
 
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
 ORDER = re.compile(r"^```rooms\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LEAST_FILES = 500  # fewer were read than the project has: the test looks in the wrong place
+LEAST_FILES = 500  # minimum number of files; with fewer, the test searches the wrong folder
 
 
 def stated_orders(project):
-    """Module → its rooms in their order, '.' for files that lie in no folder."""
+    """Returns module → its folders in order, with '.' for files that are in no folder."""
     text = (project / "docs/architecture.md").read_text()
     block = ORDER.search(text)
     if not block:
@@ -24,7 +24,7 @@ def stated_orders(project):
 
 
 def bases_of(module, project):
-    """Where a module's files lie, and how an include of one of its public headers begins."""
+    """Returns where a module's files are, and how an include of one of its public headers begins."""
     if module == "loop_torch":
         return [project / "loop/torch/include/pipewright/loop_torch", project / "loop/torch/src"]
     if module == "cli":
@@ -33,7 +33,7 @@ def bases_of(module, project):
 
 
 def rooms_of_files(bases):
-    """File → room: its folder below include or src."""
+    """Returns file → its folder below include or src."""
     return {
         path: str(path.parent.relative_to(base))
         for base in bases
@@ -42,7 +42,7 @@ def rooms_of_files(bases):
 
 
 def room_of_include(text, path, module, bases, rooms):
-    """The room of the module from which a file includes `text`; None: it is not the module's."""
+    """Returns the module's folder from which a file includes `text`; None if it is not the module's."""
     prefix = f"pipewright/{module}/"
     if text.startswith("pipewright/"):
         return str(pathlib.PurePath(text.removeprefix(prefix)).parent) if text.startswith(prefix) else None
@@ -53,7 +53,7 @@ def room_of_include(text, path, module, bases, rooms):
 
 
 def check(module, order, project):
-    """What stands against the order, and how many files were read."""
+    """Returns the violations of the order, and the number of files read."""
     bases = bases_of(module, project)
     rooms = rooms_of_files(bases)
     faults = [f"{module}: the room '{room}' has no place in the order" for room in sorted(set(rooms.values()) - set(order))]

@@ -1,5 +1,5 @@
-"""The product asks a schedule's descriptor what the schedule can do and compares no names: outside the generators no string
-is the name of a schedule, torch's class of one or an alias. Run as: check.py PROJECT"""
+"""Checks that the product asks a schedule's descriptor what the schedule can do and compares no names: outside the
+generators no string is the name of a schedule, torch's class of one or an alias. Run as: check.py PROJECT"""
 
 import pathlib
 import re
@@ -7,7 +7,7 @@ import sys
 
 MODULES = ["plan", "models", "sim", "search", "trace", "draw", "exec", "engine", "profiler", "loop", "gui", "cli", "python"]
 GENERATORS = "plan/src/generators"
-# Words of other programs that happen to be names of schedules.
+# Words of other programs that are also names of schedules.
 ALLOWED = {
     ("models/src/trainers/torchtitan.cpp", "1F1B"),  # the default of torchtitan's option
 }
@@ -18,7 +18,7 @@ ALIASES = re.compile(r"\.aliases = \{([^}]*)\}")
 # Comments and characters first, so that a quote within one does not open a string.
 TOKEN = re.compile(rf"//[^\n]*|/\*.*?\*/|'\\?.'|{STRING}", re.DOTALL)
 PYTHON_TOKEN = re.compile(rf"#[^\n]*|\"\"\".*?\"\"\"|{STRING}|'((?:[^'\\\n]|\\.)*)'", re.DOTALL)
-LEAST_NAMES = 30  # fewer were found than the catalogue has: the test looks in the wrong place
+LEAST_NAMES = 30  # minimum number of names; with fewer, the test searches the wrong place
 LEAST_FILES = 900
 
 
@@ -27,7 +27,7 @@ def bare(name):
 
 
 def names_of(generators):
-    """All names of all schedules, in lower case without dashes."""
+    """Returns all names of all schedules, in lower case without dashes."""
     names = set()
     for path in generators.rglob("*.cpp"):
         text = path.read_text()
@@ -38,7 +38,7 @@ def names_of(generators):
 
 
 def strings_of(path):
-    """(line, string) of each string in the file's code."""
+    """Returns (line, string) for each string in the file's code."""
     text = path.read_text()
     for token in (PYTHON_TOKEN if path.suffix == ".py" else TOKEN).finditer(text):
         for string in token.groups():

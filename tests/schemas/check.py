@@ -1,7 +1,7 @@
 """Validates every file that Pipewright writes or ships against its JSON Schema, with Python's jsonschema.
 
-Run as: check.py PIPEWRIGHT PROJECT DOCUMENTS [torch]; exits with 77 where jsonschema is absent. DOCUMENTS is the folder
-that plan/schema_test has filled (tests/plan/scenario/schema_test.cpp). Without `torch`, PIPEWRIGHT is one that cannot train:
+Run as: check.py PIPEWRIGHT PROJECT DOCUMENTS [torch]; exits with 77 if jsonschema is missing. DOCUMENTS is the folder
+that plan/schema_test has filled (tests/plan/scenario/schema_test.cpp). Without `torch`, PIPEWRIGHT cannot train, and
 the files of `run` and `profile` are left out.
 """
 
@@ -20,17 +20,18 @@ except ImportError:
 PROGRAM, PROJECT, DOCUMENTS = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
 SCENARIOS = PROJECT / "scenarios"
 ANNOTATIONS = {"$schema", "$defs", "title", "description", "default"}
-# Keys that a written file may lack: `$schema` is for editors, not every cluster was measured or has levels and kinds of
-# nodes, and only `profile` says what costs are made of.
+# Keys that a written file may lack: `$schema` is for editors, not every cluster was measured or has
+# levels and kinds of nodes, and only `profile` writes the parts of costs.
 MAY_LACK = {"$schema", "machine", "work", "alike", "fabric", "mixture"}
-# A run's files without a schema: its report, and its timelines, which are Chrome traces.
+# Files of a run without a schema: its report, and its timelines, which are Chrome traces.
 WITHOUT_SCHEMA = ("report.json", ".trace.json")
 
 SMALL = [
     "model.blocks=4", "model.hidden=32", "model.heads=2", "model.sequence=16", "training.steps=2",
     "training.microbatch_size=2", "pipeline.microbatches=4", "profile.least_repeats=2", "profile.most_repeats=2",
 ]  # fmt: skip
-# Variants of the small training whose Programs have the instructions of ZeRO, ties, both halves of a backward, R, ….
+# Variants of the small training whose Programs contain the instructions of ZeRO, tied weights, both
+# halves of a backward, R, ….
 RUNS = [
     [],
     ["pipeline.schedule=zbv", "training.recompute=selective"],
@@ -50,7 +51,7 @@ d,8,2,4,1,32,4,24,2048,16,1024,330
 
 
 def parts_of(schema):
-    """The schema and all schemas below it."""
+    """Yields the schema and all schemas below it."""
     yield schema
     for key in ("properties", "$defs"):
         for part in schema.get(key, {}).values():
@@ -156,7 +157,7 @@ def check_shipped():
 
 
 def check_predictions(folder):
-    """Files of the commands that need no LibTorch."""
+    """Validates files of the commands that need no LibTorch."""
     for cluster in ("a100-80gb", "gb200-nvl72"):
         out = folder / cluster
         words = ("--cluster", SCENARIOS / f"clusters/{cluster}.json", "--gpus", 8, "--batch", 32)
@@ -181,7 +182,7 @@ def check_predictions(folder):
 
 
 def check_training(folder):
-    """Files of the commands that train or measure."""
+    """Validates files of the commands that train or measure."""
     text = SCENARIOS / "gpt-text/scenario.json"
     for at, assignments in enumerate(RUNS):
         out = folder / f"run{at}"

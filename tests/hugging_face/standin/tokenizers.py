@@ -1,4 +1,4 @@
-"""In place of the package, for a test: words of a tokenizer.json, between blanks."""
+"""A test's replacement for the package: the words of a tokenizer.json, separated by blanks."""
 
 import json
 

@@ -1,4 +1,4 @@
-// A model of one's own, and with it every command of pipewright.
+// A user's model, with all commands of pipewright.
 
 #include <torch/nn.h>
 

@@ -25,7 +25,7 @@ def export(module, example_inputs, file, *, loss=None, targets=(), kwargs=None):
     inputs = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
     targets = tuple(targets) if isinstance(targets, (tuple, list)) else (targets,)
     if bool(targets) != (loss is not None):
-        raise ValueError("a loss and an example of its targets are given together, or neither")
+        raise ValueError("pass both a loss and an example of its targets, or neither")
     if loss is not None:
         forward = module.forward
 
@@ -54,10 +54,10 @@ def _require_operators(exported):
             continue
         lines = [line.strip() for line in (node.stack_trace or "").splitlines() if line.lstrip().startswith("File")]
         users = [line for line in lines if "-packages" not in line] or lines[-1:] or ["nowhere"]
-        faults.append(f"{getattr(node.target, '__name__', node.target)} is no operator, at {users[-1]}")
+        faults.append(f"{getattr(node.target, '__name__', node.target)} is not an operator, at {users[-1]}")
     if faults:
-        raise ValueError("this module cannot be saved; torch.vmap, which transformers 4 makes its masks with, is a way to "
-                         "get there (transformers 5 makes them without):\n" + "\n".join(dict.fromkeys(faults)))
+        raise ValueError("this module cannot be saved. A common cause is torch.vmap, with which transformers 4 makes its "
+                         "masks (transformers 5 does not):\n" + "\n".join(dict.fromkeys(faults)))
 
 
 def _named(name, tensors):
@@ -93,9 +93,9 @@ def load_weights(module, folder):
     for name, value in _tensors_of(Path(folder)):
         if name not in own:
             if not name.startswith("lifted_tensor"):  # torch.export's own name for a constant in a forward
-                faults.append(f"{name} is none of the module's")
+                faults.append(f"the module has no weight {name}")
         elif own[name].shape != value.shape or own[name].dtype != value.dtype:
-            faults.append(f"{name} is {list(value.shape)} of {value.dtype}, and {list(own[name].shape)} of "
+            faults.append(f"{name} is {list(value.shape)} of {value.dtype} in the file, but {list(own[name].shape)} of "
                           f"{own[name].dtype} in the module")
         else:
             found[name] = value

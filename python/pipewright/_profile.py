@@ -26,7 +26,7 @@ class _Work:
     def outputs(self, inputs):
         outputs = _tensors(self.call(*inputs))
         if not outputs:
-            raise InputError(f"layer {self.name} gives no tensor")
+            raise InputError(f"layer {self.name} returns no tensor")
         return outputs
 
     def mean(self, part):

@@ -96,8 +96,8 @@ def profile(module, example, loss_fn, target, *, layers=None, optimizer=None, se
     example = example if isinstance(example, tuple) else (example,)
     if layers is None:
         if not isinstance(module, nn.Sequential):
-            raise InputError(f"`layers` is missing: the submodules at which they begin, as this is no nn.Sequential but "
-                             f"{type(module).__name__}")
+            raise InputError(f"`layers` is missing: the module is a {type(module).__name__}, not an nn.Sequential. Name the "
+                             "submodules at which its layers begin.")
         named = list(module.named_children())
     else:
         parts = _traced_parts(module, range(len(layers) + 1), layers, example)
@@ -114,14 +114,14 @@ def _scenario(plan):
 
 def _require_runnable(cut, zero):
     if isinstance(cut["partition"], str):
-        raise InputError(f"pipeline.partition={cut['partition']}: the borders of the stages are needed here, as `pipewright "
-                         "plan -o` writes them")
+        raise InputError(f"pipeline.partition={cut['partition']}: the plan must contain the boundaries of its stages, as "
+                         "`pipewright plan -o` writes them")
     for axis in ("tensor", "context", "expert"):
         if cut[axis] > 1:
-            raise InputError(f"pipeline.{axis}={cut[axis]}: shards of a stage are made in the modules, by DTensor, and not "
-                             "here")
+            raise InputError(f"pipeline.{axis}={cut[axis]} is not supported here. Parallelize the modules themselves with "
+                             "DTensor.")
     if zero == 1 and cut["replicas"] > 1:
-        raise InputError("training.zero=1: FSDP shards gradients and parameters as well (ZeRO 2 and 3)")
+        raise InputError("training.zero=1 is not supported: FSDP also shards gradients and parameters. Use 2 or 3.")
 
 
 def _device(device):
@@ -140,8 +140,8 @@ def _groups(cut, device):
     names = [axis for axis in cut["axes"] if axis in sizes]
     wanted = cut["ranks"] * cut["replicas"]
     if dist.get_world_size() != wanted:
-        raise InputError(f"the job has {dist.get_world_size()} processes, and the plan {cut['ranks']} ranks times "
-                         f"{cut['replicas']} replicas: {wanted}")
+        raise InputError(f"the job has {dist.get_world_size()} processes, but the plan needs {wanted}: "
+                         f"{cut['ranks']} ranks times {cut['replicas']} replicas")
     return init_device_mesh(device.type, [sizes[name] for name in names], mesh_dim_names=names)
 
 
@@ -158,11 +158,11 @@ def _parts(module, borders, layers, example):
     if layers is None:
         if not isinstance(module, nn.Sequential) or len(module) != count:
             have = f"an nn.Sequential of {len(module)}" if isinstance(module, nn.Sequential) else type(module).__name__
-            raise InputError(f"the plan has {count} layers: an nn.Sequential of as many is needed, not {have}; or name the "
-                             "submodules at which they begin as `layers`, and an `example`")
+            raise InputError(f"the plan has {count} layers: pass an nn.Sequential of {count} modules, not {have}; or name "
+                             "the submodules at which the layers begin as `layers`, and pass an `example`")
         return lambda stage: module[borders[stage]:borders[stage + 1]]
     if len(layers) != count:
-        raise InputError(f"{len(layers)} layers are named, and the plan has {count}")
+        raise InputError(f"`layers` names {len(layers)} layers, but the plan has {count}")
     if example is None:
         raise InputError("`example` is missing: the inputs of a microbatch, with which the module is traced")
     return _traced_parts(module, borders, layers, example)
@@ -173,7 +173,7 @@ def _traced_parts(module, borders, layers, example):
     names = {name for name, _ in module.named_modules()}
     for name in layers:
         if name not in names:
-            raise InputError(f"there is no submodule {name!r}")
+            raise InputError(f"the module has no submodule {name!r}")
     example = example if isinstance(example, tuple) else (example,)
     pipe = traced(module, mb_args=example, split_spec={layers[border]: SplitPoint.BEGINNING for border in borders[1:-1]})
     return pipe.get_stage_module

@@ -135,7 +135,7 @@ def check_traced():
     costs = measured(module=Whole(), layers=["one", "two"]).to_dict()
     one, two = costs["layers"]
     assert one["name"] == "one" and one["parameter_bytes"] == two["parameter_bytes"] == MATRIX + WIDTH * FLOAT
-    for words, more in (("no nn.Sequential but Whole", {}), ("no submodule 'three'", {"layers": ["one", "three"]})):
+    for words, more in (("a Whole, not an nn.Sequential", {}), ("no submodule 'three'", {"layers": ["one", "three"]})):
         try:
             measured(module=Whole(), **more)
         except ValueError as error:

@@ -204,7 +204,7 @@ def everything_that_may_happen(machine):
                       "hangs": "failed", "last": "passed", "of version 3": "passed"}, checks)
     told = {check["name"]: check for check in tests["checks"]}
     expect(told["wrong"]["reason"] == "exec/a_test.cpp:7: 1 == 2", told)
-    expect("has got no further" in told["hangs"]["reason"] and "hanging" in told["hangs"]["log_tail"], told)
+    expect("has made no progress" in told["hangs"]["reason"] and "hanging" in told["hangs"]["log_tail"], told)
     expect("threads (process, name" in told["hangs"]["log_tail"], told)
     expect("ended" in told["crashes"]["reason"] and told["good"]["seconds"] == 0.25, told)
     expect(told["skipped here"]["reason"] == "there is one GPU", told)

@@ -32,7 +32,7 @@ def names_of(check, program):
         said = check.run([check.program(program), "[cuda]~[.]", "--list-tests", "--verbosity", "quiet"])
     names = [line.strip() for line in said.splitlines() if line.strip()]
     if not names:
-        raise Failed("there is none")
+        raise Failed("the program has no [cuda] cases")
     return names
 
 

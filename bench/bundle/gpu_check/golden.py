@@ -59,7 +59,7 @@ def keep_train(check, folder):
 
 def require(folder):
     if not (folder / "cupti.json").exists():
-        raise Failed("no buffers of CUPTI were kept: it was not used")
+        raise Failed("no buffers of CUPTI were saved, so it was not used")
 
 
 def keep_events(check, folder):

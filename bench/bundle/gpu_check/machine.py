@@ -99,7 +99,7 @@ def clocks(check):
     said = smi(check, f"--query-gpu={','.join(ASKED)}", "--format=csv,noheader").strip()
     gpus = [dict(zip(ASKED, (cell.strip() for cell in line.split(",")))) for line in said.splitlines()]
     if not gpus:
-        raise Failed("nvidia-smi knows of no GPU")
+        raise Failed("nvidia-smi lists no GPU")
     return gpus
 
 

@@ -68,7 +68,7 @@ def train(check, *options, sets, scenario="gpt-text", data=()):
 
 def require_equal_bits(report):
     if not report["verify"]["bit_identical"]:
-        raise Failed("the bits are not those of training without a pipeline")
+        raise Failed("the bits differ from those of serial training")
 
 
 def sharing(check, ranks):
@@ -245,7 +245,7 @@ def part_abort(check):
         end(process)
     seconds, said = time.monotonic() - killed, check.log_tail(begin)
     if process.returncode == 0 or "rank 1 " not in said:
-        raise Failed("its end names no rank 1")
+        raise Failed("the last message does not name rank 1")
     return {"seconds": round(seconds, 2)}, [["a rank was killed", "s"],
                                             ["until the job ended", f"{seconds:.2f}"]]
 
@@ -307,7 +307,7 @@ def part_resume(check):
         raise Failed("no checkpoint was written")
     for file in files:
         if file.read_bytes() != (resumed / "step_00000008" / file.name).read_bytes():
-            raise Failed(f"{file.name} has other bits than without an interruption")
+            raise Failed(f"{file.name} differs from the file of an uninterrupted training")
     shutil.rmtree(straight)
     shutil.rmtree(resumed)
     return {"bit_identical": True, "files": len(files)}, None
@@ -389,17 +389,17 @@ PARTS = [
     Part("machine", part_machine, 15, "The machine"),
     Part("cpu", part_cpu, 20, "A training on the CPU, bits compared"),
     Part("tests", part_tests, 80, "Tests on the GPU"),
-    Part("golden", part_golden, 15, "What a GPU says, for tests where there is none"),
+    Part("golden", part_golden, 15, "Recordings of a GPU, for tests without one"),
     Part("profile", part_profile, 25, "Costs of layers, by CUPTI"),
     Part("verify", part_verify, 35, "Schedules on the GPU, bits compared"),
     Part("nccl", part_nccl, 70, "Processes over NCCL, bits compared"),
-    Part("abort", part_abort, 25, "A rank that is killed"),
-    Part("prediction", part_prediction, 45, "Predicted against measured"),
-    Part("shared", part_shared, 20, "One GPU as several, each with multiprocessors of its own"),
+    Part("abort", part_abort, 25, "A killed rank"),
+    Part("prediction", part_prediction, 45, "Predictions and measurements"),
+    Part("shared", part_shared, 20, "One GPU as several, each with its own multiprocessors"),
     Part("graphs", part_graphs, 20, "A small model without and with CUDA graphs, bits compared"),
-    Part("resume", part_resume, 15, "A training that goes on from a checkpoint"),
+    Part("resume", part_resume, 15, "A training resumed from a checkpoint"),
     Part("kernels", part_kernels, 15, "A training, kernel by kernel"),
     Part("links", part_links, 40, "Links"),
     Part("alexnet", part_alexnet, 15, "AlexNet, bits compared"),
-    Part("benches", part_benches, 30, "Beside torch, like with like"),
+    Part("benches", part_benches, 30, "Comparison with torch under equal conditions"),
 ]

@@ -161,10 +161,10 @@ class Check:
                 size, quiet_since = watched.stat().st_size, now
             if quiet_s and now - quiet_since > quiet_s:
                 self.say(threads_of(process))
-                raise Failed(f"{name} has got no further for {quiet_s:.0f} s")
+                raise Failed(f"{name} has made no progress for {quiet_s:.0f} s")
             if now > deadline:
                 self.say(threads_of(process))
-                raise TimeIsUp(f"{name} took longer than the {had:.0f} s that there were")
+                raise TimeIsUp(f"{name} took longer than the available {had:.0f} s")
             time.sleep(0.02)
 
     def pipewright(self, command, *options, scenario="gpt-text", sets=None, env=None):

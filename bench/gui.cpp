@@ -1,6 +1,6 @@
 // Measures waiting times of the window, offscreen at 1920 × 1080: for the first picture of millions
-// of events, for each frame while zooming and panning through all of them, and for the response to
-// a dragged boundary and to a slider. Prints one JSON line.
+// of events, and for each frame while zooming and panning through all of them. Also measures the
+// response times to a dragged boundary and to a slider. Prints one JSON line.
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Measures how long it takes to simulate a job with every device separately, starting from the
-// schedule: a pipeline, its replicas and their tensor-parallel ranks, with an independently sampled
-// duration for every instruction. Prints one JSON line.
+// schedule. The job has a pipeline, its replicas and their tensor-parallel ranks, and every
+// instruction has an independently sampled duration. Prints one JSON line.
 
 #include <fmt/format.h>
 #include <sys/resource.h>

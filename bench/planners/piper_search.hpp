@@ -1,8 +1,8 @@
 #pragma once
 
-// Piper's planner under Piper's rules: contiguous stages, each with a tensor-parallel size, a
-// data-parallel size and a choice of what to recompute, such that the slowest stage takes the least
-// time per sample.
+// Piper's planner under Piper's rules. A plan consists of contiguous stages, each with a
+// tensor-parallel size, a data-parallel size and a choice of what to recompute. The best plan is
+// the one whose slowest stage takes the least time per sample.
 
 #include <vector>
 

@@ -1,6 +1,6 @@
-// Computations of the executor on parts of tensors: they have the bits that they have on the whole
-// tensor, for cuts at every place modulo 64, so that each element occurs at every position of a
-// SIMD vector. CTest runs this with each instruction set that the CPU has.
+// Computations of the executor on parts of tensors, which must have the bits that they have on the
+// whole tensor. Cuts are made at every place modulo 64, so that each element occurs at every
+// position of a SIMD vector. CTest runs this with each instruction set that the CPU has.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

@@ -34,8 +34,8 @@ struct DistributedTensor {
 };
 
 /// Returns the tensors that `.metadata` describes; values of other kinds are ignored. Throws
-/// InputError that names `file`, and if possible an offset, if chunks lie outside their tensor, do
-/// not cover it or have no place in a file, and if the pickle is of another kind.
+/// InputError if chunks lie outside their tensor, do not cover it or have no place in a file, and
+/// if the pickle is of another kind. The message names `file`, and if possible an offset.
 std::map<std::string, DistributedTensor> parse_distributed_metadata(std::string_view bytes,
                                                                     const std::string& file);
 

@@ -14,10 +14,10 @@
 
 namespace pipewright::exec {
 
-/// Returns all tensors of the file under their keys, joined by "/": "weight" for an entry of a
-/// layer's state_dict, "module/0.weight" for one under "module", "1" for a list's second entry, ""
-/// for a single tensor. They are read-only views of the mapped file. Throws InputError that names
-/// the file, what is wrong and, within the pickle, its offset.
+/// Returns all tensors of the file under their keys, joined by "/". An entry of a layer's
+/// state_dict is "weight", one under "module" is "module/0.weight", a list's second entry is "1",
+/// and a single tensor is "". They are read-only views of the mapped file. Throws InputError that
+/// names the file, what is wrong and, within the pickle, its offset.
 StateDict read_torch_file(const std::filesystem::path& file);
 
 /// Does the same with bytes [begin, end) of a tensor of bytes; `file` is the name for messages.

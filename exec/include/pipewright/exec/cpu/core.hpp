@@ -29,9 +29,9 @@ void pin_beside(int rank, int ranks);
 /// from ranks.
 bool have_second_cores(int ranks);
 
-/// While it exists, pins all threads of this process, and those that they start, like those of a
-/// rank: to its core together with its background threads if there are few cores; otherwise only
-/// the calling thread is pinned.
+/// While it exists, pins threads as for a rank. If there are few cores, all threads of this
+/// process, and those that they start, run on the rank's core together with its background threads.
+/// Otherwise only the calling thread is pinned.
 class OnCoreOfRank {
  public:
   OnCoreOfRank(int rank, int ranks);

@@ -65,8 +65,8 @@ class OnDevice {
 std::string device_in_words(const RankDevice& where);
 
 /// Returns the bytes that LibTorch retains for cuBLAS on this thread's stream and charges to the
-/// rank: a workspace (of size CUBLAS_WORKSPACE_CONFIG) for each thread that has computed products
-/// there, and a smaller one for products with a bias. 0 on the CPU.
+/// rank; 0 on the CPU. They consist of a workspace (of size CUBLAS_WORKSPACE_CONFIG) for each
+/// thread that has computed products there, and a smaller one for products with a bias.
 plan::Bytes product_workspaces(const RankDevice& where);
 /// Frees the workspaces of all streams. No GPU may be computing meanwhile.
 void release_product_workspaces();

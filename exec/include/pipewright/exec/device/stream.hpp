@@ -76,9 +76,9 @@ class Event {
   std::shared_ptr<c10::Event> event_;
 };
 
-/// Makes tensors of another stream, which are complete at `made`, usable on the current stream: it
-/// waits for them, their memory is not reused before it has finished with them, and tensors of
-/// another device are copied to its own.
+/// Makes tensors of another stream usable on the current stream. `made`: the event after which they
+/// are complete; the current stream waits for it. Their memory is not reused before the current
+/// stream has finished with them. Tensors of another device are copied to the stream's device.
 Tensors adopt(Tensors tensors, const Event& made);
 
 /// Copies a CPU tensor to a device, in the order of the current stream and without blocking.

@@ -74,10 +74,10 @@ struct ExecutorOptions {
   std::chrono::milliseconds stall{0};
   std::function<void(const std::string& why)> when_stalled{};
   /// Captures the work of each action (F, R, B, I and W) on a microbatch as CUDA graphs in the
-  /// second step, one set for each buffer of the stage, and replays them afterwards. Each replay is
-  /// one launch and gives the same bits. Sizes must not change. A stage with layers that use random
-  /// numbers or vary between calls runs without graphs. On the CPU everything is executed as usual,
-  /// but from and to fixed memory.
+  /// second step, and replays them afterwards. Each buffer of the stage has its own set of graphs.
+  /// Each replay is one launch and gives the same bits. Sizes must not change. A stage with layers
+  /// that use random numbers or vary between calls runs without graphs. On the CPU everything is
+  /// executed as usual, but from and to fixed memory.
   bool cuda_graphs = false;
   /// Maximum number of microbatches that a background thread reads before the rank reaches their
   /// LOADs. 0: each is read when its LOAD is reached. If the next step follows
@@ -128,9 +128,9 @@ struct EvaluationPass {
 };
 
 struct Evaluation {
-  /// The losses over the batch and by microbatch, as in StepResult. 0 and empty if no loss was
-  /// computed, or if the last stage is in another process and the Program does not share its
-  /// losses.
+  /// The losses over the batch and by microbatch, as in StepResult. They are 0 and empty if no loss
+  /// was computed, or if the Program does not share its losses and the last stage is in another
+  /// process.
   double loss = 0;
   std::vector<double> losses{};
   /// The outputs of each microbatch of the batch, if they were requested and the last stage is in
@@ -162,9 +162,9 @@ class Executor {
            ExecutorOptions options = {});
   ~Executor();
 
-  /// Runs one iteration on all ranks. Returns nothing if it was stopped; the parameters are then
-  /// those between two steps. Throws RankFailure, or Aborted if a rank of another process failed.
-  /// After any of these the executor can no longer be used.
+  /// Runs one iteration on all ranks. Returns nothing if it was stopped; the parameters then have
+  /// consistent values, as between two steps. Throws RankFailure, or Aborted if a rank of another
+  /// process failed. After any of these the executor can no longer be used.
   std::optional<StepResult> step(int step, StepOptions how = {});
 
   /// Runs a forward-only Program, with its own number of microbatches, over the same stages on

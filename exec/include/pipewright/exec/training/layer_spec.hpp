@@ -65,10 +65,9 @@ struct LayerSpec {
   /// True if the layer uses LibTorch's generator, which is shared by the whole process. It is then
   /// seeded by seed, layer, step and microbatch, and no other such layer runs at the same time.
   bool random = false;
-  /// True if equal inputs may give different results in another call: the layer reads its step or
-  /// microbatch, has random numbers of its own, counts its calls, or does an amount of work that
-  /// depends on the input's values. Such a layer cannot be captured and replayed
-  /// (training.cuda_graphs).
+  /// True if equal inputs may give different results in another call. Such a layer reads its step
+  /// or microbatch, has its own random numbers, counts its calls, or does an amount of work that
+  /// depends on the input's values. It cannot be captured and replayed (training.cuda_graphs).
   bool varies = false;
   /// Builds a tensor-parallel rank's part of the layer, with products summed over several tensor
   /// groups. Empty: the layer is not partitioned, and each rank holds and computes all of it.

@@ -1,8 +1,9 @@
 #pragma once
 
-// Tensor and expert parallelism from a layer's point of view: the ranks that partition its heads,
-// widths and vocabulary (Megatron-LM, arXiv 1909.08053) or its experts (GShard, arXiv 2006.16668),
-// and this rank's place among them.
+// Tensor and expert parallelism from a layer's point of view. Tensor-parallel ranks partition its
+// heads, widths and vocabulary (Megatron-LM, arXiv 1909.08053); expert-parallel ranks partition its
+// experts (GShard, arXiv 2006.16668). A layer gets these groups of ranks and its own rank's place
+// in them.
 
 #include <cstdint>
 #include <string>

@@ -91,7 +91,7 @@ def what_they_do(processes, stacks=False):
                 lines.append(subprocess.run(["gdb", "-p", str(process), "-batch", "-ex", "thread apply all bt 16"],
                                             capture_output=True, text=True, timeout=60).stdout)
             except subprocess.TimeoutExpired:
-                lines.append("  gdb did not come to an end")
+                lines.append("  gdb did not finish")
     return "\n".join(lines)
 
 
@@ -123,7 +123,7 @@ class Machine:
         others = max(0, busy - self.busy - own)
         cores = os.cpu_count()
         share = others / (cores * max(seconds, 0.01))
-        return share, (f"in these {seconds:.1f} s of {cores} cores the training had {own:.1f} s, others {others:.1f} s, "
+        return share, (f"of {seconds:.1f} s on {cores} cores the training used {own:.1f} s, others {others:.1f} s, "
                        f"of which {stolen - self.stolen:.1f} s stolen; load {text_of('loadavg')}, "
                        f"waiting for the disk: {text_of('pressure/io').splitlines()[0]}")
 
@@ -155,7 +155,7 @@ class Launch:
             if condition():
                 return True
             if time.monotonic() > end:
-                raise Failure(f"it does not get any further for {seconds} s\n{self.said()}\n{self.where()}")
+                raise Failure(f"no progress for {seconds} s\n{self.said()}\n{self.where()}")
             time.sleep(0.002)
         return condition()
 

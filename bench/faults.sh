@@ -38,7 +38,7 @@ options.add_argument("--within", type=float, default=WITHIN)
 given = options.parse_args()
 only = given.only.split(",")
 if not set(only) <= set(FAULTS):
-    options.error(f"--only takes some of {', '.join(FAULTS)}")
+    options.error(f"--only accepts one or more of {', '.join(FAULTS)}")
 
 
 def training(ranks, steps, *more):
@@ -93,23 +93,23 @@ def disk():
     blocks = sum(file.stat().st_blocks for file in whole_steps(undisturbed)[STEPS].iterdir())
     room = int(3.5 * 512 * blocks)
     if os.environ.get("PIPEWRIGHT_OWN_MOUNTS") is None or not mounted(full, room):
-        print("a full disk: skipped: this user may not mount one")
+        print("a full disk: skipped: this user may not mount file systems")
         return
     launch = work.launch([*command, *map(str, saving(full))])
-    expect(launch.ended(300) == 0, "the training did not go on", launch.said())
+    expect(launch.ended(300) == 0, "the training did not continue", launch.said())
     said = launch.said()
     expect(": cannot be written: No space left on device" in said or ": cannot be made: No space left on device" in said,
            "the file is not named", said)
-    expect(f"training: step {STEPS}/{STEPS}" in said, "the training did not go on to its end", said)
+    expect(f"training: step {STEPS}/{STEPS}" in said, "the training did not continue to its end", said)
     kept = whole_steps(full)
     expect(2 <= len(kept) < len(expected), f"{len(kept)} checkpoints on the full disk", said)
-    expect(all(weights(folder) == expected[step] for step, folder in kept.items()), "a checkpoint has other bits", said)
+    expect(all(weights(folder) == expected[step] for step, folder in kept.items()), "a checkpoint has different bits", said)
     failed = said.count("was not written")
     subprocess.run(["mount", "-o", f"remount,size={64 * room}", full], check=True)
     launch = work.launch([*command, *map(str, saving(full))])
     expect(launch.ended(300) == 0, "the resumed training", launch.said())
-    expect(f"resumed from {kept[max(kept)]}" in launch.said(), "another checkpoint was resumed", launch.said())
-    expect(weights(whole_steps(full)[STEPS]) == expected[STEPS], "the resumed training has other bits", launch.said())
+    expect(f"resumed from {kept[max(kept)]}" in launch.said(), "the wrong checkpoint was resumed", launch.said())
+    expect(weights(whole_steps(full)[STEPS]) == expected[STEPS], "the resumed training has different bits", launch.said())
     subprocess.run(["umount", full], check=True)
     print(f"a full disk: {len(kept)} checkpoints are whole, {failed} times it was told what was not written, the training "
           f"went on, and from step {max(kept)} on with equal bits once there was room", flush=True)

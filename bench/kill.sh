@@ -106,7 +106,7 @@ class Run:
             late = what_they_do([self.launch.pid, *self.launch.ranks()])
             code = self.launch.ended(patience)
         if code is None:
-            expect(False, f"it has not ended after {time.monotonic() - began:.0f} s", self.launch.said(), self.launch.where())
+            expect(False, f"the training has not ended after {time.monotonic() - began:.0f} s", self.launch.said(), self.launch.where())
         return code, time.monotonic() - began, late
 
 
@@ -153,9 +153,9 @@ with Work() as work:
             code, took, late = run.await_end(60 + 10 * times["all"])
             said = run.launch.said()
             newest = run.newest()
-            holds(newest >= before, f"step {before} was whole and is gone", said)
+            holds(newest >= before, f"step {before} was complete and is lost", said)
             if newest:
-                holds(weights(whole_steps(folder)[newest]) == expected[newest], f"step {newest} has other bits", said)
+                holds(weights(whole_steps(folder)[newest]) == expected[newest], f"step {newest} has different bits", said)
             resumed_at += "resumed from" in said
             if not chosen or code == 0:  # none existed, or all had ended before the signal came
                 holds(code == 0, f"exit code {code} without a kill", said)
@@ -168,7 +168,7 @@ with Work() as work:
             named = [rank for rank in chosen if f"rank {rank} was ended by signal 9" in said]
             holds(named, f"{chosen} not named after a kill in {phase}", said)
             others = [rank for rank in range(RANKS) if rank not in chosen and f"rank {rank} was ended by" in said]
-            holds(not others, f"{others} named beside {chosen} after a kill in {phase}", said)
+            holds(not others, f"{others} named in addition to {chosen} after a kill in {phase}", said)
             blamed = {int(rank) for rank in reports_in(said)} - set(chosen)
             holds(not blamed, f"{blamed} blamed for {chosen} after a kill in {phase}", said)
             if took > options.within:
@@ -186,6 +186,6 @@ with Work() as work:
           "bits equal, nothing lost, the right names")
     print("killed: " + ", ".join(f"{count} {who}" for who, count in sorted(victims_of.items())))
     print("during: " + ", ".join(f"{when[phase]} {phase}" for phase in PHASES))
-    print(f"from the kill to the end: {statistics.median(ends):.2f} s in the middle, {max(ends):.2f} s at most; "
+    print(f"from the kill to the end: {statistics.median(ends):.2f} s in the median, {max(ends):.2f} s at most; "
           f"{len(late_ends)} later, while others had the machine")
 PYTHON

@@ -60,7 +60,7 @@ void print_space(const std::filesystem::path& folder) {
   const auto best = calculon_best(read_calculon_model(folder / "calculon-gpt3-175b.json"),
                                   read_calculon_machine(folder / "calculon-a100-80g.json"),
                                   {.devices = 64, .most_batch = 64});
-  fmt::print("{} executions, {} possible, the best {:.9g} samples/s: {:.2f} s\n", best.executions,
+  fmt::print("{} executions, {} possible, best {:.9g} samples/s, {:.2f} s\n", best.executions,
              best.possible, best.samples_per_s,
              std::chrono::duration<double>(Clock::now() - start).count());
 }

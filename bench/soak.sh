@@ -86,16 +86,16 @@ with Work() as work:
             each.look(process)
         time.sleep(min(1, 60 * options.minutes / 100))
     steps = max(whole_steps(folder)) - first
-    expect(launch.is_running(), "it has ended", launch.said())
+    expect(launch.is_running(), "the training has ended", launch.said())
     launch.end()
     print(f"{(time.monotonic() - began) / 60:.1f} minutes, {steps} steps, {steps // EVERY} checkpoints, "
-          f"{len(looked[0].memory)} looks at each process")
+          f"{len(looked[0].memory)} samples of each process")
     lines = [each.report() for each in looked]
     for line, grown in lines:
         print(line + (f"; grown: {', '.join(grown)}" if grown else ""))
     if options.minutes < 2:
         print("too short to tell growth")
     else:
-        expect(not any(grown for _, grown in lines), "something has grown")
+        expect(not any(grown for _, grown in lines), "memory, threads or files have grown")
         print("no growth of memory, threads or files")
 PYTHON

@@ -55,7 +55,7 @@ TEST_CASE("A curve that jumps gives a segment from the jump on", "[plan][link-fi
   CHECK(fit.link.segments[0].bandwidth_per_s == Approx(4e9));
 }
 
-TEST_CASE("Where two lines meet, the segment begins there", "[plan][link-fit]") {
+TEST_CASE("A segment begins where two lines meet", "[plan][link-fit]") {
   const LinkFit fit = fit_link(
       samples_of([](double bytes) { return std::max(1e-5 + bytes / 1e10, bytes / 1e9 - 9e-4); }));
   REQUIRE(fit.link.segments.size() == 1);
@@ -77,7 +77,7 @@ TEST_CASE("Noise of 5 % hides neither latency nor bandwidth, and makes no segmen
   }
 }
 
-TEST_CASE("One sample that something held up moves nothing, and is seen in its residual",
+TEST_CASE("One delayed sample does not affect the fit, and has a large residual",
           "[plan][link-fit]") {
   auto samples = samples_of(line, 0.01);
   samples[10].time = samples[10].time * 30;
@@ -88,14 +88,14 @@ TEST_CASE("One sample that something held up moves nothing, and is seen in its r
   CHECK(fit.residuals[10] == Approx(1.0 / 30 - 1).epsilon(0.05));
 }
 
-TEST_CASE("A transfer that takes as long whatever its size has no limit of bandwidth",
+TEST_CASE("A transfer time that does not depend on the size gives unlimited bandwidth",
           "[plan][link-fit]") {
   const LinkFit fit = fit_link(samples_of([](double) { return 4e-6; }));
   CHECK(fit.link.latency.value == Approx(4e-6));
   CHECK(fit.link.bandwidth_per_s == unlimited_bandwidth);
 }
 
-TEST_CASE("What falls with the size is not given a negative bandwidth", "[plan][link-fit]") {
+TEST_CASE("Times that fall with the size do not give a negative bandwidth", "[plan][link-fit]") {
   const LinkFit fit = fit_link({{{1}, {2e-5}}, {{1000}, {1.5e-5}}, {{1'000'000}, {1e-5}}});
   CHECK(fit.link.bandwidth_per_s == unlimited_bandwidth);
   CHECK(fit.link.latency > Seconds{1e-5});
@@ -111,7 +111,7 @@ TEST_CASE("Samples may come in any order, and several of a size", "[plan][link-f
   CHECK(fit.residuals.size() == samples.size());
 }
 
-TEST_CASE("Too few sizes, and times that are none, are refused", "[plan][link-fit]") {
+TEST_CASE("Too few sizes, and invalid times, are rejected", "[plan][link-fit]") {
   CHECK(error_of([] { fit_link({}); }) ==
         "transfers of 0 sizes say too little of a link: at least 3 are needed");
   CHECK(error_of([] {
@@ -161,8 +161,7 @@ TEST_CASE("A curve that is slowed down keeps its kinks", "[plan][links]") {
   CHECK_THROWS_AS(slowed_down(link, {samples[0]}), InputError);
 }
 
-TEST_CASE("What transfers cost a rank is never nothing, however its samples scatter",
-          "[plan][links]") {
+TEST_CASE("The fitted overhead is never zero, however the samples scatter", "[plan][links]") {
   const Overhead line = fit_overhead({{{1}, {5e-5}}, {{10'001}, {6e-5}}, {{100'001}, {1.5e-4}}});
   CHECK(line.each.value == Approx(5e-5).epsilon(1e-3));
   CHECK(line.bandwidth_per_s == Approx(1e9));
@@ -176,7 +175,7 @@ TEST_CASE("What transfers cost a rank is never nothing, however its samples scat
   CHECK_THROWS_AS(fit_overhead({{{1}, {1}}, {{2}, {1}}}), InputError);
 }
 
-TEST_CASE("What transfers cost a rank is what each size was measured to cost", "[plan][links]") {
+TEST_CASE("The fitted overhead matches the measured overhead of each size", "[plan][links]") {
   // A receiver behind a slow cable: more for each byte, the more there are.
   const std::vector<LinkSample> samples{{{1}, {1e-4}},         {{1 << 14}, {1e-4}},
                                         {{1 << 16}, {1.9e-4}}, {{1 << 17}, {3e-4}},

@@ -114,18 +114,20 @@ Json grid_answers(const Json& known) {
   return answer;
 }
 
-TEST_CASE("A topology answers as DeepSpeed's ProcessTopology", "[plan][topology][reference]") {
+TEST_CASE("A topology gives the answers of DeepSpeed's ProcessTopology",
+          "[plan][topology][reference]") {
   compare_cases("process_topology.json",
                 {"peer", "peer_version", "axis_comm_lists_of_unknown_axis", "dim_of_unknown_axis"},
                 topology_answers);
 }
 
-TEST_CASE("A grid answers as DeepSpeed's PipelineParallelGrid", "[plan][topology][reference]") {
+TEST_CASE("A grid gives the answers of DeepSpeed's PipelineParallelGrid",
+          "[plan][topology][reference]") {
   compare_cases("pipeline_parallel_grid.json", {"peer", "peer_version", "given_topology"},
                 grid_answers);
 }
 
-TEST_CASE("Where DeepSpeed answers an unknown axis with nothing, we refuse",
+TEST_CASE("An unknown axis is rejected where DeepSpeed returns nothing",
           "[plan][topology][reference]") {
   for (const Json& known : pipewright::test::reference_cases("topology/process_topology.json")) {
     const Topology topology = topology_of(known);

@@ -10,8 +10,10 @@ namespace expert_loads_test {
 using namespace pipewright::plan;
 using Loads = std::vector<ExpertLoad>;
 
-TEST_CASE("Expert loads: the busiest rank over the mean, for each number that divides the experts",
-          "[plan][costs]") {
+TEST_CASE(
+    "Expert loads are the busiest rank over the mean, for each number of ranks that divides the "
+    "experts",
+    "[plan][costs]") {
   CHECK(expert_loads({{1, 2, 3, 6, 0, 0}}) == Loads{{2, 1}, {3, 2.25}, {6, 3}});
   CHECK(expert_loads({{8, 0, 0, 0}}) == Loads{{2, 2}, {4, 4}});  // all to one
   CHECK(expert_loads({{2, 2, 2, 2}}) == Loads{{2, 1}, {4, 1}});
@@ -20,7 +22,7 @@ TEST_CASE("Expert loads: the busiest rank over the mean, for each number that di
   CHECK(expert_loads({}).empty());
 }
 
-TEST_CASE("Expert loads: those of an exchange meet in it, and exchanges are one of many",
+TEST_CASE("Expert loads add up within an all-to-all and are averaged over all-to-alls",
           "[plan][costs]") {
   // What one pipeline sends to the first rank, the other sends to the second.
   CHECK(expert_loads({{4, 0}, {0, 4}}) == Loads{{2, 1}});
@@ -28,7 +30,7 @@ TEST_CASE("Expert loads: those of an exchange meet in it, and exchanges are one 
   CHECK(expert_loads({{4, 0}, {0, 4}, {3, 1}, {3, 1}}) == Loads{{2, 1.25}});
 }
 
-TEST_CASE("Expert loads: where nobody measured them experts are equally busy", "[plan][costs]") {
+TEST_CASE("Expert loads that were not measured are assumed equal", "[plan][costs]") {
   LayerCost layer;
   CHECK(busiest_load(layer, 4) == 1);
   layer.expert_loads = {{2, 1.25}, {8, 3}};
@@ -67,10 +69,8 @@ LayerCosts costs_with(const Loads& loads) {
   return costs;
 }
 
-TEST_CASE(
-    "Expert loads: of a mixture's times the part of its experts is as long as on the busiest "
-    "rank, and so is what it exchanges",
-    "[plan][scenario]") {
+TEST_CASE("Expert loads scale a mixture's expert times and all-to-all bytes to the busiest rank",
+          "[plan][scenario]") {
   const auto shape = *scenario_of(1).model.find<TransformerShape>();
   const TransformerLayer counted = layers_of(training_of(shape, 1)).at(1);
   // Of each token two experts, each of two matrices.

@@ -30,8 +30,7 @@ RuntimeCost runtime() {
           .receive_bandwidth_per_s = 16};
 }
 
-TEST_CASE("Each action of a stage takes its runtime's part beside that of its layers",
-          "[plan][costs]") {
+TEST_CASE("The runtime's overhead is added to each action of a stage", "[plan][costs]") {
   std::vector<StageCost> stages{stage(), stage()};
   add_actions(stages, runtime());
   for (const StageCost& cost : stages) {
@@ -43,7 +42,7 @@ TEST_CASE("Each action of a stage takes its runtime's part beside that of its la
   }
 }
 
-TEST_CASE("A first stage whose backward runs whole has it in the second of two parts",
+TEST_CASE("A first stage with an unsplit backward runs it in the second of two parts",
           "[plan][costs]") {
   std::vector<StageCost> stages{stage(), stage()};
   RuntimeCost whole = runtime();
@@ -56,7 +55,7 @@ TEST_CASE("A first stage whose backward runs whole has it in the second of two p
   CHECK(stages[1].input_gradient == Seconds{2.0625});
 }
 
-TEST_CASE("What messages take of their ranks is the runtime's on all links", "[plan][costs]") {
+TEST_CASE("A runtime's message overheads apply to all links", "[plan][costs]") {
   Cluster cluster;
   cluster.within_node.overheads.send = {{3}};
   cluster.within_node.overheads.sum = {{4}};

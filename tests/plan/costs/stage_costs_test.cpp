@@ -98,7 +98,7 @@ TEST_CASE("The first stage loads inputs, the last one targets", "[plan][stage_co
   CHECK(alone[0].loaded == Bytes{12});
 }
 
-TEST_CASE("Read ahead, a load takes what reading takes longer than the compute",
+TEST_CASE("With read-ahead, a load takes only the reading time beyond the compute",
           "[plan][stage_costs]") {
   LayerCosts costs = three_layers();
   costs.load = {10};  // the first layer takes 1 + 2 + 3 seconds for a microbatch
@@ -114,7 +114,7 @@ TEST_CASE("Read ahead, a load takes what reading takes longer than the compute",
   CHECK(stage_costs(costs, Partition{{0, 1, 2, 3}}, {.reads_ahead = true})[0].load == Seconds{6});
 }
 
-TEST_CASE("What a stage sends is its last layer's output, and as much comes back",
+TEST_CASE("A stage sends its last layer's output, and its gradient has the same size",
           "[plan][stage_costs]") {
   LayerCosts costs = three_layers();
   costs.layers[1].output = {60};
@@ -125,7 +125,7 @@ TEST_CASE("What a stage sends is its last layer's output, and as much comes back
   CHECK(stages[1].output == Bytes{0});  // the loss is sent nowhere
 }
 
-TEST_CASE("A stage keeps its own output; one inside only if a layer saves it",
+TEST_CASE("A stage keeps its own output, and inner outputs only if a layer saves them",
           "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   CHECK(stage_of(layers).activation == Bytes{10 + 5 + 30});
@@ -133,8 +133,7 @@ TEST_CASE("A stage keeps its own output; one inside only if a layer saves it",
   CHECK(stage_of(layers).activation == Bytes{10 + 20 + 5 + 30});
 }
 
-TEST_CASE("A layer that saves its output counts it in its activation, once",
-          "[plan][stage_costs]") {
+TEST_CASE("A saved output counts once, in the layer's activation", "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   layers.a.saves_output = true;
   layers.b.saves_input = true;
@@ -143,7 +142,7 @@ TEST_CASE("A layer that saves its output counts it in its activation, once",
   CHECK(stage_of(layers).activation == Bytes{10 + 5});
 }
 
-TEST_CASE("A view keeps the memory that it shows", "[plan][stage_costs]") {
+TEST_CASE("A view keeps the memory that it refers to", "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   layers.b.output_is_view = true;
   CHECK(stage_of(layers).activation == Bytes{10 + 20 + 5});  // the stage ends with the view
@@ -155,7 +154,7 @@ TEST_CASE("A view keeps the memory that it shows", "[plan][stage_costs]") {
   CHECK(stage_of(std::vector{layers.a, layers.b, user}).activation == Bytes{10 + 20 + 5 + 3});
 }
 
-TEST_CASE("The forward's peak has the running layer's input in it, kept or not",
+TEST_CASE("The forward's peak includes the running layer's input, saved or not",
           "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   CHECK(stage_of(layers).forward_peak == Bytes{10 + 20 + 50});  // in b
@@ -165,14 +164,14 @@ TEST_CASE("The forward's peak has the running layer's input in it, kept or not",
   CHECK(stage_of(layers).forward_peak == Bytes{200});  // in a
 }
 
-TEST_CASE("The forward's peak is never below what the forward keeps", "[plan][stage_costs]") {
+TEST_CASE("The forward's peak is never below its saved activations", "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   layers.a.forward_peak = {};
   layers.b.forward_peak = {};
   CHECK(stage_of(layers).forward_peak == Bytes{10 + 5 + 30});
 }
 
-TEST_CASE("While a layer reads a view, the memory behind it is alive", "[plan][stage_costs]") {
+TEST_CASE("While a layer reads a view, the view's memory is alive", "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   layers.b = LayerCost();
   layers.b.output = {20};
@@ -183,7 +182,7 @@ TEST_CASE("While a layer reads a view, the memory behind it is alive", "[plan][s
   CHECK(stage_of(std::vector{layers.a, layers.b, reader}).forward_peak == Bytes{10 + 20 + 50});
 }
 
-TEST_CASE("The backward's peak: later layers have freed, the stage's output stays",
+TEST_CASE("In the backward's peak, later layers are freed and the stage's output remains",
           "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   layers.b.saves_input = true;  // 65 bytes are kept
@@ -195,7 +194,7 @@ TEST_CASE("The backward's peak: later layers have freed, the stage's output stay
   CHECK(stage_of(layers).backward_peak == Bytes{30});
 }
 
-TEST_CASE("An output that the last layer saves is alive in the backward once, too",
+TEST_CASE("An output that the last layer saves counts once in the backward as well",
           "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   layers.b.activation = {35};  // 5 and the output
@@ -206,14 +205,15 @@ TEST_CASE("An output that the last layer saves is alive in the backward once, to
   CHECK(stage_of(layers).backward_peak == Bytes{30});
 }
 
-TEST_CASE("A backward that needs less than was kept has no peak", "[plan][stage_costs]") {
+TEST_CASE("A backward that needs less than the saved activations has no peak",
+          "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   layers.a.backward_peak = {};
   layers.b.backward_peak = {30};
   CHECK(stage_of(layers).backward_peak == Bytes{0});
 }
 
-TEST_CASE("A partition of another number of layers than the costs is refused",
+TEST_CASE("A partition for another number of layers than the costs is rejected",
           "[plan][stage_costs]") {
   CHECK(error_of([] {
           stage_costs(three_layers(), Partition{{0, 2}});
@@ -253,7 +253,7 @@ StageCost recomputed(RecomputeMode mode) {
   return stage_costs(three_to_recompute(), Partition{{0, 2, 3}}, {.recompute = mode}).front();
 }
 
-TEST_CASE("AdamW keeps two values a parameter, SGD with momentum one, SGD none",
+TEST_CASE("AdamW keeps two values per parameter, SGD with momentum one, SGD none",
           "[plan][stage_costs]") {
   CHECK(stand(trained({})) == Three{40, 40, 80});
   CHECK(stand(trained({.optimizer = Optimizer::SgdMomentum})) == Three{40, 40, 40});
@@ -270,7 +270,7 @@ TEST_CASE("Mixed precision takes 2, 2 and 12 bytes per parameter under AdamW",
   CHECK(mixed(Optimizer::Sgd) == Three{20, 20, 40});
 }
 
-TEST_CASE("Mixed precision of an unknown type is refused", "[plan][stage_costs]") {
+TEST_CASE("Mixed precision of an unknown type is rejected", "[plan][stage_costs]") {
   LayerCosts costs = three_layers();
   costs.dtype = "int8";
   CHECK(error_of([&] {
@@ -280,8 +280,7 @@ TEST_CASE("Mixed precision of an unknown type is refused", "[plan][stage_costs]"
         "type \"int8\" (possible: float64, float32, float16 or bfloat16)");
 }
 
-TEST_CASE("ZeRO-1 divides the optimizer's state and its step among the shards",
-          "[plan][stage_costs]") {
+TEST_CASE("ZeRO-1 shards the optimizer's state and its step", "[plan][stage_costs]") {
   for (const int shards : {1, 2, 3, 4, 7, 64}) {
     const StageCost plain = trained({});
     const StageCost full = trained({.shards = shards});
@@ -293,7 +292,7 @@ TEST_CASE("ZeRO-1 divides the optimizer's state and its step among the shards",
   }
 }
 
-TEST_CASE("ZeRO-2 divides what stands of the gradients, too, and ZeRO-3 of the parameters",
+TEST_CASE("ZeRO-2 also shards the stored gradients, and ZeRO-3 the parameters",
           "[plan][stage_costs]") {
   const StageCost cost = trained({.zero = 2, .shards = 3});
   CHECK(stand(cost) == Three{40, 40, 27});
@@ -306,7 +305,7 @@ TEST_CASE("ZeRO-2 divides what stands of the gradients, too, and ZeRO-3 of the p
   CHECK(standing_gradients(trained({.zero = 1, .shards = 3})) == Bytes{40});
 }
 
-TEST_CASE("A stage holds a weight that its layers share once", "[plan][stage_costs]") {
+TEST_CASE("A stage holds a weight shared by its layers once", "[plan][stage_costs]") {
   LayerCosts costs = three_layers();
   costs.layers[0].tied = {30};
   costs.layers[2].tied = {30};
@@ -319,7 +318,7 @@ TEST_CASE("A stage holds a weight that its layers share once", "[plan][stage_cos
   CHECK(together[0].tied == Bytes{30});
 }
 
-TEST_CASE("Without recomputation a stage is what it was", "[plan][stage_costs]") {
+TEST_CASE("Without recomputation a stage's costs do not change", "[plan][stage_costs]") {
   const StageCost plain = recomputed(RecomputeMode::None);
   CHECK(plain.activation == Bytes{10 + 5 + 30});
   CHECK(plain.freed_by_input_gradient == Bytes{4});
@@ -329,7 +328,7 @@ TEST_CASE("Without recomputation a stage is what it was", "[plan][stage_costs]")
   CHECK(plain.rerun.remade == Bytes{10 + 5 + 30});
 }
 
-TEST_CASE("Full recomputation keeps each layer's input and runs its forward again",
+TEST_CASE("Full recomputation keeps each layer's input and reruns its forward",
           "[plan][stage_costs]") {
   const StageCost full = recomputed(RecomputeMode::Full), plain = recomputed(RecomputeMode::None);
   CHECK(full.activation == plain.activation);  // of a microbatch that does not run again
@@ -346,7 +345,7 @@ TEST_CASE("Full recomputation keeps each layer's input and runs its forward agai
   CHECK(full.rerun.left_for_weights == Bytes{10 - 4});
 }
 
-TEST_CASE("A forward that is to run again builds no graph", "[plan][stage_costs]") {
+TEST_CASE("A forward that will be recomputed builds no autograd graph", "[plan][stage_costs]") {
   // Beside a's output of 20: b needs 50 with a graph, and less without.
   CHECK(recomputed(RecomputeMode::Full).rerun.forward_peak == Bytes{20 + 50});
   LayerCosts costs = three_to_recompute();
@@ -356,7 +355,7 @@ TEST_CASE("A forward that is to run again builds no graph", "[plan][stage_costs]
   CHECK(stages[0].rerun.forward_peak == Bytes{20 + 33});
 }
 
-TEST_CASE("Of an action that runs layers again the last layer takes the first part",
+TEST_CASE("The last layer takes the first part of an action that recomputes layers",
           "[plan][stage_costs]") {
   // Of each layer 10 and 20 s; a, which runs again within the backward, takes 1 s forward.
   const RerunCost rerun = recomputed(RecomputeMode::Full).rerun;
@@ -365,7 +364,7 @@ TEST_CASE("Of an action that runs layers again the last layer takes the first pa
   CHECK(rerun.weight_gradient_share == Approx(0.5));
 }
 
-TEST_CASE("The gradient of a stage's output is not on its own account", "[plan][stage_costs]") {
+TEST_CASE("The gradient of a stage's output counts for the next stage", "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   for (LayerCost* layer : {&layers.a, &layers.b}) {
     layer->output_gradient_for_weights = true;
@@ -383,7 +382,7 @@ TEST_CASE("The gradient of a stage's output is not on its own account", "[plan][
   CHECK(stage_of(layers).freed_by_input_gradient == Bytes{30 - 28});
 }
 
-TEST_CASE("Selective recomputation drops the attention core and computes it again",
+TEST_CASE("Selective recomputation drops and recomputes the attention core",
           "[plan][stage_costs]") {
   const StageCost selective = recomputed(RecomputeMode::Selective);
   CHECK(selective.activation == Bytes{10 - 7 + 5 + 30});
@@ -394,7 +393,7 @@ TEST_CASE("Selective recomputation drops the attention core and computes it agai
   CHECK(selective.backward_peak == Bytes{102});
 }
 
-TEST_CASE("The loss runs again with the last layer", "[plan][stage_costs]") {
+TEST_CASE("The loss is recomputed with the last layer", "[plan][stage_costs]") {
   LayerCosts costs = three_layers();
   costs.layers[2].forward = {7};
   costs.loss.forward = {2};
@@ -405,7 +404,8 @@ TEST_CASE("The loss runs again with the last layer", "[plan][stage_costs]") {
   CHECK(stages[1].rerun.remade == stages[1].activation);  // all of both
 }
 
-TEST_CASE("Costs that are no durations or sizes are refused, all at once", "[plan][stage_costs]") {
+TEST_CASE("All costs that are not valid durations or sizes are rejected together",
+          "[plan][stage_costs]") {
   LayerCosts costs = three_layers();
   costs.layers[0].forward = {std::numeric_limits<double>::quiet_NaN()};
   costs.layers[1].weight_gradient = {-1};
@@ -420,7 +420,7 @@ TEST_CASE("Costs that are no durations or sizes are refused, all at once", "[pla
   CHECK_NOTHROW(require_usable(three_layers(), Partition{{0, 2, 3}}, true));
 }
 
-TEST_CASE("A stage that takes no time is refused, a layer that takes none is not",
+TEST_CASE("A stage that takes no time is rejected, a layer that takes none is not",
           "[plan][stage_costs]") {
   LayerCosts costs = three_layers();
   costs.layers[0].forward = {};

@@ -199,7 +199,7 @@ std::vector<int> named_in(const std::string& refusal) {
   return numbers;
 }
 
-TEST_CASE("Every schedule is sound in all sizes that it takes, with every action once",
+TEST_CASE("Every schedule is valid in all sizes that it accepts, with every action once",
           "[plan][generators]") {
   // Of 63 pairs of P and M, and three V: where a rule leaves out some.
   const std::map<std::string, int> fewer{{"interleaved-1f1b", 174}, {"megatron-interleaved", 131},
@@ -269,7 +269,7 @@ TEST_CASE("Activations kept, exactly: interleaved", "[plan][generators]") {
   });
 }
 
-TEST_CASE("Activations kept, exactly: Megatron's groups", "[plan][generators]") {
+TEST_CASE("Activations kept, exactly: Megatron-LM's groups", "[plan][generators]") {
   int groups = 0;
   for (const int P : {2, 3, 4, 8})
     for (const int M : {4, 8, 12, 17, 32})
@@ -436,7 +436,7 @@ TEST_CASE("Bubbles: Hanayo's fraction is at most the paper's (2P - 2)/(3PW + P -
   });
 }
 
-TEST_CASE("Refusals: every schedule needs a rank, a microbatch, and not too many",
+TEST_CASE("Rejections: every schedule needs a rank, a microbatch, and not too many",
           "[plan][generators]") {
   for (const std::string& name : schedule_names()) {
     CHECK(refusal(name, {0, 8, 0}) == name + ": 0 ranks asked for, the least is 1");
@@ -447,7 +447,7 @@ TEST_CASE("Refusals: every schedule needs a rank, a microbatch, and not too many
   }
 }
 
-TEST_CASE("Refusals: how many chunks per rank", "[plan][generators]") {
+TEST_CASE("Rejections: numbers of chunks per rank", "[plan][generators]") {
   CHECK(refusal("gpipe", {4, 8, 2}) ==
         "gpipe: 2 chunks per rank asked for, but it has 1; these take more: interleaved-1f1b, "
         "megatron-interleaved, group-interleaved-1f1b, looped-bfs, interleaved-zb or inference");
@@ -461,7 +461,7 @@ TEST_CASE("Refusals: how many chunks per rank", "[plan][generators]") {
         "hanayo: 1 chunks per rank asked for, but every wave has 2: 2");
 }
 
-TEST_CASE("Refusals: rounds that cannot be equal", "[plan][generators]") {
+TEST_CASE("Rejections: rounds that cannot be equal", "[plan][generators]") {
   CHECK(refusal("interleaved-1f1b", {4, 9, 2}) ==
         "interleaved-1f1b: 9 microbatches cannot be cut into 2 equal rounds (there is one round "
         "for every 4 microbatches): the nearest numbers that can are 8 and 10");
@@ -470,7 +470,7 @@ TEST_CASE("Refusals: rounds that cannot be equal", "[plan][generators]") {
         "every 8 microbatches): the nearest numbers that can are 16 and 18");
 }
 
-TEST_CASE("Refusals: Megatron's groups", "[plan][generators]") {
+TEST_CASE("Rejections: Megatron-LM's groups", "[plan][generators]") {
   CHECK(refusal("megatron-interleaved", {4, 2, 2}) ==
         "megatron-interleaved: 2 microbatches asked for, but 4 ranks need at least as many: 4");
   CHECK(refusal("megatron-interleaved", {4, 6, 2}) ==
@@ -487,7 +487,7 @@ TEST_CASE("Refusals: Megatron's groups", "[plan][generators]") {
         "there are ranks and at most as many as there are microbatches: 8");
 }
 
-TEST_CASE("Refusals: both directions", "[plan][generators]") {
+TEST_CASE("Rejections: both directions", "[plan][generators]") {
   CHECK(refusal("dualpipe", {3, 8, 0}) ==
         "dualpipe: 3 ranks asked for, but it needs an even number: 2 or 4");
   CHECK(refusal("dualpipe", {4, 7, 0}) ==
@@ -504,7 +504,7 @@ TEST_CASE("Refusals: both directions", "[plan][generators]") {
         "needed: 4 or 6");
 }
 
-TEST_CASE("Refusals: PipeDream's steps", "[plan][generators]") {
+TEST_CASE("Rejections: PipeDream's steps", "[plan][generators]") {
   CHECK(refusal("pipedream-2bw", {4, 8, 0}, 5) ==
         "pipedream-2bw: 8 microbatches are no multiple of the 5 of a step: 5 or 10");
   CHECK(refusal("pipedream-2bw", {4, 8, 0}, 2) ==
@@ -516,7 +516,7 @@ TEST_CASE("Refusals: PipeDream's steps", "[plan][generators]") {
         "only with at least as many as ranks: 6");
 }
 
-TEST_CASE("PipeDream-2BW steps after the least divisor that is enough, however large the numbers",
+TEST_CASE("PipeDream-2BW steps after the smallest sufficient divisor, even for large numbers",
           "[plan][generators]") {
   const auto step_every = [](int ranks, int microbatches) {
     ScheduleRequest request;
@@ -533,7 +533,7 @@ TEST_CASE("PipeDream-2BW steps after the least divisor that is enough, however l
   CHECK(step_every(3, 1'999'999'973) == 1'999'999'973);  // a prime: not found by counting up to it
 }
 
-TEST_CASE("Refusals: options that a schedule does not have", "[plan][generators]") {
+TEST_CASE("Rejections: options that a schedule does not have", "[plan][generators]") {
   CHECK(refusal("1f1b", {4, 8, 0}, 2) ==
         "1f1b: has no group size; these have one: megatron-interleaved, group-interleaved-1f1b or "
         "pipedream-2bw");
@@ -543,7 +543,8 @@ TEST_CASE("Refusals: options that a schedule does not have", "[plan][generators]
         "1f1b: takes no memory limit; these do: zb-auto or v-zb");
 }
 
-TEST_CASE("The number of microbatches that a refusal names is taken", "[plan][generators]") {
+TEST_CASE("The number of microbatches that an error message suggests is accepted",
+          "[plan][generators]") {
   int refused = 0;
   for (const char* name : {"interleaved-1f1b", "interleaved-zb", "megatron-interleaved", "dualpipe",
                            "dualpipev", "chimera", "pipedream-2bw"})
@@ -563,7 +564,7 @@ TEST_CASE("The number of microbatches that a refusal names is taken", "[plan][ge
   CHECK(refused > 100);
 }
 
-TEST_CASE("The group that a refusal names is taken", "[plan][generators]") {
+TEST_CASE("The group that an error message suggests is accepted", "[plan][generators]") {
   int refused = 0;
   for (const char* name : {"megatron-interleaved", "pipedream-2bw"})
     for (const int P : {2, 3, 4, 6})
@@ -584,7 +585,7 @@ TEST_CASE("The group that a refusal names is taken", "[plan][generators]") {
   CHECK(refused > 100);
 }
 
-TEST_CASE("On a placement: each order in its own way", "[plan][generators]") {
+TEST_CASE("On a placement, each order runs in its own way", "[plan][generators]") {
   const auto uneven = parse_placement("0:[0,1,4],1:[2,3]");
   CHECK(to_string(make_on_placement("gpipe", uneven, 2)) ==
         "0F0 0F1 1F0 1F1 4F0 4F1 4B0 4B1 1B0 1B1 0B0 0B1\n"
@@ -607,7 +608,7 @@ TEST_CASE("On a placement of one stage per rank, the orders are the plain ones",
       }
 }
 
-TEST_CASE("On any placement, the orders are sound", "[plan][generators]") {
+TEST_CASE("On any placement, the orders are valid", "[plan][generators]") {
   for (const char* text : {"0:[0]", "0:[0,1,2]", "0:[1],1:[0]", "0:[0,3],1:[1,2]",
                            "0:[0,1,4],1:[2,3]", "0:[0,5,2],1:[1],2:[3,4]", "0:[2],1:[0,1,3,4]"})
     for (const int M : {1, 2, 5, 9})
@@ -622,7 +623,7 @@ TEST_CASE("On any placement, the orders are sound", "[plan][generators]") {
       }
 }
 
-TEST_CASE("On a placement, 1f1b has no more microbatches in flight than stages behind",
+TEST_CASE("On a placement, 1f1b has no more microbatches in flight than stages to the end",
           "[plan][generators]") {
   const auto rank_of_stage = parse_placement("0:[0,1,4],1:[2,3]");
   const Schedule schedule = make_on_placement("1f1b", rank_of_stage, 12);
@@ -639,7 +640,7 @@ TEST_CASE("On a placement, 1f1b has no more microbatches in flight than stages b
   }
 }
 
-TEST_CASE("Other schedules, and placements with a hole, are refused", "[plan][generators]") {
+TEST_CASE("Other schedules, and placements with a gap, are rejected", "[plan][generators]") {
   for (const std::string& name : schedule_names())
     if (name != "gpipe" && name != "1f1b" && name != "inference")
       CHECK(error_of([&] {
@@ -655,7 +656,7 @@ TEST_CASE("Other schedules, and placements with a hole, are refused", "[plan][ge
         }) == "1f1b: a placement needs a rank from 0 on for every stage");
 }
 
-TEST_CASE("Oldest weight gradients first: as sound, in the same places, as many held",
+TEST_CASE("Taking the oldest weight gradients first keeps validity, positions and memory",
           "[plan][generators]") {
   for (const std::string& name : schedule_names())
     for_each_size(name, [](const Sizes&, const Schedule& schedule) {
@@ -680,7 +681,7 @@ TEST_CASE("Oldest weight gradients first: as sound, in the same places, as many 
     });
 }
 
-TEST_CASE("A schedule's name is found again, or that of an equal one before it",
+TEST_CASE("A schedule's name is found, or that of an equal one before it in the catalogue",
           "[plan][generators]") {
   const std::map<std::string, std::string> equal{
       {"megatron-interleaved", "1f1b"},  // one chunk
@@ -700,7 +701,7 @@ TEST_CASE("A schedule's name is found again, or that of an equal one before it",
         "interleaved-1f1b, 2 ranks, 4 microbatches, 3 chunks per rank");
 }
 
-TEST_CASE("What a found name stands for is the schedule, in all sizes", "[plan][generators]") {
+TEST_CASE("A found name gives the schedule, in all sizes", "[plan][generators]") {
   for (const std::string& name : schedule_names())
     for_each_size(name, [&](const Sizes& s, const Schedule& schedule) {
       if (s.P > 4 || s.M > 8)
@@ -712,7 +713,7 @@ TEST_CASE("What a found name stands for is the schedule, in all sizes", "[plan][
     });
 }
 
-TEST_CASE("An order of one's own has no name", "[plan][generators]") {
+TEST_CASE("A custom order has no name", "[plan][generators]") {
   CHECK(known_name(parse_csv("0F1,0F0,0B0,0B1\n", "s.csv")) == std::nullopt);
   CHECK(known_name(Schedule{}) == std::nullopt);
 }

@@ -38,7 +38,7 @@ Program lowered(const std::string& text, const LoweringOptions& options = {}) {
   return lowered(schedule_from_text(text, "my.csv"), options);
 }
 
-TEST_CASE("every schedule in either of torch's dialects is the Program that its name gives",
+TEST_CASE("Every schedule in either of torch's CSV formats gives the Program of its name",
           "[plan][schedule]") {
   int checked = 0;
   for (const ScheduleDescriptor& entry : schedules()) {
@@ -62,7 +62,7 @@ TEST_CASE("every schedule in either of torch's dialects is the Program that its 
   CHECK(checked > 40);
 }
 
-TEST_CASE("transfers that a file has stay where they are", "[plan][schedule]") {
+TEST_CASE("Transfers in a file stay where they are", "[plan][schedule]") {
   const Schedule schedule = make("1f1b", 3, 6);
   const Program early = lower(schedule, {.receives = ReceivePlacement::WithSend});
   CHECK(early != lower(schedule));
@@ -74,7 +74,7 @@ TEST_CASE("transfers that a file has stay where they are", "[plan][schedule]") {
         }).find("my.csv: computes nothing again, but training.recompute is full") == 0);
 }
 
-TEST_CASE("a Program's file is the Program", "[plan][schedule]") {
+TEST_CASE("A Program's file gives the Program unchanged", "[plan][schedule]") {
   const Program program =
       lower(make("dualpipe", 4, 8), {.transfers = TransferMode::Rendezvous, .share_loss = true});
   const std::string text = to_json(program).dump(1);
@@ -85,7 +85,7 @@ TEST_CASE("a Program's file is the Program", "[plan][schedule]") {
   CHECK(read.own->only->stages == 4);
 }
 
-TEST_CASE("a file is refused with its place, rank and action", "[plan][schedule]") {
+TEST_CASE("A file is rejected with position, rank and action", "[plan][schedule]") {
   const auto refusal = [](const std::string& text) {
     return error_of([&] { schedule_from_text(text, "my.csv"); });
   };
@@ -108,7 +108,7 @@ TEST_CASE("a file is refused with its place, rank and action", "[plan][schedule]
             .find(": /ranks: rank 0, 0RECV_B1: stands more than once") != std::string::npos);
 }
 
-TEST_CASE("what is no plain file is refused, and is not read", "[plan][schedule]") {
+TEST_CASE("A path that is not a regular file is rejected without being read", "[plan][schedule]") {
   const pipewright::test::TempFolder folder;
   CHECK(error_of([&] {
           schedule_from_file(folder.path() / "none.csv");
@@ -215,7 +215,7 @@ bool says_where(const std::string& error) {
   return std::regex_search(error, place) || std::regex_search(error, unsound);
 }
 
-TEST_CASE("a file with a mistake is sound, or is refused with its place", "[plan][schedule]") {
+TEST_CASE("A file with a mistake is valid, or is rejected with its position", "[plan][schedule]") {
   Spoiler spoiler(7);
   int sound = 0, refused = 0;
   for (const std::string name : {"1f1b", "zb-h1", "dualpipev", "interleaved-1f1b"}) {

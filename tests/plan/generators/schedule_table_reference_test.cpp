@@ -87,7 +87,7 @@ void compare_transfers(const std::string& file, const std::string& name) {
       without_batches);
 }
 
-TEST_CASE("As many forwards come first as in Megatron, on every rank", "[plan][reference]") {
+TEST_CASE("Every rank has as many warm-up forwards as in Megatron-LM", "[plan][reference]") {
   std::size_t matching = 0, all = 0;
   for_each_row("schedules/megatron_warmup.csv", [&](const ReferenceRow& row) {
     ScheduleRequest request;
@@ -116,8 +116,7 @@ TEST_CASE("As many forwards come first as in Megatron, on every rank", "[plan][r
   report_equal("megatron_warmup.csv", matching, all);
 }
 
-TEST_CASE("Chunks and microbatches are taken in the order of Megatron's table",
-          "[plan][reference]") {
+TEST_CASE("Chunks and microbatches follow the order of Megatron-LM's table", "[plan][reference]") {
   std::size_t matching = 0;
   const auto tables = reference_cases("schedules/megatron_schedule_table.json");
   for (const auto& table : tables) {
@@ -137,7 +136,8 @@ TEST_CASE("Chunks and microbatches are taken in the order of Megatron's table",
   report_equal("megatron_schedule_table.json", matching, tables.size());
 }
 
-TEST_CASE("gpipe with reductions is the order that torch's GPipe declares", "[plan][reference]") {
+TEST_CASE("gpipe with reductions equals the order that torch's GPipe declares",
+          "[plan][reference]") {
   compare(
       "torch_pipeline_order_GPipe.csv",
       [](const ReferenceSchedule& reference) {
@@ -147,8 +147,9 @@ TEST_CASE("gpipe with reductions is the order that torch's GPipe declares", "[pl
       unchanged);
 }
 
-TEST_CASE("1f1b with reductions is the order that torch's 1F1B declares, but for its last rank",
-          "[plan][reference]") {
+TEST_CASE(
+    "1f1b with reductions equals the order that torch's 1F1B declares, except on its last rank",
+    "[plan][reference]") {
   // torch declares forwards 1 to M there, which do not exist; it runs 0 to M - 1, as we do.
   compare(
       "torch_pipeline_order_1F1B.csv",
@@ -161,7 +162,8 @@ TEST_CASE("1f1b with reductions is the order that torch's 1F1B declares, but for
       unchanged);
 }
 
-TEST_CASE("interleaved-1f1b is the zero-bubble project's Interleaved1F1B", "[plan][reference]") {
+TEST_CASE("interleaved-1f1b equals the zero-bubble project's Interleaved1F1B",
+          "[plan][reference]") {
   compare(
       "zerobubble_Interleaved1F1B.csv",
       [](const ReferenceSchedule& reference) {
@@ -173,13 +175,13 @@ TEST_CASE("interleaved-1f1b is the zero-bubble project's Interleaved1F1B", "[pla
       unchanged);
 }
 
-TEST_CASE("GPipe's transfers and reductions stand where torch runs them", "[plan][reference]") {
+TEST_CASE("GPipe's transfers and reductions are where torch runs them", "[plan][reference]") {
   compare_transfers("torch_executed_p2p_GPipe.csv", "gpipe");
 }
-TEST_CASE("1F1B's transfers and reductions stand where torch runs them", "[plan][reference]") {
+TEST_CASE("1F1B's transfers and reductions are where torch runs them", "[plan][reference]") {
   compare_transfers("torch_executed_p2p_1F1B.csv", "1f1b");
 }
-TEST_CASE("An inference's transfers stand where torch runs them", "[plan][reference]") {
+TEST_CASE("An inference's transfers are where torch runs them", "[plan][reference]") {
   compare_transfers("torch_executed_p2p_ForwardOnly.csv", "inference");
 }
 

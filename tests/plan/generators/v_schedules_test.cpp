@@ -203,14 +203,14 @@ const std::vector<ScheduleCosts> some_costs{equal_costs({1}, {1}, {1}),
                                             equal_costs({10}, {12}, {8}, {1}),
                                             equal_costs({1}, {0}, {1}), equal_costs({0}, {0}, {0})};
 
-TEST_CASE("V-Half: the second microbatch comes back up before the first goes on",
+TEST_CASE("V-Half: the second microbatch comes back up before the first continues",
           "[plan][schedule]") {
   CHECK(to_string(make_v_half(2, 2)) ==
         "0F0 0F1 3F0 3I0 3W0 3F1 0I0 3I1 0W0 3W1 0I1 0W1\n"
         "1F0 2F0 1F1 2F1 2I0 1I0 2W0 1W0 2I1 1I1 2W1 1W1\n");
 }
 
-TEST_CASE("V-Min: the second microbatch turns after the first", "[plan][schedule]") {
+TEST_CASE("V-Min: the second microbatch turns around after the first", "[plan][schedule]") {
   CHECK(to_string(make_v_min(2, 2)) ==
         "0F0 0F1 3F0 3I0 3W0 0I0 3F1 3I1 0W0 3W1 0I1 0W1\n"
         "1F0 2F0 1F1 2I0 1I0 2F1 2W0 1W0 2I1 1I1 2W1 1W1\n");
@@ -222,7 +222,7 @@ TEST_CASE("ZB-V: weight gradients wait until the end", "[plan][schedule]") {
         "1F0 2F0 1F1 2F1 2I0 1I0 2I1 1I1 2W0 1W0 2W1 1W1\n");
 }
 
-TEST_CASE("V-Half and V-Min: sound, and within their bounds", "[plan][schedule]") {
+TEST_CASE("V-Half and V-Min are valid and within their bounds", "[plan][schedule]") {
   for_each_size([](int ranks, int microbatches) {
     for (const ScheduleCosts& costs : some_costs) {
       const Schedule half = make_v_half(ranks, microbatches, costs);
@@ -235,7 +235,7 @@ TEST_CASE("V-Half and V-Min: sound, and within their bounds", "[plan][schedule]"
   });
 }
 
-TEST_CASE("ZB-V: sound under every limit", "[plan][schedule]") {
+TEST_CASE("ZB-V is valid under every limit", "[plan][schedule]") {
   for_each_size([](int ranks, int microbatches) {
     for (const ScheduleCosts& costs :
          {equal_costs({10}, {12}, {8}, {1}), equal_costs({1}, {0}, {1})})
@@ -254,7 +254,8 @@ TEST_CASE("ZB-V: no bubble from 2P - 1 microbatches on", "[plan][schedule]") {
   });
 }
 
-TEST_CASE("V schedules: what cannot be made is refused in words", "[plan][schedule]") {
+TEST_CASE("V schedules: impossible requests are rejected with an error message",
+          "[plan][schedule]") {
   CHECK(error_of([] { make_v_half(0, 1); }) == "v-half: 0 ranks asked for, the least is 1");
   CHECK(error_of([] { make_v_min(1, 0); }) == "v-min: 0 microbatches asked for, the least is 1");
   CHECK(error_of([] { make_v_zb(1, 1, equal_costs({-2}, {1}, {1})); }) ==

@@ -206,7 +206,7 @@ std::vector<Span> read_spans(const std::string& name, const std::string& schedul
   return spans;
 }
 
-TEST_CASE("zb-auto: with memory for it, equal times leave no bubble", "[plan][schedule]") {
+TEST_CASE("zb-auto: with enough memory, equal times leave no bubble", "[plan][schedule]") {
   const ZeroBubblePlan plan = make(2, 4, equal_stages(1, 1, 1, 0));
   CHECK(to_string(plan.schedule) ==
         "0F0 0F1 0F2 0I0 0F3 0I1 0W0 0I2 0W1 0I3 0W2 0W3\n"
@@ -270,7 +270,7 @@ TEST_CASE("zb-auto is never worse than the published heuristic", "[plan][schedul
                fmt::format("{} are better, {} at the lower bound", better, proven));
 }
 
-TEST_CASE("zb-auto: every schedule is valid, keeps the memory and has the span it names",
+TEST_CASE("zb-auto: every schedule is valid, within its memory, and has the reported span",
           "[plan][schedule]") {
   for (const int stages : {1, 2, 3, 5, 8})
     for (const int microbatches : {1, 2, 3, 7, 16})
@@ -291,7 +291,7 @@ TEST_CASE("zb-auto: every schedule is valid, keeps the memory and has the span i
         }
 }
 
-TEST_CASE("zb-auto: each stage has a memory limit of its own", "[plan][schedule]") {
+TEST_CASE("zb-auto: each stage has its own memory limit", "[plan][schedule]") {
   const Setup setup{
       {.stages = {{{14}, {12}, {8}}, {{1}, {12}, {8}}, {{1}, {12}, {8}}}, .transfer = {1}},
       {8, 2, 5}};
@@ -307,7 +307,7 @@ TEST_CASE("zb-auto: the same costs give the same schedule", "[plan][schedule]") 
   CHECK(make(4, 6, setup).schedule == make(4, 6, setup).schedule);
 }
 
-TEST_CASE("zb-auto says which cost cannot be used", "[plan][schedule]") {
+TEST_CASE("zb-auto names the cost that cannot be used", "[plan][schedule]") {
   const auto error = [](const Setup& setup) { return error_of([&] { make(4, 8, setup); }); };
   const PassTimes one{{1}, {1}, {1}};
   CHECK(error({{.stages = {one, one, one}}}) ==

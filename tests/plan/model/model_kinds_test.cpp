@@ -48,7 +48,8 @@ Scenario scenario_of(const ModelDescriptor& model) {
   return scenario;
 }
 
-TEST_CASE("Every model is read as it was written, with its fields and its data", "[plan][model]") {
+TEST_CASE("Every model reads back as it was written, with its fields and its data",
+          "[plan][model]") {
   std::size_t models = 0;
   std::set<std::string> kinds;
   for (const ModelDescriptor& model : model_kinds()) {
@@ -97,7 +98,7 @@ TEST_CASE("docs/model.md has a row for every model", "[plan][model]") {
   CHECK(rows >= least_models);
 }
 
-TEST_CASE("A scenario takes a model that only its program knows", "[plan][model]") {
+TEST_CASE("A scenario accepts a model that only its program registers", "[plan][model]") {
   Scenario scenario = scenario_of(model_kinds().front());
   const ModelShape gpt = scenario.model;
   scenario.model = StackShape{.depth = 2, .width = 6};
@@ -129,7 +130,7 @@ std::optional<ModelShape> read_stack(const std::string& text) {
   return shape;
 }
 
-TEST_CASE("A model of one's own is read as strictly as the others", "[plan][model]") {
+TEST_CASE("A custom model is read as strictly as the built-in ones", "[plan][model]") {
   CHECK(read_stack(R"({"width": 8})") == ModelShape(StackShape{.depth = 3, .width = 8}));
   CHECK(error_of([] { read_stack(R"({"widht": 8})"); }) ==
         "m.json:1:2: /widht: unknown key \"widht\", did you mean \"width\"?");

@@ -302,7 +302,7 @@ std::vector<std::pair<int, Instruction>> stops_in(const std::string& words) {
   }
 }
 
-TEST_CASE("Which schedules run under which communicators, by rendezvous and by eager transfers",
+TEST_CASE("Schedules run under the expected communicators, with rendezvous and eager transfers",
           "[plan][deadlock]") {
   // One direction at a time: nothing ever meets.
   const std::string everywhere = "edge pair rank | edge pair rank";
@@ -316,7 +316,7 @@ TEST_CASE("Which schedules run under which communicators, by rendezvous and by e
   }
 }
 
-TEST_CASE("Chunks in a loop close a ring of ranks, and with two ranks both ways are one pair",
+TEST_CASE("Chunks in a loop close a ring of ranks, and with two ranks both directions are one pair",
           "[plan][deadlock]") {
   // Every rank sends to the next before it receives from the one before.
   CHECK(where_it_runs(lower(make_looped_bfs(4, 8, 2))) == "edge pair ---- | edge pair rank");
@@ -330,7 +330,7 @@ TEST_CASE("Chunks in a loop close a ring of ranks, and with two ranks both ways 
   CHECK(where_it_runs(lower(make_hanayo(4, 8, 2))) == "edge ---- ---- | edge pair rank");
 }
 
-TEST_CASE("Eager transfers with receives right before their use never deadlock",
+TEST_CASE("Eager transfers with receives directly before their use never deadlock",
           "[plan][deadlock]") {
   for (const std::string& name : schedule_names())
     for (const int ranks : {2, 4, 6})
@@ -343,7 +343,7 @@ TEST_CASE("Eager transfers with receives right before their use never deadlock",
       }
 }
 
-TEST_CASE("Receives that stand where the sender sends never deadlock, even in one queue per rank",
+TEST_CASE("Receives placed where the sender sends never deadlock, even in one queue per rank",
           "[plan][deadlock]") {
   for (const std::string& name : schedule_names())
     for (const int ranks : {2, 4, 6}) {
@@ -353,7 +353,8 @@ TEST_CASE("Receives that stand where the sender sends never deadlock, even in on
     }
 }
 
-TEST_CASE("1F1B by rendezvous in one queue per pair: both offer, none takes", "[plan][deadlock]") {
+TEST_CASE("1F1B by rendezvous in one queue per pair deadlocks: both ranks send, none receives",
+          "[plan][deadlock]") {
   const Program program = lower(make_1f1b(2, 2));
   const std::string both_send =
       "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 has behind 1SEND_B0; rank 1 "
@@ -365,7 +366,7 @@ TEST_CASE("1F1B by rendezvous in one queue per pair: both offer, none takes", "[
         "none");  // one microbatch goes down and up
 }
 
-TEST_CASE("Transfers that hold the rank deadlock as one queue does", "[plan][deadlock]") {
+TEST_CASE("Blocking transfers deadlock as one queue does", "[plan][deadlock]") {
   Program program = lower(make_1f1b(2, 2));
   program.blocking = true;
   CHECK(cycle_of(program, CommunicatorLayout::Edge, TransferMode::Rendezvous) ==
@@ -380,14 +381,16 @@ TEST_CASE("The shortest of several cycles is the one shown", "[plan][deadlock]")
         "at 2SEND_B0 waits for 1RECV_B0, which rank 1 has behind 1SEND_F1");
 }
 
-TEST_CASE("Two directions at once: both ranks send their first microbatch", "[plan][deadlock]") {
+TEST_CASE("Two directions deadlock at once: both ranks send their first microbatch",
+          "[plan][deadlock]") {
   CHECK(cycle_of(lower(make_chimera(2, 2)), CommunicatorLayout::Rank, TransferMode::Rendezvous) ==
         "deadlock: rank 0 at 0SEND_F0 waits for 1RECV_F0, which rank 1 has behind 0SEND_F1; rank 1 "
         "at 0SEND_F1 waits for 1RECV_F1, which rank 0 has behind 0SEND_F0");
 }
 
-TEST_CASE("Received in another order than sent, one direction is enough for a deadlock",
-          "[plan][deadlock]") {
+TEST_CASE(
+    "If the receive order differs from the send order, one direction is enough for a deadlock",
+    "[plan][deadlock]") {
   const Program program = program_from_csv(
       "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
       "1RECV_F1,1F1,1RECV_F0,1F0,1B0,1SEND_B0,1B1,1SEND_B1\n",
@@ -397,7 +400,7 @@ TEST_CASE("Received in another order than sent, one direction is enough for a de
         "at 1RECV_F1 waits for 0SEND_F1, which rank 0 has behind 0SEND_F0");
 }
 
-TEST_CASE("A program that would run otherwise is refused under its own communicators",
+TEST_CASE("A program that runs under other communicators is rejected under its own",
           "[plan][deadlock]") {
   LoweringOptions options{.communicators = CommunicatorLayout::Rank,
                           .transfers = TransferMode::Rendezvous};
@@ -411,8 +414,7 @@ TEST_CASE("A program that would run otherwise is refused under its own communica
   CHECK(error_of([&] { validate(lower(make_1f1b(2, 2), options)); }) == "no error");
 }
 
-TEST_CASE("A reduction that a rank reaches too late holds up the others' steps",
-          "[plan][deadlock]") {
+TEST_CASE("A reduction that a rank reaches too late delays the others' steps", "[plan][deadlock]") {
   // Rank 0 sums and steps before microbatch 1, of which rank 1 needs the forward before it sums.
   Program program;
   program.microbatches = 2;
@@ -433,7 +435,7 @@ TEST_CASE("A reduction that a rank reaches too late holds up the others' steps",
   CHECK_FALSE(Interpreter(program).ran_to_its_end());
 }
 
-TEST_CASE("A deadlock is found exactly where an interpreter gets stuck, over random programs",
+TEST_CASE("A deadlock is found exactly if an interpreter gets stuck, for random programs",
           "[plan][deadlock]") {
   std::mt19937 random(20240607);
   int stuck = 0, ran = 0;

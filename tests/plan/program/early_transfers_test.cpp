@@ -37,15 +37,14 @@ Program early(const Schedule& schedule, CommunicatorLayout layout) {
   return lower(schedule, {.communicators = layout, .receives = ReceivePlacement::WithSend});
 }
 
-TEST_CASE("A receive holds up the sends behind it that its data is not needed for",
-          "[plan][early]") {
+TEST_CASE("A receive holds up later sends that do not need its data", "[plan][early]") {
   CHECK(texts(middle("1RECV_F0 1F0 1RECV_F1 1SEND_F0 1F1")) ==
         Texts{"rank 1: 1RECV_F1 holds up 1SEND_F0: 1F1 needs it only later"});
   CHECK(texts(middle("1RECV_F0 1F0 1SEND_F0 1RECV_F1 1F1")).empty());
   CHECK(texts(middle("1RECV_F0 1F0 1RECV_F1 1F1 1SEND_F0")).empty());  // the send came late
 }
 
-TEST_CASE("A receive holds up the receives behind it that are needed before it", "[plan][early]") {
+TEST_CASE("A receive holds up later receives that are needed before it", "[plan][early]") {
   CHECK(texts(middle("1RECV_F1 1RECV_F0 1F0 1F1")) ==
         Texts{"rank 1: 1RECV_F1 holds up 1RECV_F0: 1F1 needs it only later"});
   CHECK(texts(middle("1RECV_F0 1RECV_F1 1F0 1F1")).empty());
@@ -68,7 +67,7 @@ TEST_CASE("Only transfers of the same queue are held up", "[plan][early]") {
   CHECK(texts(middle(line, CommunicatorLayout::Edge)).empty());
 }
 
-TEST_CASE("Receives right before their use hold up nothing, in any schedule and layout",
+TEST_CASE("Receives directly before their use hold up nothing, in any schedule and layout",
           "[plan][early]") {
   for (const std::string& name : schedule_names())
     for (const auto layout :

@@ -48,13 +48,15 @@ std::string text_of(const std::vector<Passage>& passages) {
   return text;
 }
 
-TEST_CASE("transfers pass from the start of the send to the end of the receive", "[plan][clock]") {
+TEST_CASE("A transfer is a passage from the start of the send to the end of the receive",
+          "[plan][clock]") {
   CHECK(text_of(passages_of(two_ranks())) ==
         "0:2 > 1:3\n"
         "1:7 > 0:8\n");
 }
 
-TEST_CASE("each member's start of a reduction passes to every other's end", "[plan][clock]") {
+TEST_CASE("A reduction is a passage from each member's start to every other's end",
+          "[plan][clock]") {
   const Timeline timeline{.name = "measured",
                           .ranks = 3,
                           .length = {9},
@@ -71,12 +73,12 @@ TEST_CASE("each member's start of a reduction passes to every other's end", "[pl
         "2:6 > 0:8\n");
 }
 
-TEST_CASE("a timeline read off two clocks is put right", "[plan][clock]") {
+TEST_CASE("A timeline measured with two clocks is aligned", "[plan][clock]") {
   for (const double ahead : {0.0, 1000.0, 0.25})
     CHECK(put_right(read_with(two_ranks(), {ahead})) == two_ranks());
 }
 
-TEST_CASE("a rank that begins before the first rank's clock moves all times on", "[plan][clock]") {
+TEST_CASE("A rank that begins before the first rank's clock shifts all times", "[plan][clock]") {
   Timeline early = two_ranks();
   early.spans[3].start = {-2};  // posted before rank 0 began to count
   const Timeline right = put_right(read_with(early, {1000}));
@@ -87,13 +89,13 @@ TEST_CASE("a rank that begins before the first rank's clock moves all times on",
   CHECK(right.length == Seconds{11});
 }
 
-TEST_CASE("a timeline is as long as its last span", "[plan][clock]") {
+TEST_CASE("A timeline is as long as its last span", "[plan][clock]") {
   Timeline late = two_ranks();
   late.spans.push_back({1, Row::Compute, "1STEP", {9}, {12}});
   CHECK(put_right(read_with(late, {-1})).length == Seconds{12});
 }
 
-TEST_CASE("on one clock, what seemed to move for long was waiting", "[plan][clock]") {
+TEST_CASE("After alignment, an apparently long transfer turns out to be waiting", "[plan][clock]") {
   const auto waiting = [](const Timeline& timeline) {
     return split_transfers(timeline).front().waiting;
   };

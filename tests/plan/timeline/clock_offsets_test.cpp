@@ -68,7 +68,7 @@ Readings random_pipeline(int ranks, std::mt19937& random) {
   return readings;
 }
 
-TEST_CASE("two clocks are set between the fastest passages of both ways", "[plan][clock]") {
+TEST_CASE("Two clocks are set between the fastest passages of both directions", "[plan][clock]") {
   Readings readings({0, 4});
   readings.pass(0, 1, 0, 2);
   readings.pass(0, 1, 1, 1.5);  // the fastest there: 1.5
@@ -80,7 +80,7 @@ TEST_CASE("two clocks are set between the fastest passages of both ways", "[plan
   CHECK(clocks.unjoined.empty());
 }
 
-TEST_CASE("offsets of neighbours are off by half of their fastest round trip at most",
+TEST_CASE("Offsets of neighbors are off by at most half of their fastest round trip",
           "[plan][clock]") {
   std::mt19937 random(7);
   for (int trial = 0; trial < 200; ++trial) {
@@ -99,7 +99,7 @@ TEST_CASE("offsets of neighbours are off by half of their fastest round trip at 
   }
 }
 
-TEST_CASE("offsets are exact where both ways are equally fast, round a ring as well",
+TEST_CASE("Offsets are exact if both directions are equally fast, also around a ring",
           "[plan][clock]") {
   Readings readings({1, -3, 100, 0.25, 17});
   for (int rank = 0; rank < 5; ++rank) {
@@ -112,7 +112,7 @@ TEST_CASE("offsets are exact where both ways are equally fast, round a ring as w
     CHECK(value(clocks.offset, rank) == readings.truth(rank));
 }
 
-TEST_CASE("no offsets violate causality less than those for readings that disagree",
+TEST_CASE("For inconsistent readings, the offsets violate causality as little as possible",
           "[plan][clock]") {
   // Round these three something would arrive 3 s before it was sent: 1 s each at the least.
   const std::vector<Passage> ring{{0, 1, {0}, {1}}, {1, 2, {0}, {-5}}, {2, 0, {0}, {1}}};
@@ -122,7 +122,7 @@ TEST_CASE("no offsets violate causality less than those for readings that disagr
   CHECK(worst_violation(ring, clocks.offset) == 1);
 }
 
-TEST_CASE("the residual is the largest violation that is left", "[plan][clock]") {
+TEST_CASE("The residual is the largest remaining violation", "[plan][clock]") {
   std::mt19937 random(11);
   std::uniform_real_distribution<double> time(-1, 1);
   for (int trial = 0; trial < 100; ++trial) {
@@ -137,7 +137,7 @@ TEST_CASE("the residual is the largest violation that is left", "[plan][clock]")
   }
 }
 
-TEST_CASE("a fast way round says more than a slow way straight", "[plan][clock]") {
+TEST_CASE("A fast indirect path gives tighter bounds than a slow direct one", "[plan][clock]") {
   Readings readings({0, 5, 8});
   for (const auto& [a, b, delay] : {std::tuple{0, 1, 1.0}, {1, 2, 1.0}}) {
     readings.pass(a, b, 0, delay);
@@ -148,7 +148,7 @@ TEST_CASE("a fast way round says more than a slow way straight", "[plan][clock]"
   CHECK(readings.solve().offset == std::vector<Seconds>{{0}, {5}, {8}});
 }
 
-TEST_CASE("ranks that read one clock are as far apart as it says, and help each other to others",
+TEST_CASE("Ranks that read one clock have the offsets that it gives, and help to relate others",
           "[plan][clock]") {
   // Of two machines; ranks 4 and 5 have clocks of which nothing is known.
   const std::vector<double> ahead{3, -2, 0.25, 7, 1, -4};
@@ -179,7 +179,8 @@ TEST_CASE("ranks that read one clock are as far apart as it says, and help each 
   CHECK(value(clock_offsets(4, by_machines).offset, 2) == readings.truth(2));
 }
 
-TEST_CASE("where passages go one way only, the fastest takes no time", "[plan][clock]") {
+TEST_CASE("If passages go in one direction only, the fastest is assumed to take no time",
+          "[plan][clock]") {
   // Rank 3 sends to rank 2 alone: only what it precedes tells its time.
   Readings readings({0, 7, -2, 30});
   readings.pass(0, 1, 0, 1);
@@ -193,8 +194,7 @@ TEST_CASE("where passages go one way only, the fastest takes no time", "[plan][c
   CHECK(worst_violation(readings.passages(), clocks.offset) == 0);
 }
 
-TEST_CASE("ranks that nothing joins with rank 0 keep a clock of their own, and are named",
-          "[plan][clock]") {
+TEST_CASE("Ranks not connected with rank 0 keep their own clock and are named", "[plan][clock]") {
   Readings readings({0, 5, 3, 10, 20});
   readings.pass(0, 1, 0, 1);
   readings.pass(1, 0, 2, 1);

@@ -27,7 +27,7 @@ TEST_CASE("An amount of memory beyond 64 bits saturates", "[plan][quantity]") {
 }
 
 TEST_CASE("Amounts within 64 bits are exact", "[plan][quantity]") {
-  const Bytes odd{9'007'199'254'740'993};  // no double
+  const Bytes odd{9'007'199'254'740'993};  // not representable as a double
   CHECK((odd + odd == Bytes{18'014'398'509'481'986}));
   CHECK((odd - odd * 2 == Bytes{-9'007'199'254'740'993}));
   CHECK((odd * 0 == Bytes{}));

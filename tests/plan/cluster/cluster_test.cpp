@@ -44,7 +44,8 @@ TEST_CASE("More ranks than devices of a single node still share that node", "[pl
   CHECK(link_between(cluster, 3, 4) == cluster.within_node);
 }
 
-/// Eight nodes of two devices; pairs of nodes behind a leaf, two leaves behind a spine, and a core.
+/// Eight nodes of two devices: pairs of nodes share a leaf switch, two leaves share a spine, and a
+/// core joins both spines.
 Cluster four_levels() {
   Cluster cluster = two_nodes();
   cluster.nodes = 8;
@@ -66,8 +67,8 @@ TEST_CASE("Two devices talk on the innermost level that has both", "[plan][clust
         std::vector<std::size_t>{0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3});
   CHECK(link_between(cluster, 3, 4) == cluster.fabric->levels[0].link);
   CHECK(level_between(cluster, 4, 7) == 1);
-  CHECK(level_between(cluster, 16, 1) == 0);  // behind the last they start over
-  cluster.fabric->rails = true;               // device 1 of a node reaches no device 0 on its rail
+  CHECK(level_between(cluster, 16, 1) == 0);  // ranks past the last device wrap around
+  cluster.fabric->rails = true;  // device 1 of a node cannot reach a device 0 on its rail
   CHECK(levels_from_0() ==
         std::vector<std::size_t>{0, 0, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3});
   CHECK(level_words(cluster, 2) == "of the level spine");
@@ -125,7 +126,7 @@ TEST_CASE("A transfer occupies its link for the bytes over the bandwidth", "[pla
   CHECK(occupancy(link, Bytes{0}) == Seconds{0});
 }
 
-/// Beyond 1000 bytes another line, and sums on one of their own.
+/// A link with another line beyond 1000 bytes, and its own line for ring collectives.
 Link bent() {
   return {.latency = {0.5},
           .bandwidth_per_s = 100,
@@ -148,7 +149,7 @@ TEST_CASE("From a segment's first byte on, the segment gives a transfer's time",
   CHECK(occupancy(bent(), Bytes{1400}) == Seconds{4 + 1});
   Link early = bent();
   early.segments[0] = {.from = {0}, .time = {}, .bandwidth_per_s = 400};
-  CHECK(occupancy(early, Bytes{40}) == Seconds{0});  // it arrives a latency later in any case
+  CHECK(occupancy(early, Bytes{40}) == Seconds{0});  // it still arrives a latency later
 }
 
 TEST_CASE("A ring's steps take as long as transfers of a piece, or as measured all-reduces",

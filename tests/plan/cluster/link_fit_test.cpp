@@ -14,7 +14,7 @@ using pipewright::test::error_of;
 
 using Curve = std::function<double(double bytes)>;
 
-/// Powers of two from 1 byte to 256 MB, off the curve by a log-normal factor.
+/// Samples at powers of two from 1 byte to 256 MB, off the curve by a log-normal factor.
 std::vector<LinkSample> samples_of(const Curve& curve, double noise = 0, unsigned seed = 1) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
@@ -27,7 +27,7 @@ std::vector<LinkSample> samples_of(const Curve& curve, double noise = 0, unsigne
 }
 
 double line(double bytes) { return 5e-5 + bytes / 2e9; }
-/// A message of 64 KiB and more is announced first, and then goes faster.
+/// A curve on which messages of 64 KiB and more have a handshake first and then move faster.
 double two_lines(double bytes) { return bytes < 65536 ? 3e-5 + bytes / 5e8 : 2e-4 + bytes / 4e9; }
 
 double worst(const LinkFit& fit) {
@@ -150,7 +150,7 @@ TEST_CASE("A curve that is slowed down keeps its kinks", "[plan][links]") {
   CHECK(slow.link.segments.at(0).bandwidth_per_s == Approx(8e5));
   for (const double residual : slow.residuals)
     CHECK(residual == Approx(0).margin(1e-6));
-  // Never quicker, and one sample far off moves nothing.
+  // The result is never faster, and one outlier does not affect it.
   for (LinkSample& sample : samples)
     sample.time = transfer_time(link, sample.size) * 0.5;
   CHECK(slowed_down(link, samples).link == link);
@@ -166,7 +166,7 @@ TEST_CASE("The fitted overhead is never zero, however the samples scatter", "[pl
   CHECK(line.each.value == Approx(5e-5).epsilon(1e-3));
   CHECK(line.bandwidth_per_s == Approx(1e9));
   CHECK(line.segments.empty());
-  // Under load: a line through the larger ones begins below nothing.
+  // Under load, a line through the larger samples would begin below zero.
   const Overhead odd = fit_overhead({{{1}, {2e-5}}, {{1 << 14}, {2e-5}}, {{1 << 16}, {4e-4}}});
   CHECK(odd.each.value == Approx(2e-5));
   const Overhead falling = fit_overhead({{{1}, {4e-4}}, {{1 << 14}, {1e-4}}, {{1 << 16}, {1e-4}}});
@@ -176,17 +176,17 @@ TEST_CASE("The fitted overhead is never zero, however the samples scatter", "[pl
 }
 
 TEST_CASE("The fitted overhead matches the measured overhead of each size", "[plan][links]") {
-  // A receiver behind a slow cable: more for each byte, the more there are.
+  // A receiver on a slow cable, whose cost per byte grows with the size.
   const std::vector<LinkSample> samples{{{1}, {1e-4}},         {{1 << 14}, {1e-4}},
                                         {{1 << 16}, {1.9e-4}}, {{1 << 17}, {3e-4}},
                                         {{1 << 18}, {5e-4}},   {{1 << 20}, {1e-2}}};
   const Overhead overhead = fit_overhead(samples);
   for (const LinkSample& sample : samples)
     CHECK(time_of(overhead, sample.size).value == Approx(sample.time.value).epsilon(0.1));
-  CHECK(overhead.segments.size() == 2);  // what lies on a line is no kink
+  CHECK(overhead.segments.size() == 2);  // samples on one line add no kink
   const double per_byte = (1e-2 - 5e-4) / ((1 << 20) - (1 << 18));
   CHECK(time_of(overhead, Bytes{1 << 21}).value == Approx(1e-2 + per_byte * (1 << 20)));
-  // What flattens in the end is not believed to stay flat.
+  // A curve that flattens at the end is not extrapolated as flat.
   const Overhead flat = fit_overhead({{{1}, {1e-4}}, {{1 << 18}, {1e-3}}, {{1 << 20}, {1e-3}}});
   CHECK(time_of(flat, Bytes{1 << 21}).value == Approx(1.9e-3).epsilon(1e-3));
 }

@@ -21,7 +21,7 @@ Cluster mixed(std::vector<NodeKind> kinds) {
   return cluster;
 }
 
-/// "new old".
+/// Names of the kinds in each order, such as "new old".
 std::vector<std::string> words_of(const std::vector<NodeOrder>& orders) {
   std::vector<std::string> words;
   for (const NodeOrder& order : orders) {
@@ -44,7 +44,7 @@ TEST_CASE("Ranks fill kinds of nodes in every order, starting with the file's", 
   CHECK(kind_speed(orders[1].cluster, 1) == 0.5);
   CHECK(kind_speed(orders[1].cluster, 2) == 1);
   CHECK(node_orders(mixed({kind("a", 1, 1), kind("b", 1, 2), kind("c", 1, 3)}), 6).size() == 6);
-  // Those that only differ in what is not filled are one.
+  // Orders that differ only in nodes that are not filled count as one.
   CHECK(words_of(node_orders(mixed({kind("a", 1, 1), kind("b", 1, 2), kind("c", 1, 3)}), 1)) ==
         Words{"a b c", "b a c", "c a b"});
   CHECK(node_orders(mixed({kind("a", 1, 1), kind("b", 1, 2), kind("a", 1, 1)}), 6).size() == 3);
@@ -74,7 +74,7 @@ TEST_CASE("Ranks with different memory are reduced to one limit", "[plan][cluste
   CHECK(evened_peak({{80}, {40}}, memory, {80}) == Bytes{80});
   CHECK(evened_peak({{10}, {41}}, memory, {80}) == Bytes{81});
   CHECK(evened_peak({{81}, {1}}, memory, {80}) == Bytes{81});
-  CHECK(evened_peak({{90}, {30}}, {{0}, {40}}, {40}) == Bytes{40});  // the first has no end
+  CHECK(evened_peak({{90}, {30}}, {{0}, {40}}, {40}) == Bytes{40});  // the first is unlimited
   CHECK(evened_peak({{90}, {30}}, {{0}, {0}}, {0}) == Bytes{90});
 }
 

@@ -15,7 +15,7 @@ TEST_CASE(
     "experts",
     "[plan][costs]") {
   CHECK(expert_loads({{1, 2, 3, 6, 0, 0}}) == Loads{{2, 1}, {3, 2.25}, {6, 3}});
-  CHECK(expert_loads({{8, 0, 0, 0}}) == Loads{{2, 2}, {4, 4}});  // all to one
+  CHECK(expert_loads({{8, 0, 0, 0}}) == Loads{{2, 2}, {4, 4}});  // all tokens to one expert
   CHECK(expert_loads({{2, 2, 2, 2}}) == Loads{{2, 1}, {4, 1}});
   CHECK(expert_loads({{0, 0}}) == Loads{{2, 1}});
   CHECK(expert_loads({{7}}).empty());
@@ -24,9 +24,9 @@ TEST_CASE(
 
 TEST_CASE("Expert loads add up within an all-to-all and are averaged over all-to-alls",
           "[plan][costs]") {
-  // What one pipeline sends to the first rank, the other sends to the second.
+  // One pipeline's tokens go to the first rank, the other's to the second.
   CHECK(expert_loads({{4, 0}, {0, 4}}) == Loads{{2, 1}});
-  // An even exchange, and one with three quarters for one rank.
+  // A balanced all-to-all, and one with three quarters of the tokens for one rank.
   CHECK(expert_loads({{4, 0}, {0, 4}, {3, 1}, {3, 1}}) == Loads{{2, 1.25}});
 }
 
@@ -40,7 +40,7 @@ TEST_CASE("Expert loads that were not measured are assumed equal", "[plan][costs
   CHECK(busiest_load(layer, 16) == 3);
 }
 
-/// One layer, a mixture of four experts.
+/// A model of one layer: a mixture of four experts.
 Scenario scenario_of(int expert_ranks) {
   Scenario scenario;
   TransformerShape shape;
@@ -73,7 +73,7 @@ TEST_CASE("Expert loads scale a mixture's expert times and all-to-all bytes to t
           "[plan][scenario]") {
   const auto shape = *scenario_of(1).model.find<TransformerShape>();
   const TransformerLayer counted = layers_of(training_of(shape, 1)).at(1);
-  // Of each token two experts, each of two matrices.
+  // Each token has two experts, each with two matrices.
   CHECK(counted.expert_flops == 2.0 * 2 * 2 * shape.config.hidden * 8 * shape.sequence);
   const double share = counted.expert_flops / counted.forward_flops();
   CHECK(share > 0);

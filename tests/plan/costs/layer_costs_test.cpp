@@ -11,7 +11,7 @@ namespace layer_costs_test {
 using namespace pipewright::plan;
 using pipewright::test::error_of;
 
-/// Every field has a value of its own, so that a swap of two shows.
+/// Costs in which every field has a different value, so that swapped fields are detected.
 LayerCost cost_of(const std::string& name, double scale) {
   LayerCost cost;
   cost.name = name;
@@ -101,7 +101,7 @@ TEST_CASE("Contended costs are the same layers with their contended times", "[pl
   CHECK(beside.loss.weight_gradient == alone.loss.contended.weight_gradient);
   CHECK(compute_time(beside.layers[0]).value == Approx((0.15 + 0.25 + 0.35 - 0.06) / 3));
   CHECK(beside.layers[0].activation == alone.layers[0].activation);
-  alone.busy_cores = 1;  // nobody measured them
+  alone.busy_cores = 1;  // not measured
   CHECK(contended(alone) == alone);
 }
 
@@ -173,7 +173,7 @@ TEST_CASE("Costs scale in proportion to the microbatch size, except per-step cos
         &LayerCost::input_gradient_peak, &LayerCost::weight_gradient_peak,
         &LayerCost::selective_activation, &LayerCost::forward_peak_without_graph})
     CHECK((to.*bytes) == from.*bytes * 3);
-  CHECK(to.backward_peak.value == std::numeric_limits<std::int64_t>::max());  // as far as it goes
+  CHECK(to.backward_peak.value == std::numeric_limits<std::int64_t>::max());  // saturated
   CHECK(to.optimizer_step == from.optimizer_step);
   CHECK(to.contended.optimizer_step == from.contended.optimizer_step);
   CHECK(to.parameters == from.parameters);

@@ -50,7 +50,7 @@ TEST_CASE("A first stage with an unsplit backward runs it in the second of two p
   add_actions(stages, whole);
   CHECK(stages[0].input_gradient == Seconds{0.0625});
   CHECK(stages[0].weight_gradient == Seconds{6});
-  CHECK(backward_time(stages[0]) == Seconds{5.75});  // in one go as ever
+  CHECK(backward_time(stages[0]) == Seconds{5.75});  // unsplit, as before
   CHECK(stages[0].freed_by_input_gradient == Bytes{});
   CHECK(stages[1].input_gradient == Seconds{2.0625});
 }

@@ -11,7 +11,7 @@ namespace stage_costs_test {
 using namespace pipewright::plan;
 using pipewright::test::error_of;
 
-/// Times in seconds and 40 bytes of parameters; every layer takes `scale` times as long.
+/// A layer with times in seconds and 40 bytes of parameters; its times are scaled by `scale`.
 LayerCost timed(const char* name, double scale) {
   LayerCost layer;
   layer.name = name;
@@ -37,8 +37,8 @@ LayerCosts three_layers() {
   return costs;
 }
 
-/// "a" keeps 10 bytes and puts out 20, "b" keeps 5 and puts out 30. They are the first of two
-/// stages, so that no loss comes in.
+/// Layer "a" saves 10 bytes and outputs 20, "b" saves 5 and outputs 30. They form the first of two
+/// stages, so that the loss is not involved.
 struct TwoLayers {
   LayerCost a;
   LayerCost b;
@@ -110,7 +110,7 @@ TEST_CASE("With read-ahead, a load takes only the reading time beyond the comput
   costs.reads_on_rank = true;
   CHECK(stage_costs(costs, Partition{{0, 1, 2, 3}}, {.reads_ahead = true})[0].load == Seconds{10});
   costs.reads_on_rank = false;
-  costs.layers.front().splitting = {2};  // in one go a backward takes 3
+  costs.layers.front().splitting = {2};  // an unsplit backward takes 3
   CHECK(stage_costs(costs, Partition{{0, 1, 2, 3}}, {.reads_ahead = true})[0].load == Seconds{6});
 }
 
@@ -185,10 +185,10 @@ TEST_CASE("While a layer reads a view, the view's memory is alive", "[plan][stag
 TEST_CASE("In the backward's peak, later layers are freed and the stage's output remains",
           "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
-  layers.b.saves_input = true;  // 65 bytes are kept
-  // In b: kept by a, its output, kept by b, the stage's output, and 60, of which the output's
-  // gradient (30) is on the account of the stage after: 95, which is 30 above the 65.
-  // In a: kept by a, 100, the stage's output: 140, which is 75 above.
+  layers.b.saves_input = true;  // 65 bytes are saved
+  // In b: a's saved bytes, its output, b's saved bytes, the stage's output, and 60, without the
+  // output's gradient (30), which counts for the next stage: 95, which is 30 above the 65.
+  // In a: a's saved bytes, 100, the stage's output: 140, which is 75 above.
   CHECK(stage_of(layers).backward_peak == Bytes{75});
   layers.a.backward_peak = {50};
   CHECK(stage_of(layers).backward_peak == Bytes{30});
@@ -199,7 +199,7 @@ TEST_CASE("An output that the last layer saves counts once in the backward as we
   TwoLayers layers = two_layers();
   layers.b.activation = {35};  // 5 and the output
   layers.b.saves_output = true;
-  // Kept: 10 + 35. In b: 10 + 35 + 60 - 30 is 30 above; in a: 10 + 100 + 30 is 95 above.
+  // Saved: 10 + 35. In b: 10 + 35 + 60 - 30 is 30 above; in a: 10 + 100 + 30 is 95 above.
   CHECK(stage_of(layers).backward_peak == Bytes{95});
   layers.a.backward_peak = {0};
   CHECK(stage_of(layers).backward_peak == Bytes{30});
@@ -220,7 +220,7 @@ TEST_CASE("A partition for another number of layers than the costs is rejected",
         }) == "the partition [0, 2] is for 2 layers, but costs are given for 3");
 }
 
-/// 40 bytes of parameters in fp32 are 10 parameters.
+/// Costs of a stage under the given training. 40 bytes of parameters in fp32 are 10 parameters.
 StageCost trained(const TrainingMemory& training, Bytes parameters = {40}) {
   LayerCosts costs;
   costs.dtype = "float32";
@@ -229,7 +229,7 @@ StageCost trained(const TrainingMemory& training, Bytes parameters = {40}) {
   return stage_costs(costs, Partition{{0, 1}}, training).front();
 }
 
-/// Parameters, gradients, optimizer state.
+/// Returns bytes of parameters, gradients and optimizer state.
 std::vector<std::int64_t> stand(const StageCost& cost) {
   return {cost.parameters.value, cost.gradients.value, cost.optimizer_state.value};
 }
@@ -323,7 +323,7 @@ TEST_CASE("Without recomputation a stage's costs do not change", "[plan][stage_c
   CHECK(plain.activation == Bytes{10 + 5 + 30});
   CHECK(plain.freed_by_input_gradient == Bytes{4});
   CHECK(plain.input_gradient == Seconds{20});
-  CHECK(plain.rerun == rerun_at_once(plain));  // should the Program have an R
+  CHECK(plain.rerun == rerun_at_once(plain));  // if the Program has an R
   CHECK(plain.rerun.first == Seconds{3});
   CHECK(plain.rerun.remade == Bytes{10 + 5 + 30});
 }
@@ -331,22 +331,22 @@ TEST_CASE("Without recomputation a stage's costs do not change", "[plan][stage_c
 TEST_CASE("Full recomputation keeps each layer's input and reruns its forward",
           "[plan][stage_costs]") {
   const StageCost full = recomputed(RecomputeMode::Full), plain = recomputed(RecomputeMode::None);
-  CHECK(full.activation == plain.activation);  // of a microbatch that does not run again
+  CHECK(full.activation == plain.activation);  // of a microbatch without recomputation
   CHECK(full.input_gradient == plain.input_gradient);
   CHECK(full.rerun.first + full.rerun.others == Seconds{3});
-  CHECK(full.rerun.kept == Bytes{20});        // b's input, beside the stage's output
+  CHECK(full.rerun.kept == Bytes{20});        // b's input, without the stage's output
   CHECK(full.rerun.remade == Bytes{5 + 30});  // by R: b, and the stage's output again
   CHECK(full.rerun.freed_by_input_gradient == Bytes{0});
-  // In b: 20 and the stage's output, and, while 30 of gradient are on the account of the stage
-  // after, what b makes again (5 + 30) and 60 more: 115, which is 30 above the 50 and the 35.
-  // In a: what a makes again (10 + 20), 100 more, the stage's output: 160, which is 75 above.
+  // In b: 20, the stage's output, what b recomputes (5 + 30), and 60 more, without the output's
+  // gradient (30), which counts for the next stage: 115, which is 30 above the 50 and the 35.
+  // In a: what a recomputes (10 + 20), 100 more, the stage's output: 160, which is 75 above.
   CHECK(full.rerun.backward_peak == Bytes{75});
-  // A lone input gradient leaves all of a but the 4 bytes that it frees.
+  // A separate input gradient leaves all of a except the 4 bytes that it frees.
   CHECK(full.rerun.left_for_weights == Bytes{10 - 4});
 }
 
 TEST_CASE("A forward that will be recomputed builds no autograd graph", "[plan][stage_costs]") {
-  // Beside a's output of 20: b needs 50 with a graph, and less without.
+  // In addition to a's output of 20, b needs 50 with an autograd graph, and less without.
   CHECK(recomputed(RecomputeMode::Full).rerun.forward_peak == Bytes{20 + 50});
   LayerCosts costs = three_to_recompute();
   costs.layers[0].forward_peak_without_graph = {35};
@@ -357,7 +357,7 @@ TEST_CASE("A forward that will be recomputed builds no autograd graph", "[plan][
 
 TEST_CASE("The last layer takes the first part of an action that recomputes layers",
           "[plan][stage_costs]") {
-  // Of each layer 10 and 20 s; a, which runs again within the backward, takes 1 s forward.
+  // Each layer's backward takes 10 and 20 s; the recomputation of a within it takes 1 s.
   const RerunCost rerun = recomputed(RecomputeMode::Full).rerun;
   CHECK(rerun.backward_share == Approx(30.0 / 61));
   CHECK(rerun.input_gradient_share == Approx(10.0 / 21));
@@ -376,7 +376,7 @@ TEST_CASE("The gradient of a stage's output counts for the next stage", "[plan][
   CHECK(stage.output_gradient_for_weights);
   CHECK(stage.input_for_weights);
   CHECK(stage.output_alone == Bytes{30});
-  // What was freed and what was left were measured as one difference: 30 less 28 were freed.
+  // Freed and left bytes were measured as one difference: 30 less 28 were freed.
   layers.b.gradients_for_weights = {28};
   CHECK(stage_of(layers).gradients_for_weights == Bytes{20 + 3});
   CHECK(stage_of(layers).freed_by_input_gradient == Bytes{30 - 28});
@@ -389,7 +389,7 @@ TEST_CASE("Selective recomputation drops and recomputes the attention core",
   CHECK(selective.freed_by_input_gradient == Bytes{0});  // its 4 bytes are among the 7
   CHECK(selective.input_gradient == Seconds{20.25});
   CHECK(selective.weight_gradient == Seconds{40});
-  // In a: 3 kept, 100 + 7 more, the stage's output 30: 140, which is 102 above the 38.
+  // In a: 3 saved, 100 + 7 more, the stage's output 30: 140, which is 102 above the 38.
   CHECK(selective.backward_peak == Bytes{102});
 }
 
@@ -401,7 +401,7 @@ TEST_CASE("The loss is recomputed with the last layer", "[plan][stage_costs]") {
   const auto stages = stage_costs(costs, Partition{{0, 2, 3}}, {.recompute = RecomputeMode::Full});
   CHECK(stages[1].rerun.first == Seconds{7 + 2});
   CHECK(stages[1].rerun.others == Seconds{0});
-  CHECK(stages[1].rerun.remade == stages[1].activation);  // all of both
+  CHECK(stages[1].rerun.remade == stages[1].activation);  // last layer and loss
 }
 
 TEST_CASE("All costs that are not valid durations or sizes are rejected together",

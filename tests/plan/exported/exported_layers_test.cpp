@@ -33,11 +33,11 @@ TEST_CASE("Layers are the modules of a list, with the operators around them", "[
   const ExportedProgram program = ExportedArchive().program();
   const ExportedLayers all = layers_of(program);
   CHECK(names_in(all) == Names{"model.embed", "model.blocks.0", "model.blocks.1", "model.head"});
-  // What a later layer needs is handed on by those in between: the scale.
+  // The layers in between pass on the scale, which a later layer needs.
   CHECK(values_named(program, all.layers[0].inputs) == Names{"tokens"});
   CHECK(values_named(program, all.layers[0].outputs) == Names{"sqrt", "embedding"});
   CHECK(values_named(program, all.layers[1].outputs) == Names{"sqrt", "add"});
-  // Dropout has nothing to train: it goes with what is before it.
+  // Dropout has no parameters, so it joins the layer before it.
   CHECK(values_named(program, all.layers[2].outputs) == Names{"dropout"});
   CHECK(values_named(program, all.layers[3].outputs) == Names{"linear_2"});
   for (std::size_t l = 0; l + 1 < all.layers.size(); ++l)
@@ -64,7 +64,7 @@ TEST_CASE("A weight under two names ties its layers", "[plan][exported]") {
   REQUIRE(all.layers.back().tied.size() == 1);
   CHECK(program.weights.at(static_cast<std::size_t>(all.layers.back().tied[0])).name ==
         "model.head.weight");
-  // In one layer it is one weight and tied to nobody.
+  // Within one layer it is a single weight and not tied.
   const ExportedLayers one = layers_of(program, {.by = LayersBy::Bytes, .count = 1});
   CHECK(one.layers.front().tied_key.empty());
 }
@@ -104,7 +104,7 @@ TEST_CASE("No boundary separates a tensor from an operator that changes it in pl
 
 TEST_CASE("No boundary separates the users of a buffer that changes", "[plan][exported]") {
   ExportedArchive archive;
-  // The second norm has the running mean of the first.
+  // Makes the second norm use the running mean of the first.
   archive.node("batch_norm_1")["inputs"][3]["arg"] = archive.node("batch_norm")["inputs"][3]["arg"];
   const ExportedProgram program = archive.program();
   CHECK(error_of([&] { layers_of(program, {.by = LayersBy::Marks}); }) ==

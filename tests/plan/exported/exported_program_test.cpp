@@ -54,7 +54,7 @@ TEST_CASE("Operators under torch.no_grad are in the graph without gradients", "[
   CHECK_FALSE(node_called(program, "sqrt").with_gradient);
   CHECK_FALSE(node_called(program, "full").with_gradient);
   CHECK(node_called(program, "mul").with_gradient);
-  // Its result is what the block multiplies with.
+  // The block multiplies with its result.
   const int made = node_called(program, "sqrt").outputs.at(0).values.at(0);
   CHECK(std::get<TensorArgument>(node_called(program, "mul").arguments.at(1).value).value == made);
 }

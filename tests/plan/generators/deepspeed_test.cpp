@@ -17,7 +17,7 @@ using pipewright::test::error_of;
 
 using Kind = InstructionKind;
 
-/// One line per step: "LoadMicroBatch(0) ForwardPass(0)".
+/// Returns one line per step, such as "LoadMicroBatch(0) ForwardPass(0)".
 std::string steps_of(const DeepSpeedStream& stream, std::size_t rank) {
   std::string text;
   for (const auto& step : stream.ranks[rank]) {
@@ -29,7 +29,7 @@ std::string steps_of(const DeepSpeedStream& stream, std::size_t rank) {
   return text;
 }
 
-/// How often each kind stands on a rank.
+/// Returns how often each kind occurs on a rank.
 std::map<Kind, int> counts_of(const DeepSpeedStream& stream, int rank) {
   std::map<Kind, int> counts;
   for (const auto& step : stream.ranks[static_cast<std::size_t>(rank)])
@@ -187,7 +187,7 @@ TEST_CASE("The streams run as in DeepSpeed: blocking, by rendezvous, between pai
 }
 
 TEST_CASE("Blocking transfers complete only in DeepSpeed's order", "[plan][deepspeed]") {
-  // Rank 1 gives the gradient before it takes the next activation; rank 0 must take it first.
+  // Rank 1 sends the gradient before it receives the next activation, so rank 0 must receive first.
   Program program = to_program(deepspeed_train(2, 3));
   auto& list = program.ranks[0];
   const auto receive = std::find_if(list.begin(), list.end(), [](const Instruction& i) {

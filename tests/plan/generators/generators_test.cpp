@@ -19,7 +19,7 @@
 
 namespace generators_test {
 
-// What schedules.hpp says of every generator: sizes, bubble and memory.
+// Checks the sizes, bubbles and memory that generators.hpp states for every generator.
 
 using namespace pipewright::plan;
 using pipewright::test::error_of;
@@ -43,7 +43,7 @@ ScheduleRequest request_of(const std::string& name, const Sizes& sizes, int grou
 
 using Visit = std::function<void(const Sizes&, const Schedule&)>;
 
-/// Calls `visit` for all sizes of the grid that the schedule takes; returns how many.
+/// Calls `visit` for all sizes of the grid that the schedule accepts. Returns their number.
 int for_each_size(const std::string& name, const Visit& visit) {
   int accepted = 0;
   for (const int P : {1, 2, 3, 4, 6, 8, 16})
@@ -59,11 +59,11 @@ int for_each_size(const std::string& name, const Visit& visit) {
         CAPTURE(name, P, M, V);
         visit({P, M, V}, schedule);
       }
-  REQUIRE(accepted >= 15);  // none takes fewer
+  REQUIRE(accepted >= 15);  // no schedule accepts fewer
   return accepted;
 }
 
-/// The peak of each rank, where `peak` tells it from the rank.
+/// Returns `peak` of each rank.
 std::vector<int> on_each_rank(int ranks, const std::function<int(int)>& peak) {
   std::vector<int> peaks;
   for (int rank = 0; rank < ranks; ++rank)
@@ -80,10 +80,10 @@ struct Costs {
   int backward() const { return input_gradient + weight_gradient; }
 };
 
-/// What the ranks idle.
+/// Idle time of the ranks.
 struct Bubbles {
-  int whole = 0;         // from the first start of all to the last end of all
-  int longest_span = 0;  // of the rank whose own first start and last end lie furthest apart
+  int whole = 0;         // from the earliest start to the latest end of all ranks
+  int longest_span = 0;  // of the rank with the longest time from its first start to its last end
 };
 
 /// Runs every rank's list in order; a fused pair starts together and takes as long as both.
@@ -132,7 +132,7 @@ class Clock {
   }
 
  private:
-  using Key = std::tuple<bool, int, int>;  // whether forward, stage, microbatch
+  using Key = std::tuple<bool, int, int>;  // forward or not, stage, microbatch
 
   int duration(ActionKind kind) const {
     switch (kind) {
@@ -155,7 +155,7 @@ class Clock {
     return ends_[{action.kind == ActionKind::Forward, action.stage, action.microbatch}];
   }
 
-  /// Moves `start` to when the data from the stage before, or after, is there.
+  /// Moves `start` to the time when the data from the previous or next stage is available.
   bool is_ready(const Action& action, int rank, int& start) const {
     const bool forward = action.kind == ActionKind::Forward;
     const int source = forward ? action.stage - 1 : action.stage + 1;
@@ -185,7 +185,7 @@ std::string refusal(const std::string& name, const Sizes& sizes, int group = 0) 
   return error_of([&] { make_schedule(request_of(name, sizes, group)); });
 }
 
-/// The sizes that are named at the end of a refusal: "8 or 10", "8 and 10", "8".
+/// Returns the sizes at the end of an error message: "8 or 10", "8 and 10", "8".
 std::vector<int> named_in(const std::string& refusal) {
   std::vector<int> numbers;
   std::string digits;
@@ -201,7 +201,7 @@ std::vector<int> named_in(const std::string& refusal) {
 
 TEST_CASE("Every schedule is valid in all sizes that it accepts, with every action once",
           "[plan][generators]") {
-  // Of 63 pairs of P and M, and three V: where a rule leaves out some.
+  // Number of accepted sizes, out of 63 pairs of P and M and three V, for schedules with rules.
   const std::map<std::string, int> fewer{{"interleaved-1f1b", 174}, {"megatron-interleaved", 131},
                                          {"interleaved-zb", 174},   {"dualpipev", 35},
                                          {"dualpipe", 21},          {"chimera", 40},
@@ -319,7 +319,7 @@ TEST_CASE("Activations kept, exactly: both directions", "[plan][generators]") {
     REQUIRE(peak_activations(schedule) == on_each_rank(s.P, [&](int) { return s.P + 1; }));
   });
   for_each_size("chimera", [](const Sizes& s, const Schedule& schedule) {
-    // Least on the outer ranks, most in the middle.
+    // The outer ranks keep the fewest, the middle ones the most.
     if (s.M >= s.P)
       REQUIRE(peak_activations(schedule) == on_each_rank(s.P, [&](int r) {
                 return std::min(s.P, s.P / 2 + 1 + std::min(r, s.P - 1 - r));
@@ -332,7 +332,7 @@ TEST_CASE("Hanayo has at most 3P/2 microbatches in flight", "[plan][generators]"
     for (const int peak : peak_activations(schedule))
       REQUIRE(peak <= s.V * std::min(s.M, s.P + (s.P + 1) / 2));
   });
-  // More than 1F1B's on the ranks behind the first: there, a wave comes by twice.
+  // Later ranks keep more than in 1F1B, because a wave passes them twice.
   CHECK(peak_activations(make_hanayo(4, 8, 1)) == std::vector<int>{7, 8, 9, 9});
 }
 
@@ -345,7 +345,7 @@ TEST_CASE("Bubbles: (P - 1)(F + B) for one stage per rank", "[plan][generators]"
 }
 
 TEST_CASE("Bubbles: V chunks in a loop divide it by V", "[plan][generators]") {
-  // Costs are those of a chunk, F + B of a rank is V times that.
+  // Costs are those of a chunk; F + B of a rank is V times that.
   const Costs costs{3, 2, 5, 0};
   for (const char* name : {"interleaved-1f1b", "megatron-interleaved"})
     for_each_size(name, [&](const Sizes& s, const Schedule& schedule) {
@@ -415,7 +415,7 @@ TEST_CASE("Bubbles: Chimera's fraction is (P - 2)/(2M + P - 2) when units are fu
   for_each_size("chimera", [](const Sizes& s, const Schedule& schedule) {
     if (s.M < s.P)
       return;
-    // F = B = 2. A rank works 4M in all, so that the fraction stands for a bubble of 2(P - 2).
+    // F = B = 2. A rank works for 4M in all, so the fraction corresponds to a bubble of 2(P - 2).
     const int bubble = bubbles_of(schedule, {2, 1, 1, 0}).whole;
     if (s.M % s.P == 0)
       REQUIRE(bubble == 2 * (s.P - 2));
@@ -510,7 +510,7 @@ TEST_CASE("Rejections: PipeDream's steps", "[plan][generators]") {
   CHECK(refusal("pipedream-2bw", {4, 8, 0}, 2) ==
         "pipedream-2bw: a step every 2 microbatches asked for, but two weight versions suffice "
         "only with at least as many as ranks: 4");
-  // 4 would do for the versions, but 6 is no multiple of it.
+  // 4 would suffice for the versions, but 6 is not a multiple of it.
   CHECK(refusal("pipedream-2bw", {4, 6, 0}, 2) ==
         "pipedream-2bw: a step every 2 microbatches asked for, but two weight versions suffice "
         "only with at least as many as ranks: 6");
@@ -530,7 +530,7 @@ TEST_CASE("PipeDream-2BW steps after the smallest sufficient divisor, even for l
   CHECK(step_every(7, 12) == 12);
   CHECK(step_every(20, 12) == 20);
   CHECK(step_every(2, 2'000'000'000) == 2);
-  CHECK(step_every(3, 1'999'999'973) == 1'999'999'973);  // a prime: not found by counting up to it
+  CHECK(step_every(3, 1'999'999'973) == 1'999'999'973);  // a prime; counting up is too slow
 }
 
 TEST_CASE("Rejections: options that a schedule does not have", "[plan][generators]") {

@@ -1,4 +1,4 @@
-// What the descriptors say of schedules, against the schedules themselves.
+// Checks the descriptors against the schedules themselves.
 
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 
@@ -15,7 +15,7 @@ namespace schedule_catalogue_test {
 using namespace pipewright::plan;
 using pipewright::test::make;
 
-/// For four ranks and eight microbatches, with as few chunks as it can have.
+/// Makes a schedule for four ranks and eight microbatches, with its minimum number of chunks.
 MadeSchedule smallest(const ScheduleDescriptor& entry) {
   ScheduleRequest request;
   request.name = entry.name;
@@ -31,7 +31,7 @@ TEST_CASE("Each name, class and alias means one schedule", "[plan][schedule]") {
   for (const ScheduleDescriptor& entry : schedules()) {
     CAPTURE(entry.name);
     REQUIRE(schedule_of.emplace(bare_name(entry.name), entry.name).second);
-    // torch may call it as we do.
+    // torch's name may equal ours.
     if (!entry.torch_class.empty())
       CHECK(schedule_of.emplace(bare_name(entry.torch_class), entry.name).first->second ==
             entry.name);

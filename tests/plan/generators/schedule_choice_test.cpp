@@ -1,4 +1,4 @@
-// Schedules of one's own, as values: an order, a generator, a Program.
+// Custom schedules as values: an order, a generator, a Program.
 
 #include "pipewright/plan/generators/schedule_choice.hpp"
 
@@ -23,7 +23,7 @@ ScheduleRequest request_for(const ScheduleChoice& choice, int ranks, int microba
   return request;
 }
 
-/// The newest weight gradient first, which Pipewright would order otherwise.
+/// A schedule with the newest weight gradient first, which Pipewright would reorder.
 const Schedule newest_first = parse_csv(
     "0F0,0F1,0I0,0I1,0W1,0W0\n"
     "1F0,1I0,1F1,1I1,1W1,1W0\n",

@@ -1,4 +1,4 @@
-// Schedules that somebody wrote into a file: what is read, and what is refused and where.
+// Schedules in users' files: which are accepted, and which are rejected with which position.
 
 #include "pipewright/plan/generators/schedule_file.hpp"
 
@@ -23,7 +23,7 @@ using namespace pipewright::plan;
 using pipewright::test::error_of;
 using pipewright::test::make;
 
-/// The Program that a file becomes at its own sizes.
+/// Lowers the Program of a file at the file's own sizes.
 Program lowered(const ScheduleChoice& choice, const LoweringOptions& options = {}) {
   const FixedSizes& sizes = *choice.own->only;
   ScheduleRequest request;
@@ -122,7 +122,7 @@ TEST_CASE("A path that is not a regular file is rejected without being read", "[
   CHECK_FALSE(names_schedule_file("zb-h1"));
 }
 
-// ---- files that are almost good
+// ---- files with one mistake
 
 using Rows = std::vector<std::vector<std::string>>;
 
@@ -174,7 +174,7 @@ class Spoiler {
     }
   }
 
-  /// Moves, doubles, drops or swaps cells, or whole rows.
+  /// Moves, duplicates, deletes or swaps cells, or whole rows.
   std::string with_cell(const std::string& text) {
     Rows rows = rows_of(text);
     if (rows.empty())
@@ -207,7 +207,7 @@ class Spoiler {
   std::mt19937 random_;
 };
 
-/// Whether a refusal says where: row and column, or the file and in its lines rank or stage.
+/// Returns true if an error message has a position: row and column, or the file with rank or stage.
 bool says_where(const std::string& error) {
   static const std::regex place("^my\\.csv:[0-9]+:[0-9]+: ");
   static const std::regex unsound(
@@ -236,7 +236,7 @@ TEST_CASE("A file with a mistake is valid, or is rejected with its position", "[
         }
       }
   }
-  CHECK(sound > 200);  // bytes between cells, or an order that runs as well
+  CHECK(sound > 200);  // mistakes between cells, or an order that also runs
   CHECK(refused > 2000);
 }
 

@@ -12,7 +12,7 @@
 
 namespace schedule_reference_test {
 
-// Each reference file of another toolkit is one test: its orders must be ours, action for action.
+// Each reference file of another toolkit is one test: its orders must equal ours action by action.
 
 using namespace pipewright::plan;
 using namespace pipewright::test;
@@ -24,7 +24,7 @@ std::string label(const ReferenceSchedule& reference) {
 
 using Orders = std::vector<std::vector<std::string>>;
 
-/// Compares every configuration of a file with what `ours` makes of it.
+/// Compares every configuration of a file with the result of `ours`.
 void compare(const std::string& name, const std::function<Orders(const ReferenceSchedule&)>& ours,
              const std::vector<std::string>& keys = {}) {
   std::size_t matching = 0;
@@ -74,7 +74,7 @@ Orders cells_of(const Program& program) {
   return rows;
 }
 
-/// torch's whole lowering, or its sends and receives alone.
+/// Returns torch's whole lowering, or only its sends and receives.
 Program torch_program(const Schedule& schedule, bool sharded) {
   return sharded ? lower_as_torch(schedule) : with_early_receives(from_schedule(schedule, {}));
 }
@@ -91,7 +91,7 @@ void compare_merged(const std::string& file, const std::string& name) {
   });
 }
 
-/// DeepSpeed's files hold a row per step, with all its instructions.
+/// Compares DeepSpeed's files, which have a row per step with all its instructions.
 void compare_streams(const std::string& name,
                      const std::function<DeepSpeedStream(int, int)>& stream_of) {
   std::map<std::pair<int, int>, Orders> references;
@@ -165,8 +165,8 @@ TEST_CASE("dualpipe equals DeepSeek's DualPipe", "[plan][reference]") {
   compare_schedule("dualpipe_DualPipe.csv", "dualpipe");
 }
 
-// The reference joins I and W where they are neighbours, and takes the newest W that is pending,
-// ours the oldest: what other ranks wait for, forwards and input gradients, has one order.
+// The reference joins adjacent I and W and takes the newest pending W, ours the oldest. The actions
+// that other ranks wait for, forwards and input gradients, have the same order.
 TEST_CASE("1f1b-v equals zero-bubble's 1F1B-V", "[plan][reference]") {
   compare_schedule("zerobubble_1F1B-V.csv", "1f1b-v", {"setup"});
 }
@@ -259,7 +259,7 @@ TEST_CASE("The numbers of buffers and steps equal DeepSpeed's", "[plan][referenc
   for_each_row("schedules/deepspeed_buffers.csv", [&](const ReferenceRow& row) {
     const auto maker = makers.find(row.at("schedule"));
     if (maker == makers.end())
-      return;  // DeepSpeed's DualPipeV has other steps than those of DeepSeek
+      return;  // DeepSpeed's DualPipeV has other steps than DeepSeek's
     const auto stream = maker->second(std::stoi(row.at("P")), std::stoi(row.at("M")));
     const auto rank = static_cast<std::size_t>(std::stoi(row.at("rank")));
     const bool same =

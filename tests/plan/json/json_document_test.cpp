@@ -234,7 +234,7 @@ TEST_CASE("A link stays a link, a file keeps its permissions, a device stays a d
         (fs::perms::owner_read | fs::perms::owner_write));
   fs::remove_all(folder);
 
-  // Not by a name in /dev: who runs this as root would lose it if it failed.
+  // Uses no file in /dev, which a failing test would delete if it runs as root.
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   write_file(fmt::format("/proc/self/fd/{}", ends[1]), "3");

@@ -16,7 +16,7 @@ namespace lower_test {
 using namespace pipewright::plan;
 using pipewright::test::error_of;
 
-/// One line per rank, without slots.
+/// Returns one line per rank, without slots.
 std::string text_of(const Program& program) {
   std::string text;
   for (const auto& instructions : program.ranks) {
@@ -28,12 +28,12 @@ std::string text_of(const Program& program) {
   return text;
 }
 
-/// Stage 0 and 3 on rank 0, stage 1 and 2 on rank 1.
+/// Stages 0 and 3 on rank 0, stages 1 and 2 on rank 1.
 Schedule v_of_two() { return parse_csv("0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n", "v.csv"); }
 
 Program bare(const Schedule& schedule) { return from_schedule(schedule, {}); }
 
-/// The slot of each instruction of a microbatch, in listed order.
+/// Returns the slot of each instruction with a microbatch, in list order.
 std::vector<int> slots_of(const std::vector<Instruction>& instructions) {
   std::vector<int> slots;
   for (const Instruction& i : instructions)
@@ -169,7 +169,7 @@ TEST_CASE("Reductions: after a fused pair, not between its actions", "[plan][low
   CHECK(to_csv(with_reductions(bare(schedule), {.replicas = 2})) ==
         "0F0,0F1,0B0,0B1,0F2,0B2,0REDUCE_GRAD\n"
         "1F0,1F1,(1B0;1F2)OVERLAP_F_B,(1B1;1B2)OVERLAP_F_B,1REDUCE_GRAD\n");
-  // The last backward is the first of its pair.
+  // The last backward is the first action of its pair.
   const Schedule first = parse_csv("0F0,1F0,0F1,1F1,1B0,0B0,(1B1;0F2)OVERLAP_F_B,0B1,0B2\n", "s");
   CHECK(to_csv(with_reductions(bare(first), {.replicas = 2})) ==
         "0F0,1F0,0F1,1F1,1B0,0B0,(1B1;0F2)OVERLAP_F_B,1REDUCE_GRAD,0B1,0B2,0REDUCE_GRAD\n");
@@ -201,7 +201,7 @@ TEST_CASE(
   CHECK(lowered(false, true) ==
         "0LOAD0 0F0 0SEND_F0 0R0 0RECV_B0 0B0 0REDUCE_GRAD 0NORM 0STEP 0LOSS\n"
         "1RECV_F0 1LOAD0 1F0 1R0 1B0 1SEND_B0 1REDUCE_GRAD 1NORM 1STEP 1LOSS\n");
-  // One copy has nothing to sum and nothing to gather.
+  // With one copy there is nothing to reduce or gather.
   CHECK(text_of(lower(parse_csv("0F0,0B0\n", "s.csv"), {.zero = 1})) == "0LOAD0 0F0 0B0 0STEP\n");
 }
 
@@ -211,7 +211,8 @@ TEST_CASE("Sharded gradients are reduced after each backward and its send", "[pl
         "0STEP 0GATHER\n"
         "1RECV_F0 1LOAD0 1F0 1RECV_F1 1LOAD1 1F1 1B0 1SEND_B0 1SCATTER0 1B1 1SEND_B1 1SCATTER1 "
         "1STEP 1GATHER\n");
-  // Of split backwards behind W, of fused pairs behind both, and before the sum of a tied weight.
+  // After W for split backwards, after both actions of fused pairs, and before the reduction of a
+  // tied weight.
   CHECK(
       text_of(lower(parse_csv("0F0,0F1,0I0,0W0,0I1,0W1\n", "s.csv"), {.replicas = 2, .zero = 2})) ==
       "0LOAD0 0F0 0LOAD1 0F1 0I0 0W0 0SCATTER0 0I1 0W1 0SCATTER1 0STEP 0GATHER\n");
@@ -220,7 +221,7 @@ TEST_CASE("Sharded gradients are reduced after each backward and its send", "[pl
   CHECK(text_of(lower(make_gpipe(2, 1), {.replicas = 2, .tied_stages = {0, 1}, .zero = 2})) ==
         "0LOAD0 0F0 0SEND_F0 0RECV_B0 0B0 0SCATTER0 0REDUCE_TIED 0STEP 0GATHER\n"
         "1RECV_F0 1LOAD0 1F0 1B0 1SEND_B0 1SCATTER0 1REDUCE_TIED 1STEP 1GATHER\n");
-  // One copy sums nothing.
+  // With one copy there is no reduction.
   CHECK(text_of(lower(parse_csv("0F0,0B0\n", "s.csv"), {.zero = 2})) == "0LOAD0 0F0 0B0 0STEP\n");
 }
 
@@ -294,7 +295,7 @@ TEST_CASE("Every schedule with sharded gradients and parameters can run", "[plan
       std::optional<Program> program;
       try {
         program = lower(make_schedule(request), {.replicas = 3, .zero = 2});
-      } catch (const InputError&) {  // not of these sizes, or in two directions
+      } catch (const InputError&) {  // other sizes needed, or bidirectional
         continue;
       }
       CAPTURE(name, ranks);
@@ -328,8 +329,8 @@ TEST_CASE("Reductions: a rank with several stages that share a weight sums it on
   CHECK(text_of(with_reductions(program, {.replicas = 2, .tied_stages = {0, 3}})) ==
         "0F0 3F0 3B0 0B0 0REDUCE_TIED 0REDUCE_GRAD 3REDUCE_GRAD\n"
         "1F0 2F0 2B0 2REDUCE_GRAD 1B0 1REDUCE_GRAD\n");
-  // Rank 1 has all of stage 3 early, but its tied weight is whole only when rank 0 is done: until
-  // then rank 0 sums what it can.
+  // Rank 1 finishes stage 3 early, but its tied weight is complete only when rank 0 is done. Until
+  // then, rank 0 reduces what it can.
   const Program early = bare(parse_csv("0F0,2F0,2B0,0B0\n1F0,3F0,3B0,1B0\n", "s.csv"));
   CHECK(text_of(with_reductions(early, {.replicas = 2, .tied_stages = {0, 3}})) ==
         "0F0 2F0 2B0 2REDUCE_GRAD 0B0 0REDUCE_TIED 0REDUCE_GRAD\n"
@@ -338,7 +339,7 @@ TEST_CASE("Reductions: a rank with several stages that share a weight sums it on
 
 TEST_CASE("Reductions: common members have them in one order, whatever they compute first",
           "[plan][lower]") {
-  // Two routes over two ranks: rank 0 ends with stage 0, rank 1 would begin with it.
+  // Two routes over two ranks: rank 0 ends with stage 0, with which rank 1 would begin.
   const Schedule schedule = parse_csv("0F0,1F1,1B1,0B0\n1F0,1B0,0F1,0B1\n", "s.csv");
   const Program program = bare(schedule);
   const std::string text = text_of(with_reductions(program, {}));
@@ -348,7 +349,7 @@ TEST_CASE("Reductions: common members have them in one order, whatever they comp
   for (const char* const name : {"chimera", "dualpipe"})
     for (const int ranks : {2, 4, 8}) {
       const Program both = lower(make_schedule(name, ranks, 2 * ranks));
-      std::map<std::pair<int, int>, std::vector<std::string>> orders;  // of pairs of ranks
+      std::map<std::pair<int, int>, std::vector<std::string>> orders;  // for pairs of ranks
       for (int a = 0; a < ranks; ++a)
         for (const Instruction& i : both.ranks[static_cast<std::size_t>(a)])
           if (i.kind == InstructionKind::ReduceGradients)

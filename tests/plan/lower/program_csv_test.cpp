@@ -14,7 +14,7 @@
 
 namespace program_csv_test {
 
-// Programs in torch's dialect with communication.
+// Programs in torch's CSV format with communication.
 
 using namespace pipewright::plan;
 using namespace pipewright::test;

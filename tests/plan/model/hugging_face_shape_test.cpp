@@ -1,5 +1,5 @@
-// A folder of Hugging Face as the model of a scenario: what of its config.json is read, in either
-// style, and what is refused; and small folders of large models.
+// Hugging Face folders as the model of a scenario: which settings of config.json are read, in
+// either style, and which are rejected; and small folders of large models.
 
 #include "pipewright/plan/model/hugging_face_shape.hpp"
 

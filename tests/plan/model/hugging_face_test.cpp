@@ -28,7 +28,8 @@ struct Published {
   std::int64_t parameters;
 };
 
-// As Hugging Face shows them, or as their reports do: DeepSeek-V3 without its MTP module.
+// Published on Hugging Face or in the models' reports. DeepSeek-V3 is counted without its MTP
+// module.
 constexpr Published published[] = {
     {"gpt2", 124'439'808},
     {"gpt2-xl", 1'557'611'200},
@@ -62,7 +63,7 @@ TEST_CASE("Public models have the published numbers of parameters", "[plan][mode
     CHECK(parameters_of(shipped(model.name)) == model.parameters);
     files.erase(model.name);
   }
-  CHECK(files == std::set<std::string>{});  // each has its number here
+  CHECK(files == std::set<std::string>{});  // each file's number is listed
 }
 
 TEST_CASE("Parameters per token of a mixture equal the published active parameters",

@@ -16,7 +16,7 @@ TransformerConfig shipped(const std::string& name) {
       JsonDocument::read(PIPEWRIGHT_TEST_DATA_DIR "/models/" + name + ".json"));
 }
 
-/// Like GPT-3 with few layers: as wide as the papers' formulas want it.
+/// A model like GPT-3 with few layers, and the width of the papers' formulas.
 TransformerConfig gpt(int hidden, int heads) {
   TransformerConfig config;
   config.layers = 2;
@@ -68,7 +68,7 @@ TEST_CASE(
   const auto layers = layers_of({.model = config, .sequence = 2048}, {.microbatch = 4});
   CHECK(layers[0].kept == Bytes{sbh});
   CHECK(layers[3].kept == Bytes{4 * sbh + 4 * s * b * 51200});
-  CHECK(layers[1].kept == layers[1].kept_selective);  // a fused kernel keeps no scores
+  CHECK(layers[1].kept == layers[1].kept_selective);  // a fused kernel saves no scores
 }
 
 TEST_CASE(
@@ -88,7 +88,7 @@ TEST_CASE(
       CHECK(parts <= t);
       CHECK(parts > 0.8 * t);
       CHECK(cut[at].parameters == whole[at].parameters);
-      if (at > 0 && at + 1 < whole.size())  // the vocabulary is padded
+      if (at > 0 && at + 1 < whole.size())  // else the vocabulary is padded
         CHECK(cut[at].forward_flops() * t == Approx(whole[at].forward_flops()));
       CHECK(cut[at].device_expert_parameters * t == whole[at].expert_parameters);
     }
@@ -120,14 +120,14 @@ TEST_CASE("Devices of a context-parallel group divide the tokens and have all pa
 }
 
 TEST_CASE("With more devices than key-value heads, several hold the same heads", "[plan][model]") {
-  const auto config = shipped("llama-3-8b");  // 8 of them
+  const auto config = shipped("llama-3-8b");  // 8 key-value heads
   const auto layer = layers_of({.model = config}, {.tensor = 16})[1];
   const std::int64_t h = 4096, keys = 2 * h * 1024;
   CHECK(layer.device_parameters == (2 * h * h) / 16 + keys / 8 + 3 * h * 14336 / 16 + 2 * h);
 }
 
 TEST_CASE("A window limits the tokens in the attention's products", "[plan][model]") {
-  const auto config = shipped("mistral-7b-v0.1");  // 4096 tokens
+  const auto config = shipped("mistral-7b-v0.1");  // window of 4096 tokens
   const auto layer = layers_of({.model = config, .sequence = 16384})[1];
   CHECK(layer.attention_flops == 4.0 * 16384 * 4096 * 4096);
 }

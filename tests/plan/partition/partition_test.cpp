@@ -44,7 +44,8 @@ double squares_of(const std::vector<double>& weights, const std::vector<int>& bo
   return std::inner_product(sums.begin(), sums.end(), sums.begin(), 0.0);
 }
 
-/// Smaller is better: heaviest part, sum of squares, and late boundaries, the last one first.
+/// Ranks boundaries, smaller is better: heaviest part, sum of squares, then later boundaries, the
+/// last one first.
 auto rank_of(const std::vector<double>& weights, const std::vector<int>& boundaries) {
   std::vector<int> earliness;
   for (auto at = boundaries.rbegin(); at != boundaries.rend(); ++at)
@@ -53,7 +54,7 @@ auto rank_of(const std::vector<double>& weights, const std::vector<int>& boundar
                     earliness);
 }
 
-/// Tries every way to cut.
+/// Tries all partitions.
 std::vector<int> best_by_trying(const std::vector<double>& weights, int parts) {
   const auto items = static_cast<int>(weights.size());
   std::vector<int> best;

@@ -20,7 +20,7 @@ std::string error_in(const std::string& text) {
   return error_of([&] { parse_placement(text); });
 }
 
-/// The error of a text that breaks off or goes wrong at a character.
+/// Returns the error of a text that ends early or is wrong at a character.
 std::string needed(const std::string& text, int character, const std::string& what) {
   return "placement \"" + text + "\", character " + std::to_string(character) + ": " + what +
          " is needed here; write the stages of each rank, such as 0:[0,1,4],1:[2,3]";
@@ -34,7 +34,7 @@ TEST_CASE("A placement lists the stages of each rank", "[plan][placement]") {
 
 TEST_CASE("A placement may name ranks and stages in any order, with spaces", "[plan][placement]") {
   CHECK(parse_placement(" 1 : [ 3 , 2 ] , 0 : [ 4 , 0 , 1 ] ") == Ranks{0, 0, 1, 1, 0});
-  CHECK(parse_placement("0:[0],1:[1],0:[2]") == Ranks{0, 1, 0});  // a rank may come twice
+  CHECK(parse_placement("0:[0],1:[1],0:[2]") == Ranks{0, 1, 0});  // a rank may occur twice
 }
 
 TEST_CASE("A placement's error names the character and the expected text", "[plan][placement]") {
@@ -109,7 +109,7 @@ TEST_CASE("With two routes, a stage is on a rank of each", "[plan][placement]") 
   CHECK(placement.rank_of(0, 1) == 0);
   CHECK(placement.rank_of(0, 2) == 2);
   CHECK(placement.ranks_of(0) == Ranks{0, 2});
-  CHECK(placement.ranks_of(1) == Ranks{1});  // once, though on both routes
+  CHECK(placement.ranks_of(1) == Ranks{1});  // once, although on both routes
   CHECK(placement.holds(2, 0));
   CHECK_FALSE(placement.holds(1, 0));
   CHECK(placement.stages_on(2) == Ranks{0, 2});

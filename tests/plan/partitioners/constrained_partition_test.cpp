@@ -21,7 +21,7 @@ PartitionRequest request_of(std::vector<double> weights, int stages) {
   return request;
 }
 
-/// Each layer needs so many bytes wherever it is.
+/// Sets the memory of each layer, independent of its stage, and the limit.
 void cap(PartitionRequest& request, std::vector<std::int64_t> bytes, std::int64_t limit) {
   request.memory_cap = Bytes{limit};
   request.memory = [bytes](int, LayerRange range) {
@@ -65,7 +65,7 @@ bool meets(const PartitionRequest& request, const std::vector<int>& boundaries) 
          });
 }
 
-/// Smaller is better, as for balanced_boundaries.
+/// Ranks boundaries, smaller is better, as for balanced_boundaries.
 auto rank_of(const std::vector<double>& weights, const std::vector<int>& boundaries) {
   double heaviest = 0, squares = 0;
   for (std::size_t stage = 1; stage < boundaries.size(); ++stage) {
@@ -80,7 +80,7 @@ auto rank_of(const std::vector<double>& weights, const std::vector<int>& boundar
   return std::tuple(heaviest, squares, earliness);
 }
 
-/// Tries every way to cut; empty when none meets the constraints.
+/// Tries all partitions. Empty if none meets the constraints.
 std::vector<int> best_by_trying(const PartitionRequest& request) {
   const auto layers = static_cast<int>(request.weights.size());
   std::vector<int> best;

@@ -40,7 +40,7 @@ TEST_CASE("Our own Programs have no crossed transfers, with late or early receiv
             try {
               program = lower(make_schedule(request), options);
             } catch (const InputError&) {
-              continue;  // the schedule does not take these sizes
+              continue;  // the schedule does not accept these sizes
             }
             CAPTURE(name, ranks, microbatches, chunks);
             REQUIRE(crossed_transfers(program).empty());

@@ -19,7 +19,7 @@ std::string text_with_slot(const Instruction& i) {
   return to_string(i) + (i.slot < 0 ? "" : "#" + std::to_string(i.slot));
 }
 
-/// One line per rank, with slots.
+/// Returns one line per rank, with slots.
 std::string text_of(const Program& program) {
   std::string text;
   for (const auto& instructions : program.ranks) {
@@ -31,7 +31,7 @@ std::string text_of(const Program& program) {
   return text;
 }
 
-/// A Program written by hand, one string per rank.
+/// Returns a handwritten Program, one string per rank.
 Program program_of(std::vector<int> rank_of_stage, int microbatches,
                    const std::vector<std::string>& ranks) {
   Program program{.microbatches = microbatches,
@@ -58,7 +58,7 @@ std::string error_in(const Program& program) {
   return error_of([&] { validate(program); });
 }
 
-/// Two stages on two ranks; what one rank does is given, the other is sound.
+/// Two stages on two ranks; a test replaces one rank's list, and the other is valid.
 const std::string first_rank = "0LOAD0#0 0F0#0 0SEND_F0#0 0RECV_B0#0 0B0#0 0STEP";
 const std::string last_rank = "1RECV_F0#0 1LOAD0#0 1F0#0 1B0#0 1SEND_B0#0 1STEP";
 std::string error_in_first(const std::string& line) {
@@ -154,7 +154,7 @@ TEST_CASE("Every lowered schedule is a valid program and reads back as it was wr
         try {
           program = lower(make_schedule(request), options);
         } catch (const InputError&) {
-          continue;  // the schedule does not take these sizes
+          continue;  // the schedule does not accept these sizes
         }
         CAPTURE(name, stages, microbatches);
         REQUIRE(error_in(program) == "no error");
@@ -317,7 +317,7 @@ TEST_CASE("A collective occurs once on each of its members, in the right place",
   CHECK(wrong("0STEP 0NORM", "1NORM 1STEP") == "rank 0, 0NORM: comes after 0STEP");
   CHECK(wrong("0STEP 0REDUCE_GRAD", "1STEP") == "rank 0, 0REDUCE_GRAD: comes after 0STEP");
   CHECK(wrong("0GATHER 0STEP", "1STEP") == "rank 0, 0GATHER: needs 0STEP before it");
-  // In two orders both ranks would wait for ever.
+  // With two different orders both ranks would wait forever.
   CHECK(wrong("0NORM 0STEP 0LOSS", "1LOSS 1NORM 1STEP") ==
         "deadlock: rank 0 at 0NORM waits for 1LOSS; rank 1 at 1LOSS waits for 0LOSS, which rank 0 "
         "has behind 0NORM");

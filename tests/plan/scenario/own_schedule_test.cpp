@@ -1,4 +1,4 @@
-// A scenario whose schedule is one's own, or a name with all that it takes.
+// Scenarios with a custom schedule, or with a schedule's name and its options.
 
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/json/json_document.hpp"
@@ -16,7 +16,7 @@ using pipewright::test::error_of;
 using pipewright::test::make;
 using pipewright::test::TempFolder;
 
-/// A scenario that says of its pipeline what is given.
+/// Returns a scenario with the given pipeline fields.
 std::string text_with(const std::string& pipeline) {
   return R"({"format": "pipewright/scenario/1", "name": "small",
 "model": {"kind": "gpt", "blocks": 6},
@@ -41,7 +41,7 @@ TEST_CASE("A schedule's file is found next to the scenario", "[plan][scenario]")
   CHECK(scenario.pipeline.schedule.name == file.string());
   CHECK(scenario.pipeline.schedule.label() == "mine.csv");
   const ScheduleRequest request = request_of(scenario.pipeline);
-  CHECK(make_training_schedule(request) == order);  // W's as they are
+  CHECK(make_training_schedule(request) == order);  // weight gradients keep their order
   ScheduleRequest named = request;
   named.name = "zb-h1";
   named.own = nullptr;
@@ -111,7 +111,7 @@ TEST_CASE("A Program sets the communication options that a scenario omits", "[pl
   const Pipeline other = read(folder, R"("ranks": 2, "microbatches": 4, "schedule": "program.json",
                       "communicators": "rank")")
                              .pipeline;
-  CHECK(other.communicators == CommunicatorLayout::Rank);  // refused where it is lowered
+  CHECK(other.communicators == CommunicatorLayout::Rank);  // rejected when it is lowered
 }
 
 TEST_CASE("A schedule's name is passed with its options", "[plan][scenario]") {

@@ -103,7 +103,8 @@ TEST_CASE("The placement of ranks follows from the order of the axes", "[plan][s
   CHECK(near.shards == 2);
   CHECK(near.devices == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
   pipeline.axes = {"tensor", "pipe", "context", "data"};
-  // Rank 0, copy 0 (data 0, context 0), then context 1, data 1: its shards are half the job apart.
+  // Rank 0, replica 0 (data 0, context 0), then context 1, data 1. Its tensor-parallel ranks are
+  // half the job apart.
   const StagePlaces far = stage_places(pipeline);
   CHECK(std::vector(far.devices.begin(), far.devices.begin() + 8) ==
         std::vector<int>{0, 8, 2, 10, 1, 9, 3, 11});
@@ -166,7 +167,7 @@ TEST_CASE("With a measured mixture, a rank has a part of the experts and exchang
   CHECK(mixture.expert_parameters == Bytes{experts / 2});
   CHECK(mixture.parameters == costs.layers[2].parameters - Bytes{experts / 2});
   CHECK(mixture.expert_exchanges.times == 2);
-  CHECK(mixture.expert_exchanges.bytes == Bytes{1000});  // half of two choices each
+  CHECK(mixture.expert_exchanges.bytes == Bytes{1000});  // half of two experts per token
   CHECK(mixture.forward == costs.layers[2].forward);
   CHECK(mixture.optimizer_step < costs.layers[2].optimizer_step);
   CHECK(costs_of_shards(scenario, shared) == shared);
@@ -182,7 +183,7 @@ TEST_CASE("Without a machine in the cluster, tensor-parallel communication is ti
   LayerCost layer;
   layer.tensor_sums = {.times = 3, .bytes = {100}};
   const GroupPlace node{.devices = 2}, nodes{.devices = 4, .beside = 1, .spans = true};
-  // 2 (n - 1) steps of a piece of 1/n each.
+  // 2 (n - 1) steps of 1/n of the bytes each.
   CHECK(shard_time(layer, cluster, {.tensor = node}).value == Approx(3 * 2 * (1 + 5.0)));
   CHECK(shard_time(layer, cluster, {.tensor = nodes}).value == Approx(3 * 6 * (5 + 12.5)));
   layer.expert_exchanges = {.times = 2, .bytes = {40}};
@@ -214,7 +215,7 @@ TEST_CASE("Without a machine in the cluster, tensor-parallel communication is ti
 TEST_CASE("A head tied to the embedding is shared by the first and last stages",
           "[plan][scenario]") {
   Scenario scenario;
-  TransformerShape shape;  // 256 words of 64 channels
+  TransformerShape shape;  // vocabulary of 256, width 64
   shape.config.layers = 2;
   shape.config.tied = true;
   scenario.model = shape;

@@ -13,7 +13,7 @@ namespace scenario_test {
 using namespace pipewright::plan;
 using pipewright::test::error_of;
 
-/// The least that a scenario must say; each line can be pointed at.
+/// The smallest valid scenario; each line can be referred to.
 const std::string least = R"({
 "format": "pipewright/scenario/1", "name": "small",
 "model": {"kind": "gpt"},
@@ -137,7 +137,7 @@ TEST_CASE("Fields that training does not support are named one by one", "[plan][
              {"training.microbatch_lengths", "[1, 1, 1, 1, 1, 1, 1, 2]"},
              {"training.jitter", "0.1"}})
       CHECK(only_predicted(changed(plain, field + "=" + value), carrier) == std::vector{field});
-    // What a machine is, not how it trains.
+    // Properties of the machine do not affect how it trains.
     CHECK(only_predicted(changed(plain, "cluster.rank_speeds=[1, 2]"), carrier).empty());
     for (const char* trained :
          {"pipeline.replicas=2", "pipeline.tensor=2", "training.optimizer=sgd", "training.zero=1",
@@ -437,7 +437,7 @@ TEST_CASE("Ranks that cannot partition a model are rejected with possible number
         "1 would do");
 }
 
-/// The least scenario in a file whose cluster is a file beside it.
+/// The smallest scenario in a file, whose cluster is in another file next to it.
 struct WithClusterFile {
   explicit WithClusterFile(const std::string& cluster) {
     folder.write("links.json", cluster);

@@ -1,5 +1,5 @@
-// What the readers and writers do with every kind of file that has a schema. The documents are left
-// for tests/schemas/check.py, which holds them against the schemas.
+// Readers and writers of every kind of file that has a schema. The documents are saved for
+// tests/schemas/check.py, which validates them against the schemas.
 
 #include <cstdlib>
 #include <filesystem>
@@ -45,7 +45,7 @@ Scenario shipped(const std::string& name) {
   return scenario_from_json(JsonDocument::read(scenarios / name / "scenario.json"));
 }
 
-/// What a scenario that leaves out all it can is read as.
+/// Returns a scenario that omits everything optional, as the reader completes it.
 Json barest(const std::string& kind, const std::string& data) {
   const std::string text = R"({"format": "pipewright/scenario/1", "name": "n",
     "model": {"kind": ")" + kind +
@@ -155,7 +155,7 @@ TEST_CASE("Programs of all schedules use every instruction", "[plan][schema]") {
         for (const auto& rank : program.ranks)
           for (const Instruction& instruction : rank)
             used.insert(instruction.kind);
-      } catch (const InputError&) {  // the schedule does not take these options
+      } catch (const InputError&) {  // the schedule does not accept these options
       }
     }
   CHECK(used.size() == instruction_kinds);

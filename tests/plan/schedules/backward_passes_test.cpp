@@ -9,7 +9,8 @@
 
 namespace backward_passes_test {
 
-// Backwards split into input and weight gradients, joined again, and with recomputation.
+// Splitting backwards into input and weight gradients, merging them again, and adding
+// recomputation.
 
 using namespace pipewright::plan;
 using pipewright::test::error_of;

@@ -14,7 +14,7 @@
 
 namespace counts_test {
 
-// How many weights, buffers and activations a Program or Schedule holds at once.
+// Numbers of weights, buffers and activations that a Program or Schedule holds at once.
 
 using namespace pipewright::plan;
 
@@ -35,7 +35,7 @@ Counts versions(const ScheduleRequest& request) {
   return weight_versions(lower(make_schedule(request), lowering_of(request)));
 }
 
-/// The receive buffers of every rank together.
+/// Returns the number of receive buffers of all ranks together.
 int all_receive_slots(const Schedule& schedule, ReceivePlacement receives) {
   return sum(receive_slots(lower(schedule, {.receives = receives})));
 }
@@ -98,7 +98,7 @@ TEST_CASE("Every schedule with a flush has one version of its weights", "[plan][
 
 TEST_CASE("Receive buffers: one per activation or gradient, from its receive to its last use",
           "[plan][counts]") {
-  // Rank 0 receives gradients only, each right before it is used. Rank 1 holds the activations of
+  // Rank 0 receives only gradients, each directly before its use. Rank 1 holds the activations of
   // three microbatches, and a gradient.
   CHECK(receive_slots(lower(make_1f1b(4, 8))) == Counts{1, 4, 3, 1});
   CHECK(receive_slots(lower(make_gpipe(4, 8))) == Counts{1, 9, 9, 8});
@@ -120,7 +120,7 @@ TEST_CASE("Receive buffers: early receives need more", "[plan][counts]") {
 
 TEST_CASE("Receive buffers: one pool per rank needs fewer than one buffer per stage and microbatch",
           "[plan][counts]") {
-  // That would be 30 M for 16 stages: 15 pass on activations, and 15 gradients.
+  // That would be 30 M for 16 stages: 15 of them send activations, and 15 gradients.
   for (const int M : {4, 8, 16, 32})
     for (const auto receives : {ReceivePlacement::JustInTime, ReceivePlacement::WithSend}) {
       const int interleaved = all_receive_slots(make_interleaved_1f1b(4, M, 4), receives);

@@ -11,7 +11,7 @@ namespace validate_schedule_test {
 using namespace pipewright::plan;
 using pipewright::test::error_of;
 
-/// What is wrong with a schedule in torch's dialect.
+/// Returns the error of a schedule in torch's CSV format.
 std::string error_in(const std::string& csv) {
   return error_of([&] { validate(parse_csv(csv, "s.csv")); });
 }
@@ -95,7 +95,7 @@ TEST_CASE("A recomputation before its forward waits forever", "[plan][schedule]"
 }
 
 TEST_CASE("Two ranks that wait for each other are both named", "[plan][schedule]") {
-  // Rank 0 wants the gradient of microbatch 0 before it sends microbatch 1; rank 1 the reverse.
+  // Rank 0 needs the gradient of microbatch 0 before it sends microbatch 1; rank 1 the reverse.
   CHECK(
       error_in("0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n") ==
       "deadlock: rank 0 at 0B0 waits for 1B0, which rank 1 has behind 1F1; rank 1 at 1F1 waits for "
@@ -139,8 +139,8 @@ TEST_CASE("A fused pair whose actions need each other is rejected", "[plan][sche
 
 TEST_CASE("A fused pair starts when both of its actions can", "[plan][schedule]") {
   CHECK(error_in("0F0,0F1,0B0,0B1\n1F0,(1F1;1B0)OVERLAP_F_B,1B1\n") == "no error");
-  // In order one after the other this would run; together they wait for rank 1, which waits for
-  // 0F1.
+  // Run one after the other, these actions would work. As a pair, they wait for rank 1, which waits
+  // for 0F1.
   CHECK(
       error_in("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1F1,1B0,1B1\n") ==
       "deadlock: rank 0 at 0F1 waits for 1B0, which rank 1 has behind 1F1; rank 1 at 1F1 waits for "

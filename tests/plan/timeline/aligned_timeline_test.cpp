@@ -9,7 +9,7 @@ namespace aligned_timeline_test {
 
 using namespace pipewright::plan;
 
-/// Two ranks, true times: rank 0 computes, sends, and has the gradient back at 8.
+/// Two ranks with true times: rank 0 computes, sends, and receives the gradient at 8.
 Timeline two_ranks() {
   return {.name = "measured",
           .ranks = 2,
@@ -24,7 +24,7 @@ Timeline two_ranks() {
           .idle = {{1, IdleCause::WarmUp, {1}, {3}}}};
 }
 
-/// With the clock of rank 1 this far ahead.
+/// Returns the timeline as measured with the clock of rank 1 this far ahead.
 Timeline read_with(Timeline timeline, Seconds ahead) {
   for (Span& span : timeline.spans)
     if (span.rank == 1) {
@@ -80,7 +80,7 @@ TEST_CASE("A timeline measured with two clocks is aligned", "[plan][clock]") {
 
 TEST_CASE("A rank that begins before the first rank's clock shifts all times", "[plan][clock]") {
   Timeline early = two_ranks();
-  early.spans[3].start = {-2};  // posted before rank 0 began to count
+  early.spans[3].start = {-2};  // posted before rank 0's clock started
   const Timeline right = put_right(read_with(early, {1000}));
   CHECK(right.spans[3].start == Seconds{0});
   CHECK(right.spans[0].start == Seconds{3});
@@ -99,7 +99,7 @@ TEST_CASE("After alignment, an apparently long transfer turns out to be waiting"
   const auto waiting = [](const Timeline& timeline) {
     return split_transfers(timeline).front().waiting;
   };
-  CHECK(waiting(read_with(two_ranks(), {-1000})) == Seconds{2});  // all of it, and none moved
+  CHECK(waiting(read_with(two_ranks(), {-1000})) == Seconds{2});  // all waiting, no transfer
   CHECK(waiting(put_right(read_with(two_ranks(), {-1000}))) == Seconds{1});
 }
 

@@ -43,7 +43,7 @@ std::string written(const EventTable& table) {
   return bytes_of(folder.path() / "t.pwt");
 }
 
-/// The message with which a file of these bytes is refused, without the file's name.
+/// Returns the error message for a file of these bytes, without the file's name.
 std::string refusal(const std::string& bytes) {
   const TempFolder folder;
   const auto file = folder.write("t.pwt", bytes);

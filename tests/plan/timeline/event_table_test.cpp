@@ -13,7 +13,7 @@ Timeline two_ranks() {
           .spans = {{1, Row::Compute, "1F0", {1}, {2}},
                     {0, Row::Compute, "0F0", {0}, {1}},
                     {0, Row::Send, "0SEND_F0", {1}, {3}},
-                    {0, Row::Send, "0SEND_F1", {2}, {4}},  // overlaps the one before
+                    {0, Row::Send, "0SEND_F1", {2}, {4}},  // overlaps the previous span
                     {0, Row::Compute, "0F1", {1}, {2}}},
           .memory = {{1, {0}, {7}}, {0, {0}, {3}}, {0, {2}, {5}}},
           .idle = {{1, IdleCause::WarmUp, {0}, {1}}},

@@ -14,7 +14,7 @@ Span compute(int rank, const char* action, double start, double end, double shar
   return {rank, Row::Compute, action, {start}, {end}, {shards}, {late}};
 }
 
-/// On rank 1 a pair takes turns from 4 to 10 s.
+/// On rank 1, the actions of a fused pair take turns from 4 to 10 s.
 Timeline two_ranks() {
   return {.name = "measured",
           .ranks = 2,
@@ -32,8 +32,7 @@ Timeline two_ranks() {
                    {1, IdleCause::CoolDown, {10}, {12}}}};
 }
 
-TEST_CASE("Shard waits are at the end of a span, for a fused pair after both spans",
-          "[plan][timeline]") {
+TEST_CASE("Shard waits are at the end of a span or of a fused pair", "[plan][timeline]") {
   CHECK(shard_waits(two_ranks()) == std::vector<IdleSpan>{{0, IdleCause::Shards, {3}, {4}},
                                                           {0, IdleCause::Shards, {10}, {12}},
                                                           {1, IdleCause::Shards, {2.5}, {3}},
@@ -66,7 +65,7 @@ TEST_CASE("Shard waits end the displayed part of a span", "[plan][timeline]") {
   CHECK(ends.of(0, {4}, {6}) == Seconds{6});
   CHECK(ends.of(1, {4}, {9}) == Seconds{7.5});
   CHECK(ends.of(1, {5}, {10}) == Seconds{7.5});
-  CHECK(ends.of(1, {8}, {9}) == Seconds{8});  // all of it
+  CHECK(ends.of(1, {8}, {9}) == Seconds{8});  // the whole span
 }
 
 TEST_CASE("Shard waits are kept in a trace, and in a table as idle time", "[plan][timeline]") {

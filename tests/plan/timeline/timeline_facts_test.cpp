@@ -4,7 +4,7 @@
 
 namespace pipewright::plan::timeline_facts_test {
 
-/// A table with a track of marks, and one of other events.
+/// Returns a table with a track of step marks and a track of other events.
 EventTable marked(const std::vector<Span>& marks) {
   EventTable table =
       table_of({.name = "t", .ranks = 2, .length = {20}, .spans = marks, .memory = {}});

@@ -10,7 +10,8 @@ Span compute(int rank, const char* action, double start, double end) {
   return {rank, Row::Compute, action, {start}, {end}};
 }
 
-/// 1F1B over 2 ranks and 3 microbatches: a forward takes 1 s, a backward 2 s, a transfer nothing.
+/// 1F1B over 2 ranks and 3 microbatches: a forward takes 1 s, a backward 2 s, and transfers take no
+/// time.
 Timeline one_f_one_b() {
   return {.name = "predicted",
           .ranks = 2,

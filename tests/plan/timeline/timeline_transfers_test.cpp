@@ -12,7 +12,7 @@ Timeline timeline_of(std::vector<Span> spans) {
   return {.name = "measured", .ranks = 4, .length = {9}, .spans = std::move(spans), .memory = {}};
 }
 
-/// "0>1" for a transfer from the span at place 0 to the one at place 1.
+/// Returns "0>1" for a transfer from span 0 to span 1.
 std::string ends_of(const Timeline& timeline) {
   std::string text;
   for (const auto& [send, receive] : transfers_of(timeline))
@@ -20,7 +20,7 @@ std::string ends_of(const Timeline& timeline) {
   return text;
 }
 
-/// A receive of rank 1 from `reached` to `there`, of what rank 0 sends from `began` on.
+/// Splits a receive of rank 1 from `reached` to `there`, whose data rank 0 sends from `began` on.
 TransferSplit split_of(Seconds reached, Seconds there, Seconds began) {
   return split_transfers(timeline_of({{1, Row::Receive, "1RECV_F2", reached, there},
                                       {0, Row::Send, "0SEND_F2", began, began}}))

@@ -16,7 +16,7 @@ namespace trace_test {
 
 using namespace pipewright::plan;
 
-/// Times that no decimal fraction of microseconds holds.
+/// A timeline whose times are not exact in decimal microseconds.
 Timeline uneven() {
   return {.name = "measured \"twice\" <&>",
           .ranks = 2,
@@ -30,7 +30,7 @@ Timeline uneven() {
           .memory = {{0, {0}, {9'007'199'254'740'993}}, {1, {1.0 / 3}, {0}}}};
 }
 
-/// A span of every row, and causes and a critical path that are in no order of their own.
+/// A timeline with a span of every row, and with unordered causes and critical path.
 Timeline explained() {
   Timeline timeline = uneven();
   timeline.spans.push_back({1, Row::Reduce, "1REDUCE_GRAD", {0.1}, {1.0 / 3}});
@@ -47,7 +47,7 @@ Timeline read(const std::string& text) {
   return timeline_from_trace(JsonDocument::parse(text, "trace.json"));
 }
 
-/// A file of two ranks with these events.
+/// Returns a file of two ranks with these events.
 std::string file_with(const std::string& events) {
   return "{\"otherData\":{\"format\":\"pipewright/timeline/1\",\"name\":\"measured\",\"ranks\":2,"
          "\"length_s\":1.0},\n\"traceEvents\":[\n" +
@@ -67,7 +67,7 @@ std::string error_of(const std::string& text) {
   return "";
 }
 
-/// Empty when the text holds all these parts.
+/// Returns the first part that is missing in the text; empty if all are there.
 std::string missing_in(const std::string& text, const std::vector<std::string>& parts) {
   for (const std::string& part : parts)
     if (text.find(part) == std::string::npos)
@@ -159,7 +159,7 @@ TEST_CASE("The second of two overlapping compute spans has its own thread", "[pl
   Timeline timeline = uneven();
   timeline.spans.push_back({1, Row::Compute, "1F1", {0.1}, {0.2}});
   timeline.spans.push_back({1, Row::Compute, "1B0", {0.12}, {0.25}});
-  timeline.spans.push_back({1, Row::Compute, "1B1", {0.249}, {0.31}});  // as clocks err
+  timeline.spans.push_back({1, Row::Compute, "1B1", {0.249}, {0.31}});  // a clock error
   const std::string trace = to_trace(timeline);
   CHECK(read(trace) == timeline);
   std::string names, threads;

@@ -1,8 +1,8 @@
 #pragma once
 
-// A vector for tables with millions of instructions. Linux backs its memory with huge pages of 2
-// MiB where available: a fresh table then costs few page faults, and accesses far apart cause few
-// TLB misses.
+// A vector for tables with millions of instructions. Linux backs its memory with 2-MiB huge pages
+// where available: a fresh table then costs few page faults, and accesses far apart cause few TLB
+// misses.
 
 #include <sys/mman.h>
 

@@ -52,8 +52,8 @@ struct Bytes {
   }
 };
 
-/// Rounds up, so that a size never seems to fit when it does not, and saturates at the largest
-/// 64-bit value.
+/// Converts to Bytes. Rounds up, so that a size never seems to fit when it does not, and saturates
+/// at the largest 64-bit value.
 inline Bytes whole_bytes(double bytes) {
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   return {bytes < static_cast<double>(most) ? static_cast<std::int64_t>(std::ceil(bytes)) : most};

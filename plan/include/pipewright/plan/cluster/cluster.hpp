@@ -39,8 +39,10 @@ struct Overhead {
   std::vector<LinkSegment> segments{};  // where the curve has kinks, by ascending `from`
   friend bool operator==(const Overhead&, const Overhead&) = default;
 };
+/// Returns the overhead of a transfer of this size.
 Seconds time_of(const Overhead& overhead, Bytes size);
 
+/// The overheads of a link, by what its ends do.
 struct Overheads {
   Overhead send;
   Overhead receive;
@@ -86,6 +88,7 @@ struct LinkLevel {
   friend bool operator==(const LinkLevel&, const LinkLevel&) = default;
 };
 
+/// The network beyond a single link between nodes.
 struct Fabric {
   /// True if the link between nodes joins only devices with equal indices in their nodes (rails).
   /// Other pairs of devices use the next level.
@@ -103,6 +106,7 @@ struct NodeKind {
   friend bool operator==(const NodeKind&, const NodeKind&) = default;
 };
 
+/// The kinds of nodes in a heterogeneous cluster.
 struct Mixture {
   /// In node order: the first kind has the first nodes; together they cover all nodes.
   std::vector<NodeKind> kinds;
@@ -138,6 +142,7 @@ Cluster with_nodes_for(Cluster cluster, int devices, const std::string& field);
 
 /// Returns the memory limit of a rank; 0: unlimited.
 Bytes memory_of(const Cluster& cluster, int rank);
+/// Returns true if any rank has a memory limit.
 bool limits_memory(const Cluster& cluster);
 /// Returns the smallest memory limit of any rank; 0 if no rank has one.
 Bytes least_memory(const Cluster& cluster);
@@ -156,14 +161,15 @@ std::string level_words(const Cluster& cluster, std::size_t level);
 const Link& link_between(const Cluster& cluster, int rank, int other_rank);
 /// Returns the links of all levels, from the inside out.
 std::vector<Link*> links_of(Cluster& cluster);
+/// Returns true if the link of any level is shared by several ranks.
 bool shares_links(const Cluster& cluster);
 /// Returns the index of the unit that shares one uplink to a level: the rank's node for levels 0
 /// and 1, and from level 2 on the group of nodes that this level joins to other groups.
 int group_of(const Cluster& cluster, std::size_t level, int rank);
 int group_count(const Cluster& cluster, std::size_t level);
 
-/// Returns how long a transfer occupies its link: bytes over bandwidth, or the time of its segment.
-/// It arrives one latency later.
+/// Returns how long a transfer occupies its link: bytes over bandwidth, or as long as its segment
+/// says. The transfer arrives one latency later.
 Seconds occupancy(const Link& link, Bytes size);
 
 /// Time in which a ring of n devices passes pieces of size/n around in `rounds` · (n − 1) steps.

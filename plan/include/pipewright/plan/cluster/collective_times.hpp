@@ -18,6 +18,7 @@ struct GroupPlace {
   std::size_t level = 0;  // outermost level between neighbors (level_between)
   friend bool operator==(const GroupPlace&, const GroupPlace&) = default;
 };
+/// Returns how a group of these devices is spread over the cluster.
 GroupPlace place_of(const Cluster& cluster, const std::vector<int>& devices);
 
 /// Seconds of an all-reduce, divided by the source of each part.

@@ -6,6 +6,7 @@
 
 namespace pipewright::plan {
 
+/// Times that determine the loss to failures and checkpoints.
 struct FailureCosts {
   Seconds checkpoint{};        // training time lost for each checkpoint
   Seconds restart{};           // from a failure until training resumes

@@ -26,8 +26,9 @@ class Grid {
   bool is_last_stage(int rank) const { return stage_of(rank) == pipe_size() - 1; }
   /// Returns the rank of `stage` whose coordinates along all other axes equal those of `rank`.
   int stage_to_global(int rank, int stage) const;
-  /// Does so with other indices along the given axes: {{"data", 1}} means the second pipeline.
-  /// Throws InputError for an unknown axis, for pipe, or for an index outside its axis.
+  /// Returns the rank of `stage` with the given indices along some axes, and those of `rank` along
+  /// the others: {{"data", 1}} means in the second pipeline. Throws InputError for an unknown axis,
+  /// for pipe, or for an index outside its axis.
   int stage_to_global(int rank, int stage, const std::vector<AxisIndex>& elsewhere) const;
   /// Returns the index of a rank among the ranks that together hold one replica of the model; the
   /// next function returns their number. They are DeepSpeed's get_model_parallel_rank and

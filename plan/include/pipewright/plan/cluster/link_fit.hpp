@@ -21,6 +21,7 @@ struct LinkSample {
 /// Bandwidth that no measurement can distinguish from an unlimited one, in bytes per second.
 inline constexpr double unlimited_bandwidth = 1e15;
 
+/// A fitted link with its residuals.
 struct LinkFit {
   Link link;  // with fitted latency, bandwidth and segments
   /// Fitted time over measured time, minus 1, for each sample in the order given.

@@ -26,6 +26,7 @@ struct ComputingSeries {
   friend bool operator==(const ComputingSeries&, const ComputingSeries&) = default;
 };
 
+/// All measured series of one kind of link.
 struct LinkSamples {
   std::string over;  // transport: in process, Gloo or NCCL
   bool between_nodes = false;

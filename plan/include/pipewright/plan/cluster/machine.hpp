@@ -69,7 +69,8 @@ struct ConstantRule {
   double most;
   double spread;  // of the default guess, as in MachineSpread
   /// Physics is fitted first, from all runs. Schedule is fitted together with the measured layers,
-  /// because it needs times that are accurate to 0.1 %. Memory is fitted to memory peaks.
+  /// because it needs times that are accurate to 0.1 %. Both takes part in these two fits. Memory
+  /// is fitted to memory peaks.
   Use use;
   const char* meaning;
 };
@@ -101,6 +102,7 @@ struct LayerClass {
   friend bool operator==(const LayerClass&, const LayerClass&) = default;
 };
 
+/// A calibrated machine: its constants with their uncertainty, and what was measured directly.
 struct Machine {
   MachineConstants constants;
   MachineSpread spread;

@@ -9,6 +9,7 @@
 
 namespace pipewright::plan {
 
+/// One order of a cluster's nodes.
 struct NodeOrder {
   /// The cluster with its nodes in the order in which ranks fill them.
   Cluster cluster;

@@ -23,7 +23,7 @@ enum class ShardPass { Forward, Backward };
 Seconds shard_time(const LayerCost& layer, const Cluster& cluster, const ShardPlaces& places,
                    ShardPass pass = ShardPass::Forward);
 
-/// Adds that time to each layer's forward and input gradient, in the plain and in the contended
+/// Adds `shard_time` to each layer's forward and input gradient, in the plain and in the contended
 /// times.
 LayerCosts with_shard_times(LayerCosts costs, const Cluster& cluster, const ShardPlaces& places);
 

@@ -37,8 +37,8 @@ class Topology {
   std::vector<int> coordinate_of(int rank) const;
   int coordinate_of(int rank, const std::string& axis) const;
   int rank_of(const std::vector<int>& coordinate) const;
-  /// Takes the indices by name, in any order, such as {{"data", 1}, {"pipe", 0}}. Throws InputError
-  /// unless each axis is there once.
+  /// Returns the rank at the indices that are given by name, in any order, such as {{"data", 1},
+  /// {"pipe", 0}}. Throws InputError unless each axis is there once.
   int rank_at(const std::vector<AxisIndex>& coordinate) const;
 
   /// Returns the ranks that meet every condition: all ranks if there is no condition, and none if
@@ -64,7 +64,8 @@ class Topology {
   std::vector<int> lengths_;
 };
 
-/// Data is the faster axis, so that ranks that all-reduce gradients are neighbors.
+/// Make the usual topologies. Data is a faster axis than pipe, so that ranks that all-reduce
+/// gradients are neighbors.
 Topology pipe_data_topology(int pipe, int data);
 Topology pipe_data_model_topology(int pipe, int data, int model);
 

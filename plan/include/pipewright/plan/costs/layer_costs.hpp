@@ -97,6 +97,7 @@ inline int backward_times(const ShardTraffic& traffic) {
   return traffic.backward_times < 0 ? traffic.times : traffic.backward_times;
 }
 
+/// Costs of all layers of a model, and the conditions under which they were measured.
 struct LayerCosts {
   std::string device;       // such as the processor's name
   std::string dtype;        // type of the parameters

@@ -35,6 +35,7 @@ struct RerunCost {
   friend bool operator==(const RerunCost&, const RerunCost&) = default;
 };
 
+/// Costs of one stage for one microbatch.
 struct StageCost : PassTimes {
   Seconds load;  // for the input of one microbatch on the first stage, its targets on the last
   Seconds optimizer_step;

@@ -26,6 +26,7 @@ constexpr bool is_mixed(Precision precision) { return precision != Precision::Fu
 /// sender's memory. Copy: between processes and GPUs, the receiver has its own buffer.
 enum class HandOver { Reference, Copy };
 
+/// The choices of one training.
 struct TrainingMemory {
   Optimizer optimizer = Optimizer::AdamW;
   Precision precision = Precision::Full;

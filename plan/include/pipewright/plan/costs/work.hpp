@@ -20,7 +20,7 @@ enum class Work {
 /// Bytes that a stage's instruction moves.
 enum class Payload {
   None,
-  Activation,     // of the stage's output
+  Activation,     // the stage's output
   InputGradient,  // the gradient of its input
   Gradients,      // of the stage's parameters
   Parameters,

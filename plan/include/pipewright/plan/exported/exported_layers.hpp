@@ -13,6 +13,7 @@
 
 namespace pipewright::plan {
 
+/// One layer of an exported graph.
 struct ExportedLayer {
   std::string name;
   std::vector<int> nodes;    // in the graph's order
@@ -41,6 +42,7 @@ enum class LayersBy {
 };
 const std::vector<std::string>& layers_by_words();  // modules, marks
 
+/// The requested layer boundaries.
 struct LayerBorders {
   LayersBy by = LayersBy::Modules;
   int count = 0;  // number of layers, for LayersBy::Bytes
@@ -49,9 +51,9 @@ struct LayerBorders {
   std::vector<std::string> before{}, after{};
 };
 
-/// Throws InputError for an unknown module name, with the nearest known one; for an impossible
-/// boundary, such as between a tensor and an operator that changes it in place; and for
-/// LayersBy::Marks if there are no marks.
+/// Divides an exported graph into layers. Throws InputError for an unknown module name, with the
+/// nearest known one; for an impossible boundary, such as between a tensor and an operator that
+/// changes it in place; and for LayersBy::Marks if there are no marks.
 ExportedLayers layers_of(const ExportedProgram& program, const LayerBorders& borders = {});
 
 /// Returns the layers of a stored list, given the last operator of each. Throws InputError as

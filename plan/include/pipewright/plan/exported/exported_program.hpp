@@ -59,6 +59,7 @@ struct ExportedWeight {
   friend bool operator==(const ExportedWeight&, const ExportedWeight&) = default;
 };
 
+/// The graph of a torch.export archive.
 struct ExportedProgram {
   std::vector<ExportedTensor> values;
   std::vector<ExportedNode> nodes;  // topologically sorted

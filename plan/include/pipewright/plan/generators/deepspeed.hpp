@@ -14,6 +14,7 @@
 
 namespace pipewright::plan {
 
+/// The instructions of a DeepSpeed schedule.
 struct DeepSpeedStream {
   int microbatches = 0;
   std::vector<std::vector<std::vector<Instruction>>> ranks;  // rank → step → instructions

@@ -45,10 +45,10 @@ Schedule make_looped_bfs(int ranks, int microbatches, int chunks);
 Schedule make_interleaved_zb(int ranks, int microbatches, int chunks);
 
 /// ZB-H1 (Qi et al., ICLR 2024, section 2.1): 1F1B that defers r weight gradients until the end
-/// and, as in the authors' code, takes the newest possible one. Bubble (P - 1)(F + I - W) for M >=
-/// P and W no longer than F and I; with a transfer time c, short compared with W, longer by 4(P -
-/// 1)c for M > P. Every rank keeps min(M, P) activations, counted until W: as many as 1F1B's first
-/// rank.
+/// and, as in the authors' code, takes the newest possible one. Bubble (P - 1)(F + I - W) for
+/// M >= P and W no longer than F and I; with a transfer time c, short compared with W, longer by
+/// 4(P - 1)c for M > P. Every rank keeps min(M, P) activations, counted until W: as many as 1F1B's
+/// first rank.
 Schedule make_zb_h1(int ranks, int microbatches);
 
 /// ZB-H2 (section 2.2): 2(P - r) - 1 warm-up forwards, W delayed by 2r. Bubble (P - 1)(F + I - 2W)
@@ -75,9 +75,9 @@ Schedule make_dualpipe(int ranks, int microbatches);
 
 /// Chimera (Li and Hoefler, SC 2021): two opposite 1F1B pipelines of M/2 microbatches each, merged;
 /// every rank holds the parameters of two stages. Needs even P and M. Units of P microbatches
-/// follow each other directly. If P divides M and F = B, the bubble fraction is (P - 2)/(2M + P -
-/// 2); it is larger if the last unit is not full. Ranks keep between P/2 + 1 and P activations for
-/// M >= P.
+/// follow each other directly. If P divides M and F = B, the bubble fraction is
+/// (P - 2)/(2M + P - 2); it is larger if the last unit is not full. Ranks keep between P/2 + 1 and
+/// P activations for M >= P.
 Schedule make_chimera(int ranks, int microbatches);
 
 /// Hanayo (Liu et al., SC 2023): W waves, V = 2W chunks per rank in a zigzag; each rank takes the
@@ -87,8 +87,8 @@ Schedule make_hanayo(int ranks, int microbatches, int waves);
 
 /// PipeDream (Narayanan et al., SOSP 2019): asynchronous 1F1B. The order is that of 1F1B, but every
 /// backward is followed by an optimizer step (`LoweringOptions::step_every` = 1). Rank r therefore
-/// keeps P - r weight versions if M >= 2(P - r) - 2, and fewer otherwise. In its steady state there
-/// is no bubble.
+/// keeps P - r weight versions if M >= 2(P - r) - 2, and at most that many otherwise. In its steady
+/// state there is no bubble.
 Schedule make_pipedream(int ranks, int microbatches);
 
 /// PipeDream-2BW (Narayanan et al., ICML 2021): PipeDream with a step every `batch` >= P

@@ -84,6 +84,7 @@ struct NamedLimit {
   int memory_units(int ranks) const { return 2 * microbatches * ranks; }
 };
 
+/// The declared properties and functions of a schedule.
 struct ScheduleDescriptor {
   std::string name;
   /// Names in papers, in other toolkits and in tables of measured runs. Only letters and digits are
@@ -154,7 +155,7 @@ const ScheduleDescriptor& default_schedule(int chunks = 1, int group = 0);
 /// Returns the Cut's schedule, or the default for its chunks and group.
 const std::string& schedule_name(const Cut& cut);
 
-/// Does what `make_schedule` does, and also returns the generator's further results.
+/// Makes a schedule like `make_schedule`, and also returns the generator's further results.
 MadeSchedule make_with_findings(const ScheduleRequest& request);
 
 /// Returns the names of the schedules for which `is_one` returns true.

@@ -13,10 +13,11 @@
 
 namespace pipewright::plan {
 
+/// The schedule that zb-auto found, with the quality of the result.
 struct ZeroBubblePlan {
   Schedule schedule;  // one stage per rank; F, I and W
-  Seconds
-      longest_span;  // maximum over the stages, from the first start to the last end on one stage
+  /// Maximum over the stages, from the first start to the last end on one stage.
+  Seconds longest_span;
   Seconds lower_bound;  // no schedule that keeps the microbatches in order has a shorter one
 };
 

@@ -23,9 +23,10 @@ namespace pipewright::plan {
 
 class JsonDocument {
  public:
-  /// `name` is the file's name in messages. Throws InputError on a syntax error or a duplicate key.
+  /// Parses a text. `name` is the file's name in messages. Throws InputError on a syntax error or a
+  /// duplicate key.
   static JsonDocument parse(std::string text, std::string name);
-  /// Throws InputError if the file cannot be read.
+  /// Reads and parses a file. Throws InputError if it cannot be read.
   static JsonDocument read(const std::filesystem::path& file);
 
   /// Replaces one value, as in `pipeline.ranks=4`. The right side is parsed as JSON, or else used

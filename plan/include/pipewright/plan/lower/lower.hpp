@@ -14,6 +14,7 @@ namespace pipewright::plan {
 /// in a queue with other transfers they delay those.
 enum class ReceivePlacement { JustInTime, WithSend };
 
+/// Options of lowering, which select the passes.
 struct LoweringOptions {
   CommunicatorLayout communicators = CommunicatorLayout::Edge;
   TransferMode transfers = TransferMode::Eager;

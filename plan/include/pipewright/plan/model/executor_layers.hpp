@@ -21,6 +21,7 @@ struct KeptTensor {
   friend bool operator==(const KeptTensor&, const KeptTensor&) = default;
 };
 
+/// A layer with the tensors that it saves.
 struct ExecutorLayer {
   std::string name;
   Bytes input{};  // also saved by each layer

@@ -23,11 +23,11 @@ struct HuggingFaceModel {
   std::vector<std::string> dropouts{};
   friend bool operator==(const HuggingFaceModel&, const HuggingFaceModel&) = default;
 };
-/// Throws InputError as `transformer_from_config` does.
+/// Reads the model of a config.json. Throws InputError as `transformer_from_config` does.
 HuggingFaceModel hugging_face_model(const JsonDocument& document);
 
-/// Throws InputError with every error of the file: an unknown architecture, a missing field, or
-/// incompatible sizes.
+/// Reads the sizes of a config.json. Throws InputError with every error of the file: an unknown
+/// architecture, a missing field, or incompatible sizes.
 TransformerConfig transformer_from_config(const JsonDocument& document);
 
 }  // namespace pipewright::plan

@@ -13,6 +13,7 @@
 
 namespace pipewright::plan {
 
+/// The content of a model folder.
 struct ImportedModel {
   std::filesystem::path archive;  // the .pt2
   ExportedProgram program;
@@ -23,7 +24,8 @@ struct ImportedModel {
   friend bool operator==(const ImportedModel&, const ImportedModel&) = default;
 };
 
-/// Throws InputError unless all inputs have the batch as their first dimension.
+/// Combines an exported program and its layers. Throws InputError unless all inputs have the batch
+/// as their first dimension.
 ImportedModel imported_model(const std::filesystem::path& archive, ExportedProgram program,
                              ExportedLayers layers);
 

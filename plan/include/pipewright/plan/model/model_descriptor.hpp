@@ -41,6 +41,7 @@ inline constexpr DataKind samples_data{
         "a safetensors file with \"inputs\" and \"targets\" of all samples, or a file of "
         "tokens for a model of tokens"};
 
+/// A declared model: its names, its data, and functions of its shape.
 struct ModelDescriptor {
   std::string kind;     // name in a scenario's `model.kind`
   std::string meaning;  // one sentence

@@ -93,7 +93,7 @@ struct LayerEstimate {
 
 Model model_of(const ModelShape& shape);
 Sample sample_of(const ModelShape& shape);
-/// `layer` must be one of `model_of(shape)`.
+/// Returns the estimate of a layer, which must be one of `model_of(shape)`.
 LayerEstimate estimate_of(const ModelShape& shape, const Layer& layer);
 
 Json to_json(const ModelShape& shape);

@@ -14,6 +14,7 @@ namespace pipewright::plan {
 /// Returns the public models whose config.json is built in.
 std::vector<std::string> known_folders();
 
+/// Sizes of a scaled-down model.
 struct SmallSizes {
   std::optional<int> layers{}, hidden{}, vocabulary{};  // absent: the large model's size
 };

@@ -46,6 +46,7 @@ struct Rotary {
 /// Function that turns a router's logits into weights.
 enum class RouterScores { Softmax, Sigmoid };
 
+/// All sizes and variants of a transformer.
 struct TransformerConfig {
   std::string name{};  // name in its file
   int layers = 0;

@@ -17,6 +17,7 @@ namespace pipewright::plan {
 enum class TransformerLayerKind { Embedding, Dense, Mixture, Prediction, Head };
 std::string to_string(TransformerLayerKind kind);
 
+/// Counts of one layer.
 struct TransformerLayer {
   std::string name;
   TransformerLayerKind kind = TransformerLayerKind::Dense;

@@ -33,7 +33,7 @@ struct TransformerShape {
 template <>
 const ModelDescriptor& descriptor_of<TransformerShape>();
 
-/// Convert between a scenario's shape and the training of a `batch` samples per iteration.
+/// Convert between a scenario's shape and the training with `batch` samples per iteration.
 TransformerTraining training_of(const TransformerShape& shape, int batch);
 TransformerShape shape_of(const TransformerTraining& training);
 

@@ -15,6 +15,7 @@ enum class ProductPrecision { Half, Float8, Float4, Single };
 /// Returns the rate of such products relative to 16 bits.
 double rate_of(ProductPrecision precision);
 
+/// A transformer with the sizes of its training.
 struct TransformerTraining {
   TransformerConfig model{};
   int sequence = 1;  // tokens per sample
@@ -29,7 +30,8 @@ struct TransformerTraining {
   friend bool operator==(const TransformerTraining&, const TransformerTraining&) = default;
 };
 
-/// Returns the default tokens per sample: 2048, or fewer if the model has fewer positions.
+/// Returns the default tokens per sample: 2048, or the number of learned positions if the model has
+/// fewer.
 int usual_sequence(const TransformerConfig& model);
 
 }  // namespace pipewright::plan

@@ -10,6 +10,7 @@
 
 namespace pipewright::plan {
 
+/// The sizes and options of a parallel plan.
 struct Cut {
   int tensor = 1;  // tensor-parallel size: devices that partition heads, widths and vocabulary
   bool sequence_parallel = false;  // they also partition the tokens outside of these layers

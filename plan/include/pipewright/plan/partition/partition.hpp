@@ -1,7 +1,7 @@
 #pragma once
 
-// A Partition divides the layers into stages. Stage s holds the layers [boundaries[s], boundaries[s
-// + 1]). The Placement of the Program gives the rank of each stage.
+// A Partition divides the layers into stages. Stage s holds the layers [boundaries[s],
+// boundaries[s+1]). The Placement of the Program gives the rank of each stage.
 
 #include <string>
 #include <variant>

@@ -1,9 +1,9 @@
 #pragma once
 
-// The rank of each stage. A route lists the rank of every stage, and a microbatch takes one
-// route through the model. Most schedules have a single route; bidirectional ones have several,
-// and each rank then holds one copy of a stage's parameters for every route that passes through it.
-// For example, with four ranks, in one direction and in two:
+// The rank of each stage. A route lists the rank of every stage, and a microbatch takes one route
+// through the model. Most schedules have a single route; bidirectional ones have several, and each
+// rank then holds one copy of a stage's parameters for every route that passes through it. For
+// example, with four ranks, in one direction and in two:
 //
 //   1f1b       route 0: 0 1 2 3
 //   dualpipe   route 0: 0 1 2 3    route 1: 3 2 1 0

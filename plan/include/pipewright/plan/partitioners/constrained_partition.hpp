@@ -20,6 +20,7 @@ struct LayerRange {
   friend bool operator==(const LayerRange&, const LayerRange&) = default;
 };
 
+/// The weights of a partition and its constraints.
 struct PartitionRequest {
   std::vector<double> weights;  // one per layer
   int stages = 1;

@@ -40,7 +40,7 @@ std::vector<double> type_weights(const Model& model, const std::string& pattern)
 /// The names of a layer, for example its name and its class.
 using LayerWords = std::vector<std::string>;
 
-/// Does so for layers with several names, of which any may match.
+/// Returns these weights for layers with several names, of which any may match `pattern`.
 std::vector<double> type_weights(const std::vector<LayerWords>& layers, const std::string& pattern);
 
 /// Returns weights by any method except `uniform`, which has none.

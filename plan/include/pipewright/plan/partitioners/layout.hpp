@@ -13,13 +13,15 @@
 
 namespace pipewright::plan {
 
+/// A parsed layout.
 struct Layout {
   std::vector<std::string> stages;  // the letters of each stage; a stage may be empty
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-/// Throws InputError that names the column for an unknown letter, an unclosed group, a repeat of
-/// nothing, an E that is not first, an L that is not last, or more than 100,000 letters.
+/// Parses a layout. Throws InputError that names the column for an unknown letter, an unclosed
+/// group, a repeat of nothing, an E that is not first, an L that is not last, or more than 100,000
+/// letters.
 Layout parse_layout(const std::string& text);
 
 /// Returns the usual compact form, which `parse_layout` accepts: runs of at least three equal
@@ -35,7 +37,7 @@ std::vector<int> layout_boundaries(const Layout& layout);
 /// Returns a letter for each layer by its kind, or nothing if a kind has no letter.
 std::optional<std::string> find_layout_letters(const Model& model);
 
-/// Does so, but throws InputError for a kind without a letter.
+/// Returns a letter for each layer by its kind. Throws InputError for a kind without a letter.
 std::string layout_letters(const Model& model);
 
 /// Returns the layout of a model that is divided at these boundaries.

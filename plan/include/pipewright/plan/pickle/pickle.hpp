@@ -13,6 +13,7 @@
 
 namespace pipewright::plan {
 
+/// A value of a pickle.
 struct PickleNode {
   enum class Kind { None, Flag, Integer, Number, Text, List, Dict, Global, Call, Persistent };
   Kind kind = Kind::None;

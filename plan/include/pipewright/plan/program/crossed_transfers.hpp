@@ -10,6 +10,7 @@
 
 namespace pipewright::plan {
 
+/// The first mismatch between a directed pair of ranks.
 struct CrossedTransfers {
   int from = 0;
   int to = 0;

@@ -37,12 +37,14 @@ class Dependencies {
     const Instruction* instruction = nullptr;
     int rank = 0;
     int compute = -1;  // the previous compute on its rank, which must come first
-    int queue = -1;    // the previous transfer on its communicator, or the rank's previous
-                       // collective; for compute, the collective that it waits for
-    int data = -1;     // the event that produces its data; for a receive, its send
-    int partner = -1;  // the other end of a send or receive; for members of a collective the first
-                       // member, which takes the time and has -1 itself
-    int place = 0;     // the in-order list in which it waits: its rank's compute, or a queue
+    /// The previous transfer on its communicator, or the rank's previous collective; for compute,
+    /// the collective that it waits for.
+    int queue = -1;
+    int data = -1;  // the event that produces its data; for a receive, its send
+    /// The other end of a send or receive; for members of a collective the first member, which
+    /// takes the time and has -1 itself.
+    int partner = -1;
+    int place = 0;  // the in-order list in which it waits: its rank's compute, or a queue
   };
 
   /// The Program must have passed the checks of `validate` that precede the deadlock check: every

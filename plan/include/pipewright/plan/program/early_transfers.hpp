@@ -10,6 +10,7 @@
 
 namespace pipewright::plan {
 
+/// A receive that blocks its queue, and what it blocks.
 struct EarlyTransfer {
   int rank = 0;
   Instruction receive;  // the receive that is placed too early

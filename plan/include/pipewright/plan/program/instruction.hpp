@@ -27,17 +27,17 @@ enum class InstructionKind {
   ReceiveActivation,  // from the previous stage
   SendGradient,       // to the previous stage
   ReceiveGradient,    // from the next stage
-  ScatterMicrobatch,  // reduce-scatters a microbatch's gradients over the copies of the stage (ZeRO
-                      // stages 2 and 3)
-  ReduceTied,         // reduces the gradients of a tied weight over the ranks that have it
-  ReduceGradients,    // all-reduces the gradients of all copies of the stage
-  ScatterGradients,   // reduce-scatters them: each copy gets the sum of its shard (ZeRO stage 1)
-  NormGradients,      // computes the global norm, which all ranks need before any of them steps
-  OptimizerStep,      // steps only its shard if parameters are all-gathered afterwards
-  GatherParameters,   // all-gathers the shards that the copies of the stage have stepped
-  ShareLoss,          // gives all ranks the losses of the batch
-  Unshard,  // all-gathers the stage's sharded parameters (ZeRO stage 3); occurs repeatedly
-  Reshard,  // releases the gathered parameters
+  /// Reduce-scatters a microbatch's gradients over the copies of the stage (ZeRO stages 2 and 3)
+  ScatterMicrobatch,
+  ReduceTied,        // reduces the gradients of a tied weight over the ranks that have it
+  ReduceGradients,   // all-reduces the gradients of all copies of the stage
+  ScatterGradients,  // reduce-scatters them: each copy gets the sum of its shard (ZeRO stage 1)
+  NormGradients,     // computes the global norm, which all ranks need before any of them steps
+  OptimizerStep,     // steps only its shard if parameters are all-gathered afterwards
+  GatherParameters,  // all-gathers the shards that the copies of the stage have stepped
+  ShareLoss,         // gives all ranks the losses of the batch
+  Unshard,           // all-gathers the stage's sharded parameters (ZeRO stage 3); occurs repeatedly
+  Reshard,           // releases the gathered parameters
 };
 
 /// The resource that an instruction occupies while it runs.
@@ -64,6 +64,7 @@ enum class Needs {
   OtherEnd,    // the send
 };
 
+/// The properties of a kind of instruction.
 struct InstructionTraits {
   std::string_view word{};     // name in the text, between stage and microbatch
   std::string_view meaning{};  // readable text before the microbatch: "forward of"
@@ -343,8 +344,8 @@ struct Instruction {
   InstructionKind kind = InstructionKind::Forward;
   int stage = 0;
   int microbatch = -1;  // -1 if the instruction concerns the whole stage
-  int slot = -1;        // the stage's buffer of the microbatch, from its first use to its last; -1
-                        // without microbatch
+  /// The stage's buffer of the microbatch, from its first use to its last; -1 without microbatch.
+  int slot = -1;
   bool fused_with_next = false;  // as in Action: both start together and overlap
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };

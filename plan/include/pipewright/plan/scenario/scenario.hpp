@@ -23,12 +23,13 @@
 namespace pipewright::plan {
 
 /// Order in which samples are taken from a row of numbers. Anywhere: windows at random positions.
-/// Shuffled: consecutive windows, each once per epoch. Packed: the same, with samples that are
-/// filled with whole documents.
+/// Shuffled: adjacent windows in random order, each once per epoch. Packed: likewise, with samples
+/// that are filled with whole documents.
 enum class SampleOrder { Anywhere, Shuffled, Packed };
 const std::vector<std::string>& sample_orders();  // anywhere, shuffled, packed
 std::string to_string(SampleOrder order);
 
+/// The data of a scenario.
 struct DataSource {
   std::string kind;  // the name of a `DataKind`: text, cifar10
   /// A file or a folder, depending on the kind; in a scenario file, relative to the scenario's
@@ -41,6 +42,7 @@ struct DataSource {
   friend bool operator==(const DataSource&, const DataSource&) = default;
 };
 
+/// The parallel plan of a scenario.
 struct Pipeline {
   int ranks = 2;
   int microbatches = 8;
@@ -88,6 +90,7 @@ enum class Decayed { All, Matrices };
 const std::vector<std::string>& decayed_parameters();  // all, matrices
 std::string to_string(Decayed decayed);
 
+/// The training settings of a scenario.
 struct Training {
   int steps = 50;
   int microbatch_size = 4;      // samples
@@ -162,9 +165,9 @@ std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrie
 void require_trainable(const Scenario& scenario, Carrier carrier);
 
 Json to_json(const Scenario& scenario);
-/// Also checks constraints across fields: more ranks than layers, data that does not fit the model,
-/// lists whose length is not the number of ranks or microbatches. `known` is a custom schedule that
-/// is not read again if the document names it.
+/// Reads a scenario and checks constraints across fields: more ranks than layers, data that does
+/// not fit the model, lists whose length is not the number of ranks or microbatches. `known` is a
+/// custom schedule that is not read again if the document names it.
 Scenario scenario_from_json(const JsonDocument& document, const ScheduleChoice& known = {});
 
 /// Returns the file that a scenario's document names as its cluster, or nothing if the cluster is

@@ -36,7 +36,7 @@ constexpr bool makes_weight_gradient(ActionKind kind) {
 /// Returns the text of the action alone, "1F2", even if it is fused.
 std::string to_string(const Action& action);
 
-/// Returns nothing if the text is not an action.
+/// Parses an action's text. Returns nothing if it is not an action.
 std::optional<Action> parse_action(std::string_view text);
 
 }  // namespace pipewright::plan

@@ -27,9 +27,10 @@ struct ClockSource {
 };
 
 /// Returns passages between ranks that read one reference clock: in both directions, without delay.
-/// From these, clock_offsets knows the offsets of their own clocks.
+/// clock_offsets derives the offsets of the ranks' own clocks from these.
 std::vector<Passage> passages_of(const std::vector<ClockSource>& clocks);
 
+/// Offsets that relate the clocks of all ranks.
 struct ClockOffsets {
   /// How far each rank's clock is ahead of that of the first rank of its group. A group is a set of
   /// ranks that passages connect.

@@ -29,6 +29,7 @@ struct MarkedStep {
   Seconds length() const { return end - start; }
 };
 
+/// Facts derived from an EventTable.
 struct TimelineFacts {
   /// The table is one iteration of a pipeline: it has a bubble, and idle time is waiting.
   bool is_iteration = false;

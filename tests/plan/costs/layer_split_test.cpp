@@ -49,7 +49,7 @@ TEST_CASE("Splits and rejections equal torchtitan's", "[plan][partition][referen
   }
   CHECK(split > 0);
   CHECK(refused > 0);
-  fmt::print("compared: torchtitan_layer_split.json: {} cases: {} splits, {} refused alike\n",
+  fmt::print("compared: torchtitan_layer_split.json: {} cases: {} splits, {} rejected by both\n",
              split + refused, split, refused);
 }
 

@@ -10,7 +10,7 @@ namespace pipewright::plan {
 /// Thrown when a stop flag cancels the work.
 struct Stopped {};
 
-/// Progress callback: receives the amount done and the total. The work is cancelled when it returns
+/// Progress callback: receives the amount done and the total. The work is canceled when it returns
 /// false.
 using GoesOn = std::function<bool(std::size_t done, std::size_t of)>;
 

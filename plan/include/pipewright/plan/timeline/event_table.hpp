@@ -20,7 +20,7 @@ struct EventTrack {
   std::string name{};       // "compute", "send"; in a foreign trace, the thread's name
   std::uint64_t begin = 0;  // its events are [begin, end)
   std::uint64_t end = 0;
-  int depth = 0;  // number of enclosing events on outer tracks: nested calls
+  int depth = 0;  // nesting: its events are inside those of the track before
   friend bool operator==(const EventTrack&, const EventTrack&) = default;
 };
 

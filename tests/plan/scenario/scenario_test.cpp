@@ -431,10 +431,10 @@ TEST_CASE("Ranks that cannot partition a model are rejected with possible number
       error_of_sizes("1", "8") ==
       "s.json:8:26: /training/tensor_groups: 4 heads and a vocabulary of 256 cannot be shared out "
       "in 8 parts: heads must divide evenly, and no part of the vocabulary be empty; 4 would do");
-  CHECK(error_of_sizes("2", "0", "alexnet") ==
-        "s.json:7:26: /pipeline/tensor: no layer of the model alexnet can be partitioned into 2 "
-        "parts; "
-        "1 would do");
+  CHECK(
+      error_of_sizes("2", "0", "alexnet") ==
+      "s.json:7:26: /pipeline/tensor: no layer of the model alexnet can be shared out in 2 parts; "
+      "1 would do");
 }
 
 /// The smallest scenario in a file, whose cluster is in another file next to it.

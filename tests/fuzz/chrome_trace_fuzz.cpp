@@ -1,4 +1,5 @@
-// Traces of others: whatever could be read of a text is a table that a native file can hold.
+// Chrome traces of other programs: a table that was read from any text can be written as a native
+// file.
 
 #include <string>
 #include <string_view>
@@ -22,20 +23,20 @@ void try_text(std::string_view text) {
   const auto file = folder.write("t.json", std::string(text));
   std::vector<std::string> problems;
   const auto table = accepted([&] { return trace::read_chrome_trace(file, problems); });
-  demand(problems.size() < 10'000, "problems are not listed without end");
+  demand(problems.size() < 10'000, "the list of problems is bounded");
   for (const std::string& problem : problems)
-    demand(!problem.empty(), "a problem has words");
+    demand(!problem.empty(), "a problem has a message");
   may_be_refused([&] { trace::read_timeline_file(file, problems); });
   if (!table)
     return;
-  demand(table->size() <= 2 * text.size(), "no more events than letters");
+  demand(table->size() <= 2 * text.size(), "there are no more events than characters");
   plan::write_event_file(folder.path() / "t.pwt", *table);
   const auto again = plan::read_event_file(folder.path() / "t.pwt");
   demand(again.tracks == table->tracks && again.size() == table->size(), "reads back as written");
   trace::write_timeline_file(folder.path() / "again.json", *table);
   demand(trace::read_timeline_file(folder.path() / "again.json", problems).ranks > 0 ||
              table->size() == 0,
-         "written as a trace it is one");
+         "a written trace reads back");
 }
 
 const pipewright::fuzz::Reader reader("chrome_trace", try_text);

@@ -1,4 +1,4 @@
-// Clusters: any two ranks have a link, and what a transfer takes of it is a number.
+// Clusters: any two ranks have a link, and the time of a transfer over it is a number.
 
 #include <cmath>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Costs of layers: they can be summed to stages under any partition, and counted in microbatches.
+// Layer costs: they can be summed to stages under any partition and scaled to microbatch sizes.
 
 #include <algorithm>
 #include <cmath>

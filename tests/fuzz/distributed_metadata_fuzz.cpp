@@ -1,5 +1,5 @@
-// `.metadata` of torch.distributed.checkpoint: of each tensor that is given, the chunks lie in it,
-// have as many numbers as it has, and their files are names within the folder.
+// `.metadata` of torch.distributed.checkpoint: the chunks of each tensor are within it and have its
+// number of elements, and their files are names within the folder.
 
 #include <string>
 #include <string_view>

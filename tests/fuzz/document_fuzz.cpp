@@ -1,5 +1,5 @@
-// JSON itself, and assignments of the command line: what is taken can be written, and every value
-// has a place.
+// JSON documents and assignments of the command line: an accepted document can be written, and
+// every value has a position.
 
 #include <string>
 #include <string_view>
@@ -24,7 +24,7 @@ void try_text(std::string_view text) {
   const Json leaves = document->root().flatten();  // pointer → value
   for (const auto& leaf : leaves.items()) {
     const std::string place = document->position(leaf.key());
-    demand(place.starts_with("fuzz:") || place.starts_with("--set "), "every value has a place");
+    demand(place.starts_with("fuzz:") || place.starts_with("--set "), "every value has a position");
   }
 }
 

@@ -1,5 +1,5 @@
-// Runs a reader without libFuzzer: on every file of its corpus, and on mutations of them that are
-// the same every time. Where a run ends early, `LAST` names a file that holds the text at work.
+// Runs a reader without libFuzzer: on every file of its corpus, and on reproducible mutations of
+// them. If a run aborts, the file `LAST` contains the text that caused it.
 //
 //   pipewright_fuzz READER CORPUS ROUNDS [LAST]
 
@@ -23,7 +23,7 @@
 
 namespace {
 
-/// By name, as folders list their files in any order.
+/// Reads the files in the order of their names, because directories list them in any order.
 std::vector<std::string> read_corpus(const char* folder) {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
@@ -37,7 +37,8 @@ std::vector<std::string> read_corpus(const char* folder) {
   return texts;
 }
 
-/// No text of a few kilobytes needs more than this; an allocation by a number in it would.
+/// Limits memory to 1 GiB. No text of a few kilobytes needs more, but an allocation sized by a
+/// number in the text might.
 void limit_memory() {
 #ifdef PIPEWRIGHT_FUZZ_LIMITS_MEMORY
   constexpr rlim_t most = 1U << 30U;
@@ -75,15 +76,15 @@ int main(int argc, char** argv) {
     return std::fprintf(stderr, "usage: %s READER CORPUS ROUNDS [LAST]\n", argv[0]), 2;
   const auto* const reader = fuzz::find_reader(argv[1]);
   if (reader == nullptr)
-    return std::fprintf(stderr, "no reader '%s' in here\n", argv[1]), 2;
+    return std::fprintf(stderr, "unknown reader '%s'\n", argv[1]), 2;
   const auto corpus = read_corpus(argv[2]);
   if (corpus.empty())
-    return std::fprintf(stderr, "no files in %s\n", argv[2]), 2;
+    return std::fprintf(stderr, "no corpus files in %s\n", argv[2]), 2;
   limit_memory();
   Runner runner(reader->try_text, argc == 5 ? argv[4] : nullptr);
   for (const std::string& text : corpus)
     runner.run(text);
-  fuzz::demand(fuzz::values_read > 0, "a file of the corpus can be read");
+  fuzz::demand(fuzz::values_read > 0, "at least one file of the corpus can be read");
   fuzz::Mutator mutator(corpus);
   const int rounds = std::atoi(argv[3]);
   for (int round = 0; round < rounds; ++round)

@@ -1,5 +1,5 @@
-// Native timeline files: what was read can be walked over without a check, and is written as read.
-// Checksums, which mutations would never hit, are made to fit.
+// Native timeline files: an accepted file can be iterated without further checks and reads back as
+// written. The checksums are corrected first, because mutations would never hit the right ones.
 
 #include <cstring>
 #include <fstream>
@@ -30,10 +30,11 @@ void try_bytes(const std::string& bytes) {
     return;
   std::uint64_t events = 0;
   for (const EventTrack& track : table->tracks) {
-    demand(!rank_name(*table, track.rank).empty() || !table->rank_names.empty(), "a rank's name");
+    demand(!rank_name(*table, track.rank).empty() || !table->rank_names.empty(),
+           "a rank has a name");
     for (std::uint64_t event = track.begin; event < track.end; ++event) {
       demand(table->end[event] >= table->start[event], "time does not run backwards");
-      demand(table->name_at(event).size() <= bytes.size(), "a name from the file");
+      demand(table->name_at(event).size() <= bytes.size(), "an event's name comes from the file");
       ++events;
     }
   }
@@ -45,7 +46,7 @@ void try_bytes(const std::string& bytes) {
   if (table->ranks <= most_to_write)
     demand(timeline_from_trace(JsonDocument::parse(to_trace(timeline), "trace")).spans ==
                timeline.spans,
-           "can be a trace");
+           "reads back as a trace");
 }
 
 void try_text(std::string_view text) {

@@ -1,5 +1,5 @@
-// Traces of a pipeline's ranks, one behind the other with a line of ==== between, or an export of
-// nsys: what can be explained adds up.
+// Traces of a pipeline's ranks, separated by lines of ====, or an nsys export: explained times add
+// up.
 
 #include <cmath>
 #include <string>
@@ -37,25 +37,25 @@ void try_text(std::string_view text) {
     files.push_back(folder.write("rank" + std::to_string(files.size()) + ".json", part));
   std::vector<std::string> problems;
   const auto job = accepted([&] { return trace::explain_traces(files, {}, problems); });
-  demand(problems.size() < 10'000, "problems are not listed without end");
+  demand(problems.size() < 10'000, "the list of problems is bounded");
   if (!job)
     return;
   const trace::TraceExplanation* const own = &job->explanation;
   const double length = own->pipeline.timeline.length.value;
   demand(std::isfinite(length) && length >= 0, "an iteration has a length");
   demand(job->timeline.ranks >= static_cast<int>(files.size()), "each trace is a rank, or several");
-  demand(job->timeline.length.value >= length, "no pipeline goes on behind the end of the job");
+  demand(job->timeline.length.value >= length, "no pipeline outlasts the job");
   for (const trace::TracedRankTimes& rank : own->ranks) {
     double sum = rank.busy_s;
     for (const plan::Seconds& idle : rank.idle) {
       demand(idle.value >= 0, "idle time is not negative");
       sum += idle.value;
     }
-    demand(sum >= length * (1 - 1e-9), "no time of a rank is left without a cause");
+    demand(sum >= length * (1 - 1e-9), "all idle time of a rank has a cause");
   }
   for (const trace::Alternative& change : own->alternatives.all)
-    demand(std::isfinite(change.iteration_s), "what is simulated has a length");
-  demand(!to_json(*job).dump().empty(), "it can be printed");
+    demand(std::isfinite(change.iteration_s), "a simulated iteration has a length");
+  demand(!to_json(*job).dump().empty(), "the report can be written");
 }
 
 const pipewright::fuzz::Reader reader("explain", try_text);

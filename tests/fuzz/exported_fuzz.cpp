@@ -1,5 +1,5 @@
-// What torch.export.save writes: raw bytes, and the text as the graph of an archive that is made to
-// fit. Whatever is read can be cut into layers, in which all that is used has been made.
+// torch.export.save archives: the text is tried as raw bytes and as the graph of an otherwise valid
+// archive. An accepted graph can be divided into layers in which every used value has been made.
 
 #include <nlohmann/json.hpp>
 #include <set>
@@ -20,7 +20,8 @@ using pipewright::fuzz::accepted;
 using pipewright::fuzz::demand;
 using pipewright::fuzz::may_be_refused;
 
-/// A place for each name that the graph gives a parameter or a buffer, as the graph says its size.
+/// Returns a weights table with a position for each parameter or buffer named in the graph, with
+/// the size that the graph gives.
 std::string weights_for(const Json& model) {
   Json config = Json::object();
   const auto at = [](const Json& json, const std::string& pointer) {
@@ -50,10 +51,10 @@ void try_layers(const ExportedProgram& program, const LayerBorders& borders) {
     nodes.insert(all->layers[l].nodes.begin(), all->layers[l].nodes.end());
     if (l > 0)
       demand(all->layers[l].inputs == all->layers[l - 1].outputs,
-             "what leaves one comes into the next");
+             "each layer's inputs are the previous layer's outputs");
   }
   demand(nodes.size() + all->loss.nodes.size() == program.nodes.size(),
-         "each operator has one place");
+         "each operator is in one layer or the loss");
   const auto model = accepted([&] { return imported_model("model.pt2", program, *all); });
   if (model)
     demand(model->planned.layers.size() == all->layers.size(), "layers are planned");

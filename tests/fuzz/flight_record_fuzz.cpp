@@ -1,5 +1,5 @@
-// Dumps of torch's FlightRecorder, one behind the other with a line of ==== between: what can be
-// read is diagnosed, and the answer names ranks of the job.
+// Dumps of torch's FlightRecorder, separated by lines of ====: accepted dumps are diagnosed, and
+// the diagnosis names ranks of the job.
 
 #include <nlohmann/json.hpp>
 #include <set>
@@ -17,7 +17,7 @@ using namespace pipewright;
 using pipewright::fuzz::accepted;
 using pipewright::fuzz::demand;
 
-/// What is no dump is left out: one of several is enough to go on.
+/// Returns the dumps that can be read; one of several suffices.
 std::vector<trace::FlightRecord> records_in(std::string_view text) {
   constexpr std::string_view border = "\n====\n";
   std::vector<trace::FlightRecord> records;
@@ -54,9 +54,9 @@ void try_text(std::string_view text) {
          "a rank of the job is named");
   for (const trace::HangWait& wait : own.waits)
     demand(ranks.contains(wait.rank) && ranks.contains(wait.waits_for), "ranks of the job wait");
-  demand(!own.what.empty() && !in_words(own).empty(), "it has words");
+  demand(!own.what.empty() && !in_words(own).empty(), "the diagnosis has a text");
   demand(!to_json(own).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).empty(),
-         "it can be printed");
+         "it can be written");
 }
 
 const pipewright::fuzz::Reader reader("flight_record", try_text);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Text as every JSON reader gets it: a document and, behind it, lines `--set field=value` as on the
+// Input format of the JSON readers: a document, followed by lines `--set field=value` as on the
 // command line.
 
 #include <string>
@@ -26,7 +26,7 @@ inline plan::JsonDocument document_of(std::string_view text) {
   return document;
 }
 
-/// The value of a text, if it is one: written and read again it is the same.
+/// Returns the value of a text, if it is valid, after checking that it reads back as written.
 template <class Value>
 std::optional<Value> read_back(std::string_view text, Value (*read)(const plan::JsonDocument&)) {
   const auto value = accepted([&] { return read(document_of(text)); });

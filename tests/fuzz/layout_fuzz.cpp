@@ -1,4 +1,4 @@
-// Megatron's layouts: the shortest form reads back as the same stages.
+// Megatron-LM's layouts: the shortest form reads back as the same stages.
 
 #include <string>
 #include <string_view>
@@ -19,7 +19,7 @@ void try_text(std::string_view text) {
     return;
   demand(parse_layout(to_string(*layout)) == *layout, "reads back as written");
   const auto boundaries = layout_boundaries(*layout);
-  demand(boundaries.size() == layout->stages.size() + 1, "a border behind each stage");
+  demand(boundaries.size() == layout->stages.size() + 1, "there is a boundary after each stage");
   demand(boundaries.back() > 0, "there is a layer");
 }
 

@@ -1,4 +1,4 @@
-// The entry of libFuzzer, for the reader that the variable PIPEWRIGHT_FUZZ names.
+// Entry point of libFuzzer for the reader that the environment variable PIPEWRIGHT_FUZZ names.
 
 #include <cstdint>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Models: their layers can be weighed, cut and written as a layout.
+// Models: their layers can be weighted, partitioned and written as a layout.
 
 #include <string>
 #include <string_view>

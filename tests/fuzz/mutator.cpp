@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr std::size_t longest_text = 20'000;  // repeats of repeats would grow without end
+constexpr std::size_t longest_text = 20'000;  // bounds nested repeats
 
 constexpr std::array extreme_numbers{
     "0"sv,
@@ -55,7 +55,8 @@ constexpr std::array extreme_numbers{
     "true"sv,
 };
 
-/// Not UTF-8, half a surrogate, an end of text within it, marks of JSON and of our own texts.
+/// Text that is not UTF-8, half a surrogate, a null character, JSON punctuation, and markers of our
+/// own formats.
 constexpr std::array odd_texts{
     "\xff"sv, "\xc3"sv, "\\ud800"sv, "\\u0000"sv, "\0"sv,       "\xef\xbb\xbf"sv,
     "~1"sv,   "{}"sv,   "[]"sv,      "\"\""sv,    "\n--set "sv,
@@ -68,7 +69,8 @@ bool is_word(char letter) {
 
 bool is_digit(char letter) { return std::isdigit(static_cast<unsigned char>(letter)) != 0; }
 
-/// The end of the quoted text that begins at `at`; an unclosed quote stands alone.
+/// Returns the end of the quoted text that begins at `at`. An unclosed quote is a token of one
+/// character.
 std::size_t end_of_quoted(std::string_view text, std::size_t at) {
   for (std::size_t end = at + 1; end < text.size() && text[end] != '\n'; ++end)
     if (text[end] == '"' && text[end - 1] != '\\')
@@ -122,7 +124,7 @@ std::string Mutator::next() {
   return text;
 }
 
-/// Empty where the corpus has no such token.
+/// Returns an empty string if the corpus has no such token.
 const std::string& Mutator::any_token(TokenKind kind) {
   static const std::string none;
   const auto& tokens = tokens_[static_cast<std::size_t>(kind)];
@@ -206,7 +208,7 @@ void Mutator::mutate_tokens(std::string& text) {
   }
 }
 
-/// Of the digits inside a word too: the stage of "0SEND_F2".
+/// Replaces a number, which may be inside a word: the stage of "0SEND_F2".
 void Mutator::change_number(std::string& text, const std::vector<Token>& tokens) {
   std::vector<Token> numbers;
   for (const Token& token : tokens) {
@@ -239,7 +241,7 @@ void Mutator::swap_tokens(std::string& text, const std::vector<Token>& tokens) {
   text.replace(tokens[a].at, tokens[a].size, second);
 }
 
-/// A few tokens in a row, up to three hundred times.
+/// Repeats a few consecutive tokens, up to three hundred times.
 void Mutator::repeat(std::string& text, const std::vector<Token>& tokens) {
   const std::size_t first = below(tokens.size());
   const std::size_t last = std::min(tokens.size() - 1, first + below(12));
@@ -251,7 +253,7 @@ void Mutator::repeat(std::string& text, const std::vector<Token>& tokens) {
   text.insert(begin, repeated.substr(0, longest_text));
 }
 
-/// Brackets around a token, sometimes deeper than any reader can follow.
+/// Puts brackets around a token, sometimes deeper than any reader accepts.
 void Mutator::nest(std::string& text, const Token& token) {
   constexpr std::array pairs{"[]"sv, "()"sv, "{}"sv};
   const auto pair = pairs[below(pairs.size())];
@@ -260,7 +262,7 @@ void Mutator::nest(std::string& text, const Token& token) {
   text.insert(token.at, depth, pair[0]);
 }
 
-/// One line stands somewhere else, or twice.
+/// Moves or duplicates a line.
 void Mutator::move_line(std::string& text) {
   const auto start_of_line = [&](std::size_t at) {
     const std::size_t found = text.rfind('\n', at);

@@ -1,7 +1,8 @@
 #pragma once
 
-// Texts that are almost those of a corpus. Some changes are of single letters; most know words,
-// numbers and brackets, so that JSON stays JSON often enough to reach what lies behind.
+// Makes texts that resemble those of a corpus. Some mutations change single characters; most work
+// on words, numbers and brackets, so that JSON often stays valid enough to reach the later stages
+// of a reader.
 
 #include <array>
 #include <random>
@@ -13,7 +14,7 @@ namespace pipewright::fuzz {
 
 enum class TokenKind { Number, Word, Quoted, Other };
 
-/// Where a word, a number, a quoted text or a single other letter stands.
+/// Position of a word, a number, a quoted text or another single character.
 struct Token {
   TokenKind kind = TokenKind::Other;
   std::size_t at = 0;
@@ -23,7 +24,8 @@ std::vector<Token> tokens_of(std::string_view text);
 
 class Mutator {
  public:
-  /// The letters and tokens to put in are those of the corpus, and what readers trip over.
+  /// Insertions come from the corpus's characters and tokens, and from inputs that often break
+  /// readers.
   explicit Mutator(std::vector<std::string> corpus);
 
   std::string next();
@@ -48,7 +50,7 @@ class Mutator {
   std::vector<std::string> corpus_;
   std::array<std::vector<std::string>, 4> tokens_;  // by kind
   std::string letters_;
-  std::mt19937 random_{1};  // the standard says which numbers come
+  std::mt19937 random_{1};  // its sequence is defined by the standard
 };
 
 }  // namespace pipewright::fuzz

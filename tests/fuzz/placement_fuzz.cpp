@@ -1,4 +1,4 @@
-// Placements: every stage has one rank, and the text of the ranks' stages reads back.
+// Placements: every stage has one rank, and the stages of the ranks read back as written.
 
 #include <algorithm>
 #include <string>
@@ -32,7 +32,7 @@ void try_text(std::string_view text) {
       std::all_of(rank_of_stage->begin(), rank_of_stage->end(), [](int rank) { return rank >= 0; }),
       "every stage has a rank");
   demand(parse_placement(written(*rank_of_stage)) == *rank_of_stage, "reads back as written");
-  demand(text.find('\0') == std::string_view::npos, "nothing is overlooked behind an end of text");
+  demand(text.find('\0') == std::string_view::npos, "text after a null character is not ignored");
 }
 
 const pipewright::fuzz::Reader reader("placement", try_text);

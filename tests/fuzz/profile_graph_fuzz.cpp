@@ -1,5 +1,5 @@
-// Profiles of operators as CSV: what is accepted is a graph of finite costs, which can be cut
-// unless it has cycles or too many cuts.
+// Operator profiles as CSV: an accepted profile is a graph of finite costs, which can be
+// partitioned unless it has cycles or too many possible cuts.
 
 #include <cmath>
 #include <set>
@@ -22,7 +22,7 @@ using pipewright::fuzz::may_be_refused;
 void check(const ProfileGraph& graph) {
   std::set<std::string> ids;
   for (const ProfileNode& node : graph.nodes) {
-    demand(ids.insert(node.id).second, "each node has an id of its own");
+    demand(ids.insert(node.id).second, "node ids are unique");
     for (const double cost : {node.compute.value, node.activation, node.parameters})
       demand(std::isfinite(cost) && cost >= 0, "costs are finite");
   }

@@ -1,5 +1,5 @@
-// Programs: what is read is proved to run or refused in words, and the graph of what runs can be
-// built.
+// Programs: an accepted Program is validated or rejected with a message, and the dependency graph
+// of a valid one can be built.
 
 #include <string_view>
 
@@ -24,13 +24,14 @@ void try_text(std::string_view text) {
   std::size_t instructions = 0;
   for (const auto& rank : program->ranks)
     instructions += rank.size();
-  demand(dependencies.size() == static_cast<int>(instructions), "an event for each instruction");
-  demand(!find_deadlock(dependencies), "what is proved can run");
+  demand(dependencies.size() == static_cast<int>(instructions),
+         "there is an event for each instruction");
+  demand(!find_deadlock(dependencies), "a valid program can run");
   for (int event = 0; event < dependencies.size(); ++event)
     dependencies.for_each_predecessor(event, [&](int before, Until) {
       demand(0 <= before && before < dependencies.size(), "it waits for events that exist");
     });
-  // Under other communicators it may wait for ever; the answer must come all the same.
+  // Other communicators may deadlock, but the check itself must end.
   find_deadlock(*program, CommunicatorLayout::Rank, TransferMode::Rendezvous);
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
-// What fuzz targets demand of readers. A target lets nothing but InputError, and Infeasible where
-// an answer may be no, come from what it calls: any other exception ends the program.
+// Properties that fuzz targets demand of readers. A target accepts only InputError from the code
+// that it calls, and Infeasible where a negative result is possible; any other exception ends the
+// program.
 
 #include <cstdio>
 #include <cstdlib>
@@ -15,14 +16,14 @@ namespace pipewright::fuzz {
 inline void demand(bool holds, const char* what) {
   if (holds)
     return;
-  std::fprintf(stderr, "broken promise: %s\n", what);
+  std::fprintf(stderr, "violated property: %s\n", what);
   std::abort();
 }
 
-/// How many values were read so far: a target that never sees one checks nothing.
+/// Number of values that were read so far: a target that never reads one checks nothing.
 inline int values_read = 0;
 
-/// What `read` gives; nothing when it refuses in words.
+/// Returns the result of `read`, or nothing if it rejects the input with a message.
 template <class Read>
 std::optional<std::invoke_result_t<Read>> accepted(const Read& read) {
   try {
@@ -30,20 +31,20 @@ std::optional<std::invoke_result_t<Read>> accepted(const Read& read) {
     ++values_read;
     return value;
   } catch (const plan::InputError& error) {
-    demand(error.what()[0] != '\0', "a refusal says why");
+    demand(error.what()[0] != '\0', "a rejection has a message");
     return {};
   }
 }
 
-/// For what may follow from a sound value but need not be possible.
+/// Runs an operation on a valid value that may still fail with a message.
 template <class Use>
 void may_be_refused(const Use& use) {
   try {
     use();
   } catch (const plan::InputError& error) {
-    demand(error.what()[0] != '\0', "a refusal says why");
+    demand(error.what()[0] != '\0', "a rejection has a message");
   } catch (const plan::Infeasible& error) {
-    demand(error.what()[0] != '\0', "a negative answer says why");
+    demand(error.what()[0] != '\0', "an infeasible result has a message");
   }
 }
 

@@ -1,4 +1,4 @@
-// Ranges of a sweep: a field with at least one value and not too many, or a refusal.
+// Ranges of a sweep: either a field with at least one value and not too many, or a rejection.
 
 #include <string>
 #include <string_view>
@@ -22,7 +22,7 @@ void try_text(std::string_view bytes) {
   demand(swept->values.size() <= 200'000, "values can be counted");
   demand(text.starts_with(swept->field + "="), "the field is the one that was written");
   demand(!expanded(swept->field + "=" + swept->values.front(), true).empty(),
-         "an assignment means something");
+         "a value of the range expands again");
 }
 
 const pipewright::fuzz::Reader reader("ranges", try_text);

@@ -1,7 +1,7 @@
 #pragma once
 
-// A reader of other people's text, and what it promises. It registers itself under its name, so
-// that one program holds all of them.
+// A reader of external files, and the properties that it must satisfy. It registers itself by name,
+// so that one program contains all of them.
 
 #include <string_view>
 
@@ -11,13 +11,13 @@ using TryText = void (*)(std::string_view text);
 
 struct Reader {
   const char* name;
-  TryText try_text;  // ends the program where a promise is broken
+  TryText try_text;  // ends the program if a property is violated
   const Reader* next;
 
   Reader(const char* reader, TryText promise);
 };
 
-/// Null when there is none of that name.
+/// Returns null if there is no such reader.
 const Reader* find_reader(std::string_view name);
 
 }  // namespace pipewright::fuzz

@@ -1,4 +1,4 @@
-// Tables of runs: what is read can be counted and priced, with times that are numbers.
+// Tables of runs: the parameters and times of an accepted run are finite numbers.
 
 #include <cmath>
 #include <string_view>

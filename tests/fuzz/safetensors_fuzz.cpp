@@ -1,6 +1,6 @@
-// Safetensors: what is read is what its header says, and reads back as written. The text is the
-// header; the length before it and the numbers behind it, which mutations would hardly ever hit,
-// are made to fit.
+// Safetensors: the tensors match the header and read back as written. The text is the header. The
+// length before it and the data after it are generated, because mutations would hardly ever hit
+// valid ones.
 
 #include <cstdint>
 #include <cstring>
@@ -17,7 +17,7 @@ using namespace pipewright::exec;
 using pipewright::fuzz::accepted;
 using pipewright::fuzz::demand;
 
-/// As many bytes of numbers as the corpus has.
+/// Number of data bytes that the corpus's headers describe.
 constexpr std::size_t data_size = 40;
 
 std::string file_of(std::string_view header) {

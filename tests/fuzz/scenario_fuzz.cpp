@@ -1,4 +1,5 @@
-// Scenarios: the model that is asked for can be listed, and the schedule made or refused in words.
+// Scenarios: the layers of the model can be listed, and the schedule is made or rejected with a
+// message.
 
 #include <string_view>
 
@@ -14,8 +15,8 @@ using pipewright::fuzz::demand;
 using pipewright::fuzz::may_be_refused;
 using pipewright::fuzz::read_back;
 
-/// Generators are pure functions of sizes; large ones would only take long here. Sizes beyond all
-/// that fits are refused at once.
+/// Returns false for large schedules. Generators are pure functions of sizes, so these would only
+/// take long; impossible sizes are rejected at once.
 bool is_worth_making(const ScheduleRequest& request) {
   const double actions = 3.0 * stage_count(request) * request.microbatches;
   return actions < 500 || actions > 1e9;

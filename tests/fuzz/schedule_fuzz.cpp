@@ -1,5 +1,5 @@
-// Schedules and programs in torch's dialect of CSV. Any text is either refused in words or gives a
-// value that all else can rely on.
+// Schedules and Programs in torch's CSV format. Any text is either rejected with a message or gives
+// a value that all other code can rely on.
 
 #include <string_view>
 
@@ -27,11 +27,11 @@ void try_compute_only(std::string_view text) {
   demand(parse_csv(to_csv(*schedule), "again").ranks == schedule->ranks, "reads back as written");
   if (!accepted([&] { return validate(*schedule), true; }))
     return;
-  const Program program = lower(*schedule);  // what is sound is never refused later
+  const Program program = lower(*schedule);  // a valid schedule is never rejected later
   validate(program);
   demand(!find_deadlock(program, CommunicatorLayout::Edge, TransferMode::Rendezvous) ||
              program.ranks.size() > 1,
-         "one rank waits for nobody");
+         "a single rank cannot deadlock");
   merge_backwards(split_backwards(*schedule));
 }
 
@@ -41,10 +41,10 @@ void try_with_communication(std::string_view text) {
     return;
   demand(program_from_csv(to_csv(*program), "again") == *program, "reads back as written");
   if (accepted([&] { return validate(*program), true; }))
-    demand(!find_deadlock(Dependencies(*program)), "what is proved can run");
+    demand(!find_deadlock(Dependencies(*program)), "a valid program can run");
 }
 
-/// What is read is sound, and what is sound can be run.
+/// An accepted schedule is valid, and a valid schedule can run.
 void try_as_own(std::string_view text) {
   const auto own = accepted([&] { return schedule_from_text(std::string(text), "fuzz"); });
   if (!own)
@@ -56,7 +56,7 @@ void try_as_own(std::string_view text) {
   request.microbatches = own->own->only->microbatches;
   const auto program = accepted(
       [&] { return lower(request, make_training_schedule(request), lowering_of(request)); });
-  demand(program || own->own->program, "a sound order is lowered");
+  demand(program || own->own->program, "a valid order can be lowered");
   if (program)
     validate(*program, CommunicatorLayout::Edge, TransferMode::Eager);
 }

@@ -1,5 +1,5 @@
-// A table of recorded steps: it reads back as it was written, and what a job draws from it is
-// numbers, whichever of the workers were looked at.
+// Tables of recorded steps: they read back as written, and factors sampled from them for a job are
+// finite numbers, for any subset of observed workers.
 
 #include <cmath>
 #include <string>

@@ -1,4 +1,4 @@
-// Timelines as trace events: what was read can be summed, compared, drawn and written.
+// Timelines as trace events: an accepted timeline can be summed, compared, drawn and written.
 
 #include <string>
 #include <string_view>
@@ -22,7 +22,7 @@ using pipewright::fuzz::demand;
 using pipewright::fuzz::document_of;
 using pipewright::fuzz::may_be_refused;
 
-constexpr int most_to_draw = 100;  // ranks; each has lines of its own in what is written
+constexpr int most_to_draw = 100;  // ranks; the output has lines for each
 
 void try_text(std::string_view text) {
   const auto timeline = accepted([&] { return timeline_from_trace(document_of(text)); });

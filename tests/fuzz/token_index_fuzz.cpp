@@ -1,4 +1,4 @@
-// Megatron-LM's .idx: what is read are documents one behind the other, up to the last token.
+// Megatron-LM's .idx: an accepted index consists of consecutive documents up to the last token.
 
 #include <string_view>
 
@@ -16,7 +16,7 @@ void try_text(std::string_view text) {
   const auto index = accepted([&] { return parse_token_index(text, "tokens.idx"); });
   if (!index)
     return;
-  demand(index->tokens >= 0, "no file has fewer than no tokens");
+  demand(index->tokens >= 0, "the number of tokens is not negative");
   std::int64_t last = 0;
   for (const std::int64_t end : index->ends) {
     demand(end >= last, "documents follow each other");

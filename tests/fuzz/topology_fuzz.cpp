@@ -1,4 +1,4 @@
-// Topologies: ranks and coordinates belong together both ways.
+// Topologies: the mappings from ranks to coordinates and back are inverse.
 
 #include <algorithm>
 #include <string_view>
@@ -23,7 +23,7 @@ void try_text(std::string_view text) {
     demand(topology->rank_of(topology->coordinate_of(rank)) == rank,
            "a coordinate leads back to its rank");
   if (ranks > 1000 || topology->axes().size() > 1000)
-    return;  // sound, but all its groups take long
+    return;  // valid, but listing all its groups takes too long
   for (const std::string& axis : topology->axes()) {
     std::size_t members = 0;
     for (const auto& group : topology->groups_along(axis))

@@ -1,6 +1,6 @@
-// Files of torch.save: raw bytes, and the text as the pickle of an archive that is made to fit,
-// with the storages that the corpus asks for. Every tensor that is given can be read to its last
-// number.
+// torch.save files: the text is tried as raw bytes and as the pickle of an otherwise valid archive,
+// with the storages that the corpus refers to. Every returned tensor can be read to its last
+// element.
 
 #include <ATen/ATen.h>
 
@@ -29,12 +29,12 @@ void try_bytes(const std::string& bytes) {
   if (!tensors)
     return;
   for (const auto& [name, tensor] : *tensors) {
-    demand(tensor.nbytes() <= bytes.size(), "no tensor has more numbers than the file");
+    demand(tensor.nbytes() <= bytes.size(), "no tensor is larger than the file");
     const at::Tensor copy = tensor.clone(at::MemoryFormat::Contiguous);
     std::uint64_t sum = 0;
     for (std::size_t at = 0; at < copy.nbytes(); ++at)
       sum += static_cast<const unsigned char*>(copy.const_data_ptr())[at];
-    demand(sum <= 255 * copy.nbytes(), "all of it can be read");
+    demand(sum <= 255 * copy.nbytes(), "all of a tensor can be read");
   }
 }
 

@@ -1,5 +1,5 @@
-// Files of other trainers: what one says is assignments to fields that a scenario has, which makes
-// a scenario or is refused in words.
+// Files of other trainers: an accepted file gives assignments to existing fields of a scenario, and
+// these make a scenario or are rejected with a message.
 
 #include <nlohmann/json.hpp>
 #include <string>

@@ -1,5 +1,5 @@
-// Transformers, from a config.json or from Megatron's arguments: what is read can be counted, cut
-// and written as a model.
+// Transformers from a config.json or from Megatron-LM's arguments: accepted sizes can be counted,
+// partitioned and written as a model.
 
 #include <cmath>
 #include <string_view>
@@ -24,14 +24,16 @@ void count(const TransformerTraining& training, const Cut& cut) {
   const auto layers = layers_of(training, cut);
   for (const TransformerLayer& layer : layers) {
     demand(layer.parameters > 0 && layer.device_parameters > 0, "a layer has parameters");
-    demand(layer.expert_parameters <= layer.parameters, "experts are a part of them");
-    demand(layer.active_parameters <= layer.parameters, "a token meets no more than there are");
+    demand(layer.expert_parameters <= layer.parameters,
+           "expert parameters do not exceed all parameters");
+    demand(layer.active_parameters <= layer.parameters,
+           "active parameters do not exceed all parameters");
     demand(std::isfinite(layer.forward_flops()) && layer.forward_flops() >= 0,
            "FLOPs are a number");
     demand(layer.kept_full <= layer.kept && layer.kept_selective <= layer.kept,
            "recomputation keeps no more");
   }
-  demand(total_of(layers).parameters > 0, "they have a sum");
+  demand(total_of(layers).parameters > 0, "the total is positive");
 }
 
 void try_text(std::string_view text) {
@@ -45,17 +47,18 @@ void try_text(std::string_view text) {
                                       .cut = {}}
                : transformer_from_megatron(text, "fuzz");
   });
-  if (!transformer || transformer->training.model.layers > 200)  // long ones take long
+  if (!transformer || transformer->training.model.layers > 200)  // many layers take too long
     return;
   const TransformerConfig& config = transformer->training.model;
   const Rotary& rotary = config.rotary;
   demand(rotary.base > 0 && rotary.factor > 0 && rotary.share > 0 && rotary.share <= 1,
-         "positions have speeds");
-  demand(std::isfinite(rotary.magnitude) && rotary.magnitude > 0, "what is turned keeps a size");
-  demand(std::isfinite(config.score_scale) && config.score_scale >= 0, "so do scores");
+         "RoPE has valid frequencies");
+  demand(std::isfinite(rotary.magnitude) && rotary.magnitude > 0, "the RoPE magnitude is positive");
+  demand(std::isfinite(config.score_scale) && config.score_scale >= 0,
+         "the score scale is not negative");
   demand(
       config.windowed.empty() || config.windowed.size() == static_cast<std::size_t>(config.layers),
-      "each layer has a window, or none");
+      "windows are given for all layers or none");
   count(transformer->training, transformer->cut);
   count({.model = config, .sequence = 64}, {.tensor = 2, .sequence_parallel = true});
   count({.model = config, .sequence = 64}, {.context = 4, .expert = 2, .microbatch = 3});

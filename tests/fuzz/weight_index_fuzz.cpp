@@ -1,4 +1,4 @@
-// The index of a folder of weights: what it names are files in that folder.
+// The index of a folder of weights: it only names files in that folder.
 
 #include <string>
 #include <string_view>
@@ -21,7 +21,7 @@ void try_text(std::string_view text) {
     return;
   for (const auto& [tensor, file] : *files) {
     demand(!file.empty() && file != "." && file != "..", "a file has a name");
-    demand(file.find('/') == std::string::npos, "it lies in the folder");
+    demand(file.find('/') == std::string::npos, "the file is in the folder");
   }
 }
 

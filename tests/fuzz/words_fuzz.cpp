@@ -1,5 +1,5 @@
-// The words of a line, each alone: actions, instructions, DeepSpeed's names, layouts of
-// communicators, transfer modes, methods of partition and their patterns.
+// Single words, one per line: actions, instructions, DeepSpeed's names, communicator layouts,
+// transfer modes, partition methods and their patterns.
 
 #include <algorithm>
 #include <string>
@@ -29,7 +29,7 @@ void try_instruction(std::string_view text) {
   demand(again && key_of(*again) == key_of(*instruction), "an instruction reads back as written");
   if (is_send(instruction->kind) || is_receive(instruction->kind))
     demand(key_of(counterpart(counterpart(*instruction))) == key_of(*instruction),
-           "the other end of the other end is this end");
+           "the counterpart of the counterpart is the instruction itself");
 }
 
 void try_action(std::string_view text) {
@@ -44,14 +44,15 @@ void try_action(std::string_view text) {
 void try_cell(std::string_view text) {
   std::vector<Instruction> instructions;
   if (append_cell(text, instructions))
-    demand(instructions.size() == 1 || instructions.size() == 2, "a cell holds one or a pair");
+    demand(instructions.size() == 1 || instructions.size() == 2,
+           "a cell has one instruction or a pair");
   else
-    demand(instructions.empty(), "what is refused adds nothing");
+    demand(instructions.empty(), "a rejected cell adds nothing");
 }
 
 void try_names(const std::string& text) {
   if (const auto kind = from_deepspeed_name(text))
-    demand(deepspeed_name(*kind).has_value(), "a name has a way back");
+    demand(deepspeed_name(*kind).has_value(), "a DeepSpeed name maps back");
   if (const auto layout = accepted([&] { return parse_communicator_layout(text); }))
     demand(to_string(*layout) == text, "a layout reads back as written");
   if (const auto mode = accepted([&] { return parse_transfer_mode(text); }))

@@ -8,7 +8,7 @@ namespace quantity_test {
 
 using namespace pipewright::plan;
 
-TEST_CASE("An amount of memory beyond 64 bits stays at the end of them", "[plan][quantity]") {
+TEST_CASE("An amount of memory beyond 64 bits saturates", "[plan][quantity]") {
   constexpr Bytes most{std::numeric_limits<std::int64_t>::max()};
   constexpr Bytes least{std::numeric_limits<std::int64_t>::min()};
   const Bytes large{9'000'000'000'000'000'000};
@@ -26,8 +26,8 @@ TEST_CASE("An amount of memory beyond 64 bits stays at the end of them", "[plan]
   CHECK((sum == Bytes{223'372'036'854'775'807}));
 }
 
-TEST_CASE("Amounts that 64 bits hold are exact", "[plan][quantity]") {
-  const Bytes odd{9'007'199'254'740'993};  // no double
+TEST_CASE("Amounts within 64 bits are exact", "[plan][quantity]") {
+  const Bytes odd{9'007'199'254'740'993};  // not representable as a double
   CHECK((odd + odd == Bytes{18'014'398'509'481'986}));
   CHECK((odd - odd * 2 == Bytes{-9'007'199'254'740'993}));
   CHECK((odd * 0 == Bytes{}));

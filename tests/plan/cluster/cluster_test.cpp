@@ -29,7 +29,7 @@ TEST_CASE("A cluster reads back as it was written", "[plan][cluster]") {
   CHECK(read(to_json(two_nodes()).dump(2)) == two_nodes());
 }
 
-TEST_CASE("Ranks fill the nodes in order and start over behind the last", "[plan][cluster]") {
+TEST_CASE("Ranks fill the nodes in order and wrap around after the last", "[plan][cluster]") {
   const Cluster cluster = two_nodes();
   CHECK(link_between(cluster, 0, 3) == cluster.within_node);
   CHECK(link_between(cluster, 3, 4) == cluster.between_nodes);
@@ -44,7 +44,8 @@ TEST_CASE("More ranks than devices of a single node still share that node", "[pl
   CHECK(link_between(cluster, 3, 4) == cluster.within_node);
 }
 
-/// Eight nodes of two devices; pairs of nodes behind a leaf, two leaves behind a spine, and a core.
+/// Eight nodes of two devices: pairs of nodes share a leaf switch, two leaves share a spine, and a
+/// core joins both spines.
 Cluster four_levels() {
   Cluster cluster = two_nodes();
   cluster.nodes = 8;
@@ -66,8 +67,8 @@ TEST_CASE("Two devices talk on the innermost level that has both", "[plan][clust
         std::vector<std::size_t>{0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3});
   CHECK(link_between(cluster, 3, 4) == cluster.fabric->levels[0].link);
   CHECK(level_between(cluster, 4, 7) == 1);
-  CHECK(level_between(cluster, 16, 1) == 0);  // behind the last they start over
-  cluster.fabric->rails = true;               // device 1 of a node reaches no device 0 on its rail
+  CHECK(level_between(cluster, 16, 1) == 0);  // ranks past the last device wrap around
+  cluster.fabric->rails = true;  // device 1 of a node cannot reach a device 0 on its rail
   CHECK(levels_from_0() ==
         std::vector<std::size_t>{0, 0, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3});
   CHECK(level_words(cluster, 2) == "of the level spine");
@@ -76,7 +77,7 @@ TEST_CASE("Two devices talk on the innermost level that has both", "[plan][clust
   CHECK(group_of(cluster, 2, 9) == 2);
 }
 
-TEST_CASE("Who shares an oversubscribed link has so much less of it", "[plan][cluster]") {
+TEST_CASE("Oversubscription divides the bandwidth of a link", "[plan][cluster]") {
   Link link{.latency = {0.5}, .bandwidth_per_s = 100, .oversubscription = 4};
   CHECK(occupancy(link, Bytes{25}) == Seconds{1});
   CHECK(ring_time(link, Bytes{100}, 2, 2).held == Seconds{4});
@@ -84,7 +85,7 @@ TEST_CASE("Who shares an oversubscribed link has so much less of it", "[plan][cl
   CHECK(ring_time(link, Bytes{100}, 2, 2).held == Seconds{2});
 }
 
-TEST_CASE("Levels and kinds of nodes read back, and only where there are any they are written",
+TEST_CASE("Levels and kinds of nodes read back, and are written only if there are any",
           "[plan][cluster]") {
   CHECK_FALSE(to_json(two_nodes()).contains("fabric"));
   CHECK_FALSE(to_json(two_nodes()).contains("mixture"));
@@ -101,7 +102,7 @@ TEST_CASE("Levels and kinds of nodes read back, and only where there are any the
   CHECK_FALSE(limits_memory(roomy(cluster)));
 }
 
-TEST_CASE("Levels that do not nest, and kinds of other numbers of nodes are refused",
+TEST_CASE("Levels that do not nest, and kinds with a wrong number of nodes, are rejected",
           "[plan][cluster]") {
   const auto error_in = [](const Cluster& cluster) {
     return error_of([&] { read(to_json(cluster).dump()); });
@@ -119,13 +120,13 @@ TEST_CASE("Levels that do not nest, and kinds of other numbers of nodes are refu
         std::string::npos);
 }
 
-TEST_CASE("A transfer holds its link for the bytes over the bandwidth", "[plan][cluster]") {
+TEST_CASE("A transfer occupies its link for the bytes over the bandwidth", "[plan][cluster]") {
   const Link link{.latency = {0.5}, .bandwidth_per_s = 100, .shared = false};
   CHECK(occupancy(link, Bytes{25}) == Seconds{0.25});
   CHECK(occupancy(link, Bytes{0}) == Seconds{0});
 }
 
-/// Beyond 1000 bytes another line, and sums on one of their own.
+/// A link with another line beyond 1000 bytes, and its own line for ring collectives.
 Link bent() {
   return {.latency = {0.5},
           .bandwidth_per_s = 100,
@@ -141,17 +142,17 @@ Link bent() {
                         .sum = {{0.5}, 100}}};
 }
 
-TEST_CASE("From a segment's first byte on a transfer takes what the segment says",
+TEST_CASE("From a segment's first byte on, the segment gives a transfer's time",
           "[plan][cluster]") {
   CHECK(occupancy(bent(), Bytes{999}) == Seconds{9.99});
   CHECK(occupancy(bent(), Bytes{1000}) == Seconds{4});
   CHECK(occupancy(bent(), Bytes{1400}) == Seconds{4 + 1});
   Link early = bent();
   early.segments[0] = {.from = {0}, .time = {}, .bandwidth_per_s = 400};
-  CHECK(occupancy(early, Bytes{40}) == Seconds{0});  // it arrives a latency later in any case
+  CHECK(occupancy(early, Bytes{40}) == Seconds{0});  // it still arrives a latency later
 }
 
-TEST_CASE("A ring's steps take what transfers of a piece do, or what sums were measured to take",
+TEST_CASE("A ring's steps take as long as transfers of a piece, or as measured all-reduces",
           "[plan][cluster]") {
   const auto time = [](const Link& link) {
     const RingTime ring = ring_time(link, Bytes{4000}, 4, 2);
@@ -165,16 +166,16 @@ TEST_CASE("A ring's steps take what transfers of a piece do, or what sums were m
   CHECK(time(without) == Seconds{2 * 3 * 4.5});
 }
 
-TEST_CASE("What a transfer keeps its ends from computing may grow with its bytes",
-          "[plan][cluster]") {
+TEST_CASE("The overhead of a transfer may grow with its bytes", "[plan][cluster]") {
   CHECK(time_of(bent().overheads.send, Bytes{100}) == Seconds{0.625});
   CHECK(time_of(bent().overheads.receive, Bytes{100}) == Seconds{0.25});
   CHECK(time_of(bent().overheads.receive, Bytes{600}) == Seconds{4});
   CHECK(ring_overhead(bent(), Bytes{4000}, 4, 2) == Seconds{2 * 3 * (0.5 + 10)});
 }
 
-TEST_CASE("A cluster with segments reads back as it was written, and refuses falling ones",
-          "[plan][cluster]") {
+TEST_CASE(
+    "A cluster with segments reads back as it was written, and descending segments are rejected",
+    "[plan][cluster]") {
   Cluster cluster = two_nodes();
   cluster.between_nodes = bent();
   CHECK(read(to_json(cluster).dump(2)) == cluster);
@@ -196,7 +197,7 @@ TEST_CASE("One node needs no link between nodes, two do", "[plan][cluster]") {
   CHECK(error_of([&] { read(text(2)); }) == "cluster.json:1:1: /: \"between_nodes\" is missing");
 }
 
-TEST_CASE("A cluster's impossible numbers are all told", "[plan][cluster]") {
+TEST_CASE("All impossible numbers of a cluster are reported", "[plan][cluster]") {
   CHECK(error_of([] {
           read(R"({"format": "pipewright/cluster/1", "name": "c", "nodes": 0,
 "devices_per_node": 2, "device": {"name": "cpu", "memory_bytes": -1},

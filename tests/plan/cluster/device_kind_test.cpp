@@ -6,7 +6,7 @@ namespace device_kind_test {
 
 using pipewright::plan::device_kind;
 
-TEST_CASE("The kind of a GPU is found in whatever its name says", "[plan][cluster]") {
+TEST_CASE("The kind of a GPU is found in any form of its name", "[plan][cluster]") {
   CHECK(device_kind("A100-80GB (presumably)") == "A100");
   CHECK(device_kind("NVIDIA H100-SXM5-80GB") == "H100");
   CHECK(device_kind("NVIDIA Blackwell GPU (GB200)") == "GB200");

@@ -10,7 +10,7 @@ namespace grid_test {
 using namespace pipewright::plan;
 using pipewright::test::error_of;
 
-TEST_CASE("A grid of two stages and three pipelines", "[plan][grid]") {
+TEST_CASE("A grid has two stages and three pipelines", "[plan][grid]") {
   const Grid grid(pipe_data_topology(2, 3));
   CHECK(grid.pipe_groups() == RankGroups{{0, 3}, {1, 4}, {2, 5}});
   CHECK(grid.data_groups() == RankGroups{{0, 1, 2}, {3, 4, 5}});
@@ -23,7 +23,8 @@ TEST_CASE("A grid of two stages and three pipelines", "[plan][grid]") {
   CHECK_FALSE(grid.is_last_stage(2));
 }
 
-TEST_CASE("A rank finds the other stages of its own pipeline and slice", "[plan][grid]") {
+TEST_CASE("A rank finds the other stages of its own pipeline and tensor-parallel index",
+          "[plan][grid]") {
   const Grid grid(pipe_data_model_topology(3, 2, 2));
   CHECK(grid.stage_to_global(7, 0) == 3);  // 7 is pipe 1, data 1, model 1
   CHECK(grid.stage_to_global(7, 1) == 7);
@@ -32,7 +33,8 @@ TEST_CASE("A rank finds the other stages of its own pipeline and slice", "[plan]
         "pipe 3 does not exist: the axis has 0 to 2");
 }
 
-TEST_CASE("A rank finds stages of other pipelines and slices by name", "[plan][grid]") {
+TEST_CASE("A rank finds stages of other pipelines and tensor-parallel indices by name",
+          "[plan][grid]") {
   const Grid grid(pipe_data_model_topology(3, 2, 2));
   CHECK(grid.stage_to_global(7, 0, {{"data", 0}}) == 1);
   CHECK(grid.stage_to_global(7, 2, {{"model", 0}, {"data", 0}}) == 8);
@@ -44,7 +46,7 @@ TEST_CASE("A rank finds stages of other pipelines and slices by name", "[plan][g
         }) == "the axis \"pipe\" stands twice in a coordinate");
 }
 
-TEST_CASE("A rank knows its place among those that hold one replica", "[plan][grid]") {
+TEST_CASE("A rank knows its index among the ranks that hold one replica", "[plan][grid]") {
   const Grid grid(pipe_data_model_topology(2, 2, 2));
   CHECK(grid.replica_groups() == RankGroups{{0, 1, 4, 5}, {2, 3, 6, 7}});
   CHECK(grid.model_parallel_size() == 4);
@@ -54,7 +56,8 @@ TEST_CASE("A rank knows its place among those that hold one replica", "[plan][gr
   CHECK(Grid(pipe_data_topology(3, 2)).model_parallel_rank(4) == 2);
 }
 
-TEST_CASE("With an axis model, stages have slices; without, every rank is alone", "[plan][grid]") {
+TEST_CASE("With an axis model, stages have tensor-parallel groups; without it, every rank is alone",
+          "[plan][grid]") {
   const Grid sliced(pipe_data_model_topology(2, 1, 2));
   CHECK(sliced.model_size() == 2);
   CHECK(sliced.model_index_of(3) == 1);
@@ -71,7 +74,7 @@ TEST_CASE("Groups are created replicas first, then data, pipe and model", "[plan
         RankGroups{{0}, {1}, {0, 1}, {0}, {1}, {0}, {1}});
 }
 
-TEST_CASE("A grid needs pipe and data, in any order and beside any other axis", "[plan][grid]") {
+TEST_CASE("A grid needs pipe and data, in any order and with any other axes", "[plan][grid]") {
   CHECK(is_grid(Topology({"data", "expert", "pipe"}, {2, 2, 2})));
   CHECK_FALSE(is_grid(Topology({"pipe", "model"}, {2, 2})));
   CHECK(error_of([] {
@@ -81,7 +84,7 @@ TEST_CASE("A grid needs pipe and data, in any order and beside any other axis", 
         "a grid needs the axes pipe and data, but pipe is missing");
 }
 
-TEST_CASE("The default grid deals prime factors to pipe and data in turn", "[plan][grid]") {
+TEST_CASE("The default grid assigns prime factors to pipe and data in turn", "[plan][grid]") {
   CHECK(default_grid_topology(1) == pipe_data_topology(1, 1));
   CHECK(default_grid_topology(7) == pipe_data_topology(7, 1));
   CHECK(default_grid_topology(24) == pipe_data_topology(4, 6));

@@ -14,7 +14,7 @@ using pipewright::test::error_of;
 
 using Curve = std::function<double(double bytes)>;
 
-/// Powers of two from 1 byte to 256 MB, off the curve by a log-normal factor.
+/// Samples at powers of two from 1 byte to 256 MB, off the curve by a log-normal factor.
 std::vector<LinkSample> samples_of(const Curve& curve, double noise = 0, unsigned seed = 1) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
@@ -27,7 +27,7 @@ std::vector<LinkSample> samples_of(const Curve& curve, double noise = 0, unsigne
 }
 
 double line(double bytes) { return 5e-5 + bytes / 2e9; }
-/// A message of 64 KiB and more is announced first, and then goes faster.
+/// A curve on which messages of 64 KiB and more have a handshake first and then move faster.
 double two_lines(double bytes) { return bytes < 65536 ? 3e-5 + bytes / 5e8 : 2e-4 + bytes / 4e9; }
 
 double worst(const LinkFit& fit) {
@@ -55,7 +55,7 @@ TEST_CASE("A curve that jumps gives a segment from the jump on", "[plan][link-fi
   CHECK(fit.link.segments[0].bandwidth_per_s == Approx(4e9));
 }
 
-TEST_CASE("Where two lines meet, the segment begins there", "[plan][link-fit]") {
+TEST_CASE("A segment begins where two lines meet", "[plan][link-fit]") {
   const LinkFit fit = fit_link(
       samples_of([](double bytes) { return std::max(1e-5 + bytes / 1e10, bytes / 1e9 - 9e-4); }));
   REQUIRE(fit.link.segments.size() == 1);
@@ -77,7 +77,7 @@ TEST_CASE("Noise of 5 % hides neither latency nor bandwidth, and makes no segmen
   }
 }
 
-TEST_CASE("One sample that something held up moves nothing, and is seen in its residual",
+TEST_CASE("One delayed sample does not affect the fit, and has a large residual",
           "[plan][link-fit]") {
   auto samples = samples_of(line, 0.01);
   samples[10].time = samples[10].time * 30;
@@ -88,14 +88,14 @@ TEST_CASE("One sample that something held up moves nothing, and is seen in its r
   CHECK(fit.residuals[10] == Approx(1.0 / 30 - 1).epsilon(0.05));
 }
 
-TEST_CASE("A transfer that takes as long whatever its size has no limit of bandwidth",
+TEST_CASE("A transfer time that does not depend on the size gives unlimited bandwidth",
           "[plan][link-fit]") {
   const LinkFit fit = fit_link(samples_of([](double) { return 4e-6; }));
   CHECK(fit.link.latency.value == Approx(4e-6));
   CHECK(fit.link.bandwidth_per_s == unlimited_bandwidth);
 }
 
-TEST_CASE("What falls with the size is not given a negative bandwidth", "[plan][link-fit]") {
+TEST_CASE("Times that fall with the size do not give a negative bandwidth", "[plan][link-fit]") {
   const LinkFit fit = fit_link({{{1}, {2e-5}}, {{1000}, {1.5e-5}}, {{1'000'000}, {1e-5}}});
   CHECK(fit.link.bandwidth_per_s == unlimited_bandwidth);
   CHECK(fit.link.latency > Seconds{1e-5});
@@ -111,7 +111,7 @@ TEST_CASE("Samples may come in any order, and several of a size", "[plan][link-f
   CHECK(fit.residuals.size() == samples.size());
 }
 
-TEST_CASE("Too few sizes, and times that are none, are refused", "[plan][link-fit]") {
+TEST_CASE("Too few sizes, and invalid times, are rejected", "[plan][link-fit]") {
   CHECK(error_of([] { fit_link({}); }) ==
         "transfers of 0 sizes say too little of a link: at least 3 are needed");
   CHECK(error_of([] {
@@ -150,7 +150,7 @@ TEST_CASE("A curve that is slowed down keeps its kinks", "[plan][links]") {
   CHECK(slow.link.segments.at(0).bandwidth_per_s == Approx(8e5));
   for (const double residual : slow.residuals)
     CHECK(residual == Approx(0).margin(1e-6));
-  // Never quicker, and one sample far off moves nothing.
+  // The result is never faster, and one outlier does not affect it.
   for (LinkSample& sample : samples)
     sample.time = transfer_time(link, sample.size) * 0.5;
   CHECK(slowed_down(link, samples).link == link);
@@ -161,13 +161,12 @@ TEST_CASE("A curve that is slowed down keeps its kinks", "[plan][links]") {
   CHECK_THROWS_AS(slowed_down(link, {samples[0]}), InputError);
 }
 
-TEST_CASE("What transfers cost a rank is never nothing, however its samples scatter",
-          "[plan][links]") {
+TEST_CASE("The fitted overhead is never zero, however the samples scatter", "[plan][links]") {
   const Overhead line = fit_overhead({{{1}, {5e-5}}, {{10'001}, {6e-5}}, {{100'001}, {1.5e-4}}});
   CHECK(line.each.value == Approx(5e-5).epsilon(1e-3));
   CHECK(line.bandwidth_per_s == Approx(1e9));
   CHECK(line.segments.empty());
-  // Under load: a line through the larger ones begins below nothing.
+  // Under load, a line through the larger samples would begin below zero.
   const Overhead odd = fit_overhead({{{1}, {2e-5}}, {{1 << 14}, {2e-5}}, {{1 << 16}, {4e-4}}});
   CHECK(odd.each.value == Approx(2e-5));
   const Overhead falling = fit_overhead({{{1}, {4e-4}}, {{1 << 14}, {1e-4}}, {{1 << 16}, {1e-4}}});
@@ -176,18 +175,18 @@ TEST_CASE("What transfers cost a rank is never nothing, however its samples scat
   CHECK_THROWS_AS(fit_overhead({{{1}, {1}}, {{2}, {1}}}), InputError);
 }
 
-TEST_CASE("What transfers cost a rank is what each size was measured to cost", "[plan][links]") {
-  // A receiver behind a slow cable: more for each byte, the more there are.
+TEST_CASE("The fitted overhead matches the measured overhead of each size", "[plan][links]") {
+  // A receiver on a slow cable, whose cost per byte grows with the size.
   const std::vector<LinkSample> samples{{{1}, {1e-4}},         {{1 << 14}, {1e-4}},
                                         {{1 << 16}, {1.9e-4}}, {{1 << 17}, {3e-4}},
                                         {{1 << 18}, {5e-4}},   {{1 << 20}, {1e-2}}};
   const Overhead overhead = fit_overhead(samples);
   for (const LinkSample& sample : samples)
     CHECK(time_of(overhead, sample.size).value == Approx(sample.time.value).epsilon(0.1));
-  CHECK(overhead.segments.size() == 2);  // what lies on a line is no kink
+  CHECK(overhead.segments.size() == 2);  // samples on one line add no kink
   const double per_byte = (1e-2 - 5e-4) / ((1 << 20) - (1 << 18));
   CHECK(time_of(overhead, Bytes{1 << 21}).value == Approx(1e-2 + per_byte * (1 << 20)));
-  // What flattens in the end is not believed to stay flat.
+  // A curve that flattens at the end is not extrapolated as flat.
   const Overhead flat = fit_overhead({{{1}, {1e-4}}, {{1 << 18}, {1e-3}}, {{1 << 20}, {1e-3}}});
   CHECK(time_of(flat, Bytes{1 << 21}).value == Approx(1.9e-3).epsilon(1e-3));
 }

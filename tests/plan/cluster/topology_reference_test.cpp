@@ -1,4 +1,5 @@
-// Equality with what DeepSpeed's ProcessTopology and PipelineParallelGrid answer, field by field.
+// Compares our answers with those of DeepSpeed's ProcessTopology and PipelineParallelGrid, field by
+// field.
 
 #include <algorithm>
 
@@ -17,7 +18,8 @@ Topology topology_of(const Json& known) {
   return {known["axes"].get<std::vector<std::string>>(), known["dims"].get<std::vector<int>>()};
 }
 
-/// Every case must be `ours(case)` in all fields but the `apart` ones; says how many were.
+/// Requires `ours(case)` to equal every case in all fields except the `apart` ones. Reports how
+/// many matched.
 template <class Ours>
 void compare_cases(const std::string& name, const std::vector<std::string>& apart,
                    const Ours& ours) {
@@ -105,7 +107,7 @@ Json grid_answers(const Json& known) {
               {"p2p_groups", grid.p2p_groups()},
               {"dp_groups", grid.data_groups()},
               {"pp_groups", grid.pipe_groups()},
-              // It has no list of these when every rank is alone.
+              // DeepSpeed has no list of these if every rank is alone.
               {"mp_groups", grid.model_size() == 1 ? Json() : Json(grid.model_groups())},
               {"ds_model_groups", grid.replica_groups()},
               {"groups_in_creation_order", grid.groups_in_creation_order()}};
@@ -114,18 +116,20 @@ Json grid_answers(const Json& known) {
   return answer;
 }
 
-TEST_CASE("A topology answers as DeepSpeed's ProcessTopology", "[plan][topology][reference]") {
+TEST_CASE("A topology gives the answers of DeepSpeed's ProcessTopology",
+          "[plan][topology][reference]") {
   compare_cases("process_topology.json",
                 {"peer", "peer_version", "axis_comm_lists_of_unknown_axis", "dim_of_unknown_axis"},
                 topology_answers);
 }
 
-TEST_CASE("A grid answers as DeepSpeed's PipelineParallelGrid", "[plan][topology][reference]") {
+TEST_CASE("A grid gives the answers of DeepSpeed's PipelineParallelGrid",
+          "[plan][topology][reference]") {
   compare_cases("pipeline_parallel_grid.json", {"peer", "peer_version", "given_topology"},
                 grid_answers);
 }
 
-TEST_CASE("Where DeepSpeed answers an unknown axis with nothing, we refuse",
+TEST_CASE("An unknown axis is rejected where DeepSpeed returns nothing",
           "[plan][topology][reference]") {
   for (const Json& known : pipewright::test::reference_cases("topology/process_topology.json")) {
     const Topology topology = topology_of(known);

@@ -9,7 +9,7 @@ namespace topology_test {
 using namespace pipewright::plan;
 using pipewright::test::error_of;
 
-TEST_CASE("Of pipe 2 and data 4, rank 5 is pipe 1, data 1", "[plan][topology]") {
+TEST_CASE("With pipe 2 and data 4, rank 5 is pipe 1, data 1", "[plan][topology]") {
   const Topology topology({"pipe", "data"}, {2, 4});
   CHECK(topology.rank_count() == 8);
   CHECK(topology.length_of("data") == 4);
@@ -40,7 +40,7 @@ TEST_CASE("A rank is found by the names of its axes, in any order", "[plan][topo
         }) == "no axis is called \"tensor\" (known: pipe or data)");
 }
 
-TEST_CASE("A group holds the ranks that differ along its axis alone", "[plan][topology]") {
+TEST_CASE("A group holds the ranks that differ only along its axis", "[plan][topology]") {
   const Topology topology({"pipe", "data"}, {2, 3});
   CHECK(topology.groups_along("pipe") == std::vector<std::vector<int>>{{0, 3}, {1, 4}, {2, 5}});
   CHECK(topology.groups_along("data") == std::vector<std::vector<int>>{{0, 1, 2}, {3, 4, 5}});
@@ -55,7 +55,7 @@ TEST_CASE("Ranks are found by some of their indices", "[plan][topology]") {
   CHECK(topology.ranks_at("model", 1) == std::vector<int>{1, 3, 5, 7});
 }
 
-TEST_CASE("A rank's name has two digits an axis, and no omitted axis", "[plan][topology]") {
+TEST_CASE("A rank's name has two digits per axis and no omitted axis", "[plan][topology]") {
   const Topology topology({"pipe", "model"}, {2, 12});
   CHECK(topology.repr_of(23) == "model_11");
   CHECK(topology.repr_of(23, {}) == "pipe_01-model_11");
@@ -64,18 +64,18 @@ TEST_CASE("A rank's name has two digits an axis, and no omitted axis", "[plan][t
   CHECK(Topology({"data"}, {101}).repr_of(100, {}) == "data_100");
 }
 
-TEST_CASE("Of the usual axes the last is the fastest", "[plan][topology]") {
+TEST_CASE("The last of the usual axes is the fastest", "[plan][topology]") {
   CHECK(pipe_data_topology(2, 4) == Topology({"pipe", "data"}, {2, 4}));
   CHECK(pipe_data_model_topology(2, 4, 3) == Topology({"pipe", "data", "model"}, {2, 4, 3}));
 }
 
-TEST_CASE("A product other than the number of ranks is refused", "[plan][topology]") {
+TEST_CASE("A product other than the number of ranks is rejected", "[plan][topology]") {
   CHECK_NOTHROW(require_ranks(pipe_data_topology(2, 4), 8));
   CHECK(error_of([] { require_ranks(pipe_data_topology(2, 4), 6); }) ==
         "pipe 2 x data 4 is 8 ranks, but there are 6");
 }
 
-TEST_CASE("A topology says in words what it cannot be", "[plan][topology]") {
+TEST_CASE("Impossible topologies are rejected with an error message", "[plan][topology]") {
   const auto make = [](std::vector<std::string> axes, std::vector<int> lengths) {
     return error_of([&] { Topology(std::move(axes), std::move(lengths)); });
   };
@@ -87,7 +87,7 @@ TEST_CASE("A topology says in words what it cannot be", "[plan][topology]") {
         "the axes together have more ranks than can be counted");
 }
 
-TEST_CASE("A topology says in words what it was wrongly asked", "[plan][topology]") {
+TEST_CASE("Invalid queries of a topology are rejected with an error message", "[plan][topology]") {
   const Topology topology({"pipe", "data"}, {2, 4});
   CHECK(error_of([&] { topology.length_of("date"); }) ==
         "no axis is called \"date\", did you mean \"data\"? (known: pipe or data)");
@@ -112,7 +112,7 @@ TEST_CASE("A topology reads back as it was written", "[plan][topology]") {
   CHECK(topology_from_json(JsonDocument::parse(text, "topology.json")) == topology);
 }
 
-TEST_CASE("A topology file's error is told where it stands", "[plan][topology]") {
+TEST_CASE("A topology file's error is reported with its position", "[plan][topology]") {
   const auto read = [](const std::string& text) {
     return error_of([&] { topology_from_json(JsonDocument::parse(text, "t.json")); });
   };

@@ -10,25 +10,27 @@ namespace expert_loads_test {
 using namespace pipewright::plan;
 using Loads = std::vector<ExpertLoad>;
 
-TEST_CASE("Expert loads: the busiest rank over the mean, for each number that divides the experts",
-          "[plan][costs]") {
+TEST_CASE(
+    "Expert loads are the busiest rank over the mean, for each number of ranks that divides the "
+    "experts",
+    "[plan][costs]") {
   CHECK(expert_loads({{1, 2, 3, 6, 0, 0}}) == Loads{{2, 1}, {3, 2.25}, {6, 3}});
-  CHECK(expert_loads({{8, 0, 0, 0}}) == Loads{{2, 2}, {4, 4}});  // all to one
+  CHECK(expert_loads({{8, 0, 0, 0}}) == Loads{{2, 2}, {4, 4}});  // all tokens to one expert
   CHECK(expert_loads({{2, 2, 2, 2}}) == Loads{{2, 1}, {4, 1}});
   CHECK(expert_loads({{0, 0}}) == Loads{{2, 1}});
   CHECK(expert_loads({{7}}).empty());
   CHECK(expert_loads({}).empty());
 }
 
-TEST_CASE("Expert loads: those of an exchange meet in it, and exchanges are one of many",
+TEST_CASE("Expert loads add up within an all-to-all and are averaged over all-to-alls",
           "[plan][costs]") {
-  // What one pipeline sends to the first rank, the other sends to the second.
+  // One pipeline's tokens go to the first rank, the other's to the second.
   CHECK(expert_loads({{4, 0}, {0, 4}}) == Loads{{2, 1}});
-  // An even exchange, and one with three quarters for one rank.
+  // A balanced all-to-all, and one with three quarters of the tokens for one rank.
   CHECK(expert_loads({{4, 0}, {0, 4}, {3, 1}, {3, 1}}) == Loads{{2, 1.25}});
 }
 
-TEST_CASE("Expert loads: where nobody measured them experts are equally busy", "[plan][costs]") {
+TEST_CASE("Expert loads that were not measured are assumed equal", "[plan][costs]") {
   LayerCost layer;
   CHECK(busiest_load(layer, 4) == 1);
   layer.expert_loads = {{2, 1.25}, {8, 3}};
@@ -38,7 +40,7 @@ TEST_CASE("Expert loads: where nobody measured them experts are equally busy", "
   CHECK(busiest_load(layer, 16) == 3);
 }
 
-/// One layer, a mixture of four experts.
+/// A model of one layer: a mixture of four experts.
 Scenario scenario_of(int expert_ranks) {
   Scenario scenario;
   TransformerShape shape;
@@ -67,13 +69,11 @@ LayerCosts costs_with(const Loads& loads) {
   return costs;
 }
 
-TEST_CASE(
-    "Expert loads: of a mixture's times the part of its experts is as long as on the busiest "
-    "rank, and so is what it exchanges",
-    "[plan][scenario]") {
+TEST_CASE("Expert loads scale a mixture's expert times and all-to-all bytes to the busiest rank",
+          "[plan][scenario]") {
   const auto shape = *scenario_of(1).model.find<TransformerShape>();
   const TransformerLayer counted = layers_of(training_of(shape, 1)).at(1);
-  // Of each token two experts, each of two matrices.
+  // Each token has two experts, each with two matrices.
   CHECK(counted.expert_flops == 2.0 * 2 * 2 * shape.config.hidden * 8 * shape.sequence);
   const double share = counted.expert_flops / counted.forward_flops();
   CHECK(share > 0);

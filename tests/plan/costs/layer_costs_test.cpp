@@ -11,7 +11,7 @@ namespace layer_costs_test {
 using namespace pipewright::plan;
 using pipewright::test::error_of;
 
-/// Every field has a value of its own, so that a swap of two shows.
+/// Costs in which every field has a different value, so that swapped fields are detected.
 LayerCost cost_of(const std::string& name, double scale) {
   LayerCost cost;
   cost.name = name;
@@ -84,7 +84,7 @@ TEST_CASE("Layer costs read back bit for bit", "[plan][costs]") {
   CHECK(layer_costs_from_json(JsonDocument::parse(text, "costs.json")) == costs());
 }
 
-TEST_CASE("The compute time of a layer is forward and backward", "[plan][costs]") {
+TEST_CASE("The compute time of a layer is forward plus backward", "[plan][costs]") {
   LayerCost cost;
   static_cast<LayerTimes&>(cost) = {.forward = {1},
                                     .input_gradient = {2},
@@ -94,18 +94,18 @@ TEST_CASE("The compute time of a layer is forward and backward", "[plan][costs]"
   CHECK(compute_time(cost) == Seconds{7});
 }
 
-TEST_CASE("Contended costs are the same layers with the times beside others", "[plan][costs]") {
+TEST_CASE("Contended costs are the same layers with their contended times", "[plan][costs]") {
   LayerCosts alone = costs();
   const LayerCosts beside = contended(alone);
   CHECK(beside.layers[0].forward == alone.layers[0].contended.forward);
   CHECK(beside.loss.weight_gradient == alone.loss.contended.weight_gradient);
   CHECK(compute_time(beside.layers[0]).value == Approx((0.15 + 0.25 + 0.35 - 0.06) / 3));
   CHECK(beside.layers[0].activation == alone.layers[0].activation);
-  alone.busy_cores = 1;  // nobody measured them
+  alone.busy_cores = 1;  // not measured
   CHECK(contended(alone) == alone);
 }
 
-TEST_CASE("A negative time is refused", "[plan][costs]") {
+TEST_CASE("A negative time is rejected", "[plan][costs]") {
   Json json = to_json(costs());
   json["layers"][1]["forward_s"] = -1e-3;
   CHECK_THAT(error_in(json),
@@ -113,8 +113,7 @@ TEST_CASE("A negative time is refused", "[plan][costs]") {
                  "/layers/1/forward_s: -0.001 is not possible: it must be at least 0"));
 }
 
-TEST_CASE("Of a layer's figures those that came later, and the spread, may be left out",
-          "[plan][costs]") {
+TEST_CASE("Fields that were added later, and the spread, may be omitted", "[plan][costs]") {
   const std::vector<std::string> optional{"spread",
                                           "tied_bytes",
                                           "freed_by_input_gradient_bytes",
@@ -151,7 +150,7 @@ TEST_CASE("Of a layer's figures those that came later, and the spread, may be le
   }
 }
 
-TEST_CASE("Scaled to another microbatch size: in proportion, but for what a step has once",
+TEST_CASE("Costs scale in proportion to the microbatch size, except per-step costs",
           "[plan][costs]") {
   const LayerCosts before = costs();
   const LayerCosts after = scaled_to(before, 3 * before.microbatch_size);
@@ -174,7 +173,7 @@ TEST_CASE("Scaled to another microbatch size: in proportion, but for what a step
         &LayerCost::input_gradient_peak, &LayerCost::weight_gradient_peak,
         &LayerCost::selective_activation, &LayerCost::forward_peak_without_graph})
     CHECK((to.*bytes) == from.*bytes * 3);
-  CHECK(to.backward_peak.value == std::numeric_limits<std::int64_t>::max());  // as far as it goes
+  CHECK(to.backward_peak.value == std::numeric_limits<std::int64_t>::max());  // saturated
   CHECK(to.optimizer_step == from.optimizer_step);
   CHECK(to.contended.optimizer_step == from.contended.optimizer_step);
   CHECK(to.parameters == from.parameters);
@@ -183,7 +182,7 @@ TEST_CASE("Scaled to another microbatch size: in proportion, but for what a step
   CHECK(scaled_to(before, before.microbatch_size) == before);
 }
 
-TEST_CASE("A part that is more than its whole is refused", "[plan][costs]") {
+TEST_CASE("A part larger than its whole is rejected", "[plan][costs]") {
   const auto refused = [](const std::string& part, const std::string& message) {
     Json json = to_json(costs());
     json["layers"][0][part] = 102 + 1;
@@ -201,7 +200,7 @@ TEST_CASE("A part that is more than its whole is refused", "[plan][costs]") {
           "103 is more than activation_bytes, 102, of which it is a part");
 }
 
-TEST_CASE("Experts' ranks of which one has more than all there is are refused", "[plan][costs]") {
+TEST_CASE("Expert loads of more than the total are rejected", "[plan][costs]") {
   const auto refused = [](const Json& loads, const std::string& message) {
     Json json = to_json(costs());
     json["layers"][0]["expert_loads"] = loads;
@@ -213,7 +212,7 @@ TEST_CASE("Experts' ranks of which one has more than all there is are refused", 
           "2 ranks stand behind 4: their numbers must rise");
 }
 
-TEST_CASE("Costs without a layer are refused", "[plan][costs]") {
+TEST_CASE("Costs without a layer are rejected", "[plan][costs]") {
   Json json = to_json(costs());
   json["layers"] = Json::array();
   CHECK_THAT(error_in(json), Catch::Matchers::EndsWith("/layers: at least one layer is needed"));

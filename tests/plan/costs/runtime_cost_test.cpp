@@ -30,8 +30,7 @@ RuntimeCost runtime() {
           .receive_bandwidth_per_s = 16};
 }
 
-TEST_CASE("Each action of a stage takes its runtime's part beside that of its layers",
-          "[plan][costs]") {
+TEST_CASE("The runtime's overhead is added to each action of a stage", "[plan][costs]") {
   std::vector<StageCost> stages{stage(), stage()};
   add_actions(stages, runtime());
   for (const StageCost& cost : stages) {
@@ -43,7 +42,7 @@ TEST_CASE("Each action of a stage takes its runtime's part beside that of its la
   }
 }
 
-TEST_CASE("A first stage whose backward runs whole has it in the second of two parts",
+TEST_CASE("A first stage with an unsplit backward runs it in the second of two parts",
           "[plan][costs]") {
   std::vector<StageCost> stages{stage(), stage()};
   RuntimeCost whole = runtime();
@@ -51,12 +50,12 @@ TEST_CASE("A first stage whose backward runs whole has it in the second of two p
   add_actions(stages, whole);
   CHECK(stages[0].input_gradient == Seconds{0.0625});
   CHECK(stages[0].weight_gradient == Seconds{6});
-  CHECK(backward_time(stages[0]) == Seconds{5.75});  // in one go as ever
+  CHECK(backward_time(stages[0]) == Seconds{5.75});  // unsplit, as before
   CHECK(stages[0].freed_by_input_gradient == Bytes{});
   CHECK(stages[1].input_gradient == Seconds{2.0625});
 }
 
-TEST_CASE("What messages take of their ranks is the runtime's on all links", "[plan][costs]") {
+TEST_CASE("A runtime's message overheads apply to all links", "[plan][costs]") {
   Cluster cluster;
   cluster.within_node.overheads.send = {{3}};
   cluster.within_node.overheads.sum = {{4}};

@@ -11,7 +11,7 @@ namespace stage_costs_test {
 using namespace pipewright::plan;
 using pipewright::test::error_of;
 
-/// Times in seconds and 40 bytes of parameters; every layer takes `scale` times as long.
+/// A layer with times in seconds and 40 bytes of parameters; its times are scaled by `scale`.
 LayerCost timed(const char* name, double scale) {
   LayerCost layer;
   layer.name = name;
@@ -37,8 +37,8 @@ LayerCosts three_layers() {
   return costs;
 }
 
-/// "a" keeps 10 bytes and puts out 20, "b" keeps 5 and puts out 30. They are the first of two
-/// stages, so that no loss comes in.
+/// Layer "a" saves 10 bytes and outputs 20, "b" saves 5 and outputs 30. They form the first of two
+/// stages, so that the loss is not involved.
 struct TwoLayers {
   LayerCost a;
   LayerCost b;
@@ -98,7 +98,7 @@ TEST_CASE("The first stage loads inputs, the last one targets", "[plan][stage_co
   CHECK(alone[0].loaded == Bytes{12});
 }
 
-TEST_CASE("Read ahead, a load takes what reading takes longer than the compute",
+TEST_CASE("With read-ahead, a load takes only the reading time beyond the compute",
           "[plan][stage_costs]") {
   LayerCosts costs = three_layers();
   costs.load = {10};  // the first layer takes 1 + 2 + 3 seconds for a microbatch
@@ -110,11 +110,11 @@ TEST_CASE("Read ahead, a load takes what reading takes longer than the compute",
   costs.reads_on_rank = true;
   CHECK(stage_costs(costs, Partition{{0, 1, 2, 3}}, {.reads_ahead = true})[0].load == Seconds{10});
   costs.reads_on_rank = false;
-  costs.layers.front().splitting = {2};  // in one go a backward takes 3
+  costs.layers.front().splitting = {2};  // an unsplit backward takes 3
   CHECK(stage_costs(costs, Partition{{0, 1, 2, 3}}, {.reads_ahead = true})[0].load == Seconds{6});
 }
 
-TEST_CASE("What a stage sends is its last layer's output, and as much comes back",
+TEST_CASE("A stage sends its last layer's output, and its gradient has the same size",
           "[plan][stage_costs]") {
   LayerCosts costs = three_layers();
   costs.layers[1].output = {60};
@@ -125,7 +125,7 @@ TEST_CASE("What a stage sends is its last layer's output, and as much comes back
   CHECK(stages[1].output == Bytes{0});  // the loss is sent nowhere
 }
 
-TEST_CASE("A stage keeps its own output; one inside only if a layer saves it",
+TEST_CASE("A stage keeps its own output, and inner outputs only if a layer saves them",
           "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   CHECK(stage_of(layers).activation == Bytes{10 + 5 + 30});
@@ -133,8 +133,7 @@ TEST_CASE("A stage keeps its own output; one inside only if a layer saves it",
   CHECK(stage_of(layers).activation == Bytes{10 + 20 + 5 + 30});
 }
 
-TEST_CASE("A layer that saves its output counts it in its activation, once",
-          "[plan][stage_costs]") {
+TEST_CASE("A saved output counts once, in the layer's activation", "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   layers.a.saves_output = true;
   layers.b.saves_input = true;
@@ -143,7 +142,7 @@ TEST_CASE("A layer that saves its output counts it in its activation, once",
   CHECK(stage_of(layers).activation == Bytes{10 + 5});
 }
 
-TEST_CASE("A view keeps the memory that it shows", "[plan][stage_costs]") {
+TEST_CASE("A view keeps the memory that it refers to", "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   layers.b.output_is_view = true;
   CHECK(stage_of(layers).activation == Bytes{10 + 20 + 5});  // the stage ends with the view
@@ -155,7 +154,7 @@ TEST_CASE("A view keeps the memory that it shows", "[plan][stage_costs]") {
   CHECK(stage_of(std::vector{layers.a, layers.b, user}).activation == Bytes{10 + 20 + 5 + 3});
 }
 
-TEST_CASE("The forward's peak has the running layer's input in it, kept or not",
+TEST_CASE("The forward's peak includes the running layer's input, saved or not",
           "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   CHECK(stage_of(layers).forward_peak == Bytes{10 + 20 + 50});  // in b
@@ -165,14 +164,14 @@ TEST_CASE("The forward's peak has the running layer's input in it, kept or not",
   CHECK(stage_of(layers).forward_peak == Bytes{200});  // in a
 }
 
-TEST_CASE("The forward's peak is never below what the forward keeps", "[plan][stage_costs]") {
+TEST_CASE("The forward's peak is never below its saved activations", "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   layers.a.forward_peak = {};
   layers.b.forward_peak = {};
   CHECK(stage_of(layers).forward_peak == Bytes{10 + 5 + 30});
 }
 
-TEST_CASE("While a layer reads a view, the memory behind it is alive", "[plan][stage_costs]") {
+TEST_CASE("While a layer reads a view, the view's memory is alive", "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   layers.b = LayerCost();
   layers.b.output = {20};
@@ -183,44 +182,45 @@ TEST_CASE("While a layer reads a view, the memory behind it is alive", "[plan][s
   CHECK(stage_of(std::vector{layers.a, layers.b, reader}).forward_peak == Bytes{10 + 20 + 50});
 }
 
-TEST_CASE("The backward's peak: later layers have freed, the stage's output stays",
+TEST_CASE("In the backward's peak, later layers are freed and the stage's output remains",
           "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
-  layers.b.saves_input = true;  // 65 bytes are kept
-  // In b: kept by a, its output, kept by b, the stage's output, and 60, of which the output's
-  // gradient (30) is on the account of the stage after: 95, which is 30 above the 65.
-  // In a: kept by a, 100, the stage's output: 140, which is 75 above.
+  layers.b.saves_input = true;  // 65 bytes are saved
+  // In b: a's saved bytes, its output, b's saved bytes, the stage's output, and 60, without the
+  // output's gradient (30), which counts for the next stage: 95, which is 30 above the 65.
+  // In a: a's saved bytes, 100, the stage's output: 140, which is 75 above.
   CHECK(stage_of(layers).backward_peak == Bytes{75});
   layers.a.backward_peak = {50};
   CHECK(stage_of(layers).backward_peak == Bytes{30});
 }
 
-TEST_CASE("An output that the last layer saves is alive in the backward once, too",
+TEST_CASE("An output that the last layer saves counts once in the backward as well",
           "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   layers.b.activation = {35};  // 5 and the output
   layers.b.saves_output = true;
-  // Kept: 10 + 35. In b: 10 + 35 + 60 - 30 is 30 above; in a: 10 + 100 + 30 is 95 above.
+  // Saved: 10 + 35. In b: 10 + 35 + 60 - 30 is 30 above; in a: 10 + 100 + 30 is 95 above.
   CHECK(stage_of(layers).backward_peak == Bytes{95});
   layers.a.backward_peak = {0};
   CHECK(stage_of(layers).backward_peak == Bytes{30});
 }
 
-TEST_CASE("A backward that needs less than was kept has no peak", "[plan][stage_costs]") {
+TEST_CASE("A backward that needs less than the saved activations has no peak",
+          "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   layers.a.backward_peak = {};
   layers.b.backward_peak = {30};
   CHECK(stage_of(layers).backward_peak == Bytes{0});
 }
 
-TEST_CASE("A partition of another number of layers than the costs is refused",
+TEST_CASE("A partition for another number of layers than the costs is rejected",
           "[plan][stage_costs]") {
   CHECK(error_of([] {
           stage_costs(three_layers(), Partition{{0, 2}});
         }) == "the partition [0, 2] is for 2 layers, but costs are given for 3");
 }
 
-/// 40 bytes of parameters in fp32 are 10 parameters.
+/// Costs of a stage under the given training. 40 bytes of parameters in fp32 are 10 parameters.
 StageCost trained(const TrainingMemory& training, Bytes parameters = {40}) {
   LayerCosts costs;
   costs.dtype = "float32";
@@ -229,7 +229,7 @@ StageCost trained(const TrainingMemory& training, Bytes parameters = {40}) {
   return stage_costs(costs, Partition{{0, 1}}, training).front();
 }
 
-/// Parameters, gradients, optimizer state.
+/// Returns bytes of parameters, gradients and optimizer state.
 std::vector<std::int64_t> stand(const StageCost& cost) {
   return {cost.parameters.value, cost.gradients.value, cost.optimizer_state.value};
 }
@@ -253,7 +253,7 @@ StageCost recomputed(RecomputeMode mode) {
   return stage_costs(three_to_recompute(), Partition{{0, 2, 3}}, {.recompute = mode}).front();
 }
 
-TEST_CASE("AdamW keeps two values a parameter, SGD with momentum one, SGD none",
+TEST_CASE("AdamW keeps two values per parameter, SGD with momentum one, SGD none",
           "[plan][stage_costs]") {
   CHECK(stand(trained({})) == Three{40, 40, 80});
   CHECK(stand(trained({.optimizer = Optimizer::SgdMomentum})) == Three{40, 40, 40});
@@ -270,7 +270,7 @@ TEST_CASE("Mixed precision takes 2, 2 and 12 bytes per parameter under AdamW",
   CHECK(mixed(Optimizer::Sgd) == Three{20, 20, 40});
 }
 
-TEST_CASE("Mixed precision of an unknown type is refused", "[plan][stage_costs]") {
+TEST_CASE("Mixed precision of an unknown type is rejected", "[plan][stage_costs]") {
   LayerCosts costs = three_layers();
   costs.dtype = "int8";
   CHECK(error_of([&] {
@@ -280,8 +280,7 @@ TEST_CASE("Mixed precision of an unknown type is refused", "[plan][stage_costs]"
         "type \"int8\" (possible: float64, float32, float16 or bfloat16)");
 }
 
-TEST_CASE("ZeRO-1 divides the optimizer's state and its step among the shards",
-          "[plan][stage_costs]") {
+TEST_CASE("ZeRO-1 shards the optimizer's state and its step", "[plan][stage_costs]") {
   for (const int shards : {1, 2, 3, 4, 7, 64}) {
     const StageCost plain = trained({});
     const StageCost full = trained({.shards = shards});
@@ -293,7 +292,7 @@ TEST_CASE("ZeRO-1 divides the optimizer's state and its step among the shards",
   }
 }
 
-TEST_CASE("ZeRO-2 divides what stands of the gradients, too, and ZeRO-3 of the parameters",
+TEST_CASE("ZeRO-2 also shards the stored gradients, and ZeRO-3 the parameters",
           "[plan][stage_costs]") {
   const StageCost cost = trained({.zero = 2, .shards = 3});
   CHECK(stand(cost) == Three{40, 40, 27});
@@ -306,7 +305,7 @@ TEST_CASE("ZeRO-2 divides what stands of the gradients, too, and ZeRO-3 of the p
   CHECK(standing_gradients(trained({.zero = 1, .shards = 3})) == Bytes{40});
 }
 
-TEST_CASE("A stage holds a weight that its layers share once", "[plan][stage_costs]") {
+TEST_CASE("A stage holds a weight shared by its layers once", "[plan][stage_costs]") {
   LayerCosts costs = three_layers();
   costs.layers[0].tied = {30};
   costs.layers[2].tied = {30};
@@ -319,35 +318,35 @@ TEST_CASE("A stage holds a weight that its layers share once", "[plan][stage_cos
   CHECK(together[0].tied == Bytes{30});
 }
 
-TEST_CASE("Without recomputation a stage is what it was", "[plan][stage_costs]") {
+TEST_CASE("Without recomputation a stage's costs do not change", "[plan][stage_costs]") {
   const StageCost plain = recomputed(RecomputeMode::None);
   CHECK(plain.activation == Bytes{10 + 5 + 30});
   CHECK(plain.freed_by_input_gradient == Bytes{4});
   CHECK(plain.input_gradient == Seconds{20});
-  CHECK(plain.rerun == rerun_at_once(plain));  // should the Program have an R
+  CHECK(plain.rerun == rerun_at_once(plain));  // if the Program has an R
   CHECK(plain.rerun.first == Seconds{3});
   CHECK(plain.rerun.remade == Bytes{10 + 5 + 30});
 }
 
-TEST_CASE("Full recomputation keeps each layer's input and runs its forward again",
+TEST_CASE("Full recomputation keeps each layer's input and reruns its forward",
           "[plan][stage_costs]") {
   const StageCost full = recomputed(RecomputeMode::Full), plain = recomputed(RecomputeMode::None);
-  CHECK(full.activation == plain.activation);  // of a microbatch that does not run again
+  CHECK(full.activation == plain.activation);  // of a microbatch without recomputation
   CHECK(full.input_gradient == plain.input_gradient);
   CHECK(full.rerun.first + full.rerun.others == Seconds{3});
-  CHECK(full.rerun.kept == Bytes{20});        // b's input, beside the stage's output
+  CHECK(full.rerun.kept == Bytes{20});        // b's input, without the stage's output
   CHECK(full.rerun.remade == Bytes{5 + 30});  // by R: b, and the stage's output again
   CHECK(full.rerun.freed_by_input_gradient == Bytes{0});
-  // In b: 20 and the stage's output, and, while 30 of gradient are on the account of the stage
-  // after, what b makes again (5 + 30) and 60 more: 115, which is 30 above the 50 and the 35.
-  // In a: what a makes again (10 + 20), 100 more, the stage's output: 160, which is 75 above.
+  // In b: 20, the stage's output, what b recomputes (5 + 30), and 60 more, without the output's
+  // gradient (30), which counts for the next stage: 115, which is 30 above the 50 and the 35.
+  // In a: what a recomputes (10 + 20), 100 more, the stage's output: 160, which is 75 above.
   CHECK(full.rerun.backward_peak == Bytes{75});
-  // A lone input gradient leaves all of a but the 4 bytes that it frees.
+  // A separate input gradient leaves all of a except the 4 bytes that it frees.
   CHECK(full.rerun.left_for_weights == Bytes{10 - 4});
 }
 
-TEST_CASE("A forward that is to run again builds no graph", "[plan][stage_costs]") {
-  // Beside a's output of 20: b needs 50 with a graph, and less without.
+TEST_CASE("A forward that will be recomputed builds no autograd graph", "[plan][stage_costs]") {
+  // In addition to a's output of 20, b needs 50 with an autograd graph, and less without.
   CHECK(recomputed(RecomputeMode::Full).rerun.forward_peak == Bytes{20 + 50});
   LayerCosts costs = three_to_recompute();
   costs.layers[0].forward_peak_without_graph = {35};
@@ -356,16 +355,16 @@ TEST_CASE("A forward that is to run again builds no graph", "[plan][stage_costs]
   CHECK(stages[0].rerun.forward_peak == Bytes{20 + 33});
 }
 
-TEST_CASE("Of an action that runs layers again the last layer takes the first part",
+TEST_CASE("The last layer takes the first part of an action that recomputes layers",
           "[plan][stage_costs]") {
-  // Of each layer 10 and 20 s; a, which runs again within the backward, takes 1 s forward.
+  // Each layer's backward takes 10 and 20 s; the recomputation of a within it takes 1 s.
   const RerunCost rerun = recomputed(RecomputeMode::Full).rerun;
   CHECK(rerun.backward_share == Approx(30.0 / 61));
   CHECK(rerun.input_gradient_share == Approx(10.0 / 21));
   CHECK(rerun.weight_gradient_share == Approx(0.5));
 }
 
-TEST_CASE("The gradient of a stage's output is not on its own account", "[plan][stage_costs]") {
+TEST_CASE("The gradient of a stage's output counts for the next stage", "[plan][stage_costs]") {
   TwoLayers layers = two_layers();
   for (LayerCost* layer : {&layers.a, &layers.b}) {
     layer->output_gradient_for_weights = true;
@@ -377,24 +376,24 @@ TEST_CASE("The gradient of a stage's output is not on its own account", "[plan][
   CHECK(stage.output_gradient_for_weights);
   CHECK(stage.input_for_weights);
   CHECK(stage.output_alone == Bytes{30});
-  // What was freed and what was left were measured as one difference: 30 less 28 were freed.
+  // Freed and left bytes were measured as one difference: 30 less 28 were freed.
   layers.b.gradients_for_weights = {28};
   CHECK(stage_of(layers).gradients_for_weights == Bytes{20 + 3});
   CHECK(stage_of(layers).freed_by_input_gradient == Bytes{30 - 28});
 }
 
-TEST_CASE("Selective recomputation drops the attention core and computes it again",
+TEST_CASE("Selective recomputation drops and recomputes the attention core",
           "[plan][stage_costs]") {
   const StageCost selective = recomputed(RecomputeMode::Selective);
   CHECK(selective.activation == Bytes{10 - 7 + 5 + 30});
   CHECK(selective.freed_by_input_gradient == Bytes{0});  // its 4 bytes are among the 7
   CHECK(selective.input_gradient == Seconds{20.25});
   CHECK(selective.weight_gradient == Seconds{40});
-  // In a: 3 kept, 100 + 7 more, the stage's output 30: 140, which is 102 above the 38.
+  // In a: 3 saved, 100 + 7 more, the stage's output 30: 140, which is 102 above the 38.
   CHECK(selective.backward_peak == Bytes{102});
 }
 
-TEST_CASE("The loss runs again with the last layer", "[plan][stage_costs]") {
+TEST_CASE("The loss is recomputed with the last layer", "[plan][stage_costs]") {
   LayerCosts costs = three_layers();
   costs.layers[2].forward = {7};
   costs.loss.forward = {2};
@@ -402,10 +401,11 @@ TEST_CASE("The loss runs again with the last layer", "[plan][stage_costs]") {
   const auto stages = stage_costs(costs, Partition{{0, 2, 3}}, {.recompute = RecomputeMode::Full});
   CHECK(stages[1].rerun.first == Seconds{7 + 2});
   CHECK(stages[1].rerun.others == Seconds{0});
-  CHECK(stages[1].rerun.remade == stages[1].activation);  // all of both
+  CHECK(stages[1].rerun.remade == stages[1].activation);  // last layer and loss
 }
 
-TEST_CASE("Costs that are no durations or sizes are refused, all at once", "[plan][stage_costs]") {
+TEST_CASE("All costs that are not valid durations or sizes are rejected together",
+          "[plan][stage_costs]") {
   LayerCosts costs = three_layers();
   costs.layers[0].forward = {std::numeric_limits<double>::quiet_NaN()};
   costs.layers[1].weight_gradient = {-1};
@@ -420,7 +420,7 @@ TEST_CASE("Costs that are no durations or sizes are refused, all at once", "[pla
   CHECK_NOTHROW(require_usable(three_layers(), Partition{{0, 2, 3}}, true));
 }
 
-TEST_CASE("A stage that takes no time is refused, a layer that takes none is not",
+TEST_CASE("A stage that takes no time is rejected, a layer that takes none is not",
           "[plan][stage_costs]") {
   LayerCosts costs = three_layers();
   costs.layers[0].forward = {};

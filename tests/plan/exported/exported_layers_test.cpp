@@ -29,15 +29,15 @@ std::vector<std::string> values_named(const ExportedProgram& program,
 
 using Names = std::vector<std::string>;
 
-TEST_CASE("Layers are the modules of a list and what stands around them", "[plan][exported]") {
+TEST_CASE("Layers are the modules of a list, with the operators around them", "[plan][exported]") {
   const ExportedProgram program = ExportedArchive().program();
   const ExportedLayers all = layers_of(program);
   CHECK(names_in(all) == Names{"model.embed", "model.blocks.0", "model.blocks.1", "model.head"});
-  // What a later layer needs is handed on by those in between: the scale.
+  // The layers in between pass on the scale, which a later layer needs.
   CHECK(values_named(program, all.layers[0].inputs) == Names{"tokens"});
   CHECK(values_named(program, all.layers[0].outputs) == Names{"sqrt", "embedding"});
   CHECK(values_named(program, all.layers[1].outputs) == Names{"sqrt", "add"});
-  // Dropout has nothing to train: it goes with what is before it.
+  // Dropout has no parameters, so it joins the layer before it.
   CHECK(values_named(program, all.layers[2].outputs) == Names{"dropout"});
   CHECK(values_named(program, all.layers[3].outputs) == Names{"linear_2"});
   for (std::size_t l = 0; l + 1 < all.layers.size(); ++l)
@@ -45,7 +45,7 @@ TEST_CASE("Layers are the modules of a list and what stands around them", "[plan
   CHECK(crossing_bytes(program, all.layers[1]) == 4 * 4 + 3 * 4 * 4);
 }
 
-TEST_CASE("All that depends on a target is the loss", "[plan][exported]") {
+TEST_CASE("Everything that depends on a target belongs to the loss", "[plan][exported]") {
   const ExportedProgram program = ExportedArchive().program();
   const ExportedLayers all = layers_of(program);
   REQUIRE(all.loss.nodes.size() == 1);
@@ -64,12 +64,12 @@ TEST_CASE("A weight under two names ties its layers", "[plan][exported]") {
   REQUIRE(all.layers.back().tied.size() == 1);
   CHECK(program.weights.at(static_cast<std::size_t>(all.layers.back().tied[0])).name ==
         "model.head.weight");
-  // In one layer it is one weight and tied to nobody.
+  // Within one layer it is a single weight and not tied.
   const ExportedLayers one = layers_of(program, {.by = LayersBy::Bytes, .count = 1});
   CHECK(one.layers.front().tied_key.empty());
 }
 
-TEST_CASE("Borders are at marks, at modules or where few bytes cross", "[plan][exported]") {
+TEST_CASE("Boundaries are at marks, at modules or where few bytes cross", "[plan][exported]") {
   const ExportedProgram program = ExportedArchive().program();
   CHECK(names_in(layers_of(program, {.by = LayersBy::Marks})) ==
         Names{"model.embed", "model.blocks.1"});
@@ -89,7 +89,8 @@ TEST_CASE("Borders are at marks, at modules or where few bytes cross", "[plan][e
         }).starts_with("--layers 100: its operators can be parted into "));
 }
 
-TEST_CASE("No border parts a tensor from what changes it in place", "[plan][exported]") {
+TEST_CASE("No boundary separates a tensor from an operator that changes it in place",
+          "[plan][exported]") {
   const ExportedProgram program = ExportedArchive().program();
   CHECK(error_of([&] { layers_of(program, {.after = {"model.blocks.0.norm"}}); }) ==
         "after model.blocks.0.norm: no border can be there: relu_ changes a tensor in place");
@@ -101,9 +102,9 @@ TEST_CASE("No border parts a tensor from what changes it in place", "[plan][expo
           CHECK(std::ranges::count(layer.nodes, n - 1) == 1);
 }
 
-TEST_CASE("Nor users of a buffer that changes", "[plan][exported]") {
+TEST_CASE("No boundary separates the users of a buffer that changes", "[plan][exported]") {
   ExportedArchive archive;
-  // The second norm has the running mean of the first.
+  // Makes the second norm use the running mean of the first.
   archive.node("batch_norm_1")["inputs"][3]["arg"] = archive.node("batch_norm")["inputs"][3]["arg"];
   const ExportedProgram program = archive.program();
   CHECK(error_of([&] { layers_of(program, {.by = LayersBy::Marks}); }) ==
@@ -112,7 +113,7 @@ TEST_CASE("Nor users of a buffer that changes", "[plan][exported]") {
   CHECK(names_in(layers_of(program)) == Names{"model.embed", "model.blocks.0", "model.head"});
 }
 
-TEST_CASE("Layers that were written are found again", "[plan][exported]") {
+TEST_CASE("Stored layers are restored", "[plan][exported]") {
   const ExportedProgram program = ExportedArchive().program();
   const ExportedLayers all = layers_of(program);
   Names last;

@@ -49,22 +49,22 @@ TEST_CASE("Reads operators, arguments, weights, inputs and marks", "[plan][expor
   CHECK(program.nodes.at(static_cast<std::size_t>(program.marks[0])).name == "linear_1");
 }
 
-TEST_CASE("What torch.no_grad computes stands in the graph without gradients", "[plan][exported]") {
+TEST_CASE("Operators under torch.no_grad are in the graph without gradients", "[plan][exported]") {
   const ExportedProgram program = ExportedArchive().program();
   CHECK_FALSE(node_called(program, "sqrt").with_gradient);
   CHECK_FALSE(node_called(program, "full").with_gradient);
   CHECK(node_called(program, "mul").with_gradient);
-  // Its result is what the block multiplies with.
+  // The block multiplies with its result.
   const int made = node_called(program, "sqrt").outputs.at(0).values.at(0);
   CHECK(std::get<TensorArgument>(node_called(program, "mul").arguments.at(1).value).value == made);
 }
 
-TEST_CASE("The user's line is that of the model, not of a library", "[plan][exported]") {
+TEST_CASE("The user's line is in the model, not in a library", "[plan][exported]") {
   CHECK(node_called(ExportedArchive().program(), "batch_norm").place ==
         "make.py:21: return x + F.relu_(self.norm(self.up(x) * scale))");
 }
 
-TEST_CASE("Weights lie where the archive has them, one for two names", "[plan][exported]") {
+TEST_CASE("Weights have their positions in the archive, one for two names", "[plan][exported]") {
   const std::string bytes = ExportedArchive().bytes();
   const ExportedProgram program = exported_from_bytes(bytes, "model.pt2");
   const auto weight = [&](const std::string& name) {
@@ -85,8 +85,7 @@ TEST_CASE("Weights lie where the archive has them, one for two names", "[plan][e
   CHECK(up.begin != weight("model.blocks.1.up.weight").begin);
 }
 
-TEST_CASE("Operators that cannot be run are named with the user's lines, all of them",
-          "[plan][exported]") {
+TEST_CASE("All unsupported operators are named with the user's lines", "[plan][exported]") {
   ExportedArchive archive;
   archive.node("mul")["target"] = "torch.ops.higher_order.cond";
   archive.node("linear_1")["inputs"][0]["arg"] = {{"as_sym_int", {{"as_name", "s0"}}}};
@@ -100,30 +99,30 @@ TEST_CASE("Operators that cannot be run are named with the user's lines, all of 
         "operators on tensors can be run, at make.py:40: return self.head(self.drop(x))");
 }
 
-TEST_CASE("Faults of the archive are named", "[plan][exported]") {
+TEST_CASE("Errors of the archive are named", "[plan][exported]") {
   ExportedArchive archive;
   SECTION("another version") {
     archive.model["schema_version"]["major"] = 9;
     CHECK(error_of([&] { archive.program(); }) ==
           "model.pt2: schema_version: 9: this reads what torch 2.9 to 2.11 writes, which is 8");
   }
-  SECTION("numbers behind a pickle") {
+  SECTION("weights stored in a pickle") {
     archive.weights["config"]["model.blocks.0.up.bias"]["use_pickle"] = true;
     CHECK(error_of([&] { archive.program(); }) ==
           "model.pt2: model.blocks.0.up.bias: its numbers stand behind a pickle, which is not "
           "read: a plain tensor would do");
   }
-  SECTION("numbers outside of their memory") {
+  SECTION("weights outside of their memory") {
     archive.weights["config"]["model.blocks.0.up.bias"]["tensor_meta"]["strides"][0]["as_int"] = 40;
     CHECK(error_of([&] { archive.program(); }) ==
           "model.pt2: model.blocks.0.up.bias: its numbers lie outside of its memory");
   }
-  SECTION("a weight that is nowhere") {
+  SECTION("a missing weight") {
     archive.weights["config"].erase("model.blocks.0.up.bias");
     CHECK(error_of([&] { archive.program(); }) ==
           "model.pt2: model.blocks.0.up.bias: its numbers are not in the file");
   }
-  SECTION("a tensor that nothing makes") {
+  SECTION("a tensor that no operator produces") {
     archive.node("relu_")["inputs"][0]["arg"]["as_tensor"]["name"] = "nobody";
     CHECK(error_of([&] { archive.program(); }) ==
           "model.pt2: torch.ops.aten.relu_.default: it uses nobody, which nothing before it makes");
@@ -140,7 +139,7 @@ TEST_CASE("Faults of the archive are named", "[plan][exported]") {
     CHECK(error_of([&] { archive.program(); }) ==
           "model.pt2: 2 targets of 2 inputs: nothing is left to compute with");
   }
-  SECTION("no archive") {
+  SECTION("a file that is not an archive") {
     CHECK(error_of([] { exported_from_bytes("PK", "model.pt2"); }) ==
           "model.pt2: it is no zip archive, or is cut off: no directory at its end");
   }

@@ -17,7 +17,7 @@ using pipewright::test::error_of;
 
 using Kind = InstructionKind;
 
-/// One line per step: "LoadMicroBatch(0) ForwardPass(0)".
+/// Returns one line per step, such as "LoadMicroBatch(0) ForwardPass(0)".
 std::string steps_of(const DeepSpeedStream& stream, std::size_t rank) {
   std::string text;
   for (const auto& step : stream.ranks[rank]) {
@@ -29,7 +29,7 @@ std::string steps_of(const DeepSpeedStream& stream, std::size_t rank) {
   return text;
 }
 
-/// How often each kind stands on a rank.
+/// Returns how often each kind occurs on a rank.
 std::map<Kind, int> counts_of(const DeepSpeedStream& stream, int rank) {
   std::map<Kind, int> counts;
   for (const auto& step : stream.ranks[static_cast<std::size_t>(rank)])
@@ -46,7 +46,7 @@ void for_each_size(const std::function<void(int, int)>& visit) {
     }
 }
 
-TEST_CASE("DeepSpeed's ten names are kinds of ours, and back", "[plan][deepspeed]") {
+TEST_CASE("DeepSpeed's ten names map to our kinds and back", "[plan][deepspeed]") {
   const std::map<std::string, Kind> names{{"LoadMicroBatch", Kind::Load},
                                           {"ForwardPass", Kind::Forward},
                                           {"BackwardPass", Kind::Backward},
@@ -69,7 +69,7 @@ TEST_CASE("DeepSpeed's ten names are kinds of ours, and back", "[plan][deepspeed
     CHECK_FALSE(from_deepspeed_name(name).has_value());
 }
 
-TEST_CASE("An instruction's text has its buffer, where it has one", "[plan][deepspeed]") {
+TEST_CASE("An instruction's text has its buffer, if it has one", "[plan][deepspeed]") {
   CHECK(deepspeed_text({Kind::Load, 0, 5, 1}) == "LoadMicroBatch(1)");
   CHECK(deepspeed_text({Kind::Forward, 0, 5, 1}) == "ForwardPass(1)");
   CHECK(deepspeed_text({Kind::Backward, 0, 5, 1}) == "BackwardPass(1)");
@@ -100,7 +100,7 @@ TEST_CASE("Training two microbatches on two ranks, step by step", "[plan][deepsp
         "SendGrad(1) ReduceTiedGrads ReduceGrads OptimizerStep\n");
 }
 
-TEST_CASE("Training: every rank has its share of each instruction", "[plan][deepspeed]") {
+TEST_CASE("Training: every rank has the right number of each instruction", "[plan][deepspeed]") {
   for_each_size([](int P, int M) {
     const DeepSpeedStream stream = deepspeed_train(P, M);
     for (int r = 0; r < P; ++r) {
@@ -123,7 +123,7 @@ TEST_CASE("Training: every rank has its share of each instruction", "[plan][deep
   });
 }
 
-TEST_CASE("Inference: every rank has its share of each instruction", "[plan][deepspeed]") {
+TEST_CASE("Inference: every rank has the right number of each instruction", "[plan][deepspeed]") {
   for_each_size([](int P, int M) {
     const DeepSpeedStream stream = deepspeed_inference(P, M);
     for (int r = 0; r < P; ++r) {
@@ -142,7 +142,7 @@ TEST_CASE("Inference: every rank has its share of each instruction", "[plan][dee
   });
 }
 
-TEST_CASE("Data parallelism: every rank takes its own microbatches through the model",
+TEST_CASE("Data parallelism: every rank runs its own microbatches through the model",
           "[plan][deepspeed]") {
   for_each_size([](int P, int M) {
     const DeepSpeedStream stream = deepspeed_data_parallel(P, M);
@@ -159,7 +159,7 @@ TEST_CASE("Data parallelism: every rank takes its own microbatches through the m
   });
 }
 
-TEST_CASE("A microbatch lies in one buffer, and no more of them than the rank has",
+TEST_CASE("A microbatch uses one buffer, and a rank uses no more buffers than it has",
           "[plan][deepspeed]") {
   for_each_size([](int P, int M) {
     for (const DeepSpeedStream& stream :
@@ -172,7 +172,7 @@ TEST_CASE("A microbatch lies in one buffer, and no more of them than the rank ha
   });
 }
 
-TEST_CASE("The streams run as DeepSpeed runs them: blocking, by rendezvous, between pairs",
+TEST_CASE("The streams run as in DeepSpeed: blocking, by rendezvous, between pairs",
           "[plan][deepspeed]") {
   for_each_size([](int P, int M) {
     for (const DeepSpeedStream& stream :
@@ -186,8 +186,8 @@ TEST_CASE("The streams run as DeepSpeed runs them: blocking, by rendezvous, betw
   });
 }
 
-TEST_CASE("Blocking transfers meet only in DeepSpeed's order", "[plan][deepspeed]") {
-  // Rank 1 gives the gradient before it takes the next activation; rank 0 must take it first.
+TEST_CASE("Blocking transfers complete only in DeepSpeed's order", "[plan][deepspeed]") {
+  // Rank 1 sends the gradient before it receives the next activation, so rank 0 must receive first.
   Program program = to_program(deepspeed_train(2, 3));
   auto& list = program.ranks[0];
   const auto receive = std::find_if(list.begin(), list.end(), [](const Instruction& i) {
@@ -200,7 +200,7 @@ TEST_CASE("Blocking transfers meet only in DeepSpeed's order", "[plan][deepspeed
         "at 1SEND_B0 waits for 0RECV_B0, which rank 0 has behind 0SEND_F1");
 }
 
-TEST_CASE("Streams without ranks or microbatches are refused", "[plan][deepspeed]") {
+TEST_CASE("Streams without ranks or microbatches are rejected", "[plan][deepspeed]") {
   CHECK(error_of([] { deepspeed_train(0, 1); }) ==
         "deepspeed-train: 0 ranks asked for, the least is 1");
   CHECK(error_of([] { deepspeed_inference(1, 0); }) ==

@@ -19,7 +19,7 @@
 
 namespace generators_test {
 
-// What schedules.hpp says of every generator: sizes, bubble and memory.
+// Checks the sizes, bubbles and memory that generators.hpp states for every generator.
 
 using namespace pipewright::plan;
 using pipewright::test::error_of;
@@ -43,7 +43,7 @@ ScheduleRequest request_of(const std::string& name, const Sizes& sizes, int grou
 
 using Visit = std::function<void(const Sizes&, const Schedule&)>;
 
-/// Calls `visit` for all sizes of the grid that the schedule takes; returns how many.
+/// Calls `visit` for all sizes of the grid that the schedule accepts. Returns their number.
 int for_each_size(const std::string& name, const Visit& visit) {
   int accepted = 0;
   for (const int P : {1, 2, 3, 4, 6, 8, 16})
@@ -59,11 +59,11 @@ int for_each_size(const std::string& name, const Visit& visit) {
         CAPTURE(name, P, M, V);
         visit({P, M, V}, schedule);
       }
-  REQUIRE(accepted >= 15);  // none takes fewer
+  REQUIRE(accepted >= 15);  // no schedule accepts fewer
   return accepted;
 }
 
-/// The peak of each rank, where `peak` tells it from the rank.
+/// Returns `peak` of each rank.
 std::vector<int> on_each_rank(int ranks, const std::function<int(int)>& peak) {
   std::vector<int> peaks;
   for (int rank = 0; rank < ranks; ++rank)
@@ -80,10 +80,10 @@ struct Costs {
   int backward() const { return input_gradient + weight_gradient; }
 };
 
-/// What the ranks idle.
+/// Idle time of the ranks.
 struct Bubbles {
-  int whole = 0;         // from the first start of all to the last end of all
-  int longest_span = 0;  // of the rank whose own first start and last end lie furthest apart
+  int whole = 0;         // from the earliest start to the latest end of all ranks
+  int longest_span = 0;  // of the rank with the longest time from its first start to its last end
 };
 
 /// Runs every rank's list in order; a fused pair starts together and takes as long as both.
@@ -132,7 +132,7 @@ class Clock {
   }
 
  private:
-  using Key = std::tuple<bool, int, int>;  // whether forward, stage, microbatch
+  using Key = std::tuple<bool, int, int>;  // forward or not, stage, microbatch
 
   int duration(ActionKind kind) const {
     switch (kind) {
@@ -155,7 +155,7 @@ class Clock {
     return ends_[{action.kind == ActionKind::Forward, action.stage, action.microbatch}];
   }
 
-  /// Moves `start` to when the data from the stage before, or after, is there.
+  /// Moves `start` to the time when the data from the previous or next stage is available.
   bool is_ready(const Action& action, int rank, int& start) const {
     const bool forward = action.kind == ActionKind::Forward;
     const int source = forward ? action.stage - 1 : action.stage + 1;
@@ -185,7 +185,7 @@ std::string refusal(const std::string& name, const Sizes& sizes, int group = 0) 
   return error_of([&] { make_schedule(request_of(name, sizes, group)); });
 }
 
-/// The sizes that are named at the end of a refusal: "8 or 10", "8 and 10", "8".
+/// Returns the sizes at the end of an error message: "8 or 10", "8 and 10", "8".
 std::vector<int> named_in(const std::string& refusal) {
   std::vector<int> numbers;
   std::string digits;
@@ -199,9 +199,9 @@ std::vector<int> named_in(const std::string& refusal) {
   return numbers;
 }
 
-TEST_CASE("Every schedule is sound in all sizes that it takes, with every action once",
+TEST_CASE("Every schedule is valid in all sizes that it accepts, with every action once",
           "[plan][generators]") {
-  // Of 63 pairs of P and M, and three V: where a rule leaves out some.
+  // Number of accepted sizes, out of 63 pairs of P and M and three V, for schedules with rules.
   const std::map<std::string, int> fewer{{"interleaved-1f1b", 174}, {"megatron-interleaved", 131},
                                          {"interleaved-zb", 174},   {"dualpipev", 35},
                                          {"dualpipe", 21},          {"chimera", 40},
@@ -269,7 +269,7 @@ TEST_CASE("Activations kept, exactly: interleaved", "[plan][generators]") {
   });
 }
 
-TEST_CASE("Activations kept, exactly: Megatron's groups", "[plan][generators]") {
+TEST_CASE("Activations kept, exactly: Megatron-LM's groups", "[plan][generators]") {
   int groups = 0;
   for (const int P : {2, 3, 4, 8})
     for (const int M : {4, 8, 12, 17, 32})
@@ -319,7 +319,7 @@ TEST_CASE("Activations kept, exactly: both directions", "[plan][generators]") {
     REQUIRE(peak_activations(schedule) == on_each_rank(s.P, [&](int) { return s.P + 1; }));
   });
   for_each_size("chimera", [](const Sizes& s, const Schedule& schedule) {
-    // Least on the outer ranks, most in the middle.
+    // The outer ranks keep the fewest, the middle ones the most.
     if (s.M >= s.P)
       REQUIRE(peak_activations(schedule) == on_each_rank(s.P, [&](int r) {
                 return std::min(s.P, s.P / 2 + 1 + std::min(r, s.P - 1 - r));
@@ -332,7 +332,7 @@ TEST_CASE("Hanayo has at most 3P/2 microbatches in flight", "[plan][generators]"
     for (const int peak : peak_activations(schedule))
       REQUIRE(peak <= s.V * std::min(s.M, s.P + (s.P + 1) / 2));
   });
-  // More than 1F1B's on the ranks behind the first: there, a wave comes by twice.
+  // Later ranks keep more than in 1F1B, because a wave passes them twice.
   CHECK(peak_activations(make_hanayo(4, 8, 1)) == std::vector<int>{7, 8, 9, 9});
 }
 
@@ -345,7 +345,7 @@ TEST_CASE("Bubbles: (P - 1)(F + B) for one stage per rank", "[plan][generators]"
 }
 
 TEST_CASE("Bubbles: V chunks in a loop divide it by V", "[plan][generators]") {
-  // Costs are those of a chunk, F + B of a rank is V times that.
+  // Costs are those of a chunk; F + B of a rank is V times that.
   const Costs costs{3, 2, 5, 0};
   for (const char* name : {"interleaved-1f1b", "megatron-interleaved"})
     for_each_size(name, [&](const Sizes& s, const Schedule& schedule) {
@@ -415,7 +415,7 @@ TEST_CASE("Bubbles: Chimera's fraction is (P - 2)/(2M + P - 2) when units are fu
   for_each_size("chimera", [](const Sizes& s, const Schedule& schedule) {
     if (s.M < s.P)
       return;
-    // F = B = 2. A rank works 4M in all, so that the fraction stands for a bubble of 2(P - 2).
+    // F = B = 2. A rank works for 4M in all, so the fraction corresponds to a bubble of 2(P - 2).
     const int bubble = bubbles_of(schedule, {2, 1, 1, 0}).whole;
     if (s.M % s.P == 0)
       REQUIRE(bubble == 2 * (s.P - 2));
@@ -436,7 +436,7 @@ TEST_CASE("Bubbles: Hanayo's fraction is at most the paper's (2P - 2)/(3PW + P -
   });
 }
 
-TEST_CASE("Refusals: every schedule needs a rank, a microbatch, and not too many",
+TEST_CASE("Rejections: every schedule needs a rank, a microbatch, and not too many",
           "[plan][generators]") {
   for (const std::string& name : schedule_names()) {
     CHECK(refusal(name, {0, 8, 0}) == name + ": 0 ranks asked for, the least is 1");
@@ -447,7 +447,7 @@ TEST_CASE("Refusals: every schedule needs a rank, a microbatch, and not too many
   }
 }
 
-TEST_CASE("Refusals: how many chunks per rank", "[plan][generators]") {
+TEST_CASE("Rejections: numbers of chunks per rank", "[plan][generators]") {
   CHECK(refusal("gpipe", {4, 8, 2}) ==
         "gpipe: 2 chunks per rank asked for, but it has 1; these take more: interleaved-1f1b, "
         "megatron-interleaved, group-interleaved-1f1b, looped-bfs, interleaved-zb or inference");
@@ -461,7 +461,7 @@ TEST_CASE("Refusals: how many chunks per rank", "[plan][generators]") {
         "hanayo: 1 chunks per rank asked for, but every wave has 2: 2");
 }
 
-TEST_CASE("Refusals: rounds that cannot be equal", "[plan][generators]") {
+TEST_CASE("Rejections: rounds that cannot be equal", "[plan][generators]") {
   CHECK(refusal("interleaved-1f1b", {4, 9, 2}) ==
         "interleaved-1f1b: 9 microbatches cannot be cut into 2 equal rounds (there is one round "
         "for every 4 microbatches): the nearest numbers that can are 8 and 10");
@@ -470,7 +470,7 @@ TEST_CASE("Refusals: rounds that cannot be equal", "[plan][generators]") {
         "every 8 microbatches): the nearest numbers that can are 16 and 18");
 }
 
-TEST_CASE("Refusals: Megatron's groups", "[plan][generators]") {
+TEST_CASE("Rejections: Megatron-LM's groups", "[plan][generators]") {
   CHECK(refusal("megatron-interleaved", {4, 2, 2}) ==
         "megatron-interleaved: 2 microbatches asked for, but 4 ranks need at least as many: 4");
   CHECK(refusal("megatron-interleaved", {4, 6, 2}) ==
@@ -487,7 +487,7 @@ TEST_CASE("Refusals: Megatron's groups", "[plan][generators]") {
         "there are ranks and at most as many as there are microbatches: 8");
 }
 
-TEST_CASE("Refusals: both directions", "[plan][generators]") {
+TEST_CASE("Rejections: both directions", "[plan][generators]") {
   CHECK(refusal("dualpipe", {3, 8, 0}) ==
         "dualpipe: 3 ranks asked for, but it needs an even number: 2 or 4");
   CHECK(refusal("dualpipe", {4, 7, 0}) ==
@@ -504,19 +504,19 @@ TEST_CASE("Refusals: both directions", "[plan][generators]") {
         "needed: 4 or 6");
 }
 
-TEST_CASE("Refusals: PipeDream's steps", "[plan][generators]") {
+TEST_CASE("Rejections: PipeDream's steps", "[plan][generators]") {
   CHECK(refusal("pipedream-2bw", {4, 8, 0}, 5) ==
         "pipedream-2bw: 8 microbatches are no multiple of the 5 of a step: 5 or 10");
   CHECK(refusal("pipedream-2bw", {4, 8, 0}, 2) ==
         "pipedream-2bw: a step every 2 microbatches asked for, but two weight versions suffice "
         "only with at least as many as ranks: 4");
-  // 4 would do for the versions, but 6 is no multiple of it.
+  // 4 would suffice for the versions, but 6 is not a multiple of it.
   CHECK(refusal("pipedream-2bw", {4, 6, 0}, 2) ==
         "pipedream-2bw: a step every 2 microbatches asked for, but two weight versions suffice "
         "only with at least as many as ranks: 6");
 }
 
-TEST_CASE("PipeDream-2BW steps after the least divisor that is enough, however large the numbers",
+TEST_CASE("PipeDream-2BW steps after the smallest sufficient divisor, even for large numbers",
           "[plan][generators]") {
   const auto step_every = [](int ranks, int microbatches) {
     ScheduleRequest request;
@@ -530,10 +530,10 @@ TEST_CASE("PipeDream-2BW steps after the least divisor that is enough, however l
   CHECK(step_every(7, 12) == 12);
   CHECK(step_every(20, 12) == 20);
   CHECK(step_every(2, 2'000'000'000) == 2);
-  CHECK(step_every(3, 1'999'999'973) == 1'999'999'973);  // a prime: not found by counting up to it
+  CHECK(step_every(3, 1'999'999'973) == 1'999'999'973);  // a prime; counting up is too slow
 }
 
-TEST_CASE("Refusals: options that a schedule does not have", "[plan][generators]") {
+TEST_CASE("Rejections: options that a schedule does not have", "[plan][generators]") {
   CHECK(refusal("1f1b", {4, 8, 0}, 2) ==
         "1f1b: has no group size; these have one: megatron-interleaved, group-interleaved-1f1b or "
         "pipedream-2bw");
@@ -543,7 +543,8 @@ TEST_CASE("Refusals: options that a schedule does not have", "[plan][generators]
         "1f1b: takes no memory limit; these do: zb-auto or v-zb");
 }
 
-TEST_CASE("The number of microbatches that a refusal names is taken", "[plan][generators]") {
+TEST_CASE("The number of microbatches that an error message suggests is accepted",
+          "[plan][generators]") {
   int refused = 0;
   for (const char* name : {"interleaved-1f1b", "interleaved-zb", "megatron-interleaved", "dualpipe",
                            "dualpipev", "chimera", "pipedream-2bw"})
@@ -563,7 +564,7 @@ TEST_CASE("The number of microbatches that a refusal names is taken", "[plan][ge
   CHECK(refused > 100);
 }
 
-TEST_CASE("The group that a refusal names is taken", "[plan][generators]") {
+TEST_CASE("The group that an error message suggests is accepted", "[plan][generators]") {
   int refused = 0;
   for (const char* name : {"megatron-interleaved", "pipedream-2bw"})
     for (const int P : {2, 3, 4, 6})
@@ -584,7 +585,7 @@ TEST_CASE("The group that a refusal names is taken", "[plan][generators]") {
   CHECK(refused > 100);
 }
 
-TEST_CASE("On a placement: each order in its own way", "[plan][generators]") {
+TEST_CASE("On a placement, each order runs in its own way", "[plan][generators]") {
   const auto uneven = parse_placement("0:[0,1,4],1:[2,3]");
   CHECK(to_string(make_on_placement("gpipe", uneven, 2)) ==
         "0F0 0F1 1F0 1F1 4F0 4F1 4B0 4B1 1B0 1B1 0B0 0B1\n"
@@ -607,7 +608,7 @@ TEST_CASE("On a placement of one stage per rank, the orders are the plain ones",
       }
 }
 
-TEST_CASE("On any placement, the orders are sound", "[plan][generators]") {
+TEST_CASE("On any placement, the orders are valid", "[plan][generators]") {
   for (const char* text : {"0:[0]", "0:[0,1,2]", "0:[1],1:[0]", "0:[0,3],1:[1,2]",
                            "0:[0,1,4],1:[2,3]", "0:[0,5,2],1:[1],2:[3,4]", "0:[2],1:[0,1,3,4]"})
     for (const int M : {1, 2, 5, 9})
@@ -622,7 +623,7 @@ TEST_CASE("On any placement, the orders are sound", "[plan][generators]") {
       }
 }
 
-TEST_CASE("On a placement, 1f1b has no more microbatches in flight than stages behind",
+TEST_CASE("On a placement, 1f1b has no more microbatches in flight than stages to the end",
           "[plan][generators]") {
   const auto rank_of_stage = parse_placement("0:[0,1,4],1:[2,3]");
   const Schedule schedule = make_on_placement("1f1b", rank_of_stage, 12);
@@ -639,7 +640,7 @@ TEST_CASE("On a placement, 1f1b has no more microbatches in flight than stages b
   }
 }
 
-TEST_CASE("Other schedules, and placements with a hole, are refused", "[plan][generators]") {
+TEST_CASE("Other schedules, and placements with a gap, are rejected", "[plan][generators]") {
   for (const std::string& name : schedule_names())
     if (name != "gpipe" && name != "1f1b" && name != "inference")
       CHECK(error_of([&] {
@@ -655,7 +656,7 @@ TEST_CASE("Other schedules, and placements with a hole, are refused", "[plan][ge
         }) == "1f1b: a placement needs a rank from 0 on for every stage");
 }
 
-TEST_CASE("Oldest weight gradients first: as sound, in the same places, as many held",
+TEST_CASE("Taking the oldest weight gradients first keeps validity, positions and memory",
           "[plan][generators]") {
   for (const std::string& name : schedule_names())
     for_each_size(name, [](const Sizes&, const Schedule& schedule) {
@@ -680,7 +681,7 @@ TEST_CASE("Oldest weight gradients first: as sound, in the same places, as many 
     });
 }
 
-TEST_CASE("A schedule's name is found again, or that of an equal one before it",
+TEST_CASE("A schedule's name is found, or that of an equal one before it in the catalogue",
           "[plan][generators]") {
   const std::map<std::string, std::string> equal{
       {"megatron-interleaved", "1f1b"},  // one chunk
@@ -700,7 +701,7 @@ TEST_CASE("A schedule's name is found again, or that of an equal one before it",
         "interleaved-1f1b, 2 ranks, 4 microbatches, 3 chunks per rank");
 }
 
-TEST_CASE("What a found name stands for is the schedule, in all sizes", "[plan][generators]") {
+TEST_CASE("A found name gives the schedule, in all sizes", "[plan][generators]") {
   for (const std::string& name : schedule_names())
     for_each_size(name, [&](const Sizes& s, const Schedule& schedule) {
       if (s.P > 4 || s.M > 8)
@@ -712,7 +713,7 @@ TEST_CASE("What a found name stands for is the schedule, in all sizes", "[plan][
     });
 }
 
-TEST_CASE("An order of one's own has no name", "[plan][generators]") {
+TEST_CASE("A custom order has no name", "[plan][generators]") {
   CHECK(known_name(parse_csv("0F1,0F0,0B0,0B1\n", "s.csv")) == std::nullopt);
   CHECK(known_name(Schedule{}) == std::nullopt);
 }

@@ -29,7 +29,7 @@ TEST_CASE("1F1B-RR: copies of a stage take the microbatches in turn", "[plan][sc
   CHECK(make_1f1b_rr({1, 1, 1, 1}, 6) == make("1f1b", 4, 6));
 }
 
-TEST_CASE("1F1B-RR is sound for any copies, and sums the gradients of several",
+TEST_CASE("1F1B-RR is valid for any numbers of copies, and reduces the gradients of several copies",
           "[plan][schedule]") {
   int checked = 0;
   for (int a = 1; a <= 4; ++a)
@@ -53,7 +53,7 @@ TEST_CASE("1F1B-RR is sound for any copies, and sums the gradients of several",
   CHECK(checked == 192);
 }
 
-TEST_CASE("1F1B-RR: copies that cannot be are refused with what can", "[plan][schedule]") {
+TEST_CASE("1F1B-RR: invalid numbers of copies are rejected with valid ones", "[plan][schedule]") {
   CHECK(error_of([] { make_1f1b_rr({}, 4); }) ==
         "1f1b: copies []: every stage needs one at least, such as 2,1,1");
   CHECK(error_of([] {

@@ -1,4 +1,4 @@
-// What the descriptors say of schedules, against the schedules themselves.
+// Checks the descriptors against the schedules themselves.
 
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 
@@ -15,7 +15,7 @@ namespace schedule_catalogue_test {
 using namespace pipewright::plan;
 using pipewright::test::make;
 
-/// For four ranks and eight microbatches, with as few chunks as it can have.
+/// Makes a schedule for four ranks and eight microbatches, with its minimum number of chunks.
 MadeSchedule smallest(const ScheduleDescriptor& entry) {
   ScheduleRequest request;
   request.name = entry.name;
@@ -25,13 +25,13 @@ MadeSchedule smallest(const ScheduleDescriptor& entry) {
   return make_with_findings(request);
 }
 
-TEST_CASE("each name, class and alias stands for one schedule", "[plan][schedule]") {
+TEST_CASE("Each name, class and alias means one schedule", "[plan][schedule]") {
   std::map<std::string, std::string> schedule_of;
   int aliases = 0;
   for (const ScheduleDescriptor& entry : schedules()) {
     CAPTURE(entry.name);
     REQUIRE(schedule_of.emplace(bare_name(entry.name), entry.name).second);
-    // torch may call it as we do.
+    // torch's name may equal ours.
     if (!entry.torch_class.empty())
       CHECK(schedule_of.emplace(bare_name(entry.torch_class), entry.name).first->second ==
             entry.name);
@@ -53,7 +53,7 @@ TEST_CASE("each name, class and alias stands for one schedule", "[plan][schedule
   CHECK_FALSE(schedule_of.contains(""));
 }
 
-TEST_CASE("the default schedule is Megatron-LM's of these chunks and rounds", "[plan][schedule]") {
+TEST_CASE("The default schedule is Megatron-LM's for these chunks and rounds", "[plan][schedule]") {
   CHECK(default_schedule().name == "1f1b");
   CHECK(default_schedule(1, 4).name == "1f1b");
   CHECK(default_schedule(2).name == "interleaved-1f1b");
@@ -68,7 +68,7 @@ TEST_CASE("the default schedule is Megatron-LM's of these chunks and rounds", "[
   CHECK(kinds.size() == 3);
 }
 
-TEST_CASE("a plan chooses schedules of one direction that train the batch without a search",
+TEST_CASE("The planner chooses unidirectional schedules that train the batch without a search",
           "[plan][schedule]") {
   std::map<Planned, int> count;
   for (const ScheduleDescriptor& entry : schedules()) {
@@ -84,7 +84,7 @@ TEST_CASE("a plan chooses schedules of one direction that train the batch withou
   CHECK(count[Planned::OnRequest] == 3);
 }
 
-TEST_CASE("a schedule is what its descriptor says", "[plan][schedule]") {
+TEST_CASE("A schedule has the properties of its descriptor", "[plan][schedule]") {
   int with_copies = 0;
   for (const ScheduleDescriptor& entry : schedules()) {
     CAPTURE(entry.name);

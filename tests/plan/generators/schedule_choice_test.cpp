@@ -1,4 +1,4 @@
-// Schedules of one's own, as values: an order, a generator, a Program.
+// Custom schedules as values: an order, a generator, a Program.
 
 #include "pipewright/plan/generators/schedule_choice.hpp"
 
@@ -23,13 +23,13 @@ ScheduleRequest request_for(const ScheduleChoice& choice, int ranks, int microba
   return request;
 }
 
-/// The newest weight gradient first, which Pipewright would order otherwise.
+/// A schedule with the newest weight gradient first, which Pipewright would reorder.
 const Schedule newest_first = parse_csv(
     "0F0,0F1,0I0,0I1,0W1,0W0\n"
     "1F0,1I0,1F1,1I1,1W1,1W0\n",
     "newest");
 
-TEST_CASE("an order of one's own is made and lowered as it is", "[plan][schedule]") {
+TEST_CASE("A custom order is made and lowered unchanged", "[plan][schedule]") {
   const ScheduleChoice own = newest_first;
   CHECK(own.label() == "own");
   const ScheduleRequest request = request_for(own, 2, 2);
@@ -41,7 +41,7 @@ TEST_CASE("an order of one's own is made and lowered as it is", "[plan][schedule
         "are asked for");
 }
 
-TEST_CASE("a generator of one's own makes what is asked for", "[plan][schedule]") {
+TEST_CASE("A custom generator makes the requested schedule", "[plan][schedule]") {
   ScheduleDescriptor mine;
   mine.name = "mine";
   mine.chunks = Chunks::Any;
@@ -61,8 +61,7 @@ TEST_CASE("a generator of one's own makes what is asked for", "[plan][schedule]"
   CHECK(error_of([&] { make_schedule(request); }).find("mine: takes no memory limit") == 0);
 }
 
-TEST_CASE("a generator that makes something else, or nothing sound, is refused",
-          "[plan][schedule]") {
+TEST_CASE("A generator that makes another or an invalid schedule is rejected", "[plan][schedule]") {
   ScheduleDescriptor mine;
   mine.name = "mine";
   mine.make = [](const ScheduleRequest&) -> MadeSchedule { return {newest_first}; };
@@ -84,14 +83,14 @@ TEST_CASE("a generator that makes something else, or nothing sound, is refused",
   CHECK(error_of([&] { ScheduleChoice{mine}; }).find("\"my.csv\" cannot be the name") == 0);
 }
 
-TEST_CASE("an order that is not sound is no choice", "[plan][schedule]") {
+TEST_CASE("An invalid order is rejected as a choice", "[plan][schedule]") {
   CHECK(error_of([] {
           ScheduleChoice{parse_csv("0F0\n1F0,1B0\n", "half"), "half"};
         }) ==
         "half is not sound:\nrank 0, action 0B0: the backward stands 0 times, once is needed");
 }
 
-TEST_CASE("a Program of one's own is run as it is where it fits", "[plan][schedule]") {
+TEST_CASE("A custom Program runs unchanged if it matches the options", "[plan][schedule]") {
   const Program paired =
       lower(make("1f1b", 2, 4), {.communicators = CommunicatorLayout::Pair, .replicas = 2});
   const ScheduleChoice own = paired;
@@ -125,7 +124,7 @@ TEST_CASE("a Program of one's own is run as it is where it fits", "[plan][schedu
         std::string::npos);
 }
 
-TEST_CASE("two of the same text are the same, two orders are not", "[plan][schedule]") {
+TEST_CASE("Choices with the same text are equal, two orders are not", "[plan][schedule]") {
   const ScheduleChoice one = newest_first;
   const ScheduleChoice copy = one;
   CHECK(one == copy);

@@ -1,4 +1,4 @@
-// Schedules that somebody wrote into a file: what is read, and what is refused and where.
+// Schedules in users' files: which are accepted, and which are rejected with which position.
 
 #include "pipewright/plan/generators/schedule_file.hpp"
 
@@ -23,7 +23,7 @@ using namespace pipewright::plan;
 using pipewright::test::error_of;
 using pipewright::test::make;
 
-/// The Program that a file becomes at its own sizes.
+/// Lowers the Program of a file at the file's own sizes.
 Program lowered(const ScheduleChoice& choice, const LoweringOptions& options = {}) {
   const FixedSizes& sizes = *choice.own->only;
   ScheduleRequest request;
@@ -38,7 +38,7 @@ Program lowered(const std::string& text, const LoweringOptions& options = {}) {
   return lowered(schedule_from_text(text, "my.csv"), options);
 }
 
-TEST_CASE("every schedule in either of torch's dialects is the Program that its name gives",
+TEST_CASE("Every schedule in either of torch's CSV formats gives the Program of its name",
           "[plan][schedule]") {
   int checked = 0;
   for (const ScheduleDescriptor& entry : schedules()) {
@@ -62,7 +62,7 @@ TEST_CASE("every schedule in either of torch's dialects is the Program that its 
   CHECK(checked > 40);
 }
 
-TEST_CASE("transfers that a file has stay where they are", "[plan][schedule]") {
+TEST_CASE("Transfers in a file stay where they are", "[plan][schedule]") {
   const Schedule schedule = make("1f1b", 3, 6);
   const Program early = lower(schedule, {.receives = ReceivePlacement::WithSend});
   CHECK(early != lower(schedule));
@@ -74,7 +74,7 @@ TEST_CASE("transfers that a file has stay where they are", "[plan][schedule]") {
         }).find("my.csv: computes nothing again, but training.recompute is full") == 0);
 }
 
-TEST_CASE("a Program's file is the Program", "[plan][schedule]") {
+TEST_CASE("A Program's file gives the Program unchanged", "[plan][schedule]") {
   const Program program =
       lower(make("dualpipe", 4, 8), {.transfers = TransferMode::Rendezvous, .share_loss = true});
   const std::string text = to_json(program).dump(1);
@@ -85,7 +85,7 @@ TEST_CASE("a Program's file is the Program", "[plan][schedule]") {
   CHECK(read.own->only->stages == 4);
 }
 
-TEST_CASE("a file is refused with its place, rank and action", "[plan][schedule]") {
+TEST_CASE("A file is rejected with position, rank and action", "[plan][schedule]") {
   const auto refusal = [](const std::string& text) {
     return error_of([&] { schedule_from_text(text, "my.csv"); });
   };
@@ -108,7 +108,7 @@ TEST_CASE("a file is refused with its place, rank and action", "[plan][schedule]
             .find(": /ranks: rank 0, 0RECV_B1: stands more than once") != std::string::npos);
 }
 
-TEST_CASE("what is no plain file is refused, and is not read", "[plan][schedule]") {
+TEST_CASE("A path that is not a regular file is rejected without being read", "[plan][schedule]") {
   const pipewright::test::TempFolder folder;
   CHECK(error_of([&] {
           schedule_from_file(folder.path() / "none.csv");
@@ -122,7 +122,7 @@ TEST_CASE("what is no plain file is refused, and is not read", "[plan][schedule]
   CHECK_FALSE(names_schedule_file("zb-h1"));
 }
 
-// ---- files that are almost good
+// ---- files with one mistake
 
 using Rows = std::vector<std::vector<std::string>>;
 
@@ -174,7 +174,7 @@ class Spoiler {
     }
   }
 
-  /// Moves, doubles, drops or swaps cells, or whole rows.
+  /// Moves, duplicates, deletes or swaps cells, or whole rows.
   std::string with_cell(const std::string& text) {
     Rows rows = rows_of(text);
     if (rows.empty())
@@ -207,7 +207,7 @@ class Spoiler {
   std::mt19937 random_;
 };
 
-/// Whether a refusal says where: row and column, or the file and in its lines rank or stage.
+/// Returns true if an error message has a position: row and column, or the file with rank or stage.
 bool says_where(const std::string& error) {
   static const std::regex place("^my\\.csv:[0-9]+:[0-9]+: ");
   static const std::regex unsound(
@@ -215,7 +215,7 @@ bool says_where(const std::string& error) {
   return std::regex_search(error, place) || std::regex_search(error, unsound);
 }
 
-TEST_CASE("a file with a mistake is sound, or is refused with its place", "[plan][schedule]") {
+TEST_CASE("A file with a mistake is valid, or is rejected with its position", "[plan][schedule]") {
   Spoiler spoiler(7);
   int sound = 0, refused = 0;
   for (const std::string name : {"1f1b", "zb-h1", "dualpipev", "interleaved-1f1b"}) {
@@ -236,7 +236,7 @@ TEST_CASE("a file with a mistake is sound, or is refused with its place", "[plan
         }
       }
   }
-  CHECK(sound > 200);  // bytes between cells, or an order that runs as well
+  CHECK(sound > 200);  // mistakes between cells, or an order that also runs
   CHECK(refused > 2000);
 }
 

@@ -12,7 +12,7 @@
 
 namespace schedule_reference_test {
 
-// Each reference file of another toolkit is one test: its orders must be ours, action for action.
+// Each reference file of another toolkit is one test: its orders must equal ours action by action.
 
 using namespace pipewright::plan;
 using namespace pipewright::test;
@@ -24,7 +24,7 @@ std::string label(const ReferenceSchedule& reference) {
 
 using Orders = std::vector<std::vector<std::string>>;
 
-/// Compares every configuration of a file with what `ours` makes of it.
+/// Compares every configuration of a file with the result of `ours`.
 void compare(const std::string& name, const std::function<Orders(const ReferenceSchedule&)>& ours,
              const std::vector<std::string>& keys = {}) {
   std::size_t matching = 0;
@@ -74,7 +74,7 @@ Orders cells_of(const Program& program) {
   return rows;
 }
 
-/// torch's whole lowering, or its sends and receives alone.
+/// Returns torch's whole lowering, or only its sends and receives.
 Program torch_program(const Schedule& schedule, bool sharded) {
   return sharded ? lower_as_torch(schedule) : with_early_receives(from_schedule(schedule, {}));
 }
@@ -91,7 +91,7 @@ void compare_merged(const std::string& file, const std::string& name) {
   });
 }
 
-/// DeepSpeed's files hold a row per step, with all its instructions.
+/// Compares DeepSpeed's files, which have a row per step with all its instructions.
 void compare_streams(const std::string& name,
                      const std::function<DeepSpeedStream(int, int)>& stream_of) {
   std::map<std::pair<int, int>, Orders> references;
@@ -119,60 +119,63 @@ void compare_streams(const std::string& name,
   report_equal(name, matching, references.size());
 }
 
-TEST_CASE("gpipe is torch's GPipe", "[plan][reference]") {
+TEST_CASE("gpipe equals torch's GPipe", "[plan][reference]") {
   compare_schedule("torch_GPipe.csv", "gpipe");
 }
-TEST_CASE("1f1b is the order that torch's 1F1B executes", "[plan][reference]") {
+TEST_CASE("1f1b equals the order that torch's 1F1B executes", "[plan][reference]") {
   compare_schedule("torch_1F1B.csv", "1f1b");
 }
-TEST_CASE("1f1b is Megatron's, fewer microbatches than ranks included", "[plan][reference]") {
+TEST_CASE("1f1b equals Megatron-LM's, also with fewer microbatches than ranks",
+          "[plan][reference]") {
   compare_schedule("megatron_1F1B.csv", "1f1b");
 }
-TEST_CASE("1f1b is zero-bubble's 1F1B", "[plan][reference]") {
+TEST_CASE("1f1b equals zero-bubble's 1F1B", "[plan][reference]") {
   compare_schedule("zerobubble_1F1B.csv", "1f1b");
 }
-TEST_CASE("inference is torch's forward-only order", "[plan][reference]") {
+TEST_CASE("inference equals torch's forward-only order", "[plan][reference]") {
   compare_schedule("torch_ForwardOnly.csv", "inference");
 }
-TEST_CASE("interleaved-1f1b is torch's Interleaved1F1B", "[plan][reference]") {
+TEST_CASE("interleaved-1f1b equals torch's Interleaved1F1B", "[plan][reference]") {
   compare_schedule("torch_Interleaved1F1B.csv", "interleaved-1f1b");
 }
-TEST_CASE("megatron-interleaved is Megatron's with its own group size", "[plan][reference]") {
+TEST_CASE("megatron-interleaved equals Megatron-LM's with its own group size",
+          "[plan][reference]") {
   compare_schedule("megatron_Interleaved1F1B.csv", "megatron-interleaved");
 }
-TEST_CASE("megatron-interleaved is Megatron's with other group sizes", "[plan][reference]") {
+TEST_CASE("megatron-interleaved equals Megatron-LM's with other group sizes", "[plan][reference]") {
   compare_schedule("megatron_Interleaved1F1B_group_size.csv", "megatron-interleaved",
                    {"group_size"});
 }
-TEST_CASE("looped-bfs is torch's LoopedBFS", "[plan][reference]") {
+TEST_CASE("looped-bfs equals torch's LoopedBFS", "[plan][reference]") {
   compare_schedule("torch_LoopedBFS.csv", "looped-bfs");
 }
-TEST_CASE("interleaved-zb is torch's InterleavedZeroBubble", "[plan][reference]") {
+TEST_CASE("interleaved-zb equals torch's InterleavedZeroBubble", "[plan][reference]") {
   compare_schedule("torch_InterleavedZeroBubble.csv", "interleaved-zb");
 }
-TEST_CASE("zbv is torch's ZBVZeroBubble", "[plan][reference]") {
+TEST_CASE("zbv equals torch's ZBVZeroBubble", "[plan][reference]") {
   compare_schedule("torch_ZBVZeroBubble.csv", "zbv");
 }
-TEST_CASE("dualpipev is torch's DualPipeV", "[plan][reference]") {
+TEST_CASE("dualpipev equals torch's DualPipeV", "[plan][reference]") {
   compare_schedule("torch_DualPipeV.csv", "dualpipev");
 }
-TEST_CASE("dualpipev is DeepSeek's DualPipeV", "[plan][reference]") {
+TEST_CASE("dualpipev equals DeepSeek's DualPipeV", "[plan][reference]") {
   compare_schedule("dualpipe_DualPipeV.csv", "dualpipev");
 }
-TEST_CASE("dualpipe is DeepSeek's DualPipe", "[plan][reference]") {
+TEST_CASE("dualpipe equals DeepSeek's DualPipe", "[plan][reference]") {
   compare_schedule("dualpipe_DualPipe.csv", "dualpipe");
 }
 
-// The reference joins I and W where they are neighbours, and takes the newest W that is pending,
-// ours the oldest: what other ranks wait for, forwards and input gradients, has one order.
-TEST_CASE("1f1b-v is zero-bubble's 1F1B-V", "[plan][reference]") {
+// The reference joins adjacent I and W and takes the newest pending W, ours the oldest. The actions
+// that other ranks wait for, forwards and input gradients, have the same order.
+TEST_CASE("1f1b-v equals zero-bubble's 1F1B-V", "[plan][reference]") {
   compare_schedule("zerobubble_1F1B-V.csv", "1f1b-v", {"setup"});
 }
-TEST_CASE("group-interleaved-1f1b is zero-bubble's, with its group sizes", "[plan][reference]") {
+TEST_CASE("group-interleaved-1f1b equals zero-bubble's, with its group sizes",
+          "[plan][reference]") {
   compare_schedule("zerobubble_GroupInterleaved1F1B.csv", "group-interleaved-1f1b", {"setup"});
 }
 
-TEST_CASE("zb-h1 is zero-bubble's ZB-H1, its B taken apart", "[plan][reference]") {
+TEST_CASE("zb-h1 equals zero-bubble's ZB-H1 with its B split", "[plan][reference]") {
   std::size_t matching = 0;
   const auto references = reference_schedules("schedules/zerobubble_ZB-H1.csv");
   for (const ReferenceSchedule& reference : references) {
@@ -197,26 +200,27 @@ TEST_CASE("zb-h1 is zero-bubble's ZB-H1, its B taken apart", "[plan][reference]"
   report_equal("zerobubble_ZB-H1.csv", matching, references.size());
 }
 
-TEST_CASE("Merging I and W into B is torch's pass: InterleavedZeroBubble", "[plan][reference]") {
+TEST_CASE("Merging I and W into B equals torch's pass: InterleavedZeroBubble",
+          "[plan][reference]") {
   compare_merged("torch_merge_bw_InterleavedZeroBubble.csv", "interleaved-zb");
 }
-TEST_CASE("Merging I and W into B is torch's pass: ZBVZeroBubble", "[plan][reference]") {
+TEST_CASE("Merging I and W into B equals torch's pass: ZBVZeroBubble", "[plan][reference]") {
   compare_merged("torch_merge_bw_ZBVZeroBubble.csv", "zbv");
 }
 
-TEST_CASE("Early receives are torch's: Interleaved1F1B", "[plan][reference]") {
+TEST_CASE("Early receives equal torch's: Interleaved1F1B", "[plan][reference]") {
   compare_lowered("torch_sendrecv_Interleaved1F1B.csv", "interleaved-1f1b", false);
 }
-TEST_CASE("Early receives are torch's: InterleavedZeroBubble", "[plan][reference]") {
+TEST_CASE("Early receives equal torch's: InterleavedZeroBubble", "[plan][reference]") {
   compare_lowered("torch_sendrecv_InterleavedZeroBubble.csv", "interleaved-zb", false);
 }
-TEST_CASE("Early receives are torch's: LoopedBFS", "[plan][reference]") {
+TEST_CASE("Early receives equal torch's: LoopedBFS", "[plan][reference]") {
   compare_lowered("torch_sendrecv_LoopedBFS.csv", "looped-bfs", false);
 }
-TEST_CASE("Early receives are torch's: ZBVZeroBubble", "[plan][reference]") {
+TEST_CASE("Early receives equal torch's: ZBVZeroBubble", "[plan][reference]") {
   compare_lowered("torch_sendrecv_ZBVZeroBubble.csv", "zbv", false);
 }
-TEST_CASE("Early receives are torch's: DualPipeV", "[plan][reference]") {
+TEST_CASE("Early receives equal torch's: DualPipeV", "[plan][reference]") {
   compare_lowered("torch_sendrecv_DualPipeV.csv", "dualpipev", false);
 }
 TEST_CASE("Sharded parameters are lowered as torch does: Interleaved1F1B", "[plan][reference]") {
@@ -236,17 +240,17 @@ TEST_CASE("Sharded parameters are lowered as torch does: DualPipeV", "[plan][ref
   compare_lowered("torch_lowered_DualPipeV.csv", "dualpipev", true);
 }
 
-TEST_CASE("deepspeed-train is DeepSpeed's TrainSchedule, step by step", "[plan][reference]") {
+TEST_CASE("deepspeed-train equals DeepSpeed's TrainSchedule, step by step", "[plan][reference]") {
   compare_streams("deepspeed_TrainSchedule.csv", deepspeed_train);
 }
-TEST_CASE("deepspeed-inference is DeepSpeed's InferenceSchedule", "[plan][reference]") {
+TEST_CASE("deepspeed-inference equals DeepSpeed's InferenceSchedule", "[plan][reference]") {
   compare_streams("deepspeed_InferenceSchedule.csv", deepspeed_inference);
 }
-TEST_CASE("data-parallel is DeepSpeed's DataParallelSchedule", "[plan][reference]") {
+TEST_CASE("data-parallel equals DeepSpeed's DataParallelSchedule", "[plan][reference]") {
   compare_streams("deepspeed_DataParallelSchedule.csv", deepspeed_data_parallel);
 }
 
-TEST_CASE("Buffers and steps are as many as DeepSpeed's", "[plan][reference]") {
+TEST_CASE("The numbers of buffers and steps equal DeepSpeed's", "[plan][reference]") {
   const std::map<std::string, std::function<DeepSpeedStream(int, int)>> makers{
       {"TrainSchedule", deepspeed_train},
       {"InferenceSchedule", deepspeed_inference},
@@ -255,7 +259,7 @@ TEST_CASE("Buffers and steps are as many as DeepSpeed's", "[plan][reference]") {
   for_each_row("schedules/deepspeed_buffers.csv", [&](const ReferenceRow& row) {
     const auto maker = makers.find(row.at("schedule"));
     if (maker == makers.end())
-      return;  // DeepSpeed's DualPipeV has other steps than those of DeepSeek
+      return;  // DeepSpeed's DualPipeV has other steps than DeepSeek's
     const auto stream = maker->second(std::stoi(row.at("P")), std::stoi(row.at("M")));
     const auto rank = static_cast<std::size_t>(std::stoi(row.at("rank")));
     const bool same =
@@ -269,7 +273,8 @@ TEST_CASE("Buffers and steps are as many as DeepSpeed's", "[plan][reference]") {
   report_equal("deepspeed_buffers.csv", matching, all);
 }
 
-TEST_CASE("Sizes that torch refuses are refused, but for 1F1B with M < P", "[plan][reference]") {
+TEST_CASE("Sizes that torch rejects are rejected, except for 1F1B with M < P",
+          "[plan][reference]") {
   const std::map<std::string, std::string> names{{"Interleaved1F1B", "interleaved-1f1b"},
                                                  {"InterleavedZeroBubble", "interleaved-zb"},
                                                  {"DualPipeV", "dualpipev"},
@@ -296,7 +301,7 @@ TEST_CASE("Sizes that torch refuses are refused, but for 1F1B with M < P", "[pla
   report_equal("torch_rejected.csv", refused, all);
 }
 
-TEST_CASE("Sizes that Megatron and DualPipe refuse are refused", "[plan][reference]") {
+TEST_CASE("Sizes that Megatron-LM and DualPipe reject are rejected", "[plan][reference]") {
   for (const std::string name : {"megatron_rejected.csv", "dualpipe_rejected.csv"}) {
     const std::map<std::string, std::string> names{{"Interleaved1F1B", "megatron-interleaved"},
                                                    {"DualPipe", "dualpipe"},

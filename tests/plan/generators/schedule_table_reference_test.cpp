@@ -10,8 +10,8 @@
 
 namespace schedule_table_reference_test {
 
-// What other toolkits say of their orders beside the orders themselves: warm-ups, tables, declared
-// orders, and the transfers that they run.
+// Compares further data of other toolkits about their orders: numbers of warm-up forwards, tables,
+// declared orders, and the transfers that they run.
 
 using namespace pipewright::plan;
 using namespace pipewright::test;
@@ -30,7 +30,7 @@ Orders cells_of_program(const Program& program) {
   return rows;
 }
 
-/// "(0SEND_F1;0RECV_B0)P2P" as two cells.
+/// Splits "(0SEND_F1;0RECV_B0)P2P" into two cells.
 Orders without_batches(const Orders& orders) {
   constexpr std::string_view tail = ")P2P";
   Orders flat;
@@ -57,8 +57,8 @@ Schedule schedule_of(const ReferenceSchedule& reference, const std::string& name
   return make_schedule(request_of(reference, name));
 }
 
-/// Compares every configuration of a file with what `ours` makes of it, after `theirs` has put it
-/// into the same form.
+/// Compares every configuration of a file with the result of `ours`, after `theirs` has converted
+/// it to the same form.
 template <class Ours, class Theirs>
 void compare(const std::string& name, const Ours& ours, const Theirs& theirs) {
   std::size_t matching = 0;
@@ -76,7 +76,7 @@ void compare(const std::string& name, const Ours& ours, const Theirs& theirs) {
 
 Orders unchanged(const Orders& orders) { return orders; }
 
-/// Transfers right before and after their actions, reductions at the end.
+/// Compares transfers directly before and after their actions, and reductions at the end.
 void compare_transfers(const std::string& file, const std::string& name) {
   compare(
       file,
@@ -87,7 +87,7 @@ void compare_transfers(const std::string& file, const std::string& name) {
       without_batches);
 }
 
-TEST_CASE("As many forwards come first as in Megatron, on every rank", "[plan][reference]") {
+TEST_CASE("Every rank has as many warm-up forwards as in Megatron-LM", "[plan][reference]") {
   std::size_t matching = 0, all = 0;
   for_each_row("schedules/megatron_warmup.csv", [&](const ReferenceRow& row) {
     ScheduleRequest request;
@@ -106,7 +106,7 @@ TEST_CASE("As many forwards come first as in Megatron, on every rank", "[plan][r
       return a.kind == ActionKind::Backward;
     });
     const auto leading = static_cast<int>(first_backward - actions.begin());
-    // Where anything remains, the first of it is a forward as well.
+    // If any microbatches remain, the first action for them is also a forward.
     const bool same = leading == number(row, "warmup") + (number(row, "remaining") > 0 ? 1 : 0) &&
                       number(row, "total") == static_cast<int>(actions.size() / 2);
     CHECK(same);
@@ -116,14 +116,13 @@ TEST_CASE("As many forwards come first as in Megatron, on every rank", "[plan][r
   report_equal("megatron_warmup.csv", matching, all);
 }
 
-TEST_CASE("Chunks and microbatches are taken in the order of Megatron's table",
-          "[plan][reference]") {
+TEST_CASE("Chunks and microbatches follow the order of Megatron-LM's table", "[plan][reference]") {
   std::size_t matching = 0;
   const auto tables = reference_cases("schedules/megatron_schedule_table.json");
   for (const auto& table : tables) {
     const int M = table.at("num_microbatches"), V = table.at("num_model_chunks");
     const int group = table.at("group_size");
-    // On a single rank, a stage is a chunk and every group is possible.
+    // On a single rank, a stage is a chunk and every group is valid.
     const Schedule schedule = make_megatron_interleaved(1, M, V, std::min(group, M));
     std::vector<std::vector<int>> forwards;
     for (const Action& a : schedule.ranks[0])
@@ -137,7 +136,8 @@ TEST_CASE("Chunks and microbatches are taken in the order of Megatron's table",
   report_equal("megatron_schedule_table.json", matching, tables.size());
 }
 
-TEST_CASE("gpipe with reductions is the order that torch's GPipe declares", "[plan][reference]") {
+TEST_CASE("gpipe with reductions equals the order that torch's GPipe declares",
+          "[plan][reference]") {
   compare(
       "torch_pipeline_order_GPipe.csv",
       [](const ReferenceSchedule& reference) {
@@ -147,9 +147,10 @@ TEST_CASE("gpipe with reductions is the order that torch's GPipe declares", "[pl
       unchanged);
 }
 
-TEST_CASE("1f1b with reductions is the order that torch's 1F1B declares, but for its last rank",
-          "[plan][reference]") {
-  // torch declares forwards 1 to M there, which do not exist; it runs 0 to M - 1, as we do.
+TEST_CASE(
+    "1f1b with reductions equals the order that torch's 1F1B declares, except on its last rank",
+    "[plan][reference]") {
+  // There, torch declares forwards 1 to M, which do not exist; it runs 0 to M - 1, as we do.
   compare(
       "torch_pipeline_order_1F1B.csv",
       [](const ReferenceSchedule& reference) {
@@ -161,25 +162,26 @@ TEST_CASE("1f1b with reductions is the order that torch's 1F1B declares, but for
       unchanged);
 }
 
-TEST_CASE("interleaved-1f1b is the zero-bubble project's Interleaved1F1B", "[plan][reference]") {
+TEST_CASE("interleaved-1f1b equals the zero-bubble project's Interleaved1F1B",
+          "[plan][reference]") {
   compare(
       "zerobubble_Interleaved1F1B.csv",
       [](const ReferenceSchedule& reference) {
         const int M = reference.number("M");
-        // Of a single microbatch, that project makes two chunks whatever is asked for.
+        // For a single microbatch, that project always makes two chunks.
         const int chunks = M == 1 ? 2 : reference.number("V");
         return cells_of(make_interleaved_1f1b(reference.number("P"), M, chunks));
       },
       unchanged);
 }
 
-TEST_CASE("GPipe's transfers and reductions stand where torch runs them", "[plan][reference]") {
+TEST_CASE("GPipe's transfers and reductions are where torch runs them", "[plan][reference]") {
   compare_transfers("torch_executed_p2p_GPipe.csv", "gpipe");
 }
-TEST_CASE("1F1B's transfers and reductions stand where torch runs them", "[plan][reference]") {
+TEST_CASE("1F1B's transfers and reductions are where torch runs them", "[plan][reference]") {
   compare_transfers("torch_executed_p2p_1F1B.csv", "1f1b");
 }
-TEST_CASE("An inference's transfers stand where torch runs them", "[plan][reference]") {
+TEST_CASE("An inference's transfers are where torch runs them", "[plan][reference]") {
   compare_transfers("torch_executed_p2p_ForwardOnly.csv", "inference");
 }
 

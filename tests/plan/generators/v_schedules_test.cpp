@@ -22,7 +22,7 @@ using pipewright::test::reference_schedules;
 using pipewright::test::ReferenceRow;
 using pipewright::test::report_equal;
 
-/// The value behind `name=` in a setup such as "f=10 b=12 w=8 c=1 m=16".
+/// Returns the value after `name=` in a setup such as "f=10 b=12 w=8 c=1 m=16".
 std::optional<double> value_in(const std::string& setup, const std::string& name) {
   std::istringstream in(setup);
   for (std::string word; in >> word;)
@@ -37,14 +37,14 @@ double duration(const Action& action, const ScheduleCosts& costs) {
                                                     : costs.of(action.stage).weight_gradient.value;
 }
 
-/// The longest time from a rank's first start to its last end, and the last end of all.
+/// The longest time from a rank's first start to its last end, and the latest end of all ranks.
 struct Times {
   double makespan = 0;
   double end = 0;
 };
 
-/// Every rank runs its list in order; an action starts once its rank is free and what it needs has
-/// come. Written apart from the generators' own clock.
+/// Times a schedule: every rank runs its list in order, and an action starts once its rank is free
+/// and its inputs have arrived. It is independent of the generators' own clock.
 Times times_of(const Schedule& schedule, const ScheduleCosts& costs) {
   const int last = stage_count(schedule) - 1;
   const std::vector<int> ranks = placement_of(schedule).routes.front();
@@ -54,7 +54,7 @@ Times times_of(const Schedule& schedule, const ScheduleCosts& costs) {
   std::size_t left = 0;
   for (const auto& actions : schedule.ranks)
     left += actions.size();
-  // When what the action needs is at hand on the rank, if that is known.
+  // Returns when the action's inputs are available on the rank, if that is known.
   const auto ready = [&](const Action& a, int rank) -> std::optional<double> {
     std::vector<std::tuple<ActionKind, int, int>> needs;
     if (a.kind == ActionKind::Forward && a.stage > 0)
@@ -99,7 +99,7 @@ Times times_of(const Schedule& schedule, const ScheduleCosts& costs) {
   return times;
 }
 
-/// Each rank's most kept activations, where a forward adds `forward`, an input gradient frees
+/// Returns each rank's peak activations if a forward adds `forward`, an input gradient frees
 /// `input_gradient` and a weight gradient the rest.
 std::vector<int> peaks_of(const Schedule& schedule, int forward, int input_gradient) {
   std::vector<int> peaks;
@@ -133,7 +133,7 @@ std::map<TableRow, double> read_makespans(const std::string& schedule) {
   return makespans;
 }
 
-/// Orders are at hand for a part of the rows.
+/// Reads the orders, which exist for a part of the rows.
 std::map<TableRow, Schedule> read_orders(const std::string& schedule) {
   std::map<TableRow, Schedule> orders;
   for (const auto& found :
@@ -183,7 +183,7 @@ void check_no_worse(const std::string& name, Make make) {
   CHECK(compared_orders == orders.size());
 }
 
-/// The most that any rank keeps, in units.
+/// Returns the most that any rank keeps, in units.
 int peak_units(const Schedule& schedule) {
   const auto peaks = peaks_of(schedule, 2, 1);
   return *std::max_element(peaks.begin(), peaks.end());
@@ -198,19 +198,19 @@ void for_each_size(const Body& body) {
     }
 }
 
-/// With equal costs, costs as measured for a GPT, and costs of which some are nothing.
+/// Equal costs, costs measured for a GPT, and costs with zeros.
 const std::vector<ScheduleCosts> some_costs{equal_costs({1}, {1}, {1}),
                                             equal_costs({10}, {12}, {8}, {1}),
                                             equal_costs({1}, {0}, {1}), equal_costs({0}, {0}, {0})};
 
-TEST_CASE("V-Half: the second microbatch comes back up before the first goes on",
+TEST_CASE("V-Half: the second microbatch comes back up before the first continues",
           "[plan][schedule]") {
   CHECK(to_string(make_v_half(2, 2)) ==
         "0F0 0F1 3F0 3I0 3W0 3F1 0I0 3I1 0W0 3W1 0I1 0W1\n"
         "1F0 2F0 1F1 2F1 2I0 1I0 2W0 1W0 2I1 1I1 2W1 1W1\n");
 }
 
-TEST_CASE("V-Min: the second microbatch turns after the first", "[plan][schedule]") {
+TEST_CASE("V-Min: the second microbatch turns around after the first", "[plan][schedule]") {
   CHECK(to_string(make_v_min(2, 2)) ==
         "0F0 0F1 3F0 3I0 3W0 0I0 3F1 3I1 0W0 3W1 0I1 0W1\n"
         "1F0 2F0 1F1 2I0 1I0 2F1 2W0 1W0 2I1 1I1 2W1 1W1\n");
@@ -222,7 +222,7 @@ TEST_CASE("ZB-V: weight gradients wait until the end", "[plan][schedule]") {
         "1F0 2F0 1F1 2F1 2I0 1I0 2I1 1I1 2W0 1W0 2W1 1W1\n");
 }
 
-TEST_CASE("V-Half and V-Min: sound, and within their bounds", "[plan][schedule]") {
+TEST_CASE("V-Half and V-Min are valid and within their bounds", "[plan][schedule]") {
   for_each_size([](int ranks, int microbatches) {
     for (const ScheduleCosts& costs : some_costs) {
       const Schedule half = make_v_half(ranks, microbatches, costs);
@@ -235,7 +235,7 @@ TEST_CASE("V-Half and V-Min: sound, and within their bounds", "[plan][schedule]"
   });
 }
 
-TEST_CASE("ZB-V: sound under every limit", "[plan][schedule]") {
+TEST_CASE("ZB-V is valid under every limit", "[plan][schedule]") {
   for_each_size([](int ranks, int microbatches) {
     for (const ScheduleCosts& costs :
          {equal_costs({10}, {12}, {8}, {1}), equal_costs({1}, {0}, {1})})
@@ -254,7 +254,8 @@ TEST_CASE("ZB-V: no bubble from 2P - 1 microbatches on", "[plan][schedule]") {
   });
 }
 
-TEST_CASE("V schedules: what cannot be made is refused in words", "[plan][schedule]") {
+TEST_CASE("V schedules: impossible requests are rejected with an error message",
+          "[plan][schedule]") {
   CHECK(error_of([] { make_v_half(0, 1); }) == "v-half: 0 ranks asked for, the least is 1");
   CHECK(error_of([] { make_v_min(1, 0); }) == "v-min: 0 microbatches asked for, the least is 1");
   CHECK(error_of([] { make_v_zb(1, 1, equal_costs({-2}, {1}, {1})); }) ==

@@ -26,7 +26,7 @@ using pipewright::test::report_equal;
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
-/// What zb-auto is asked with.
+/// Input of zb-auto.
 struct Setup {
   ScheduleCosts costs;
   std::vector<int> memory_units{};
@@ -40,8 +40,8 @@ ZeroBubblePlan make(int stages, int microbatches, const Setup& setup) {
   return make_zb_auto(stages, microbatches, setup.costs, setup.memory_units);
 }
 
-/// Times a schedule by the definition: on every rank strictly in order, each action when the rank
-/// is free and the neighbour's result is there. Infinite when it never ends.
+/// Times a schedule by definition: every rank runs strictly in order, each action once the rank is
+/// free and the neighbor's result has arrived. Infinite if it never ends.
 class Clock {
  public:
   Clock(const Schedule& schedule, const ScheduleCosts& costs)
@@ -110,7 +110,8 @@ int peak_units(const std::vector<Action>& actions) {
   return peak;
 }
 
-/// Every order of one stage that keeps the microbatches of a kind in order and the memory.
+/// Returns every order of one stage that keeps the microbatches of each kind in order and the
+/// memory limit.
 std::vector<std::vector<Action>> all_orders(int stage, int microbatches, int limit) {
   std::vector<std::vector<Action>> orders;
   std::string letters;
@@ -133,7 +134,8 @@ std::vector<std::vector<Action>> all_orders(int stage, int microbatches, int lim
   return orders;
 }
 
-/// The shortest longest span of all schedules whose ranks from `schedule.ranks.size()` on are open.
+/// Returns the shortest longest span of all schedules that extend `schedule` to the remaining
+/// ranks.
 double optimum(Schedule& schedule, const ScheduleCosts& costs,
                const std::vector<std::vector<std::vector<Action>>>& orders) {
   const std::size_t stage = schedule.ranks.size();
@@ -166,7 +168,7 @@ std::vector<Seconds> parse_times(const std::string& text) {
   return times;
 }
 
-/// "f=5 b=6/7 w=4 c=1 m=none" of the reference files, whose b is I.
+/// Parses "f=5 b=6/7 w=4 c=1 m=none" of the reference files, in which b means I.
 Setup parse_setup(const std::string& text) {
   std::map<std::string, std::string> values;
   std::istringstream in(text);
@@ -192,7 +194,7 @@ struct Span {
   double seconds = 0;
 };
 
-/// The rows of one schedule, with the span that stands in the named column.
+/// Reads the rows of one schedule, with the span in the given column.
 std::vector<Span> read_spans(const std::string& name, const std::string& schedule,
                              const std::string& column) {
   std::vector<Span> spans;
@@ -206,7 +208,7 @@ std::vector<Span> read_spans(const std::string& name, const std::string& schedul
   return spans;
 }
 
-TEST_CASE("zb-auto: with memory for it, equal times leave no bubble", "[plan][schedule]") {
+TEST_CASE("zb-auto: with enough memory, equal times leave no bubble", "[plan][schedule]") {
   const ZeroBubblePlan plan = make(2, 4, equal_stages(1, 1, 1, 0));
   CHECK(to_string(plan.schedule) ==
         "0F0 0F1 0F2 0I0 0F3 0I1 0W0 0I2 0W1 0I3 0W2 0W3\n"
@@ -270,7 +272,7 @@ TEST_CASE("zb-auto is never worse than the published heuristic", "[plan][schedul
                fmt::format("{} are better, {} at the lower bound", better, proven));
 }
 
-TEST_CASE("zb-auto: every schedule is valid, keeps the memory and has the span it names",
+TEST_CASE("zb-auto: every schedule is valid, within its memory, and has the reported span",
           "[plan][schedule]") {
   for (const int stages : {1, 2, 3, 5, 8})
     for (const int microbatches : {1, 2, 3, 7, 16})
@@ -291,7 +293,7 @@ TEST_CASE("zb-auto: every schedule is valid, keeps the memory and has the span i
         }
 }
 
-TEST_CASE("zb-auto: each stage has a memory limit of its own", "[plan][schedule]") {
+TEST_CASE("zb-auto: each stage has its own memory limit", "[plan][schedule]") {
   const Setup setup{
       {.stages = {{{14}, {12}, {8}}, {{1}, {12}, {8}}, {{1}, {12}, {8}}}, .transfer = {1}},
       {8, 2, 5}};
@@ -307,7 +309,7 @@ TEST_CASE("zb-auto: the same costs give the same schedule", "[plan][schedule]") 
   CHECK(make(4, 6, setup).schedule == make(4, 6, setup).schedule);
 }
 
-TEST_CASE("zb-auto says which cost cannot be used", "[plan][schedule]") {
+TEST_CASE("zb-auto names the cost that cannot be used", "[plan][schedule]") {
   const auto error = [](const Setup& setup) { return error_of([&] { make(4, 8, setup); }); };
   const PassTimes one{{1}, {1}, {1}};
   CHECK(error({{.stages = {one, one, one}}}) ==

@@ -52,7 +52,7 @@ std::string error_with_set(const std::string& assignment) {
   });
 }
 
-TEST_CASE("A sound document gives its values and defaults", "[plan][json]") {
+TEST_CASE("A valid document gives its values and defaults", "[plan][json]") {
   const Plan plan = plan_of(R"({"$schema": "x", "format": "test/plan/1", "ranks": 3})");
   CHECK(plan.ranks == 3);
   CHECK(plan.schedule == "gpipe");
@@ -65,7 +65,7 @@ TEST_CASE("An unknown key is named with line, column and the key that was meant"
       "plan.json:4:3: /shedule: unknown key \"shedule\", did you mean \"schedule\"?");
 }
 
-TEST_CASE("A wrong type is told with what stands there instead", "[plan][json]") {
+TEST_CASE("A wrong type is reported with the value found instead", "[plan][json]") {
   CHECK(error_in(R"({"format": "test/plan/1", "ranks": "two"})") ==
         "plan.json:1:27: /ranks: a whole number is needed here, not the text \"two\"");
   CHECK(error_in(R"({"format": "test/plan/1", "ranks": 2.5})") ==
@@ -75,11 +75,11 @@ TEST_CASE("A wrong type is told with what stands there instead", "[plan][json]")
   CHECK(error_in("[]") == "plan.json:1:1: /: an object is needed here, not a list");
 }
 
-TEST_CASE("A missing key is told where its object begins", "[plan][json]") {
+TEST_CASE("A missing key is reported at the start of its object", "[plan][json]") {
   CHECK(error_in(R"({"format": "test/plan/1"})") == "plan.json:1:1: /: \"ranks\" is missing");
 }
 
-TEST_CASE("A number out of range is told with the rule alone", "[plan][json]") {
+TEST_CASE("A number out of range is reported with the rule only", "[plan][json]") {
   CHECK(error_in(R"({"format": "test/plan/1", "ranks": 0})") ==
         "plan.json:1:27: /ranks: 0 is not possible: it must be at least 1");
   CHECK(error_in(R"({"format": "test/plan/1", "ranks": 2, "pause_s": -0.5})") ==
@@ -88,7 +88,7 @@ TEST_CASE("A number out of range is told with the rule alone", "[plan][json]") {
         "plan.json:1:52: /sizes/1: 0 is not possible: it must be at least 1");
 }
 
-TEST_CASE("A number beyond its type is refused, not wrapped", "[plan][json]") {
+TEST_CASE("A number too large for its type is rejected, not wrapped", "[plan][json]") {
   CHECK(error_in(R"({"format": "test/plan/1", "ranks": 3000000000})") ==
         "plan.json:1:27: /ranks: 3000000000 is too large");
   CHECK(error_in(R"({"format": "test/plan/1", "ranks": 18446744073709551615})") ==
@@ -99,7 +99,7 @@ TEST_CASE("A number beyond its type is refused, not wrapped", "[plan][json]") {
         "plan.json:1:1: /: not usable: number overflow parsing '1e999'");
 }
 
-TEST_CASE("All errors of a document come at once", "[plan][json]") {
+TEST_CASE("All errors of a document are reported together", "[plan][json]") {
   CHECK(error_in("{\"format\": \"test/plan/2\",\n \"schedule\": \"1f1\",\n \"paus_s\": 1}") ==
         "plan.json:1:2: /format: \"test/plan/2\" is not known here, did you mean \"test/plan/1\"? "
         "(possible: test/plan/1)\n"
@@ -109,7 +109,7 @@ TEST_CASE("All errors of a document come at once", "[plan][json]") {
         "plan.json:3:2: /paus_s: unknown key \"paus_s\", did you mean \"pause_s\"?");
 }
 
-TEST_CASE("Of a document that is wrong throughout, a thousand errors are told and the rest counted",
+TEST_CASE("For a document full of errors, a thousand are listed and the rest counted",
           "[plan][json]") {
   std::string sizes;
   for (int i = 0; i < 1500; ++i)
@@ -120,12 +120,12 @@ TEST_CASE("Of a document that is wrong throughout, a thousand errors are told an
   CHECK(error.ends_with("\n… and 500 more"));
 }
 
-TEST_CASE("A doubled key is refused, as one of its values would be lost", "[plan][json]") {
+TEST_CASE("A duplicate key is rejected, because one of its values would be lost", "[plan][json]") {
   CHECK(parse_error("{\"ranks\": 1,\n\"ranks\": 2}") ==
         "plan.json:2:1: /ranks: this key stands twice");
 }
 
-TEST_CASE("A syntax error is told with its position", "[plan][json]") {
+TEST_CASE("A syntax error is reported with its position", "[plan][json]") {
   const std::string message = parse_error("{\n  \"ranks\": 2,\n}");
   CHECK(message ==
         "plan.json:3:1: /: not JSON: syntax error while parsing object key - unexpected '}'; "
@@ -143,7 +143,7 @@ TEST_CASE("--set replaces a value", "[plan][json]") {
   CHECK(plan.schedule == "1f1b");
 }
 
-TEST_CASE("--set reaches into a list by the place of an element", "[plan][json]") {
+TEST_CASE("--set changes an element of a list by its index", "[plan][json]") {
   auto document = JsonDocument::parse(R"({"levels": [{"of": 1}, {"of": 2}]})", "plan.json");
   document.set("levels.1.of=3");
   CHECK(document.root().dump() == R"({"levels":[{"of":1},{"of":3}]})");
@@ -164,7 +164,7 @@ TEST_CASE("Errors of --set name the assignment instead of the file", "[plan][jso
         "--set ranks.first=1: /ranks holds 2, it has no field \"first\"");
 }
 
-TEST_CASE("--set takes nothing that could not be written again", "[plan][json]") {
+TEST_CASE("--set rejects values that could not be written again", "[plan][json]") {
   CHECK(error_with_set("schedule=\xff") == "--set schedule=\xff: this is not UTF-8");
   CHECK(error_with_set("\xc3=1") == "--set \xc3=1: this is not UTF-8");
   auto document = JsonDocument::parse("{}", "plan.json");
@@ -172,7 +172,7 @@ TEST_CASE("--set takes nothing that could not be written again", "[plan][json]")
   CHECK(document.root().dump() == "{\"schedule\":\"\u00fc\"}");
 }
 
-TEST_CASE("--set nests no deeper than a file may", "[plan][json]") {
+TEST_CASE("--set nests no deeper than a file can", "[plan][json]") {
   CHECK(error_of([] {
           auto document = JsonDocument::parse("{}", "plan.json");
           document.set("a=" + std::string(201, '[') + std::string(201, ']'));
@@ -186,14 +186,14 @@ TEST_CASE("--set nests no deeper than a file may", "[plan][json]") {
         }).ends_with("nested more than 200 levels deep"));
 }
 
-TEST_CASE("What --set replaced no longer stands in the file", "[plan][json]") {
+TEST_CASE("A value replaced by --set is no longer attributed to the file", "[plan][json]") {
   auto document = JsonDocument::parse(R"({"sizes": [1, 2]})", "plan.json");
   CHECK(document.position("/sizes/1") == "plan.json:1:15");
   document.set("sizes=[3, 4]");
   CHECK(document.position("/sizes/1") == "--set sizes=[3, 4]");
 }
 
-TEST_CASE("A refusal of several lines names the place on each", "[plan][json]") {
+TEST_CASE("An error message of several lines has the position on each line", "[plan][json]") {
   const auto document = JsonDocument::parse(R"({"sizes": [1, 2]})", "plan.json");
   Diagnostics diagnostics(document);
   diagnostics.add_lines("/sizes", "too few\ntoo small");
@@ -209,7 +209,7 @@ TEST_CASE("A file that cannot be read is named", "[plan][json]") {
         folder + ": is a directory, a file is needed");
 }
 
-TEST_CASE("A file is replaced as a whole and leaves no neighbour behind", "[plan][json]") {
+TEST_CASE("A file is replaced atomically and no temporary file remains", "[plan][json]") {
   const auto folder = std::filesystem::temp_directory_path() / "pipewright-json-document-test";
   std::filesystem::create_directories(folder);
   write_file(folder / "a.json", "{\"old\": 1}");
@@ -219,7 +219,7 @@ TEST_CASE("A file is replaced as a whole and leaves no neighbour behind", "[plan
   std::filesystem::remove_all(folder);
 }
 
-TEST_CASE("A link stays a link, a file keeps who may read it, a device stays a device",
+TEST_CASE("A link stays a link, a file keeps its permissions, a device stays a device",
           "[plan][json]") {
   namespace fs = std::filesystem;
   const auto folder = fs::temp_directory_path() / "pipewright-json-document-links";
@@ -234,7 +234,7 @@ TEST_CASE("A link stays a link, a file keeps who may read it, a device stays a d
         (fs::perms::owner_read | fs::perms::owner_write));
   fs::remove_all(folder);
 
-  // Not by a name in /dev: who runs this as root would lose it if it failed.
+  // Uses no file in /dev, which a failing test would delete if it runs as root.
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   write_file(fmt::format("/proc/self/fd/{}", ends[1]), "3");

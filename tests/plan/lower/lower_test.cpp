@@ -16,7 +16,7 @@ namespace lower_test {
 using namespace pipewright::plan;
 using pipewright::test::error_of;
 
-/// One line per rank, without slots.
+/// Returns one line per rank, without slots.
 std::string text_of(const Program& program) {
   std::string text;
   for (const auto& instructions : program.ranks) {
@@ -28,12 +28,12 @@ std::string text_of(const Program& program) {
   return text;
 }
 
-/// Stage 0 and 3 on rank 0, stage 1 and 2 on rank 1.
+/// Stages 0 and 3 on rank 0, stages 1 and 2 on rank 1.
 Schedule v_of_two() { return parse_csv("0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n", "v.csv"); }
 
 Program bare(const Schedule& schedule) { return from_schedule(schedule, {}); }
 
-/// The slot of each instruction of a microbatch, in listed order.
+/// Returns the slot of each instruction with a microbatch, in list order.
 std::vector<int> slots_of(const std::vector<Instruction>& instructions) {
   std::vector<int> slots;
   for (const Instruction& i : instructions)
@@ -41,7 +41,7 @@ std::vector<int> slots_of(const std::vector<Instruction>& instructions) {
   return slots;
 }
 
-TEST_CASE("From a schedule come its actions and the options, nothing else", "[plan][lower]") {
+TEST_CASE("from_schedule takes over the actions and the options, nothing else", "[plan][lower]") {
   const Program program = from_schedule(parse_csv("0F0,0R0,0I0,0W0\n1F0,1B0\n", "s.csv"),
                                         {.communicators = CommunicatorLayout::Pair,
                                          .transfers = TransferMode::Rendezvous,
@@ -56,7 +56,7 @@ TEST_CASE("From a schedule come its actions and the options, nothing else", "[pl
   CHECK(program.blocking);
 }
 
-TEST_CASE("Transfers: a send right after its maker, a receive right before its user",
+TEST_CASE("Transfers: a send directly after its producer, a receive directly before its consumer",
           "[plan][lower]") {
   CHECK(text_of(with_transfers(bare(make_gpipe(3, 1)))) ==
         "0F0 0SEND_F0 0RECV_B0 0B0\n"
@@ -64,7 +64,7 @@ TEST_CASE("Transfers: a send right after its maker, a receive right before its u
         "2RECV_F0 2F0 2B0 2SEND_B0\n");
 }
 
-TEST_CASE("Transfers: of a split backward the input gradient is sent, before the weight gradient",
+TEST_CASE("Transfers: a split backward sends its input gradient before the weight gradient",
           "[plan][lower]") {
   CHECK(text_of(with_transfers(bare(parse_csv("0F0,0I0,0W0\n1F0,1I0,1W0\n", "s.csv")))) ==
         "0F0 0SEND_F0 0RECV_B0 0I0 0W0\n"
@@ -79,7 +79,7 @@ TEST_CASE("Transfers: none between stages of one rank", "[plan][lower]") {
         "0F0 1F0 1B0 0B0\n");
 }
 
-TEST_CASE("Loads: the first stage's input and the last stage's target, right before the forward",
+TEST_CASE("Loads: the first stage's input and the last stage's target, directly before the forward",
           "[plan][lower]") {
   CHECK(text_of(with_loads(bare(make_gpipe(3, 2)))) ==
         "0LOAD0 0F0 0LOAD1 0F1 0B0 0B1\n"
@@ -94,7 +94,7 @@ TEST_CASE("Optimizer steps: one per stage, at the end of its rank's list", "[pla
         "1F0 2F0 2B0 1B0 1STEP 2STEP\n");
 }
 
-TEST_CASE("Slots: the lowest that is free from first to last use", "[plan][lower]") {
+TEST_CASE("Slots: the lowest slot that is free from first to last use", "[plan][lower]") {
   const Program program = with_slots(bare(parse_csv("0F0,0F1,0B0,0F2,0B2,0B1\n", "s.csv")));
   CHECK(slots_of(program.ranks[0]) == std::vector<int>{0, 1, 0, 0, 0, 1});
 }
@@ -126,7 +126,7 @@ TEST_CASE("A lowered program is all passes in their order", "[plan][lower]") {
   CHECK(error_of([&] { validate(program); }) == "no error");
 }
 
-TEST_CASE("Every stage that learns steps once on every rank that holds it, at the end",
+TEST_CASE("Every trained stage steps once at the end on every rank that holds it",
           "[plan][lower]") {
   for (const std::string& name : schedule_names()) {
     const Program program = lower(make_schedule(name, 4, 8));
@@ -146,12 +146,12 @@ TEST_CASE("Every stage that learns steps once on every rank that holds it, at th
   }
 }
 
-TEST_CASE("A schedule that cannot run is not lowered", "[plan][lower]") {
+TEST_CASE("A schedule that cannot run is rejected", "[plan][lower]") {
   CHECK(error_of([] { lower(parse_csv("0B0,0F0\n", "s.csv")); }) ==
         "deadlock: rank 0 at 0B0 waits for 0F0, which rank 0 has behind 0B0");
 }
 
-TEST_CASE("Reductions: right behind the last weight gradient of each stage", "[plan][lower]") {
+TEST_CASE("Reductions: directly after the last weight gradient of each stage", "[plan][lower]") {
   const auto reduced = [](const char* csv) {
     return text_of(with_reductions(bare(parse_csv(csv, "s.csv")), {.replicas = 2}));
   };
@@ -163,27 +163,28 @@ TEST_CASE("Reductions: right behind the last weight gradient of each stage", "[p
   CHECK(reduced("0F0,0F1\n") == "0F0 0F1\n");  // inference
 }
 
-TEST_CASE("Reductions: behind a fused pair, not between its actions", "[plan][lower]") {
+TEST_CASE("Reductions: after a fused pair, not between its actions", "[plan][lower]") {
   const Schedule schedule = parse_csv(
       "0F0,0F1,0B0,0B1,0F2,0B2\n1F0,1F1,(1B0;1F2)OVERLAP_F_B,(1B1;1B2)OVERLAP_F_B\n", "s");
   CHECK(to_csv(with_reductions(bare(schedule), {.replicas = 2})) ==
         "0F0,0F1,0B0,0B1,0F2,0B2,0REDUCE_GRAD\n"
         "1F0,1F1,(1B0;1F2)OVERLAP_F_B,(1B1;1B2)OVERLAP_F_B,1REDUCE_GRAD\n");
-  // The last backward is the first of its pair.
+  // The last backward is the first action of its pair.
   const Schedule first = parse_csv("0F0,1F0,0F1,1F1,1B0,0B0,(1B1;0F2)OVERLAP_F_B,0B1,0B2\n", "s");
   CHECK(to_csv(with_reductions(bare(first), {.replicas = 2})) ==
         "0F0,1F0,0F1,1F1,1B0,0B0,(1B1;0F2)OVERLAP_F_B,1REDUCE_GRAD,0B1,0B2,0REDUCE_GRAD\n");
 }
 
-TEST_CASE("Reductions: behind the send of that backward, which another rank waits for",
+TEST_CASE("Reductions: after the send of that backward, because another rank waits for it",
           "[plan][lower]") {
   CHECK(text_of(lower(make_gpipe(2, 1), {.replicas = 2, .tied_stages = {0, 1}})) ==
         "0LOAD0 0F0 0SEND_F0 0RECV_B0 0B0 0REDUCE_TIED 0REDUCE_GRAD 0STEP\n"
         "1RECV_F0 1LOAD0 1F0 1B0 1SEND_B0 1REDUCE_TIED 1REDUCE_GRAD 1STEP\n");
 }
 
-TEST_CASE("What a sharded optimizer, a norm, a loss and recomputation need is in the Program",
-          "[plan][lower]") {
+TEST_CASE(
+    "A Program has the instructions for a sharded optimizer, a norm, a loss and recomputation",
+    "[plan][lower]") {
   const auto lowered = [](bool shard, bool norm) {
     return text_of(lower(make_gpipe(2, 1), {.replicas = 2,
                                             .recompute = RecomputeMode::Full,
@@ -200,17 +201,18 @@ TEST_CASE("What a sharded optimizer, a norm, a loss and recomputation need is in
   CHECK(lowered(false, true) ==
         "0LOAD0 0F0 0SEND_F0 0R0 0RECV_B0 0B0 0REDUCE_GRAD 0NORM 0STEP 0LOSS\n"
         "1RECV_F0 1LOAD0 1F0 1R0 1B0 1SEND_B0 1REDUCE_GRAD 1NORM 1STEP 1LOSS\n");
-  // One copy has nothing to sum and nothing to gather.
+  // With one copy there is nothing to reduce or gather.
   CHECK(text_of(lower(parse_csv("0F0,0B0\n", "s.csv"), {.zero = 1})) == "0LOAD0 0F0 0B0 0STEP\n");
 }
 
-TEST_CASE("Sharded gradients are summed behind each backward and what it sends", "[plan][lower]") {
+TEST_CASE("Sharded gradients are reduced after each backward and its send", "[plan][lower]") {
   CHECK(text_of(lower(make_gpipe(2, 2), {.replicas = 2, .zero = 2})) ==
         "0LOAD0 0F0 0SEND_F0 0LOAD1 0F1 0SEND_F1 0RECV_B0 0B0 0SCATTER0 0RECV_B1 0B1 0SCATTER1 "
         "0STEP 0GATHER\n"
         "1RECV_F0 1LOAD0 1F0 1RECV_F1 1LOAD1 1F1 1B0 1SEND_B0 1SCATTER0 1B1 1SEND_B1 1SCATTER1 "
         "1STEP 1GATHER\n");
-  // Of split backwards behind W, of fused pairs behind both, and before the sum of a tied weight.
+  // After W for split backwards, after both actions of fused pairs, and before the reduction of a
+  // tied weight.
   CHECK(
       text_of(lower(parse_csv("0F0,0F1,0I0,0W0,0I1,0W1\n", "s.csv"), {.replicas = 2, .zero = 2})) ==
       "0LOAD0 0F0 0LOAD1 0F1 0I0 0W0 0SCATTER0 0I1 0W1 0SCATTER1 0STEP 0GATHER\n");
@@ -219,11 +221,11 @@ TEST_CASE("Sharded gradients are summed behind each backward and what it sends",
   CHECK(text_of(lower(make_gpipe(2, 1), {.replicas = 2, .tied_stages = {0, 1}, .zero = 2})) ==
         "0LOAD0 0F0 0SEND_F0 0RECV_B0 0B0 0SCATTER0 0REDUCE_TIED 0STEP 0GATHER\n"
         "1RECV_F0 1LOAD0 1F0 1B0 1SEND_B0 1SCATTER0 1REDUCE_TIED 1STEP 1GATHER\n");
-  // One copy sums nothing.
+  // With one copy there is no reduction.
   CHECK(text_of(lower(parse_csv("0F0,0B0\n", "s.csv"), {.zero = 2})) == "0LOAD0 0F0 0B0 0STEP\n");
 }
 
-TEST_CASE("Sharded parameters are gathered ahead of their use, so many stages at once",
+TEST_CASE("Sharded parameters are gathered ahead of their use, for a limited number of stages",
           "[plan][lower]") {
   CHECK(text_of(lower(make_gpipe(2, 2), {.replicas = 2, .zero = 3})) ==
         "0UNSHARD 0LOAD0 0F0 0SEND_F0 0LOAD1 0F1 0SEND_F1 0RECV_B0 0B0 0SCATTER0 0RECV_B1 0B1 "
@@ -239,7 +241,7 @@ TEST_CASE("Sharded parameters are gathered ahead of their use, so many stages at
         "0RESHARD 0STEP 1STEP\n");
 }
 
-TEST_CASE("Parameters that are not whole when a stage computes are refused", "[plan][lower]") {
+TEST_CASE("Parameters that are not gathered when a stage computes are rejected", "[plan][lower]") {
   const auto refusal = [](const std::vector<std::string>& list) {
     Program program{.microbatches = 1, .placement = one_route({0}), .ranks = {{}}};
     for (const std::string& text : list)
@@ -258,7 +260,7 @@ TEST_CASE("Parameters that are not whole when a stage computes are refused", "[p
         "rank 0, 0RESHARD: needs 0UNSHARD before it");
 }
 
-TEST_CASE("What does not go with sharded gradients is refused, with what would do",
+TEST_CASE("Options incompatible with sharded gradients are rejected with an alternative",
           "[plan][lower]") {
   const std::string begin =
       "ZeRO stage 2 sums the gradients of each microbatch over the copies of its stage, ";
@@ -278,7 +280,7 @@ TEST_CASE("What does not go with sharded gradients is refused, with what would d
             "directions: ZeRO stage 1 does");
 }
 
-TEST_CASE("A norm is taken behind the sums of all microbatches", "[plan][lower]") {
+TEST_CASE("A norm is computed after the reductions of all microbatches", "[plan][lower]") {
   CHECK(text_of(lower(make_gpipe(1, 2), {.replicas = 2, .zero = 2, .gradient_norm = true})) ==
         "0LOAD0 0F0 0LOAD1 0F1 0B0 0SCATTER0 0B1 0SCATTER1 0NORM 0STEP 0GATHER\n");
 }
@@ -293,7 +295,7 @@ TEST_CASE("Every schedule with sharded gradients and parameters can run", "[plan
       std::optional<Program> program;
       try {
         program = lower(make_schedule(request), {.replicas = 3, .zero = 2});
-      } catch (const InputError&) {  // not of these sizes, or in two directions
+      } catch (const InputError&) {  // other sizes needed, or bidirectional
         continue;
       }
       CAPTURE(name, ranks);
@@ -306,7 +308,8 @@ TEST_CASE("Every schedule with sharded gradients and parameters can run", "[plan
   CHECK(lowered > 40);
 }
 
-TEST_CASE("A Program that sums some microbatches by themselves must sum all", "[plan][lower]") {
+TEST_CASE("A Program that reduces some microbatches separately must do so for all",
+          "[plan][lower]") {
   Program program = lower(make_gpipe(1, 2), {.replicas = 2, .zero = 2});
   auto& list = program.ranks.front();
   const auto scatter = std::find_if(list.begin(), list.end(), [](const Instruction& i) {
@@ -326,17 +329,17 @@ TEST_CASE("Reductions: a rank with several stages that share a weight sums it on
   CHECK(text_of(with_reductions(program, {.replicas = 2, .tied_stages = {0, 3}})) ==
         "0F0 3F0 3B0 0B0 0REDUCE_TIED 0REDUCE_GRAD 3REDUCE_GRAD\n"
         "1F0 2F0 2B0 2REDUCE_GRAD 1B0 1REDUCE_GRAD\n");
-  // Rank 1 has all of stage 3 early, but its tied weight is whole only when rank 0 is done: until
-  // then rank 0 sums what it can.
+  // Rank 1 finishes stage 3 early, but its tied weight is complete only when rank 0 is done. Until
+  // then, rank 0 reduces what it can.
   const Program early = bare(parse_csv("0F0,2F0,2B0,0B0\n1F0,3F0,3B0,1B0\n", "s.csv"));
   CHECK(text_of(with_reductions(early, {.replicas = 2, .tied_stages = {0, 3}})) ==
         "0F0 2F0 2B0 2REDUCE_GRAD 0B0 0REDUCE_TIED 0REDUCE_GRAD\n"
         "1F0 3F0 3B0 3REDUCE_TIED 3REDUCE_GRAD 1B0 1REDUCE_GRAD\n");
 }
 
-TEST_CASE("Reductions: ranks of several have them in one order, whatever they compute first",
+TEST_CASE("Reductions: common members have them in one order, whatever they compute first",
           "[plan][lower]") {
-  // Two routes over two ranks: rank 0 ends with stage 0, rank 1 would begin with it.
+  // Two routes over two ranks: rank 0 ends with stage 0, with which rank 1 would begin.
   const Schedule schedule = parse_csv("0F0,1F1,1B1,0B0\n1F0,1B0,0F1,0B1\n", "s.csv");
   const Program program = bare(schedule);
   const std::string text = text_of(with_reductions(program, {}));
@@ -346,7 +349,7 @@ TEST_CASE("Reductions: ranks of several have them in one order, whatever they co
   for (const char* const name : {"chimera", "dualpipe"})
     for (const int ranks : {2, 4, 8}) {
       const Program both = lower(make_schedule(name, ranks, 2 * ranks));
-      std::map<std::pair<int, int>, std::vector<std::string>> orders;  // of pairs of ranks
+      std::map<std::pair<int, int>, std::vector<std::string>> orders;  // for pairs of ranks
       for (int a = 0; a < ranks; ++a)
         for (const Instruction& i : both.ranks[static_cast<std::size_t>(a)])
           if (i.kind == InstructionKind::ReduceGradients)
@@ -361,7 +364,7 @@ TEST_CASE("Reductions: none for a single copy", "[plan][lower]") {
   CHECK(with_reductions(bare(make_1f1b(2, 2)), {}) == bare(make_1f1b(2, 2)));
 }
 
-TEST_CASE("Reductions: stages that lie on two routes have two copies", "[plan][lower]") {
+TEST_CASE("Reductions: stages on two routes have two copies", "[plan][lower]") {
   CHECK(text_of(with_reductions(bare(make_chimera(2, 2)), {.replicas = 1})) ==
         "0F0 1F1 1B1 1REDUCE_GRAD 0B0 0REDUCE_GRAD\n"
         "0F1 1F0 1B0 1REDUCE_GRAD 0B1 0REDUCE_GRAD\n");
@@ -370,7 +373,7 @@ TEST_CASE("Reductions: stages that lie on two routes have two copies", "[plan][l
         "0F1 0B1 0REDUCE_GRAD\n");
 }
 
-TEST_CASE("Reductions: of a tied weight, on the stages that share it", "[plan][lower]") {
+TEST_CASE("Reductions: a tied weight is reduced on the stages that share it", "[plan][lower]") {
   const Program program = bare(make_gpipe(3, 1));
   CHECK(text_of(with_reductions(program, {.tied_stages = {0, 2}})) ==
         "0F0 0B0 0REDUCE_TIED\n"
@@ -383,8 +386,7 @@ TEST_CASE("Reductions: of a tied weight, on the stages that share it", "[plan][l
         }) == "stage 3 shares a weight, but there are stages 0 to 2 only");
 }
 
-TEST_CASE("Reductions: one for each stage on each rank of every schedule that learns",
-          "[plan][lower]") {
+TEST_CASE("Reductions: one per stage and rank in every training schedule", "[plan][lower]") {
   for (const std::string& name : schedule_names()) {
     const Schedule schedule = make_schedule(name, 4, 8);
     const Program program = lower(schedule, {.replicas = 2, .tied_stages = {0}});
@@ -409,7 +411,8 @@ TEST_CASE("Reductions: one for each stage on each rank of every schedule that le
   }
 }
 
-TEST_CASE("Steps between the backwards do not go with reductions at the end", "[plan][lower]") {
+TEST_CASE("Steps between the backwards are incompatible with reductions at the end",
+          "[plan][lower]") {
   const std::string rule =
       "the gradients of stage 0 are summed over its copies or with those of a tied stage at the "
       "end of the iteration, which does not go with a step after every 1 backwards";

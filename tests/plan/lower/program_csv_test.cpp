@@ -14,7 +14,7 @@
 
 namespace program_csv_test {
 
-// Programs in torch's dialect with communication.
+// Programs in torch's CSV format with communication.
 
 using namespace pipewright::plan;
 using namespace pipewright::test;
@@ -47,8 +47,9 @@ TEST_CASE("A fused pair is one cell, and loads come before it", "[plan][program_
   CHECK(whole == "0LOAD0 0F0 0LOAD1 0F1 0LOAD2 0F2+0B0 0B1 0B2 0STEP ");
 }
 
-TEST_CASE("Every lowered schedule reads back as it was written, with receives early or in time",
-          "[plan][program_csv]") {
+TEST_CASE(
+    "Every lowered schedule reads back as it was written, with early or just-in-time receives",
+    "[plan][program_csv]") {
   for (const std::string& name : schedule_names())
     for (const auto receives : {ReceivePlacement::JustInTime, ReceivePlacement::WithSend})
       for (const int replicas : {1, 2})
@@ -73,13 +74,14 @@ TEST_CASE("Sharded programs read back as well", "[plan][program_csv]") {
   CHECK(to_csv(program_from_csv(to_csv(program), "p.csv")) == to_csv(program));
 }
 
-TEST_CASE("A program file's errors name row and column, all at once", "[plan][program_csv]") {
+TEST_CASE("All errors of a program file are reported together, with row and column",
+          "[plan][program_csv]") {
   CHECK(error_in("0F0,0X0,0B0\n1F0,,F1,1SEND_G0\n") ==
         "p.csv:1:2: " + no_instruction("0X0") + "\np.csv:2:3: " + no_instruction("F1") +
             "\np.csv:2:4: " + no_instruction("1SEND_G0"));
 }
 
-TEST_CASE("A fused pair is of two actions, nothing else", "[plan][program_csv]") {
+TEST_CASE("A fused pair consists of two actions, nothing else", "[plan][program_csv]") {
   for (const std::string cell : {"(0SEND_F0;0RECV_B0)OVERLAP_F_B", "(0B0;0REDUCE_GRAD)OVERLAP_F_B",
                                  "(0F0)OVERLAP_F_B", "(0F0;0B1;0F2)OVERLAP_F_B", "(0F0;0B1)P2P"}) {
     CHECK(error_in(cell + "\n") == "p.csv:1:1: " + no_instruction(cell));
@@ -89,25 +91,26 @@ TEST_CASE("A fused pair is of two actions, nothing else", "[plan][program_csv]")
         "waits for the other");
 }
 
-TEST_CASE("Loads, steps and tied reductions are no words of the dialect", "[plan][program_csv]") {
+TEST_CASE("Loads, steps and tied reductions do not exist in the format", "[plan][program_csv]") {
   for (const std::string cell : {"0LOAD0", "0STEP", "0REDUCE_TIED"})
     CHECK(error_in("0F0,0B0," + cell + "\n") == "p.csv:1:3: " + no_instruction(cell));
 }
 
-TEST_CASE("A program file without an action is refused", "[plan][program_csv]") {
+TEST_CASE("A program file without an action is rejected", "[plan][program_csv]") {
   CHECK(error_in("") == "p.csv:1:1: no action in the file");
   CHECK(error_in(",,\n") == "p.csv:1:1: no action in the file");
   CHECK(error_in("0SEND_F0\n") == "p.csv:1:1: no action in the file");
 }
 
-TEST_CASE("A transfer of a stage or microbatch without actions is refused", "[plan][program_csv]") {
+TEST_CASE("A transfer of a stage or microbatch without actions is rejected",
+          "[plan][program_csv]") {
   CHECK(error_in("0F0,0B0,9SEND_F0,0SEND_F7,5REDUCE_GRAD\n") ==
         "rank 0, 9SEND_F0: there are 1 stages only\n"
         "rank 0, 0SEND_F7: there are 1 microbatches only\n"
         "rank 0, 5REDUCE_GRAD: there are 1 stages only");
 }
 
-TEST_CASE("What would not run is refused", "[plan][program_csv]") {
+TEST_CASE("A program that cannot run is rejected", "[plan][program_csv]") {
   CHECK(error_in("0F0,0B0\n1F0,1B0\n") ==
         "rank 0, 0B0: needs 0RECV_B0 before it\n"
         "rank 1, 1F0: needs 1RECV_F0 before it");
@@ -119,7 +122,7 @@ TEST_CASE("What would not run is refused", "[plan][program_csv]") {
         "rank 0, 0REDUCE_GRAD: stands more than once");
 }
 
-TEST_CASE("A program file runs under the communicators that are asked for", "[plan][program_csv]") {
+TEST_CASE("A program file runs under the requested communicators", "[plan][program_csv]") {
   const std::string csv = to_csv(lower(make_1f1b(2, 2)));
   CHECK(error_in(csv) == "no error");
   CHECK(error_of([&] {
@@ -130,7 +133,7 @@ TEST_CASE("A program file runs under the communicators that are asked for", "[pl
         "at 1SEND_B0 waits for 0RECV_B0, which rank 0 has behind 0SEND_F1");
 }
 
-TEST_CASE("torch's lowered orders are read, proved and written back", "[plan][reference]") {
+TEST_CASE("Orders lowered by torch are read, validated and written back", "[plan][reference]") {
   for (const std::string name :
        {"torch_lowered_Interleaved1F1B.csv", "torch_lowered_DualPipeV.csv",
         "torch_lowered_InterleavedZeroBubble.csv", "torch_lowered_LoopedBFS.csv",

@@ -1,5 +1,5 @@
-// A folder of Hugging Face as the model of a scenario: what of its config.json is read, in either
-// style, and what is refused; and small folders of large models.
+// Hugging Face folders as the model of a scenario: which settings of config.json are read, in
+// either style, and which are rejected; and small folders of large models.
 
 #include "pipewright/plan/model/hugging_face_shape.hpp"
 
@@ -37,7 +37,7 @@ Json with(Json config, const Json& more) {
   return config;
 }
 
-TEST_CASE("both styles of config.json say the same of rotary positions", "[plan][model]") {
+TEST_CASE("Both styles of config.json give the same rotary embeddings", "[plan][model]") {
   const Json scaling{{"rope_type", "llama3"},
                      {"factor", 8.0},
                      {"low_freq_factor", 1.0},
@@ -54,7 +54,7 @@ TEST_CASE("both styles of config.json say the same of rotary positions", "[plan]
   CHECK(read(llama()).config.rotary == Rotary{});
 }
 
-TEST_CASE("YaRN's magnitude follows from its factor, or stands in the file", "[plan][model]") {
+TEST_CASE("YaRN's magnitude is derived from its factor or read from the file", "[plan][model]") {
   const Json yarn{{"type", "yarn"}, {"factor", 8.0}, {"original_max_position_embeddings", 8}};
   CHECK(read(with(llama(), {{"rope_scaling", yarn}})).config.rotary.magnitude ==
         Approx(0.1 * std::log(8.0) + 1));
@@ -62,7 +62,8 @@ TEST_CASE("YaRN's magnitude follows from its factor, or stands in the file", "[p
             .config.rotary.magnitude == 1.5);
 }
 
-TEST_CASE("what a config sets and nothing trains is named with its value", "[plan][model]") {
+TEST_CASE("Settings of a config that cannot be trained are named with their values",
+          "[plan][model]") {
   const auto model =
       read(with(llama(), {{"hidden_act", "relu"},
                           {"attention_dropout", 0.25},
@@ -75,7 +76,7 @@ TEST_CASE("what a config sets and nothing trains is named with its value", "[pla
   CHECK(read(llama()).untrained.empty());
 }
 
-TEST_CASE("unknown architectures are refused with the nearest that is known", "[plan][model]") {
+TEST_CASE("Unknown architectures are rejected with the nearest known one", "[plan][model]") {
   const std::string error = error_of([] { read(with(llama(), {{"model_type", "gemma3"}})); });
   CHECK(error.find("config.json") == 0);
   CHECK(error.find("did you mean") != std::string::npos);
@@ -95,7 +96,7 @@ Json scenario_of(const std::string& path) {
   return json;
 }
 
-TEST_CASE("a scenario reads the folder beside it", "[plan][model]") {
+TEST_CASE("A scenario reads a model folder next to its file", "[plan][model]") {
   const TempFolder folder;
   std::filesystem::create_directory(folder.path() / "model");
   folder.write("model/config.json", llama().dump());
@@ -109,7 +110,7 @@ TEST_CASE("a scenario reads the folder beside it", "[plan][model]") {
   CHECK(scenario_from_json(JsonDocument::parse(to_json(scenario).dump(), "s.json")) == scenario);
 }
 
-TEST_CASE("a folder without a sound config.json is refused where the scenario names it",
+TEST_CASE("A folder without a valid config.json is rejected at the scenario's field",
           "[plan][model]") {
   const TempFolder folder;
   const auto file = folder.write("scenario.json", scenario_of("model").dump());
@@ -125,7 +126,7 @@ TEST_CASE("a folder without a sound config.json is refused where the scenario na
   CHECK(refusal().find("/model/path") != std::string::npos);
 }
 
-TEST_CASE("small folders have the large model's kind in proportion", "[plan][model]") {
+TEST_CASE("Small folders scale down the large model's sizes", "[plan][model]") {
   std::size_t made = 0;
   for (const std::string& name : known_folders()) {
     INFO(name);
@@ -151,7 +152,7 @@ TEST_CASE("small folders have the large model's kind in proportion", "[plan][mod
   CHECK(error_of([] { small_config("llama3-71b", {}); }).find("did you mean") != std::string::npos);
 }
 
-TEST_CASE("known folders have the published numbers of parameters", "[plan][model]") {
+TEST_CASE("Known folders have the published numbers of parameters", "[plan][model]") {
   const auto count = [](const char* name) {
     return parameters_of(read(small_config(name, {})).config);
   };

@@ -28,7 +28,8 @@ struct Published {
   std::int64_t parameters;
 };
 
-// As Hugging Face shows them, or as their reports do: DeepSeek-V3 without its MTP module.
+// Published on Hugging Face or in the models' reports. DeepSeek-V3 is counted without its MTP
+// module.
 constexpr Published published[] = {
     {"gpt2", 124'439'808},
     {"gpt2-xl", 1'557'611'200},
@@ -52,7 +53,7 @@ constexpr Published published[] = {
     {"deepseek-v3", 671'026'419'200},
 };
 
-TEST_CASE("Parameters of public models are those that are published", "[plan][model]") {
+TEST_CASE("Public models have the published numbers of parameters", "[plan][model]") {
   std::set<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(models))
     if (entry.path().extension() == ".json")
@@ -62,10 +63,11 @@ TEST_CASE("Parameters of public models are those that are published", "[plan][mo
     CHECK(parameters_of(shipped(model.name)) == model.parameters);
     files.erase(model.name);
   }
-  CHECK(files == std::set<std::string>{});  // each has its number here
+  CHECK(files == std::set<std::string>{});  // each file's number is listed
 }
 
-TEST_CASE("What a token meets of a mixture is what is published as active", "[plan][model]") {
+TEST_CASE("Parameters per token of a mixture equal the published active parameters",
+          "[plan][model]") {
   const auto active = [](const std::string& name) {
     return total_of(layers_of({.model = shipped(name)})).active_parameters;
   };
@@ -76,7 +78,7 @@ TEST_CASE("What a token meets of a mixture is what is published as active", "[pl
   CHECK(active("qwen2.5-0.5b") == 494'032'768);
 }
 
-TEST_CASE("DeepSeek-V3's MTP module has the 11.5 B parameters of its own that are published",
+TEST_CASE("DeepSeek-V3's MTP module has the published 11.5 B parameters of its own",
           "[plan][model]") {
   const auto layers =
       layers_of({.model = shipped("deepseek-v3"), .sequence = 4096, .predictions = true});
@@ -87,7 +89,7 @@ TEST_CASE("DeepSeek-V3's MTP module has the 11.5 B parameters of its own that ar
   CHECK(module.product_flops > layers[61].product_flops + layers[63].product_flops);
 }
 
-TEST_CASE("Windows, biases, norms and positions are those of the architecture", "[plan][model]") {
+TEST_CASE("Windows, biases, norms and positions match the architecture", "[plan][model]") {
   CHECK(shipped("mistral-7b-v0.1").seen(0, 8192) == 4096);
   CHECK(shipped("mistral-7b-v0.1").seen(0, 1024) == 1024);
   CHECK(shipped("qwen2.5-7b").seen(27, 99'999) == 99'999);  // its window is switched off
@@ -102,7 +104,7 @@ TEST_CASE("Windows, biases, norms and positions are those of the architecture", 
   CHECK(shipped("deepseek-v3").has_experts(3));
 }
 
-TEST_CASE("An architecture may be named by its class alone; names of its own it need not have",
+TEST_CASE("An architecture may be named by its class only, and the model need not have a name",
           "[plan][model]") {
   const auto config = read(R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 8,
 "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16, "vocab_size": 32,
@@ -112,7 +114,7 @@ TEST_CASE("An architecture may be named by its class alone; names of its own it 
   CHECK(config.head_channels == 4);
 }
 
-TEST_CASE("An unknown architecture is refused with the nearest known", "[plan][model]") {
+TEST_CASE("An unknown architecture is rejected with the nearest known one", "[plan][model]") {
   CHECK(error_of([] { read("{\n  \"model_type\": \"lama\"}"); }) ==
         "config.json:2:3: /model_type: \"lama\" is not known here, did you mean \"llama\"? "
         "(possible: deepseek_v2, deepseek_v3, gemma2, gemma3_text, gpt2, llama, mistral, mixtral, "
@@ -124,7 +126,7 @@ TEST_CASE("An unknown architecture is refused with the nearest known", "[plan][m
   CHECK(error_of([] { read("[1]"); }).find("an object is needed here") != std::string::npos);
 }
 
-TEST_CASE("Missing fields are told with the nearest that is there, and all at once",
+TEST_CASE("All missing fields are reported together, with the nearest present ones",
           "[plan][model]") {
   CHECK(error_of([] {
           read(R"({"model_type": "mistral", "hidden_size": 8,
@@ -136,7 +138,7 @@ TEST_CASE("Missing fields are told with the nearest that is there, and all at on
         "config.json:1:1: /: \"num_key_value_heads\" is missing");
 }
 
-TEST_CASE("Sizes that do not go together are refused with those that would", "[plan][model]") {
+TEST_CASE("Incompatible sizes are rejected with compatible ones", "[plan][model]") {
   const auto with = [](const std::string& more) {
     return error_of([&] {
       read(R"({"model_type": "mixtral", "hidden_size": 64, "num_hidden_layers": 2,

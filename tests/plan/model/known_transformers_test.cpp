@@ -59,7 +59,7 @@ TEST_CASE("A known model has the sizes of its config.json", "[plan][model]") {
   }
 }
 
-TEST_CASE("GPT-3 has the sizes of its paper, and Megatron's padded vocabulary", "[plan][model]") {
+TEST_CASE("GPT-3 has the sizes of its paper and Megatron-LM's padded vocabulary", "[plan][model]") {
   const auto known = find_transformer("GPT-3 175B");
   REQUIRE(known);
   const TransformerConfig& model = *known;

@@ -25,7 +25,7 @@ Scenario scenario() {
   return measured_scenario(costs, "measured", 2);
 }
 
-TEST_CASE("The scenario of measured layers has these, and is read as it was written",
+TEST_CASE("A scenario of measured layers has these layers and reads back as it was written",
           "[plan][model]") {
   const Scenario measured = scenario();
   const Scenario again = read(to_json(measured));
@@ -46,7 +46,7 @@ TEST_CASE("Measured layers are planned and predicted, not trained", "[plan][mode
         std::vector<std::string>{"model.kind=measured"});
 }
 
-TEST_CASE("A measured layer without its bytes, or a model without layers, is refused",
+TEST_CASE("A measured layer without its bytes, or a model without layers, is rejected",
           "[plan][model]") {
   Json json = to_json(scenario());
   json["model"]["layers"][1].erase("parameter_bytes");

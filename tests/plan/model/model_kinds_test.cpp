@@ -1,4 +1,4 @@
-// What holds of every model in the list, and of one that is not in it.
+// Properties of every model in the list, and of one that is not in it.
 
 #include <fstream>
 #include <iterator>
@@ -22,9 +22,9 @@ using namespace pipewright::plan;
 using pipewright::test::error_of;
 using pipewright::test::StackShape;
 
-constexpr std::size_t least_models = 2;  // GPT and AlexNet: fewer, and the list is not the list
+constexpr std::size_t least_models = 2;  // GPT and AlexNet; fewer mean that the list is incomplete
 
-/// One of these, whose folder is there while the program runs.
+/// Returns an imported model, whose folder exists while the program runs.
 const ImportedShape& imported_shape() {
   static const pipewright::test::TempFolder folder;
   static const ImportedShape shape = pipewright::test::ExportedArchive().shape_in(folder.path());
@@ -48,7 +48,8 @@ Scenario scenario_of(const ModelDescriptor& model) {
   return scenario;
 }
 
-TEST_CASE("Every model is read as it was written, with its fields and its data", "[plan][model]") {
+TEST_CASE("Every model reads back as it was written, with its fields and its data",
+          "[plan][model]") {
   std::size_t models = 0;
   std::set<std::string> kinds;
   for (const ModelDescriptor& model : model_kinds()) {
@@ -57,7 +58,7 @@ TEST_CASE("Every model is read as it was written, with its fields and its data",
     const Json written = to_json(scenario);
     CHECK(scenario_from_json(JsonDocument::parse(written.dump(), "s.json")) == scenario);
     REQUIRE_FALSE(model.keys.empty());
-    CHECK(written.at("model").size() == model.keys.size() + 1);  // and its kind
+    CHECK(written.at("model").size() == model.keys.size() + 1);  // plus its kind
     CHECK(written.at("model").at("kind") == model.kind);
     CHECK_FALSE(model_of(scenario).layers.empty());
     CHECK(sample_of(scenario.model).units >= 1);
@@ -97,7 +98,7 @@ TEST_CASE("docs/model.md has a row for every model", "[plan][model]") {
   CHECK(rows >= least_models);
 }
 
-TEST_CASE("A scenario takes a model that only its program knows", "[plan][model]") {
+TEST_CASE("A scenario accepts a model that only its program registers", "[plan][model]") {
   Scenario scenario = scenario_of(model_kinds().front());
   const ModelShape gpt = scenario.model;
   scenario.model = StackShape{.depth = 2, .width = 6};
@@ -116,7 +117,7 @@ TEST_CASE("A scenario takes a model that only its program knows", "[plan][model]
   CHECK(error_of([&] { scenario.model.as<GptShape>(); }) == "the model is of kind stack, not gpt");
 }
 
-/// What the stack's declaration reads from an object of a file.
+/// Reads an object of a file with the stack's declaration.
 std::optional<ModelShape> read_stack(const std::string& text) {
   const auto document = JsonDocument::parse(text, "m.json");
   Diagnostics diagnostics(document);
@@ -129,7 +130,7 @@ std::optional<ModelShape> read_stack(const std::string& text) {
   return shape;
 }
 
-TEST_CASE("A model of one's own is read as strictly as the others", "[plan][model]") {
+TEST_CASE("A custom model is read as strictly as the built-in ones", "[plan][model]") {
   CHECK(read_stack(R"({"width": 8})") == ModelShape(StackShape{.depth = 3, .width = 8}));
   CHECK(error_of([] { read_stack(R"({"widht": 8})"); }) ==
         "m.json:1:2: /widht: unknown key \"widht\", did you mean \"width\"?");
@@ -137,7 +138,7 @@ TEST_CASE("A model of one's own is read as strictly as the others", "[plan][mode
         "m.json:1:2: /depth: 10 is not possible: it must be at least 1 and at most 9");
   CHECK(error_of([] { read_stack(R"({"width": 7})"); }) ==
         "m.json:1:2: /width: 7 is odd: the nearest that is even is 8");
-  // The 4 that stands in for "wide" is not judged.
+  // The 4 that replaces "wide" is not checked.
   CHECK(error_of([] { read_stack(R"({"width": "wide", "depth": 2})"); }) ==
         "m.json:1:2: /width: a whole number is needed here, not the text \"wide\"");
 }

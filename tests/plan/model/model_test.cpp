@@ -80,7 +80,7 @@ TEST_CASE("A model reads back as it was written", "[plan][model]") {
   CHECK(again(alexnet_model({})) == alexnet_model({}));
 }
 
-TEST_CASE("A model file's errors come all at once", "[plan][model]") {
+TEST_CASE("All errors of a model file are reported together", "[plan][model]") {
   const auto read = [](const std::string& text) {
     return error_of([&] { model_from_json(JsonDocument::parse(text, "model.json")); });
   };

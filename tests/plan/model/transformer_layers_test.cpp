@@ -16,7 +16,7 @@ TransformerConfig shipped(const std::string& name) {
       JsonDocument::read(PIPEWRIGHT_TEST_DATA_DIR "/models/" + name + ".json"));
 }
 
-/// Like GPT-3 with few layers: as wide as the papers' formulas want it.
+/// A model like GPT-3 with few layers, and the width of the papers' formulas.
 TransformerConfig gpt(int hidden, int heads) {
   TransformerConfig config;
   config.layers = 2;
@@ -32,7 +32,7 @@ TransformerConfig gpt(int hidden, int heads) {
   return config;
 }
 
-TEST_CASE("A GPT's layer has Narayanan's parameters and FLOPs", "[plan][model]") {
+TEST_CASE("A GPT's layer has the parameters and FLOPs of Narayanan et al.", "[plan][model]") {
   const double h = 1024, s = 2048, b = 4, v = 51200;
   const auto layers = layers_of({.model = gpt(1024, 16), .sequence = 2048}, {.microbatch = 4});
   REQUIRE(layers.size() == 4);
@@ -47,8 +47,10 @@ TEST_CASE("A GPT's layer has Narayanan's parameters and FLOPs", "[plan][model]")
         2 * (12 * 1024 * 1024 + 13 * 1024) + (51200 + 2048) * 1024 + 2 * 1024);
 }
 
-TEST_CASE("A GPT's layer keeps Korthikanti's bytes, with and without each way of cutting them",
-          "[plan][model]") {
+TEST_CASE(
+    "A GPT's layer saves the bytes of Korthikanti et al., with and without each kind of "
+    "parallelism",
+    "[plan][model]") {
   const std::int64_t h = 1024, a = 16, s = 2048, b = 4, t = 4, sbh = s * b * h;
   const auto config = gpt(1024, 16);
   const auto block = [&](int tensor, bool sequence_parallel) {
@@ -66,12 +68,12 @@ TEST_CASE("A GPT's layer keeps Korthikanti's bytes, with and without each way of
   const auto layers = layers_of({.model = config, .sequence = 2048}, {.microbatch = 4});
   CHECK(layers[0].kept == Bytes{sbh});
   CHECK(layers[3].kept == Bytes{4 * sbh + 4 * s * b * 51200});
-  CHECK(layers[1].kept == layers[1].kept_selective);  // a fused kernel keeps no scores
+  CHECK(layers[1].kept == layers[1].kept_selective);  // a fused kernel saves no scores
 }
 
 TEST_CASE(
-    "Devices that cut a layer have its parameters and FLOPs in parts, but for norms, routers "
-    "and latent projections",
+    "Tensor-parallel devices divide a layer's parameters and FLOPs, except norms, routers and "
+    "latent projections",
     "[plan][model]") {
   for (const char* name : {"llama-3-8b", "mixtral-8x7b", "deepseek-v3", "gpt2-xl"}) {
     CAPTURE(name);
@@ -86,14 +88,14 @@ TEST_CASE(
       CHECK(parts <= t);
       CHECK(parts > 0.8 * t);
       CHECK(cut[at].parameters == whole[at].parameters);
-      if (at > 0 && at + 1 < whole.size())  // the vocabulary is padded
+      if (at > 0 && at + 1 < whole.size())  // else the vocabulary is padded
         CHECK(cut[at].forward_flops() * t == Approx(whole[at].forward_flops()));
       CHECK(cut[at].device_expert_parameters * t == whole[at].expert_parameters);
     }
   }
 }
 
-TEST_CASE("A device of an expert group holds its experts, and does as much as before",
+TEST_CASE("A device of an expert-parallel group holds its experts and computes as much as before",
           "[plan][model]") {
   const auto config = shipped("mixtral-8x7b");
   const auto whole = layers_of({.model = config, .sequence = 4096});
@@ -105,7 +107,7 @@ TEST_CASE("A device of an expert group holds its experts, and does as much as be
   CHECK(cut[1].kept == whole[1].kept);
 }
 
-TEST_CASE("Devices of a context group have the tokens in parts and all parameters",
+TEST_CASE("Devices of a context-parallel group divide the tokens and have all parameters",
           "[plan][model]") {
   const auto config = shipped("llama-3-8b");
   const auto whole = layers_of({.model = config, .sequence = 8192});
@@ -117,21 +119,21 @@ TEST_CASE("Devices of a context group have the tokens in parts and all parameter
   CHECK(cut[1].output.value * 4 == whole[1].output.value);
 }
 
-TEST_CASE("More devices than heads of keys and values: several hold the same ones",
-          "[plan][model]") {
-  const auto config = shipped("llama-3-8b");  // 8 of them
+TEST_CASE("With more devices than key-value heads, several hold the same heads", "[plan][model]") {
+  const auto config = shipped("llama-3-8b");  // 8 key-value heads
   const auto layer = layers_of({.model = config}, {.tensor = 16})[1];
   const std::int64_t h = 4096, keys = 2 * h * 1024;
   CHECK(layer.device_parameters == (2 * h * h) / 16 + keys / 8 + 3 * h * 14336 / 16 + 2 * h);
 }
 
-TEST_CASE("A window ends what the attention multiplies, not what layers hold", "[plan][model]") {
-  const auto config = shipped("mistral-7b-v0.1");  // 4096 tokens
+TEST_CASE("A window limits the tokens in the attention's products", "[plan][model]") {
+  const auto config = shipped("mistral-7b-v0.1");  // window of 4096 tokens
   const auto layer = layers_of({.model = config, .sequence = 16384})[1];
   CHECK(layer.attention_flops == 4.0 * 16384 * 4096 * 4096);
 }
 
-TEST_CASE("Sizes that do not divide are refused with the nearest that do", "[plan][model]") {
+TEST_CASE("Sizes that do not divide evenly are rejected with the nearest that do",
+          "[plan][model]") {
   const auto refusal = [](const char* name, const Cut& cut, TransformerTraining training = {}) {
     training.model = shipped(name);
     return error_of([&] { layers_of(training, cut); });
@@ -154,7 +156,7 @@ TEST_CASE("Sizes that do not divide are refused with the nearest that do", "[pla
         "the model has no modules that predict further tokens");
 }
 
-TEST_CASE("A transformer is a Model: it can be cut, written and read", "[plan][model]") {
+TEST_CASE("A transformer can be partitioned, written and read as a Model", "[plan][model]") {
   const Model model = transformer_model(shipped("gpt2"), 1024);
   REQUIRE(model.layers.size() == 14);
   CHECK(model.layers.front().tied_key == model.layers.back().tied_key);

@@ -44,7 +44,8 @@ double squares_of(const std::vector<double>& weights, const std::vector<int>& bo
   return std::inner_product(sums.begin(), sums.end(), sums.begin(), 0.0);
 }
 
-/// Smaller is better: heaviest part, sum of squares, and late boundaries, the last one first.
+/// Ranks boundaries, smaller is better: heaviest part, sum of squares, then later boundaries, the
+/// last one first.
 auto rank_of(const std::vector<double>& weights, const std::vector<int>& boundaries) {
   std::vector<int> earliness;
   for (auto at = boundaries.rbegin(); at != boundaries.rend(); ++at)
@@ -53,7 +54,7 @@ auto rank_of(const std::vector<double>& weights, const std::vector<int>& boundar
                     earliness);
 }
 
-/// Tries every way to cut.
+/// Tries all partitions.
 std::vector<int> best_by_trying(const std::vector<double>& weights, int parts) {
   const auto items = static_cast<int>(weights.size());
   std::vector<int> best;
@@ -76,7 +77,7 @@ std::string error_in(const std::string& fields) {
   return error_of([&] { partition_from_json(JsonDocument::parse(text, "p.json")); });
 }
 
-TEST_CASE("AlexNet's parameters in two parts are cut before layer 19", "[plan][partition]") {
+TEST_CASE("AlexNet's parameters in two parts are split before layer 19", "[plan][partition]") {
   CHECK(balanced_boundaries(alexnet_parameters, 2) == std::vector<int>{0, 19, 22});
 }
 
@@ -86,23 +87,23 @@ TEST_CASE("The heaviest part is as light as possible", "[plan][partition]") {
   CHECK(balanced_boundaries({5}, 1) == std::vector<int>{0, 1});
 }
 
-TEST_CASE("Under the same bottleneck the other parts are even", "[plan][partition]") {
+TEST_CASE("With the same bottleneck, the other parts are even", "[plan][partition]") {
   CHECK(balanced_boundaries({9, 1, 1, 1, 1}, 3) == std::vector<int>{0, 1, 3, 5});
 }
 
-TEST_CASE("Among equals the later boundary wins", "[plan][partition]") {
+TEST_CASE("Ties go to the later boundary", "[plan][partition]") {
   CHECK(balanced_boundaries({2, 0, 0, 2}, 2) == std::vector<int>{0, 3, 4});
   CHECK(balanced_boundaries({0, 0, 0, 0}, 3) == std::vector<int>{0, 2, 3, 4});
 }
 
-TEST_CASE("Rounding in sums of fractions makes no boundary better", "[plan][partition]") {
+TEST_CASE("Rounding in sums of fractions does not affect boundaries", "[plan][partition]") {
   CHECK(balanced_boundaries(std::vector<double>(9, 0.1), 3) == std::vector<int>{0, 3, 6, 9});
   CHECK(balanced_boundaries(std::vector<double>(7, 0.1), 2) == std::vector<int>{0, 4, 7});
   CHECK(balanced_boundaries({1e-300, 1e-300, 2e-300}, 2) == std::vector<int>{0, 2, 3});
   CHECK(balanced_boundaries({1e300, 1e300, 2e300}, 2) == std::vector<int>{0, 2, 3});
 }
 
-TEST_CASE("Balanced boundaries are those that trying every cut finds", "[plan][partition]") {
+TEST_CASE("Balanced boundaries equal the best of all partitions", "[plan][partition]") {
   std::mt19937 random(7);
   for (int round = 0; round < 4000; ++round) {
     const int items = std::uniform_int_distribution(1, 9)(random);
@@ -116,7 +117,7 @@ TEST_CASE("Balanced boundaries are those that trying every cut finds", "[plan][p
   }
 }
 
-TEST_CASE("Parts of fractions are as light and as even as trying every cut finds",
+TEST_CASE("Balanced boundaries of fractions equal the best of all partitions",
           "[plan][partition]") {
   std::mt19937 random(11);
   for (int round = 0; round < 3000; ++round) {
@@ -154,7 +155,7 @@ TEST_CASE("One heavy item leaves the others to be even", "[plan][partition]") {
     CHECK(boundaries[part] - boundaries[part - 1] == 9);
 }
 
-TEST_CASE("Balanced parts are DeepSpeed's wherever those are optimal",
+TEST_CASE("Balanced parts equal DeepSpeed's where those are optimal",
           "[plan][partition][reference]") {
   int cases = 0, equal = 0, more_even = 0, lighter = 0;
   for (const Json& peer : reference_cases("partition/partition_balanced.json")) {
@@ -181,7 +182,7 @@ TEST_CASE("Balanced parts are DeepSpeed's wherever those are optimal",
       cases, equal, more_even, lighter);
 }
 
-TEST_CASE("Uniform parts are DeepSpeed's", "[plan][partition][reference]") {
+TEST_CASE("Uniform parts equal DeepSpeed's", "[plan][partition][reference]") {
   std::size_t equal = 0;
   const Json cases = reference_cases("partition/partition_uniform.json");
   for (const Json& peer : cases) {
@@ -195,7 +196,7 @@ TEST_CASE("Uniform parts are DeepSpeed's", "[plan][partition][reference]") {
   report_equal("partition_uniform.json", equal, cases.size());
 }
 
-TEST_CASE("The longer of uniform parts come first", "[plan][partition]") {
+TEST_CASE("The longer uniform parts come first", "[plan][partition]") {
   CHECK(uniform_boundaries(8, 4) == std::vector<int>{0, 2, 4, 6, 8});
   CHECK(uniform_boundaries(22, 4) == std::vector<int>{0, 6, 12, 17, 22});
 }
@@ -206,7 +207,7 @@ TEST_CASE("With fewer items than parts the last parts are empty", "[plan][partit
   CHECK(balanced_boundaries({}, 2) == std::vector<int>{0, 0, 0});
 }
 
-TEST_CASE("A partition that cannot be is refused in words", "[plan][partition]") {
+TEST_CASE("An impossible partition is rejected with an error message", "[plan][partition]") {
   CHECK(error_of([] { balanced_boundaries({1, 2}, 0); }) == "0 parts asked for, the least is 1");
   CHECK(error_of([] {
           balanced_boundaries({1, -2}, 1);
@@ -231,7 +232,7 @@ TEST_CASE("A partition reads back as it was written", "[plan][partition]") {
   CHECK(partition_from_json(JsonDocument::parse(text, "p.json")) == placed);
 }
 
-TEST_CASE("A partition file's error is told where it stands", "[plan][partition]") {
+TEST_CASE("A partition file's error is reported with its position", "[plan][partition]") {
   CHECK(error_in(R"("boundaries": [0, 3, 3, 2], "rank_of_stage": [0, 1, 2])") ==
         "p.json:2:1: /boundaries: stage 1 from 3 to 3 has no layer: boundaries must increase\n"
         "p.json:2:1: /boundaries: stage 2 from 3 to 2 has no layer: boundaries must increase");

@@ -20,7 +20,7 @@ std::string error_in(const std::string& text) {
   return error_of([&] { parse_placement(text); });
 }
 
-/// The error of a text that breaks off or goes wrong at a character.
+/// Returns the error of a text that ends early or is wrong at a character.
 std::string needed(const std::string& text, int character, const std::string& what) {
   return "placement \"" + text + "\", character " + std::to_string(character) + ": " + what +
          " is needed here; write the stages of each rank, such as 0:[0,1,4],1:[2,3]";
@@ -34,10 +34,10 @@ TEST_CASE("A placement lists the stages of each rank", "[plan][placement]") {
 
 TEST_CASE("A placement may name ranks and stages in any order, with spaces", "[plan][placement]") {
   CHECK(parse_placement(" 1 : [ 3 , 2 ] , 0 : [ 4 , 0 , 1 ] ") == Ranks{0, 0, 1, 1, 0});
-  CHECK(parse_placement("0:[0],1:[1],0:[2]") == Ranks{0, 1, 0});  // a rank may come twice
+  CHECK(parse_placement("0:[0],1:[1],0:[2]") == Ranks{0, 1, 0});  // a rank may occur twice
 }
 
-TEST_CASE("A placement's error says at which character what is needed", "[plan][placement]") {
+TEST_CASE("A placement's error names the character and the expected text", "[plan][placement]") {
   const std::string rank = "a rank from 0 to 99999", stage = "a stage from 0 to 99999";
   CHECK(error_in("") == needed("", 1, rank));
   CHECK(error_in("x") == needed("x", 1, rank));
@@ -83,7 +83,7 @@ TEST_CASE("In a V, stages go down and up again", "[plan][placement]") {
         "1 stages cannot be folded over 4 ranks: a V placement needs a multiple of 4, such as 4");
 }
 
-TEST_CASE("The stages of a rank are those placed on it, in rising order", "[plan][placement]") {
+TEST_CASE("The stages of a rank are those placed on it, in ascending order", "[plan][placement]") {
   CHECK(stages_of_rank({0, 0, 1, 1, 0}, 2) == Stages{{0, 1, 4}, {2, 3}});
   CHECK(stages_of_rank({0, 0}, 3) == Stages{{0, 1}, {}, {}});
 }
@@ -109,13 +109,13 @@ TEST_CASE("With two routes, a stage is on a rank of each", "[plan][placement]") 
   CHECK(placement.rank_of(0, 1) == 0);
   CHECK(placement.rank_of(0, 2) == 2);
   CHECK(placement.ranks_of(0) == Ranks{0, 2});
-  CHECK(placement.ranks_of(1) == Ranks{1});  // once, though on both routes
+  CHECK(placement.ranks_of(1) == Ranks{1});  // once, although on both routes
   CHECK(placement.holds(2, 0));
   CHECK_FALSE(placement.holds(1, 0));
   CHECK(placement.stages_on(2) == Ranks{0, 2});
 }
 
-TEST_CASE("The routes of schedules", "[plan][placement]") {
+TEST_CASE("Schedules have the expected routes", "[plan][placement]") {
   CHECK(placement_of(make_1f1b(4, 8)) == one_route({0, 1, 2, 3}));
   CHECK(placement_of(make_looped_bfs(2, 8, 3)) == one_route(loop_placement(2, 6)));
   CHECK(placement_of(make_hanayo(3, 6, 2)) == one_route(v_placement(3, 12)));
@@ -127,7 +127,7 @@ TEST_CASE("The routes of schedules", "[plan][placement]") {
   CHECK(placement_of(make_data_parallel(2, 2)).route_of_microbatch == Ranks{0, 0, 1, 1});
 }
 
-TEST_CASE("Stages are mapped as torch does, in a loop and in a V", "[plan][reference]") {
+TEST_CASE("Stages are mapped as in torch, in a loop and in a V", "[plan][reference]") {
   const auto cases = pipewright::test::reference_cases("topology/torch_stage_mapping.json");
   std::size_t matching = 0;
   for (const auto& entry : cases) {
@@ -143,7 +143,7 @@ TEST_CASE("Stages are mapped as torch does, in a loop and in a V", "[plan][refer
   pipewright::test::report_equal("torch_stage_mapping.json", matching, cases.size());
 }
 
-TEST_CASE("A placement does not end at a null letter", "[plan][placement]") {
+TEST_CASE("A placement does not end at a null character", "[plan][placement]") {
   CHECK(parse_placement("0:[0] ") == std::vector{0});
   CHECK_THROWS_AS(parse_placement(std::string_view("0:[0]\0,0:[0]", 12)), InputError);
 }

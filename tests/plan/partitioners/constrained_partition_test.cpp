@@ -21,7 +21,7 @@ PartitionRequest request_of(std::vector<double> weights, int stages) {
   return request;
 }
 
-/// Each layer needs so many bytes wherever it is.
+/// Sets the memory of each layer, independent of its stage, and the limit.
 void cap(PartitionRequest& request, std::vector<std::int64_t> bytes, std::int64_t limit) {
   request.memory_cap = Bytes{limit};
   request.memory = [bytes](int, LayerRange range) {
@@ -65,7 +65,7 @@ bool meets(const PartitionRequest& request, const std::vector<int>& boundaries) 
          });
 }
 
-/// Smaller is better, as for balanced_boundaries.
+/// Ranks boundaries, smaller is better, as for balanced_boundaries.
 auto rank_of(const std::vector<double>& weights, const std::vector<int>& boundaries) {
   double heaviest = 0, squares = 0;
   for (std::size_t stage = 1; stage < boundaries.size(); ++stage) {
@@ -80,7 +80,7 @@ auto rank_of(const std::vector<double>& weights, const std::vector<int>& boundar
   return std::tuple(heaviest, squares, earliness);
 }
 
-/// Tries every way to cut; empty when none meets the constraints.
+/// Tries all partitions. Empty if none meets the constraints.
 std::vector<int> best_by_trying(const PartitionRequest& request) {
   const auto layers = static_cast<int>(request.weights.size());
   std::vector<int> best;
@@ -104,7 +104,7 @@ std::vector<int> best_by_trying(const PartitionRequest& request) {
   return best;
 }
 
-TEST_CASE("Without constraints the boundaries are the balanced ones", "[plan][partition]") {
+TEST_CASE("Without constraints, the boundaries are the balanced ones", "[plan][partition]") {
   const std::vector<double> weights{5, 1, 4, 2, 2, 7, 0, 3, 1, 6};
   for (int stages = 1; stages <= 10; ++stages)
     CHECK(constrained_boundaries(request_of(weights, stages)) ==
@@ -129,7 +129,7 @@ TEST_CASE("Tied layers share a stage, whatever is between them", "[plan][partiti
   CHECK(constrained_boundaries(request) == std::vector<int>{0, 2, 3, 6});
 }
 
-TEST_CASE("A stage's memory may depend on where it stands", "[plan][partition]") {
+TEST_CASE("A stage's memory may depend on its position", "[plan][partition]") {
   auto request = request_of({1, 1, 1, 1}, 2);
   request.memory_cap = Bytes{4};
   request.memory = [](int stage, LayerRange range) {
@@ -141,7 +141,7 @@ TEST_CASE("A stage's memory may depend on where it stands", "[plan][partition]")
   CHECK(constrained_boundaries(request) == std::vector<int>{0, 1, 4});
 }
 
-TEST_CASE("Constraints are met as well as trying every cut can", "[plan][partition]") {
+TEST_CASE("Constrained boundaries equal the best of all partitions", "[plan][partition]") {
   std::mt19937 random(5);
   const auto draw = [&](int least, int most) {
     return std::uniform_int_distribution(least, most)(random);
@@ -182,7 +182,7 @@ TEST_CASE("Constraints are met as well as trying every cut can", "[plan][partiti
   CHECK(feasible > 1000);
 }
 
-TEST_CASE("What cannot be is refused with the tightest constraint", "[plan][partition]") {
+TEST_CASE("An impossible request is rejected with the tightest constraint", "[plan][partition]") {
   auto request = request_of({1, 1, 1, 1, 1}, 3);
   const auto plain = request;
 

@@ -24,20 +24,20 @@ std::string method_error(const std::string& method) {
   return error_of([&] { check_partition_method(method); });
 }
 
-TEST_CASE("A type weighs the layers of a kind, in any case of letters", "[plan][layer_weights]") {
+TEST_CASE("A type weighs the layers of a kind, ignoring case", "[plan][layer_weights]") {
   CHECK(type_weights(gpt, "transformer") == std::vector<double>{0, 1, 1, 1, 1, 0});
   CHECK(type_weights(gpt, "^TRANSFORMER-B") == std::vector<double>{0, 1, 1, 1, 1, 0});
   CHECK(type_weights(gpt, "embedding|head") == std::vector<double>{1, 0, 0, 0, 0, 1});
   CHECK(balanced_boundaries(type_weights(gpt, "block$"), 2) == std::vector<int>{0, 3, 6});
 }
 
-TEST_CASE("A pattern that matches nothing, or is none, is refused", "[plan][layer_weights]") {
+TEST_CASE("A pattern that matches nothing, or is invalid, is rejected", "[plan][layer_weights]") {
   CHECK(error_of([] { type_weights(gpt, "conv"); }) ==
         "type:conv matches no layer (possible: embedding, transformer-block or head)");
   CHECK(method_error("type:(").find("type:(: this is no regular expression") == 0);
 }
 
-TEST_CASE("A method is known by its name", "[plan][layer_weights]") {
+TEST_CASE("A method is selected by its name", "[plan][layer_weights]") {
   CHECK(method_error("profile") == "no error");
   CHECK(method_error("type:block") == "no error");
   CHECK(method_error("parameter") ==
@@ -60,7 +60,7 @@ TEST_CASE("A profile weighs forward and backward, the loss with the last layer",
   CHECK(parameter_weights(costs) == std::vector<double>{0, 7});
 }
 
-TEST_CASE("A pattern too long or too deep to search with is refused", "[plan][layer_weights]") {
+TEST_CASE("A pattern that is too long or too deep is rejected", "[plan][layer_weights]") {
   CHECK(error_of([] { check_partition_method("type:" + std::string(5000, '(')); }) ==
         "type: the pattern has 5000 letters, the most is 200");
   CHECK(error_of([] { check_partition_method("type:a{99999999999999999999}"); }) ==

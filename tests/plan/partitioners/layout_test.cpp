@@ -26,7 +26,7 @@ TEST_CASE("A layout unrolls its repeats into stages", "[plan][layout]") {
   CHECK(parse_layout("E|*3tL").stages == std::vector<std::string>{"E", "", "", "tL"});
 }
 
-TEST_CASE("The published layout of 61 layers on 32 stages", "[plan][layout]") {
+TEST_CASE("The published layout of 61 layers on 32 stages is parsed", "[plan][layout]") {
   const Layout layout = parse_layout("Et*3|(tt|)*29,m|L");
   REQUIRE(layout.stages.size() == 32);
   CHECK(layout.stages.front() == "Ettt");
@@ -43,7 +43,7 @@ TEST_CASE("A layout is written in its usual form", "[plan][layout]") {
   CHECK(written("(t)*5") == "t*5");
 }
 
-TEST_CASE("What a layout is written as reads back as the same", "[plan][layout]") {
+TEST_CASE("A written layout reads back unchanged", "[plan][layout]") {
   std::mt19937 random(3);
   for (int round = 0; round < 500; ++round) {
     Layout layout{{"E"}};
@@ -58,7 +58,7 @@ TEST_CASE("What a layout is written as reads back as the same", "[plan][layout]"
   }
 }
 
-TEST_CASE("A layout's error is told with its column", "[plan][layout]") {
+TEST_CASE("A layout's error is reported with its column", "[plan][layout]") {
   CHECK(error_in("Et|x") ==
         "layout \"Et|x\", column 4: 'x' is not known here (possible: E, t, m, L, |, groups and "
         "repeats)");

@@ -9,7 +9,7 @@ namespace crossed_transfers_test {
 
 using namespace pipewright::plan;
 
-TEST_CASE("A receive in another order than the sends is told", "[plan][program]") {
+TEST_CASE("A receive in another order than the sends is reported", "[plan][program]") {
   const Program program = program_from_csv(
       "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
       "1RECV_F1,1RECV_F0,1F0,1F1,1B0,1SEND_B0,1B1,1SEND_B1\n",
@@ -21,7 +21,8 @@ TEST_CASE("A receive in another order than the sends is told", "[plan][program]"
         "tensors");
 }
 
-TEST_CASE("Our own Programs cross nothing, receives late or early", "[plan][program]") {
+TEST_CASE("Our own Programs have no crossed transfers, with late or early receives",
+          "[plan][program]") {
   int checked = 0;
   for (const std::string& name : schedule_names())
     for (const int ranks : {2, 3, 4, 8})
@@ -39,7 +40,7 @@ TEST_CASE("Our own Programs cross nothing, receives late or early", "[plan][prog
             try {
               program = lower(make_schedule(request), options);
             } catch (const InputError&) {
-              continue;  // the schedule does not take these sizes
+              continue;  // the schedule does not accept these sizes
             }
             CAPTURE(name, ranks, microbatches, chunks);
             REQUIRE(crossed_transfers(program).empty());

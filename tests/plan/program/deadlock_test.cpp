@@ -24,8 +24,8 @@ constexpr auto all_layouts = {CommunicatorLayout::Edge, CommunicatorLayout::Pair
                               CommunicatorLayout::Rank};
 constexpr auto all_modes = {TransferMode::Rendezvous, TransferMode::Eager};
 
-/// Where a Program runs to its end: "edge pair rank" with rendezvous | with eager transfers, a dash
-/// for a layout under which it does not.
+/// Returns the layouts under which a Program runs to its end, with rendezvous | with eager
+/// transfers: "edge pair rank". Dashes replace a layout under which it does not.
 std::string where_it_runs(const Program& program) {
   std::string text;
   for (const TransferMode mode : all_modes) {
@@ -44,12 +44,12 @@ std::string where_it_runs(const std::string& name, int ranks, int microbatches,
   return where_it_runs(lower(make_schedule(name, ranks, microbatches), {.receives = receives}));
 }
 
-/// The words for a deadlock; "none" where there is none.
+/// Returns the text of a deadlock, or "none".
 std::string cycle_of(const Program& program, CommunicatorLayout layout, TransferMode mode) {
   return find_deadlock(program, layout, mode).value_or("none");
 }
 
-/// Runs a Program by the rules, in turns, until nothing moves any more. Knows no graph:
+/// Runs a Program by the rules, in turns, until nothing can advance. It does not use the graph:
 ///   - a rank's computations run in listed order, and when blocking, so do its transfers;
 ///   - a transfer or reduction is issued once the computations listed before it have run;
 ///   - on each queue of a rank, transfers are started in listed order;
@@ -77,7 +77,8 @@ class Interpreter {
 
   bool is_done(std::size_t rank, std::size_t at) const { return done_[rank][at] != 0; }
 
-  /// Whether all before it in its list, the computations of its rank or its queue, has run.
+  /// Returns true if everything before it in its list (its rank's computations, or its queue) has
+  /// run.
   bool heads_its_list(std::size_t rank, std::size_t at) const {
     const auto& list = program_.ranks[rank];
     if (is_transfer(list[at]))
@@ -158,7 +159,8 @@ class Interpreter {
     return is_issued(p) && has_data(i) && reductions_are_done(p);
   }
 
-  /// Everywhere, with the other stages of a tied weight, and behind the collectives before it.
+  /// Returns true if it is issued on all its ranks, including the other stages of a tied weight,
+  /// and the collectives before it are done.
   bool all_issued(const Instruction& reduction) const {
     for (const auto& [key, places] : place_)
       for (const Place& p : places) {
@@ -204,7 +206,8 @@ int below(std::mt19937& random, int count) {
   return static_cast<int>(random() % static_cast<unsigned>(count));
 }
 
-/// Any order in which a single worker could run everything, dealt out to the ranks: always sound.
+/// Makes a schedule from any order in which a single worker could run everything, divided among the
+/// ranks. It is always valid.
 Schedule random_schedule(std::mt19937& random) {
   const int ranks = 2 + below(random, 3), stages = ranks + below(random, 3);
   const int microbatches = 1 + below(random, 4);
@@ -216,9 +219,9 @@ Schedule random_schedule(std::mt19937& random) {
 
   Schedule schedule{.microbatches = microbatches, .ranks = {}};
   schedule.ranks.resize(static_cast<std::size_t>(ranks));
-  // How far each microbatch has come: forwards down, then backwards up.
+  // Progress of each microbatch: forwards down, then backwards up.
   std::vector<int> steps(static_cast<std::size_t>(microbatches), 0);
-  std::vector<Action> weights;  // that are still owed
+  std::vector<Action> weights;  // pending weight gradients
   const auto place = [&](const Action& action) {
     schedule.ranks[static_cast<std::size_t>(rank_of_stage[static_cast<std::size_t>(action.stage)])]
         .push_back(action);
@@ -246,8 +249,8 @@ Schedule random_schedule(std::mt19937& random) {
   return schedule;
 }
 
-/// Moves transfers to other places, but no receive behind the use of its data and no send before
-/// the making.
+/// Moves transfers to other positions, but no receive after the use of its data and no send before
+/// its data is produced.
 void shuffle_transfers(Program& program, std::mt19937& random) {
   const auto touches = [](const Instruction& a, const Instruction& b) {
     return a.microbatch >= 0 && a.stage == b.stage && a.microbatch == b.microbatch;
@@ -282,7 +285,7 @@ Program random_program(std::mt19937& random) {
   return program;
 }
 
-/// The "rank 0 at 0SEND_F1" of a deadlock's words.
+/// Returns the parts "rank 0 at 0SEND_F1" of a deadlock's text.
 std::vector<std::pair<int, Instruction>> stops_in(const std::string& words) {
   std::vector<std::pair<int, Instruction>> stops;
   std::size_t at = words.find("deadlock: ") + std::string("deadlock: ").size();
@@ -302,11 +305,12 @@ std::vector<std::pair<int, Instruction>> stops_in(const std::string& words) {
   }
 }
 
-TEST_CASE("Which schedules run under which communicators, by rendezvous and by eager transfers",
+TEST_CASE("Schedules run under the expected communicators, with rendezvous and eager transfers",
           "[plan][deadlock]") {
-  // One direction at a time: nothing ever meets.
+  // One direction at a time never deadlocks.
   const std::string everywhere = "edge pair rank | edge pair rank";
-  // Steady 1F1B: the next activation down and the last gradient up are offered at the same time.
+  // In steady 1F1B, the next activation and the last gradient are sent in opposite directions at
+  // the same time.
   const std::string by_direction = "edge ---- ---- | edge pair rank";
   const std::set<std::string> one_way{"gpipe", "looped-bfs", "inference", "deepspeed-inference",
                                       "data-parallel"};
@@ -316,21 +320,21 @@ TEST_CASE("Which schedules run under which communicators, by rendezvous and by e
   }
 }
 
-TEST_CASE("Chunks in a loop close a ring of ranks, and with two ranks both ways are one pair",
+TEST_CASE("Chunks in a loop close a ring of ranks, and with two ranks both directions are one pair",
           "[plan][deadlock]") {
-  // Every rank sends to the next before it receives from the one before.
+  // Every rank sends to the next rank before it receives from the previous one.
   CHECK(where_it_runs(lower(make_looped_bfs(4, 8, 2))) == "edge pair ---- | edge pair rank");
   CHECK(where_it_runs(lower(make_inference(4, 8, 2))) == "edge pair ---- | edge pair rank");
   CHECK(where_it_runs(lower(make_looped_bfs(2, 4, 2))) == "edge ---- ---- | edge pair rank");
   CHECK(where_it_runs(lower(make_inference(2, 4, 2))) == "edge ---- ---- | edge pair rank");
   CHECK(where_it_runs(lower(make_interleaved_1f1b(4, 8, 2))) == "edge ---- ---- | edge pair rank");
   CHECK(where_it_runs(lower(make_interleaved_zb(4, 8, 2))) == "edge ---- ---- | edge pair rank");
-  // From rank 0 to rank 1 go the activations of stage 0 and the gradients of stage 2.
+  // Rank 0 sends to rank 1 the activations of stage 0 and the gradients of stage 2.
   CHECK(where_it_runs(lower(make_interleaved_zb(2, 4, 2))) == "edge ---- ---- | edge pair rank");
   CHECK(where_it_runs(lower(make_hanayo(4, 8, 2))) == "edge ---- ---- | edge pair rank");
 }
 
-TEST_CASE("Eager transfers with receives right before their use never deadlock",
+TEST_CASE("Eager transfers with receives directly before their use never deadlock",
           "[plan][deadlock]") {
   for (const std::string& name : schedule_names())
     for (const int ranks : {2, 4, 6})
@@ -343,7 +347,7 @@ TEST_CASE("Eager transfers with receives right before their use never deadlock",
       }
 }
 
-TEST_CASE("Receives that stand where the sender sends never deadlock, even in one queue per rank",
+TEST_CASE("Receives placed where the sender sends never deadlock, even in one queue per rank",
           "[plan][deadlock]") {
   for (const std::string& name : schedule_names())
     for (const int ranks : {2, 4, 6}) {
@@ -353,7 +357,8 @@ TEST_CASE("Receives that stand where the sender sends never deadlock, even in on
     }
 }
 
-TEST_CASE("1F1B by rendezvous in one queue per pair: both offer, none takes", "[plan][deadlock]") {
+TEST_CASE("1F1B by rendezvous in one queue per pair deadlocks: both ranks send, none receives",
+          "[plan][deadlock]") {
   const Program program = lower(make_1f1b(2, 2));
   const std::string both_send =
       "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 has behind 1SEND_B0; rank 1 "
@@ -362,10 +367,10 @@ TEST_CASE("1F1B by rendezvous in one queue per pair: both offer, none takes", "[
   CHECK(cycle_of(program, CommunicatorLayout::Rank, TransferMode::Rendezvous) == both_send);
   CHECK(cycle_of(program, CommunicatorLayout::Edge, TransferMode::Rendezvous) == "none");
   CHECK(cycle_of(lower(make_1f1b(2, 1)), CommunicatorLayout::Rank, TransferMode::Rendezvous) ==
-        "none");  // one microbatch goes down and up
+        "none");  // one microbatch passes down and up
 }
 
-TEST_CASE("Transfers that hold the rank deadlock as one queue does", "[plan][deadlock]") {
+TEST_CASE("Blocking transfers deadlock as one queue does", "[plan][deadlock]") {
   Program program = lower(make_1f1b(2, 2));
   program.blocking = true;
   CHECK(cycle_of(program, CommunicatorLayout::Edge, TransferMode::Rendezvous) ==
@@ -374,20 +379,22 @@ TEST_CASE("Transfers that hold the rank deadlock as one queue does", "[plan][dea
 }
 
 TEST_CASE("The shortest of several cycles is the one shown", "[plan][deadlock]") {
-  // Rank 0 is stuck as well, behind rank 1; ranks 1 and 2 wait for each other.
+  // Rank 0 is also stuck because it waits for rank 1; ranks 1 and 2 wait for each other.
   CHECK(cycle_of(lower(make_1f1b(3, 3)), CommunicatorLayout::Rank, TransferMode::Rendezvous) ==
         "deadlock: rank 1 at 1SEND_F1 waits for 2RECV_F1, which rank 2 has behind 2SEND_B0; rank 2 "
         "at 2SEND_B0 waits for 1RECV_B0, which rank 1 has behind 1SEND_F1");
 }
 
-TEST_CASE("Two directions at once: both ranks send their first microbatch", "[plan][deadlock]") {
+TEST_CASE("Two directions deadlock at once: both ranks send their first microbatch",
+          "[plan][deadlock]") {
   CHECK(cycle_of(lower(make_chimera(2, 2)), CommunicatorLayout::Rank, TransferMode::Rendezvous) ==
         "deadlock: rank 0 at 0SEND_F0 waits for 1RECV_F0, which rank 1 has behind 0SEND_F1; rank 1 "
         "at 0SEND_F1 waits for 1RECV_F1, which rank 0 has behind 0SEND_F0");
 }
 
-TEST_CASE("Received in another order than sent, one direction is enough for a deadlock",
-          "[plan][deadlock]") {
+TEST_CASE(
+    "If the receive order differs from the send order, one direction is enough for a deadlock",
+    "[plan][deadlock]") {
   const Program program = program_from_csv(
       "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
       "1RECV_F1,1F1,1RECV_F0,1F0,1B0,1SEND_B0,1B1,1SEND_B1\n",
@@ -397,7 +404,7 @@ TEST_CASE("Received in another order than sent, one direction is enough for a de
         "at 1RECV_F1 waits for 0SEND_F1, which rank 0 has behind 0SEND_F0");
 }
 
-TEST_CASE("A program that would run otherwise is refused under its own communicators",
+TEST_CASE("A program that runs under other communicators is rejected under its own",
           "[plan][deadlock]") {
   LoweringOptions options{.communicators = CommunicatorLayout::Rank,
                           .transfers = TransferMode::Rendezvous};
@@ -411,9 +418,8 @@ TEST_CASE("A program that would run otherwise is refused under its own communica
   CHECK(error_of([&] { validate(lower(make_1f1b(2, 2), options)); }) == "no error");
 }
 
-TEST_CASE("A reduction that a rank reaches too late holds up the others' steps",
-          "[plan][deadlock]") {
-  // Rank 0 sums and steps before microbatch 1, of which rank 1 needs the forward before it sums.
+TEST_CASE("A reduction that a rank reaches too late delays the others' steps", "[plan][deadlock]") {
+  // Rank 0 reduces and steps before microbatch 1, whose forward rank 1 needs before it reduces.
   Program program;
   program.microbatches = 2;
   program.placement = one_route({0, 1});
@@ -433,7 +439,7 @@ TEST_CASE("A reduction that a rank reaches too late holds up the others' steps",
   CHECK_FALSE(Interpreter(program).ran_to_its_end());
 }
 
-TEST_CASE("A deadlock is found exactly where an interpreter gets stuck, over random programs",
+TEST_CASE("A deadlock is found exactly if an interpreter gets stuck, for random programs",
           "[plan][deadlock]") {
   std::mt19937 random(20240607);
   int stuck = 0, ran = 0;

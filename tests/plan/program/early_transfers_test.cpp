@@ -11,7 +11,8 @@ namespace early_transfers_test {
 
 using namespace pipewright::plan;
 
-/// Rank 1 does what is given, of three stages on three ranks; the others do not matter here.
+/// Returns a Program of three stages on three ranks in which rank 1 has the given list; the others
+/// do not matter.
 Program middle(const std::string& line, CommunicatorLayout layout = CommunicatorLayout::Rank) {
   Program program;
   program.microbatches = 2;
@@ -37,15 +38,14 @@ Program early(const Schedule& schedule, CommunicatorLayout layout) {
   return lower(schedule, {.communicators = layout, .receives = ReceivePlacement::WithSend});
 }
 
-TEST_CASE("A receive holds up the sends behind it that its data is not needed for",
-          "[plan][early]") {
+TEST_CASE("A receive holds up later sends that do not need its data", "[plan][early]") {
   CHECK(texts(middle("1RECV_F0 1F0 1RECV_F1 1SEND_F0 1F1")) ==
         Texts{"rank 1: 1RECV_F1 holds up 1SEND_F0: 1F1 needs it only later"});
   CHECK(texts(middle("1RECV_F0 1F0 1SEND_F0 1RECV_F1 1F1")).empty());
-  CHECK(texts(middle("1RECV_F0 1F0 1RECV_F1 1F1 1SEND_F0")).empty());  // the send came late
+  CHECK(texts(middle("1RECV_F0 1F0 1RECV_F1 1F1 1SEND_F0")).empty());  // the send is late
 }
 
-TEST_CASE("A receive holds up the receives behind it that are needed before it", "[plan][early]") {
+TEST_CASE("A receive holds up later receives that are needed before it", "[plan][early]") {
   CHECK(texts(middle("1RECV_F1 1RECV_F0 1F0 1F1")) ==
         Texts{"rank 1: 1RECV_F1 holds up 1RECV_F0: 1F1 needs it only later"});
   CHECK(texts(middle("1RECV_F0 1RECV_F1 1F0 1F1")).empty());
@@ -59,7 +59,7 @@ TEST_CASE("All transfers that a receive holds up are counted", "[plan][early]") 
 }
 
 TEST_CASE("Only transfers of the same queue are held up", "[plan][early]") {
-  // From rank 0 comes microbatch 1 early; to rank 2 goes microbatch 0, to rank 0 its gradient.
+  // Rank 0 sends microbatch 1 early; microbatch 0 goes to rank 2, and its gradient to rank 0.
   const std::string line = "1RECV_F0 1F0 1RECV_F1 1SEND_F0 1RECV_B0 1B0 1SEND_B0 1F1";
   CHECK(texts(middle(line, CommunicatorLayout::Rank)) ==
         Texts{"rank 1: 1RECV_F1 holds up 1SEND_F0 and 2 more: 1F1 needs it only later"});
@@ -68,7 +68,7 @@ TEST_CASE("Only transfers of the same queue are held up", "[plan][early]") {
   CHECK(texts(middle(line, CommunicatorLayout::Edge)).empty());
 }
 
-TEST_CASE("Receives right before their use hold up nothing, in any schedule and layout",
+TEST_CASE("Receives directly before their use hold up nothing, in any schedule and layout",
           "[plan][early]") {
   for (const std::string& name : schedule_names())
     for (const auto layout :

@@ -19,7 +19,7 @@ std::string text_with_slot(const Instruction& i) {
   return to_string(i) + (i.slot < 0 ? "" : "#" + std::to_string(i.slot));
 }
 
-/// One line per rank, with slots.
+/// Returns one line per rank, with slots.
 std::string text_of(const Program& program) {
   std::string text;
   for (const auto& instructions : program.ranks) {
@@ -31,7 +31,7 @@ std::string text_of(const Program& program) {
   return text;
 }
 
-/// A Program written by hand, one string per rank.
+/// Returns a handwritten Program, one string per rank.
 Program program_of(std::vector<int> rank_of_stage, int microbatches,
                    const std::vector<std::string>& ranks) {
   Program program{.microbatches = microbatches,
@@ -58,7 +58,7 @@ std::string error_in(const Program& program) {
   return error_of([&] { validate(program); });
 }
 
-/// Two stages on two ranks; what one rank does is given, the other is sound.
+/// Two stages on two ranks; a test replaces one rank's list, and the other is valid.
 const std::string first_rank = "0LOAD0#0 0F0#0 0SEND_F0#0 0RECV_B0#0 0B0#0 0STEP";
 const std::string last_rank = "1RECV_F0#0 1LOAD0#0 1F0#0 1B0#0 1SEND_B0#0 1STEP";
 std::string error_in_first(const std::string& line) {
@@ -77,7 +77,7 @@ const std::string one_rank = R"("microbatches": 1, "routes": [[0]], "route_of_mi
 "communicators": "edge", "transfers": "eager", "blocking": false, "asynchronous": false,
 )";
 
-TEST_CASE("An instruction's text is stage, word, microbatch", "[plan][program]") {
+TEST_CASE("An instruction's text is stage, name, microbatch", "[plan][program]") {
   CHECK(to_string(Instruction{InstructionKind::Load, 0, 2, 1}) == "0LOAD2");
   CHECK(to_string(Instruction{InstructionKind::Forward, 0, 2, 1}) == "0F2");
   CHECK(to_string(Instruction{InstructionKind::Backward, 0, 2, 1}) == "0B2");
@@ -91,7 +91,7 @@ TEST_CASE("An instruction's text is stage, word, microbatch", "[plan][program]")
   CHECK(to_string(Instruction{InstructionKind::OptimizerStep, 0}) == "0STEP");
 }
 
-TEST_CASE("Every kind of instruction reads back, with its slot and without", "[plan][program]") {
+TEST_CASE("Every kind of instruction reads back, with and without its slot", "[plan][program]") {
   for (const InstructionKind kind :
        {InstructionKind::Load, InstructionKind::Forward, InstructionKind::Backward,
         InstructionKind::InputGradient, InstructionKind::WeightGradient, InstructionKind::Recompute,
@@ -106,7 +106,7 @@ TEST_CASE("Every kind of instruction reads back, with its slot and without", "[p
   CHECK(parse_instruction("3STEP") == step);
 }
 
-TEST_CASE("Text that is no instruction gives nothing", "[plan][program]") {
+TEST_CASE("Text that is not an instruction gives nothing", "[plan][program]") {
   for (const char* text : {"",         "0",     "F0",     "0F",     "0STEP1", "0STEP#0",  "0F1#",
                            "0F1#-1",   "0F1#x", "0F1 #1", "0F1#1 ", "-1F0",   "0SEND_W1", "0RECV1",
                            "0send_f1", "0LOAD", "0F-1",   "0F1##1", "0G1",    "+0F1"}) {
@@ -115,7 +115,7 @@ TEST_CASE("Text that is no instruction gives nothing", "[plan][program]") {
   }
 }
 
-TEST_CASE("A transfer's other end is the neighbouring stage's operation", "[plan][program]") {
+TEST_CASE("A transfer's other end is the neighboring stage's operation", "[plan][program]") {
   const auto other_end = [](const char* text) {
     return to_string(counterpart(parse_instruction(text).value()));
   };
@@ -128,7 +128,7 @@ TEST_CASE("A transfer's other end is the neighbouring stage's operation", "[plan
   CHECK(peer_rank(program, {InstructionKind::SendGradient, 1, 0}) == 0);
 }
 
-TEST_CASE("1F1B of two ranks, lowered", "[plan][program]") {
+TEST_CASE("1F1B of two ranks is lowered as expected", "[plan][program]") {
   CHECK(text_of(lower(make_1f1b(2, 3))) ==
         "0LOAD0#0 0F0#0 0SEND_F0#0 0LOAD1#1 0F1#1 0SEND_F1#1 "          // warm-up, steady
         "0RECV_B0#0 0B0#0 0LOAD2#0 0F2#0 0SEND_F2#0 0RECV_B1#1 0B1#1 "  // microbatch 2: slot 0
@@ -154,7 +154,7 @@ TEST_CASE("Every lowered schedule is a valid program and reads back as it was wr
         try {
           program = lower(make_schedule(request), options);
         } catch (const InputError&) {
-          continue;  // the schedule does not take these sizes
+          continue;  // the schedule does not accept these sizes
         }
         CAPTURE(name, stages, microbatches);
         REQUIRE(error_in(program) == "no error");
@@ -165,12 +165,12 @@ TEST_CASE("Every lowered schedule is a valid program and reads back as it was wr
   CHECK(checked > 500);
 }
 
-TEST_CASE("The two ranks that the refusals start from are sound", "[plan][program]") {
+TEST_CASE("The two ranks that the rejections start from are valid", "[plan][program]") {
   CHECK(error_in_first(first_rank) == "no error");
   CHECK(error_in_last(last_rank) == "no error");
 }
 
-TEST_CASE("A send without its receive is refused, and a receive without its send",
+TEST_CASE("A send without its receive is rejected, and a receive without its send",
           "[plan][program]") {
   CHECK(error_in_last("1LOAD0#0 1F0#0 1B0#0 1SEND_B0#0 1STEP") ==
         "rank 0, 0SEND_F0: nothing completes it: 1RECV_F0 is missing on rank 1");
@@ -178,14 +178,14 @@ TEST_CASE("A send without its receive is refused, and a receive without its send
         "rank 0, 0RECV_B0: nothing completes it: 1SEND_B0 is missing on rank 1");
 }
 
-TEST_CASE("A receive after the action that needs its data is refused", "[plan][program]") {
+TEST_CASE("A receive after the action that needs its data is rejected", "[plan][program]") {
   CHECK(error_in_last("1LOAD0#0 1F0#0 1RECV_F0#0 1B0#0 1SEND_B0#0 1STEP") ==
         "rank 1, 1F0: needs 1RECV_F0 before it");
   CHECK(error_in_first("0LOAD0#0 0F0#0 0SEND_F0#0 0B0#0 0RECV_B0#0 0STEP") ==
         "rank 0, 0B0: needs 0RECV_B0 before it");
 }
 
-TEST_CASE("A send before the action that makes its data is refused", "[plan][program]") {
+TEST_CASE("A send before the action that makes its data is rejected", "[plan][program]") {
   CHECK(error_in_first("0LOAD0#0 0SEND_F0#0 0F0#0 0RECV_B0#0 0B0#0 0STEP") ==
         "rank 0, 0SEND_F0: needs 0F0 before it");
   CHECK(error_in_last("1RECV_F0#0 1LOAD0#0 1F0#0 1SEND_B0#0 1B0#0 1STEP") ==
@@ -199,7 +199,7 @@ TEST_CASE("The first stage needs its input and the last its target", "[plan][pro
         "rank 1, 1F0: needs 1LOAD0 before it");
 }
 
-TEST_CASE("An instruction that stands twice is refused", "[plan][program]") {
+TEST_CASE("A duplicate instruction is rejected", "[plan][program]") {
   CHECK(error_in_first("0LOAD0#0 0F0#0 0SEND_F0#0 0SEND_F0#0 0RECV_B0#0 0B0#0 0STEP") ==
         "rank 0, 0SEND_F0: stands more than once");
 }
@@ -221,12 +221,12 @@ TEST_CASE("Every instruction on a microbatch has a slot, and no more than there 
         "rank 0, 0B0: uses slot 999999, but 1 microbatches need no more slots than that");
 }
 
-TEST_CASE("An instruction of a stage that lives elsewhere is refused", "[plan][program]") {
+TEST_CASE("An instruction of a stage on another rank is rejected", "[plan][program]") {
   CHECK(error_in_first("0LOAD0#0 0F0#0 0SEND_F0#0 0RECV_B0#0 0B0#0 1B0#0 0STEP") ==
         "rank 0, 1B0: stage 1 lives on rank 1");
 }
 
-TEST_CASE("An instruction of a stage or microbatch that does not exist is refused",
+TEST_CASE("An instruction of a stage or microbatch that does not exist is rejected",
           "[plan][program]") {
   CHECK(error_in(program_of({0}, 1, {"0LOAD0#0 0F0#0 0B0#0 2F0#0 0F1#0 0SEND_F0#0"})) ==
         "rank 0, 2F0: there are 1 stages only\n"
@@ -234,23 +234,23 @@ TEST_CASE("An instruction of a stage or microbatch that does not exist is refuse
         "rank 0, 0SEND_F0: there is no stage at the other end");
 }
 
-TEST_CASE("A transfer between stages of one rank is refused", "[plan][program]") {
+TEST_CASE("A transfer between stages of one rank is rejected", "[plan][program]") {
   CHECK(error_in(program_of({0, 0}, 1,
                             {"0LOAD0#0 0F0#0 0SEND_F0#0 1LOAD0#0 1F0#0 1B0#0 0B0#0 0STEP"})) ==
         "rank 0, 0SEND_F0: both stages live on this rank, which hands over without a transfer");
 }
 
-TEST_CASE("A stage without a single action is refused", "[plan][program]") {
+TEST_CASE("A stage without a single action is rejected", "[plan][program]") {
   CHECK(error_in(program_of({0, 0}, 1, {"0LOAD0#0 0F0#0 0B0#0 0STEP"})) ==
         "rank 0: stage 1 has no action");
 }
 
-TEST_CASE("An optimizer step before the last backward is refused", "[plan][program]") {
+TEST_CASE("An optimizer step before the last backward is rejected", "[plan][program]") {
   CHECK(error_in(program_of({0}, 1, {"0LOAD0#0 0F0#0 0STEP 0B0#0"})) ==
         "rank 0, 0B0: comes after 0STEP");
 }
 
-TEST_CASE("The computations of a program are checked as a schedule", "[plan][program]") {
+TEST_CASE("The computations of a program are validated as a schedule", "[plan][program]") {
   CHECK(error_in(program_of({0}, 1, {"0LOAD0#0 0B0#0 0F0#0"})) ==
         "deadlock: rank 0 at 0B0 waits for 0F0, which rank 0 has behind 0B0");
 }
@@ -264,7 +264,8 @@ TEST_CASE("Layouts and transfer modes have names", "[plan][program]") {
         "\"egde\" is not known here, did you mean \"edge\"? (possible: edge, pair or rank)");
 }
 
-TEST_CASE("A program file's misspelt instruction is told where it stands", "[plan][program]") {
+TEST_CASE("A program file's misspelled instruction is reported with its position",
+          "[plan][program]") {
   CHECK(file_error(one_rank + R"("ranks": [["0LOAD0#0", "0F0#0", "0G0#0", 7]])") ==
         "p.json:4:33: /ranks/0/2: \"0G0#0\" is no instruction, such as \"0F2#1\"\n"
         "p.json:4:42: /ranks/0/3: \"7\" is no instruction, such as \"0F2#1\"");
@@ -272,7 +273,7 @@ TEST_CASE("A program file's misspelt instruction is told where it stands", "[pla
         "p.json:4:11: /ranks/0: a list of instructions is needed here");
 }
 
-TEST_CASE("A program file's unknown words are told where they stand", "[plan][program]") {
+TEST_CASE("A program file's unknown words are reported with their positions", "[plan][program]") {
   CHECK(file_error(
             R"("microbatches": 0, "routes": [[0]], "route_of_microbatch": [], "asynchronous": false,
 "communicators": "egde", "transfers": "eager", "blocking": 1, "ranks": []
@@ -282,8 +283,7 @@ TEST_CASE("A program file's unknown words are told where they stand", "[plan][pr
        "p.json:3:48: /blocking: true or false is needed here, not 1");
 }
 
-TEST_CASE("A program file is read as it stands; whether it can run is another question",
-          "[plan][program]") {
+TEST_CASE("A program file is read unchanged, even if it cannot run", "[plan][program]") {
   const std::string text =
       "{\"format\": \"pipewright/program/2\",\n" + one_rank + R"("ranks": [["0F0#0", "0B0"]]})";
   const Program program = program_from_json(JsonDocument::parse(text, "p.json"));
@@ -302,7 +302,7 @@ TEST_CASE("A stage steps once, unless its updates are asynchronous", "[plan][pro
   CHECK(error_in(program) == "no error");
 }
 
-TEST_CASE("A collective stands with all that take part in it, once and in its place",
+TEST_CASE("A collective occurs once on each of its members, in the right place",
           "[plan][program]") {
   const auto wrong = [](const std::string& first, const std::string& second) {
     return error_in(program_of({0, 1}, 1,
@@ -317,13 +317,13 @@ TEST_CASE("A collective stands with all that take part in it, once and in its pl
   CHECK(wrong("0STEP 0NORM", "1NORM 1STEP") == "rank 0, 0NORM: comes after 0STEP");
   CHECK(wrong("0STEP 0REDUCE_GRAD", "1STEP") == "rank 0, 0REDUCE_GRAD: comes after 0STEP");
   CHECK(wrong("0GATHER 0STEP", "1STEP") == "rank 0, 0GATHER: needs 0STEP before it");
-  // In two orders both ranks would wait for ever.
+  // With two different orders both ranks would wait forever.
   CHECK(wrong("0NORM 0STEP 0LOSS", "1LOSS 1NORM 1STEP") ==
         "deadlock: rank 0 at 0NORM waits for 1LOSS; rank 1 at 1LOSS waits for 0LOSS, which rank 0 "
         "has behind 0NORM");
 }
 
-TEST_CASE("The fused pairs of a program are checked as a schedule's", "[plan][program]") {
+TEST_CASE("The fused pairs of a program are validated as a schedule's", "[plan][program]") {
   const std::vector<std::string> ranks{
       "0LOAD0#0 0F0#0 0SEND_F0#0 0RECV_B0#0 0LOAD1#1 0F1#1 0B0#0 "
       "0SEND_F1#1 0RECV_B1#1 0B1#1",
@@ -341,8 +341,7 @@ TEST_CASE("The fused pairs of a program are checked as a schedule's", "[plan][pr
         "waits for the other");
 }
 
-TEST_CASE("No instruction has a stage or microbatch so large that neighbours cannot be counted",
-          "[plan][program]") {
+TEST_CASE("Stages and microbatches too large to count neighbors are rejected", "[plan][program]") {
   CHECK(parse_instruction("999999SEND_F999999#999999"));
   CHECK_FALSE(parse_instruction("1000000SEND_F0"));
   CHECK_FALSE(parse_instruction("0SEND_F2147483647"));

@@ -1,4 +1,4 @@
-// A scenario whose schedule is one's own, or a name with all that it takes.
+// Scenarios with a custom schedule, or with a schedule's name and its options.
 
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/json/json_document.hpp"
@@ -16,7 +16,7 @@ using pipewright::test::error_of;
 using pipewright::test::make;
 using pipewright::test::TempFolder;
 
-/// A scenario that says of its pipeline what is given.
+/// Returns a scenario with the given pipeline fields.
 std::string text_with(const std::string& pipeline) {
   return R"({"format": "pipewright/scenario/1", "name": "small",
 "model": {"kind": "gpt", "blocks": 6},
@@ -32,7 +32,7 @@ Scenario read(const TempFolder& folder, const std::string& pipeline) {
   return scenario_from_json(JsonDocument::read(folder.write("scenario.json", text_with(pipeline))));
 }
 
-TEST_CASE("a schedule's file lies beside the scenario", "[plan][scenario]") {
+TEST_CASE("A schedule's file is found next to the scenario", "[plan][scenario]") {
   const TempFolder folder;
   const Schedule order = make("zb-h1", 2, 4);
   const auto file = folder.write("mine.csv", to_csv(order));
@@ -41,7 +41,7 @@ TEST_CASE("a schedule's file lies beside the scenario", "[plan][scenario]") {
   CHECK(scenario.pipeline.schedule.name == file.string());
   CHECK(scenario.pipeline.schedule.label() == "mine.csv");
   const ScheduleRequest request = request_of(scenario.pipeline);
-  CHECK(make_training_schedule(request) == order);  // W's as they are
+  CHECK(make_training_schedule(request) == order);  // weight gradients keep their order
   ScheduleRequest named = request;
   named.name = "zb-h1";
   named.own = nullptr;
@@ -50,7 +50,8 @@ TEST_CASE("a schedule's file lies beside the scenario", "[plan][scenario]") {
         scenario);
 }
 
-TEST_CASE("a change of a scenario reads no file again, and keeps a generator", "[plan][scenario]") {
+TEST_CASE("A change of a scenario does not read files again, and keeps a generator",
+          "[plan][scenario]") {
   const TempFolder folder;
   const auto file = folder.write("mine.csv", to_csv(make("gpipe", 2, 4)));
   Scenario scenario = read(folder, R"("ranks": 2, "microbatches": 4, "schedule": "1f1b")");
@@ -70,8 +71,7 @@ TEST_CASE("a change of a scenario reads no file again, and keeps a generator", "
   CHECK(make_schedule(request_of(larger.pipeline)) == make("gpipe", 3, 5));
 }
 
-TEST_CASE("a file for other sizes is refused with both numbers and what would do",
-          "[plan][scenario]") {
+TEST_CASE("A file for other sizes is rejected with both numbers and a fix", "[plan][scenario]") {
   const TempFolder folder;
   folder.write("mine.csv", to_csv(make("interleaved-1f1b", 2, 4, 2)));
   const auto refusal = [&](const std::string& pipeline) {
@@ -97,7 +97,7 @@ TEST_CASE("a file for other sizes is refused with both numbers and what would do
             .find("/pipeline/schedule: \"1f1\" is not known here, did you mean \"1f1b\"?") == 0);
 }
 
-TEST_CASE("what a scenario does not say of communication, a Program says", "[plan][scenario]") {
+TEST_CASE("A Program sets the communication options that a scenario omits", "[plan][scenario]") {
   const TempFolder folder;
   const Program program = lower(make("1f1b", 2, 4), {.communicators = CommunicatorLayout::Pair,
                                                      .transfers = TransferMode::Rendezvous,
@@ -111,10 +111,10 @@ TEST_CASE("what a scenario does not say of communication, a Program says", "[pla
   const Pipeline other = read(folder, R"("ranks": 2, "microbatches": 4, "schedule": "program.json",
                       "communicators": "rank")")
                              .pipeline;
-  CHECK(other.communicators == CommunicatorLayout::Rank);  // refused where it is lowered
+  CHECK(other.communicators == CommunicatorLayout::Rank);  // rejected when it is lowered
 }
 
-TEST_CASE("a name comes with all that it takes", "[plan][scenario]") {
+TEST_CASE("A schedule's name is passed with its options", "[plan][scenario]") {
   const TempFolder folder;
   const auto request = [&](const std::string& pipeline) {
     return request_of(read(folder, pipeline).pipeline);
@@ -136,7 +136,7 @@ TEST_CASE("a name comes with all that it takes", "[plan][scenario]") {
         std::string::npos);
 }
 
-TEST_CASE("another schedule drops what only others take", "[plan][scenario]") {
+TEST_CASE("Choosing another schedule drops options that it does not take", "[plan][scenario]") {
   Pipeline pipeline{.schedule = "v-zb", .group = 3, .memory_units = 5, .placement = {0, 1}};
   choose_schedule(pipeline, "zb-auto");
   CHECK(pipeline == Pipeline{.schedule = "zb-auto", .memory_units = 5});

@@ -38,7 +38,8 @@ Scenario read(const Json& json) {
   return scenario_from_json(JsonDocument::parse(json.dump(), "s.json"));
 }
 
-TEST_CASE("A scenario says the whole cut, and reads back as it was written", "[plan][scenario]") {
+TEST_CASE("A scenario with all kinds of parallelism reads back as it was written",
+          "[plan][scenario]") {
   const Scenario scenario = sample();
   CHECK(read(to_json(scenario)) == scenario);
   CHECK(cut_of(scenario) == Cut{.tensor = 2,
@@ -55,7 +56,7 @@ TEST_CASE("A scenario says the whole cut, and reads back as it was written", "[p
   CHECK(ranks_of_job(scenario.pipeline) == 16);
 }
 
-TEST_CASE("Each field of the cut can be set", "[plan][scenario]") {
+TEST_CASE("Each parallelism field can be set", "[plan][scenario]") {
   for (const char* field :
        {"pipeline.tensor=1", "pipeline.expert=2", "pipeline.context=1", "pipeline.replicas=8",
         "pipeline.sequence_parallel=false", "training.zero=2", "training.fp32_gradients=false",
@@ -72,7 +73,7 @@ TEST_CASE("Each field of the cut can be set", "[plan][scenario]") {
   }
 }
 
-TEST_CASE("A cut that cannot be is refused with what would do", "[plan][scenario]") {
+TEST_CASE("An impossible parallelism is rejected with a possible one", "[plan][scenario]") {
   const auto refusal = [](const char* field) {
     return error_of([&] { changed(sample(), field); });
   };
@@ -95,14 +96,15 @@ TEST_CASE("A cut that cannot be is refused with what would do", "[plan][scenario
   CHECK(refusal("model.kv_heads=7").find("/model/kv_heads: ") != std::string::npos);
 }
 
-TEST_CASE("Who is where follows from the order of the axes", "[plan][scenario]") {
+TEST_CASE("The placement of ranks follows from the order of the axes", "[plan][scenario]") {
   Pipeline pipeline = sample().pipeline;
   const StagePlaces near = stage_places(pipeline);
   CHECK(near.copies == 4);
   CHECK(near.shards == 2);
   CHECK(near.devices == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
   pipeline.axes = {"tensor", "pipe", "context", "data"};
-  // Rank 0, copy 0 (data 0, context 0), then context 1, data 1: its shards are half the job apart.
+  // Rank 0, replica 0 (data 0, context 0), then context 1, data 1. Its tensor-parallel ranks are
+  // half the job apart.
   const StagePlaces far = stage_places(pipeline);
   CHECK(std::vector(far.devices.begin(), far.devices.begin() + 8) ==
         std::vector<int>{0, 8, 2, 10, 1, 9, 3, 11});
@@ -116,9 +118,8 @@ TEST_CASE("Who is where follows from the order of the axes", "[plan][scenario]")
         GroupPlace{.devices = 4, .beside = 1, .spans = false});
 }
 
-TEST_CASE(
-    "Where nodes are of several kinds a rank is as small and slow as the least of its devices",
-    "[plan][scenario]") {
+TEST_CASE("With several kinds of nodes, a rank is as small and slow as its worst device",
+          "[plan][scenario]") {
   Scenario scenario;
   scenario.pipeline.ranks = 2;
   scenario.pipeline.replicas = 2;
@@ -139,7 +140,7 @@ TEST_CASE(
   CHECK(cluster_of_ranks(scenario).rank_memory == std::vector<double>{10, 0});
 }
 
-TEST_CASE("Of measured mixtures a rank has a part of the experts, and exchanges their tokens",
+TEST_CASE("With a measured mixture, a rank has a part of the experts and exchanges their tokens",
           "[plan][scenario]") {
   Scenario scenario;
   TransformerShape shape;
@@ -166,13 +167,13 @@ TEST_CASE("Of measured mixtures a rank has a part of the experts, and exchanges 
   CHECK(mixture.expert_parameters == Bytes{experts / 2});
   CHECK(mixture.parameters == costs.layers[2].parameters - Bytes{experts / 2});
   CHECK(mixture.expert_exchanges.times == 2);
-  CHECK(mixture.expert_exchanges.bytes == Bytes{1000});  // half of two choices each
+  CHECK(mixture.expert_exchanges.bytes == Bytes{1000});  // half of two experts per token
   CHECK(mixture.forward == costs.layers[2].forward);
   CHECK(mixture.optimizer_step < costs.layers[2].optimizer_step);
   CHECK(costs_of_shards(scenario, shared) == shared);
 }
 
-TEST_CASE("Where the cluster has no machine, shards pass on what they have to by the links",
+TEST_CASE("Without a machine in the cluster, tensor-parallel communication is timed by the links",
           "[plan][cluster]") {
   Cluster cluster;
   cluster.devices_per_node = 2;
@@ -182,7 +183,7 @@ TEST_CASE("Where the cluster has no machine, shards pass on what they have to by
   LayerCost layer;
   layer.tensor_sums = {.times = 3, .bytes = {100}};
   const GroupPlace node{.devices = 2}, nodes{.devices = 4, .beside = 1, .spans = true};
-  // 2 (n - 1) steps of a piece of 1/n each.
+  // 2 (n - 1) steps of 1/n of the bytes each.
   CHECK(shard_time(layer, cluster, {.tensor = node}).value == Approx(3 * 2 * (1 + 5.0)));
   CHECK(shard_time(layer, cluster, {.tensor = nodes}).value == Approx(3 * 6 * (5 + 12.5)));
   layer.expert_exchanges = {.times = 2, .bytes = {40}};
@@ -211,9 +212,10 @@ TEST_CASE("Where the cluster has no machine, shards pass on what they have to by
         Approx(3 * 2 * (0.5 + 0.5)));
 }
 
-TEST_CASE("A head that is the embedding is shared by the stages at both ends", "[plan][scenario]") {
+TEST_CASE("A head tied to the embedding is shared by the first and last stages",
+          "[plan][scenario]") {
   Scenario scenario;
-  TransformerShape shape;  // 256 words of 64 channels
+  TransformerShape shape;  // vocabulary of 256, width 64
   shape.config.layers = 2;
   shape.config.tied = true;
   scenario.model = shape;

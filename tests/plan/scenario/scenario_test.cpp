@@ -13,7 +13,7 @@ namespace scenario_test {
 using namespace pipewright::plan;
 using pipewright::test::error_of;
 
-/// The least that a scenario must say; each line can be pointed at.
+/// The smallest valid scenario; each line can be referred to.
 const std::string least = R"({
 "format": "pipewright/scenario/1", "name": "small",
 "model": {"kind": "gpt"},
@@ -90,20 +90,20 @@ TEST_CASE("A scenario reads back as it was written", "[plan][scenario]") {
   CHECK(read(to_json(alexnet).dump()) == alexnet);
 }
 
-TEST_CASE("An evaluation needs data of its own", "[plan][scenario]") {
+TEST_CASE("An evaluation needs its own data", "[plan][scenario]") {
   CHECK(error_in(with("\"steps\"", "\"evaluate_every\": 5, \"steps\"")) ==
         "s.json:8:14: /training/evaluate_every: there is nothing to evaluate on: data.evaluation "
         "must name it, as data.path does what is trained on");
 }
 
-TEST_CASE("A norm is needed to clip, and where a scaled loss may overflow", "[plan][scenario]") {
+TEST_CASE("A norm is needed for clipping, and if a scaled loss may overflow", "[plan][scenario]") {
   CHECK_FALSE(needs_gradient_norm({.precision = Precision::Mixed}));
   CHECK(needs_gradient_norm({.precision = Precision::MixedHalf}));
   CHECK(needs_gradient_norm({.loss_scale = 2}));
   CHECK(needs_gradient_norm({.clip_norm = 2}));
 }
 
-TEST_CASE("What a scenario leaves out has the defaults", "[plan][scenario]") {
+TEST_CASE("Fields that a scenario omits have their defaults", "[plan][scenario]") {
   const Scenario scenario = read(least);
   CHECK(scenario.model == ModelShape{GptShape{}});
   CHECK(scenario.pipeline == Pipeline{});
@@ -111,7 +111,8 @@ TEST_CASE("What a scenario leaves out has the defaults", "[plan][scenario]") {
   CHECK(scenario.profile == ProfileSettings{});
 }
 
-TEST_CASE("Lists by rank and by microbatch have one entry each", "[plan][scenario]") {
+TEST_CASE("Lists by rank and by microbatch have one entry per rank or microbatch",
+          "[plan][scenario]") {
   CHECK(error_in(with("\"nodes\"", "\"rank_speeds\": [1, 2, 3], \"nodes\"")) ==
         "s.json:5:26: /cluster/rank_speeds: 3 numbers are given for 2 ranks");
   CHECK(error_in(with("\"nodes\"", "\"rank_memory_bytes\": [1, 2, 3], \"nodes\"")) ==
@@ -126,7 +127,7 @@ TEST_CASE("Lists by rank and by microbatch have one entry each", "[plan][scenari
         read(least).training);
 }
 
-TEST_CASE("What training does not do is named, field by field", "[plan][scenario]") {
+TEST_CASE("Fields that training does not support are named one by one", "[plan][scenario]") {
   const auto all = {Carrier::Threads, Carrier::Gloo, Carrier::Nccl};
   const Scenario plain = read(least);
   for (const Carrier carrier : all) {
@@ -136,7 +137,7 @@ TEST_CASE("What training does not do is named, field by field", "[plan][scenario
              {"training.microbatch_lengths", "[1, 1, 1, 1, 1, 1, 1, 2]"},
              {"training.jitter", "0.1"}})
       CHECK(only_predicted(changed(plain, field + "=" + value), carrier) == std::vector{field});
-    // What a machine is, not how it trains.
+    // Properties of the machine do not affect how it trains.
     CHECK(only_predicted(changed(plain, "cluster.rank_speeds=[1, 2]"), carrier).empty());
     for (const char* trained :
          {"pipeline.replicas=2", "pipeline.tensor=2", "training.optimizer=sgd", "training.zero=1",
@@ -146,7 +147,7 @@ TEST_CASE("What training does not do is named, field by field", "[plan][scenario
   }
 }
 
-TEST_CASE("Of a transformer's fields those are named that nothing trains", "[plan][scenario]") {
+TEST_CASE("A transformer's fields that cannot be trained are named", "[plan][scenario]") {
   Scenario scenario = read(least);
   scenario.model = TransformerShape{};
   scenario.data.kind = "tokens";
@@ -180,8 +181,7 @@ TEST_CASE("Of a transformer's fields those are named that nothing trains", "[pla
   CHECK(only_predicted(scenario, Carrier::Threads).empty());
 }
 
-TEST_CASE("A transformer's products are added up in as many groups as its heads divide into",
-          "[plan][scenario]") {
+TEST_CASE("The tensor groups of a transformer must divide its heads", "[plan][scenario]") {
   Scenario scenario = read(least);
   TransformerShape shape;
   shape.config.heads = 8;
@@ -195,7 +195,7 @@ TEST_CASE("A transformer's products are added up in as many groups as its heads 
   CHECK(refused.find("4 would do") != std::string::npos);
 }
 
-TEST_CASE("What decides how tensors travel is trained where the ranks' carrier does it",
+TEST_CASE("Communication options can be trained if the transport supports them",
           "[plan][scenario]") {
   const Scenario plain = read(least);
   const auto named = [&](const std::string& change, Carrier carrier) {
@@ -224,7 +224,7 @@ TEST_CASE("What decides how tensors travel is trained where the ranks' carrier d
         "train so: leave them out to train, or use `pipewright simulate`");
 }
 
-TEST_CASE("ZeRO divides among the replicas, and only when it is asked for", "[plan][scenario]") {
+TEST_CASE("ZeRO shards over the replicas, and only if requested", "[plan][scenario]") {
   Scenario scenario = read(least);
   scenario.pipeline.replicas = 4;
   CHECK(training_memory(scenario) == TrainingMemory{.reads_ahead = true});
@@ -239,7 +239,7 @@ TEST_CASE("ZeRO divides among the replicas, and only when it is asked for", "[pl
   CHECK_FALSE(training_memory(changed(read(least), "data.read_ahead=0")).reads_ahead);
 }
 
-TEST_CASE("A change sets one field and is checked as if it stood in the file", "[plan][scenario]") {
+TEST_CASE("A change sets one field and is checked as if it were in the file", "[plan][scenario]") {
   Scenario more = read(least);
   more.pipeline.ranks = 4;
   CHECK(changed(read(least), "pipeline.ranks=4") == more);
@@ -256,12 +256,13 @@ TEST_CASE("A relative path starts at the scenario's folder", "[plan][scenario]")
   CHECK(read(least, "s.json").data.path.is_absolute());
 }
 
-TEST_CASE("A misspelt key of a scenario is told with the one that was meant", "[plan][scenario]") {
+TEST_CASE("A misspelled key of a scenario is reported with the intended one", "[plan][scenario]") {
   CHECK(error_in(with("\"ranks\": 2", "\"ranks\": 2, \"partion\": \"profile\"")) ==
         "s.json:7:26: /pipeline/partion: unknown key \"partion\", did you mean \"partition\"?");
 }
 
-TEST_CASE("An unknown schedule or partition is told with the possible ones", "[plan][scenario]") {
+TEST_CASE("An unknown schedule or partition is reported with the possible ones",
+          "[plan][scenario]") {
   CHECK_THAT(
       error_in(with("1f1b", "1f1")),
       Catch::Matchers::StartsWith("s.json:7:45: /pipeline/schedule: \"1f1\" is not known here, did "
@@ -276,7 +277,7 @@ std::string error_with(const std::string& partition) {
   return error_in(with("\"1f1b\"", "\"1f1b\", \"partition\": " + partition));
 }
 
-TEST_CASE("A scenario may say its boundaries itself", "[plan][scenario]") {
+TEST_CASE("A scenario may give explicit boundaries", "[plan][scenario]") {
   const Scenario scenario = read(with("\"1f1b\"", "\"1f1b\", \"partition\": [0, 3, 8]"));
   CHECK(scenario.pipeline.partition == PartitionChoice(std::vector{0, 3, 8}));
   CHECK(read(to_json(scenario).dump()) == scenario);
@@ -286,7 +287,7 @@ TEST_CASE("A scenario may say its boundaries itself", "[plan][scenario]") {
         PartitionChoice(std::vector{0, 1, 8}));
 }
 
-TEST_CASE("Boundaries that are not the pipeline's are refused with those that would be",
+TEST_CASE("Boundaries that do not fit the pipeline are rejected with fitting ones",
           "[plan][scenario]") {
   const std::string at = "s.json:7:65: /pipeline/partition: the boundaries ";
   CHECK(error_with("[1, 8]") == at + "[1, 8] must begin with 0, the first layer");
@@ -305,18 +306,19 @@ TEST_CASE("Boundaries that are not the pipeline's are refused with those that wo
         "[0, 2, 5]");
 }
 
-TEST_CASE("Zero microbatches are refused", "[plan][scenario]") {
+TEST_CASE("Zero microbatches are rejected", "[plan][scenario]") {
   CHECK(error_in(with("\"microbatches\": 8", "\"microbatches\": 0")) ==
         "s.json:7:26: /pipeline/microbatches: 0 is not possible: it must be at least 1");
 }
 
-TEST_CASE("More ranks than layers are refused, more than devices are not", "[plan][scenario]") {
+TEST_CASE("More ranks than layers are rejected, more ranks than devices are not",
+          "[plan][scenario]") {
   CHECK(error_in(with("\"ranks\": 2", "\"ranks\": 9")) ==
         "s.json:7:14: /pipeline/ranks: 9 ranks asked for, but the model has 8 layers");
   CHECK(read(with("\"ranks\": 2", "\"ranks\": 8")).pipeline.ranks == 8);
 }
 
-TEST_CASE("Model and data must fit each other", "[plan][scenario]") {
+TEST_CASE("Model and data must match", "[plan][scenario]") {
   CHECK(error_in(with("\"kind\": \"text\"", "\"kind\": \"cifar10\"")) ==
         "s.json:4:10: /data/kind: the model gpt learns from text, not from cifar10");
   CHECK(error_in(with("\"gpt\"", "\"alexnet\"")) ==
@@ -326,7 +328,7 @@ TEST_CASE("Model and data must fit each other", "[plan][scenario]") {
         "256, not 100");
 }
 
-TEST_CASE("A model must have a shape that can be built", "[plan][scenario]") {
+TEST_CASE("A model's shape must be buildable", "[plan][scenario]") {
   CHECK(error_in(with("\"gpt\"", "\"gpt\", \"hidden\": 10, \"heads\": 4")) ==
         "s.json:3:40: /model/heads: 4 heads cannot share a hidden width of 10 equally: 2 or 5 "
         "would do");
@@ -340,7 +342,7 @@ TEST_CASE("A model must have a shape that can be built", "[plan][scenario]") {
         "10000");
 }
 
-TEST_CASE("The least number of repeats is no more than the most", "[plan][scenario]") {
+TEST_CASE("The minimum number of repeats must not exceed the maximum", "[plan][scenario]") {
   const std::string text = with("\"steps\": 1, \"microbatch_size\": 4}",
                                 "\"steps\": 1, \"microbatch_size\": 4},\n"
                                 "\"profile\": {\"least_repeats\": 200}");
@@ -349,7 +351,8 @@ TEST_CASE("The least number of repeats is no more than the most", "[plan][scenar
         "most, 100");
 }
 
-TEST_CASE("A scenario's errors come all at once, without follow-on errors", "[plan][scenario]") {
+TEST_CASE("All errors of a scenario are reported together, without follow-on errors",
+          "[plan][scenario]") {
   CHECK(
       error_in(R"({"format": "pipewright/scenario/1",
 "model": {"kind": "gtp", "block": 3},
@@ -367,7 +370,7 @@ TEST_CASE("A scenario's errors come all at once, without follow-on errors", "[pl
       "s.json:6:48: /training/learning_rate: 0 is not possible: it must be more than 0");
 }
 
-TEST_CASE("A stand-in for a refused number is not judged", "[plan][scenario]") {
+TEST_CASE("A fallback for a rejected number is not checked", "[plan][scenario]") {
   CHECK(error_in(with("\"ranks\": 2", "\"ranks\": 9", with("\"gpt\"", "\"gpt\", \"blocks\": 0"))) ==
         "s.json:3:26: /model/blocks: 0 is not possible: it must be at least 1 and at most 10000");
   CHECK(error_in(with("\"gpt\"", "\"gpt\", \"hidden\": 6, \"heads\": 0")) ==
@@ -385,13 +388,13 @@ TEST_CASE("--set overrides a scenario and names itself in errors", "[plan][scena
         "--set pipeline.rank=4: /pipeline/rank: unknown key \"rank\", did you mean \"ranks\"?");
 }
 
-TEST_CASE("So many chunks that stages cannot be counted are refused", "[plan][scenario]") {
+TEST_CASE("Too many chunks to count the stages are rejected", "[plan][scenario]") {
   CHECK(error_in(with("\"ranks\": 2", "\"ranks\": 2, \"chunks\": 2147483647")) ==
         "s.json:7:26: /pipeline/chunks: 2 ranks with 2147483647 stages each are more stages than "
         "can be counted");
 }
 
-TEST_CASE("So many microbatches that they cannot be counted are refused", "[plan][scenario]") {
+TEST_CASE("Too many microbatches to count are rejected", "[plan][scenario]") {
   const auto many = with("\"microbatches\": 8", "\"microbatches\": 2000000000");
   CHECK(error_in(with("\"1f1b\"", "\"data-parallel\"", many)) ==
         "s.json:7:26: /pipeline/microbatches: 2 ranks with 2000000000 microbatches each are more "
@@ -402,7 +405,7 @@ TEST_CASE("So many microbatches that they cannot be counted are refused", "[plan
       "microbatches than can be counted");
 }
 
-TEST_CASE("Ranks that cannot share out a model are refused, with how many would do",
+TEST_CASE("Ranks that cannot partition a model are rejected with possible numbers",
           "[plan][scenario]") {
   const auto error_of_sizes = [](const std::string& tensor, const std::string& groups,
                                  const std::string& model = "gpt") {
@@ -434,7 +437,7 @@ TEST_CASE("Ranks that cannot share out a model are refused, with how many would 
       "1 would do");
 }
 
-/// The least scenario in a file whose cluster is a file beside it.
+/// The smallest scenario in a file, whose cluster is in another file next to it.
 struct WithClusterFile {
   explicit WithClusterFile(const std::string& cluster) {
     folder.write("links.json", cluster);
@@ -454,14 +457,15 @@ const std::string two_nodes = R"({
 "device": {"name": "cpu"}, "within_node": {"latency_s": 0, "bandwidth_per_s": 1},
 "between_nodes": {"latency_s": 0.5, "bandwidth_per_s": 7}})";
 
-TEST_CASE("A scenario's cluster may be a file beside it", "[plan][scenario]") {
+TEST_CASE("A scenario's cluster may be another file next to it", "[plan][scenario]") {
   const WithClusterFile scenario(two_nodes);
   const Cluster cluster = scenario_from_json(*scenario.document).cluster;
   CHECK(cluster == cluster_from_json(JsonDocument::read(scenario.links())));
   CHECK(cluster.between_nodes.bandwidth_per_s == 7);
 }
 
-TEST_CASE("Fields of a cluster that is a file can be set once it is put in", "[plan][scenario]") {
+TEST_CASE("Fields of a cluster file can be set after it was put into the scenario",
+          "[plan][scenario]") {
   WithClusterFile scenario(two_nodes);
   put_cluster(*scenario.document, cluster_file(*scenario.document).value());
   scenario.document->set("cluster.between_nodes.latency_s=0.25");
@@ -471,7 +475,7 @@ TEST_CASE("Fields of a cluster that is a file can be set once it is put in", "[p
   CHECK_FALSE(cluster_file(*scenario.document));
 }
 
-TEST_CASE("What is wrong in a cluster's file is told with its place there", "[plan][scenario]") {
+TEST_CASE("An error in a cluster's file is reported with its position there", "[plan][scenario]") {
   const WithClusterFile scenario(R"({"format": "pipewright/cluster/1", "name": 3})");
   const std::string error = error_of([&] { scenario_from_json(*scenario.document); });
   CHECK(error.find("s.json:5:1: /cluster: " + scenario.links() + ":1:36: /name: ") !=
@@ -481,7 +485,7 @@ TEST_CASE("What is wrong in a cluster's file is told with its place there", "[pl
         std::string::npos);
 }
 
-TEST_CASE("The model of a scenario has the shape that it asks for", "[plan][scenario]") {
+TEST_CASE("The model of a scenario has the requested shape", "[plan][scenario]") {
   CHECK(model_of(unusual()) == gpt_model(unusual().model.as<GptShape>()));
 }
 

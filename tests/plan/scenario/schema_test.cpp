@@ -1,5 +1,5 @@
-// What the readers and writers do with every kind of file that has a schema. The documents are left
-// for tests/schemas/check.py, which holds them against the schemas.
+// Readers and writers of every kind of file that has a schema. The documents are saved for
+// tests/schemas/check.py, which validates them against the schemas.
 
 #include <cstdlib>
 #include <filesystem>
@@ -45,7 +45,7 @@ Scenario shipped(const std::string& name) {
   return scenario_from_json(JsonDocument::read(scenarios / name / "scenario.json"));
 }
 
-/// What a scenario that leaves out all it can is read as.
+/// Returns a scenario that omits everything optional, as the reader completes it.
 Json barest(const std::string& kind, const std::string& data) {
   const std::string text = R"({"format": "pipewright/scenario/1", "name": "n",
     "model": {"kind": ")" + kind +
@@ -72,11 +72,11 @@ TEST_CASE("The shipped scenarios can be read", "[plan][schema]") {
   CHECK(read >= 3);
 }
 
-TEST_CASE("The shipped text is there to be learnt from", "[plan][schema]") {
+TEST_CASE("The shipped training text exists", "[plan][schema]") {
   CHECK(fs::file_size(shipped("gpt-text").data.path) > 250'000);
 }
 
-TEST_CASE("The readers refuse unknown keys and values out of bounds", "[plan][schema]") {
+TEST_CASE("The readers reject unknown keys and values out of bounds", "[plan][schema]") {
   int refusals = 0;
   const Json good = JsonDocument::read(scenarios / "gpt-text" / "scenario.json").root();
   const auto broken = [&](const std::string& pointer, const Json& value) {
@@ -116,7 +116,7 @@ TEST_CASE("The readers refuse unknown keys and values out of bounds", "[plan][sc
   broken("/training/jitter", -1);
 }
 
-TEST_CASE("Every kind of file is left with all of its keys", "[plan][schema]") {
+TEST_CASE("Every kind of file is saved with all of its keys", "[plan][schema]") {
   leave("written", "scenario", "gpt-text", to_json(shipped("gpt-text")));
   leave("written", "scenario", "alexnet-cifar10", to_json(shipped("alexnet-cifar10")));
   Cluster cluster = shipped("gpt-text").cluster;
@@ -155,13 +155,13 @@ TEST_CASE("Programs of all schedules use every instruction", "[plan][schema]") {
         for (const auto& rank : program.ranks)
           for (const Instruction& instruction : rank)
             used.insert(instruction.kind);
-      } catch (const InputError&) {  // the schedule does not take these options
+      } catch (const InputError&) {  // the schedule does not accept these options
       }
     }
   CHECK(used.size() == instruction_kinds);
 }
 
-TEST_CASE("A scenario is left with the reader's defaults", "[plan][schema]") {
+TEST_CASE("A scenario is saved with the reader's defaults", "[plan][schema]") {
   for (const auto& [kind, data] : {std::pair{"gpt", "text"}, {"alexnet", "cifar10"}}) {
     const Json bare = barest(kind, data);
     CHECK(to_json(scenario_from_json(JsonDocument::parse(bare.dump(), "bare.json"))) == bare);
@@ -179,11 +179,11 @@ void check_shipped(const std::string& name, const std::string& schema) {
   CHECK(same);
 }
 
-TEST_CASE("The scenario's schema is what its list of fields says", "[plan][schema]") {
+TEST_CASE("The shipped scenario schema matches the list of fields", "[plan][schema]") {
   check_shipped("scenario.schema.json", scenario_schema());
 }
 
-TEST_CASE("The Program's schema is what the table of instructions says", "[plan][schema]") {
+TEST_CASE("The shipped Program schema matches the table of instructions", "[plan][schema]") {
   check_shipped("program.schema.json", program_schema());
 }
 

@@ -25,7 +25,7 @@ TEST_CASE("Every kind of action reads back as it was written", "[plan][action]")
     }
 }
 
-TEST_CASE("Text that is no action gives nothing", "[plan][action]") {
+TEST_CASE("Text that is not an action gives nothing", "[plan][action]") {
   for (const char* text : {"", "F", "F0", "0F", "0", "0X1", "0f1", "-1F0", "0F-1", "+1F0", " 0F0",
                            "0F0 ", "0 F0", "0F0x", "0FF0", "0F0.5", "0SEND_F1"}) {
     CAPTURE(text);
@@ -33,7 +33,7 @@ TEST_CASE("Text that is no action gives nothing", "[plan][action]") {
   }
 }
 
-TEST_CASE("A stage or microbatch of seven digits is a typing error", "[plan][action]") {
+TEST_CASE("A stage or microbatch of seven digits is rejected as a typing error", "[plan][action]") {
   for (const char* text : {"1000000F0", "0F1000000", "2147483647F0", "0F2147483647",
                            "99999999999999999999F0", "0F99999999999999999999"}) {
     CAPTURE(text);
@@ -41,7 +41,7 @@ TEST_CASE("A stage or microbatch of seven digits is a typing error", "[plan][act
   }
 }
 
-TEST_CASE("A number with a sign is no stage and no microbatch", "[plan][action]") {
+TEST_CASE("A number with a sign is neither a stage nor a microbatch", "[plan][action]") {
   CHECK_FALSE(parse_action("-0F0"));
   CHECK_FALSE(parse_action("0F-0"));
 }

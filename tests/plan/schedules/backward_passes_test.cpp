@@ -9,7 +9,8 @@
 
 namespace backward_passes_test {
 
-// Backwards split into input and weight gradients, joined again, and with recomputation.
+// Splitting backwards into input and weight gradients, merging them again, and adding
+// recomputation.
 
 using namespace pipewright::plan;
 using pipewright::test::error_of;
@@ -26,35 +27,35 @@ bool is_sound(const Schedule& schedule) {
   return error_of([&] { validate(schedule); }) == "no error";
 }
 
-TEST_CASE("Split: each B is I and, right behind it, W", "[plan][backward]") {
+TEST_CASE("Splitting turns each B into I directly followed by W", "[plan][backward]") {
   CHECK(split("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n") ==
         "0F0,0F1,0I0,0W0,0I1,0W1\n1F0,1I0,1W0,1F1,1I1,1W1\n");
   CHECK(split("0F0,0I0,0W0\n") == "0F0,0I0,0W0\n");  // nothing left to split
   CHECK(split("0F0,0F1\n") == "0F0,0F1\n");
 }
 
-TEST_CASE("Split: a fused pair with a backward comes apart, another stays", "[plan][backward]") {
+TEST_CASE("Splitting separates fused pairs with a backward and keeps others", "[plan][backward]") {
   CHECK(split("0F0,0F1,(0F2;0B0)OVERLAP_F_B,0B1,0B2\n") == "0F0,0F1,0F2,0I0,0W0,0I1,0W1,0I2,0W2\n");
   CHECK(split("0F0,0F1,(0B0;0F2)OVERLAP_F_B,0B1,0B2\n") == "0F0,0F1,0I0,0W0,0F2,0I1,0W1,0I2,0W2\n");
   CHECK(split("0F0,0F1,0I0,(0W0;0F2)OVERLAP_F_B,0B1,0B2\n") ==
         "0F0,0F1,0I0,(0W0;0F2)OVERLAP_F_B,0I1,0W1,0I2,0W2\n");
 }
 
-TEST_CASE("Merge: I with its W right behind it is B, and no other", "[plan][backward]") {
+TEST_CASE("Merging turns only an I directly followed by its W into B", "[plan][backward]") {
   CHECK(merged("0F0,0F1,0I0,0W0,0I1,0W1\n") == "0F0,0F1,0B0,0B1\n");
   CHECK(merged("0F0,0F1,0I0,0I1,0W0,0W1\n") == "0F0,0F1,0I0,0I1,0W0,0W1\n");
   CHECK(merged("0F0,0F1,0I0,0I1,0W1,0W0\n") == "0F0,0F1,0I0,0B1,0W0\n");
   CHECK(merged("0F0,1F0,1I0,0I0,1W0,0W0\n") == "0F0,1F0,1I0,0I0,1W0,0W0\n");  // other stages
 }
 
-TEST_CASE("Merge: not across the edge of a fused pair", "[plan][backward]") {
+TEST_CASE("Merging does not cross the edge of a fused pair", "[plan][backward]") {
   CHECK(merged("0F0,0F1,0B0,(0I1;0F2)OVERLAP_F_B,0W1,0I2,0W2\n") ==
         "0F0,0F1,0B0,(0I1;0F2)OVERLAP_F_B,0W1,0B2\n");
   CHECK(merged("0F0,0F1,(0F2;0I0)OVERLAP_F_B,0W0,0B1,0B2\n") ==
         "0F0,0F1,(0F2;0B0)OVERLAP_F_B,0B1,0B2\n");
 }
 
-TEST_CASE("Splitting and merging again gives the schedule back, but for its fused pairs",
+TEST_CASE("Splitting and merging restores the schedule except its fused pairs",
           "[plan][backward]") {
   for (const std::string& name : schedule_names()) {
     Schedule unfused = make_schedule(name, 4, 8);
@@ -70,26 +71,27 @@ TEST_CASE("Splitting and merging again gives the schedule back, but for its fuse
   }
 }
 
-TEST_CASE("Recompute: right before each backward, of the stages asked for", "[plan][backward]") {
+TEST_CASE("Recompute is inserted directly before each backward of the given stages",
+          "[plan][backward]") {
   CHECK(recomputing("0F0,0F1,0B0,0B1\n") == "0F0,0F1,0R0,0B0,0R1,0B1\n");
   CHECK(recomputing("0F0,0I0,0W0\n") == "0F0,0R0,0I0,0W0\n");
   CHECK(recomputing("0F0,1F0,1B0,0B0\n", {1}) == "0F0,1F0,1R0,1B0,0B0\n");
   CHECK(recomputing("0F0,0F1\n") == "0F0,0F1\n");
 }
 
-TEST_CASE("Recompute: once, however often it is asked for", "[plan][backward]") {
+TEST_CASE("Recompute is inserted only once, however often it is requested", "[plan][backward]") {
   CHECK(recomputing("0F0,0R0,0B0\n") == "0F0,0R0,0B0\n");
   CHECK(recomputing("0F0,1F0,1R0,1B0,0B0\n") == "0F0,1F0,1R0,1B0,0R0,0B0\n");
 }
 
-TEST_CASE("Recompute: never inside a fused pair", "[plan][backward]") {
+TEST_CASE("Recompute is never inserted inside a fused pair", "[plan][backward]") {
   CHECK(recomputing("0F0,0F1,(0F2;0B0)OVERLAP_F_B,0B1,0B2\n", {0}) ==
         "0F0,0F1,0F2,0R0,0B0,0R1,0B1,0R2,0B2\n");
   CHECK(recomputing("0F0,0F1,(0B0;0F2)OVERLAP_F_B,0B1,0B2\n") ==
         "0F0,0F1,0R0,(0B0;0F2)OVERLAP_F_B,0R1,0B1,0R2,0B2\n");
 }
 
-TEST_CASE("Recompute: every schedule stays sound, with one more action for every backward",
+TEST_CASE("Recompute keeps every schedule valid and adds one action per backward",
           "[plan][backward]") {
   for (const std::string& name : schedule_names()) {
     const Schedule plain = make_schedule(name, 4, 8), recomputing = with_recompute(plain);

@@ -14,7 +14,7 @@
 
 namespace counts_test {
 
-// How many weights, buffers and activations a Program or Schedule holds at once.
+// Numbers of weights, buffers and activations that a Program or Schedule holds at once.
 
 using namespace pipewright::plan;
 
@@ -35,7 +35,7 @@ Counts versions(const ScheduleRequest& request) {
   return weight_versions(lower(make_schedule(request), lowering_of(request)));
 }
 
-/// The receive buffers of every rank together.
+/// Returns the number of receive buffers of all ranks together.
 int all_receive_slots(const Schedule& schedule, ReceivePlacement receives) {
   return sum(receive_slots(lower(schedule, {.receives = receives})));
 }
@@ -45,8 +45,9 @@ TEST_CASE("PipeDream: rank r keeps P - r versions of its weights", "[plan][count
   CHECK(versions(request_of("pipedream", 1, 8)) == Counts{1});
 }
 
-TEST_CASE("PipeDream: with few microbatches fewer, since the first forwards share a version",
-          "[plan][counts]") {
+TEST_CASE(
+    "PipeDream with few microbatches has fewer versions, because the first forwards share one",
+    "[plan][counts]") {
   CHECK(versions(request_of("pipedream", 4, 6)) == Counts{4, 3, 2, 1});
   CHECK(versions(request_of("pipedream", 4, 5)) == Counts{3, 3, 2, 1});
   CHECK(versions(request_of("pipedream", 4, 4)) == Counts{2, 3, 2, 1});
@@ -64,7 +65,7 @@ TEST_CASE("PipeDream: with few microbatches fewer, since the first forwards shar
     }
 }
 
-TEST_CASE("PipeDream-2BW: two versions at most, and one on the last rank", "[plan][counts]") {
+TEST_CASE("PipeDream-2BW has at most two versions, and one on the last rank", "[plan][counts]") {
   CHECK(versions(request_of("pipedream-2bw", 4, 8)) == Counts{2, 2, 2, 1});
   CHECK(versions(request_of("pipedream-2bw", 4, 8, 8)) == Counts{1, 1, 1, 1});  // a single step
   for (int P = 2; P <= 8; ++P)
@@ -95,9 +96,9 @@ TEST_CASE("Every schedule with a flush has one version of its weights", "[plan][
     }
 }
 
-TEST_CASE("Receive buffers: one for every activation or gradient between receive and last use",
+TEST_CASE("Receive buffers: one per activation or gradient, from its receive to its last use",
           "[plan][counts]") {
-  // Rank 0 receives gradients only, each right before it is used. Rank 1 holds the activations of
+  // Rank 0 receives only gradients, each directly before its use. Rank 1 holds the activations of
   // three microbatches, and a gradient.
   CHECK(receive_slots(lower(make_1f1b(4, 8))) == Counts{1, 4, 3, 1});
   CHECK(receive_slots(lower(make_gpipe(4, 8))) == Counts{1, 9, 9, 8});
@@ -106,7 +107,7 @@ TEST_CASE("Receive buffers: one for every activation or gradient between receive
   CHECK(receive_slots(lower(parse_csv("0F0,0I0,0W0\n1F0,1I0,1W0\n", "s.csv"))) == Counts{1, 1});
 }
 
-TEST_CASE("Receive buffers: early receives hold more", "[plan][counts]") {
+TEST_CASE("Receive buffers: early receives need more", "[plan][counts]") {
   for (const std::string& name : schedule_names()) {
     const Schedule schedule = make_schedule(name, 4, 8);
     CAPTURE(name);
@@ -119,7 +120,7 @@ TEST_CASE("Receive buffers: early receives hold more", "[plan][counts]") {
 
 TEST_CASE("Receive buffers: one pool per rank needs fewer than one buffer per stage and microbatch",
           "[plan][counts]") {
-  // That would be 30 M for 16 stages: 15 pass on activations, and 15 gradients.
+  // That would be 30 M for 16 stages: 15 of them send activations, and 15 gradients.
   for (const int M : {4, 8, 16, 32})
     for (const auto receives : {ReceivePlacement::JustInTime, ReceivePlacement::WithSend}) {
       const int interleaved = all_receive_slots(make_interleaved_1f1b(4, M, 4), receives);
@@ -133,7 +134,7 @@ TEST_CASE("Receive buffers: one pool per rank needs fewer than one buffer per st
   CHECK(receive_slots(lower(make_zbv(4, 8))) == Counts{1, 10, 11, 7});
 }
 
-TEST_CASE("Receive buffers: as many as a count over the list finds", "[plan][counts]") {
+TEST_CASE("Receive buffers: the number matches a count over the list", "[plan][counts]") {
   for (const std::string& name : schedule_names())
     for (const int M : {8, 12}) {
       const Program program = lower(make_schedule(name, 4, M));
@@ -159,7 +160,7 @@ TEST_CASE("Receive buffers: as many as a count over the list finds", "[plan][cou
     }
 }
 
-TEST_CASE("Buffer slots of a stage: as many as it has activations, where nothing else is held",
+TEST_CASE("Buffer slots of a stage equal its activations if it holds nothing else",
           "[plan][counts]") {
   CHECK(slot_counts(lower(make_1f1b(4, 8))) == Counts{4, 3, 2, 1});
   CHECK(slot_counts(lower(make_gpipe(4, 8))) == Counts{8, 8, 8, 8});
@@ -198,8 +199,7 @@ TEST_CASE("Memory units: ZB-H1 holds (P - r) whole and r half activations, ZB-H2
     }
 }
 
-TEST_CASE("Memory units: never more than two for each activation, nor fewer than one",
-          "[plan][counts]") {
+TEST_CASE("Memory units: between one and two per activation", "[plan][counts]") {
   for (const std::string& name : schedule_names()) {
     const Schedule schedule = make_schedule(name, 4, 8);
     const Counts units = peak_memory_units(schedule), peaks = peak_activations(schedule);
@@ -211,7 +211,7 @@ TEST_CASE("Memory units: never more than two for each activation, nor fewer than
   }
 }
 
-TEST_CASE("An inference keeps the forward at work and nothing else", "[plan][counts]") {
+TEST_CASE("An inference keeps only the current forward", "[plan][counts]") {
   CHECK(peak_activations(make_inference(2, 8)) == Counts{1, 1});
   CHECK(peak_memory_units(make_inference(2, 8)) == Counts{2, 2});
   CHECK(peak_memory_units(parse_csv("0F0\n\n", "s.csv")) == Counts{2, 0});

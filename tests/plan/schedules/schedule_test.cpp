@@ -31,8 +31,9 @@ TEST_CASE("1F1B: the first of two ranks runs one forward ahead", "[plan][schedul
         "1F0 1B0 1F1 1B1 1F2 1B2\n");
 }
 
-TEST_CASE("1F1B with fewer microbatches than ranks is all warm-up and cool-down at first",
-          "[plan][schedule]") {
+TEST_CASE(
+    "1F1B with fewer microbatches than ranks has only warm-up and cool-down on the first ranks",
+    "[plan][schedule]") {
   CHECK(to_string(make_1f1b(4, 2)) ==
         "0F0 0F1 0B0 0B1\n"
         "1F0 1F1 1B0 1B1\n"
@@ -46,7 +47,7 @@ TEST_CASE("GPipe runs all forwards, then all backwards", "[plan][schedule]") {
         "1F0 1F1 1F2 1B0 1B1 1B2\n");
 }
 
-TEST_CASE("A route says on which rank each stage is", "[plan][schedule]") {
+TEST_CASE("A route gives the rank of each stage", "[plan][schedule]") {
   CHECK(placement_of(make_1f1b(4, 2)) == one_route({0, 1, 2, 3}));
   CHECK(placement_of(parse_csv("0F0,3F0\n2F0\n", "s.csv")) == one_route({0, -1, 1, 0}));
 }
@@ -66,7 +67,8 @@ TEST_CASE("A schedule is found by name in any case", "[plan][schedule]") {
             listed(schedule_names()) + ")");
 }
 
-TEST_CASE("A schedule without ranks or microbatches is refused in words", "[plan][schedule]") {
+TEST_CASE("A schedule without ranks or microbatches is rejected with an error message",
+          "[plan][schedule]") {
   CHECK(error_of([] { make_gpipe(0, 4); }) == "gpipe: 0 ranks asked for, the least is 1");
   CHECK(error_of([] { make_gpipe(4, 0); }) == "gpipe: 0 microbatches asked for, the least is 1");
   CHECK(error_of([] { make_1f1b(-1, 4); }) == "1f1b: -1 ranks asked for, the least is 1");
@@ -87,7 +89,7 @@ TEST_CASE("A schedule reads back from CSV as it was written", "[plan][schedule]"
   }
 }
 
-TEST_CASE("Empty cells are idle slots, quotes and line ends of any system are taken",
+TEST_CASE("Empty cells are idle slots; quotes and line ends of any system are accepted",
           "[plan][schedule]") {
   const Schedule read = parse_csv("0F0,,,0B0,\r\n ,\"1F0\", 1B0\r\n", "s.csv");
   CHECK(to_string(read) == "0F0 0B0\n1F0 1B0\n");
@@ -104,7 +106,8 @@ TEST_CASE("A fused pair is one cell", "[plan][schedule]") {
   CHECK(cells(schedule.ranks[1]) == std::vector<std::string>{"1F0", "(1F1;1B0)OVERLAP_F_B", "1B1"});
 }
 
-TEST_CASE("A schedule file's errors name row and column, all at once", "[plan][schedule]") {
+TEST_CASE("All errors of a schedule file are reported together, with row and column",
+          "[plan][schedule]") {
   const std::string rule =
       " is no action: write stage, one of F B I W R, microbatch, such as 3F0, or a fused pair, "
       "such "
@@ -114,7 +117,7 @@ TEST_CASE("A schedule file's errors name row and column, all at once", "[plan][s
             rule + "\ns.csv:2:5: \"(1F1)OVERLAP_F_B\"" + rule);
 }
 
-TEST_CASE("A schedule file without an action is refused", "[plan][schedule]") {
+TEST_CASE("A schedule file without an action is rejected", "[plan][schedule]") {
   CHECK(error_of([] { parse_csv("", "s.csv"); }) == "s.csv:1:1: no action in the file");
   CHECK(error_of([] { parse_csv(",,\n\n", "s.csv"); }) == "s.csv:1:1: no action in the file");
 }

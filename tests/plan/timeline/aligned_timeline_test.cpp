@@ -9,7 +9,7 @@ namespace aligned_timeline_test {
 
 using namespace pipewright::plan;
 
-/// Two ranks, true times: rank 0 computes, sends, and has the gradient back at 8.
+/// Two ranks with true times: rank 0 computes, sends, and receives the gradient at 8.
 Timeline two_ranks() {
   return {.name = "measured",
           .ranks = 2,
@@ -24,7 +24,7 @@ Timeline two_ranks() {
           .idle = {{1, IdleCause::WarmUp, {1}, {3}}}};
 }
 
-/// With the clock of rank 1 this far ahead.
+/// Returns the timeline as measured with the clock of rank 1 this far ahead.
 Timeline read_with(Timeline timeline, Seconds ahead) {
   for (Span& span : timeline.spans)
     if (span.rank == 1) {
@@ -48,13 +48,15 @@ std::string text_of(const std::vector<Passage>& passages) {
   return text;
 }
 
-TEST_CASE("transfers pass from the start of the send to the end of the receive", "[plan][clock]") {
+TEST_CASE("A transfer is a passage from the start of the send to the end of the receive",
+          "[plan][clock]") {
   CHECK(text_of(passages_of(two_ranks())) ==
         "0:2 > 1:3\n"
         "1:7 > 0:8\n");
 }
 
-TEST_CASE("each member's start of a reduction passes to every other's end", "[plan][clock]") {
+TEST_CASE("A reduction is a passage from each member's start to every other's end",
+          "[plan][clock]") {
   const Timeline timeline{.name = "measured",
                           .ranks = 3,
                           .length = {9},
@@ -71,14 +73,14 @@ TEST_CASE("each member's start of a reduction passes to every other's end", "[pl
         "2:6 > 0:8\n");
 }
 
-TEST_CASE("a timeline read off two clocks is put right", "[plan][clock]") {
+TEST_CASE("A timeline measured with two clocks is aligned", "[plan][clock]") {
   for (const double ahead : {0.0, 1000.0, 0.25})
     CHECK(put_right(read_with(two_ranks(), {ahead})) == two_ranks());
 }
 
-TEST_CASE("a rank that begins before the first rank's clock moves all times on", "[plan][clock]") {
+TEST_CASE("A rank that begins before the first rank's clock shifts all times", "[plan][clock]") {
   Timeline early = two_ranks();
-  early.spans[3].start = {-2};  // posted before rank 0 began to count
+  early.spans[3].start = {-2};  // posted before rank 0's clock started
   const Timeline right = put_right(read_with(early, {1000}));
   CHECK(right.spans[3].start == Seconds{0});
   CHECK(right.spans[0].start == Seconds{3});
@@ -87,17 +89,17 @@ TEST_CASE("a rank that begins before the first rank's clock moves all times on",
   CHECK(right.length == Seconds{11});
 }
 
-TEST_CASE("a timeline is as long as its last span", "[plan][clock]") {
+TEST_CASE("A timeline is as long as its last span", "[plan][clock]") {
   Timeline late = two_ranks();
   late.spans.push_back({1, Row::Compute, "1STEP", {9}, {12}});
   CHECK(put_right(read_with(late, {-1})).length == Seconds{12});
 }
 
-TEST_CASE("on one clock, what seemed to move for long was waiting", "[plan][clock]") {
+TEST_CASE("After alignment, an apparently long transfer turns out to be waiting", "[plan][clock]") {
   const auto waiting = [](const Timeline& timeline) {
     return split_transfers(timeline).front().waiting;
   };
-  CHECK(waiting(read_with(two_ranks(), {-1000})) == Seconds{2});  // all of it, and none moved
+  CHECK(waiting(read_with(two_ranks(), {-1000})) == Seconds{2});  // all waiting, no transfer
   CHECK(waiting(put_right(read_with(two_ranks(), {-1000}))) == Seconds{1});
 }
 

@@ -11,7 +11,7 @@ namespace clock_offsets_test {
 
 using namespace pipewright::plan;
 
-/// Sends between ranks at true times, read off clocks that are ahead of it.
+/// Messages between ranks at true times, measured with clocks that are ahead of true time.
 class Readings {
  public:
   explicit Readings(std::vector<double> ahead) : ahead_(std::move(ahead)) {}
@@ -43,8 +43,8 @@ double value(const std::vector<Seconds>& offsets, int rank) {
   return offsets[static_cast<std::size_t>(rank)].value;
 }
 
-/// By how much the worst passage arrives before it was sent, by the clocks put right; negative
-/// where none does.
+/// Returns by how much the worst passage arrives before it was sent, after the offsets are applied;
+/// negative if none does.
 double worst_violation(const std::vector<Passage>& passages, const std::vector<Seconds>& offsets) {
   double worst = -1e300;
   for (const auto& [from, to, sent, arrived] : passages)
@@ -53,7 +53,8 @@ double worst_violation(const std::vector<Passage>& passages, const std::vector<S
   return worst;
 }
 
-/// Random offsets of seconds; between neighbours, both ways, random delays of milliseconds.
+/// Returns random offsets of seconds, and random delays of milliseconds between neighbors in both
+/// directions.
 Readings random_pipeline(int ranks, std::mt19937& random) {
   std::uniform_real_distribution<double> offset(-10, 10), delay(1e-3, 5e-3);
   std::vector<double> ahead(static_cast<std::size_t>(ranks));
@@ -68,11 +69,11 @@ Readings random_pipeline(int ranks, std::mt19937& random) {
   return readings;
 }
 
-TEST_CASE("two clocks are set between the fastest passages of both ways", "[plan][clock]") {
+TEST_CASE("Two clocks are set between the fastest passages of both directions", "[plan][clock]") {
   Readings readings({0, 4});
   readings.pass(0, 1, 0, 2);
-  readings.pass(0, 1, 1, 1.5);  // the fastest there: 1.5
-  readings.pass(1, 0, 5, 0.5);  // and back: 0.5, half a second more to the middle
+  readings.pass(0, 1, 1, 1.5);  // the fastest in this direction: 1.5
+  readings.pass(1, 0, 5, 0.5);  // and back: 0.5, so the midpoint is half a second off
   const ClockOffsets clocks = readings.solve();
   CHECK(clocks.offset == std::vector<Seconds>{{0}, {4.5}});
   CHECK(clocks.residual == Seconds{0});
@@ -80,7 +81,7 @@ TEST_CASE("two clocks are set between the fastest passages of both ways", "[plan
   CHECK(clocks.unjoined.empty());
 }
 
-TEST_CASE("offsets of neighbours are off by half of their fastest round trip at most",
+TEST_CASE("Offsets of neighbors are off by at most half of their fastest round trip",
           "[plan][clock]") {
   std::mt19937 random(7);
   for (int trial = 0; trial < 200; ++trial) {
@@ -99,7 +100,7 @@ TEST_CASE("offsets of neighbours are off by half of their fastest round trip at 
   }
 }
 
-TEST_CASE("offsets are exact where both ways are equally fast, round a ring as well",
+TEST_CASE("Offsets are exact if both directions are equally fast, also around a ring",
           "[plan][clock]") {
   Readings readings({1, -3, 100, 0.25, 17});
   for (int rank = 0; rank < 5; ++rank) {
@@ -112,9 +113,9 @@ TEST_CASE("offsets are exact where both ways are equally fast, round a ring as w
     CHECK(value(clocks.offset, rank) == readings.truth(rank));
 }
 
-TEST_CASE("no offsets violate causality less than those for readings that disagree",
+TEST_CASE("For inconsistent readings, the offsets violate causality as little as possible",
           "[plan][clock]") {
-  // Round these three something would arrive 3 s before it was sent: 1 s each at the least.
+  // Around this ring a message would arrive 3 s before it was sent: at least 1 s per passage.
   const std::vector<Passage> ring{{0, 1, {0}, {1}}, {1, 2, {0}, {-5}}, {2, 0, {0}, {1}}};
   const ClockOffsets clocks = clock_offsets(3, ring);
   CHECK(clocks.residual == Seconds{1});
@@ -122,7 +123,7 @@ TEST_CASE("no offsets violate causality less than those for readings that disagr
   CHECK(worst_violation(ring, clocks.offset) == 1);
 }
 
-TEST_CASE("the residual is the largest violation that is left", "[plan][clock]") {
+TEST_CASE("The residual is the largest remaining violation", "[plan][clock]") {
   std::mt19937 random(11);
   std::uniform_real_distribution<double> time(-1, 1);
   for (int trial = 0; trial < 100; ++trial) {
@@ -137,20 +138,20 @@ TEST_CASE("the residual is the largest violation that is left", "[plan][clock]")
   }
 }
 
-TEST_CASE("a fast way round says more than a slow way straight", "[plan][clock]") {
+TEST_CASE("A fast indirect path gives tighter bounds than a slow direct one", "[plan][clock]") {
   Readings readings({0, 5, 8});
   for (const auto& [a, b, delay] : {std::tuple{0, 1, 1.0}, {1, 2, 1.0}}) {
     readings.pass(a, b, 0, delay);
     readings.pass(b, a, 10, delay);
   }
-  readings.pass(0, 2, 0, 50);  // its midpoint with the way back would be 24 s off
+  readings.pass(0, 2, 0, 50);  // its midpoint with the opposite passage would be 24 s off
   readings.pass(2, 0, 10, 2);
   CHECK(readings.solve().offset == std::vector<Seconds>{{0}, {5}, {8}});
 }
 
-TEST_CASE("ranks that read one clock are as far apart as it says, and help each other to others",
+TEST_CASE("Ranks that read one clock have the offsets that it gives, and help to relate others",
           "[plan][clock]") {
-  // Of two machines; ranks 4 and 5 have clocks of which nothing is known.
+  // Ranks of two machines; the clocks of ranks 4 and 5 are unknown.
   const std::vector<double> ahead{3, -2, 0.25, 7, 1, -4};
   const std::vector<ClockSource> clocks{{"a", {10 - ahead[0]}},
                                         {"b", {50 - ahead[1]}},
@@ -174,13 +175,14 @@ TEST_CASE("ranks that read one clock are as far apart as it says, and help each 
   CHECK(found.unjoined.empty());
   for (int rank = 1; rank < 6; ++rank)
     CHECK(value(found.offset, rank) == Approx(readings.truth(rank)).margin(1e-12));
-  // Nothing went between the machines: each keeps a clock of its own.
+  // There are no messages between the machines, so each keeps its own clock.
   CHECK(clock_offsets(4, by_machines).unjoined == std::vector<int>{1, 3});
   CHECK(value(clock_offsets(4, by_machines).offset, 2) == readings.truth(2));
 }
 
-TEST_CASE("where passages go one way only, the fastest takes no time", "[plan][clock]") {
-  // Rank 3 sends to rank 2 alone: only what it precedes tells its time.
+TEST_CASE("If passages go in one direction only, the fastest is assumed to take no time",
+          "[plan][clock]") {
+  // Rank 3 only sends to rank 2, so its clock is bounded in one direction only.
   Readings readings({0, 7, -2, 30});
   readings.pass(0, 1, 0, 1);
   readings.pass(0, 1, 5, 0.5);
@@ -193,8 +195,7 @@ TEST_CASE("where passages go one way only, the fastest takes no time", "[plan][c
   CHECK(worst_violation(readings.passages(), clocks.offset) == 0);
 }
 
-TEST_CASE("ranks that nothing joins with rank 0 keep a clock of their own, and are named",
-          "[plan][clock]") {
+TEST_CASE("Ranks not connected with rank 0 keep their own clock and are named", "[plan][clock]") {
   Readings readings({0, 5, 3, 10, 20});
   readings.pass(0, 1, 0, 1);
   readings.pass(1, 0, 2, 1);

@@ -43,7 +43,7 @@ std::string written(const EventTable& table) {
   return bytes_of(folder.path() / "t.pwt");
 }
 
-/// The message with which a file of these bytes is refused, without the file's name.
+/// Returns the error message for a file of these bytes, without the file's name.
 std::string refusal(const std::string& bytes) {
   const TempFolder folder;
   const auto file = folder.write("t.pwt", bytes);
@@ -57,14 +57,14 @@ std::string refusal(const std::string& bytes) {
   return "no error";
 }
 
-TEST_CASE("checksum: XXH64's published values", "[plan][timeline]") {
+TEST_CASE("Checksum: XXH64 gives the published values", "[plan][timeline]") {
   CHECK(xxh64_of("") == 0xef46db3751d8e999);
   CHECK(xxh64_of("a") == 0xd24ec4f1a98c6e5b);
   CHECK(xxh64_of("abc") == 0x44bc2cf5ad770999);
   CHECK(xxh64_of("Nobody inspects the spammish repetition") == 0xfbcea83c8a378bf1);
 }
 
-TEST_CASE("event file: what is written is read", "[plan][timeline]") {
+TEST_CASE("Event file: a table reads back as it was written", "[plan][timeline]") {
   const TempFolder folder;
   const EventTable table = two_ranks();
   write_event_file(folder.path() / "t.pwt", table);
@@ -78,13 +78,13 @@ TEST_CASE("event file: what is written is read", "[plan][timeline]") {
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
-TEST_CASE("event file: a table without events is one", "[plan][timeline]") {
+TEST_CASE("Event file: a table without events is valid", "[plan][timeline]") {
   const TempFolder folder;
   write_event_file(folder.path() / "t.pwt", table_of(Timeline{"empty", 3, {1}, {}, {}}));
   CHECK(timeline_of(read_event_file(folder.path() / "t.pwt")).ranks == 3);
 }
 
-TEST_CASE("event file: columns stay when the file goes", "[plan][timeline]") {
+TEST_CASE("Event file: columns remain when the file is removed", "[plan][timeline]") {
   EventTable table;
   {
     const TempFolder folder;
@@ -95,7 +95,7 @@ TEST_CASE("event file: columns stay when the file goes", "[plan][timeline]") {
   CHECK(timeline_of(table) == timeline_of(two_ranks()));
 }
 
-TEST_CASE("event file: wherever it is cut off, that is what is said", "[plan][timeline]") {
+TEST_CASE("Event file: truncation at any byte is reported as such", "[plan][timeline]") {
   const std::string bytes = written(two_ranks());
   std::size_t other = 0;
   for (std::size_t size = 1; size < bytes.size(); ++size)
@@ -107,7 +107,7 @@ TEST_CASE("event file: wherever it is cut off, that is what is said", "[plan][ti
   CHECK(refusal(bytes + "!!") == "2 bytes behind its end");
 }
 
-TEST_CASE("event file: no bit can change without being noticed", "[plan][timeline]") {
+TEST_CASE("Event file: every changed bit is detected", "[plan][timeline]") {
   const std::string bytes = written(two_ranks());
   std::size_t unnoticed = 0;
   for (std::size_t at = 0; at < bytes.size(); ++at) {
@@ -122,7 +122,7 @@ TEST_CASE("event file: no bit can change without being noticed", "[plan][timelin
         std::string::npos);
 }
 
-TEST_CASE("event file: what is none of ours says so", "[plan][timeline]") {
+TEST_CASE("Event file: a foreign file is reported as such", "[plan][timeline]") {
   CHECK(refusal("").find("no timeline file of Pipewright") == 0);
   CHECK(refusal("{\"traceEvents\":[]}").find("no timeline file of Pipewright") == 0);
   std::string bytes = written(two_ranks());
@@ -137,7 +137,7 @@ TEST_CASE("event file: what is none of ours says so", "[plan][timeline]") {
   CHECK(error_of([] { read_event_file("/"); }).find("no regular file") != std::string::npos);
 }
 
-TEST_CASE("event file: what painting relies on is checked behind right checksums",
+TEST_CASE("Event file: the guarantees for painting are checked even if checksums are right",
           "[plan][timeline]") {
   const std::string bytes = written(two_ranks());
   const double nan = std::numeric_limits<double>::quiet_NaN();
@@ -171,7 +171,7 @@ TEST_CASE("event file: what painting relies on is checked behind right checksums
   holds(refusal(with_element(bytes, 9, 2, std::uint64_t{2})), "bounds for the 3 samples");
 }
 
-TEST_CASE("event file: a table that could not be read back is not written", "[plan][timeline]") {
+TEST_CASE("Event file: a table that could not be read back is not written", "[plan][timeline]") {
   const TempFolder folder;
   const auto file = folder.path() / "t.pwt";
   EventTable table = two_ranks();

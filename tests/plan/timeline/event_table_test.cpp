@@ -13,14 +13,14 @@ Timeline two_ranks() {
           .spans = {{1, Row::Compute, "1F0", {1}, {2}},
                     {0, Row::Compute, "0F0", {0}, {1}},
                     {0, Row::Send, "0SEND_F0", {1}, {3}},
-                    {0, Row::Send, "0SEND_F1", {2}, {4}},  // overlaps the one before
+                    {0, Row::Send, "0SEND_F1", {2}, {4}},  // overlaps the previous span
                     {0, Row::Compute, "0F1", {1}, {2}}},
           .memory = {{1, {0}, {7}}, {0, {0}, {3}}, {0, {2}, {5}}},
           .idle = {{1, IdleCause::WarmUp, {0}, {1}}},
           .critical = {1, 2}};
 }
 
-TEST_CASE("event table: spans in columns, by rank, row and time", "[plan][timeline]") {
+TEST_CASE("Event table: spans are stored in columns by rank, row and time", "[plan][timeline]") {
   std::vector<std::uint64_t> places;
   const EventTable table = table_of(two_ranks(), &places);
   CHECK(table.size() == 5);
@@ -31,7 +31,7 @@ TEST_CASE("event table: spans in columns, by rank, row and time", "[plan][timeli
   CHECK(rank_name(table, 1) == "rank 1");
 }
 
-TEST_CASE("event table: spans that overlap get tracks of their own", "[plan][timeline]") {
+TEST_CASE("Event table: overlapping spans get separate tracks", "[plan][timeline]") {
   const EventTable table = table_of(two_ranks());
   REQUIRE(table.tracks.size() == 4);
   CHECK(table.tracks[1] == EventTrack{0, Row::Send, "send", 2, 3});
@@ -41,7 +41,7 @@ TEST_CASE("event table: spans that overlap get tracks of their own", "[plan][tim
       CHECK(table.end[event - 1] <= table.start[event]);
 }
 
-TEST_CASE("event table: idle time by rank and time, however it came", "[plan][timeline]") {
+TEST_CASE("Event table: idle time is sorted by rank and time", "[plan][timeline]") {
   Timeline timeline = two_ranks();
   timeline.idle = {{1, IdleCause::WarmUp, {2}, {3}},
                    {1, IdleCause::Queue, {0}, {1}},
@@ -52,7 +52,7 @@ TEST_CASE("event table: idle time by rank and time, however it came", "[plan][ti
   CHECK(table.idle[1].start == 0);
 }
 
-TEST_CASE("event table: nothing is lost on the way there and back", "[plan][timeline]") {
+TEST_CASE("Event table: nothing is lost in a round trip", "[plan][timeline]") {
   std::vector<std::uint64_t> places;
   Timeline expected = two_ranks();
   const Timeline back = timeline_of(table_of(expected, &places));

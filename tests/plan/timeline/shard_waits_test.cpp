@@ -14,7 +14,7 @@ Span compute(int rank, const char* action, double start, double end, double shar
   return {rank, Row::Compute, action, {start}, {end}, {shards}, {late}};
 }
 
-/// On rank 1 a pair takes turns from 4 to 10 s.
+/// On rank 1, the actions of a fused pair take turns from 4 to 10 s.
 Timeline two_ranks() {
   return {.name = "measured",
           .ranks = 2,
@@ -32,7 +32,7 @@ Timeline two_ranks() {
                    {1, IdleCause::CoolDown, {10}, {12}}}};
 }
 
-TEST_CASE("waits for shards: at the end of a span, of a pair behind both", "[plan][timeline]") {
+TEST_CASE("Shard waits are at the end of a span or of a fused pair", "[plan][timeline]") {
   CHECK(shard_waits(two_ranks()) == std::vector<IdleSpan>{{0, IdleCause::Shards, {3}, {4}},
                                                           {0, IdleCause::Shards, {10}, {12}},
                                                           {1, IdleCause::Shards, {2.5}, {3}},
@@ -41,7 +41,7 @@ TEST_CASE("waits for shards: at the end of a span, of a pair behind both", "[pla
       shard_waits({.name = "none", .ranks = 2, .length = {1}, .spans = {}, .memory = {}}).empty());
 }
 
-TEST_CASE("waits for shards: no time of a rank is both busy and idle", "[plan][timeline]") {
+TEST_CASE("Shard waits never make a rank's time both busy and idle", "[plan][timeline]") {
   const Timeline timeline = with_shard_waits(two_ranks());
   CHECK(busy_per_rank(timeline) == std::vector<Seconds>{{7}, {6}});
   CHECK(shards_per_rank(timeline) == std::vector<Seconds>{{3}, {2}});
@@ -58,18 +58,17 @@ TEST_CASE("waits for shards: no time of a rank is both busy and idle", "[plan][t
            timeline.idle[i - 1].end <= timeline.idle[i].start));
 }
 
-TEST_CASE("waits for shards: spans are shown up to where they wait", "[plan][timeline]") {
+TEST_CASE("Shard waits end the displayed part of a span", "[plan][timeline]") {
   const Timeline timeline = with_shard_waits(two_ranks());
   const WorkEnds ends(timeline.idle, timeline.ranks);
   CHECK(ends.of(0, {0}, {4}) == Seconds{3});
   CHECK(ends.of(0, {4}, {6}) == Seconds{6});
   CHECK(ends.of(1, {4}, {9}) == Seconds{7.5});
   CHECK(ends.of(1, {5}, {10}) == Seconds{7.5});
-  CHECK(ends.of(1, {8}, {9}) == Seconds{8});  // all of it
+  CHECK(ends.of(1, {8}, {9}) == Seconds{8});  // the whole span
 }
 
-TEST_CASE("waits for shards: a trace has them, a table those of its idle time",
-          "[plan][timeline]") {
+TEST_CASE("Shard waits are kept in a trace, and in a table as idle time", "[plan][timeline]") {
   const Timeline timeline = with_shard_waits(two_ranks());
   const Timeline back = timeline_from_trace(JsonDocument::parse(to_trace(timeline), "trace.json"));
   CHECK(back.spans == timeline.spans);

@@ -4,7 +4,7 @@
 
 namespace pipewright::plan::timeline_facts_test {
 
-/// A table with a track of marks, and one of other events.
+/// Returns a table with a track of step marks and a track of other events.
 EventTable marked(const std::vector<Span>& marks) {
   EventTable table =
       table_of({.name = "t", .ranks = 2, .length = {20}, .spans = marks, .memory = {}});
@@ -24,7 +24,7 @@ TEST_CASE("Marks of steps have a number at their end", "[plan][timeline]") {
   }
 }
 
-TEST_CASE("A step goes from the first rank's begin to the last rank's end", "[plan][timeline]") {
+TEST_CASE("A step lasts from the first rank's begin to the last rank's end", "[plan][timeline]") {
   const EventTable table = marked({{0, Row::Compute, "step 8", {0}, {4}},
                                    {0, Row::Compute, "step 7", {10}, {12}},
                                    {1, Row::Compute, "step 8", {1}, {5}},
@@ -46,7 +46,7 @@ TEST_CASE("The typical step is the one of median length", "[plan][timeline]") {
   CHECK(facts.typical_step()->number == 3);
 }
 
-TEST_CASE("Only a timeline of ours is an iteration", "[plan][timeline]") {
+TEST_CASE("Only our own timelines are iterations", "[plan][timeline]") {
   EventTable table = table_of({.name = "t",
                                .ranks = 1,
                                .length = {3},

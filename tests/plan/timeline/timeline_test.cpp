@@ -10,7 +10,8 @@ Span compute(int rank, const char* action, double start, double end) {
   return {rank, Row::Compute, action, {start}, {end}};
 }
 
-/// 1F1B over 2 ranks and 3 microbatches: a forward takes 1 s, a backward 2 s, a transfer nothing.
+/// 1F1B over 2 ranks and 3 microbatches: a forward takes 1 s, a backward 2 s, and transfers take no
+/// time.
 Timeline one_f_one_b() {
   return {.name = "predicted",
           .ranks = 2,
@@ -43,7 +44,7 @@ TEST_CASE("Busy time by kind sums over all ranks", "[plan][timeline]") {
   CHECK(busy_per_kind(one_f_one_b()) == std::map<std::string, Seconds>{{"F", {6}}, {"B", {12}}});
 }
 
-TEST_CASE("A transfer is no busy time of its rank", "[plan][timeline]") {
+TEST_CASE("A transfer does not count as busy time of its rank", "[plan][timeline]") {
   Timeline timeline = one_f_one_b();
   timeline.spans.push_back({0, Row::Send, "0SEND_F0", {1}, {3}});
   timeline.spans.push_back({1, Row::Receive, "1RECV_F0", {1}, {3}});
@@ -58,7 +59,7 @@ TEST_CASE("A span whose clock stepped back takes nothing from the others", "[pla
   CHECK(busy_per_kind(timeline).at("STEP") == Seconds{0});
 }
 
-TEST_CASE("Time in which a rank computes twice counts once", "[plan][timeline]") {
+TEST_CASE("Time in which two spans of a rank compute counts once", "[plan][timeline]") {
   const Timeline timeline{.name = "t",
                           .ranks = 1,
                           .length = {10},
@@ -69,7 +70,7 @@ TEST_CASE("Time in which a rank computes twice counts once", "[plan][timeline]")
   CHECK(bubble_per_rank(timeline) == std::vector<Seconds>{{1}});
 }
 
-TEST_CASE("A rank without work is one bubble", "[plan][timeline]") {
+TEST_CASE("A rank without work is idle for the whole iteration", "[plan][timeline]") {
   Timeline timeline = one_f_one_b();
   timeline.ranks = 3;
   CHECK(bubble_per_rank(timeline) == std::vector<Seconds>{{3}, {3}, {12}});

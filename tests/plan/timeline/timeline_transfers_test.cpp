@@ -12,7 +12,7 @@ Timeline timeline_of(std::vector<Span> spans) {
   return {.name = "measured", .ranks = 4, .length = {9}, .spans = std::move(spans), .memory = {}};
 }
 
-/// "0>1" for a transfer from the span at place 0 to the one at place 1.
+/// Returns "0>1" for a transfer from span 0 to span 1.
 std::string ends_of(const Timeline& timeline) {
   std::string text;
   for (const auto& [send, receive] : transfers_of(timeline))
@@ -20,14 +20,14 @@ std::string ends_of(const Timeline& timeline) {
   return text;
 }
 
-/// A receive of rank 1 from `reached` to `there`, of what rank 0 sends from `began` on.
+/// Splits a receive of rank 1 from `reached` to `there`, whose data rank 0 sends from `began` on.
 TransferSplit split_of(Seconds reached, Seconds there, Seconds began) {
   return split_transfers(timeline_of({{1, Row::Receive, "1RECV_F2", reached, there},
                                       {0, Row::Send, "0SEND_F2", began, began}}))
       .at(0);
 }
 
-TEST_CASE("a send is paired with the receive of the same data", "[plan][transfers]") {
+TEST_CASE("A send is paired with the receive of the same data", "[plan][transfers]") {
   CHECK(ends_of(timeline_of({{0, Row::Compute, "0F0", {0}, {1}},
                              {0, Row::Send, "0SEND_F0", {1}, {2}},
                              {0, Row::Receive, "0RECV_B0", {2}, {4}},
@@ -35,14 +35,15 @@ TEST_CASE("a send is paired with the receive of the same data", "[plan][transfer
                              {1, Row::Send, "1SEND_B0", {3}, {4}}})) == "1>3 4>2 ");
 }
 
-TEST_CASE("of replicas, the first send is paired with the first receive", "[plan][transfers]") {
+TEST_CASE("With replicas, the first send is paired with the first receive", "[plan][transfers]") {
   CHECK(ends_of(timeline_of({{0, Row::Send, "0SEND_F0", {1}, {2}},
                              {1, Row::Send, "0SEND_F0", {1}, {2}},
                              {2, Row::Receive, "1RECV_F0", {1}, {2}},
                              {3, Row::Receive, "1RECV_F0", {1}, {2}}})) == "0>2 1>3 ");
 }
 
-TEST_CASE("what has no other end, or is no transfer, is no pair", "[plan][transfers]") {
+TEST_CASE("Spans without another end, and spans that are not transfers, are not paired",
+          "[plan][transfers]") {
   CHECK(ends_of(timeline_of({{0, Row::Send, "0SEND_F0", {1}, {2}},
                              {0, Row::Send, "0SEND_F1", {1}, {2}},
                              {1, Row::Receive, "1RECV_F1", {1}, {2}},
@@ -51,16 +52,17 @@ TEST_CASE("what has no other end, or is no transfer, is no pair", "[plan][transf
                              {1, Row::Receive, "", {1}, {2}}})) == "1>2 ");
 }
 
-TEST_CASE("a receive waits until its send begins; from then on data move", "[plan][transfers]") {
+TEST_CASE("A receive waits until its send begins; after that, data are in transfer",
+          "[plan][transfers]") {
   CHECK(split_of({1}, {6}, {4}) == TransferSplit{1, "1RECV_F2", {3}, {2}});
 }
 
-TEST_CASE("a receive that comes after its send waits for nothing", "[plan][transfers]") {
+TEST_CASE("A receive that begins after its send does not wait", "[plan][transfers]") {
   CHECK(split_of({4}, {6}, {1}) == TransferSplit{1, "1RECV_F2", {0}, {2}});
   CHECK(split_of({4}, {4}, {1}) == TransferSplit{1, "1RECV_F2", {0}, {0}});
 }
 
-TEST_CASE("a receive that ends before its send by clocks that disagree only waited",
+TEST_CASE("A receive that ends before its send, due to clock errors, only waited",
           "[plan][transfers]") {
   CHECK(split_of({1}, {3}, {4}) == TransferSplit{1, "1RECV_F2", {2}, {0}});
   CHECK(split_of({3}, {1}, {4}) == TransferSplit{1, "1RECV_F2", {0}, {0}});

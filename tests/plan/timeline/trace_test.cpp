@@ -16,7 +16,7 @@ namespace trace_test {
 
 using namespace pipewright::plan;
 
-/// Times that no decimal fraction of microseconds holds.
+/// A timeline whose times are not exact in decimal microseconds.
 Timeline uneven() {
   return {.name = "measured \"twice\" <&>",
           .ranks = 2,
@@ -30,7 +30,7 @@ Timeline uneven() {
           .memory = {{0, {0}, {9'007'199'254'740'993}}, {1, {1.0 / 3}, {0}}}};
 }
 
-/// A span of every row, and causes and a critical path that are in no order of their own.
+/// A timeline with a span of every row, and with unordered causes and critical path.
 Timeline explained() {
   Timeline timeline = uneven();
   timeline.spans.push_back({1, Row::Reduce, "1REDUCE_GRAD", {0.1}, {1.0 / 3}});
@@ -47,7 +47,7 @@ Timeline read(const std::string& text) {
   return timeline_from_trace(JsonDocument::parse(text, "trace.json"));
 }
 
-/// A file of two ranks with these events.
+/// Returns a file of two ranks with these events.
 std::string file_with(const std::string& events) {
   return "{\"otherData\":{\"format\":\"pipewright/timeline/1\",\"name\":\"measured\",\"ranks\":2,"
          "\"length_s\":1.0},\n\"traceEvents\":[\n" +
@@ -67,7 +67,7 @@ std::string error_of(const std::string& text) {
   return "";
 }
 
-/// Empty when the text holds all these parts.
+/// Returns the first part that is missing in the text; empty if all are there.
 std::string missing_in(const std::string& text, const std::vector<std::string>& parts) {
   for (const std::string& part : parts)
     if (text.find(part) == std::string::npos)
@@ -128,7 +128,7 @@ TEST_CASE("Viewers find ranks as processes and rows as threads", "[plan][trace]"
         "rank 1, compute, send, receive, ");
 }
 
-TEST_CASE("A rank has a thread for each row that it uses, and one for idle time", "[plan][trace]") {
+TEST_CASE("A rank has a thread for each row that it uses and one for idle time", "[plan][trace]") {
   Timeline timeline = explained();
   std::erase_if(timeline.spans, [](const Span& span) {
     return span.rank == 0 && (span.row == Row::Receive || span.row == Row::Compute);
@@ -155,11 +155,11 @@ TEST_CASE("A rank has a thread for each row that it uses, and one for idle time"
   }
 }
 
-TEST_CASE("The second of two that compute side by side has a thread of its own", "[plan][trace]") {
+TEST_CASE("The second of two overlapping compute spans has its own thread", "[plan][trace]") {
   Timeline timeline = uneven();
   timeline.spans.push_back({1, Row::Compute, "1F1", {0.1}, {0.2}});
   timeline.spans.push_back({1, Row::Compute, "1B0", {0.12}, {0.25}});
-  timeline.spans.push_back({1, Row::Compute, "1B1", {0.249}, {0.31}});  // as clocks err
+  timeline.spans.push_back({1, Row::Compute, "1B1", {0.249}, {0.31}});  // a clock error
   const std::string trace = to_trace(timeline);
   CHECK(read(trace) == timeline);
   std::string names, threads;
@@ -219,7 +219,7 @@ TEST_CASE("A send without its receive has no arrow", "[plan][trace]") {
   CHECK(read(to_trace(timeline)) == timeline);
 }
 
-TEST_CASE("A trace of another program is refused with the format that is needed", "[plan][trace]") {
+TEST_CASE("A trace of another program is rejected with the required format", "[plan][trace]") {
   CHECK(missing_in(error_of(R"({"traceEvents":[]})"), {"trace.json:1:1: /", "\"otherData\""}) ==
         "");
   CHECK(missing_in(error_of(R"({"traceEvents":[],"otherData":{"format":"pipewright/timeline/2",
@@ -228,7 +228,7 @@ TEST_CASE("A trace of another program is refused with the format that is needed"
   CHECK(missing_in(error_of("[]"), {"an object is needed here"}) == "");
 }
 
-TEST_CASE("A wrong event is refused with its place and its reason", "[plan][trace]") {
+TEST_CASE("A wrong event is rejected with its position and reason", "[plan][trace]") {
   const std::string args = R"("args":{"start_s":0,"end_s":1})";
   const auto missing = [](const std::string& event, const std::vector<std::string>& parts) {
     return missing_in(error_of(file_with(event)), parts);
@@ -250,7 +250,7 @@ TEST_CASE("A wrong event is refused with its place and its reason", "[plan][trac
                 {"/traceEvents/0/args: \"held_bytes\" is missing"}) == "");
 }
 
-TEST_CASE("A wrong cause or critical path is refused", "[plan][trace]") {
+TEST_CASE("A wrong cause or critical path is rejected", "[plan][trace]") {
   const auto missing = [](const std::string& events, const std::string& part) {
     return missing_in(error_of(file_with(events)), {part});
   };
@@ -271,7 +271,7 @@ TEST_CASE("A wrong cause or critical path is refused", "[plan][trace]") {
                 "/traceEvents/1/args/critical_step: another span is step 3 too") == "");
 }
 
-TEST_CASE("A time that is no number is refused", "[plan][trace]") {
+TEST_CASE("A time that is not a number is rejected", "[plan][trace]") {
   const auto missing = [](const std::string& time, const std::string& part) {
     const std::string args = R"("pid":0,"args":{"end_s":1,"start_s":)" + time + "}";
     return missing_in(error_of(file_with(span_with(args))), {part});
@@ -282,20 +282,20 @@ TEST_CASE("A time that is no number is refused", "[plan][trace]") {
   CHECK(missing("\"NaN\"", "a number is needed here, not the text") == "");
 }
 
-TEST_CASE("A time that is no number is written so that reading refuses it", "[plan][trace]") {
+TEST_CASE("A time that is not a number is written so that reading rejects it", "[plan][trace]") {
   Timeline timeline = uneven();
   timeline.spans[0].end = {std::numeric_limits<double>::quiet_NaN()};
   CHECK(missing_in(error_of(to_trace(timeline)), {"/args/end_s: a number is needed"}) == "");
 }
 
-TEST_CASE("All wrong events are named, not the first alone", "[plan][trace]") {
+TEST_CASE("All wrong events are named, not only the first", "[plan][trace]") {
   const std::string bad = R"({"ph":"Q"})";
   CHECK(missing_in(error_of(file_with(bad + ",\n" + bad)),
                    {"trace.json:3:2: /traceEvents/0/ph", "trace.json:4:2: /traceEvents/1/ph"}) ==
         "");
 }
 
-TEST_CASE("A fault that every event has is told a hundred times, not a million", "[plan][trace]") {
+TEST_CASE("An error in every event is reported a hundred times, not a million", "[plan][trace]") {
   std::string events = R"({"ph":"Q"})";
   for (int i = 0; i < 1000; ++i)
     events += ",\n" + std::string(R"({"ph":"Q"})");

@@ -1,7 +1,7 @@
 #pragma once
 
-// A name as people write it in many ways, by its letters and digits alone, small: "Llama3.1 70B" is
-// "llama3170b", "ZB-2p*" and "zb_2P" are "zb2p".
+// A name's letters and digits alone, in lower case, because people write one name in many ways:
+// "Llama3.1 70B" becomes "llama3170b"; "ZB-2p*" and "zb_2P" both become "zb2p".
 
 #include <string>
 

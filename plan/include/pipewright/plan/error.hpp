@@ -9,36 +9,40 @@
 
 namespace pipewright::plan {
 
-/// What was given cannot be used: the command line prints the message and exits with 2.
-/// A file's errors come all at once, one per line, each `file:line:column: /pointer: message`.
+/// An input that cannot be used: the command line prints the message and exits with 2. All errors
+/// of a file are reported together, one per line, each `file:line:column: /pointer: message`.
 class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A file that cannot be read as what it should be: the text is wrong, not what it says.
+/// A file whose text is not in the expected format, as opposed to a well-formed file with unusable
+/// values.
 class MalformedFile : public InputError {
  public:
   using InputError::InputError;
 };
 
-/// What was asked for is understood but cannot be: a deadlock, over memory, no such partition. The
-/// message names what stands in the way; exit code 1.
+/// A valid request that cannot be fulfilled: a deadlock, too little memory, no such partition. The
+/// message names the obstacle; the exit code is 1.
 class Infeasible : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// The candidate that is close enough to what was written to be meant by it; null: none is.
+/// Returns the candidate that `written` most likely means (by edit distance), or null if none is
+/// close enough.
 const std::string* nearest_to(std::string_view written, const std::vector<std::string>& candidates);
 
-/// `, did you mean "ranks"?` when a candidate is close enough to what was written, else nothing.
+/// Returns `, did you mean "ranks"?` if a candidate is close enough to `written`, else an empty
+/// string.
 std::string did_you_mean(std::string_view written, const std::vector<std::string>& candidates);
 
-/// The lines of one message; after the first fifty only how many more there are.
+/// Joins lines into one message. After the first fifty lines, it states only how many more there
+/// are.
 std::string listed_lines(const std::vector<std::string>& lines);
 
-/// `a, b or c`, for messages that list what is possible.
+/// Returns `a, b or c`, for messages that list the valid values.
 std::string listed(const std::vector<std::string>& words);
 
 }  // namespace pipewright::plan

@@ -1,8 +1,8 @@
 #pragma once
 
-// A vector for tables of a program's millions of instructions. Linux gives its memory in pages of
-// 2 MiB where it has them: a fresh table then costs few page faults, and places far apart in it few
-// misses of the address cache.
+// A vector for tables with millions of instructions. Linux backs its memory with 2-MiB huge pages
+// where available: a fresh table then costs few page faults, and accesses far apart cause few TLB
+// misses.
 
 #include <sys/mman.h>
 
@@ -30,7 +30,7 @@ struct LargePages {
     void* const memory = std::aligned_alloc(page_bytes, whole);
     if (memory == nullptr)
       throw std::bad_alloc();
-    // A wish: where it is refused, pages are small.
+    // A hint only: if the kernel rejects it, the pages are small.
     madvise(memory, whole, MADV_HUGEPAGE);
     return static_cast<T*>(memory);
   }

@@ -23,8 +23,8 @@ struct Seconds {
   friend constexpr auto operator<=>(Seconds, Seconds) = default;
 };
 
-/// An amount of memory; negative only as a difference. What 64 bits cannot hold stays at their end
-/// instead of wrapping round: absurd sizes of a file stay absurdly large.
+/// An amount of memory; negative only as a difference. Arithmetic saturates at the limits of 64
+/// bits instead of wrapping around, so that absurd sizes in a file stay absurdly large.
 struct Bytes {
   std::int64_t value = 0;
 
@@ -52,8 +52,8 @@ struct Bytes {
   }
 };
 
-/// Rounded up, since what does not fit must not seem to; what 64 bits cannot hold stays at their
-/// end.
+/// Converts to Bytes. Rounds up, so that a size never seems to fit when it does not, and saturates
+/// at the largest 64-bit value.
 inline Bytes whole_bytes(double bytes) {
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   return {bytes < static_cast<double>(most) ? static_cast<std::int64_t>(std::ceil(bytes)) : most};

@@ -1,6 +1,7 @@
 #pragma once
 
-// A text as its parts between separators: one more than there are separators, some perhaps empty.
+// Splits a text at a separator. There is one more part than there are separators; parts can be
+// empty.
 
 #include <string>
 #include <string_view>

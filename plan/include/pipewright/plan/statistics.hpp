@@ -1,22 +1,24 @@
 #pragma once
 
-// What repeated measurements amount to: their middle, their mean, how far they lie apart.
+// Summaries of repeated measurements: the median, the mean, and how much the values vary.
 
 #include <vector>
 
 namespace pipewright::plan {
 
-/// The middle value; 0 for no values. Takes its argument by value to sort it.
+/// Returns the median; 0 for no values. Takes its argument by value to sort it.
 double median(std::vector<double> values);
 
-/// The mean of the nine tenths in the middle: what many repeats add up to, without the few that
-/// something else has held up. 0 for no values.
+/// Returns the mean of the middle 90 % of the values: a mean that ignores the few repeats that
+/// something else delayed. 0 for no values.
 double typical_mean(std::vector<double> values);
 
-/// How far nine of ten values lie from the middle one at most, over it; 0 for no values.
+/// Returns the 90th percentile of the values' distances from the median, over the median; 0 for no
+/// values.
 double drift(std::vector<double> values);
 
-/// Interquartile range over median: how far apart repeated measurements lie, robust to outliers.
+/// Returns the interquartile range over the median: the variation of repeated measurements, robust
+/// to outliers.
 double spread(std::vector<double> values);
 
 }  // namespace pipewright::plan

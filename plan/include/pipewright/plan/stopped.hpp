@@ -1,16 +1,17 @@
 #pragma once
 
-// How long work ends when it is asked to stop.
+// Cancellation of long-running work.
 
 #include <cstddef>
 #include <functional>
 
 namespace pipewright::plan {
 
-/// Thrown where somebody's stop flag ends the work.
+/// Thrown when a stop flag cancels the work.
 struct Stopped {};
 
-/// Told now and then how much is done, and of how much. Where it answers false, the work ends.
+/// Progress callback: receives the amount done and the total. The work is canceled when it returns
+/// false.
 using GoesOn = std::function<bool(std::size_t done, std::size_t of)>;
 
 }  // namespace pipewright::plan

@@ -1,7 +1,7 @@
 #pragma once
 
-// The machines that a plan is for: nodes of devices, and the links between them, level by level
-// from the inside out: within a node, between nodes, and what joins groups of nodes.
+// The machines that a plan is for: nodes of devices, and the links between them. Links have levels,
+// from the inside out: within a node, between nodes, and between groups of nodes.
 
 #include <optional>
 #include <string>
@@ -15,13 +15,14 @@ namespace pipewright::plan {
 
 struct Device {
   std::string name;
-  Bytes memory;                       // 0: not limited
-  double flops_per_s = 0;             // peak; 0: not known
-  double memory_bandwidth_per_s = 0;  // bytes; 0: not known
+  Bytes memory;                       // 0: unlimited
+  double flops_per_s = 0;             // peak; 0: unknown
+  double memory_bandwidth_per_s = 0;  // bytes per second; 0: unknown
   friend bool operator==(const Device&, const Device&) = default;
 };
 
-/// What a transfer of `from` bytes or more takes: `time` for so many, the others at this bandwidth.
+/// One segment of a link's time curve: a transfer of `from` bytes takes `time`, and bytes beyond
+/// `from` move at this bandwidth.
 struct LinkSegment {
   Bytes from;
   Seconds time;
@@ -29,78 +30,86 @@ struct LinkSegment {
   friend bool operator==(const LinkSegment&, const LinkSegment&) = default;
 };
 
-/// How long a transfer keeps one of its ends from computing, beside what others wait for its bytes:
-/// the overhead of LogP (Culler et al., PPoPP 1993), which may grow with the bytes.
+/// For how long a transfer keeps one of its ends from computing, in addition to the time for which
+/// others wait for its bytes. This is the overhead of LogP (Culler et al., PPoPP 1993); it may grow
+/// with the bytes.
 struct Overhead {
   Seconds each;
-  double bandwidth_per_s = 0;           // bytes; 0: it does not grow
-  std::vector<LinkSegment> segments{};  // where the curve has kinks, by rising `from`
+  double bandwidth_per_s = 0;           // bytes per second; 0: it does not grow
+  std::vector<LinkSegment> segments{};  // where the curve has kinks, by ascending `from`
   friend bool operator==(const Overhead&, const Overhead&) = default;
 };
+/// Returns the overhead of a transfer of this size.
 Seconds time_of(const Overhead& overhead, Bytes size);
 
+/// The overheads of a link, by what its ends do.
 struct Overheads {
   Overhead send;
   Overhead receive;
-  Overhead sum;  // each step of a collective's ring
+  Overhead sum;  // each step of a ring collective
   friend bool operator==(const Overheads&, const Overheads&) = default;
 };
 
-/// A directed link: a transfer takes latency + bytes/bandwidth and holds it for bytes/bandwidth.
+/// A directed link: a transfer takes latency + bytes/bandwidth and occupies the link for
+/// bytes/bandwidth.
 struct Link {
   Seconds latency;
-  double bandwidth_per_s = 1e12;  // bytes
-  bool shared = false;            // by all transfers of a node, instead of one per pair of ranks
-  /// Where the curve has kinks or jumps: by rising `from`. The last one that a transfer reaches
-  /// says what it takes; all but the link's latency holds the link.
+  double bandwidth_per_s = 1e12;  // bytes per second
+  bool shared = false;            // by all transfers of a node; false: one link per pair of ranks
+  /// Segments of a curve that has kinks or jumps, by ascending `from`. The last segment that a
+  /// transfer reaches gives its time; the link is occupied for all of that except the link's
+  /// latency.
   std::vector<LinkSegment> segments{};
-  /// The bandwidth of a step of a collective's ring, where that differs from a transfer's. 0: it
-  /// does not.
+  /// Bandwidth of one step of a ring collective, if it differs from that of a transfer. 0: it does
+  /// not differ.
   double sum_bandwidth_per_s = 0;
   Seconds sum_latency{};
-  std::vector<LinkSegment> sum_segments{};  // by the bytes of a step
-  /// The same of the sums that the shards of a layer make in the middle of an action. A bandwidth
-  /// of 0: as of other sums.
+  std::vector<LinkSegment> sum_segments{};  // by the bytes of one step
+  /// Bandwidth of one step of an all-reduce that tensor-parallel ranks make in the middle of an
+  /// action. 0: the same as other all-reduces.
   double shard_bandwidth_per_s = 0;
   Seconds shard_latency{};
   std::vector<LinkSegment> shard_segments{};
-  /// How much of such a sum goes on while its rank computes the other action of a fused pair: 0, as
-  /// where pairs run one after the other, to 1.
+  /// Fraction of such an all-reduce that overlaps with the other action of a fused pair: from 0, as
+  /// if the pair ran one after the other, to 1.
   double shard_overlap = 0;
   Overheads overheads{};
-  /// How many times more those that it joins can send at once than it carries: each gets so much
-  /// less than its bandwidth.
+  /// Ratio of the bandwidth that the joined nodes can send together to the bandwidth of the link.
+  /// Each sender's bandwidth is divided by it.
   double oversubscription = 1;
   friend bool operator==(const Link&, const Link&) = default;
 };
 
-/// A link further out than that between nodes.
+/// A link level beyond the links between nodes, such as a spine.
 struct LinkLevel {
   std::string name;
-  int group_nodes = 1;  // it joins groups of so many nodes
-  Link link;            // shared: by all transfers that leave or enter a group
+  int group_nodes = 1;  // number of nodes in each group that it joins
+  Link link;            // `shared` means by all transfers that leave or enter a group
   friend bool operator==(const LinkLevel&, const LinkLevel&) = default;
 };
 
+/// The network beyond a single link between nodes.
 struct Fabric {
-  /// Whether the link between nodes joins only devices of equal place in their nodes. The others
-  /// take the next level.
+  /// True if the link between nodes joins only devices with equal indices in their nodes (rails).
+  /// Other pairs of devices use the next level.
   bool rails = false;
-  std::vector<LinkLevel>
-      levels;  // from the inside out; the groups of one are whole groups of the last
+  /// From the inside out; a group of one level consists of whole groups of the level before.
+  std::vector<LinkLevel> levels;
   friend bool operator==(const Fabric&, const Fabric&) = default;
 };
 
-/// Nodes whose devices are not those that costs are of.
+/// A run of nodes whose devices differ from the device whose costs were measured.
 struct NodeKind {
   int nodes = 1;
   Device device;
-  double speed = 1;  // of compute, beside the device that was measured
+  double speed = 1;  // compute speed relative to the measured device
   friend bool operator==(const NodeKind&, const NodeKind&) = default;
 };
 
+/// The kinds of nodes in a heterogeneous cluster.
 struct Mixture {
-  std::vector<NodeKind> kinds;  // the first has the first nodes; together all of them
+  /// In node order: the first kind has the first nodes; together they cover all nodes.
+  std::vector<NodeKind> kinds;
   friend bool operator==(const Mixture&, const Mixture&) = default;
 };
 
@@ -111,68 +120,71 @@ struct Cluster {
   Device device;
   Link within_node;
   Link between_nodes;
-  /// By rank: how fast it computes beside the device that was measured. Empty: all 1.
+  /// Compute speed of each rank, relative to the measured device. Empty: all 1.
   std::vector<double> rank_speeds{};
-  /// By rank: the bytes that it may hold, 0 for no limit. Empty: what the device has.
+  /// Memory limit of each rank in bytes, 0 for unlimited. Empty: the memory of its device.
   std::vector<double> rank_memory{};
-  /// What was measured of it beside these; for analytic times.
+  /// Further measured constants of the machine, for analytic times.
   std::optional<Machine> machine{};
-  std::optional<Fabric> fabric{};    // absent: all nodes have one link between them
+  std::optional<Fabric> fabric{};    // absent: one kind of link joins all nodes
   std::optional<Mixture> mixture{};  // absent: all devices are `device`
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
 int device_count(const Cluster& cluster);
-/// The kind of a device's node; null: all are alike.
+/// Returns the kind of the node that has this device, or null if all nodes have the same kind.
 const NodeKind* kind_of(const Cluster& cluster, int device);
-/// How fast a device computes by its node's kind, beside the one that was measured.
+/// Returns a device's compute speed relative to the measured device, by the kind of its node.
 double kind_speed(const Cluster& cluster, int device);
-/// With more nodes like its own, or its last ones, where so many devices need them. Throws
-/// InputError that names `field` where these are not whole nodes.
+/// Adds nodes (of the last kind, if there are several) until the cluster has this many devices.
+/// Throws InputError that names `field` if they do not fill whole nodes.
 Cluster with_nodes_for(Cluster cluster, int devices, const std::string& field);
 
-/// What a rank may hold; 0: without an end.
+/// Returns the memory limit of a rank; 0: unlimited.
 Bytes memory_of(const Cluster& cluster, int rank);
+/// Returns true if any rank has a memory limit.
 bool limits_memory(const Cluster& cluster);
-/// The least that any rank may hold; 0 where none is limited.
+/// Returns the smallest memory limit of any rank; 0 if no rank has one.
 Bytes least_memory(const Cluster& cluster);
-/// The same without an end to any rank's memory.
+/// Returns the cluster with unlimited memory on all ranks.
 Cluster roomy(Cluster cluster);
 
-/// Ranks fill the nodes in order; those past the last device start over at the first node.
+/// Ranks fill the nodes in order; ranks past the last device wrap around to the first node.
 int node_of(const Cluster& cluster, int rank);
-/// The innermost level that has both: 0 within a node, 1 between nodes, then those of the fabric.
+/// Returns the innermost level that joins the two ranks: 0 within a node, 1 between nodes, then the
+/// fabric's levels.
 std::size_t level_between(const Cluster& cluster, int rank, int other_rank);
 std::size_t level_count(const Cluster& cluster);
 const Link& link_of_level(const Cluster& cluster, std::size_t level);
-/// "within a node", "between nodes", or "of the level NAME".
+/// Returns "within a node", "between nodes", or "of the level NAME".
 std::string level_words(const Cluster& cluster, std::size_t level);
 const Link& link_between(const Cluster& cluster, int rank, int other_rank);
-/// Those of all levels, from the inside out.
+/// Returns the links of all levels, from the inside out.
 std::vector<Link*> links_of(Cluster& cluster);
+/// Returns true if the link of any level is shared by several ranks.
 bool shares_links(const Cluster& cluster);
-/// The node of a device, or the group of nodes that a level from 2 on joins to others: what has one
-/// way out to a level from 1 on.
+/// Returns the index of the unit that shares one uplink to a level: the rank's node for levels 0
+/// and 1, and from level 2 on the group of nodes that this level joins to other groups.
 int group_of(const Cluster& cluster, std::size_t level, int rank);
 int group_count(const Cluster& cluster, std::size_t level);
 
-/// How long a transfer holds its link: bytes over bandwidth, or what its segment says. It arrives
-/// one latency later.
+/// Returns how long a transfer occupies its link: bytes over bandwidth, or as long as its segment
+/// says. The transfer arrives one latency later.
 Seconds occupancy(const Link& link, Bytes size);
 
-/// What a ring of n devices takes to pass on pieces of size/n, `rounds` times n - 1 steps.
+/// Time in which a ring of n devices passes pieces of size/n around in `rounds` · (n − 1) steps.
 struct RingTime {
-  Seconds held;     // of its links
-  Seconds latency;  // of all steps
+  Seconds held;     // occupancy of the links
+  Seconds latency;  // sum over all steps
 };
 RingTime ring_time(const Link& link, Bytes size, double devices, int rounds);
-/// What n shards of a layer take to sum what each has of this size, as such a ring.
+/// Returns the time of an all-reduce of `size` bytes among n tensor-parallel ranks, as such a ring.
 RingTime shard_sum_time(const Link& link, Bytes size, double devices);
-/// For how long such a ring keeps each of its devices from computing.
+/// Returns for how long such a ring keeps each of its devices from computing.
 Seconds ring_overhead(const Link& link, Bytes size, double devices, int rounds);
 
 Json to_json(const Cluster& cluster);
-/// Reads the object at hand, so that a scenario can hold a cluster inline.
+/// Reads the cluster from the current JSON object, so that a scenario can contain a cluster inline.
 Cluster read_cluster(JsonObject& object);
 Cluster cluster_from_json(const JsonDocument& document);
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// How long collectives take on a machine that was measured: within a node as its table of sums
-// says, or a ring over the link; between nodes as a ring over what a node has. What they are made
-// of is counted first, so that a fit can try many constants on it.
+// Times of collectives on a measured machine. Within a node they come from its table of
+// all-reduces, or from a ring over the link; between nodes from a ring over the node's bandwidth.
+// Each time is first split by its source, so that a fit can try many constants on it.
 
 #include <vector>
 
@@ -10,41 +10,44 @@
 
 namespace pipewright::plan {
 
-/// Where the devices of a group lie.
+/// How the devices of a group are spread over nodes.
 struct GroupPlace {
   int devices = 1;
-  int beside = 1;         // groups of a node that do the same at once, this one included
-  bool spans = false;     // it reaches over several nodes
-  std::size_t level = 0;  // the outermost between neighbours (level_between)
+  int beside = 1;         // groups of a node that communicate at the same time, this one included
+  bool spans = false;     // true if the group includes devices of several nodes
+  std::size_t level = 0;  // outermost level between neighbors (level_between)
   friend bool operator==(const GroupPlace&, const GroupPlace&) = default;
 };
+/// Returns how a group of these devices is spread over the cluster.
 GroupPlace place_of(const Cluster& cluster, const std::vector<int>& devices);
 
-/// Seconds of a sum, each part at what its source says.
+/// Seconds of an all-reduce, divided by the source of each part.
 struct SumTime {
-  double table_s = 0;    // within a node, as the table has it
-  double bulk_s = 0;     // … larger than the table, at its last bus bandwidth
+  double table_s = 0;    // within a node, from the measured table
+  double bulk_s = 0;     // within a node, beyond the table, at its last bus bandwidth
   double network_s = 0;  // between nodes, at the link's bandwidth
-  double inside_s = 0;   // meanwhile within the nodes, likewise: the longer of the two counts
+  double inside_s = 0;   // within the nodes at the same time; the longer of the two counts
   double steps_s = 0;    // latencies of a ring's steps
 };
-/// Several like it, one after another.
+/// Returns the time of `times` such all-reduces, one after another.
 SumTime operator*(const SumTime& sum, double times);
-/// Of `bytes` on each device of the group. Between nodes without latencies: NCCL sums over a tree
-/// where a ring's steps would show.
+/// Returns the time of an all-reduce of `bytes` on each device of the group. Between nodes it has
+/// no latencies, because NCCL uses a tree where the steps of a ring would be noticeable.
 SumTime sum_time(const Cluster& cluster, const GroupPlace& place, double bytes);
-/// Latencies of a ring that goes through all devices of a node before it leaves it, twice round: as
-/// to scatter a sum and to gather it, for which NCCL has rings alone.
+/// Returns the latencies of a ring that visits all devices of a node before it leaves the node, for
+/// two rounds: a reduce-scatter and an all-gather, for which NCCL has only rings.
 double ring_steps_s(const Cluster& cluster, const GroupPlace& place);
 
-/// Seconds in which each device of a group sends so many bytes to the others.
+/// Seconds of an all-to-all in which each device of a group sends a given number of bytes to the
+/// others.
 struct ExchangeTime {
   double node_s = 0;     // within a node, at the link's bandwidth
-  double network_s = 0;  // between nodes, beside the other groups of the node
+  double network_s = 0;  // between nodes, shared with the other groups of the node
 };
 ExchangeTime exchange_time(const Cluster& cluster, const GroupPlace& place, double sent);
 
-/// At a machine's constants: a sum of gradients, one of activations among shards, exchanges.
+/// Apply a machine's constants: to an all-reduce of gradients, to a tensor-parallel all-reduce of
+/// activations, and to all-to-alls.
 double gradient_sum_s(const SumTime& sum, const MachineConstants& constants);
 double shard_sum_s(const SumTime& sum, const MachineConstants& constants);
 double exchanges_s(const ExchangeTime& sent, int exchanges, const MachineConstants& constants);

@@ -1,14 +1,15 @@
 #pragma once
 
-// Which kind of GPU is meant, whatever else a name says: "A100" of "A100-80GB (presumably)",
-// "GB200" of "NVIDIA Blackwell GPU (GB200)".
+// The GPU model within a longer device name: "A100" in "A100-80GB (presumably)", "GB200" in "NVIDIA
+// Blackwell GPU (GB200)".
 
 #include <string>
 #include <string_view>
 
 namespace pipewright::plan {
 
-/// The first word of letters and two or more digits behind them; empty where there is none.
+/// Returns the first run of letters followed by two or more digits, in upper case; empty if there
+/// is none.
 std::string device_kind(std::string_view name);
 
 }  // namespace pipewright::plan

@@ -1,7 +1,7 @@
 #pragma once
 
-// Ranks whose devices have unlike memory, against one limit: for whoever compares plans by a single
-// figure of what they need.
+// Ranks with different memory limits, reduced to one limit, for callers that compare plans by a
+// single figure for memory.
 
 #include <vector>
 
@@ -9,15 +9,16 @@
 
 namespace pipewright::plan {
 
-/// The most that any rank may hold; 0 where none is limited.
+/// Returns the largest memory limit of any rank; 0 if no rank has one.
 Bytes largest_memory(const Cluster& cluster);
 
-/// What each of so many ranks may hold; 0: without an end. `cluster` is that of ranks
-/// (cluster_of_ranks).
+/// Returns the memory limit of each of the first `ranks` ranks; 0: unlimited. `cluster` must be one
+/// whose devices are ranks (cluster_of_ranks).
 std::vector<Bytes> memory_by_rank(const Cluster& cluster, int ranks);
 
-/// The most that any rank would hold if all had `largest` and as much were left to each: at most
-/// `largest` where every rank is within its own `memory`, and only there.
+/// Returns the highest peak that any rank would have if every limit were `largest` and each rank
+/// kept its free memory. The result is at most `largest` if and only if every rank is within its
+/// own limit in `memory`.
 Bytes evened_peak(const std::vector<Bytes>& held, const std::vector<Bytes>& memory, Bytes largest);
 
 }  // namespace pipewright::plan

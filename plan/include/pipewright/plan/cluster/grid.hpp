@@ -1,9 +1,9 @@
 #pragma once
 
-// Who works with whom when pipelines run side by side. A grid is a topology with the axes pipe and
-// data: each index along data is a pipeline of its own on a replica of the model. An axis model
-// cuts every stage into slices; further axes only multiply the groups. The groups, and their order,
-// are those of DeepSpeed's PipelineParallelGrid.
+// Process groups of data-parallel pipelines. A grid is a topology with the axes pipe and data: each
+// index along data is a pipeline with its own replica of the model. An axis model partitions every
+// stage among tensor-parallel ranks; further axes only multiply the groups. The groups and their
+// order are those of DeepSpeed's PipelineParallelGrid.
 
 #include "pipewright/plan/cluster/topology.hpp"
 
@@ -24,27 +24,29 @@ class Grid {
   int model_index_of(int rank) const;  // 0 without the axis model
   bool is_first_stage(int rank) const { return stage_of(rank) == 0; }
   bool is_last_stage(int rank) const { return stage_of(rank) == pipe_size() - 1; }
-  /// The rank that has `stage` and is like `rank` along every other axis.
+  /// Returns the rank of `stage` whose coordinates along all other axes equal those of `rank`.
   int stage_to_global(int rank, int stage) const;
-  /// The same, but along these axes elsewhere: {{"data", 1}} in the second pipeline. Throws
-  /// InputError for an axis that does not exist, pipe, or an index outside its axis.
+  /// Returns the rank of `stage` with the given indices along some axes, and those of `rank` along
+  /// the others: {{"data", 1}} means in the second pipeline. Throws InputError for an unknown axis,
+  /// for pipe, or for an index outside its axis.
   int stage_to_global(int rank, int stage, const std::vector<AxisIndex>& elsewhere) const;
-  /// Of all ranks that together hold one replica of the model, which this is, and how many there
-  /// are: DeepSpeed's get_model_parallel_rank and get_model_parallel_world_size.
+  /// Returns the index of a rank among the ranks that together hold one replica of the model; the
+  /// next function returns their number. They are DeepSpeed's get_model_parallel_rank and
+  /// get_model_parallel_world_size.
   int model_parallel_rank(int rank) const;
   int model_parallel_size() const { return topology_.rank_count() / data_size(); }
 
-  /// The stages of one pipeline, in order.
+  /// The ranks of each pipeline, in the order of stages.
   RankGroups pipe_groups() const { return topology_.groups_along("pipe"); }
-  /// Ranks that hold the same weights and add up their gradients.
+  /// Ranks that hold the same weights and all-reduce their gradients.
   RankGroups data_groups() const { return topology_.groups_along("data"); }
-  /// The slices of one stage; without the axis model every rank is alone.
+  /// The tensor-parallel ranks of each stage; without the axis model each rank is its own group.
   RankGroups model_groups() const;
   /// Ranks that together hold one replica of the model: all ranks of one data index.
   RankGroups replica_groups() const;
-  /// Each rank with the one of the next stage; after the last comes the first.
+  /// Each rank paired with the rank of the next stage; the last stage is paired with the first.
   RankGroups p2p_groups() const;
-  /// Every group in one order: communicators come about only if all ranks create them alike.
+  /// All groups in one fixed order, because all ranks must create communicators in the same order.
   RankGroups groups_in_creation_order() const;
 
   friend bool operator==(const Grid&, const Grid&) = default;
@@ -53,10 +55,10 @@ class Grid {
   Topology topology_;
 };
 
-/// Whether the axes are those of a grid.
+/// Returns true if the topology has the axes that a grid needs.
 bool is_grid(const Topology& topology);
 
-/// Deals the prime factors, the smallest first, to pipe and data in turn: 24 = 2·2·2·3 becomes
+/// Assigns the prime factors, the smallest first, to pipe and data in turn: 24 = 2·2·2·3 becomes
 /// pipe 2·2 and data 2·3.
 Topology default_grid_topology(int ranks);
 

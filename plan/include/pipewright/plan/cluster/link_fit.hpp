@@ -1,7 +1,7 @@
 #pragma once
 
-// From what transfers of many sizes took to the latency and bandwidth of their link, or to the
-// segments that its curve has.
+// Fits a link's latency and bandwidth, or the segments of its curve, to the measured times of
+// transfers of many sizes.
 
 #include <vector>
 
@@ -9,7 +9,7 @@
 
 namespace pipewright::plan {
 
-/// What transfers of a size took: the median of several.
+/// Measured time of transfers of one size: the median of several repeats.
 struct LinkSample {
   Bytes size;
   Seconds time;
@@ -18,37 +18,38 @@ struct LinkSample {
   friend bool operator==(const LinkSample&, const LinkSample&) = default;
 };
 
-/// What no measurement can tell from no limit at all, in bytes per second.
+/// Bandwidth that no measurement can distinguish from an unlimited one, in bytes per second.
 inline constexpr double unlimited_bandwidth = 1e15;
 
+/// A fitted link with its residuals.
 struct LinkFit {
-  Link link;  // its latency, bandwidth and segments
-  /// By sample, in the order given: what the link says over what was measured, less 1.
+  Link link;  // with fitted latency, bandwidth and segments
+  /// Fitted time over measured time, minus 1, for each sample in the order given.
   std::vector<double> residuals;
 };
 
-/// What a transfer takes from its start until it has arrived.
+/// Returns the time of a transfer from its start until it has arrived.
 Seconds transfer_time(const Link& link, Bytes size);
 
-/// The line, or the few lines one behind the other, that come nearest to the samples: relative
-/// errors count, and one sample far from all others hardly does. Another segment must be worth its
-/// parameters (the Bayesian information criterion) and have at least three samples. Throws
-/// InputError for fewer than three sizes and for times that are none.
+/// Returns the line, or the sequence of a few lines, that fits the samples best. Relative errors
+/// count, and outliers count little. Another segment must be worth its parameters (the Bayesian
+/// information criterion) and have at least three samples. Throws InputError for fewer than three
+/// sizes and for times that are not positive and finite.
 LinkFit fit_link(const std::vector<LinkSample>& samples, std::size_t most_segments = 4);
 
-/// The same curve, slower by what later samples took beyond it: so much for each transfer, which
-/// the smaller ones say, and so much for each byte, which the larger ones say. Never quicker.
-/// Throws InputError for fewer than three sizes.
+/// Returns the same curve with the extra time of later samples added: a constant per transfer,
+/// estimated from the smaller samples, and a time per byte, estimated from the larger ones. The
+/// result is never faster than `link`. Throws InputError for fewer than three sizes.
 LinkFit slowed_down(const Link& link, const std::vector<LinkSample>& samples);
 
-/// What transfers cost a rank: lines from sample to sample, as few as pass all others within 10 %.
-/// A larger transfer costs no less than a smaller one: where it seems to, both are their mean.
-/// Beyond the largest one each byte costs as much as before, or as on average if that is more.
-/// Never nothing. Throws InputError for fewer than three sizes.
+/// Fits a rank's overhead of transfers: lines from sample to sample, as few as stay within 10 % of
+/// all others. A larger transfer costs no less than a smaller one: samples that contradict this are
+/// averaged. Beyond the largest sample, each byte costs as much as before, or as much as on average
+/// if that is more. The overhead is never zero. Throws InputError for fewer than three sizes.
 Overhead fit_overhead(const std::vector<LinkSample>& samples);
 
-/// What rings took, as samples of a step: n devices pass on pieces of size/n in `rounds` (n - 1)
-/// steps.
+/// Converts a measured ring collective to a sample of one of its steps: n devices pass pieces of
+/// size/n around in `rounds` · (n − 1) steps.
 LinkSample ring_step(const LinkSample& ring, int devices, int rounds);
 
 }  // namespace pipewright::plan

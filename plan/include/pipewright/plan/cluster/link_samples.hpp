@@ -1,6 +1,6 @@
 #pragma once
 
-// What was measured of one kind of link.
+// Measurements of one kind of link.
 
 #include <optional>
 #include <string>
@@ -10,35 +10,36 @@
 
 namespace pipewright::plan {
 
-/// By rising size.
+/// Samples by ascending size.
 struct LinkSeries {
   std::vector<LinkSample> samples;
-  std::string ended;  // why there is nothing larger; empty: it is all that was asked for
+  std::string ended;  // why no larger sizes were measured; empty: all were
   friend bool operator==(const LinkSeries&, const LinkSeries&) = default;
 };
 
-/// What transfers of one pair take and cost while ranks compute, as in training.
+/// Times and overheads of one pair's transfers while the ranks compute, as in training.
 struct ComputingSeries {
-  LinkSeries arrival;   // one way, while the sender computes on
-  LinkSeries sender;    // for how long that keeps it from computing
-  LinkSeries receiver;  // the same of a receiver that computes meanwhile
-  LinkSeries sum;       // the same of each rank of a sum over 2
+  LinkSeries arrival;   // one way, while the sender keeps computing
+  LinkSeries sender;    // for how long a transfer keeps the sender from computing
+  LinkSeries receiver;  // likewise, for a receiver that computes at that time
+  LinkSeries sum;       // likewise, for each rank of an all-reduce over 2 ranks
   friend bool operator==(const ComputingSeries&, const ComputingSeries&) = default;
 };
 
+/// All measured series of one kind of link.
 struct LinkSamples {
-  std::string over;  // what carries the bytes: in process, Gloo, NCCL
+  std::string over;  // transport: in process, Gloo or NCCL
   bool between_nodes = false;
-  int most_pairs = 0;  // as many at once as ranks that train have cores for; 0: any number
-  LinkSeries one_way;  // of one pair: half of the way there and back, no rank computes
+  int most_pairs = 0;  // number of concurrent pairs that have enough cores; 0: unlimited
+  LinkSeries one_way;  // one pair, half of a round trip, while no rank computes
   std::optional<ComputingSeries> computing{};
-  LinkSeries both_ways;             // of the same pair, both at once
-  std::vector<LinkSeries> at_once;  // of 2, 3, … pairs, all the same way, until the last is done
-  std::vector<LinkSeries> sums;     // over 2, 3, … ranks, which all get them
-  /// Likewise, as the shards of a layer sum in the middle of an action: without the additions,
-  /// which are theirs to compute.
+  LinkSeries both_ways;             // the same pair, in both directions at once
+  std::vector<LinkSeries> at_once;  // 2, 3, … pairs in the same direction, until the last is done
+  std::vector<LinkSeries> sums;     // all-reduces over 2, 3, … ranks
+  /// Tensor-parallel all-reduces in the middle of an action, over 2, 3, … ranks. They exclude the
+  /// additions, which count as the ranks' own compute.
   std::vector<LinkSeries> shard_sums{};
-  /// What one over 2 ranks adds to compute beside it that takes longer.
+  /// Time that such an all-reduce over 2 ranks adds to a longer concurrent computation.
   LinkSeries shard_sums_beside{};
   friend bool operator==(const LinkSamples&, const LinkSamples&) = default;
 };

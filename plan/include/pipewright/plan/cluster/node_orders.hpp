@@ -1,7 +1,7 @@
 #pragma once
 
-// In which order ranks may fill the nodes of a cluster that has several kinds of them: this decides
-// which stage goes to which kind.
+// The orders in which ranks may fill a cluster with several kinds of nodes. The order decides which
+// stage runs on which kind.
 
 #include <vector>
 
@@ -9,20 +9,21 @@
 
 namespace pipewright::plan {
 
+/// One order of a cluster's nodes.
 struct NodeOrder {
-  /// The same nodes, in the order in which ranks fill them.
+  /// The cluster with its nodes in the order in which ranks fill them.
   Cluster cluster;
-  /// By node of that: which one of the cluster at hand it is.
+  /// Index of each of these nodes in the original cluster.
   std::vector<int> nodes;
 };
 
-/// More kinds than these are ordered by their speeds alone.
+/// Clusters with more kinds than this are ordered by speed only.
 inline constexpr std::size_t most_kinds_in_all_orders = 4;
 
-/// The cluster at hand first, then others, one for each row of kinds that `devices` of them can be
-/// filled in; all orders where there are few kinds, else by falling and by rising speed. A single
-/// one where all nodes are alike, and where a kind is no whole groups of the outermost level of
-/// links: there the nodes could not change places.
+/// Returns the original order first, then one for each other sequence of kinds that `devices` ranks
+/// can fill: all permutations if there are few kinds, else by descending and by ascending speed.
+/// Returns only the original order if all nodes have the same kind, or if a kind does not fill
+/// whole groups of the outermost link level, because then nodes cannot be exchanged.
 std::vector<NodeOrder> node_orders(const Cluster& cluster, int devices);
 
 }  // namespace pipewright::plan

@@ -1,13 +1,13 @@
 #pragma once
 
-// What a runtime's messages take of the ranks of a cluster.
+// Overheads of a runtime's messages, applied to a cluster.
 
 #include "pipewright/plan/cluster/cluster.hpp"
 #include "pipewright/plan/costs/runtime_cost.hpp"
 
 namespace pipewright::plan {
 
-/// For how long a transfer keeps its ends from computing is this runtime's, on every link.
+/// Replaces the send and receive overheads of every link with those of this runtime.
 Cluster with_messages(Cluster cluster, const RuntimeCost& runtime);
 
 }  // namespace pipewright::plan

@@ -1,14 +1,14 @@
 #pragma once
 
-// What the shards of layers pass on among each other, as time: a part of each forward and of each
-// backward, in which their ranks compute nothing.
+// Time of communication among the tensor-, context- and expert-parallel ranks of a layer. It is
+// part of each forward and backward, and the ranks compute nothing during it.
 
 #include "pipewright/plan/cluster/collective_times.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
 
 namespace pipewright::plan {
 
-/// Where the ranks lie that share out a layer along each axis.
+/// Placement of the groups that partition a layer along each axis.
 struct ShardPlaces {
   GroupPlace tensor{};
   GroupPlace context{};
@@ -17,13 +17,14 @@ struct ShardPlaces {
 
 enum class ShardPass { Forward, Backward };
 
-/// What a layer's shards take to pass on what they have to in such a pass. With a machine at its
-/// constants; else rings over the cluster's links, and of exchanges what each rank sends.
+/// Returns the time of the layer's collectives in such a pass: from the machine's constants if the
+/// cluster has them; else from rings over its links, and for all-to-alls and all-gathers from the
+/// bytes that each rank sends.
 Seconds shard_time(const LayerCost& layer, const Cluster& cluster, const ShardPlaces& places,
                    ShardPass pass = ShardPass::Forward);
 
-/// The costs with that in the forward and in the input gradient of each layer, measured beside
-/// others or not.
+/// Adds `shard_time` to each layer's forward and input gradient, in the plain and in the contended
+/// times.
 LayerCosts with_shard_times(LayerCosts costs, const Cluster& cluster, const ShardPlaces& places);
 
 }  // namespace pipewright::plan

@@ -1,7 +1,7 @@
 #pragma once
 
-// How unevenly a mixture's router spreads tokens over the ranks that share out its experts: all of
-// them wait for the one with the most.
+// Load imbalance of a mixture of experts: how unevenly its router spreads tokens over the
+// expert-parallel ranks, all of which wait for the one with the most tokens.
 
 #include <cstdint>
 #include <vector>
@@ -10,18 +10,18 @@
 
 namespace pipewright::plan {
 
-/// From the rows that each expert got of each microbatch, for each number of ranks from 2 on that
-/// can share them out: so many microbatches, one of each rank's pipeline, meet in an exchange. Of
-/// more exchanges the mean. `rows`: by microbatch and expert; where there are fewer microbatches
-/// than ranks, the same again.
+/// Returns the load imbalance for each number of expert-parallel ranks, from 2 on, that divides the
+/// number of experts. `rows` gives the tokens per expert, by microbatch and expert. One all-to-all
+/// joins as many microbatches as there are ranks, one from each rank's pipeline; if there are
+/// fewer, they are repeated. The result is the mean over all such all-to-alls.
 std::vector<ExpertLoad> expert_loads(const std::vector<std::vector<std::int64_t>>& rows);
 
-/// What the busiest of so many ranks has over their mean; 1 where nobody measured it. Of another
-/// number of ranks than was measured as of the next larger one.
+/// Returns the load of the busiest of `ranks` ranks over their mean; 1 if it was not measured. For
+/// a number of ranks that was not measured, it uses the next larger measured one.
 double busiest_load(const LayerCost& layer, int ranks);
 
-/// The layer on the busiest of so many ranks: the part of its times that experts take, and what it
-/// exchanges (`share`: 0 to 1, of its compute), as much longer.
+/// Scales a layer to the busiest of `ranks` ranks: its all-to-all bytes, and the fraction `share`
+/// (0 to 1) of its compute time that experts take.
 void slow_to_busiest(LayerCost& layer, int ranks, double share);
 
 }  // namespace pipewright::plan

@@ -1,19 +1,20 @@
 #pragma once
 
-// What a fused pair takes: while the shards of one action pass on what they have to, the other one
-// computes.
+// Time of a fused pair: the communication among tensor- or expert-parallel ranks in one action can
+// overlap with the compute of the other.
 
 #include "pipewright/plan/costs/stage_costs.hpp"
 
 namespace pipewright::plan {
 
-/// The part of an action's time in which the shards of its rank pass on what they have to.
+/// Returns the part of an action's time that is communication among the ranks that share its stage.
 Seconds shards_of(Work work, const StageCost& cost);
 
-/// How much of that goes on beside the compute of the action that it is fused with, and adds
-/// nothing to the pair: with an `overlap` of 1 as much as that computes, of 0 nothing, as both run
-/// one after the other. A pair of F and B takes F + B less what each of them hides: with an overlap
-/// of 1 the longer of F's sums and B's compute, and the longer of B's sums and F's compute.
+/// Returns how much of that communication overlaps with the compute of the other action of the
+/// pair, and so adds nothing to the pair's time. With an `overlap` of 0 it is nothing, as if both
+/// ran one after the other; with 1 it is up to the other action's whole compute time. A pair of F
+/// and B takes F + B less the hidden part of each: with an overlap of 1, the longer of F's
+/// communication and B's compute, plus the longer of B's communication and F's compute.
 Seconds hidden_beside(Work work, const StageCost& cost, Work other_work,
                       const StageCost& other_cost, double overlap);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What one microbatch costs each stage: the times that some schedules order their actions by.
+// Times of one microbatch on each stage, by which some schedules order their actions.
 
 #include <cstddef>
 #include <vector>
@@ -17,10 +17,10 @@ struct PassTimes {
   friend bool operator==(const PassTimes&, const PassTimes&) = default;
 };
 
-/// Only the ratios count for the order, so that the times may be in any one unit.
+/// Times for ordering actions. Only their ratios count, so they may be in any unit.
 struct ScheduleCosts {
-  std::vector<PassTimes> stages{PassTimes{{1}, {1}, {1}}};  // one of each stage, or one for all
-  Seconds transfer{};  // takes an activation or a gradient to another rank, beside all compute
+  std::vector<PassTimes> stages{PassTimes{{1}, {1}, {1}}};  // one per stage, or one for all stages
+  Seconds transfer{};  // of an activation or a gradient to another rank; overlaps with compute
 
   const PassTimes& of(int stage) const {
     return stages.size() == 1 ? stages.front() : stages[static_cast<std::size_t>(stage)];
@@ -28,7 +28,7 @@ struct ScheduleCosts {
   friend bool operator==(const ScheduleCosts&, const ScheduleCosts&) = default;
 };
 
-/// All stages cost the same.
+/// Returns costs under which all stages take the same times.
 inline ScheduleCosts equal_costs(Seconds forward, Seconds input_gradient, Seconds weight_gradient,
                                  Seconds transfer = {}) {
   return {.stages = {PassTimes{forward, input_gradient, weight_gradient}}, .transfer = transfer};

@@ -1,16 +1,15 @@
 #pragma once
 
-// Whether costs that somebody wrote down or measured are such that a prediction can be made of
-// them.
+// Validation of measured or handwritten costs before a prediction.
 
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/partition/partition.hpp"
 
 namespace pipewright::plan {
 
-/// Refuses costs that nothing can be predicted from: a layer's time or size that is negative or no
-/// number, a whole stage without forward or, if `training`, without backward time. Names them all.
-/// Throws InputError.
+/// Throws InputError that lists all costs that make a prediction impossible: a negative or
+/// non-finite time or size of a layer, or a stage without forward time or, if `training`, without
+/// backward time.
 void require_usable(const LayerCosts& costs, const Partition& partition, bool training);
 
 }  // namespace pipewright::plan

@@ -1,30 +1,31 @@
 #pragma once
 
-// What an instruction takes of a cost: the columns of instruction_traits that price it.
+// Parts of a cost that an instruction uses: the columns of instruction_traits that determine its
+// time and bytes.
 
 namespace pipewright::plan {
 
-/// Which part of the time of a stage, or of a layer.
+/// Part of the time of a stage or layer.
 enum class Work {
   None,
   Load,
   Forward,
-  Rerun,  // the forward, again
+  Rerun,  // recomputation of the forward
   InputGradient,
   WeightGradient,
-  Backward,  // the last two in one go
+  Backward,  // the last two, unsplit
   OptimizerStep,
 };
 
-/// Which bytes of a stage are moved.
+/// Bytes that a stage's instruction moves.
 enum class Payload {
   None,
-  Activation,     // its output
+  Activation,     // the stage's output
   InputGradient,  // the gradient of its input
-  Gradients,      // its parameters' gradients
+  Gradients,      // of the stage's parameters
   Parameters,
-  Tied,     // gradients of a weight that stages share
-  Numbers,  // a few, whose bytes are nothing
+  Tied,     // gradients of a weight that several stages share
+  Numbers,  // a few numbers, which count as zero bytes
 };
 
 }  // namespace pipewright::plan

@@ -1,6 +1,6 @@
 #pragma once
 
-// What an operator of an exported graph is called with.
+// Arguments of an operator call in an exported graph.
 
 #include <cstdint>
 #include <optional>
@@ -10,12 +10,12 @@
 
 namespace pipewright::plan {
 
-/// A tensor of the graph, by its number there.
+/// A tensor of the graph, by its number.
 struct TensorArgument {
   int value = 0;
   friend bool operator==(const TensorArgument&, const TensorArgument&) = default;
 };
-/// A list of tensors; -1: none in this place.
+/// A list of tensors; -1: None at this position.
 struct TensorsArgument {
   std::vector<int> values;
   friend bool operator==(const TensorsArgument&, const TensorsArgument&) = default;
@@ -25,16 +25,16 @@ struct DtypeArgument {
   friend bool operator==(const DtypeArgument&, const DtypeArgument&) = default;
 };
 enum class MemoryOrder { Contiguous, ChannelsLast, ChannelsLast3d, Preserve };
-/// Where a tensor is made; all that one rank computes is on the rank's own device.
+/// A device argument. It has no value, because each rank computes everything on its own device.
 struct DeviceArgument {
   friend bool operator==(const DeviceArgument&, const DeviceArgument&) = default;
 };
-/// That a tensor is strided, as all are here.
+/// A layout argument. It has no value, because all tensors are strided.
 struct LayoutArgument {
   friend bool operator==(const LayoutArgument&, const LayoutArgument&) = default;
 };
 
-/// std::monostate: None.
+/// std::monostate means None.
 using ArgumentValue =
     std::variant<std::monostate, bool, std::int64_t, double, std::string, TensorArgument,
                  TensorsArgument, std::vector<std::int64_t>, std::vector<double>, std::vector<bool>,

@@ -1,7 +1,7 @@
 #pragma once
 
-// Where the files in a zip archive lie that torch.save has written: stored one behind the other,
-// neither compressed nor encrypted.
+// File positions in a zip archive that torch.save wrote: entries are stored consecutively, neither
+// compressed nor encrypted.
 
 #include <cstdint>
 #include <string>
@@ -16,9 +16,9 @@ struct ZipEntry {
   std::int64_t end = 0;
 };
 
-/// In the order of the directory at its end, which may be one of Zip64. Throws InputError that
-/// names `file` for anything else, and for entries that lie outside of it or have the name of
-/// another.
+/// Returns the entries in the order of the central directory, which may be Zip64. Throws InputError
+/// that names `file` for any other format, and for entries that exceed the archive or have
+/// duplicate names.
 std::vector<ZipEntry> zip_entries(std::string_view bytes, const std::string& file);
 
 }  // namespace pipewright::plan

@@ -1,8 +1,8 @@
 #pragma once
 
-// DeepSpeed's pipeline schedules: what each rank does in each of its time steps, with the buffers
-// that it uses (deepspeed.runtime.pipe.schedule). The instructions are those of our Programs, and
-// every name of DeepSpeed's maps to one of them and back.
+// DeepSpeed's pipeline schedules (deepspeed.runtime.pipe.schedule): the instructions of each rank
+// in each time step, with the buffers that they use. The instructions are those of our Programs,
+// and every DeepSpeed name maps to one of them and back.
 
 #include <optional>
 #include <string>
@@ -14,30 +14,34 @@
 
 namespace pipewright::plan {
 
+/// The instructions of a DeepSpeed schedule.
 struct DeepSpeedStream {
   int microbatches = 0;
   std::vector<std::vector<std::vector<Instruction>>> ranks;  // rank → step → instructions
-  std::vector<int> buffers;                                  // how many each rank has
+  std::vector<int> buffers;                                  // number of buffers of each rank
 };
 
-/// TrainSchedule: 1F1B in 2(M + P - 1) steps; rank r has max(2, min(P - r, M)) buffers, and
-/// microbatch m lies in buffer m modulo that. All three throw InputError without ranks or
+/// TrainSchedule: 1F1B in 2(M + P - 1) steps. Rank r has max(2, min(P - r, M)) buffers, and
+/// microbatch m uses buffer m modulo that. All three functions throw InputError without ranks or
 /// microbatches.
 DeepSpeedStream deepspeed_train(int ranks, int microbatches);
 /// InferenceSchedule: M + P - 1 steps, two buffers in turn.
 DeepSpeedStream deepspeed_inference(int ranks, int microbatches);
-/// DataParallelSchedule: M steps, one buffer, every rank the whole model on its own microbatches.
+/// DataParallelSchedule: M steps, one buffer; every rank has the whole model and its own
+/// microbatches.
 DeepSpeedStream deepspeed_data_parallel(int ranks, int microbatches);
 
-/// "ForwardPass"; nothing for a kind that DeepSpeed has no word for.
+/// Returns DeepSpeed's name, such as "ForwardPass", or nothing for a kind that DeepSpeed does not
+/// have.
 std::optional<std::string_view> deepspeed_name(InstructionKind kind);
 std::optional<InstructionKind> from_deepspeed_name(std::string_view name);
-/// "ForwardPass(0)" with the buffer, "ReduceGrads" where there is none.
+/// Returns "ForwardPass(0)" with the buffer, or "ReduceGrads" for an instruction without one.
 std::string deepspeed_text(const Instruction& instruction);
 
-/// The stream as a Program: blocking rendezvous between pairs of ranks, as DeepSpeed runs it.
+/// Converts the stream to a Program with blocking rendezvous between pairs of ranks, as DeepSpeed
+/// runs it.
 Program to_program(const DeepSpeedStream& stream);
-/// The compute actions alone, in their order.
+/// Returns only the compute actions, in their order.
 Schedule to_schedule(const DeepSpeedStream& stream);
 
 }  // namespace pipewright::plan

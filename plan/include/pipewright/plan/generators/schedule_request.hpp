@@ -1,6 +1,6 @@
 #pragma once
 
-// A schedule asked for by name, with all that the generators can be told.
+// A request for a schedule by name, with all options of the generators.
 
 #include <memory>
 #include <optional>
@@ -19,45 +19,48 @@ struct ScheduleRequest {
   std::string name;
   int ranks = 0;
   int microbatches = 0;
-  int chunks = 0;                   // stages per rank; 0: as few as the schedule can have
-  int group = 0;                    // microbatches of a round (megatron-interleaved; 0: P) or of an
-                                    // optimizer step (pipedream-2bw; 0: the least that is legal)
-  std::vector<int> rank_of_stage;   // a placement of the user's own (gpipe, 1f1b, inference)
+  int chunks = 0;  // stages per rank; 0: the schedule's minimum
+  /// Microbatches of a round (megatron-interleaved; 0: P) or of an optimizer step (pipedream-2bw;
+  /// 0: the smallest valid number)
+  int group = 0;
+  std::vector<int> rank_of_stage;   // a custom placement (gpipe, 1f1b, inference)
   ScheduleCosts costs;              // zb-auto, v-half, v-min and v-zb order their actions by them
   std::optional<int> memory_units;  // zb-auto, v-zb: a forward adds 2, I and W free 1 each
-  /// A schedule of one's own, as `ScheduleChoice` has it: then it is made, whatever the name.
+  /// A custom schedule, as in `ScheduleChoice`. If set, it is made whatever the name.
   std::shared_ptr<const ScheduleDescriptor> own{};
 };
 
-/// The names that `make_schedule` knows, in the order of the documentation.
+/// Returns the names that `make_schedule` accepts, in the order of the documentation.
 const std::vector<std::string>& schedule_names();
 
-/// A generator by name, any case. Throws InputError that lists the names, or the rule that the
-/// sizes break and the nearest ones that do not.
+/// Makes a schedule by name, in any case. Throws InputError that lists the names, or that states
+/// the violated rule and the nearest valid sizes.
 Schedule make_schedule(const ScheduleRequest& request);
 Schedule make_schedule(const std::string& name, int ranks, int microbatches);
 
-/// As Pipewright trains it: `oldest_weight_gradients_first`, but one's own as it is.
+/// Makes the schedule as Pipewright trains it: with `oldest_weight_gradients_first`, except for
+/// custom ones, which stay unchanged.
 Schedule make_training_schedule(const ScheduleRequest& request);
 
-/// The Program that such a schedule becomes: lowered, or, where somebody wrote it with transfers or
-/// as a whole, as that says. Throws InputError when it is not sound, with rank and action, or when
-/// it is another Program than is asked for.
+/// Returns the Program of such a schedule: lowered or, for custom ones written with transfers or as
+/// a Program, as written. Throws InputError that names rank and action if it is not valid, or if
+/// the Program does not match the options.
 Program lower(const ScheduleRequest& request, const Schedule& schedule,
               const LoweringOptions& options);
 
-/// How many stages the schedule will have. Throws InputError for more than can be counted.
+/// Returns the number of stages of the schedule. Throws InputError if it exceeds an int.
 int stage_count(const ScheduleRequest& request);
 
-/// How many microbatches the schedule will have: those that were asked for, of each rank where
-/// ranks are replicas (data-parallel). Throws InputError for more than can be counted.
+/// Returns the number of microbatches of the schedule: the requested ones or, if ranks are replicas
+/// (data-parallel), that number times the ranks. Throws InputError if it exceeds an int.
 int microbatch_count(const ScheduleRequest& request);
 
-/// How the schedule's Program differs from one lowered by default: PipeDream's steps.
+/// Returns how the schedule's Program differs from one lowered with default options, such as
+/// PipeDream's steps.
 LoweringOptions lowering_of(const ScheduleRequest& request);
 
-/// "1f1b, 4 ranks, 8 microbatches" when it is action for action what a generator makes; nothing
-/// otherwise. Generators that depend on times are tried with equal ones, and not for large
+/// Returns "1f1b, 4 ranks, 8 microbatches" if the schedule equals a generator's action by action;
+/// nothing otherwise. Generators that depend on times are tried with equal ones, and only for small
 /// schedules.
 std::optional<std::string> known_name(const Schedule& schedule);
 

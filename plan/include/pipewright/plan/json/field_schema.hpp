@@ -1,7 +1,7 @@
 #pragma once
 
-// The JSON Schema of a struct whose fields stand in a list (fields.hpp): each key with its type,
-// its bounds, its default and its meaning, in the list's order.
+// Generates the JSON Schema of a struct with a list of fields (fields.hpp): each key with its type,
+// bounds, default and meaning, in the list's order.
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -62,7 +62,7 @@ inline Json object_schema(const char* meaning) {
           {"additionalProperties", false}};
 }
 
-/// Adds the fields of a plain struct, its values as their defaults.
+/// Adds the fields of a struct. The values of a default-constructed struct are the defaults.
 template <class Struct>
 void add_fields(Json& object) {
   const Struct plain{};

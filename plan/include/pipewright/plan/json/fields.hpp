@@ -1,7 +1,8 @@
 #pragma once
 
-// Structs whose fields stand in a list each, `visit_fields`: reading, writing and the JSON Schema
-// go over it. A field has its key, its value, which values are possible, and what it means.
+// Declarative field lists. A struct lists its fields once in `visit_fields`, which the JSON reader,
+// the writer and the JSON Schema all use. A field has its key, its value, the rule for valid
+// values, and its meaning.
 
 #include <algorithm>
 #include <concepts>
@@ -17,13 +18,14 @@
 
 namespace pipewright::plan {
 
-/// Which values a field can have. One that is not needed keeps the value of a plain struct.
+/// Rule for the valid values of a field. An optional field keeps its default value if it is absent.
 struct FieldRule {
   bool needed = false;
   Range range{};
-  /// What an enumeration's values are called, in their order, or the words that a text can be.
+  /// Names of an enumeration's values, in their order, or the strings that a text field accepts.
   const std::vector<std::string>* words = nullptr;
-  const char* schema = nullptr;  // JSON that stands for what type, range and words would say
+  /// JSON Schema that replaces the one derived from type, range and words.
+  const char* schema = nullptr;
 };
 
 inline FieldRule any() { return {}; }
@@ -37,10 +39,11 @@ inline FieldRule needed(FieldRule rule) {
 template <class Struct, class Plain>
 concept MaybeConst = std::same_as<std::remove_const_t<Struct>, Plain>;
 
-// More than any model of today; beyond them sizes could not be counted in 64 bits.
+// Upper limit of sizes: larger than in any current model, and small enough that products of sizes
+// fit in 64 bits.
 inline constexpr Range size_range{.least = 1, .most = 1'000'000};
 
-/// A struct with a list of its fields: in a file it is an object.
+/// A struct with a list of fields. In a file it is an object.
 template <class Value>
 concept HasFields = requires(Value& value) {
   visit_fields(value, [](const char*, auto&, const FieldRule&, const char*) {});
@@ -53,10 +56,10 @@ template <class Value>
 struct IsListWithFields : std::false_type {};
 template <HasFields Value>
 struct IsListWithFields<std::vector<Value>> : std::true_type {};
-/// A word, or numbers in its place.
+/// A string, or a list of integers in its place.
 using TextOrIntegers = std::variant<std::string, std::vector<int>>;
 
-/// Reads each field of the object into the value, which has the defaults.
+/// Reads each field of a JSON object into a value that holds the defaults.
 class FieldReader {
  public:
   explicit FieldReader(JsonObject& object) : object_(object) {}
@@ -159,8 +162,8 @@ Struct read_fields(JsonObject& object) {
   return value;
 }
 
-/// Whether a value that was read is the one in the file. Where it is not, an error was recorded,
-/// and a check across fields would judge the stand-in.
+/// Returns true if the value that was read equals the value in the file. If not, an error was
+/// recorded and the value is a fallback, so checks across fields should skip it.
 template <class Value>
 bool taken(JsonObject& object, const std::string& key, const Value& value) {
   const Json* written = object.find(key);
@@ -170,7 +173,7 @@ bool taken(JsonObject& object, const std::string& key, const Value& value) {
 template <class Struct>
 Json fields_json(const Struct& value);
 
-/// How a field's value stands in a file.
+/// Returns the JSON form of a field's value.
 template <class Value>
 Json field_json(const Value& value, const FieldRule& rule) {
   if constexpr (std::is_enum_v<Value>)
@@ -200,13 +203,13 @@ Json fields_json(const Struct& value) {
   visit_fields(value, [&](const char* key, const auto& field, const FieldRule& rule,
                           const char* /*meaning*/) {
     Json written = field_json(field, rule);
-    if (!written.is_null())  // an optional that is not there
+    if (!written.is_null())  // absent optional
       json[key] = std::move(written);
   });
   return json;
 }
 
-/// Whether all fields that were read are those in the file.
+/// Returns true if every field that was read equals the value in the file.
 template <class Struct>
 bool all_taken(JsonObject& object, const Struct& value) {
   const Json read = fields_json(value);

@@ -1,6 +1,6 @@
 #pragma once
 
-// How schedules, Programs and reports write a fused pair: "(1F2;0B1)OVERLAP_F_B".
+// Text form of a fused pair in schedules, Programs and reports: "(1F2;0B1)OVERLAP_F_B".
 
 #include <string>
 #include <string_view>
@@ -9,7 +9,7 @@ namespace pipewright::plan {
 
 inline constexpr std::string_view fused_cell_end = ")OVERLAP_F_B";
 
-/// Of the texts of its two actions.
+/// Joins the texts of the two actions of a fused pair.
 inline std::string fused_cell(std::string_view first, std::string_view second) {
   std::string text("(");
   text.append(first).append(";").append(second).append(fused_cell_end);

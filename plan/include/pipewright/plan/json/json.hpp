@@ -1,13 +1,13 @@
 #pragma once
 
-// The names of JSON alone: reading <nlohmann/json.hpp> costs a source over a second, and a value's
-// header does not need it.
+// Forward declarations of JSON types, because including <nlohmann/json.hpp> adds over a second to a
+// source's compile time and headers of values do not need it.
 
 #include <nlohmann/json_fwd.hpp>
 
 namespace pipewright::plan {
 
-/// Keeps the order of keys as written, so that files stay readable after a round trip.
+/// JSON that keeps the order of keys as written, so that files stay readable after a round trip.
 using Json = nlohmann::ordered_json;
 class JsonDocument;
 class JsonObject;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Strict reading of JSON. A JsonDocument remembers where each value stands in its file, so that an
-// error can name file, line, column and JSON pointer; a JsonObject reads one object key by key and
+// Strict JSON reading. A JsonDocument remembers the position of each value in its file, so that an
+// error can name file, line, column and JSON pointer. A JsonObject reads one object key by key and
 // collects every error instead of stopping at the first.
 
 #include <filesystem>
@@ -23,18 +23,20 @@ namespace pipewright::plan {
 
 class JsonDocument {
  public:
-  /// `name` stands for the file in messages. Throws InputError on a syntax error or a doubled key.
+  /// Parses a text. `name` is the file's name in messages. Throws InputError on a syntax error or a
+  /// duplicate key.
   static JsonDocument parse(std::string text, std::string name);
-  /// Throws InputError when the file cannot be read.
+  /// Reads and parses a file. Throws InputError if it cannot be read.
   static JsonDocument read(const std::filesystem::path& file);
 
-  /// Replaces one value: `pipeline.ranks=4`. The right side is JSON, or else taken as a string.
-  /// Keys on the way are created, so that strict reading later names a misspelt one. Throws
-  /// InputError for what is no assignment, no UTF-8 or nested too deep, and for a field of no
-  /// object.
+  /// Replaces one value, as in `pipeline.ranks=4`. The right side is parsed as JSON, or else used
+  /// as a string. Missing keys on the path are created; strict reading later reports misspelled
+  /// ones. Throws InputError if the text is not an assignment, is not UTF-8, is nested too deeply,
+  /// or sets a field of a value that is not an object.
   void set(const std::string& assignment);
 
-  /// `file:line:column` of the value (or of its key), or the `--set` that put it there.
+  /// Returns `file:line:column` of the value (or of its key), or the `--set` assignment that set
+  /// it.
   std::string position(const std::string& pointer) const;
 
   const Json& root() const { return root_; }
@@ -44,16 +46,16 @@ class JsonDocument {
   std::string name_;
   std::string text_;
   Json root_;
-  std::map<std::string, std::size_t> offsets_;    // pointer → where its key or value begins
+  std::map<std::string, std::size_t> offsets_;    // pointer → start of its key or value
   std::map<std::string, std::string> overrides_;  // pointer → the assignment that set it
 };
 
-/// Errors of one document, thrown together as one InputError.
+/// Collects the errors of one document and throws them together as one InputError.
 class Diagnostics {
  public:
   explicit Diagnostics(const JsonDocument& document) : document_(&document) {}
   void add(const std::string& pointer, std::string_view message);
-  /// Each line of what a value that was read from the document was refused with.
+  /// Adds each line of an error message about a value that was read from the document.
   void add_lines(const std::string& pointer, std::string_view lines);
   void throw_if_any() const;
   bool empty() const { return errors_.empty(); }
@@ -64,7 +66,7 @@ class Diagnostics {
   std::vector<std::string> errors_;
 };
 
-/// The numbers that a field accepts; words for the message come from the bounds.
+/// The numbers that a field accepts. The error message is generated from the bounds.
 struct Range {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
@@ -73,8 +75,8 @@ struct Range {
 inline constexpr Range at_least(double least) { return {.least = least}; }
 inline constexpr Range more_than(double least) { return {.least = least, .excludes_least = true}; }
 
-/// One object of a document. A getter that finds an error records it and returns a harmless value;
-/// the caller builds its value regardless and calls `Diagnostics::throw_if_any` at the end.
+/// Reads one object of a document. On an error, a getter records it and returns a harmless value;
+/// the caller builds its result regardless and calls `Diagnostics::throw_if_any` at the end.
 class JsonObject {
  public:
   JsonObject(Diagnostics& diagnostics, std::string pointer = "");
@@ -82,7 +84,7 @@ class JsonObject {
   JsonObject& operator=(const JsonObject&) = delete;
   JsonObject(JsonObject&&) = delete;
   JsonObject& operator=(JsonObject&&) = delete;
-  /// Unknown keys are reported when the object goes out of scope: by then all known were asked for.
+  /// Reports unknown keys: by then, the reader has requested all known ones.
   ~JsonObject();
 
   bool has(const std::string& key) const;
@@ -103,9 +105,9 @@ class JsonObject {
                               std::optional<std::vector<double>> fallback = {});
   std::vector<std::string> texts(const std::string& key,
                                  std::optional<std::vector<std::string>> fallback = {});
-  /// Pointers of the elements of an array, for `JsonObject` to open or `element` to read.
+  /// Returns the pointers of an array's elements, which `JsonObject` opens or `element` reads.
   std::vector<std::string> elements(const std::string& key, bool required = true);
-  /// Where the object under `key` stands; an error is recorded when it is required and absent.
+  /// Returns the pointer of the object under `key`; records an error if it is required and absent.
   std::string child(const std::string& key, bool required = true);
   /// Marks a key as known without reading it.
   void allow(const std::string& key);
@@ -121,12 +123,12 @@ class JsonObject {
 
   Diagnostics& diagnostics_;
   std::string pointer_;
-  const Json* object_;  // null when what stands there is no object: then every getter is silent
+  const Json* object_;  // null if the value is not an object; then every getter reports nothing
   std::vector<std::string> known_;
 };
 
-/// Opens a value's own document: checks `format` (such as "pipewright/costs/1"), hands the root to
-/// `read`, and throws all errors at once.
+/// Reads a value from its own document: checks `format` (such as "pipewright/costs/1"), passes the
+/// root object to `read`, and throws all errors together.
 template <class Value>
 Value read_document(const JsonDocument& document, const std::string& format,
                     const std::function<Value(JsonObject&)>& read) {
@@ -142,13 +144,13 @@ Value read_document(const JsonDocument& document, const std::string& format,
   return std::move(*value);
 }
 
-/// All of a file. Throws InputError naming it when it cannot be read.
+/// Returns the content of a file. Throws InputError that names the file if it cannot be read.
 std::string read_file(const std::filesystem::path& file);
 
-/// Writes to a temporary neighbour and renames, so that a reader never sees half a file.
-/// Throws std::runtime_error naming the file when the disk refuses.
+/// Writes to a temporary file in the same folder and renames it, so that a reader never sees a
+/// partial file. Throws std::runtime_error that names the file if writing fails.
 void write_file(const std::filesystem::path& file, std::string_view text);
-/// The same of a file in parts.
+/// Writes a file from several parts, in the same way.
 void write_file(const std::filesystem::path& file, const std::vector<std::string_view>& parts);
 
 }  // namespace pipewright::plan

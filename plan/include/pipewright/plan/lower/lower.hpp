@@ -1,6 +1,6 @@
 #pragma once
 
-// Lowering grows a Schedule into a Program by small passes from value to value, one file each in
+// Lowering turns a Schedule into a Program by small passes from value to value, one file each in
 // src/lower.
 
 #include "pipewright/plan/costs/training_memory.hpp"
@@ -9,86 +9,89 @@
 
 namespace pipewright::plan {
 
-/// Where a receive stands in its rank's list: right before the action that needs its data, or, as
-/// torch 2.11 places them, as soon as the sender has sent. Early receives hold buffers longer, and
-/// in a queue with other transfers they hold those up.
+/// Position of a receive in its rank's list: directly before the action that needs its data or, as
+/// torch 2.11 does, as soon as the sender has sent. Early receives occupy buffers for longer, and
+/// in a queue with other transfers they delay those.
 enum class ReceivePlacement { JustInTime, WithSend };
 
+/// Options of lowering, which select the passes.
 struct LoweringOptions {
   CommunicatorLayout communicators = CommunicatorLayout::Edge;
   TransferMode transfers = TransferMode::Eager;
   bool blocking = false;
   ReceivePlacement receives = ReceivePlacement::JustInTime;
-  int replicas = 1;  // pipelines side by side: with more than one, gradients are reduced
-  bool overlap_reductions = true;  // beside the backward; false: behind all compute of the rank
-  std::vector<int> tied_stages{};  // that share a weight
+  int replicas = 1;  // data-parallel pipelines; more than one requires gradient reduction
+  bool overlap_reductions = true;  // with the backward; false: after all compute of the rank
+  std::vector<int> tied_stages{};  // stages that share a weight
   int step_every = 0;  // backwards of a stage between optimizer steps; 0: one step at the end
   RecomputeMode recompute = RecomputeMode::None;
-  int recompute_layers = 1;  // that run again at a time, under RecomputeMode::Full
-  /// The stage of ZeRO. 1: each copy of a stage steps its shard alone. 2: gradients stand as
-  /// shards, too, so that the sum over copies is made of each microbatch by itself. 3: parameters,
-  /// too, which are gathered before they are used, and let go of.
+  int recompute_layers = 1;  // layers per recomputed group, under RecomputeMode::Full
+  /// The stage of ZeRO. 1: each replica of a stage steps only its shard. 2: gradients are sharded
+  /// too, so those of each microbatch are reduced separately. 3: parameters are sharded too; they
+  /// are all-gathered before use and resharded afterwards.
   int zero = 0;
-  int whole_stages = 3;        // that a rank has gathered at once, under ZeRO stage 3
-  bool gradient_norm = false;  // is needed before a step, to clip or to divide by a scale
-  bool share_loss = false;     // all ranks get to know it
+  int whole_stages = 3;        // stages that a rank keeps gathered at once, under ZeRO stage 3
+  bool gradient_norm = false;  // a step needs the norm, for clipping or loss scaling
+  bool share_loss = false;     // all ranks get the loss
   friend bool operator==(const LoweringOptions&, const LoweringOptions&) = default;
 };
 
-/// All passes in their order. Throws InputError when the schedule is not valid, a tied stage does
-/// not exist, steps between the backwards would come before their gradients are summed, or ZeRO
-/// from stage 2 on is asked for where the schedule or another option forbids it.
+/// Runs all passes in their order. Throws InputError if the schedule is not valid, if a tied stage
+/// does not exist, if steps between backwards would come before their gradients are reduced, or if
+/// the schedule or another option is incompatible with ZeRO stage 2 or 3.
 Program lower(const Schedule& schedule, const LoweringOptions& options = {});
-/// What torch 2.11 makes of the same compute-only file. Its runtime needs all of it: it has one
-/// queue for each directed pair of ranks, so receives must stand in the order of the sends; it
-/// takes the mean over microbatches in REDUCE_GRAD, even with one replica; and sharded modules wait
-/// for UNSHARD. Throws InputError when the schedule is not valid.
+/// Returns what torch 2.11 makes of the same compute-only file. Its runtime has one queue for each
+/// directed pair of ranks, so receives must be in the order of the sends; it computes the mean over
+/// microbatches in REDUCE_GRAD, even with one replica; and sharded modules wait for UNSHARD. Throws
+/// InputError if the schedule is not valid.
 Program lower_as_torch(const Schedule& schedule);
 
-/// The passes behind those that add transfers, in their order.
+/// Runs the passes that follow the one for transfers, in their order.
 Program with_all_but_transfers(Program program, const LoweringOptions& options);
 
-/// The compute actions alone, as instructions.
+/// Converts only the compute actions to instructions.
 Program from_schedule(const Schedule& schedule, const LoweringOptions& options);
-/// A send right after the action that produces, a receive right before the one that needs, or
-/// earlier where the order of the sends on that directed pair of ranks demands it: queues match
-/// sends and receives by their order alone. None between stages of one rank. Of a fused pair, both
-/// receives come before it and both sends after.
+/// Adds a send directly after the action that produces the data, and a receive directly before the
+/// action that needs it. The receive comes earlier if the order of the sends on that directed pair
+/// of ranks demands it, because queues match sends and receives only by their order. There is no
+/// transfer between stages of one rank. For a fused pair, both receives come before it and both
+/// sends after it.
 Program with_transfers(Program program);
-/// The same, with every receive as early as the order of the sends allows: ranks take turns, and
-/// who sends puts the receive at the end of what the receiver has so far.
+/// Adds transfers with every receive as early as the order of the sends allows: ranks take turns,
+/// and each send appends its receive to the receiver's list so far.
 Program with_early_receives(Program program);
-/// The first stage loads inputs, the last stage targets, right before the forward.
+/// Adds loads directly before the forward: inputs on the first stage, targets on the last.
 Program with_loads(Program program);
-/// Which gradients are summed, and when.
+/// Selects the gradients to reduce, and when.
 struct ReductionOptions {
   int replicas = 1;
   std::vector<int> tied_stages{};
-  bool scatter = false;  // each copy gets the sums of its shard alone
-  bool overlap = true;   // beside the backward; false: behind everything else in the rank's list
+  bool scatter = false;  // each replica gets only the sums of its shard
+  bool overlap = true;   // with the backward; false: after everything else in the rank's list
 };
-/// Right after the last weight gradient of a stage and the sends behind it, its gradients are
-/// summed over its copies: those of all pipelines, and of all routes that pass through the stage.
-/// Stages that share a weight come first: once a rank has the last weight gradient of all of them,
-/// their gradients are summed over layers, and then over copies. A rank runs its collectives one
-/// after the other, and all ranks of several have them in one order.
+/// Adds the reduction of each stage's gradients over its copies, after the stage's last weight
+/// gradient and the sends that follow it. The copies are those of all pipelines, and of all routes
+/// that pass through the stage. Tied weights come first: once a rank has the last weight gradient
+/// of all stages that share a weight, their gradients are summed over layers, and then over copies.
+/// A rank runs its collectives one after another, and all their members have them in the same
+/// order.
 Program with_reductions(Program program, const ReductionOptions& options);
-/// Behind each weight gradient of a stage and the sends that follow it, the sum of the gradients of
-/// its microbatch over the copies of the stage, each of which gets its shard.
+/// Adds, after each weight gradient of a stage and the sends that follow it, a reduce-scatter of
+/// that microbatch's gradients over the copies of the stage.
 Program with_scatters(Program program);
-/// All ranks get the norm of all gradients behind their reductions.
+/// Adds the global norm of all gradients after their reductions; all ranks get it.
 Program with_gradient_norm(Program program);
-/// Every stage steps its optimizer at the end of its rank's list, or after every `step_every`
-/// backwards. None in a forward-only Program.
+/// Adds each stage's optimizer step at the end of its rank's list, or after every `step_every`
+/// backwards. Adds nothing to a forward-only Program.
 Program with_optimizer_steps(Program program, int step_every = 0);
-/// Behind the steps of a rank, the copies of each of its stages gather the parameters.
+/// Adds an all-gather of each stage's parameters among its copies, after the rank's steps.
 Program with_gathers(Program program, int replicas);
-/// At the end of its list each rank gets the losses of all.
+/// Adds, at the end of each rank's list, the sharing of all losses with all ranks.
 Program with_shared_loss(Program program);
-/// Gathers a stage's sharded parameters ahead of its use and lets go of them when another stage's
-/// are needed, so that at most `most` stages of a rank are whole at once.
+/// Adds all-gathers of a stage's sharded parameters ahead of their use, and reshards when other
+/// stages' parameters are needed, so that at most `most` stages of a rank are gathered at once.
 Program with_unshards(Program program, int most = 3);
-/// Gives each microbatch on a stage the lowest slot that is free from its first use to its last.
+/// Assigns each microbatch on a stage the lowest slot that is free from its first use to its last.
 Program with_slots(Program program);
 
 }  // namespace pipewright::plan

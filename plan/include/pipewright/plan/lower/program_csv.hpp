@@ -1,6 +1,6 @@
 #pragma once
 
-// A Program as a CSV file in torch's dialect, where communication is an action like the others.
+// A Program as CSV in torch's format, in which communication is an action like any other.
 
 #include <string>
 #include <string_view>
@@ -10,21 +10,22 @@
 
 namespace pipewright::plan {
 
-/// torch's dialect with communication: one row per rank, cells separated by commas. Loads, tied
-/// reductions and optimizer steps are left out, which it has no words for.
+/// Writes torch's CSV format with communication: one row per rank, cells separated by commas.
+/// Loads, tied reductions and optimizer steps are left out, because the format has no names for
+/// them.
 std::string to_csv(const Program& program);
-/// Reads that dialect; loads, optimizer steps and slots are added, for which its actions must be a
-/// sound Schedule. That the Program can run is for `validate` to prove. Throws MalformedFile
-/// `name:row:column: …` with all errors, or InputError that says why the Schedule is not sound.
+/// Reads that format and adds loads, optimizer steps and slots, for which the actions must be a
+/// valid Schedule. `validate` must still prove that the Program can run. Throws MalformedFile
+/// `name:row:column: …` with all errors, or InputError that says why the Schedule is not valid.
 Program program_from_csv(std::string_view text, const std::string& name,
                          CommunicatorLayout communicators = CommunicatorLayout::Edge,
                          TransferMode transfers = TransferMode::Eager);
 
-/// The same without what is added, for `with_transfers_of`.
+/// Reads it without these additions, for `with_transfers_of`.
 Program transfers_from_csv(std::string_view text, const std::string& name);
-/// Makes a whole Program of one that has actions and transfers, and nothing else: transfers stay as
-/// they are, and the rest is added as `lower` adds it. Its sums over copies are left out, since
-/// those that the training needs stand behind the last weight gradient.
+/// Completes a Program that has only actions and transfers: transfers stay as they are, and
+/// everything else is added as `lower` adds it. Existing reductions over copies are removed,
+/// because those that the training needs come after the last weight gradient.
 Program with_transfers_of(const Program& transfers, const LoweringOptions& options);
 
 }  // namespace pipewright::plan

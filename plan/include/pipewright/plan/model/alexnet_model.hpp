@@ -6,8 +6,8 @@
 
 namespace pipewright::plan {
 
-/// AlexNet for CIFAR-10 in 22 layers: the worked example that pipeline tutorials partition.
-/// `image_size`: the side that the 32x32 images are enlarged to; 63 at least.
+/// AlexNet for CIFAR-10 in 22 layers: the usual worked example of pipeline tutorials. `image_size`
+/// is the side to which the 32x32 images are enlarged; at least 63.
 struct AlexNetShape {
   static constexpr auto kind = "alexnet";
   int classes = 10;

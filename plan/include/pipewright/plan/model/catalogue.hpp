@@ -1,8 +1,8 @@
 #pragma once
 
-// One line per model: the type of its shape. What plan declares of it and what exec builds of it
-// are found by this list; where one of the two is missing, nothing links. One that is only
-// predicted stands in the second list.
+// Registry of models, one line each: the type of the model's shape. Plan finds the model's
+// declaration by this list and exec its builder; if either is missing, linking fails. Models that
+// can only be predicted are in the second list.
 
 #define PIPEWRIGHT_MODELS(MODEL) \
   MODEL(GptShape)                \

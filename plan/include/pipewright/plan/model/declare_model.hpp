@@ -1,7 +1,7 @@
 #pragma once
 
-// How a model declares itself. Its file in src/model has `visit_fields` for its shape, what the
-// functions below say, and at its end
+// Helper for a model's declaration. Its file in src/model defines `visit_fields` for its shape and
+// the functions named below, and ends with
 //
 //   template <>
 //   const ModelDescriptor& descriptor_of<GptShape>() {
@@ -9,7 +9,7 @@
 //     return gpt;
 //   }
 //
-// A member that is left out, but for the last three, does not compile.
+// Only the last three members may be omitted; otherwise the declaration does not compile.
 
 #include <fmt/format.h>
 
@@ -25,12 +25,12 @@ struct ModelDeclaration {
   Model (*layers)(const Shape&);
   Sample (*sample)(const Shape&);
   LayerEstimate (*estimate)(const Shape&, const Layer&);
-  /// What no field shows by itself: records an error for a shape that cannot be built.
+  /// Records an error for a shape that cannot be built, in addition to the checks of single fields.
   void (*check)(const Shape&, JsonObject&) = nullptr;
-  /// Why its layers cannot be shared out in so many parts, and how many would do. Left out: no
-  /// layer is cut.
+  /// Returns why the layers cannot be partitioned into `parts` parts, and the nearest numbers that
+  /// work. If omitted, no layer can be partitioned.
   std::vector<std::string> (*faults_of_cut)(const Shape&, int parts) = nullptr;
-  /// The fields that are set to something that nothing trains. Left out: all can be trained.
+  /// Returns the fields whose values cannot be trained. If omitted, every shape can be trained.
   std::vector<std::string> (*only_predicted)(const Shape&) = nullptr;
 };
 
@@ -62,7 +62,7 @@ std::vector<std::string> keys_of() {
   return keys;
 }
 
-/// Nothing where a value was refused; a stand-in for it is not checked.
+/// Returns nothing if a value was rejected; the fallback that replaces it is not checked.
 template <class Shape>
 std::optional<ModelShape> read_shape(JsonObject& object, void (*check)(const Shape&, JsonObject&)) {
   const auto shape = read_fields<Shape>(object);

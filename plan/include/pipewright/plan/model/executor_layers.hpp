@@ -1,8 +1,8 @@
 #pragma once
 
-// What the executor's own layers of a transformer keep for their backward, tensor by tensor, as
-// engine/src/models computes them on a CPU. transformer_layers.hpp has the same for fused kernels
-// in 16 bits, as a cluster's Megatron-LM has them.
+// Saved activations of the executor's own transformer layers, tensor by tensor, as
+// engine/src/models computes them on a CPU. transformer_layers.hpp has the same for fused 16-bit
+// kernels, as in Megatron-LM on a cluster.
 
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@
 
 namespace pipewright::plan {
 
-/// Of one microbatch, on one device.
+/// A tensor that one microbatch saves on one device.
 struct KeptTensor {
   const char* what;
   Bytes bytes{};
@@ -21,26 +21,29 @@ struct KeptTensor {
   friend bool operator==(const KeptTensor&, const KeptTensor&) = default;
 };
 
+/// A layer with the tensors that it saves.
 struct ExecutorLayer {
   std::string name;
-  Bytes input{};  // each layer keeps it, too
+  Bytes input{};  // also saved by each layer
   std::vector<KeptTensor> kept;
   Bytes output{};
-  double attention_flops = 0;  // tokens with tokens, forward; windows are masks and spare none
+  /// Forward attention products (scores and values); windows are applied as masks and save no
+  /// FLOPs.
+  double attention_flops = 0;
 
-  /// Beside the input.
+  /// Returns the saved bytes, without the input.
   Bytes activation() const;
-  /// The part of it that selective recomputation drops.
+  /// Returns the part that selective recomputation drops.
   Bytes selective_activation() const;
 };
 
-/// The embedding, the layers, norm and head, in values of `value_bytes`: 4, or 2 in mixed
-/// precision. Exact without sequence parallelism and expert ranks, for samples of one document,
-/// where experts' rows begin at multiples of 64 bytes.
+/// Returns the embedding, the layers, and norm with head, with values of `value_bytes` bytes: 4, or
+/// 2 in mixed precision. Exact without sequence and expert parallelism, for samples of one
+/// document, if the rows of each expert begin at multiples of 64 bytes.
 std::vector<ExecutorLayer> executor_layers(const TransformerTraining& training, const Cut& cut,
                                            int value_bytes);
 
-/// What the loss behind the head keeps of a microbatch.
+/// Returns what the loss after the head saves for one microbatch.
 Bytes kept_by_loss(const TransformerTraining& training, const Cut& cut, int value_bytes);
 
 }  // namespace pipewright::plan

@@ -6,7 +6,7 @@
 
 namespace pipewright::plan {
 
-/// A GPT of pre-norm blocks over learned token and position embeddings; layer 0 is the embedding,
+/// A GPT with pre-norm blocks and learned token and position embeddings. Layer 0 is the embedding,
 /// the last layer is norm and head.
 struct GptShape {
   static constexpr auto kind = "gpt";
@@ -22,8 +22,8 @@ const ModelDescriptor& descriptor_of<GptShape>();
 
 Model gpt_model(const GptShape& shape);
 
-/// Why its heads and vocabulary cannot be shared out in so many parts, and how many would do;
-/// nothing where they can. Vocabularies and widths need not divide evenly.
+/// Returns why the heads and the vocabulary cannot be partitioned into `parts` parts, and the
+/// nearest numbers that work; empty if they can. Vocabularies and widths need not divide evenly.
 std::vector<std::string> faults_of_gpt_cut(const GptShape& shape, int parts);
 
 }  // namespace pipewright::plan

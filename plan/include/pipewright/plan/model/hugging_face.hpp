@@ -1,7 +1,7 @@
 #pragma once
 
-// The config.json of a model on Hugging Face, as transformers 4 and 5 write it. Fields that change
-// nothing of what is computed are not looked at.
+// Reader for the config.json of a Hugging Face model, as transformers 4 and 5 write it. Fields that
+// do not affect the computation are ignored.
 
 #include <string>
 #include <vector>
@@ -11,23 +11,23 @@
 
 namespace pipewright::plan {
 
-/// The architectures that are known, as `model_type` names them.
+/// Returns the supported architectures, as named in `model_type`.
 std::vector<std::string> transformer_types();
 
 struct HuggingFaceModel {
-  std::string type;  // as `model_type` says it
+  std::string type;  // value of `model_type`
   TransformerConfig config{};
-  /// What the file sets and nothing here trains, as it stands there.
+  /// Settings of the file that cannot be trained here, as written there.
   std::vector<std::string> untrained{};
-  /// The same of shares that are dropped in training.
+  /// Likewise, dropout probabilities.
   std::vector<std::string> dropouts{};
   friend bool operator==(const HuggingFaceModel&, const HuggingFaceModel&) = default;
 };
-/// Throws InputError as `transformer_from_config` does.
+/// Reads the model of a config.json. Throws InputError as `transformer_from_config` does.
 HuggingFaceModel hugging_face_model(const JsonDocument& document);
 
-/// Throws InputError with every fault of the file: an unknown architecture, a missing field, sizes
-/// that do not go together.
+/// Reads the sizes of a config.json. Throws InputError with every error of the file: an unknown
+/// architecture, a missing field, or incompatible sizes.
 TransformerConfig transformer_from_config(const JsonDocument& document);
 
 }  // namespace pipewright::plan

@@ -1,7 +1,7 @@
 #pragma once
 
-// A folder of Hugging Face as the model of a scenario: what its config.json says, and the samples
-// that it is trained on.
+// A Hugging Face model folder as the model of a scenario: the content of its config.json, and the
+// samples that it is trained on.
 
 #include <string>
 #include <vector>
@@ -14,25 +14,26 @@ namespace pipewright::plan {
 
 struct HuggingFaceShape {
   static constexpr auto kind = "hf";
-  std::string path;     // the folder; absolute where a scenario was read
-  bool dropout = true;  // as the config says; else none is dropped
+  std::string path;     // the folder; absolute once a scenario was read
+  bool dropout = true;  // true: as in the config; false: no dropout
   std::string type = "llama";
   TransformerShape transformer{};
-  std::vector<std::string> untrained{};  // of the config, as it stands there
+  /// Settings of the config that cannot be trained, as written there.
+  std::vector<std::string> untrained{};
   friend bool operator==(const HuggingFaceShape&, const HuggingFaceShape&) = default;
 };
 template <>
 const ModelDescriptor& descriptor_of<HuggingFaceShape>();
 
-/// What the config.json of the folder makes of the shape. Throws InputError that names the file.
+/// Fills in the shape from the folder's config.json. Throws InputError that names the file.
 HuggingFaceShape with_config(HuggingFaceShape shape);
 
-/// All of them: the embedding, the decoder's, norm and head.
+/// Returns the number of all layers: the embedding, the decoder's layers, and norm with head.
 inline int layer_count(const HuggingFaceShape& shape) {
   return shape.transformer.config.layers + 2;
 }
 
-/// The sizes of a transformer, whichever way the scenario has them; null for other models.
+/// Returns the transformer shape of any model that has one, or null for other models.
 const TransformerShape* transformer_of(const ModelShape& shape);
 
 }  // namespace pipewright::plan

@@ -1,7 +1,7 @@
 #pragma once
 
-// A module that PyTorch exported, as the model of a scenario: a folder with the archive and the
-// list of the layers that it was cut into, as `pipewright import` writes it.
+// A module exported by PyTorch as the model of a scenario: a folder with the archive and the list
+// of its layers, as `pipewright import` writes it.
 
 #include <filesystem>
 #include <memory>
@@ -13,32 +13,35 @@
 
 namespace pipewright::plan {
 
+/// The content of a model folder.
 struct ImportedModel {
   std::filesystem::path archive;  // the .pt2
   ExportedProgram program;
   ExportedLayers layers;
-  int batch = 1;  // samples that it was exported with, and that each microbatch has
-  /// What planning needs to know of its layers. FLOPs are those of products and convolutions.
+  int batch = 1;  // samples in the export's batch, and in each microbatch
+  /// The layers for planning. Their FLOPs count only matrix products and convolutions.
   Model planned{};
   friend bool operator==(const ImportedModel&, const ImportedModel&) = default;
 };
 
-/// Throws InputError where inputs do not begin with one batch.
+/// Combines an exported program and its layers. Throws InputError unless all inputs have the batch
+/// as their first dimension.
 ImportedModel imported_model(const std::filesystem::path& archive, ExportedProgram program,
                              ExportedLayers layers);
 
-/// The folder's layers.json and the archive that it names. Throws InputError that names the file.
+/// Reads the folder's layers.json and the archive that it names. Throws InputError that names the
+/// file.
 ImportedModel read_imported(const std::filesystem::path& folder);
 
-/// layers.json: the name of each layer, and with which operator it ends.
+/// Returns layers.json: the name of each layer and its last operator.
 Json layers_json(const ImportedModel& model);
 
-/// One operator without weights: what a shape without a folder has.
+/// Returns a model of one operator without weights, which a shape without a folder uses.
 std::shared_ptr<const ImportedModel> plain_import();
 
 struct ImportedShape {
   static constexpr auto kind = "imported";
-  std::string path;  // the folder; absolute where a scenario was read
+  std::string path;  // the folder; absolute once a scenario was read
   std::shared_ptr<const ImportedModel> model = plain_import();
   friend bool operator==(const ImportedShape& a, const ImportedShape& b) {
     return a.path == b.path && (a.model == b.model || *a.model == *b.model);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Sizes of public transformers, so that an option or a table of runs may name a model instead.
+// Sizes of public transformers, so that an option or a table of runs can name a model instead.
 
 #include <optional>
 #include <string>
@@ -10,7 +10,8 @@
 
 namespace pipewright::plan {
 
-/// Case, blanks, dashes and underscores of the name do not count. Nothing: it is not known.
+/// Returns a model by name, ignoring case, blanks, dashes and underscores; nothing if it is
+/// unknown.
 std::optional<TransformerConfig> find_transformer(const std::string& name);
 std::vector<std::string> known_transformers();
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Layers that another program trains, of which their costs are known and no operators: those of a
-// PyTorch job, measured or traced.
+// A model whose layers another program trains, such as a PyTorch job that was measured or traced:
+// their costs are known, but not their operators.
 
 #include <string>
 #include <vector>

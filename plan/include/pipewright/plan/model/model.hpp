@@ -16,12 +16,12 @@ struct Layer {
   std::string kind;                  // such as "transformer-block"
   std::int64_t parameters = 0;       // count
   Bytes parameter_bytes;             //
-  double forward_flops = 0;          // for one sample; a multiply-add counts two
+  double forward_flops = 0;          // for one sample; a multiply-add counts as two
   std::vector<int> output_shape;     // for one sample, without the batch dimension
   std::string dtype = "float32";     // the output's type
-  std::string tied_key;              // layers with the same key share a weight; empty: none
-  std::int64_t tied_parameters = 0;  // of the parameters, those that are shared
-  bool checkpointable = false;       // may be recomputed in the backward
+  std::string tied_key;              // layers with the same key share a weight; empty: not tied
+  std::int64_t tied_parameters = 0;  // number of parameters that are shared
+  bool checkpointable = false;       // can be recomputed in the backward
   friend bool operator==(const Layer&, const Layer&) = default;
 };
 

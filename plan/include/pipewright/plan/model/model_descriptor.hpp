@@ -1,7 +1,7 @@
 #pragma once
 
-// All that a model says of itself, whatever the type of its shape. Reader, writer, schema, help,
-// predictions and tests go over the list of these; exec has what builds the layers
+// The declaration of a model, independent of the type of its shape. Readers, writers, schema, help,
+// predictions and tests iterate over the list of declarations; exec has the builders of the layers
 // (engine/models/model_builder.hpp).
 
 #include <functional>
@@ -15,13 +15,13 @@
 
 namespace pipewright::plan {
 
-/// What a model learns from.
+/// A kind of training data.
 struct DataKind {
-  std::string_view name;       // as a scenario's `data.kind` names it
-  std::string_view meaning;    // what lies at its path
+  std::string_view name;       // name in a scenario's `data.kind`
+  std::string_view meaning;    // content of its path
   bool is_folder = false;      // the path is a folder, not a file
-  bool is_row = false;         // of numbers, from which windows are taken
-  bool has_documents = false;  // it can say where they end
+  bool is_row = false;         // a sequence of numbers, from which windows are taken
+  bool has_documents = false;  // document ends can be known
 };
 inline constexpr DataKind text_data{
     .name = "text", .meaning = "the bytes of one file", .is_row = true};
@@ -41,40 +41,43 @@ inline constexpr DataKind samples_data{
         "a safetensors file with \"inputs\" and \"targets\" of all samples, or a file of "
         "tokens for a model of tokens"};
 
+/// A declared model: its names, its data, and functions of its shape.
 struct ModelDescriptor {
-  std::string kind;     // as a scenario's `model.kind` names it
-  std::string meaning;  // a sentence
+  std::string kind;     // name in a scenario's `model.kind`
+  std::string meaning;  // one sentence
   DataKind data;
-  std::string unit;               // what speed is counted in: "tokens", "images"
-  std::vector<std::string> keys;  // what its fields are called
+  std::string unit;               // the unit of throughput: "tokens", "images"
+  std::vector<std::string> keys;  // names of its fields
   std::function<ModelShape()> plain;
   std::function<bool(const ModelShape&, const ModelShape&)> equal;
   std::function<Model(const ModelShape&)> layers;
   std::function<Sample(const ModelShape&)> sample;
   std::function<LayerEstimate(const ModelShape&, const Layer&)> estimate;
-  /// Nothing when the object does not say soundly what the shape is; then it has an error.
+  /// Reads the shape. Returns nothing, with an error recorded, if the object does not describe a
+  /// valid one.
   std::function<std::optional<ModelShape>(JsonObject&)> read;
-  /// Why shards cannot have so many parts of its layers, and how many would do.
+  /// Returns why the layers cannot be partitioned into `parts` parts, and the nearest numbers that
+  /// work.
   std::function<std::vector<std::string>(const ModelShape&, int parts)> faults_of_cut;
-  /// The fields that are set to something that nothing trains.
+  /// Returns the fields whose values cannot be trained.
   std::function<std::vector<std::string>(const ModelShape&)> only_predicted;
   std::function<Json(const ModelShape&)> fields;
   std::function<Json()> schema;
 };
 
-/// In the order of the schema.
+/// Returns all models, in the order of the schema.
 const std::vector<std::reference_wrapper<const ModelDescriptor>>& model_kinds();
 
-/// One more kind, behind those that are there, for all that is read and written from then on:
-/// before anything else is done. `model` must outlive all of it. Throws InputError when there is
-/// one of this name.
+/// Registers another model after the existing ones, for all later reading and writing. Call it
+/// before anything else. `model` must live until the end of the program. Throws InputError if the
+/// name is already registered.
 void add_model_kind(const ModelDescriptor& model);
 
-/// The data that models learn from, each once.
+/// Returns the kinds of data that models use, each once.
 std::vector<DataKind> data_kinds();
 
-/// The model that an object describes: its `kind` and that model's fields. Nothing when it does not
-/// say that soundly; then it has an error.
+/// Reads the model that an object describes: its `kind` and the fields of that model. Returns
+/// nothing, with an error recorded, if the description is not valid.
 std::optional<ModelShape> read_model_shape(JsonObject& object);
 
 }  // namespace pipewright::plan

@@ -1,7 +1,7 @@
 #pragma once
 
-// Which model, and how large: a struct such as GptShape, held by value as the one type ModelShape,
-// so that all else goes by what the model declares of itself (declare_model.hpp).
+// The choice of a model and its sizes: a struct such as GptShape, stored in the one type
+// ModelShape, so that all other code uses the model's declaration (declare_model.hpp).
 
 #include <any>
 #include <string>
@@ -15,20 +15,20 @@ namespace pipewright::plan {
 
 struct ModelDescriptor;
 
-/// The shape of a model: `static constexpr auto kind = "gpt"` is how a scenario names it.
+/// A shape of a model. `static constexpr auto kind = "gpt"` is its name in scenarios.
 template <class Shape>
 concept NamesKind = requires {
   typename std::bool_constant<(Shape::kind != nullptr)>;
 };
 
-/// What the model with this shape declares of itself; each shape has its own, at the end of its
-/// file in src/model. A shape without one does not link.
+/// Returns the declaration of the model with this shape, defined at the end of the model's file in
+/// src/model. A shape without one does not link.
 template <class Shape>
 const ModelDescriptor& descriptor_of();
 
 class ModelShape {
  public:
-  /// The plain shape of the first model.
+  /// Makes the default shape of the first model.
   ModelShape();
   template <NamesKind Shape>
   ModelShape(Shape shape)  // NOLINT(google-explicit-constructor): a shape is a ModelShape
@@ -37,7 +37,7 @@ class ModelShape {
   const ModelDescriptor& descriptor() const { return *descriptor_; }
   const std::string& kind() const;
 
-  /// The shape, where it is of that type; null otherwise.
+  /// Returns the shape if it is of that type, else null.
   template <NamesKind Shape>
   Shape* find() {
     return std::any_cast<Shape>(&shape_);
@@ -46,7 +46,7 @@ class ModelShape {
   const Shape* find() const {
     return std::any_cast<Shape>(&shape_);
   }
-  /// The shape, which must be of that type. Throws InputError that names both kinds.
+  /// Returns the shape, which must be of that type. Throws InputError that names both kinds.
   template <NamesKind Shape>
   Shape& as() {
     if (find<Shape>() == nullptr)
@@ -77,23 +77,23 @@ struct SampleTensor {
 };
 double bytes_of(const SampleTensor& tensor);
 
-/// What a model takes of its data at a time.
+/// The data of one sample.
 struct Sample {
-  int units = 1;  // how many tokens, images or what else the model counts
+  int units = 1;  // number of tokens, images or other units
   SampleTensor input;
   SampleTensor target;
 };
 
-/// What a layer does beside its `Layer`: values of one sample, for estimates before it is measured.
+/// Properties of a layer that estimates need besides its `Layer`, in values per sample.
 struct LayerEstimate {
-  double kept = 0;             // for the backward, beside the input
-  double attention_kept = 0;   // the attention's part of that, which selective recomputation drops
-  double attention_flops = 0;  // what it takes to compute that part again
+  double kept = 0;             // saved for the backward, without the input
+  double attention_kept = 0;   // part of that which selective recomputation drops (attention)
+  double attention_flops = 0;  // to recompute that part
 };
 
 Model model_of(const ModelShape& shape);
 Sample sample_of(const ModelShape& shape);
-/// `layer` is one of `model_of(shape)`.
+/// Returns the estimate of a layer, which must be one of `model_of(shape)`.
 LayerEstimate estimate_of(const ModelShape& shape, const Layer& layer);
 
 Json to_json(const ModelShape& shape);

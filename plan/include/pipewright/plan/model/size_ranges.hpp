@@ -1,7 +1,7 @@
 #pragma once
 
-// How large the sizes of a transformer may be in a file: far more than any has, and so little that
-// products of two stay far from overflow.
+// Largest sizes of a transformer in a file: far above any real model, but small enough that a
+// product of two cannot overflow.
 
 namespace pipewright::plan {
 

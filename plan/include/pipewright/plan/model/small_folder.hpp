@@ -1,6 +1,7 @@
 #pragma once
 
-// Small models of a large one's kind: its config.json, with fewer layers and narrower.
+// Scaled-down versions of large models: the large model's config.json with fewer and narrower
+// layers.
 
 #include <optional>
 #include <string>
@@ -10,17 +11,18 @@
 
 namespace pipewright::plan {
 
-/// Public models whose config.json is known here.
+/// Returns the public models whose config.json is built in.
 std::vector<std::string> known_folders();
 
+/// Sizes of a scaled-down model.
 struct SmallSizes {
-  std::optional<int> layers{}, hidden{}, vocabulary{};  // none: as the large model has it
+  std::optional<int> layers{}, hidden{}, vocabulary{};  // absent: the large model's size
 };
 
-/// The large model's config.json in these sizes. Heads, feed-forward and ranks shrink with the
-/// hidden size; heads keep their channels while two of them are left. Case, blanks, dashes, dots
-/// and underscores of the name do not count. Throws InputError for an unknown name, with the
-/// nearest known, and for sizes that no such model has.
+/// Returns the large model's config.json with these sizes. Heads, feed-forward width and low ranks
+/// shrink with the hidden size; heads keep their channels as long as two of them remain. The name
+/// is matched ignoring case, blanks, dashes, dots and underscores. Throws InputError for an unknown
+/// name, with the nearest known one, and for impossible sizes.
 Json small_config(const std::string& name, const SmallSizes& sizes);
 
 }  // namespace pipewright::plan

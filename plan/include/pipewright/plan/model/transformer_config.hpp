@@ -1,8 +1,8 @@
 #pragma once
 
-// A transformer in sizes: all that its parameters, products and activations follow from. It is read
-// from a Hugging Face config.json or from Megatron's arguments; what becomes of it lies in
-// transformer_layers.hpp.
+// Sizes of a transformer, from which its parameters, matrix products and activations follow. They
+// are read from a Hugging Face config.json or from Megatron-LM's arguments; transformer_layers.hpp
+// derives the layers from them.
 
 #include <algorithm>
 #include <cstdint>
@@ -11,114 +11,124 @@
 
 namespace pipewright::plan {
 
-/// What a norm learns: a weight (RMS), or a weight and a bias.
+/// Root: RMSNorm, which learns a weight. Layer: LayerNorm, which learns a weight and a bias.
 enum class NormKind { Root, Layer };
 
-/// What the feed-forward bends its gates with, or where it has none what it multiplies. Usual: SiLU
-/// of gates, and else the exact GELU. Tanh is GELU's approximation by it.
+/// Activation function of the feed-forward network. Usual: SiLU if it is gated, else the exact
+/// GELU. Tanh: the tanh approximation of GELU.
 enum class Activation { Usual, Silu, Gelu, Tanh };
 
-/// How the speeds of rotary positions are slowed for sequences longer than those they were made
-/// for: all by a factor; the slow ones alone (Llama 3); from fast to slow by a ramp (YaRN, arXiv
-/// 2309.00071); each by a factor of its own (LongRoPE, arXiv 2402.13753).
+/// Scaling of RoPE frequencies for sequences longer than those in pretraining. Linear: all by one
+/// factor. Llama3: only the low frequencies. Yarn: by a ramp from high to low frequencies (arXiv
+/// 2309.00071). Long: each by its own factor (LongRoPE, arXiv 2402.13753).
 enum class RotaryScaling { None, Linear, Llama3, Yarn, Long };
 
-/// Positions by which pairs of a head's channels are turned (RoPE, arXiv 2104.09864).
+/// Rotary position embeddings (RoPE, arXiv 2104.09864).
 struct Rotary {
   double base = 10'000;
-  double window_base = 0;   // of layers with a window, whose speeds are not scaled; 0: as all
-  double share = 1;         // of a head's channels, the first ones
-  bool neighbours = false;  // pairs are neighbours, not the halves of a head
+  /// Base of layers with a window, whose frequencies are not scaled; 0: as all layers.
+  double window_base = 0;
+  double share = 1;         // rotated fraction of a head's channels, the first ones
+  bool neighbours = false;  // pairs are adjacent channels instead of the two halves of a head
   RotaryScaling scaling = RotaryScaling::None;
   double factor = 1;
-  int longest = 0;               // sequence that the speeds were made for
-  double low = 1, high = 4;      // of Llama 3: waves in `longest` that are slowed, or not
-  double fast = 32, slow = 1;    // of YaRN: turns in `longest` where its ramp begins and ends
-  double magnitude = 1;          // times what is turned
-  std::vector<double> shorts{};  // of LongRoPE, by pair: for sequences up to `longest`
-  std::vector<double> longs{};   // for those beyond it
+  int longest = 0;  // sequence length before scaling
+  /// Llama 3: frequencies with fewer than `low` periods in `longest` are scaled, those with more
+  /// than `high` are not.
+  double low = 1, high = 4;
+  double fast = 32, slow = 1;    // YaRN: rotations in `longest` at which its ramp begins and ends
+  double magnitude = 1;          // factor of the rotated values
+  std::vector<double> shorts{};  // LongRoPE factors per pair, for sequences up to `longest`
+  std::vector<double> longs{};   // the same, for longer sequences
   friend bool operator==(const Rotary&, const Rotary&) = default;
 };
 
-/// What makes a router's logits weights.
+/// Function that turns a router's logits into weights.
 enum class RouterScores { Softmax, Sigmoid };
 
+/// All sizes and variants of a transformer.
 struct TransformerConfig {
-  std::string name{};  // as its file calls it
+  std::string name{};  // name in its file
   int layers = 0;
   int hidden = 0;
   int heads = 0;
   int kv_heads = 0;
-  int head_channels = 0;   // a head's queries and keys; in latent attention without rope's
-  int value_channels = 0;  // a head's values
-  int feed_forward = 0;    // the width of dense layers
+  /// Channels of a query or key; in latent attention, without the RoPE channels.
+  int head_channels = 0;
+  int value_channels = 0;  // channels of a value
+  int feed_forward = 0;    // width of dense layers
   int vocabulary = 0;
-  int vocabulary_multiple = 1;  // times the tensor size: what the vocabulary is padded to
-  int longest = 0;              // sequence that it is made for
+  /// The vocabulary is padded to a multiple of this times the tensor-parallel size.
+  int vocabulary_multiple = 1;
+  int longest = 0;  // longest supported sequence
   bool learned_positions = false;
-  bool gated = false;  // three matrices in the feed-forward, not two
-  bool tied = false;   // the head's weight is the embedding's
+  bool gated = false;  // three matrices in the feed-forward network instead of two
+  bool tied = false;   // the head shares the embedding's weight
   NormKind norm = NormKind::Root;
   double norm_epsilon = 1e-5;
-  bool norm_plus_one = false;  // a norm's weight is what it multiplies by, less 1
-  bool post_norms = false;     // what attention and feed-forward give is normed as well
-  bool head_norms = false;     // queries and keys are normed head by head
-  bool query_bias = false;     // keys and values have one as well
+  bool norm_plus_one = false;  // the norm multiplies by its weight plus one
+  bool post_norms = false;     // outputs of attention and feed-forward are normalized as well
+  bool head_norms = false;     // queries and keys are normalized per head
+  bool query_bias = false;     // keys and values have a bias as well
   bool projection_bias = false;
   bool feed_forward_bias = false;
   Activation activation = Activation::Usual;
-  double embedding_scale = 1;  // times the embedding's rows
-  int padding_token = -1;      // whose row the embedding does not learn; -1: none
-  double score_scale = 0;      // times queries with keys; 0: 1 / sqrt(channels of a key)
-  double score_cap = 0;        // what scores approach as they grow; 0: none
-  double logit_cap = 0;        // likewise the head's logits
+  double embedding_scale = 1;  // factor of the embedding's rows
+  int padding_token = -1;      // token whose embedding row is not trained; -1: none
+  double score_scale = 0;      // factor of the attention scores; 0: 1 / sqrt(channels of a key)
+  double score_cap = 0;        // soft cap of the attention scores; 0: none
+  double logit_cap = 0;        // soft cap of the head's logits; 0: none
   Rotary rotary{};
-  bool dropout = false;          // hidden states are dropped, and the masks kept for the backward
-  int window = 0;                // tokens that one sees; 0: all before it
-  int window_from = 0;           // the first layer that has the window
-  std::vector<bool> windowed{};  // by layer, whether it has it; empty: as `window_from` says
+  bool dropout = false;  // dropout on hidden states, whose masks are saved for the backward
+  int window = 0;        // attention window in tokens; 0: all earlier tokens
+  int window_from = 0;   // first layer with the window
+  /// By layer, true if it has the window; empty: as `window_from` says.
+  std::vector<bool> windowed{};
 
-  int experts = 0;  // that a layer of the mixture has
+  int experts = 0;  // experts per layer
   int experts_per_token = 0;
   int expert_feed_forward = 0;
-  int shared_feed_forward = 0;  // the width of all shared experts together
-  bool router_bias = false;     // with sigmoid scores it chooses experts, and does not weigh them
+  int shared_feed_forward = 0;  // total width of the shared experts
+  /// With sigmoid scores, affects the choice of experts but not their weights.
+  bool router_bias = false;
   RouterScores router_scores = RouterScores::Softmax;
-  bool weights_sum_to_one = true;  // those of the experts of a token
-  double routed_scale = 1;         // times these weights
-  int router_groups = 1;           // of experts
-  int groups_per_token = 1;        // whose experts a token may meet
-  std::vector<bool> sparse{};      // by layer, whether it has experts; empty: none
+  bool weights_sum_to_one = true;  // normalize the weights of a token's experts
+  double routed_scale = 1;         // factor of these weights
+  int router_groups = 1;           // groups of experts
+  int groups_per_token = 1;        // groups from which a token's experts are chosen
+  std::vector<bool> sparse{};      // by layer, true if it has experts; empty: none
 
-  // Latent attention (DeepSeek-V2, arXiv 2405.04434); 0: queries, or all, without a rank.
+  // Ranks of latent attention (DeepSeek-V2, arXiv 2405.04434). A q_rank of 0: uncompressed queries;
+  // a kv_rank of 0: no latent attention.
   int q_rank = 0;
   int kv_rank = 0;
   int rope_channels = 0;
   bool latent_norms = false;
 
-  int predictions = 0;  // modules behind the last layer that predict tokens further on (MTP)
+  int predictions = 0;  // multi-token prediction (MTP) modules after the last layer
 
   bool is_latent() const { return kv_rank > 0; }
   bool has_experts(int layer) const;
   bool has_mixture() const;
-  /// Layers in front of the mixture's first; 0 where no layer has experts.
+  /// Returns the number of layers before the first one with experts; 0 if no layer has experts.
   int leading_dense_layers() const;
-  /// All layers but so many in front get experts.
+  /// Gives experts to all layers except the first `dense_layers`.
   void set_mixture_behind(int dense_layers);
   bool has_window(int layer) const;
-  /// Tokens of a sequence that one token is multiplied with.
+  /// Returns how many tokens of a sequence one token's scores are computed with: all, or as many as
+  /// its window has.
   int seen(int layer, int sequence) const;
   friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;
 };
 
-/// What is wrong with a config, and which member to blame, so that a reader can say in which field.
+/// An error in a config, and the responsible member, so that a reader can name the field.
 struct ConfigFault {
   const int* member;
   std::string message;
 };
 std::vector<ConfigFault> faults_of(const TransformerConfig& config);
 
-/// "2 or 4" for 3: the sizes nearest to `wanted`, from 1 to `most`, that are `possible`.
+/// Returns the nearest sizes to `wanted` that are `possible`, from 1 to `most`: "2 or 4" for 3.
 template <class Possible>
 std::string nearest_sizes(int wanted, int most, const Possible& possible) {
   const auto next = [&](int from, int step) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// A transformer by layers: parameters, FLOPs, bytes and the activations that wait for the backward,
-// of the whole and of one device, from sizes alone (Narayanan et al., arXiv 2104.04473; Korthikanti
-// et al., 2205.05198).
+// A transformer's layers, computed from sizes: parameters, FLOPs, bytes and saved activations, of
+// the whole model and of one device (Narayanan et al., arXiv 2104.04473; Korthikanti et al.,
+// 2205.05198).
 
 #include <string>
 #include <vector>
@@ -17,24 +17,25 @@ namespace pipewright::plan {
 enum class TransformerLayerKind { Embedding, Dense, Mixture, Prediction, Head };
 std::string to_string(TransformerLayerKind kind);
 
+/// Counts of one layer.
 struct TransformerLayer {
   std::string name;
   TransformerLayerKind kind = TransformerLayerKind::Dense;
 
   // Counts over the whole model.
   std::int64_t parameters = 0;
-  std::int64_t expert_parameters = 0;  // the part that routed experts have
-  std::int64_t active_parameters = 0;  // that a token meets
-  std::int64_t tied_parameters = 0;    // that another layer has counted already
+  std::int64_t expert_parameters = 0;  // part that belongs to routed experts
+  std::int64_t active_parameters = 0;  // parameters that a token uses
+  std::int64_t tied_parameters = 0;    // parameters that another layer has already counted
 
-  // What one device has and does for one microbatch.
+  // Sizes on one device, for one microbatch.
   std::int64_t device_parameters = 0;
   std::int64_t device_expert_parameters = 0;
-  Bytes weights{};             // two bytes for each of the device's parameters
-  double product_flops = 0;    // the forward's, tokens with weights; a backward takes twice that
-  double expert_flops = 0;     // the part of these that routed experts have
-  double attention_flops = 0;  // tokens with tokens, which grow with the sequence's square
-  Bytes kept{}, kept_selective{}, kept_full{};  // for the backward, by recomputation
+  Bytes weights{};             // two bytes for each parameter on the device
+  double product_flops = 0;    // forward, tokens with weights; a backward takes twice as many
+  double expert_flops = 0;     // part of these in routed experts
+  double attention_flops = 0;  // tokens with tokens; grows with the square of the sequence
+  Bytes kept{}, kept_selective{}, kept_full{};  // saved for the backward, by recomputation mode
   Bytes output{};
 
   double forward_flops() const { return product_flops + attention_flops; }
@@ -42,26 +43,26 @@ struct TransformerLayer {
   friend bool operator==(const TransformerLayer&, const TransformerLayer&) = default;
 };
 
-/// Why the layers cannot be cut so, and what is nearest; empty: they can.
+/// An error message about a Cut that the layers cannot have, with the nearest possible one.
 struct CutFault {
-  const char* axis;  // tensor, expert, context; sequence_parallel, or none of them
+  const char* axis;  // tensor, expert, context, sequence_parallel; empty: unrelated to the Cut
   std::string message;
 };
 std::vector<CutFault> faults_of(const TransformerTraining& training, const Cut& cut);
-/// Throws InputError with the faults.
+/// Throws InputError with these messages, if there are any.
 void require_cut(const TransformerTraining& training, const Cut& cut);
 
-/// The embedding, the layers, modules that predict further tokens if asked for, norm and head.
-/// Throws InputError with the faults.
+/// Returns the embedding, the layers, multi-token prediction modules if requested, and norm with
+/// head. Throws InputError with the messages of `faults_of`.
 std::vector<TransformerLayer> layers_of(const TransformerTraining& training, const Cut& cut = {});
 
-/// Sums over layers, with tied parameters once. `name` and `kind` mean nothing.
+/// Returns the sums over layers, with tied parameters once. `name` and `kind` have no meaning.
 TransformerLayer total_of(const std::vector<TransformerLayer>& layers);
 
-/// All parameters, without modules that predict further tokens: what is published of a model.
+/// Returns the number of parameters without multi-token prediction modules, as models publish it.
 std::int64_t parameters_of(const TransformerConfig& config);
 
-/// For partitions and planning: the uncut layers, for a sample of `sequence` tokens.
+/// Returns the unpartitioned layers for planning, for a sample of `sequence` tokens.
 Model transformer_model(const TransformerConfig& config, int sequence);
 
 }  // namespace pipewright::plan

@@ -1,8 +1,8 @@
 #pragma once
 
-// A transformer as the model of a scenario: its sizes, the samples that it is trained on, and in
-// what it computes. It is planned and predicted from these alone; decoders, dense or with
-// mixtures of experts, can be trained as well.
+// A transformer as the model of a scenario: its sizes, its samples, and its compute precision. It
+// can be planned and predicted from these alone; decoders, dense or with mixtures of experts, can
+// also be trained.
 
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace pipewright::plan {
 
-/// What a scenario calls the kinds of attention, in their order.
+/// Returns the names of the kinds of attention in a scenario, in the order of the enumeration.
 const std::vector<std::string>& attention_kinds();
 
 struct TransformerShape {
@@ -33,15 +33,16 @@ struct TransformerShape {
 template <>
 const ModelDescriptor& descriptor_of<TransformerShape>();
 
-/// What is trained, where an iteration has `batch` samples; and the way back.
+/// Convert between a scenario's shape and the training with `batch` samples per iteration.
 TransformerTraining training_of(const TransformerShape& shape, int batch);
 TransformerShape shape_of(const TransformerTraining& training);
 
-/// Why shards cannot have so many equal parts of it where it is trained, and how many would do.
+/// Returns why a trainable model cannot be partitioned into `parts` equal parts, and the nearest
+/// numbers that work.
 std::vector<std::string> faults_of_transformer_cut(const TransformerShape& shape, int parts);
 
-/// The fields that are set to something that nothing trains: dropout, a padded vocabulary, products
-/// in 8 bits, written scores, experts of no size, channels that do not make pairs.
+/// Returns the fields whose values cannot be trained: dropout, a padded vocabulary, products in 8
+/// bits, materialized scores, experts of size zero, channels that do not form pairs.
 std::vector<std::string> only_predicted(const TransformerShape& shape);
 
 }  // namespace pipewright::plan

@@ -1,7 +1,7 @@
 #pragma once
 
-// A Partition cuts the layers into stages. Stage s holds the layers [boundaries[s],
-// boundaries[s + 1]). The rank of a stage is told by the Placement of the Program.
+// A Partition divides the layers into stages. Stage s holds the layers [boundaries[s],
+// boundaries[s+1]). The Placement of the Program gives the rank of each stage.
 
 #include <string>
 #include <variant>
@@ -19,17 +19,17 @@ struct Partition {
 int stage_count(const Partition& partition);
 int layer_count(const Partition& partition);
 
-/// `[0, 2, 3]`.
+/// Formats boundaries as `[0, 2, 3]`.
 std::string to_string(const std::vector<int>& boundaries);
 
-/// How somebody asks for a partition: by what it shall balance (layer_weights.hpp), or by its
-/// boundaries.
+/// A requested partition: the quantity that it must balance (layer_weights.hpp), or its boundaries.
 using PartitionChoice = std::variant<std::string, std::vector<int>>;
 
-/// Refuses boundaries that are not those of so many stages, each with a layer. Throws InputError.
+/// Throws InputError unless the boundaries divide the layers into `stages` stages, each with at
+/// least one layer.
 void require_boundaries(const std::vector<int>& boundaries, int stages, int layers);
 
-/// A partition file: beside the partition it says where the stages of a Program's first route lie.
+/// A partition file: the partition, and the ranks of the stages on a Program's first route.
 struct PlacedPartition {
   Partition partition;
   std::vector<int> rank_of_stage;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The most balanced partition under constraints: an uneven first and last stage, borders that must
-// be there, layers that must share a stage, and a cap on the memory of each rank.
+// The most balanced partition under constraints: fixed sizes of the first and last stage, mandatory
+// boundaries, layers that must share a stage, and a memory limit for each rank.
 
 #include <functional>
 #include <optional>
@@ -20,27 +20,29 @@ struct LayerRange {
   friend bool operator==(const LayerRange&, const LayerRange&) = default;
 };
 
+/// The weights of a partition and its constraints.
 struct PartitionRequest {
-  std::vector<double> weights;  // one for each layer
+  std::vector<double> weights;  // one per layer
   int stages = 1;
-  int ranks = 0;             // stage s lies on rank s modulo ranks; 0: every stage on its own
+  int ranks = 0;             // stage s is on rank s modulo ranks; 0: each stage on its own rank
   std::optional<int> first;  // layers of the first stage
   std::optional<int> last;   // layers of the last stage
-  std::vector<int> borders;  // a stage ends and the next begins there
+  std::vector<int> borders;  // mandatory stage boundaries
   std::vector<LayerRange> together;
-  std::optional<Bytes> memory_cap;  // each rank's, over all of its stages
-  /// What a stage of these layers needs. Must not fall when layers are added.
+  std::optional<Bytes> memory_cap;  // of each rank, over all of its stages
+  /// Returns the memory of a stage with these layers. Adding layers must not reduce it.
   std::function<Bytes(int stage, LayerRange layers)> memory;
 };
 
-/// The boundaries that `balanced_boundaries` would choose among those that meet the constraints:
-/// lightest bottleneck, then least sum of squares, then latest borders. Exact: O(stages · layers²)
-/// when ranks hold one stage, by branch and bound when they share a cap among several. Throws
-/// Infeasible naming the tightest constraint, InputError when a constraint speaks of layers that
-/// are not there, or when branch and bound would take too long.
+/// Returns the boundaries that `balanced_boundaries` would choose among those that meet the
+/// constraints: the lightest bottleneck, then the smallest sum of squares, then the latest
+/// boundaries. Exact: O(stages · layers²) if each rank has one stage; branch and bound if several
+/// stages share a rank's limit. Throws Infeasible that names the tightest constraint, or InputError
+/// if a constraint refers to missing layers or if branch and bound would take too long.
 std::vector<int> constrained_boundaries(const PartitionRequest& request);
 
-/// For each key that several layers are tied by, the layers from the first to the last of them.
+/// Returns, for each key of a tied weight, the range from the first to the last layer that shares
+/// it.
 std::vector<LayerRange> tied_ranges(const Model& model);
 
 }  // namespace pipewright::plan

@@ -1,7 +1,7 @@
 #pragma once
 
-// What each layer weighs when layers are cut into stages, by method: `profile` (measured time),
-// `parameters`, `type:REGEX` (the layers of a kind count, the others do not), or `uniform`.
+// Weights of layers for partitioning, by method: `profile` (measured time), `parameters`,
+// `type:REGEX` (only layers of a matching kind count), or `uniform`.
 
 #include <optional>
 #include <string>
@@ -12,40 +12,43 @@
 
 namespace pipewright::plan {
 
-/// The names above, for messages; the first is the default.
+/// The method names above, for messages. The first is the default.
 const std::vector<std::string>& partition_methods();
 
-/// REGEX of `type:REGEX`; nothing for another method.
+/// Returns REGEX of `type:REGEX`, or nothing for another method.
 std::optional<std::string> type_pattern(const std::string& method);
 
-/// Throws InputError that lists the methods when this is none of them, or says what is wrong with
-/// the pattern: none, of more than 200 letters, or with a number of more than 3 digits.
+/// Throws InputError that lists the methods if `method` is unknown, or that explains why its
+/// pattern is invalid: empty, longer than 200 characters, or with a number of more than 3 digits.
 void check_partition_method(const std::string& method);
 
-/// The time that each layer holds its rank for one microbatch, the loss with the last layer.
+/// Returns the time for which each layer occupies its rank per microbatch. The loss is added to the
+/// last layer.
 std::vector<double> profile_weights(const LayerCosts& costs);
 
-/// Bytes of parameters.
+/// Returns the parameter bytes of each layer.
 std::vector<double> parameter_weights(const LayerCosts& costs);
 
-/// How many parameters.
+/// Returns the parameter count of each layer.
 std::vector<double> parameter_weights(const Model& model);
 
-/// 1 for a layer in whose kind `pattern` (ECMAScript, any case) is found, else 0, as DeepSpeed does
-/// with class names. Throws InputError when it is no pattern, or found in no layer.
+/// Returns 1 for a layer whose kind matches `pattern` (ECMAScript, case-insensitive, anywhere in
+/// the name), else 0, as DeepSpeed does with class names. Throws InputError if the pattern is
+/// invalid or matches no layer.
 std::vector<double> type_weights(const Model& model, const std::string& pattern);
 
-/// What a layer is called: its name and its class, say.
+/// The names of a layer, for example its name and its class.
 using LayerWords = std::vector<std::string>;
 
-/// The same of layers with several words, in one of which it is found.
+/// Returns these weights for layers with several names, of which any may match `pattern`.
 std::vector<double> type_weights(const std::vector<LayerWords>& layers, const std::string& pattern);
 
-/// By any method but `uniform`, which has no weights.
+/// Returns weights by any method except `uniform`, which has none.
 std::vector<double> weights_by(const std::string& method, const Model& model,
                                const LayerCosts& costs);
 
-/// Boundaries of `parts` parts: the weights balanced, or for `uniform` the layers counted.
+/// Returns the boundaries of `parts` parts: with balanced weights or, for `uniform`, with equal
+/// layer counts.
 std::vector<int> boundaries_by(const std::string& method, const std::vector<double>& weights,
                                int parts);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// A regular expression that people give for names: ECMAScript, any case, found anywhere in one.
+// A user's regular expression for names: ECMAScript, case-insensitive, matching anywhere in a name.
 
 #include <regex>
 #include <string>
@@ -9,8 +9,8 @@ namespace pipewright::plan {
 
 class NamePattern {
  public:
-  /// `where`: what it is given for, such as "type", for messages. Throws InputError when it is no
-  /// pattern, has more than 200 letters, or a number of more than 3 digits.
+  /// `where` is the use of the pattern, such as "type", for messages. Throws InputError if the
+  /// pattern is invalid, has more than 200 characters, or contains a number of more than 3 digits.
   NamePattern(const std::string& where, const std::string& pattern);
   bool is_in(const std::string& name) const;
 

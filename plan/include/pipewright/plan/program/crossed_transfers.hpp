@@ -1,8 +1,7 @@
 #pragma once
 
-// Transfers between two ranks that are sent in one order and received in another. Real queues
-// (NCCL, Gloo) match sends and receives by their order alone: the tensors would be swapped without
-// a word.
+// Transfers between two ranks whose send order differs from their receive order. Real queues (NCCL,
+// Gloo) match sends and receives only by their order, so the tensors would be swapped silently.
 
 #include <string>
 #include <vector>
@@ -11,17 +10,18 @@
 
 namespace pipewright::plan {
 
+/// The first mismatch between a directed pair of ranks.
 struct CrossedTransfers {
   int from = 0;
   int to = 0;
-  Instruction send;     // the first one that meets another's receive
-  Instruction receive;  // that stands there in its place
+  Instruction send;     // the first send that would be matched with a wrong receive
+  Instruction receive;  // that wrong receive
 };
 
-/// At most one entry for each directed pair of ranks.
+/// Returns at most one entry per directed pair of ranks.
 std::vector<CrossedTransfers> crossed_transfers(const Program& program);
 
-/// "rank 0 sends 0SEND_F1 where rank 1 receives 1RECV_F2: an in-order queue would swap the
+/// Returns "rank 0 sends 0SEND_F1 where rank 1 receives 1RECV_F2: an in-order queue would swap the
 /// tensors".
 std::string to_string(const CrossedTransfers& crossed);
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// A Program as a graph: one event per instruction, whose edges say what waits for what under the
-// Program's communicators and transfers. The validator looks for cycles in it; the simulator for
-// its longest path.
+// A Program as a graph: one event per instruction, whose edges say which event waits for which
+// under the Program's communicators and transfers. The validator searches it for cycles, the
+// simulator for its longest path.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,11 +14,13 @@
 
 namespace pipewright::plan {
 
-/// What a successor waits for: the data (a transfer has arrived, compute has ended), or what it
-/// holds (the queue and the link of a transfer; the core of compute, whose transfers may keep it).
+/// The condition that a successor waits for. Done: the data is there (a transfer has arrived,
+/// compute has ended). Released: the resource is free again (the queue and link of a transfer, or
+/// the core of compute, which transfers may still occupy).
 enum class Until : std::uint8_t { Done, Released };
 
-/// Whether the rank computes nothing else meanwhile: compute itself, and transfers that block.
+/// Returns true if the rank computes nothing else during the instruction: compute itself, and
+/// blocking transfers.
 inline bool holds_compute(const Program& program, InstructionKind kind) {
   return is_compute(kind) || (program.blocking && !is_collective(kind));
 }
@@ -26,38 +28,41 @@ inline bool holds_compute(const Program& program, InstructionKind kind) {
 class Dependencies {
  public:
   struct Successor {
-    int event = 0;  // waits
+    int event = 0;  // the waiting event
     Until until = Until::Done;
   };
-  /// An instruction, with the events that it waits for: those before it on its own rank and the one
-  /// that makes its data; -1 where there is none.
+  /// An instruction, with the events that it waits for: earlier ones on its own rank, and the one
+  /// that produces its data; -1 if there is none.
   struct Event {
     const Instruction* instruction = nullptr;
     int rank = 0;
-    int compute = -1;  // the compute before it: its rank reaches it no earlier
-    int queue = -1;  // the transfer before it on its communicator, or the rank's collective before;
-                     // of compute, the collective that it waits for
-    int data = -1;   // what makes its data; a receive has its send here
-    int partner = -1;  // the other end of a send or receive; for a collective's members the first
-                       // one, which takes the time and has -1 itself
-    int place = 0;     // the in-order list on which it waits: its rank's compute, or a queue
+    int compute = -1;  // the previous compute on its rank, which must come first
+    /// The previous transfer on its communicator, or the rank's previous collective; for compute,
+    /// the collective that it waits for.
+    int queue = -1;
+    int data = -1;  // the event that produces its data; for a receive, its send
+    /// The other end of a send or receive; for members of a collective the first member, which
+    /// takes the time and has -1 itself.
+    int partner = -1;
+    int place = 0;  // the in-order list in which it waits: its rank's compute, or a queue
   };
 
-  /// The Program must have passed the checks of `validate` that come before deadlocks: every
-  /// transfer has its other end, no instruction stands twice. It must outlive the graph.
+  /// The Program must have passed the checks of `validate` that precede the deadlock check: every
+  /// transfer has its other end, and no instruction occurs twice. It must outlive the graph.
   explicit Dependencies(const Program& program);
 
   int size() const { return static_cast<int>(events_.size()); }
   const Event& operator[](int event) const { return events_[static_cast<std::size_t>(event)]; }
-  /// Who waits for this event.
+  /// The successors, which wait for this event.
   const Successor* begin(int event) const { return edges_.data() + first_edge(event); }
   const Successor* end(int event) const { return edges_.data() + first_edge(event + 1); }
-  /// The event that takes the time: for a collective its first member, else the event itself.
+  /// Returns the event that takes the time: the first member of a collective, else the event
+  /// itself.
   int leader_of(int event) const {
     const Event& own = (*this)[event];
     return is_collective(own.instruction->kind) && own.partner >= 0 ? own.partner : event;
   }
-  /// How many events each one waits for.
+  /// Returns the number of events that each event waits for.
   const LargeVector<int>& predecessor_counts() const { return predecessor_counts_; }
 
   /// Calls `visit(predecessor, until)` for each event that this one waits for.
@@ -66,7 +71,7 @@ class Dependencies {
 
  private:
   std::size_t first_edge(int event) const { return first_edge_[static_cast<std::size_t>(event)]; }
-  /// Returns the events that have waits for collectives.
+  /// Returns the events that take part in collectives or wait for them.
   std::vector<int> link_events();
   void join_collectives(const std::vector<int>& meeting);
   void make_edges();
@@ -91,7 +96,7 @@ void Dependencies::for_each_predecessor(int event, const Visit& visit) const {
     visit(own.queue, Until::Released);
   if (own.data >= 0)
     visit(own.data, Until::Done);
-  // A rendezvous starts when both ends could: what holds back the receive holds back the send.
+  // A rendezvous starts when both ends can, so a send also waits for whatever delays its receive.
   if (program_.transfers == TransferMode::Rendezvous && is_send(own.instruction->kind)) {
     const Event& receive = (*this)[own.partner];
     if (receive.compute >= 0)

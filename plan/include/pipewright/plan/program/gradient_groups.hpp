@@ -1,11 +1,12 @@
 #pragma once
 
-// Gradients are added up in groups of microbatches first, in an order that does not depend on how
-// the training is cut: so plans that own whole groups give the same bits.
+// Gradient-accumulation groups. Gradients are first summed within groups of microbatches, in an
+// order that does not depend on the parallelism, so that plans that own whole groups give identical
+// bits.
 //
-// Where the gradients of each microbatch are summed over copies by themselves (ZeRO stages 2 and
-// 3), nobody holds the sum of a pipeline's microbatches. There a group is a round: microbatch m of
-// every pipeline, added up in the order of pipelines.
+// If the gradients of each microbatch are reduced separately over copies (ZeRO stages 2 and 3), no
+// rank has the sum of a pipeline's microbatches. A group is then a round: microbatch m of every
+// pipeline, summed in the order of pipelines.
 
 #include <vector>
 
@@ -13,14 +14,14 @@
 
 namespace pipewright::plan {
 
-/// The group of each microbatch of the batch, over all replicas; `groups` of 0: one for each
-/// pipeline and each direction of one; where microbatches are summed by themselves, one for each
-/// microbatch of a pipeline.
+/// Returns the group of each microbatch of the batch, over all replicas. A `groups` of 0 means one
+/// group per pipeline and direction or, if microbatches are reduced separately, one per microbatch
+/// of a pipeline.
 std::vector<int> gradient_groups(const Program& program, int replicas, int groups);
 
-/// Throws InputError when the groups do not divide the batch, or a pipeline or one of its
-/// directions would own part of one; where microbatches are summed by themselves, when there are
-/// not as many groups as pipelines.
+/// Throws InputError if the groups do not divide the batch, or if a pipeline or one of its
+/// directions would own part of a group. If microbatches are reduced separately, there must be as
+/// many groups as pipelines.
 void require_whole_groups(const Program& program, int replicas, int groups);
 
 }  // namespace pipewright::plan

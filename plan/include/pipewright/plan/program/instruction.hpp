@@ -1,7 +1,8 @@
 #pragma once
 
-// One thing that a rank does, and its short text: an action of the Schedule as "2F0", or what
-// lowering adds, as "2SEND_F0". What is true of a kind of instruction stands in one row here.
+// One operation of a rank and its short text: an action of the Schedule as "2F0", or an operation
+// that lowering adds, as "2SEND_F0". The properties of each kind of instruction are in one row of
+// the table below.
 
 #include <array>
 #include <optional>
@@ -22,72 +23,72 @@ enum class InstructionKind {
   InputGradient,
   WeightGradient,
   Recompute,
-  SendActivation,     // to the stage after
-  ReceiveActivation,  // from the stage before
-  SendGradient,       // to the stage before
-  ReceiveGradient,    // from the stage after
-  ScatterMicrobatch,  // sums a microbatch's gradients over the copies of the stage: each gets the
-                      // sum of its shard (ZeRO stages 2 and 3)
-  ReduceTied,        // sums the gradients of the weights that stages share, over the ranks with one
-  ReduceGradients,   // sums the gradients of all copies of the stage
-  ScatterGradients,  // the same, but each copy gets the sum of its shard alone (ZeRO stage 1)
-  NormGradients,     // the global norm, which all ranks must know before any of them steps
-  OptimizerStep,     // steps its shard alone where parameters are gathered afterwards
-  GatherParameters,  // each copy of the stage gets the shards that the others have stepped
-  ShareLoss,         // all ranks get the losses of the batch
-  Unshard,           // gathers the stage's sharded parameters (ZeRO stage 3), again and again
-  Reshard,           // lets them go again
+  SendActivation,     // to the next stage
+  ReceiveActivation,  // from the previous stage
+  SendGradient,       // to the previous stage
+  ReceiveGradient,    // from the next stage
+  /// Reduce-scatters a microbatch's gradients over the copies of the stage (ZeRO stages 2 and 3)
+  ScatterMicrobatch,
+  ReduceTied,        // reduces the gradients of a tied weight over the ranks that have it
+  ReduceGradients,   // all-reduces the gradients of all copies of the stage
+  ScatterGradients,  // reduce-scatters them: each copy gets the sum of its shard (ZeRO stage 1)
+  NormGradients,     // computes the global norm, which all ranks need before any of them steps
+  OptimizerStep,     // steps only its shard if parameters are all-gathered afterwards
+  GatherParameters,  // all-gathers the shards that the copies of the stage have stepped
+  ShareLoss,         // gives all ranks the losses of the batch
+  Unshard,           // all-gathers the stage's sharded parameters (ZeRO stage 3); occurs repeatedly
+  Reshard,           // releases the gathered parameters
 };
 
-/// What an instruction holds while it runs.
+/// The resource that an instruction occupies while it runs.
 enum class Role {
   Compute,     // the rank
   Send,        // a queue
   Receive,     // a queue
-  Collective,  // nothing: it ends on all its ranks at once
+  Collective,  // none: it ends at once on all its ranks
 };
 
-/// Who takes part in a collective.
+/// The members of a collective.
 enum class Group {
-  None,    // it is none
+  None,    // not a collective
   Copies,  // all copies of the stage
-  Tied,    // the ranks of a pipeline that hold a weight which stages share
+  Tied,    // the ranks of a pipeline that hold a weight shared by stages
   All,     // every rank of every pipeline
 };
 
-/// What an instruction of a stage takes in from elsewhere.
+/// Input that an instruction of a stage needs from elsewhere.
 enum class Needs {
   Nothing,
-  Activation,  // from the stage before, or the receive of it
-  Gradient,    // from the stage after, or the receive of it
+  Activation,  // of the previous stage, or the receive of it
+  Gradient,    // of the next stage, or the receive of it
   OtherEnd,    // the send
 };
 
+/// The properties of a kind of instruction.
 struct InstructionTraits {
-  std::string_view word{};     // between stage and microbatch
-  std::string_view meaning{};  // in words, before the microbatch: "forward of"
+  std::string_view word{};     // name in the text, between stage and microbatch
+  std::string_view meaning{};  // readable text before the microbatch: "forward of"
   Role role = Role::Compute;
-  std::optional<ActionKind> action{};  // which a Schedule has for it
-  std::string_view deepspeed{};        // its name there; empty: none
-  bool in_torch = true;                // torch has a word for it
+  std::optional<ActionKind> action{};  // its action in a Schedule
+  std::string_view deepspeed{};        // its DeepSpeed name; empty: none
+  bool in_torch = true;                // torch has a name for it
   Work work = Work::None;
   Needs needs = Needs::Nothing;
   Payload payload = Payload::None;
-  // A transfer has the other end so many stages further on, where an instruction of that kind
-  // completes it.
+  // For a transfer: the other end's distance in stages, and its kind.
   int towards = 0;
   std::optional<InstructionKind> other_end{};
-  // A collective says who takes part, and how often its ring passes on all pieces: a sum does so
-  // twice, what only scatters or gathers once.
+  // For a collective: its members, and how often its ring passes all pieces around: twice for an
+  // all-reduce, once for a reduce-scatter or all-gather.
   Group group = Group::None;
   int rounds = 0;
-  bool waits_for_collectives = false;  // those that its rank has before it in the list
-  /// Kinds whose recorded times stand in where none of this kind were recorded, the nearest first.
+  bool waits_for_collectives = false;  // for the earlier ones in its rank's list
+  /// Kinds whose recorded times replace missing recordings of this kind, the best match first.
   std::array<std::optional<InstructionKind>, 2> varies_like{};
-  InstructionKind kind{};  // the row's own, set where the table is made
+  InstructionKind kind{};  // set when the table is built
 };
 
-/// All that is true of a kind of instruction: a kind without a row does not compile.
+/// Declares the properties of each kind of instruction. A kind without a row does not compile.
 constexpr InstructionTraits declared_traits(InstructionKind kind) {
   switch (kind) {
     case InstructionKind::Load:
@@ -126,7 +127,7 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .varies_like = {InstructionKind::Backward}};
     case InstructionKind::Recompute:
       return {.word = "R",
-              .meaning = "computes again",
+              .meaning = "recomputation of",
               .action = ActionKind::Recompute,
               .work = Work::Rerun,
               .varies_like = {InstructionKind::Forward}};
@@ -164,7 +165,7 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .other_end = InstructionKind::SendGradient};
     case InstructionKind::ScatterMicrobatch:
       return {.word = "SCATTER",
-              .meaning = "sums the gradients over its copies, a shard for each, of",
+              .meaning = "reduce-scatters over its copies the gradients of",
               .role = Role::Collective,
               .in_torch = false,
               .payload = Payload::Gradients,
@@ -172,7 +173,7 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .rounds = 1};
     case InstructionKind::ReduceTied:
       return {.word = "REDUCE_TIED",
-              .meaning = "sums the gradients of shared weights",
+              .meaning = "all-reduces the gradients of tied weights",
               .role = Role::Collective,
               .deepspeed = "ReduceTiedGrads",
               .in_torch = false,
@@ -181,7 +182,7 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .rounds = 2};
     case InstructionKind::ReduceGradients:
       return {.word = "REDUCE_GRAD",
-              .meaning = "sums gradients over its copies",
+              .meaning = "all-reduces gradients over its copies",
               .role = Role::Collective,
               .deepspeed = "ReduceGrads",
               .payload = Payload::Gradients,
@@ -190,7 +191,7 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .varies_like = {InstructionKind::ScatterGradients}};
     case InstructionKind::ScatterGradients:
       return {.word = "REDUCE_SCATTER",
-              .meaning = "sums gradients, a shard for each copy",
+              .meaning = "reduce-scatters gradients over its copies",
               .role = Role::Collective,
               .in_torch = false,
               .payload = Payload::Gradients,
@@ -199,7 +200,7 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .varies_like = {InstructionKind::ReduceGradients}};
     case InstructionKind::NormGradients:
       return {.word = "NORM",
-              .meaning = "finds the norm of all gradients",
+              .meaning = "computes the global gradient norm",
               .role = Role::Collective,
               .in_torch = false,
               .payload = Payload::Numbers,
@@ -214,7 +215,7 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .waits_for_collectives = true};
     case InstructionKind::GatherParameters:
       return {.word = "GATHER",
-              .meaning = "gathers the parameters of its copies",
+              .meaning = "all-gathers the parameters from its copies",
               .role = Role::Collective,
               .in_torch = false,
               .payload = Payload::Parameters,
@@ -231,14 +232,14 @@ constexpr InstructionTraits declared_traits(InstructionKind kind) {
               .rounds = 1};
     case InstructionKind::Unshard:
       return {.word = "UNSHARD",
-              .meaning = "gathers its sharded parameters",
+              .meaning = "all-gathers its sharded parameters",
               .role = Role::Collective,
               .payload = Payload::Parameters,
               .group = Group::Copies,
               .rounds = 1,
               .varies_like = {InstructionKind::GatherParameters}};
     case InstructionKind::Reshard:
-      return {.word = "RESHARD", .meaning = "lets its gathered parameters go"};
+      return {.word = "RESHARD", .meaning = "releases its gathered parameters"};
   }
   return {};
 }
@@ -250,7 +251,7 @@ inline constexpr std::size_t instruction_kinds = [] {
   return count;
 }();
 
-/// By kind.
+/// The rows of all kinds, indexed by kind.
 inline constexpr auto instruction_traits = [] {
   std::array<InstructionTraits, instruction_kinds> rows;
   for (std::size_t at = 0; at < rows.size(); ++at) {
@@ -265,8 +266,9 @@ constexpr const InstructionTraits& traits_of(InstructionKind kind) {
   return instruction_traits[static_cast<std::size_t>(kind)];
 }
 
-/// Kinds with a microbatch come first, so that tables by kind need no others. The rest concern a
-/// whole stage, or the rank: then they bear the number of one of its stages.
+/// Number of kinds with a microbatch. They come first, so that tables by kind need no others. Other
+/// instructions concern a whole stage, or the rank; the latter have the number of one of its
+/// stages.
 inline constexpr std::size_t kinds_with_microbatch =
     static_cast<std::size_t>(InstructionKind::ScatterMicrobatch) + 1;
 
@@ -288,36 +290,36 @@ constexpr bool is_collective(InstructionKind kind) {
   return traits_of(kind).role == Role::Collective;
 }
 constexpr Group group_of(InstructionKind kind) { return traits_of(kind).group; }
-/// Whether instructions of this kind sum the gradients of a stage's copies.
+/// Returns true if instructions of this kind reduce the gradients of a stage's copies.
 constexpr bool sums_copies(InstructionKind kind) {
   return traits_of(kind).payload == Payload::Gradients;
 }
 constexpr bool is_send(InstructionKind kind) { return traits_of(kind).role == Role::Send; }
 constexpr bool is_receive(InstructionKind kind) { return traits_of(kind).role == Role::Receive; }
 
-/// Whether instructions of this kind make the gradient that the stage before waits for.
+/// Returns true if instructions of this kind compute the gradient that the previous stage needs.
 constexpr bool makes_input_gradient(InstructionKind kind) {
   return traits_of(kind).action && makes_input_gradient(*traits_of(kind).action);
 }
-/// Whether they add to the gradients of the weights.
+/// Returns true if they add to the gradients of the weights.
 constexpr bool makes_weight_gradient(InstructionKind kind) {
   return traits_of(kind).action && makes_weight_gradient(*traits_of(kind).action);
 }
-/// Whether instructions of this kind belong to the backward of a microbatch, R among them.
+/// Returns true if instructions of this kind belong to the backward of a microbatch, including R.
 constexpr bool is_of_backward(InstructionKind kind) {
   return traits_of(kind).action && traits_of(kind).work != Work::Forward;
 }
-/// Whether they run a forward that has been run before.
+/// Returns true if they recompute a forward.
 constexpr bool runs_forward_again(InstructionKind kind) {
   return traits_of(kind).work == Work::Rerun;
 }
-/// Whether they have waits of their own for collectives: one of these for all that takes part, and
-/// what waits for those before it.
+/// Returns true if they have additional waits for collectives: collectives themselves, which wait
+/// for all members, and kinds that wait for earlier collectives.
 constexpr bool has_collective_waits(InstructionKind kind) {
   return is_collective(kind) || traits_of(kind).waits_for_collectives;
 }
-/// The receive that brings what they take in from another stage; nothing for those that take in
-/// nothing. Its other end is the send that takes their own result on.
+/// Returns the receive that brings the input from another stage, or nothing for kinds without such
+/// input. The other end of that receive is also the kind of send for their own result.
 constexpr std::optional<InstructionKind> receive_for(InstructionKind kind) {
   switch (traits_of(kind).needs) {
     case Needs::Activation:
@@ -330,7 +332,7 @@ constexpr std::optional<InstructionKind> receive_for(InstructionKind kind) {
   }
   return {};
 }
-/// Which kinds make what a receive brings; one of them stands on the stage that it is from.
+/// Returns the kinds that can produce the data of a receive; one of them is on the sending stage.
 constexpr std::array<InstructionKind, 2> makers_for(InstructionKind receive) {
   if (receive == InstructionKind::ReceiveActivation)
     return {InstructionKind::Forward, InstructionKind::Forward};
@@ -341,31 +343,31 @@ InstructionKind instruction_kind(ActionKind kind);
 struct Instruction {
   InstructionKind kind = InstructionKind::Forward;
   int stage = 0;
-  int microbatch = -1;  // -1 where an instruction concerns the whole stage
-  int slot = -1;        // the stage's buffer that the microbatch holds from its first use to its
-                        // last; -1 without microbatch
+  int microbatch = -1;  // -1 if the instruction concerns the whole stage
+  /// The stage's buffer of the microbatch, from its first use to its last; -1 without microbatch.
+  int slot = -1;
   bool fused_with_next = false;  // as in Action: both start together and overlap
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 
-/// What names an instruction in its Program; the slot does not.
+/// Identifies an instruction in its Program; the slot does not.
 using InstructionKey = std::tuple<InstructionKind, int, int>;
 inline InstructionKey key_of(const Instruction& i) { return {i.kind, i.stage, i.microbatch}; }
 
-/// Without the slot: "0SEND_F2".
+/// Returns the text without the slot: "0SEND_F2".
 std::string to_string(const Instruction& instruction);
-/// With it: "0SEND_F2#1".
+/// Returns the text with the slot: "0SEND_F2#1".
 std::string with_slot(const Instruction& instruction);
 std::optional<Instruction> parse_instruction(std::string_view text);
-/// Appends an instruction, or the two of a fused pair "(1F2;0B1)OVERLAP_F_B"; false when the text
-/// is neither.
+/// Appends the instruction in a cell, or the two of a fused pair "(1F2;0B1)OVERLAP_F_B". Returns
+/// false if the text is neither.
 bool append_cell(std::string_view cell, std::vector<Instruction>& instructions);
 
-/// The stage at the other end of a transfer.
+/// Returns the stage at the other end of a transfer.
 inline int peer_stage(const Instruction& transfer) {
   return transfer.stage + traits_of(transfer.kind).towards;
 }
-/// The operation that completes a transfer: the receive of a send, the send of a receive.
+/// Returns the operation that completes a transfer: the receive of a send, the send of a receive.
 inline Instruction counterpart(const Instruction& transfer) {
   return {traits_of(transfer.kind).other_end.value(), peer_stage(transfer), transfer.microbatch, -1,
           transfer.fused_with_next};

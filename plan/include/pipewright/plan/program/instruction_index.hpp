@@ -1,6 +1,6 @@
 #pragma once
 
-// Finds an instruction of a Program by what it is: kind, stage and microbatch. A flat table, since
+// Index of a Program's instructions by kind, stage and microbatch. It is a flat table, because
 // programs have millions of instructions.
 
 #include <optional>
@@ -12,18 +12,18 @@ namespace pipewright::plan {
 
 class InstructionIndex {
  public:
-  /// Every stage and microbatch must be one of the Program's.
+  /// Every stage and microbatch must belong to the Program.
   explicit InstructionIndex(const Program& program)
       : microbatches_(static_cast<std::size_t>(program.microbatches)),
         stages_(static_cast<std::size_t>(stage_count(program))),
         at_(kinds_with_microbatch * microbatches_ * stages_, -1) {}
 
-  /// The number given to an instruction with a microbatch; -1 when none was.
+  /// Returns the number given to an instruction with a microbatch, or -1 if it has none.
   int find(InstructionKind kind, int stage, int microbatch) const {
     return at_[place(kind, stage, microbatch)];
   }
   int find(const Instruction& i) const { return find(i.kind, i.stage, i.microbatch); }
-  /// Gives an instruction a number; false when it had one.
+  /// Gives an instruction a number. Returns false if it already had one.
   bool insert(const Instruction& i, int number) {
     int& entry = at_[place(i.kind, i.stage, i.microbatch)];
     const bool fresh = entry < 0;

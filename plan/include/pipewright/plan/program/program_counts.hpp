@@ -1,6 +1,6 @@
 #pragma once
 
-// What a Program needs at once.
+// Numbers of buffers and weight versions that a Program needs at once.
 
 #include <vector>
 
@@ -8,12 +8,12 @@
 
 namespace pipewright::plan {
 
-/// How many buffer slots each stage needs at once.
+/// Returns how many buffer slots each stage needs at once.
 std::vector<int> slot_counts(const Program& program);
-/// How many received tensors each rank holds at once, from the receive until the last use by the
-/// stage: the receive buffers that one pool per rank needs.
+/// Returns how many received tensors each rank holds at once, from the receive until the stage's
+/// last use: the size of one receive-buffer pool per rank.
 std::vector<int> receive_slots(const Program& program);
-/// How many versions of its weights each rank needs at once: 1, unless the Program is asynchronous.
+/// Returns how many weight versions each rank needs at once: 1, unless the Program is asynchronous.
 /// A microbatch's backward uses the weights of its forward.
 std::vector<int> weight_versions(const Program& program);
 

@@ -1,13 +1,13 @@
 #pragma once
 
-// The JSON Schema of program files, with which editors check them.
+// The JSON Schema of program files, which editors use to check them.
 
 #include <string>
 
 namespace pipewright::plan {
 
-/// Returns the text of `scenarios/schema/program.schema.json`. Its pattern of an instruction has
-/// the words of instruction_traits.
+/// Returns the text of `scenarios/schema/program.schema.json`. Its pattern for instructions uses
+/// the names in instruction_traits.
 std::string program_schema();
 
 }  // namespace pipewright::plan

@@ -1,6 +1,6 @@
 #pragma once
 
-// A scenario for layers of which their costs are all that is known.
+// A scenario for layers of which only the costs are known.
 
 #include <string>
 
@@ -9,8 +9,8 @@
 
 namespace pipewright::plan {
 
-/// These layers on so many devices without limits, one rank on each. `name`: its own, and its
-/// cluster's.
+/// Returns a scenario with these layers on `ranks` devices with unlimited memory, one rank per
+/// device. `name` is used for both the scenario and its cluster.
 Scenario measured_scenario(const LayerCosts& costs, const std::string& name, int ranks);
 
 }  // namespace pipewright::plan

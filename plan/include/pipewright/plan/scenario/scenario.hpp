@@ -1,7 +1,7 @@
 #pragma once
 
-// A Scenario is one file that reproduces one run: which model on which data, on which cluster, by
-// which parallel plan, with which training set-up.
+// A Scenario is one file that reproduces one run: the model, its data, the cluster, the parallel
+// plan, and the training settings.
 
 #include <filesystem>
 #include <optional>
@@ -22,102 +22,108 @@
 
 namespace pipewright::plan {
 
-/// In which order samples are taken. Anywhere: windows that begin anywhere in a row of numbers.
-/// Shuffled: windows one behind the other, each once in an epoch. Packed: the same of samples that
-/// are filled with whole documents.
+/// Order in which samples are taken from a row of numbers. Anywhere: windows at random positions.
+/// Shuffled: adjacent windows in random order, each once per epoch. Packed: likewise, with samples
+/// that are filled with whole documents.
 enum class SampleOrder { Anywhere, Shuffled, Packed };
 const std::vector<std::string>& sample_orders();  // anywhere, shuffled, packed
 std::string to_string(SampleOrder order);
 
+/// The data of a scenario.
 struct DataSource {
   std::string kind;  // the name of a `DataKind`: text, cifar10
-  /// A file or a folder, as the kind has it; in a file relative to the scenario's folder.
+  /// A file or a folder, depending on the kind; in a scenario file, relative to the scenario's
+  /// folder.
   std::filesystem::path path;
-  std::filesystem::path evaluation{};  // the same of what is not trained on; empty: none
+  std::filesystem::path evaluation{};  // likewise, for data that is not trained on; empty: none
   SampleOrder order = SampleOrder::Anywhere;
-  int document_end = -1;  // the token behind each document; -1: the file says where they end
-  int read_ahead = 2;     // microbatches of a rank that are read before it comes to them
+  int document_end = -1;  // token that ends each document; -1: the file says where they end
+  int read_ahead = 2;     // microbatches that a rank reads ahead
   friend bool operator==(const DataSource&, const DataSource&) = default;
 };
 
+/// The parallel plan of a scenario.
 struct Pipeline {
   int ranks = 2;
   int microbatches = 8;
   ScheduleChoice schedule{};
-  int chunks = 0;  // stages per rank; 0: as few as the schedule can have
-  int group = 0;   // microbatches of a round, or of an optimizer step; 0: as the schedule has it
-  int memory_units = 0;  // what a rank may keep (`ScheduleRequest`); 0: what its device holds
-  std::vector<int> placement{};           // the rank of each stage; empty: as the schedule has it
-  PartitionChoice partition = "profile";  // what the boundaries balance, or they themselves
+  int chunks = 0;  // stages per rank; 0: the schedule's minimum
+  int group = 0;   // microbatches of a round or of an optimizer step; 0: the schedule's default
+  int memory_units = 0;  // memory limit of a rank (`ScheduleRequest`); 0: its device's memory
+  std::vector<int> placement{};           // the rank of each stage; empty: the schedule's default
+  PartitionChoice partition = "profile";  // what the boundaries balance, or the boundaries
   CommunicatorLayout communicators = CommunicatorLayout::Edge;
   TransferMode transfers = TransferMode::Eager;
   bool blocking = false;
-  int replicas = 1;                // pipelines side by side, which sum their gradients
-  int tensor = 1;                  // ranks that share out heads, widths and vocabulary of a stage
-  bool sequence_parallel = false;  // between the parts that they cut so, they cut the tokens
-  int context = 1;                 // ranks that cut each sequence
-  int expert = 1;                  // of replicas · context: ranks that share out the experts
-  /// Who is where: coordinates by rank, the last axis the fastest.
+  int replicas = 1;                // data-parallel pipelines
+  int tensor = 1;                  // ranks that partition heads, widths and vocabulary of a stage
+  bool sequence_parallel = false;  // the tensor-parallel ranks also partition tokens
+  int context = 1;                 // ranks that partition each sequence
+  int expert = 1;                  // expert-parallel ranks, out of replicas · context
+  /// Order of the axes for the coordinates of ranks; the last axis is the fastest.
   std::vector<std::string> axes{"pipe", "data", "context", "tensor"};
-  bool overlap_reductions = true;  // beside the backward; false: behind all compute of the rank
+  bool overlap_reductions = true;  // with the backward; false: after all compute of the rank
   HandOver hand_over = HandOver::Reference;
   friend bool operator==(const Pipeline&, const Pipeline&) = default;
 };
 
-/// How many ranks all pipelines side by side have, each shard of a stage on a rank of its own.
+/// Returns the number of ranks of all data-parallel pipelines, counting each tensor-parallel and
+/// context-parallel rank.
 inline int ranks_of_job(const Pipeline& pipeline) {
   return pipeline.ranks * pipeline.replicas * pipeline.tensor * pipeline.context;
 }
-/// The coordinates of the job's ranks, along the axes in their order.
+/// Returns the topology of the job's ranks, with the axes in their order.
 Topology topology_of(const Pipeline& pipeline);
 
-/// What the learning rate does after its warm-up, until the last step.
+/// Learning-rate decay after the warm-up, until the last step.
 enum class Decay { None, Linear, Cosine };
 const std::vector<std::string>& decays();  // none, linear, cosine
 std::string to_string(Decay decay);
 
-/// With which instructions a CPU computes: machines that shall give the same bits need the same.
+/// CPU instruction set. Machines that must give the same bits need the same one.
 enum class CpuBranch { Best, Compatible, Avx2, Avx512 };
 const std::vector<std::string>& cpu_branches();  // best, compatible, avx2, avx512
 std::string to_string(CpuBranch branch);
 
-/// Of which parameters weight decay takes a part: of all, or not of norms and biases.
+/// Parameters that weight decay applies to: all, or all except norms and biases.
 enum class Decayed { All, Matrices };
 const std::vector<std::string>& decayed_parameters();  // all, matrices
 std::string to_string(Decayed decayed);
 
+/// The training settings of a scenario.
 struct Training {
   int steps = 50;
   int microbatch_size = 4;      // samples
-  double learning_rate = 1e-3;  // the highest
-  int warm_up_steps = 0;        // it rises linearly over so many
-  Decay decay = Decay::None;    // down to 0
+  double learning_rate = 1e-3;  // the peak
+  int warm_up_steps = 0;        // number of steps over which it rises linearly
+  Decay decay = Decay::None;    // to 0
   double weight_decay = 0.01;
-  Decayed decayed = Decayed::All;  // what the weight decay takes hold of
-  double clip_norm = 0;            // the largest global norm of the gradients; 0: any
-  int gradient_groups = 0;         // in which the batch is added up; 0: one for each pipeline
-  int tensor_groups = 0;           // in which products over a cut width are; 0: one for each shard
+  Decayed decayed = Decayed::All;  // parameters that weight decay applies to
+  double clip_norm = 0;            // largest global norm of the gradients; 0: no clipping
+  int gradient_groups = 0;         // gradient-accumulation groups of the batch; 0: one per pipeline
+  /// Groups for sums over a partitioned width; 0: one per tensor-parallel rank.
+  int tensor_groups = 0;
   int seed = 7;
   Optimizer optimizer = Optimizer::AdamW;
   Precision precision = Precision::Full;
-  int zero = 0;  // 1: the replicas divide the optimizer's state; 2: gradients, 3: parameters, too
-  bool fp32_gradients = false;  // under mixed precision they are added up in fp32
-  double loss_scale = 0;        // 0: dynamic in float16, and none else
+  int zero = 0;  // 1: replicas shard the optimizer state; 2: also gradients; 3: also parameters
+  bool fp32_gradients = false;  // under mixed precision, accumulate gradients in fp32
+  double loss_scale = 0;        // 0: dynamic in float16, no scaling in other types
   int evaluate_every = 0;       // steps between evaluations on data.evaluation; 0: none
   RecomputeMode recompute = RecomputeMode::None;
-  /// By microbatch: factors of its times and of what it keeps and sends. Empty: all 1.
+  /// Factors for each microbatch's times and for the bytes that it saves and sends. Empty: all 1.
   std::vector<double> microbatch_lengths{};
-  double jitter = 0;  // every duration's standard deviation over its mean
+  double jitter = 0;  // standard deviation of every duration over its mean
   CpuBranch cpu_branch = CpuBranch::Best;
-  bool cuda_graphs = false;  // a microbatch's forward and backward are one launch each
+  bool cuda_graphs = false;  // one launch each for a microbatch's forward and backward
   friend bool operator==(const Training&, const Training&) = default;
 };
 
-/// Whether the gradients' global norm is needed before a step: they are clipped, or the loss is
-/// scaled, so that they may not be finite.
+/// Returns true if a step needs the global norm of the gradients: because they are clipped, or
+/// because the loss is scaled and they may not be finite.
 bool needs_gradient_norm(const Training& training);
 
-/// How long a layer is measured: until the spread is small enough, within bounds.
+/// Limits for measuring a layer: repeats continue until the spread is small enough.
 struct ProfileSettings {
   int warm_up = 3;
   int least_repeats = 10;
@@ -139,38 +145,39 @@ struct Scenario {
 
 Model model_of(const Scenario& scenario);
 
-/// The schedule that the pipeline asks for, with equal times.
+/// Returns the request for the pipeline's schedule, with equal times.
 ScheduleRequest request_of(const Pipeline& pipeline);
 
-/// Takes another schedule of the catalogue, and drops what only others take, such as a group.
+/// Selects another schedule of the catalogue, and resets options that it does not take, such as a
+/// group.
 void choose_schedule(Pipeline& pipeline, const std::string& name);
 
-/// What the set-up costs in memory, for `stage_costs`.
+/// Returns the training choices that determine memory, for `stage_costs`.
 TrainingMemory training_memory(const Scenario& scenario);
 
-/// Between what a scenario's ranks are when it is trained, and so by what tensors get from one to
-/// the next.
+/// How the ranks of a training communicate: threads of one process, or processes over Gloo or NCCL.
 enum class Carrier { Threads, Gloo, Nccl };
 
-/// The fields, such as "training.jitter", that are set to something that only the simulator does:
-/// training by this scenario would be another than the one that it describes.
+/// Returns the fields, such as "training.jitter", with values that only the simulator supports, so
+/// that a training would not match the scenario.
 std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrier);
-/// Refuses them, for those who are about to train. Throws InputError.
+/// Throws InputError if there are any such fields. Call it before training.
 void require_trainable(const Scenario& scenario, Carrier carrier);
 
 Json to_json(const Scenario& scenario);
-/// Also checks what no single field shows: more ranks than layers, data that does not fit the
-/// model, a list with one entry per rank or microbatch of another length.
-/// `known`: a schedule of one's own, which is not read again where the document names it.
+/// Reads a scenario and checks constraints across fields: more ranks than layers, data that does
+/// not fit the model, lists whose length is not the number of ranks or microbatches. `known` is a
+/// custom schedule that is not read again if the document names it.
 Scenario scenario_from_json(const JsonDocument& document, const ScheduleChoice& known = {});
 
-/// The file that a scenario's document names as its cluster; nothing where it has its own inline.
+/// Returns the file that a scenario's document names as its cluster, or nothing if the cluster is
+/// inline.
 std::optional<std::filesystem::path> cluster_file(const JsonDocument& document);
-/// Puts the cluster of a file into a scenario's document, so that fields of it can be set. Throws
+/// Copies the cluster from a file into a scenario's document, so that its fields can be set. Throws
 /// InputError.
 void put_cluster(JsonDocument& document, const std::filesystem::path& file);
 
-/// The scenario with one field set to something else: "pipeline.ranks=4". Throws InputError.
+/// Returns the scenario with one field changed, as in "pipeline.ranks=4". Throws InputError.
 Scenario changed(const Scenario& scenario, const std::string& assignment);
 
 }  // namespace pipewright::plan

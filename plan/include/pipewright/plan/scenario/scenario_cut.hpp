@@ -1,7 +1,7 @@
 #pragma once
 
-// The same cut of a training, as a scenario says it and as the analytic times and memory take it;
-// and where on a cluster the ranks lie that it puts together.
+// Conversions from a scenario to the inputs of the analytic times and memory: its parallelism as a
+// Cut, and the placement of its ranks on the cluster.
 
 #include <vector>
 
@@ -11,33 +11,36 @@
 
 namespace pipewright::plan {
 
-/// What a shard has of layers that were measured whole, where the scenario has several: times,
-/// parameters and what is kept are shared out evenly, and each layer sums what it makes, twice
-/// where it can be run again (a transformer's block), else once. Norms are not shared out in truth.
-/// Of the experts of a mixture a rank has its part, and meets as many tokens as were measured, with
-/// two exchanges of them: it is the busiest of those who share them out, for which the others wait.
+/// Returns the costs of one tensor- and expert-parallel rank, given the costs of whole layers.
+/// Times, parameters and saved bytes are divided evenly, although norms are in truth not
+/// partitioned. Each layer makes two all-reduces of its output if it is checkpointable (a
+/// transformer block), else one. With expert parallelism, a rank has its part of the experts and as
+/// many tokens as were measured, with two all-to-alls. The costs are those of the busiest rank, for
+/// which the others wait.
 LayerCosts costs_of_shards(const Scenario& scenario, LayerCosts costs);
 
-/// How a scenario cuts its training. Layers of stages are left out: the partition says them.
+/// Returns the scenario's parallelism. The number of layers per stage is left empty; the partition
+/// gives it.
 Cut cut_of(const Scenario& scenario);
 
-/// Samples of an iteration.
+/// Returns the number of samples per iteration.
 int batch_of(const Scenario& scenario);
 
-/// The ranks of the job that stand for a rank of a pipeline: each of them is a copy, whose shards
-/// lie one behind the other.
+/// The ranks of the job that correspond to one rank of a pipeline: data- and context-parallel
+/// replicas, and the consecutive tensor-parallel ranks of each.
 struct StagePlaces {
   int copies = 1;  // replicas · context
   int shards = 1;
-  std::vector<int> devices{};  // by rank of the pipeline, copy and shard, the last the fastest
+  /// By rank of the pipeline, replica and tensor-parallel rank, the last the fastest.
+  std::vector<int> devices{};
 };
 StagePlaces stage_places(const Pipeline& pipeline);
 
-/// The scenario's cluster; where nodes are of several kinds, with the speed and the memory of each
-/// rank of a pipeline in their place: the least of the devices that stand for it.
+/// Returns the scenario's cluster. If it has several kinds of nodes, they are replaced by the speed
+/// and memory of each rank of a pipeline: the minimum over its devices.
 Cluster cluster_of_ranks(const Scenario& scenario);
 
-/// Where the ranks lie that share out the layers of the first stage.
+/// Returns the placement of the tensor-, context- and expert-parallel groups of the first stage.
 ShardPlaces shard_places(const Cluster& cluster, const Pipeline& pipeline);
 
 }  // namespace pipewright::plan

@@ -1,13 +1,13 @@
 #pragma once
 
-// The JSON Schema of scenario files, with which editors complete and check them.
+// The JSON Schema of scenario files, which editors use to complete and check them.
 
 #include <string>
 
 namespace pipewright::plan {
 
-/// The JSON Schema of scenario files, made from the fields that the reader knows: the text of
-/// `scenarios/schema/scenario.schema.json`.
+/// Returns the text of `scenarios/schema/scenario.schema.json`, generated from the fields that the
+/// reader knows.
 std::string scenario_schema();
 
 }  // namespace pipewright::plan

@@ -1,8 +1,8 @@
 #pragma once
 
 // One unit of computation on one rank, and its short text: "2F0" is the forward of microbatch 0
-// through stage 2. The notation is that of torch.distributed.pipelining, so that schedule files are
-// exchangeable both ways: B is the full backward, I the input gradient, W the weight gradient.
+// through stage 2. The notation is that of torch.distributed.pipelining, so that schedule files can
+// be exchanged both ways: B is the full backward, I the input gradient, W the weight gradient.
 
 #include <optional>
 #include <string>
@@ -21,22 +21,22 @@ struct Action {
   friend bool operator==(const Action&, const Action&) = default;
 };
 
-/// F, B, I, W or R.
+/// Returns F, B, I, W or R.
 char letter_of(ActionKind kind);
 
-/// Whether it makes the gradient that the stage before waits for.
+/// Returns true if the action computes the gradient that the previous stage needs.
 constexpr bool makes_input_gradient(ActionKind kind) {
   return kind == ActionKind::Backward || kind == ActionKind::InputGradient;
 }
-/// Whether it adds to the gradients of the weights.
+/// Returns true if the action adds to the gradients of the weights.
 constexpr bool makes_weight_gradient(ActionKind kind) {
   return kind == ActionKind::Backward || kind == ActionKind::WeightGradient;
 }
 
-/// The action by itself, "1F2", whether it is fused or not.
+/// Returns the text of the action alone, "1F2", even if it is fused.
 std::string to_string(const Action& action);
 
-/// Nothing when the text is no action.
+/// Parses an action's text. Returns nothing if it is not an action.
 std::optional<Action> parse_action(std::string_view text);
 
 }  // namespace pipewright::plan

@@ -1,6 +1,6 @@
 #pragma once
 
-// From schedule to schedule: how its backwards are divided, ordered and prepared.
+// Transformations of a schedule's backwards: splitting, merging, reordering, and recomputation.
 
 #include <vector>
 
@@ -8,16 +8,18 @@
 
 namespace pipewright::plan {
 
-/// Each B as I and, right behind it, W. A fused pair with a B comes apart.
+/// Replaces each B by I directly followed by W. A fused pair that contains a B becomes two separate
+/// actions.
 Schedule split_backwards(Schedule schedule);
-/// Each I with its W right behind it as B.
+/// Replaces each I that is directly followed by its W by a B.
 Schedule merge_backwards(Schedule schedule);
-/// Each W takes, of its stage's microbatches on that rank that could have theirs then, the oldest.
-/// Gradients are added in the order of microbatches: those of a newer one would be set aside.
+/// Gives each W the oldest microbatch of its stage whose weight gradient is due on that rank.
+/// Gradients must be accumulated in the order of microbatches, so those of a newer microbatch would
+/// have to be stored.
 Schedule oldest_weight_gradients_first(Schedule schedule);
-/// A Recompute right before each backward of the given stages (every stage when empty) that has
-/// none, whose forwards then keep their input alone. A backward that is the second of a fused pair
-/// comes off it.
+/// Inserts a Recompute directly before each backward of the given stages (all stages if empty) that
+/// does not have one. The forwards of these stages then keep only their input. A backward that is
+/// the second action of a fused pair is separated from it.
 Schedule with_recompute(Schedule schedule, const std::vector<int>& stages = {});
 
 }  // namespace pipewright::plan

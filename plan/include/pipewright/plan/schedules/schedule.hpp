@@ -23,24 +23,25 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-/// The cells of one rank's row: an action each, a fused pair "(1F2;0B1)OVERLAP_F_B" as one.
+/// Returns the cells of one rank's row: one per action; a fused pair "(1F2;0B1)OVERLAP_F_B" is one
+/// cell.
 std::vector<std::string> cells(const std::vector<Action>& actions);
 
-/// One line per rank, cells separated by spaces.
+/// Writes one line per rank, with cells separated by spaces.
 std::string to_string(const Schedule& schedule);
 
-/// torch's compute-only dialect: one row per rank, cells separated by commas.
+/// Writes torch's compute-only CSV format: one row per rank, cells separated by commas.
 std::string to_csv(const Schedule& schedule);
 
-/// Reads torch's compute-only dialect; empty cells are idle slots. The number of microbatches is
-/// the largest that occurs. Throws MalformedFile `name:row:column: …` with all errors. The result
-/// is well-formed text, not yet a sound schedule: `validate` proves that.
+/// Reads torch's compute-only CSV format; empty cells are idle slots. The number of microbatches is
+/// the largest microbatch plus one. Throws MalformedFile `name:row:column: …` with all errors. The
+/// result is well-formed but not yet proved valid; `validate` does that.
 Schedule parse_csv(std::string_view text, const std::string& name);
 
-/// The largest stage that occurs, plus one.
+/// Returns the largest stage number in the schedule, plus one.
 int stage_count(const Schedule& schedule);
 
-/// Whether no gradient is computed at all: an inference schedule.
+/// Returns true if the schedule computes no gradient at all: an inference schedule.
 bool is_forward_only(const Schedule& schedule);
 
 }  // namespace pipewright::plan

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a schedule keeps.
+// Peak memory of a schedule, in saved activations.
 
 #include <vector>
 
@@ -8,10 +8,12 @@
 
 namespace pipewright::plan {
 
-/// How many activations, of one microbatch on one stage each, every rank holds at most: from the
-/// forward until the weight gradient is done. An inference keeps none but the one at work.
+/// Returns the most activations (each of one microbatch on one stage) that each rank keeps at once.
+/// An activation is kept from the forward until its weight gradient is done. In inference only the
+/// current one counts.
 std::vector<int> peak_activations(const Schedule& schedule);
-/// The same in the units of the zero-bubble papers: a forward adds 2, I and W free 1 each.
+/// Returns the same peak in the units of the zero-bubble papers: a forward adds 2, I and W free 1
+/// each.
 std::vector<int> peak_memory_units(const Schedule& schedule);
 
 }  // namespace pipewright::plan

@@ -1,18 +1,19 @@
 #pragma once
 
-// A Timeline whose ranks were measured with clocks of their own, on one clock.
+// Aligns a Timeline whose ranks were measured with different clocks to one clock.
 
 #include "pipewright/plan/timeline/clock_offsets.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
 
 namespace pipewright::plan {
 
-/// What tells clocks apart: each transfer, and each member's start of a reduction, which no other
-/// member's end can precede.
+/// Returns the observations that relate clocks: each transfer, and for each reduction the start of
+/// every member, which must precede the end of every other member.
 std::vector<Passage> passages_of(const Timeline& timeline);
 
-/// All times by the clock of rank 0, or of the first rank of its group. When a rank began before
-/// that clock's 0, all times move on so that none is negative; the length covers every span.
+/// Converts all times to the clock of rank 0, or of the first rank of each group. If a rank began
+/// before that clock's 0, all times are shifted so that none is negative. The length covers every
+/// span.
 Timeline aligned(Timeline timeline, const ClockOffsets& clocks);
 
 }  // namespace pipewright::plan

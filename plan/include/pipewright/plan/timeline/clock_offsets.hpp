@@ -1,7 +1,7 @@
 #pragma once
 
-// One clock for ranks that measured with clocks of their own: what was received after it was sent
-// bounds how far two clocks are apart.
+// Offsets between the clocks of ranks: a message cannot arrive before it was sent, which bounds how
+// far two clocks are apart.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,8 @@
 
 namespace pipewright::plan {
 
-/// Something left one rank and reached another, each time by that rank's own clock.
+/// A message from one rank to another, with the send and arrival times each by that rank's own
+/// clock.
 struct Passage {
   int from = 0;
   int to = 0;
@@ -18,33 +19,35 @@ struct Passage {
   Seconds arrived;
 };
 
-/// What a rank's clock is made of: one that others may read as well, such as a machine's, and what
-/// that one showed when the rank's was 0.
+/// The reference clock of a rank, which other ranks may read as well, such as a machine's, and its
+/// reading when the rank's clock was 0.
 struct ClockSource {
-  std::string name;  // empty: it is the rank's alone
+  std::string name;  // empty: the clock is the rank's alone
   Seconds shown;
 };
 
-/// Between ranks that read one clock: both ways, in no time. Then clock_offsets knows how far their
-/// own are apart.
+/// Returns passages between ranks that read one reference clock: in both directions, without delay.
+/// clock_offsets derives the offsets of the ranks' own clocks from these.
 std::vector<Passage> passages_of(const std::vector<ClockSource>& clocks);
 
+/// Offsets that relate the clocks of all ranks.
 struct ClockOffsets {
-  /// How far each rank's clock is ahead of that of the first rank of its group: the ranks that
-  /// passages join.
+  /// How far each rank's clock is ahead of that of the first rank of its group. A group is a set of
+  /// ranks that passages connect.
   std::vector<Seconds> offset;
-  /// By how much some passage still arrives before it was sent; no offsets make that less. Above
-  /// 0, clocks drifted or readings are wrong.
+  /// By how much some passage still arrives before it was sent, under the best possible offsets.
+  /// Above 0, clocks drifted or readings are wrong.
   Seconds residual;
-  /// No offset is further off than this. Infinite where passages go one way only: the fastest of
-  /// them is then taken to take no time.
+  /// Largest possible error of an offset. Infinite if passages go in one direction only; the
+  /// fastest of them is then assumed to take no time.
   Seconds uncertainty;
-  /// Ranks that no passage joins with rank 0, however indirectly: theirs is another clock.
+  /// Ranks that no chain of passages connects with rank 0; their offsets refer to another clock.
   std::vector<int> unjoined;
 };
 
-/// The clocks must not drift. Where the fastest passages of both ways take the same time, the
-/// offsets are exact; between two ranks they are off by at most half of the fastest round trip.
+/// Computes the offsets of clocks that do not drift. If the fastest passages of both directions
+/// take the same time, the offsets are exact; between two ranks they are off by at most half of the
+/// fastest round trip.
 ClockOffsets clock_offsets(int ranks, const std::vector<Passage>& passages);
 
 }  // namespace pipewright::plan

@@ -1,7 +1,7 @@
 #pragma once
 
-// A Timeline by the million: columns instead of objects, which a file can be mapped to as they are
-// (event_file.hpp) and a window can paint without copying them.
+// A Timeline with millions of events: columns instead of objects, which can be mapped from a file
+// (event_file.hpp) and painted without a copy.
 
 #include <cstdint>
 #include <memory>
@@ -17,21 +17,21 @@ namespace pipewright::plan {
 struct EventTrack {
   int rank = 0;
   Row row = Row::Compute;
-  std::string name{};       // "compute", "send"; of a foreign trace, what it calls the thread
+  std::string name{};       // "compute", "send"; in a foreign trace, the thread's name
   std::uint64_t begin = 0;  // its events are [begin, end)
   std::uint64_t end = 0;
-  int depth = 0;  // events around each of its own, of the track before it: calls inside calls
+  int depth = 0;  // nesting: its events are inside those of the track before
   friend bool operator==(const EventTrack&, const EventTrack&) = default;
 };
 
-/// The columns are views of `storage`, which copies of the table share.
+/// The columns of a timeline, as views of `storage`, which copies of the table share.
 struct EventTable {
   std::string name;  // such as "predicted"
   int ranks = 0;
   Seconds length;
-  std::vector<std::string> names{};       // of events, each once
-  std::vector<InstructionKind> kinds{};   // by name, where all are instructions; empty: not known
-  std::vector<std::string> rank_names{};  // of a foreign trace; empty: "rank 0", "rank 1", …
+  std::vector<std::string> names{};       // of events, without duplicates
+  std::vector<InstructionKind> kinds{};   // by name, if all events are instructions; else empty
+  std::vector<std::string> rank_names{};  // in a foreign trace; empty: "rank 0", "rank 1", …
   std::vector<EventTrack> tracks{};       // by rank, then by row
 
   std::span<const double> start{};            // in seconds, by event
@@ -51,8 +51,9 @@ struct EventTable {
     double time = 0;  // seconds
     std::int64_t bytes = 0;
   };
-  std::span<const Memory> memory{};                // by rank and time
-  std::span<const std::uint64_t> memory_begins{};  // by rank, and one more: where its samples begin
+  std::span<const Memory> memory{};  // by rank and time
+  /// By rank, and one more: the start of its samples.
+  std::span<const std::uint64_t> memory_begins{};
 
   std::shared_ptr<const void> storage{};
 
@@ -60,7 +61,7 @@ struct EventTable {
   const std::string& name_at(std::uint64_t event) const { return names[name_of[event]]; }
 };
 
-/// What a table that was made here, and not mapped from a file, has columns of. Any may be empty.
+/// The columns of a table that was made in memory and not mapped from a file. Any may be empty.
 struct EventColumns {
   std::vector<double> start{}, end{};
   std::vector<std::uint32_t> name_of{};
@@ -68,21 +69,21 @@ struct EventColumns {
   std::vector<EventTable::Idle> idle{};
   std::vector<EventTable::Memory> memory{};
 
-  /// For so many events.
+  /// Reserves space for this many events.
   void reserve(std::uint64_t events);
 };
-/// The table's columns are these from now on, which it keeps.
+/// Makes these the table's columns and shares their ownership.
 void set_columns(EventTable& table, std::shared_ptr<const EventColumns> columns);
 
-/// The table of a Timeline. Spans of one row that overlap get as many tracks as it takes. `places`,
-/// if given, gets the event that each span has become.
+/// Converts a Timeline to a table. Overlapping spans of one row are spread over several tracks. If
+/// `places` is given, it receives the event of each span.
 EventTable table_of(const Timeline& timeline, std::vector<std::uint64_t>* places = nullptr);
 
-/// The way back: spans in the order of the events. Names of tracks and ranks are left behind; among
-/// their shards spans are as long as they waited there.
+/// Converts a table to a Timeline, with spans in the order of the events. Names of tracks and ranks
+/// are lost; of the communication within an action, only the waits for late ranks remain.
 Timeline timeline_of(const EventTable& table);
 
-/// "rank 3", or what the trace calls it.
+/// Returns "rank 3", or the rank's name in a foreign trace.
 std::string rank_name(const EventTable& table, int rank);
 
 }  // namespace pipewright::plan

@@ -1,8 +1,8 @@
 #pragma once
 
-// Where ranks wait in the middle of an action for one that shares out their stages and is late. A
-// span says for how long, and not when: of spans that overlap, as those of a fused pair, the waits
-// are put together and at the end.
+// Waiting times in the middle of an action for a late tensor- or expert-parallel rank. A span gives
+// only the duration of its waits, not when they happened. For overlapping spans, such as those of a
+// fused pair, the waits are added up and placed at the end.
 
 #include <vector>
 
@@ -10,18 +10,18 @@
 
 namespace pipewright::plan {
 
-/// What the spans name as `late`, as idle time with the cause Shards, by rank and time.
+/// Returns the spans' `late` times as idle time with the cause Shards, by rank and time.
 std::vector<IdleSpan> shard_waits(const Timeline& timeline);
 
-/// The Timeline with these among its idle time, by rank and time.
+/// Adds the result of `shard_waits` to the Timeline's idle time, sorted by rank and time.
 Timeline with_shard_waits(Timeline timeline);
 
-/// Until when spans work, by the idle time of a timeline: whoever shows a span shows it so far, and
-/// the wait behind it.
+/// The end of the working part of each span, according to the idle time of a timeline. A view draws
+/// the span up to there, followed by the wait.
 class WorkEnds {
  public:
   WorkEnds(const std::vector<IdleSpan>& idle, int ranks);
-  /// Of a span that computes.
+  /// Returns until when a compute span works.
   Seconds of(int rank, Seconds start, Seconds end) const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// The spans of a Timeline, found by what they show.
+// Index of a Timeline's spans by rank and action.
 
 #include <map>
 #include <string>
@@ -11,10 +11,11 @@
 
 namespace pipewright::plan {
 
-/// By rank and action, in the order of time: a rank may run an action several times, as "0STEP".
+/// Spans by rank and action, in the order of time: a rank may run an action several times, such as
+/// "0STEP".
 using SpansByAction = std::map<std::pair<int, std::string>, std::vector<const Span*>>;
 
-/// Valid as long as the Timeline's spans.
+/// Returns the index, whose pointers are valid as long as the Timeline's spans.
 SpansByAction spans_by_action(const Timeline& timeline);
 
 }  // namespace pipewright::plan

@@ -1,6 +1,6 @@
 #pragma once
 
-// What happened, or what will: spans of work and samples of memory. Predicted and measured alike.
+// A predicted or measured execution: spans of work and samples of memory.
 
 #include <array>
 #include <map>
@@ -23,9 +23,8 @@ struct Span {
   std::string action;  // the instruction's text, such as "2F0"
   Seconds start;
   Seconds end;
-  /// The part of it in which those who share out the rank's stages, shards or ranks with the other
-  /// experts, pass on what they have to; and of that the part in which it waits for one that is
-  /// late.
+  /// The part of the span that is communication among the ranks of a stage (tensor-, context- or
+  /// expert-parallel), and the part of that in which it waits for a late rank.
   Seconds shards{}, late{};
   friend bool operator==(const Span&, const Span&) = default;
 };
@@ -38,19 +37,19 @@ struct MemorySample {
   friend bool operator==(const MemorySample&, const MemorySample&) = default;
 };
 
-/// Why a rank computes nothing.
+/// Reason why a rank does not compute.
 enum class IdleCause {
-  WarmUp,     // another rank computes what it waits for; before its first backward
-  CoolDown,   // the same after its last forward, up to the end of the iteration
-  Imbalance,  // the same between the two: the ranks are not equally loaded
-  Transfer,   // what it waits for is on its way
-  Queue,      // what it waits for stands behind another transfer
+  WarmUp,     // another rank computes what it waits for, before its first backward
+  CoolDown,   // likewise, after its last forward, up to the end of the iteration
+  Imbalance,  // likewise, in between: the ranks' loads are unequal
+  Transfer,   // the data that it waits for is in transfer
+  Queue,      // the transfer that it waits for is queued after another one
   Exposed,    // a transfer or a collective during which the rank may not compute
-  Launch,     // nothing: it could go on, and had not begun yet
-  Shards,     // in the middle of an action: another who shares out its stages is late
+  Launch,     // it waits for nothing: the next action could have started but had not
+  Shards,     // in the middle of an action: a rank that shares its stage is late
 };
 inline constexpr auto idle_cause_count = static_cast<std::size_t>(IdleCause::Shards) + 1;
-/// In the order of the enumeration: "warm-up", "cool-down", …
+/// Returns the names in the order of the enumeration: "warm-up", "cool-down", …
 const std::vector<std::string>& idle_causes();
 std::string to_string(IdleCause cause);
 
@@ -69,41 +68,42 @@ struct Timeline {
   Seconds length;  // of the iteration
   std::vector<Span> spans;
   std::vector<MemorySample> memory;
-  std::vector<IdleSpan> idle{};         // by rank and time; empty where nobody looked for causes
-  std::vector<std::size_t> critical{};  // spans on the critical path, in order of time; or empty
+  std::vector<IdleSpan> idle{};         // by rank and time; empty if causes were not analyzed
+  std::vector<std::size_t> critical{};  // spans on the critical path in order of time, or empty
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
 
-/// The row in which an instruction is shown.
+/// Returns the row in which an instruction is shown.
 Row row_of(InstructionKind kind);
-/// "compute", "send", "receive", "reduce".
+/// Returns "compute", "send", "receive" or "reduce".
 const char* word_of(Row row);
 
-/// F, B, I, W, LOAD, STEP, SEND_F, …: an action's text without stage and microbatch.
+/// Returns an action's text without stage and microbatch: F, B, I, W, LOAD, STEP, SEND_F, …
 std::string kind_of(std::string_view action);
 
-/// Compute time of each rank: when two of its spans compute at the same time, that time counts
-/// once; what it waits in them for one that is late, not at all.
+/// Returns the compute time of each rank. Time in which two of its spans compute counts once; waits
+/// for a late rank within a span do not count.
 std::vector<Seconds> busy_per_rank(const Timeline& timeline);
-/// How long each rank's shards pass on what they have to, which is a part of its compute time: no
-/// wait for one that is late is in it.
+/// Returns each rank's communication time within actions (tensor-, context- and expert-parallel).
+/// It is part of the compute time and excludes waits for late ranks.
 std::vector<Seconds> shards_per_rank(const Timeline& timeline);
-/// Iteration time less busy compute time, of each rank.
+/// Returns the iteration time less busy compute time, for each rank.
 std::vector<Seconds> bubble_per_rank(const Timeline& timeline);
-/// The longest time from the start of a rank's first forward to the end of its last backward: the
-/// iteration time when ranks begin the next iteration without waiting for each other.
+/// Returns the longest time from the start of a rank's first forward to the end of its last
+/// backward. It is the iteration time if ranks begin the next iteration without waiting for each
+/// other.
 Seconds longest_span(const Timeline& timeline);
-/// The most memory that each rank holds; 0 where nothing was sampled.
+/// Returns the peak memory of each rank; 0 if nothing was sampled.
 std::vector<Bytes> peak_per_rank(const Timeline& timeline);
 
 /// Idle time by IdleCause.
 using IdleByCause = std::array<Seconds, idle_cause_count>;
-/// The idle time of each rank; zeros where nobody looked for causes.
+/// Returns the idle time of each rank by cause; zeros if causes were not analyzed.
 std::vector<IdleByCause> idle_by_cause(const Timeline& timeline);
-/// The idle time of all ranks together.
+/// Returns the idle time of all ranks together.
 IdleByCause sum(const std::vector<IdleByCause>& ranks);
 
-/// Compute time by kind of action, over all ranks.
+/// Returns the compute time by kind of action, over all ranks.
 std::map<std::string, Seconds> busy_per_kind(const Timeline& timeline);
 
 }  // namespace pipewright::plan

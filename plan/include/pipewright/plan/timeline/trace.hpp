@@ -1,6 +1,6 @@
 #pragma once
 
-// Timelines as Chrome traces.
+// Chrome traces of Timelines.
 
 #include <string>
 
@@ -9,9 +9,9 @@
 
 namespace pipewright::plan {
 
-/// Chrome Trace Event JSON: opens in Perfetto, one process per rank, one thread for each of its
-/// rows and for the causes of its idle time, memory as a counter. Times there are microseconds; the
-/// exact seconds stand in `args`, and whether a span is on the critical path.
+/// Writes Chrome Trace Event JSON, which Perfetto opens: one process per rank, one thread for each
+/// of its rows and for the causes of its idle time, and memory as a counter. Its times are in
+/// microseconds; `args` has the exact seconds and tells if a span is on the critical path.
 std::string to_trace(const Timeline& timeline);
 Timeline timeline_from_trace(const JsonDocument& document);
 

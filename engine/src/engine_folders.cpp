@@ -27,7 +27,7 @@ plan::HuggingFaceShape shape_in(const fs::path& folder) {
   return plan::with_config(std::move(shape));
 }
 
-/// The engine's layers have the names and the tensors of the folder's model.
+/// Checks that the engine's layers have the names and tensors of the folder's model.
 void require_layers_of(const plan::HuggingFaceShape& shape, const exec::TrainingSetup& setup) {
   exec::TrainingSetup folder;
   folder.layers = transformer_layers(shape.transformer);

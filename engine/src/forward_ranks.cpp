@@ -37,7 +37,7 @@ exec::TrainingSetup forward_setup(const PipelineModule& module, at::ScalarType p
   return setup;
 }
 
-/// What a training has of a layer goes where a layer here has it.
+/// Copies a training's state of a layer into the layer.
 void take_layer(const exec::LayerState& from, exec::Layer& to) {
   for (const auto& [name, tensor] : exec::tensors_of(to)) {
     const auto found =
@@ -117,7 +117,7 @@ std::vector<exec::Stage*> ForwardRanks::stages() {
   return stages;
 }
 
-/// Says beforehand between whom messages go.
+/// Connects the rank with its neighbors and announces the transfers to the transport.
 void ForwardRanks::connect(ForwardRank& rank, exec::Transport& transport) {
   if (rank.count == 1)
     return;

@@ -45,7 +45,7 @@ void check_axes(const plan::Topology& topology) {
           "topology axis \"{}\": a pipeline runs along pipe, data and tensor only", axis));
 }
 
-/// Length of an axis, 1 where the topology does not have it.
+/// Returns the length of an axis, or 1 if the topology does not have it.
 int length_of(const plan::Topology& topology, const std::string& axis) {
   const auto& axes = topology.axes();
   return std::find(axes.begin(), axes.end(), axis) == axes.end() ? 1 : topology.length_of(axis);
@@ -65,7 +65,7 @@ bool is_called(const exec::LayerSpec& layer, const plan::NamePattern& pattern) {
   return pattern.is_in(layer.name) || pattern.is_in(layer.type);
 }
 
-/// The layers, of which those that say so run again by themselves.
+/// Returns the layers with per-layer recomputation for those that match.
 std::vector<exec::LayerSpec> with_checkpoints(std::vector<exec::LayerSpec> layers,
                                               const PipelineOptions& options) {
   if (options.checkpoint_interval != 1)
@@ -97,11 +97,12 @@ std::vector<exec::LayerSpec> with_seeds(std::vector<exec::LayerSpec> layers,
   return layers;
 }
 
-/// The layers, with those of their parameters frozen in whose names the pattern is found.
+/// Returns the layers with the parameters frozen whose names contain a match of the pattern.
 std::vector<exec::LayerSpec> with_frozen(std::vector<exec::LayerSpec> layers,
                                          const std::string& pattern) {
   const plan::NamePattern expression("frozen", pattern);
-  const std::vector<exec::LayerSpec> trained = layers;  // what is tied is frozen together
+  const std::vector<exec::LayerSpec> trained = layers;  // the original layers: tied parameters must
+                                                        // be frozen together
   bool found = false;
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     std::vector<std::string> names;
@@ -136,7 +137,7 @@ std::vector<double> weights_by(const std::string& method,
   return {counts.begin(), counts.end()};
 }
 
-/// The boundaries as they were asked for.
+/// Computes the boundaries from each kind of PartitionBy.
 struct BoundariesBy {
   const std::vector<exec::LayerSpec>& layers;
   int stages;
@@ -178,7 +179,7 @@ PipelineModule::PipelineModule(std::vector<exec::LayerSpec> layers, PipelineOpti
   layers_ = with_seeds(std::move(layers_), options_);
   if (options_.checkpoint || !options_.checkpointable_layers.empty()) {
     layers_ = with_checkpoints(std::move(layers_), options_);
-    options_.checkpoint_interval = 0;  // no action recomputes
+    options_.checkpoint_interval = 0;  // recomputation is done by the layers, not by the schedule
   }
   if (!options_.frozen.empty())
     layers_ = with_frozen(std::move(layers_), options_.frozen);

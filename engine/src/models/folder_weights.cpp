@@ -18,7 +18,7 @@ bool is_type_of_weights(at::ScalarType type) {
   return type == at::kFloat || type == at::kBFloat16 || type == at::kHalf || type == at::kDouble;
 }
 
-/// The first of them, and how many more there are.
+/// Joins the first lines and states how many more there are.
 std::string some_of(std::vector<std::string> lines, const char* what) {
   constexpr std::size_t shown = 6;
   const std::size_t more = lines.size() - std::min(shown, lines.size());
@@ -27,7 +27,7 @@ std::string some_of(std::vector<std::string> lines, const char* what) {
   return more == 0 ? text : text + fmt::format("\nand {} more {}", more, what);
 }
 
-/// "wte" of "transformer.wte.weight".
+/// Returns "wte.weight" for "transformer.wte.weight".
 std::string without_first_word(const std::string& name) { return name.substr(name.find('.') + 1); }
 
 }  // namespace

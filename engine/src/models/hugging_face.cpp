@@ -1,4 +1,4 @@
-// A folder of Hugging Face: a transformer's layers with the folder's weights.
+// Builds a transformer's layers with the weights of a Hugging Face folder.
 
 #include <memory>
 

@@ -17,7 +17,8 @@
 namespace pipewright::engine {
 namespace {
 
-/// Images [batch, 3, side, side] as patches [batch, patches, width], each with a place of its own.
+/// Splits images [batch, 3, side, side] into patches [batch, patches, width] with position
+/// embeddings.
 class Patches final : public exec::Layer {
  public:
   explicit Patches(const plan::VitShape& shape)
@@ -45,14 +46,14 @@ class Patches final : public exec::Layer {
   at::Tensor places_;
 };
 
-/// All patches see each other.
+/// A block with full attention between patches.
 class PatchBlock final : public PlainBlock {
  public:
   PatchBlock(const plan::VitShape& shape, const exec::ShardPlace& place, exec::Tokens tokens)
       : PlainBlock(shape.hidden, shape.heads, /*causal=*/false, place, tokens) {}
 };
 
-/// Norm, the mean over all patches, and a score for each class.
+/// A norm, the mean over all patches, and the logits of the classes.
 class Classes final : public exec::Layer {
  public:
   explicit Classes(const plan::VitShape& shape)

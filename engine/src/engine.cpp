@@ -200,15 +200,14 @@ exec::BatchSource PipelineEngine::source_of(const WholeBatch& batch, int microba
     parts = microbatches_of(batch, microbatches * module_.replicas());
     if (!options_.execution.dynamic_shapes && !are_even(parts))
       fault = fmt::format(
-          "the samples of the batch do not divide into {} microbatches, so they differ in size: "
-          "set "
+          "the samples of the batch do not divide evenly into {} microbatches: set "
           "`execution.dynamic_shapes`",
           parts.size());
   } catch (const plan::InputError& error) {
     fault = error.what();
   }
   if (!all_agree(fault.empty()))
-    throw plan::InputError(fault.empty() ? "another process has no batch that can be cut" : fault);
+    throw plan::InputError(fault.empty() ? "the batch of another process cannot be split" : fault);
   return batches_of(std::move(parts));
 }
 
@@ -293,8 +292,8 @@ bool PipelineEngine::all_agree(bool here) const {
 
 void PipelineEngine::refuse(const char* call) {
   throw plan::InputError(
-      fmt::format("a pipeline cannot run {} by itself: its schedule runs forwards, backwards and "
-                  "optimizer steps of several microbatches in turn; call train_batch, eval_batch, "
+      fmt::format("a pipeline cannot run {} alone: its schedule interleaves forwards, backwards "
+                  "and optimizer steps of several microbatches; call train_batch, eval_batch, "
                   "or step with a batch",
                   call));
 }

@@ -63,8 +63,8 @@ void require_same_layers(const exec::Checkpoint& checkpoint, const exec::Trainin
                  });
   if (!same || checkpoint.training().optimizer != optimizer)
     throw plan::InputError(
-        fmt::format("{}: it has other layers or another optimizer than this training: set training "
-                    "= false to take its weights alone",
+        fmt::format("{}: its layers or its optimizer differ from those of this training: set "
+                    "training = false to load only its weights",
                     checkpoint.folder().string()));
 }
 
@@ -75,10 +75,9 @@ std::int64_t microbatches_read(const exec::TrainingState& then, int microbatch_s
       then.microbatches_read > 0 ? then.microbatches_read : then.step * then.microbatches;
   const std::int64_t samples = read * then.microbatch_size;
   if (samples % microbatch_size != 0)
-    throw plan::InputError(
-        fmt::format("{}: {} samples had been read, no whole number of "
-                    "microbatches of {}",
-                    folder.string(), samples, microbatch_size));
+    throw plan::InputError(fmt::format(
+        "{}: {} samples had been read, which is not a multiple of the microbatch size {}",
+        folder.string(), samples, microbatch_size));
   return samples / microbatch_size;
 }
 
@@ -174,12 +173,11 @@ IncompatibleKeys PipelineEngine::restore(const exec::Checkpoint& checkpoint,
     return load_module_state_dict(weights_of(checkpoint), options.weights);
   const std::string folder = checkpoint.folder().string();
   if (options.weights.rename || options.weights.load)
-    throw plan::InputError(
-        folder +
-        ": what is renamed or loaded by a function has no optimizer's states: set "
-        "training = false");
+    throw plan::InputError(folder +
+                           ": tensors that are renamed or loaded by a function have no optimizer "
+                           "state: set training = false");
   if (checkpoint.training().optimizer.empty())
-    throw plan::InputError(folder + ": it has weights alone: set training = false to take them");
+    throw plan::InputError(folder + ": it has only weights: set training = false to load them");
   exec::LoadCheck check = exec::check_load(checkpoint, exec::shapes_of(setup_), wanted_state());
   differences = std::move(check.differences);
   if (options.weights.strict && !check.obstacles.empty())

@@ -35,9 +35,9 @@ std::vector<exec::Batch> read_batch(exec::BatchSource& data, int microbatches) {
   for (int m = 0; m < microbatches; ++m) {
     auto next = data();
     if (!next)
-      throw plan::InputError(
-          fmt::format("the gradients of {} microbatches are to be looked at, but the data have {}",
-                      microbatches, m));
+      throw plan::InputError(fmt::format(
+          "the gradients of {} microbatches are to be checked, but the data has only {}",
+          microbatches, m));
     for (auto& [name, value] : next->keywords)
       value = in_double({value}).front();
     batch.push_back({in_double(next->inputs), in_double(next->targets), next->counts,
@@ -192,8 +192,8 @@ class Audit {
 void require_whole_layers(const PipelineModule& module, const EngineOptions& options) {
   if (module.shards() > 1 || options.execution.expert_ranks > 1)
     throw plan::InputError(
-        "the gradients of layers that ranks share out cannot be looked at: use one shard, and one "
-        "rank for the experts");
+        "the gradients of layers that are partitioned among ranks cannot be checked: use one "
+        "tensor-parallel and one expert-parallel rank");
 }
 
 /// Returns options under which parameters do not change.
@@ -277,7 +277,7 @@ std::string to_string(const GradientContract& contract) {
       text += " lost";
     else
       text += fmt::format(" times {:.6g}", fault.factor);
-    text += fault.is_mixed ? ", and something else with it\n" : "\n";
+    text += fault.is_mixed ? ", plus an unrelated component\n" : "\n";
   }
   return text;
 }

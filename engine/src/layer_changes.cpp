@@ -52,10 +52,10 @@ exec::LayerSpec logged(exec::LayerSpec layer, std::function<void(const std::stri
 
 exec::LayerSpec checkpointed(exec::LayerSpec layer, CheckpointFunction how) {
   if (layer.random)
-    throw plan::InputError(fmt::format(
-        "layer {} is random: it cannot run again by itself, whose generator has gone on; leave it "
-        "out, or use checkpoint_interval alone",
-        layer.name));
+    throw plan::InputError(
+        fmt::format("layer {} is random: it cannot be recomputed alone, because its generator has "
+                    "advanced; leave it out, or use only checkpoint_interval",
+                    layer.name));
   if (!how)
     how = [](const CheckpointedWork& work, const exec::Tensors& inputs) {
       return exec::run_again_in_backward(work.run, inputs, work.parameters);

@@ -81,7 +81,7 @@ at::Tensor merged(const Merge& merge, const exec::Tensors& parts, std::size_t ou
   if (defined.empty())
     return {};
   if (defined.size() < parts.size())
-    throw plan::InputError(fmt::format("output {} is there for {} of {} microbatches", output,
+    throw plan::InputError(fmt::format("output {} exists in only {} of {} microbatches", output,
                                        defined.size(), parts.size()));
   try {
     return merge(parts);

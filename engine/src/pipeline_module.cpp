@@ -70,8 +70,8 @@ std::vector<exec::LayerSpec> with_checkpoints(std::vector<exec::LayerSpec> layer
                                               const PipelineOptions& options) {
   if (options.checkpoint_interval != 1)
     throw plan::InputError(
-        fmt::format("checkpoint_interval is {}, but with checkpointable_layers or a checkpoint "
-                    "function layers run again one by one: set it to 1",
+        fmt::format("checkpoint_interval is {}, but checkpointable_layers and a checkpoint "
+                    "function recompute layers one by one: set it to 1",
                     options.checkpoint_interval));
   const plan::NamePattern pattern("checkpointable_layers", options.checkpointable_layers);
   bool found = false;

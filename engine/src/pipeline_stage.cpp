@@ -48,7 +48,7 @@ void check_stage(const PipelineModule& module, int index, const PipelineStageOpt
         fmt::format("stage {} asked for, but the module has {}", index, module.stage_count()));
   if (module.replicas() > 1 || module.shards() > 1)
     throw plan::InputError(
-        "a stage by itself is one of a single pipeline of whole layers: leave the axes data and "
+        "a PipelineStage supports neither data nor tensor parallelism: leave the axes data and "
         "tensor out of the topology");
   if (!module.options().loss)
     throw plan::InputError("the model has no loss function, so its stages cannot be trained");
@@ -125,8 +125,8 @@ Crossing crossing_of(const exec::TrainingSetup& setup, const exec::StageSpec& sp
         exec::outputs_without_memory(own, *build_without_memory(setup, layer), values);
     if (!made)
       throw plan::InputError(fmt::format(
-          "layer {}: what it makes of the example has no shape before it runs: say inputs and "
-          "outputs of each stage in place of the example, or leave all three out",
+          "layer {}: the shape of its output for the example is unknown before it runs: set inputs "
+          "and outputs of each stage instead of the example, or leave all three out",
           own.name));
     values = *made;
   }
@@ -214,9 +214,10 @@ struct PipelineStage::State {
     const int peer = rank_of(plan::peer_stage(i));
     if (!options.transport || peer == rank())
       throw plan::InputError(fmt::format(
-          "stage {}: {} has no way to stage {}, {}: hand tensors over with {}", index, call,
+          "stage {}: {} cannot reach stage {}, {}: pass tensors with {}", index, call,
           plan::peer_stage(i),
-          options.transport ? "which is on the same rank" : "as there is no transport", instead));
+          options.transport ? "which is on the same rank" : "because there is no transport",
+          instead));
     return plan::is_send(kind) ? exec::Transfer{i, rank(), peer} : exec::Transfer{i, peer, rank()};
   }
 

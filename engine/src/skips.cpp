@@ -107,14 +107,14 @@ std::vector<int> boundaries_at_marks(const std::vector<ModelItem>& items) {
     if (!std::holds_alternative<PipeSplit>(item))
       ++layers;
     else if (layers == boundaries.back())
-      throw plan::InputError(fmt::format("there is no layer {} mark {} of a split: leave it out",
-                                         layers == 0 ? "in front of" : "between the one before and",
+      throw plan::InputError(fmt::format("there is no layer {} split {}: leave it out",
+                                         layers == 0 ? "before" : "between the previous split and",
                                          boundaries.size()));
     else
       boundaries.push_back(layers);
   if (layers == boundaries.back())
-    throw plan::InputError(fmt::format("there is no layer behind mark {} of a split: leave it out",
-                                       boundaries.size() - 1));
+    throw plan::InputError(
+        fmt::format("there is no layer after split {}: leave it out", boundaries.size() - 1));
   boundaries.push_back(layers);
   return boundaries;
 }

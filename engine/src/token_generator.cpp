@@ -45,8 +45,8 @@ GeneratingLayer& generating(exec::Layer& layer, const std::string& name) {
   auto* const found = dynamic_cast<GeneratingLayer*>(&layer);
   if (found == nullptr)
     throw plan::InputError(
-        fmt::format("layer {} cannot go on with a sequence: it is no GeneratingLayer, as those of "
-                    "the models gpt, transformer and hf are",
+        fmt::format("layer {} cannot generate tokens: it is not a GeneratingLayer, as those of the "
+                    "models gpt, transformer and hf are",
                     name));
   return *found;
 }

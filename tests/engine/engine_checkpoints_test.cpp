@@ -205,7 +205,7 @@ TEST_CASE("the position in the data is that of what was read, in batches of what
   PipelineEngine other(module_of({}), options);
   CHECK(error_of([&] {
           other.load_checkpoint(folder.path());
-        }).ends_with("48 samples had been read, no whole number of microbatches of 5"));
+        }).ends_with("48 samples had been read, which is not a multiple of the microbatch size 5"));
   CHECK(other.next_step() == 0);
 }
 
@@ -222,7 +222,7 @@ TEST_CASE("weights alone are saved, and taken without the rest of the training",
   begin_data(second);
   CHECK(error_of([&] {
           second.load_checkpoint(folder.path());
-        }).ends_with("it has weights alone: set training = false to take them"));
+        }).ends_with("it has only weights: set training = false to load them"));
   const LoadedCheckpoint loaded = second.load_checkpoint(folder.path(), {.training = false});
   CHECK(loaded.step == 2);
   CHECK(second.next_step() == 0);
@@ -258,8 +258,8 @@ TEST_CASE("weights of a checkpoint go into a model with other layers, as far as 
   const PipelineModule other(layers, {.loss = module_of({}).options().loss, .base_seed = 77});
   PipelineEngine second(other, options_of({}));
   CHECK(error_of([&] { second.load_checkpoint(folder.path(), {.weights = {.strict = false}}); })
-            .ends_with("it has other layers or another optimizer than this training: set training "
-                       "= false to take its weights alone"));
+            .ends_with("its layers or its optimizer differ from those of this training: set "
+                       "training = false to load only its weights"));
   auto keys =
       second.load_checkpoint(folder.path(), {.training = false, .weights = {.strict = false}}).keys;
   CHECK(keys.missing == std::vector<std::string>{"head.bias", "head.weight"});

@@ -67,10 +67,12 @@ TEST_CASE("a folder of another model is refused", "[exec][models]") {
   PipelineEngine engine(other_weights(llama.shape(), plan::pipe_data_topology(1, 1)), {});
   CHECK(error_of([&] { load_hugging_face(engine, gpt.path()); }) ==
         gpt.path().string() +
-            ": layer 0 of the engine is not that of the folder's model, which builder_of makes");
+            ": layer 0 of the engine differs from the folder's model; build the layers with "
+            "builder_of");
   std::filesystem::remove(llama.path() / "model.safetensors");
   CHECK(error_of([&] { load_hugging_face(engine, llama.path()); }) ==
-        llama.path().string() + ": no model.safetensors in it, and no index of several");
+        llama.path().string() +
+            ": it has neither model.safetensors nor an index of several such files");
 }
 
 TEST_CASE("rank of an engine of a folder over Gloo", "[.]") {

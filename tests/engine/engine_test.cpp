@@ -316,13 +316,12 @@ TEST_CASE("a batch that does not divide is refused with the nearest that do", "[
 
 TEST_CASE("plain forward, backward and step are refused in words", "[exec]") {
   PipelineEngine engine(small_model(1), batches_of_12());
-  CHECK(
-      test::error_of([&] {
-        engine.forward(at::ones({3, 4}));
-      }) ==
-      "a pipeline cannot run forward by itself: its schedule runs forwards, backwards and "
-      "optimizer steps of several microbatches in turn; call train_batch, eval_batch, or step with "
-      "a batch");
+  CHECK(test::error_of([&] {
+          engine.forward(at::ones({3, 4}));
+        }) ==
+        "a pipeline cannot run forward alone: its schedule interleaves forwards, backwards and "
+        "optimizer steps of several microbatches; call train_batch, eval_batch, or step with "
+        "a batch");
   CHECK(test::error_of([&] { engine.backward(); }).starts_with("a pipeline cannot run backward"));
   CHECK(test::error_of([&] { engine.step(); }).starts_with("a pipeline cannot run step"));
   CHECK(test::error_of([&] { engine.train_batch(); }) ==

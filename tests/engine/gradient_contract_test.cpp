@@ -202,12 +202,12 @@ TEST_CASE("what cannot be looked at is refused", "[exec]") {
   CHECK(error_of([&] {
           gradient_contract(model(), options_of(),
                             batches_of({{at::ones({6, 4})}, {at::ones({6, 2})}}, 3));
-        }) == "the gradients of 4 microbatches are to be looked at, but the data have 2");
+        }) == "the gradients of 4 microbatches are to be checked, but the data has only 2");
   EngineOptions options = options_of();
   options.execution.expert_ranks = 2;
   CHECK(error_of([&] { gradient_contract(model(), options, batch()); }) ==
-        "the gradients of layers that ranks share out cannot be looked at: use one shard, and one "
-        "rank for the experts");
+        "the gradients of layers that are partitioned among ranks cannot be checked: use one "
+        "tensor-parallel and one expert-parallel rank");
 }
 
 }  // namespace gradient_contract_test

@@ -267,9 +267,10 @@ TEST_CASE("what runs forward in no single pipeline is refused", "[exec]") {
   };
   PipelineOptions side_by_side = options_of(2);
   side_by_side.topology = plan::pipe_data_topology(2, 2);
-  CHECK(refusal(side_by_side, {}) ==
-        "a model runs forward by itself in one pipeline of whole layers: leave the axes data and "
-        "tensor out of the topology");
+  CHECK(
+      refusal(side_by_side, {}) ==
+      "a forward-only model supports neither data nor tensor parallelism: leave the axes data and "
+      "tensor out of the topology");
   CHECK(refusal(options_of(2), {.microbatches = 0}) == "microbatches is 0, the least is 1");
   CHECK(refusal(options_of(2), {.under_way = -1}) ==
         "under_way is -1, the least is 1, and 0 leaves it to the pipeline");

@@ -133,17 +133,16 @@ TEST_CASE("a function of one's own is given each layer's parameters", "[exec]") 
 TEST_CASE("what cannot run again by itself is refused", "[exec]") {
   Counts counts;
   CHECK(error_of([&] { model(counts, 2, {.checkpointable_layers = "Counted"}); }) ==
-        "checkpoint_interval is 0, but with checkpointable_layers or a checkpoint function layers "
-        "run again one by one: set it to 1");
+        "checkpoint_interval is 0, but checkpointable_layers and a checkpoint function recompute "
+        "layers one by one: set it to 1");
   CHECK(error_of([&] {
           model(counts, 2, {.checkpoint_interval = 1, .checkpointable_layers = "Block"});
         }) == "checkpointable_layers:Block matches no layer (possible: a, plain, b or half)");
-  CHECK(
-      error_of([] {
-        checkpointed(random_layer(module_layer("drop", [] { return nn::Dropout(0.1); })));
-      }) ==
-      "layer drop is random: it cannot run again by itself, whose generator has gone on; leave it "
-      "out, or use checkpoint_interval alone");
+  CHECK(error_of([] {
+          checkpointed(random_layer(module_layer("drop", [] { return nn::Dropout(0.1); })));
+        }) ==
+        "layer drop is random: it cannot be recomputed alone, because its generator has advanced; "
+        "leave it out, or use only checkpoint_interval");
 }
 
 LayerSpec linear(const std::string& name) {

@@ -105,7 +105,7 @@ TEST_CASE("outputs that do not go together are refused", "[exec]") {
   CHECK(error({{numbers({2})}, {}}) == "microbatch 1 has 0 outputs, but microbatch 0 has 1");
   CHECK(error({{numbers({2})}}, {sum(), sum()}) ==
         "the microbatches have 1 outputs, but 2 merges are given");
-  CHECK(error({{numbers({2})}, {at::Tensor()}}) == "output 0 is there for 1 of 2 microbatches");
+  CHECK(error({{numbers({2})}, {at::Tensor()}}) == "output 0 exists in only 1 of 2 microbatches");
   CHECK(error({{numbers({2, 2})}, {numbers({2, 3})}})
             .starts_with("output 0 of the microbatches cannot be merged: "));
   CHECK_FALSE(merge_outputs({{at::Tensor()}, {at::Tensor()}})[0].defined());

@@ -385,8 +385,8 @@ TEST_CASE("a stage knows its shapes before anything runs, and refuses others", "
       {function_layer("chosen", [](const at::Tensor& x) { return x.masked_select(x > 0); })},
       {.loss = cross_entropy});
   CHECK(error_of([&] { PipelineStage(by_numbers, 0, {.example = {at::zeros({3})}}); }) ==
-        "layer chosen: what it makes of the example has no shape before it runs: say inputs and "
-        "outputs of each stage in place of the example, or leave all three out");
+        "layer chosen: the shape of its output for the example is unknown before it runs: set "
+        "inputs and outputs of each stage instead of the example, or leave all three out");
 }
 
 TEST_CASE("calls of a stage that come too early, twice or to the wrong stage are refused",
@@ -410,7 +410,7 @@ TEST_CASE("calls of a stage that come too early, twice or to the wrong stage are
   CHECK(error_of([&] { first.forward(0); }) ==
         "stage 0, microbatch 0: forward has been called before");
   CHECK(error_of([&] { first.send_outputs(0); }) ==
-        "stage 0: send_outputs has no way to stage 1, as there is no transport: hand tensors over "
+        "stage 0: send_outputs cannot reach stage 1, because there is no transport: pass tensors "
         "with take_outputs");
   last.set_inputs(0, first.take_outputs(0));
   CHECK(error_of([&] { last.forward(0); }) ==
@@ -456,7 +456,7 @@ TEST_CASE("stages that need what is out of reach are refused", "[exec]") {
   const PipelineModule side_by_side(
       layers(), {.topology = plan::pipe_data_topology(2, 2), .loss = cross_entropy});
   CHECK(error_of([&] { PipelineStage(side_by_side, 0); }) ==
-        "a stage by itself is one of a single pipeline of whole layers: leave the axes data and "
+        "a PipelineStage supports neither data nor tensor parallelism: leave the axes data and "
         "tensor out of the topology");
 }
 

@@ -103,12 +103,10 @@ TEST_CASE("marks between items say where stages begin, and are no layers", "[exe
   const auto error = [](const std::vector<ModelItem>& marked) {
     return test::error_of([&] { boundaries_at_marks(marked); });
   };
-  CHECK(error({PipeSplit{}, times(2)}) ==
-        "there is no layer in front of mark 1 of a split: leave it out");
+  CHECK(error({PipeSplit{}, times(2)}) == "there is no layer before split 1: leave it out");
   CHECK(error({times(2), PipeSplit{}, PipeSplit{}, times(3)}) ==
-        "there is no layer between the one before and mark 2 of a split: leave it out");
-  CHECK(error({times(2), PipeSplit{}}) ==
-        "there is no layer behind mark 1 of a split: leave it out");
+        "there is no layer between the previous split and split 2: leave it out");
+  CHECK(error({times(2), PipeSplit{}}) == "there is no layer after split 1: leave it out");
 }
 
 }  // namespace skips_test

@@ -47,7 +47,7 @@ TEST_CASE("points that make no stages are refused", "[exec]") {
   CHECK(refusal({{"head", Side::End}}) ==
         "a split at the end of \"head\" leaves the last stage empty");
   CHECK(refusal({{"block1", Side::End}, {"block2", Side::Beginning}}) ==
-        "the end of \"block1\" and the beginning of \"block2\" are the same border: split there "
+        "the end of \"block1\" and the beginning of \"block2\" are the same boundary: split there "
         "once");
 }
 

@@ -184,13 +184,12 @@ TEST_CASE("positions that turn by a sequence's length do so by all that it will 
   const std::vector<Sequence> short_and_long{{1, 2, 3}, {1, 2, 3, 4, 5, 6, 7}, {4, 2}};
   TokenGenerator generator(module_of(layers, 2));
   CHECK(generator.generate(short_and_long, four) == anew(layers, short_and_long, four));
-  CHECK(
-      error_of([&] {
-        generator.generate({{1, 2, 3, 4}}, four);
-      }) ==
-      "model.rotary_scaling \"long\": a sequence that begins with 4 tokens would come to 7, and "
-      "beyond 6 all its positions turn otherwise, so that no keys of it hold: begin with more, or "
-      "end there");
+  CHECK(error_of([&] {
+          generator.generate({{1, 2, 3, 4}}, four);
+        }) ==
+        "model.rotary_scaling \"long\": a sequence with a prompt of 4 tokens would grow to 7, but "
+        "beyond 6 all its positions use other rotary angles, so its KV cache becomes invalid: use "
+        "a longer prompt, or generate fewer tokens");
 }
 
 TEST_CASE("a sequence ends with a token that stops it", "[exec]") {
@@ -269,16 +268,16 @@ TEST_CASE("what cannot be generated is refused by name", "[exec]") {
   std::vector<LayerSpec> other = llama;
   other[2] = function_layer("softly", [](const at::Tensor& x) { return x.tanh(); });
   CHECK(refusal(other, prompts, {}) ==
-        "layer softly cannot go on with a sequence: it is no GeneratingLayer, as those of the "
-        "models gpt, transformer and hf are");
+        "layer softly cannot generate tokens: it is not a GeneratingLayer, as those of the models "
+        "gpt, transformer and hf are");
   CHECK(refusal(llama, {{1}, {}}, {}) == "prompt 1 has no tokens: it needs one at least");
   CHECK(refusal(llama, prompts, {.new_tokens = 0}) == "new_tokens is 0, the least is 1");
   CHECK(refusal(llama, prompts, {.under_way = -1}) ==
         "under_way is -1, the least is 1, and 0 leaves it to the pipeline");
   CHECK(refusal(transformer_layers(test::small_gpt2()), {{1, 2, 3}}, {.new_tokens = 10}) ==
-        "model.longest: there are 11 learned positions, and a sequence would come to 12 tokens");
+        "model.longest: there are 11 learned positions, but a sequence would grow to 12 tokens");
   CHECK(refusal(gpt_layers(test::small_shape), {{1, 2, 3}}, {.new_tokens = 7}) ==
-        "model.sequence: there are 8 learned positions, and a sequence would come to 9 tokens");
+        "model.sequence: there are 8 learned positions, but a sequence would grow to 9 tokens");
   TokenGenerator generator(module_of(llama, 2));
   try {
     generator.generate({{1}, {37}}, {});

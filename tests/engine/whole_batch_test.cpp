@@ -143,7 +143,7 @@ TEST_CASE("a batch that cannot be cut is refused before anything is computed", "
     return test::error_of([&] { engine.step(batch); });
   };
   CHECK(refusal(batch_of(10)) ==
-        "the samples of the batch do not divide into 4 microbatches, so they differ in size: set "
+        "the samples of the batch do not divide evenly into 4 microbatches: set "
         "`execution.dynamic_shapes`");
   CHECK(refusal(batch_of(3)) ==
         "inputs: a batch of 3 samples does not fill 4 microbatches: give at least 4 samples, or "

@@ -107,7 +107,7 @@ at::Tensor next_attention(const at::Tensor& queries, const at::Tensor& keys,
   if (memory.tokens() == 0)
     return attended(qkv, how).transpose(1, 2).flatten(2);
   if (queries.size(1) != 1)
-    throw std::logic_error("behind its first tokens a sequence goes on by one at a time");
+    throw std::logic_error("after the prompt, a sequence must continue with one token at a time");
   if (const std::int64_t unseen = all_keys.size(2) - how.window; how.window > 0 && unseen > 0) {
     all_keys = all_keys.narrow(2, unseen, how.window);
     all_values = all_values.narrow(2, unseen, how.window);

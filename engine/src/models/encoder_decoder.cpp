@@ -185,8 +185,7 @@ std::vector<exec::LayerSpec> encoder_decoder_layers(const TwoSides& shape,
                                                     const LayerChoice& choice) {
   if (choice.tokens == exec::Tokens::Cut)
     throw plan::InputError(
-        "pipeline.sequence_parallel: the layers of encoder-decoder have no tokens that can be "
-        "shared out; leave it out");
+        "pipeline.sequence_parallel: the model encoder-decoder does not support it; leave it out");
   const auto kind = [&](const char* layer) {
     return fmt::format("encoder-decoder {}: hidden {}, heads {}, sequence {}, vocabulary {}", layer,
                        shape.hidden, shape.heads, shape.sequence, shape.vocabulary);

@@ -100,8 +100,8 @@ void write_folder(const HuggingFaceShape& shape, const ReadLayer& layers, const 
   const at::ScalarType dtype = tokens->second.scalar_type();
   fs::create_directories(out);
   if (fs::equivalent(out, shape.path))
-    throw plan::InputError(
-        fmt::format("{}: the model's own folder is not written over", out.string()));
+    throw plan::InputError(fmt::format(
+        "{}: this is the model's own folder; choose another output folder", out.string()));
   std::vector<FileTensor> files;
   for (const WrittenTensor& tensor : tensors_to_write(shape, dtype))
     files.push_back({tensor.shape, tensor.layer,

@@ -139,7 +139,7 @@ class GraphCall::Compiler {
     step.is_dropout = node.op == "aten::dropout";
     step.handle = c10::Dispatcher::singleton().findSchema({node.op, node.overload});
     if (!step.handle) {
-      fault(node, "no library that is loaded here has this operator");
+      fault(node, "no loaded library provides this operator");
     } else {
       for (const c10::Argument& argument : step.handle->schema().arguments())
         step.arguments.push_back(argument_of(node, argument));
@@ -190,7 +190,7 @@ class GraphCall::Compiler {
     }
     if (given == node.arguments.end()) {
       if (!schema.default_value())
-        fault(node, fmt::format("it needs \"{}\"", schema.name()));
+        fault(node, fmt::format("it requires argument \"{}\"", schema.name()));
       else
         argument.constant = *schema.default_value();
       return argument;
@@ -220,7 +220,7 @@ class GraphCall::Compiler {
       if (!std::ranges::any_of(schema.arguments(), [&](const c10::Argument& argument) {
             return argument.name() == given.name;
           }))
-        fault(node, fmt::format("here it takes no \"{}\"", given.name));
+        fault(node, fmt::format("it has no argument \"{}\"", given.name));
   }
 
   void note_random(const Step& step) {

@@ -153,7 +153,7 @@ class GraphLayer final : public exec::Layer {
   void require_sizes(const exec::Tensors& inputs) const {
     const ExportedLayer& layer = here();
     if (inputs.size() != layer.inputs.size())
-      throw plan::InputError(fmt::format("layer {}: it takes {} tensors, and {} came in",
+      throw plan::InputError(fmt::format("layer {}: it takes {} tensors, but {} were given",
                                          layer.name, layer.inputs.size(), inputs.size()));
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const ExportedTensor& tensor =
@@ -227,8 +227,8 @@ std::unique_ptr<exec::Dataset> open_samples(const plan::ImportedShape& shape,
   auto samples = open_any_samples(model, path, batch);
   if (batch.microbatch_size != model.batch)
     throw plan::InputError(
-        fmt::format("training.microbatch_size={}: {} was exported with {} samples, and so many has "
-                    "each microbatch",
+        fmt::format("training.microbatch_size={}: {} was exported with {} samples, and each "
+                    "microbatch must have as many",
                     batch.microbatch_size, model.archive.string(), model.batch));
   return samples;
 }

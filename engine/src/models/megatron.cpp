@@ -159,7 +159,7 @@ class MegatronReader {
       add(fmt::format("layer{}.", layer), links_of_layer(config), layer);
     add("head.", links_of_ends(config, /*first=*/false), -1);
     if (!faults_.empty())
-      throw plan::InputError(fmt::format("{}: no checkpoint of this model\n{}",
+      throw plan::InputError(fmt::format("{}: not a checkpoint of this model\n{}",
                                          checkpoint.folder().string(),
                                          plan::listed_lines(faults_)));
   }

@@ -121,8 +121,9 @@ MixtureImpl::MixtureImpl(const plan::TransformerConfig& c, const exec::ShardPlac
   if (c.router_bias && c.router_scores == plan::RouterScores::Sigmoid)
     balance_ = register_parameter("balance", at::zeros({c.experts}), /*requires_grad=*/false);
   if (c.experts % place.experts.count != 0)
-    throw plan::InputError(fmt::format("pipeline.expert: {} ranks cannot share out {} experts",
-                                       place.experts.count, c.experts));
+    throw plan::InputError(
+        fmt::format("pipeline.expert: {} ranks cannot partition {} experts evenly",
+                    place.experts.count, c.experts));
   const auto matrices = [&](int in, int out, int dimension) {
     return ExpertLinear(ExpertLinearImpl::Sizes{.experts = c.experts,
                                                 .in = in,

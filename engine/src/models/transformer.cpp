@@ -132,11 +132,11 @@ class DecoderLayer final : public exec::Layer, public GeneratingLayer {
   }
   void check_length(std::int64_t prompt, std::int64_t all) const override {
     if (prompt <= turns_otherwise_beyond_ && all > turns_otherwise_beyond_)
-      throw plan::InputError(fmt::format(
-          "model.rotary_scaling \"long\": a sequence that begins with {} tokens would come to {}, "
-          "and beyond {} all its positions turn otherwise, so that no keys of it hold: begin with "
-          "more, or end there",
-          prompt, all, turns_otherwise_beyond_));
+      throw plan::InputError(
+          fmt::format("model.rotary_scaling \"long\": a sequence with a prompt of {} tokens would "
+                      "grow to {}, but beyond {} all its positions use other rotary angles, so its "
+                      "KV cache becomes invalid: use a longer prompt, or generate fewer tokens",
+                      prompt, all, turns_otherwise_beyond_));
   }
   std::vector<exec::CutParameter> cut_parameters() const override {
     auto all = attention_->cut_parameters("attention");
@@ -231,8 +231,7 @@ std::vector<exec::LayerSpec> transformer_layers(const TransformerShape& shape,
   const auto fields = plan::only_predicted(shape);
   if (!fields.empty())
     throw plan::InputError(fmt::format(
-        "nothing here builds a transformer with such values of {}: they are planned and predicted "
-        "only",
+        "a transformer with these values of {} cannot be trained, only planned and predicted",
         fmt::join(fields, ", ")));
   std::vector<exec::LayerSpec> layers{end_of_decoder<TokenTable>("embedding", shape, tokens)};
   for (int i = 0; i < shape.config.layers; ++i)

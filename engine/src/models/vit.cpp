@@ -73,9 +73,7 @@ class Classes final : public exec::Layer {
 std::vector<exec::LayerSpec> vit_layers(const plan::VitShape& shape, const LayerChoice& choice) {
   if (choice.tokens == exec::Tokens::Cut)
     throw plan::InputError(
-        "pipeline.sequence_parallel: the layers of vit have no tokens that can be shared out; "
-        "leave "
-        "it out");
+        "pipeline.sequence_parallel: the model vit does not support it; leave it out");
   const auto kind = [&](const char* layer) {
     return fmt::format("vit {}: hidden {}, heads {}, patch {}, image {}, classes {}", layer,
                        shape.hidden, shape.heads, shape.patch, shape.image_size, shape.classes);

@@ -92,7 +92,7 @@ TEST_CASE("a model's own folder is not written over, and neither is one of anoth
   const FiguresFolder folder("llama2");
   const ReadLayer layers = layers_read_from(folder.shape());
   CHECK(test::error_of([&] { write_folder(folder.shape(), layers, folder.path()); }) ==
-        folder.path().string() + ": the model's own folder is not written over");
+        folder.path().string() + ": this is the model's own folder; choose another output folder");
   const test::TempFolder out;
   const auto fewer = [&](int index) {
     auto all = layers(index);

@@ -306,16 +306,16 @@ TEST_CASE("weights that are not those of the config are refused by name", "[exec
   Figures weights = folder.weights();
   weights["model.norm.weight"] = at::ones({31});
   CHECK(refusal(folder, weights) ==
-        "DIR/model.safetensors: tensor 'model.norm.weight' is [31], config.json makes it [32]");
+        "DIR/model.safetensors: tensor 'model.norm.weight' is [31], but config.json requires [32]");
   weights["model.norm.weight"] = at::ones({32}, at::kInt);
   CHECK(refusal(folder, weights) ==
-        "DIR/model.safetensors: tensor 'model.norm.weight' is of int32; float32, bfloat16, float16 "
-        "or float64 are read");
+        "DIR/model.safetensors: tensor 'model.norm.weight' has type int32; float32, bfloat16, "
+        "float16 and float64 are supported");
   weights = folder.weights();
   weights["model.layers.0.self_attn.q_norm.weight"] = at::ones({8});
   CHECK(refusal(folder, weights) ==
-        "DIR/model.safetensors: tensor 'model.layers.0.self_attn.q_norm.weight' [8] is asked for "
-        "by no layer of the llama that config.json describes");
+        "DIR/model.safetensors: tensor 'model.layers.0.self_attn.q_norm.weight' [8] is not used by "
+        "any layer of the llama that config.json describes");
   weights = folder.weights();
   weights["model.layers.0.self_attn.rotary_emb.inv_freq"] = at::ones({4});
   CHECK(refusal(folder, weights) == "no error");

@@ -171,13 +171,13 @@ TEST_CASE("Operators of no library are named with the user's lines", "[exec][imp
   archive.node("mul")["target"] = "torch.ops.mylib.scale.default";
   archive.node("mul_1")["inputs"][1]["name"] = "by";
   CHECK(error_of([&] { Built built(archive); }) ==
-        "mylib::scale: no library that is loaded here has this operator, at make.py:21: return x + "
+        "mylib::scale: no loaded library provides this operator, at make.py:21: return x + "
         "F.relu_(self.norm(self.up(x) * scale))");
   ExportedArchive other;
   other.node("mul_1")["inputs"][1]["name"] = "by";
   CHECK(error_of([&] {
           Built built(other);
-        }).starts_with("aten::mul.Tensor: it needs \"other\", at make.py:21"));
+        }).starts_with("aten::mul.Tensor: it requires argument \"other\", at make.py:21"));
 }
 
 }  // namespace

@@ -104,14 +104,13 @@ TEST_CASE("Every model names the data that it does not find", "[exec][models]") 
 
 TEST_CASE("Layers of another program cannot be trained, and that is said", "[exec][models]") {
   CHECK(test::error_of([] { builder_of(plan::ModelShape(plan::MeasuredShape{})); }) ==
-        "nothing here builds the layers of the model measured, which is planned and predicted "
-        "only: `pipewright simulate` does that");
+        "the model measured cannot be trained, only planned and predicted: use `pipewright "
+        "simulate`");
 }
 
 TEST_CASE("A model that plan alone knows cannot be trained, and that is said", "[exec][models]") {
   CHECK(test::error_of([] { builder_of(plan::ModelShape(test::StackShape{})); }) ==
-        "nothing here builds the layers of the model stack, which is planned and predicted only: "
-        "`pipewright simulate` does that");
+        "the model stack cannot be trained, only planned and predicted: use `pipewright simulate`");
 }
 
 }  // namespace models_test

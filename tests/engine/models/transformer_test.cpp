@@ -212,8 +212,7 @@ TEST_CASE("what of a transformer nothing trains is named", "[exec][models]") {
   };
   const auto named = [](const char* field) {
     return fmt::format(
-        "nothing here builds a transformer with such values of {}: they are planned and predicted "
-        "only",
+        "a transformer with these values of {} cannot be trained, only planned and predicted",
         field);
   };
   CHECK(refusal([](auto& s) { s.config.set_mixture_behind(1); }) ==

@@ -115,8 +115,7 @@ TEST_CASE("tokens that shards cannot cut equally are refused", "[exec]") {
           build_layer(engine::transformer_layers(shape, Tokens::Cut), 1, 0,
                       {.count = 2, .groups = 2});
         }) ==
-        "layer layer0: pipeline.sequence_parallel: 7 tokens cannot be shared out equally in 2 "
-        "parts");
+        "layer layer0: pipeline.sequence_parallel: 7 tokens cannot be divided evenly into 2 parts");
 }
 
 /// As a plan has it: 16 bits, with sums in 32.

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int gpt_vocabulary = 50257;
 
-/// Which of `columns` stands where in the file.
+/// The positions of known columns in the file.
 class Header {
  public:
   Header(const CsvLine& line, const std::string& name, RunTimes times,
@@ -37,10 +37,10 @@ class Header {
           line.line));
   }
 
-  /// By place in the line; null: nobody knows that column.
+  /// Returns the columns by position in the line; null for unknown ones.
   const std::vector<const RunColumn*>& columns() const { return columns_; }
   const std::vector<std::string>& ignored() const { return ignored_; }
-  /// Where the column stands, from 0; nothing where it does not.
+  /// Returns the column's position, from 0, or nothing if the file does not have it.
   std::optional<std::size_t> place(const std::string& column) const {
     for (std::size_t at = 0; at < columns_.size(); ++at)
       if (columns_[at] != nullptr && columns_[at]->names.front() == column)
@@ -77,8 +77,8 @@ class Header {
   std::vector<std::string> ignored_;
 };
 
-/// What the row leaves open of the sizes of a known model. Another hidden size says that it is
-/// another model of that name.
+/// Fills in missing sizes from a known model. A different hidden size means that it is another
+/// model of that name.
 void fill(RunRow& row, const plan::TransformerConfig& known) {
   using Config = plan::TransformerConfig;
   plan::TransformerConfig& own = row.run.training.model;
@@ -100,14 +100,14 @@ void fill(RunRow& row, const plan::TransformerConfig& known) {
   row.run.tells_attention = true;
 }
 
-/// One line of the file as a run.
+/// Reads one line of the file as a run.
 class RowReader {
  public:
   RowReader(const Header& header, const CsvLine& line, const std::string& name,
             std::vector<std::string>& faults)
       : header_(header), line_(line), name_(name), faults_(faults), before_(faults.size()) {
     training_.attention = plan::AttentionKind::Scores;
-    training_.batch = 0;  // not said
+    training_.batch = 0;  // not given
   }
 
   MeasuredRun read(RunTimes times) {
@@ -147,7 +147,7 @@ class RowReader {
     if (const auto known = plan::find_transformer(model_.name))
       fill(row_, *known);
     const TrainerOptions& options = row_.run.options;
-    model_.learned_positions = options.position.empty() ? !model_.gated  // as GPTs do
+    model_.learned_positions = options.position.empty() ? !model_.gated  // as in GPT models
                                                         : options.position == "learned_absolute";
     model_.tied = row_.tied.value_or(model_.tied);
     row_.run.options.bias = row_.bias.value_or(false);
@@ -157,7 +157,8 @@ class RowReader {
     training_.repeats_bits = options.deterministic;
     if (options.attention_backend == "flash" || options.attention_backend == "fused" ||
         options.attention_backend == "auto")
-      training_.attention = plan::AttentionKind::Fused;  // "auto" takes one where there is one
+      training_.attention = plan::AttentionKind::Fused;  // "auto" uses a fused kernel if there is
+                                                         // one
     row_.run.tells_attention |= !options.attention_backend.empty();
     read_arguments();
     if (model_.hidden == 0 || model_.heads == 0 || model_.layers == 0)
@@ -173,7 +174,7 @@ class RowReader {
     set_if_open(model_.feed_forward, 4 * model_.hidden);
     if (options.padded_vocabulary > 0)
       model_.vocabulary = options.padded_vocabulary;
-    // Trainers that have schedules by name pad as Megatron-LM does.
+    // Trainers of runs with a named schedule pad the vocabulary as Megatron-LM does.
     set_if_open(model_.vocabulary,
                 row_.schedule.empty()
                     ? gpt_vocabulary
@@ -185,8 +186,8 @@ class RowReader {
       fill_mixture();
   }
 
-  /// In fp16 Megatron-LM sums gradients up as they come; in bf16 as fp32. Zero Bubble's runs, and
-  /// those after it, were in fp16.
+  /// Returns true if gradients are accumulated in 16 bits. Megatron-LM does so for fp16, but uses
+  /// fp32 for bf16. Zero Bubble's runs, and later ones by the same schedules, used fp16.
   bool has_half_gradients() const {
     const TrainerOptions& options = row_.run.options;
     if (!options.gradient_dtype.empty())
@@ -194,7 +195,7 @@ class RowReader {
     return options.precision == "fp16" || (options.precision.empty() && !row_.schedule.empty());
   }
 
-  /// The sizes among the trainer's further arguments.
+  /// Reads sizes from the trainer's further arguments.
   void read_arguments() {
     try {
       const Settings arguments(row_.run.options.arguments, ';');
@@ -207,7 +208,8 @@ class RowReader {
     }
   }
 
-  /// A table may give ranks where it says that attention is not latent.
+  /// Reads the options of latent attention. A table may give ranks even if it says that attention
+  /// is not latent.
   void fill_latent() {
     if (row_.latent == "no")
       model_.q_rank = model_.kv_rank = model_.rope_channels = 0;
@@ -244,7 +246,7 @@ class RowReader {
     }
   }
 
-  /// A run that could not have been.
+  /// Finds the faults of a run that is not possible.
   void check_sizes() {
     for (const StageFault& wrong : settle_schedule(row_))
       fault(wrong.column, wrong.message);
@@ -265,7 +267,7 @@ class RowReader {
   const std::string& name_;
   std::vector<std::string>& faults_;
   const std::size_t before_;
-  bool tells_head_channels_ = false;  // they need not be hidden / heads
+  bool tells_head_channels_ = false;  // they may differ from hidden / heads
   RunRow row_;
   plan::TransformerTraining& training_ = row_.run.training;
   plan::TransformerConfig& model_ = training_.model;

@@ -15,13 +15,13 @@
 namespace pipewright::models {
 namespace {
 
-constexpr int bert_vocabulary = 28996;  // of the cased word pieces, where a row leaves it open
+constexpr int bert_vocabulary = 28996;  // of cased word pieces, if the row gives none
 constexpr int newest_software = 99991231;
-/// Files of these machines were moved on 2025-10-12; what they say was measured before June.
+/// Files of these machines were moved on 2025-10-12; their values were measured before June.
 constexpr std::string_view moved_platform = "dgxa100_dracooci";
 constexpr int moved_before = 20250531;
 
-/// Options that hold, free or share out what nobody has counted.
+/// Rejects options that hold, free or partition memory in ways that are not modeled.
 void refuse_uncounted(const TrainerOptions& options, const Settings& arguments) {
   static const std::map<std::string, std::string> uncounted{
       {"use-torch-fsdp2", "weights are sharded by torch"},
@@ -37,14 +37,15 @@ void refuse_uncounted(const TrainerOptions& options, const Settings& arguments) 
   for (const auto& [option, why] : uncounted)
     if (arguments.has(option))
       refuse_column("other_args", option, why + ", which is not accounted for");
-  const std::string& graphs = options.cuda_graph;  // one of a whole iteration keeps nothing inside
+  const std::string& graphs = options.cuda_graph;  // a graph of a whole iteration keeps no memory
+                                                   // inside
   if (!graphs.empty() && graphs != "no" && graphs != "transformer_engine" && graphs != "full")
     refuse_column("cuda_graph", graphs, "what such graphs keep is not accounted for");
   if (!options.optimizer.empty() && options.optimizer != "adam")
     refuse_column("optimizer", options.optimizer, "the state of adam is accounted for");
 }
 
-/// What a column's word means.
+/// Returns the meaning of a column's word.
 template <class Value>
 Value meaning_of(const std::string& column, const std::string& word,
                  const std::vector<std::pair<std::string, Value>>& meanings) {
@@ -72,8 +73,8 @@ MegatronFamily family_of(const std::string& word) {
                         {"t5", F::EncoderDecoder}});
 }
 
-/// Megatron's own order where only the shares of attention and feed-forward are told: attention at
-/// equal distances, then feed-forwards among what is left.
+/// Returns Megatron's default order of layers if only the ratios of attention and feed-forward are
+/// given: attention layers at equal distances, then feed-forward layers among the remaining ones.
 std::string pattern_of_shares(int layers, double attention, double feed_forward) {
   std::string pattern(static_cast<std::size_t>(layers), 'M');
   const auto place = [&](char letter, double distance) {
@@ -107,7 +108,7 @@ void set_hybrid(MegatronRun& run, const Settings& arguments) {
       arguments.whole("mamba-num-heads", 2 * run.training.model.hidden / mamba.head_channels);
 }
 
-/// The padded vocabulary, which a row may leave open of BERT's word pieces.
+/// Returns the padded vocabulary. A row may omit it for BERT's word pieces.
 int vocabulary_of(const MeasuredRun& run, MegatronFamily family) {
   const int told = run.options.padded_vocabulary;
   const int own =
@@ -178,7 +179,7 @@ void set_kernels(MegatronRun& run, const TrainerOptions& options, const Settings
   run.overlap_streams = run.cut.overlaps_sums || arguments.has("tp-comm-overlap") ? 3 : 1;
 }
 
-/// ":4096:2:16:8": pairs of KiB and how many.
+/// Parses ":4096:2:16:8": pairs of a size in KiB and a count.
 long long workspace_of(const std::string& config) {
   const auto words = plan::split(config, ':');
   long long bytes = 0;
@@ -201,7 +202,7 @@ GpuKind gpu_of(const std::string& gpu) {
   refuse_column("gpu", gpu, "A100, H100, H200, B200, GB200 and their like are accounted for");
 }
 
-/// "2025-08-17" as 20250817.
+/// Converts "2025-08-17" to 20250817.
 int date_of(const TrainerOptions& options) {
   std::string digits = options.date;
   std::erase(digits, '-');

@@ -31,7 +31,8 @@ std::optional<StageFault> cut_by_layout(const StageWords& words, int layers, pla
   return {};
 }
 
-/// What is left is shared out evenly among the ranks between, and by each among its chunks.
+/// Divides the remaining layers evenly among the ranks in between, and each rank's among its
+/// chunks.
 std::optional<StageFault> cut_by_ends(const StageWords& words, int layers, plan::Cut& cut) {
   const int between = cut.pipeline - (words.first > 0) - (words.last > 0);
   const int left = layers - words.first - words.last;

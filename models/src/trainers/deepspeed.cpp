@@ -1,6 +1,6 @@
 // DeepSpeed's pipeline engine (deepspeed/runtime/pipe/engine.py and runtime/config.py of 0.19.6):
-// 1F1B, a stage a rank, ZeRO 0 and 1. It keeps what stands under `pipeline` and looks at neither
-// `stages` nor `partition`: those are for who makes the PipelineModule.
+// 1F1B, one stage per rank, ZeRO 0 and 1. It stores the `pipeline` section but ignores `stages` and
+// `partition`, which are for the code that creates the PipelineModule.
 
 #include <fmt/format.h>
 
@@ -83,7 +83,7 @@ std::string deepspeed_text(const plan::Scenario& scenario) {
   return json.dump(2) + "\n";
 }
 
-/// Reads the objects, of which keys that say nothing of a plan are passed over.
+/// Reads the objects and skips keys that do not affect a plan.
 class DeepSpeedReader {
  public:
   explicit DeepSpeedReader(const plan::JsonDocument& document)
@@ -113,7 +113,7 @@ class DeepSpeedReader {
     return value != nullptr && value->is_boolean() && value->get<bool>();
   }
 
-  /// 0 where it is not there, or "auto".
+  /// Returns 0 if the value is missing or "auto".
   int size(const std::string& pointer, const std::string& field) {
     const int value = integer(pointer, 1);
     if (value > 0)
@@ -215,7 +215,7 @@ class DeepSpeedReader {
       diagnostics_.add("/fp16/enabled", "bf16 is enabled, too");
     set("training.precision", half ? "mixed-fp16" : brain ? "mixed" : "full");
     const plan::Json* const sums = find("/data_types/grad_accum_dtype");
-    if (half || brain)  // without a word they are added up in their own type
+    if (half || brain)  // by default they are accumulated in their own type
       set("training.fp32_gradients", sums != nullptr && *sums == "fp32");
     if (const plan::Json* const scale = find("/fp16/loss_scale"); half && scale != nullptr)
       set("training.loss_scale", *scale);

@@ -1,6 +1,6 @@
 // torchtitan's TOML (torchtitan/config/job_config.py and distributed/pipeline_parallel.py of 0.2.2;
 // from March 2026 on the same fields are set in Python). Its pipelines are torch's, its replicas
-// are FSDP's or DDP's, and with shards of a stage it cuts the tokens as well.
+// are FSDP's or DDP's, and its tensor parallelism includes sequence parallelism.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,7 +17,7 @@
 namespace pipewright::models::trainer {
 namespace {
 
-/// The names of the modules that a layer has in its models.
+/// Returns the names of a layer's modules in torchtitan's models.
 std::vector<std::string> module_names(char letter, int block) {
   if (letter == 'E')
     return {"tok_embeddings"};
@@ -70,7 +70,7 @@ std::vector<std::string> untold_torchtitan(const plan::Scenario& scenario) {
   return untold.lines();
 }
 
-/// As JSON writes it, which TOML reads.
+/// Formats a number as in JSON, which TOML can read.
 std::string number(double value) { return plan::Json(value).dump(); }
 
 std::string torchtitan_text(const plan::Scenario& scenario) {
@@ -125,7 +125,7 @@ std::string our_schedule(TomlFields& fields) {
   const std::string theirs = fields.text(field, "1F1B");
   for (const plan::ScheduleDescriptor& descriptor : plan::schedules()) {
     const std::string& name = descriptor.torch_class;
-    // Theirs may be written in any case, and with `Schedule` before it.
+    // Their name may be in any case, and may have `Schedule` before it.
     if (!name.empty() && (same_letters(theirs, name) || same_letters(theirs, "Schedule" + name)))
       return descriptor.name;
   }
@@ -133,7 +133,7 @@ std::string our_schedule(TomlFields& fields) {
   return plan::default_schedule().name;
 }
 
-/// How many layers of ours a list of their modules is: `norm` and `output` are one.
+/// Returns the number of our layers in a list of modules: `norm` and `output` form one layer.
 std::optional<int> layers_of(const std::vector<std::string>& modules, int& block) {
   int layers = 0;
   for (const std::string& module : modules) {
@@ -201,7 +201,7 @@ class TorchtitanReader {
     set("pipeline.chunks", std::max(1, stages / ranks_));
   }
 
-  /// Of shards -1, which is also meant where nothing is said: all ranks that are left.
+  /// A shard degree of -1, the default, means all remaining ranks.
   void read_replicas() {
     const std::string field = "parallelism.data_parallel_replicate_degree";
     const int copies = fields_.integer(field, 1);
@@ -213,10 +213,10 @@ class TorchtitanReader {
                                        copies, shards));
     set("pipeline.replicas", copies * shards);
     const std::string reshard = fields_.text("parallelism.fsdp_reshard_after_forward", "default");
-    // By default a pipeline keeps parameters whole between its passes.
+    // By default, a pipeline does not reshard parameters between its passes.
     const bool reshards = reshard == "always" || (reshard == "default" && ranks_ == 1);
     set("training.zero", shards == 1 ? 0 : reshards ? 3 : 2);
-    if (shards > 1)  // it sums what each microbatch gives
+    if (shards > 1)  // gradients are reduced after each microbatch
       set("pipeline.overlap_reductions", true);
   }
 

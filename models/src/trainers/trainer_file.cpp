@@ -31,7 +31,7 @@ Trainer trainer_of_text(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin != std::string_view::npos && text[begin] == '{')
     return Trainer::DeepSpeed;
-  // A table's head, which stands on a line by itself.
+  // The header of a table, which starts a line.
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     if (text.substr(at, end - at).starts_with('['))

@@ -113,7 +113,7 @@ class InstructionTapes::Writer {
     if (tape == tapes_.tapes_.end()) {
       if (is_send(i.kind) || is_receive(i.kind))
         return;
-      throw plan::InputError(fmt::format("{}: nothing like it was recorded", to_string(i)));
+      throw plan::InputError(fmt::format("{}: no such instruction was recorded", to_string(i)));
     }
     made_by_[{i.kind, i.stage, i.microbatch}] = key;
     if (std::get<Turn>(key) == Turn::Early)

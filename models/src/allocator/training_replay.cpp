@@ -28,7 +28,8 @@ void check_stream(const plan::TransformerTraining& training, const plan::Cut& cu
   if (training.precision == plan::ProductPrecision::Single)
     throw plan::InputError("precision: the tensors of 32-bit training are not replayed");
   if (training.attention == plan::AttentionKind::Scores && cut.context > 1)
-    throw plan::InputError("context: scores that are written are not replayed in a ring");
+    throw plan::InputError(
+        "context: materialized scores are not replayed with context parallelism");
 }
 
 /// A parameter, in the order in which the model creates them.
@@ -242,7 +243,7 @@ class RankReplay {
         weight_gradients(action.stage, microbatch);
         break;
       case plan::ActionKind::Recompute:
-        throw plan::InputError("schedule: forwards that run again on their own are not replayed");
+        throw plan::InputError("schedule: separate recompute actions are not replayed");
     }
     running_.erase({action.stage, action.microbatch});
   }

@@ -168,12 +168,12 @@ std::string estimate_note(const plan::Scenario& scenario) {
   if (has_analytic_costs(scenario))
     return fmt::format("times are analytic, not measured: from the sizes of the layers and {}",
                        scenario.cluster.machine ? "the constants of the cluster's machine"
-                                                : "constants that are guesses for any GPU");
+                                                : "generic constants for any GPU");
   const bool known = device.flops_per_s > 0;
   return fmt::format(
       "times are estimated, not measured: from the layers' FLOPs at {:.0f} % of {:.3g} FLOP/s, {}",
       100 * assumed_efficiency, known ? device.flops_per_s : assumed_flops_per_s,
-      known ? "the device's peak" : "which is taken for the device's peak, as it is not known");
+      known ? "the device's peak" : "which is assumed because the device's peak is not known");
 }
 
 }  // namespace pipewright::models

@@ -33,7 +33,7 @@ class Header {
                                      plan::did_you_mean(column.names.front(), ignored_)));
     if (times == RunTimes::Needed && !has_time())
       faults.push_back(fmt::format(
-          "{}:{}:1: no column \"iter_ms\" or \"iter_s\": what a run took has to be known", name,
+          "{}:{}:1: no column \"iter_ms\" or \"iter_s\": the time of each run is needed", name,
           line.line));
   }
 
@@ -66,7 +66,7 @@ class Header {
     });
     const RunColumn* const column = found == known.end() ? nullptr : &*found;
     if (column != nullptr && has(*column))
-      faults.push_back(fmt::format("{}:{}:{}: \"{}\" is there twice", name, line, cell.column,
+      faults.push_back(fmt::format("{}:{}:{}: \"{}\" appears twice", name, line, cell.column,
                                    column->names.front()));
     columns_.push_back(column);
     if (column == nullptr)
@@ -122,7 +122,7 @@ class RowReader {
       if (faults_.size() == before_)
         settle_time(row_);
       if (times == RunTimes::Needed && !row_.run.iteration && !row_.run.utilization)
-        fault("iter_ms", "is empty: a run to learn from needs the time of an iteration");
+        fault("iter_ms", "is empty: a run to calibrate from needs the time of an iteration");
     }
     return row_.run;
   }
@@ -165,8 +165,8 @@ class RowReader {
       return fault(model_.hidden == 0  ? "hidden"
                    : model_.heads == 0 ? "heads"
                                        : "layers",
-                   fmt::format("is not given, and model \"{}\" is not known; {} are", model_.name,
-                               fmt::join(plan::known_transformers(), ", ")));
+                   fmt::format("is not given, and model \"{}\" is unknown; known models: {}",
+                               model_.name, fmt::join(plan::known_transformers(), ", ")));
     const auto set_if_open = [](int& size, int usual) { size = size == 0 ? usual : size; };
     tells_head_channels_ = model_.head_channels > 0;
     set_if_open(model_.kv_heads, model_.heads);
@@ -233,16 +233,17 @@ class RowReader {
                               ? row_.shared_expert_ffn
                               : 1.0 * row_.shared_experts * model_.expert_feed_forward;
     if (shared > most_channels)
-      return fault("shared_experts",
-                   fmt::format("is {}, of {} channels each: {:.0f} together are possible",
-                               row_.shared_experts, model_.expert_feed_forward, most_channels));
+      return fault(
+          "shared_experts",
+          fmt::format("is {}, of {} channels each: at most {:.0f} channels in total are possible",
+                      row_.shared_experts, model_.expert_feed_forward, most_channels));
     model_.shared_feed_forward = static_cast<int>(shared);
     if (row_.moe_layer_freq.empty())
       return model_.set_mixture_behind(row_.dense_layers);
     try {
       model_.sparse = plan::layer_pattern(row_.moe_layer_freq, model_.layers);
     } catch (const plan::InputError& error) {
-      fault("moe_layer_freq", fmt::format("is no pattern of layers: {}", error.what()));
+      fault("moe_layer_freq", fmt::format("is not a valid layer pattern: {}", error.what()));
     }
   }
 

@@ -32,17 +32,17 @@ void refuse_uncounted(const TrainerOptions& options, const Settings& arguments) 
       {"cpu-offloading-num-layers", "a part of the activations is on the host"},
       {"fine-grained-activation-offloading", "a part of the activations is on the host"},
       {"experimental-attention-variant", "its attention's activations are not known"},
-      {"export-kd-teacher-load", "a teacher's memory is beside the student's"},
+      {"export-kd-teacher-load", "a teacher's memory adds to the student's"},
       {"heterogeneous-layers-config-path", "layers differ by a file"}};
   for (const auto& [option, why] : uncounted)
     if (arguments.has(option))
-      refuse_column("other_args", option, why + ", which is not accounted for");
+      refuse_column("other_args", option, why + ", which is not supported");
   const std::string& graphs = options.cuda_graph;  // a graph of a whole iteration keeps no memory
                                                    // inside
   if (!graphs.empty() && graphs != "no" && graphs != "transformer_engine" && graphs != "full")
-    refuse_column("cuda_graph", graphs, "what such graphs keep is not accounted for");
+    refuse_column("cuda_graph", graphs, "the memory of such graphs is not supported");
   if (!options.optimizer.empty() && options.optimizer != "adam")
-    refuse_column("optimizer", options.optimizer, "the state of adam is accounted for");
+    refuse_column("optimizer", options.optimizer, "only adam is supported");
 }
 
 /// Returns the meaning of a column's word.
@@ -56,7 +56,7 @@ Value meaning_of(const std::string& column, const std::string& word,
     if (!name.empty())
       known.push_back(name);
   }
-  refuse_column(column, word, plan::listed(known) + " are accounted for");
+  refuse_column(column, word, plan::listed(known) + " are supported");
 }
 
 MegatronFamily family_of(const std::string& word) {
@@ -134,7 +134,7 @@ void set_precision(MegatronRun& run, const TrainerOptions& options, const Settin
       run.precision = MegatronPrecision::Float8;
       break;
     case plan::ProductPrecision::Float4:
-      refuse_column("precision", options.precision, "fp32, fp16, bf16 and fp8 are accounted for");
+      refuse_column("precision", options.precision, "fp32, fp16, bf16 and fp8 are supported");
   }
   const std::string& recipe = options.fp8_recipe;
   run.float8_parameters = options.fp8_parameters;
@@ -199,7 +199,7 @@ GpuKind gpu_of(const std::string& gpu) {
     return GpuKind::Hopper;
   if (is_one_of({"B200", "B300", "GB200", "GB300"}))
     return GpuKind::Blackwell;
-  refuse_column("gpu", gpu, "A100, H100, H200, B200, GB200 and their like are accounted for");
+  refuse_column("gpu", gpu, "A100, H100, H200, B200, GB200 and their variants are supported");
 }
 
 /// Converts "2025-08-17" to 20250817.

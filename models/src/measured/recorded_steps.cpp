@@ -133,7 +133,7 @@ class RecordReader {
     double& seconds = operation.seconds[static_cast<std::size_t>(step - record.numbers.begin())];
     if (!std::isnan(seconds))
       fault(line.line, 1,
-            fmt::format("step {} of {} is there twice", line.step, words_of(operation)));
+            fmt::format("step {} of {} appears twice", line.step, words_of(operation)));
     seconds = line.seconds;
   }
 

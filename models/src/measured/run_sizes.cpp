@@ -118,9 +118,10 @@ class SizeCheck {
     const int all = model_.layers + row_.stages.embedding_counts + row_.stages.loss_counts;
     const int chunks = all / (cut_.pipeline * of_stage);
     if (chunks * cut_.pipeline * of_stage != all)
-      return fault("layers_per_virtual_stage",
-                   fmt::format("is {}, but {} layers are no multiple of that on each of {} ranks",
-                               of_stage, all, cut_.pipeline));
+      return fault(
+          "layers_per_virtual_stage",
+          fmt::format("is {}, but {} layers are not a multiple of that on each of {} ranks",
+                      of_stage, all, cut_.pipeline));
     if (cut_.chunks != 1 && cut_.chunks != chunks)
       fault("layers_per_virtual_stage",
             fmt::format("is {}, so that a rank has {} stages, but chunks is {}", of_stage, chunks,

@@ -110,7 +110,7 @@ ScheduleWord schedule_word(const std::string& text) {
   }
   if (!found)
     throw plan::InputError(
-        fmt::format("\"{}\" is no schedule that is known; 1F1B-I, ZB-1p, ZB-2p and {} are", text,
+        fmt::format("\"{}\" is not a known schedule; known are 1F1B-I, ZB-1p, ZB-2p and {}", text,
                     plan::listed(plan::schedule_names())));
   if (const std::string reason = refusal_of(cut_schedule(*found)); !reason.empty())
     refuse(reason);

@@ -123,10 +123,8 @@ long long inside_graphs(const Holdings& peak) {
 void check_run(const MegatronRun& run) {
   const auto refuse = [](const std::string& what) { throw plan::InputError(what); };
   if (run.cut.zero > 1)
-    refuse(
-        fmt::format("zero is {}: shards of gradients or weights are not accounted for, 0 and 1 "
-                    "are",
-                    run.cut.zero));
+    refuse(fmt::format("zero is {}: sharded gradients and weights are not supported; use 0 or 1",
+                       run.cut.zero));
   if (run.rank < 0 || run.rank >= run.cut.pipeline)
     refuse(fmt::format("rank {} of a pipeline of {}", run.rank, run.cut.pipeline));
   if (run.training.model.vocabulary < 1)

@@ -27,7 +27,7 @@ Layer layer_of_letter(char letter, const std::string& pattern) {
       return {{Part::Experts}};
   }
   throw plan::InputError(
-      fmt::format("hybrid-layer-pattern \"{}\": a layer \"{}\": M, *, - and E are accounted for",
+      fmt::format("hybrid-layer-pattern \"{}\": unknown layer \"{}\": M, *, - and E are supported",
                   pattern, letter));
 }
 
@@ -45,8 +45,8 @@ std::vector<std::string> pattern_stages(const std::string& letters, int stages) 
   const int count = static_cast<int>(letters.size());
   if (count % stages != 0)
     throw plan::InputError(
-        fmt::format("hybrid-layer-pattern has {} layers, which {} stages do not share "
-                    "evenly: cut it by |",
+        fmt::format("hybrid-layer-pattern has {} layers, which do not divide evenly among {} "
+                    "stages: separate them with |",
                     count, stages));
   std::vector<std::string> cut;
   for (int stage = 0; stage < stages; ++stage)
@@ -90,7 +90,7 @@ std::vector<RankStage> counted_stages(const MegatronRun& run) {
 /// Returns T5's single stage: the encoder's layers, then the same number of decoder layers.
 std::vector<RankStage> encoder_decoder_stages(const MegatronRun& run) {
   if (run.cut.stages() > 1)
-    throw plan::InputError("pp: an encoder and a decoder on several stages are not accounted for");
+    throw plan::InputError("pp: an encoder and a decoder on several stages are not supported");
   RankStage stage;
   for (int layer = 0; layer < run.training.model.layers; ++layer)
     stage.layers.push_back({{Part::Attention, Part::FeedForward}});

@@ -58,8 +58,9 @@ std::string faults_in(RunRow& row, const std::string& file) {
   const int layers = row.run.training.model.layers;
   if (cut.stage_layers.empty() && layers % cut.stages() != 0)
     return fmt::format(
-        "{}: --num-layers {}: {} stages do not share them evenly, and no option says how many each "
-        "has, such as --pipeline-model-parallel-layout or --decoder-first-pipeline-num-layers",
+        "{}: --num-layers {} does not divide evenly among {} stages, and no option gives the "
+        "layers of each, such as --pipeline-model-parallel-layout or "
+        "--decoder-first-pipeline-num-layers",
         file, layers, cut.stages());
   std::vector<std::string> faults;
   for (const StageFault& wrong : settle_sizes(row, /*tells_head_channels=*/true))

@@ -200,7 +200,7 @@ std::vector<std::string> untold_megatron(const plan::Scenario& scenario) {
   Untold untold;
   add_common(untold, scenario);
   const auto* const shape = scenario.model.find<plan::TransformerShape>();
-  untold.add_if(shape == nullptr, fmt::format("model.kind={}: its arguments say the sizes of a {}",
+  untold.add_if(shape == nullptr, fmt::format("model.kind={}: its arguments describe only a {}",
                                               scenario.model.kind(), plan::TransformerShape::kind));
   if (shape != nullptr)
     if (const auto fault = other_sizes(*shape))
@@ -226,7 +226,7 @@ std::vector<std::string> megatron_assignments(std::string_view text, const std::
   const int pipelines_batch = cut.microbatch * replicas;
   if (told.training.batch % pipelines_batch != 0)
     throw plan::InputError(fmt::format(
-        "{}: --global-batch-size {} is no multiple of --micro-batch-size {} in {} pipelines "
+        "{}: --global-batch-size {} is not a multiple of --micro-batch-size {} in {} pipelines "
         "(pipeline.replicas)",
         name, told.training.batch, cut.microbatch, replicas));
   // Rounds with another size than one microbatch per rank exist only in Megatron's own schedule.

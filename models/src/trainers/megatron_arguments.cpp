@@ -101,9 +101,9 @@ void read_vocabulary(MegatronFields& fields, DescribedTransformer& told) {
     fields.missing("--vocab-size");
     vocabulary = 1;
   } else {
-    fields.refuse("--tokenizer-type",
-                  fmt::format("how many words {} has is not known here: --vocab-size would tell it",
-                              words.type));
+    fields.refuse(
+        "--tokenizer-type",
+        fmt::format("the vocabulary size of {} is unknown: set --vocab-size", words.type));
     vocabulary = 1;
   }
 }
@@ -188,8 +188,8 @@ void read_chunks(MegatronFields& fields, int layers, plan::Cut& cut) {
     return;
   if (layers % (cut.pipeline * of_stage) != 0)
     return fields.refuse("--num-layers-per-virtual-pipeline-stage",
-                         fmt::format("{} layers are no multiple of {} on each of {} ranks", layers,
-                                     of_stage, cut.pipeline));
+                         fmt::format("{} layers are not a multiple of {} on each of {} ranks",
+                                     layers, of_stage, cut.pipeline));
   cut.chunks = layers / cut.pipeline / of_stage;
 }
 
@@ -274,7 +274,7 @@ plan::TransformerConfig transformer_named(const std::string& name) {
   const std::vector<std::string> known = plan::known_transformers();
   if (!std::filesystem::exists(name))
     throw plan::InputError(
-        fmt::format("no model \"{}\" is known, and no file has that name{}; known are: {}", name,
+        fmt::format("\"{}\" is neither a known model nor a file{}; known models: {}", name,
                     plan::did_you_mean(name, known), fmt::join(known, ", ")));
   return read_transformer(name).training.model;
 }

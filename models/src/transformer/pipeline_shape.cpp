@@ -43,8 +43,8 @@ bool takes_whole_rounds(const plan::ScheduleDescriptor& schedule) {
 plan::Schedule short_schedule(const std::string& schedule, int ranks, int microbatches, int chunks,
                               int group) {
   if (takes_whole_rounds(cut_schedule(schedule)) && microbatches % ranks != 0)
-    throw plan::InputError(fmt::format("{}: {} microbatches are no multiple of {} ranks", schedule,
-                                       microbatches, ranks));
+    throw plan::InputError(fmt::format("{}: {} microbatches are not a multiple of {} ranks",
+                                       schedule, microbatches, ranks));
   return make_schedule(schedule_request(
       schedule, ranks, enough_microbatches(ranks, microbatches, group), chunks, group));
 }

@@ -37,10 +37,9 @@ TEST_CASE("Estimated: a layer takes its FLOPs over the part of the peak that is 
 }
 
 TEST_CASE("Estimated: the note says whose peak was taken", "[loop][costs]") {
-  CHECK(
-      models::estimate_note(scenario()) ==
-      "times are estimated, not measured: from the layers' FLOPs at 40 % of 1e+12 FLOP/s, which is "
-      "taken for the device's peak, as it is not known");
+  CHECK(models::estimate_note(scenario()) ==
+        "times are estimated, not measured: from the layers' FLOPs at 40 % of 1e+12 FLOP/s, which "
+        "is assumed because the device's peak is not known");
   CHECK(models::estimate_note(scenario({"cluster.device.flops_per_s=9.89e14"})) ==
         "times are estimated, not measured: from the layers' FLOPs at 40 % of 9.89e+14 FLOP/s, the "
         "device's peak");

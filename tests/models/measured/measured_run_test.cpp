@@ -98,15 +98,15 @@ TEST_CASE("Experts of a table make a mixture behind its dense layers", "[plan][m
   CHECK(model.leading_dense_layers() == 3);
   CHECK(model.shared_feed_forward == 2 * 512);
   CHECK(refusal(columns + "1,1,1,1,8,2,20,2048,16,1024,1,64,4,9999999,200,3\n") ==
-        "runs.csv:2:44: shared_experts is 200, of 9999999 channels each: 1000000000 together are "
-        "possible");
+        "runs.csv:2:44: shared_experts is 200, of 9999999 channels each: at most 1000000000 "
+        "channels in total are possible");
 }
 
 TEST_CASE("A run without a time can be predicted, not learnt from", "[plan][measured]") {
   const std::string text = header + "a,8,4,1,2,8,2,20,2048,16,1024,\n";
   CHECK_FALSE(read(text, RunTimes::Optional).runs.front().iteration);
   CHECK(refusal(text) ==
-        "runs.csv:2:31: iter_ms is empty: a run to learn from needs the time of an iteration");
+        "runs.csv:2:31: iter_ms is empty: a run to calibrate from needs the time of an iteration");
 }
 
 TEST_CASE("Impossible runs are refused, all of a file at once, with what would be right",
@@ -144,9 +144,9 @@ TEST_CASE("Headers and lines that do not fit are refused", "[plan][measured]") {
   CHECK(refusal(header) == "runs.csv: has a header and no runs");
   CHECK(refusal("gpus,tp,dp,pp,global_batch,microbach,layers,hidden,heads,seq\n1\n") ==
         "runs.csv:1:1: no column \"micro_batch\", did you mean \"microbach\"?\n"
-        "runs.csv:1:1: no column \"iter_ms\" or \"iter_s\": what a run took has to be known");
+        "runs.csv:1:1: no column \"iter_ms\" or \"iter_s\": the time of each run is needed");
   CHECK(refusal(header + "a,8,4\n") == "runs.csv:2:1: 3 cells, but the header has 12");
-  CHECK(refusal("gpus,gpus\n").find("runs.csv:1:6: \"gpus\" is there twice") == 0);
+  CHECK(refusal("gpus,gpus\n").find("runs.csv:1:6: \"gpus\" appears twice") == 0);
   CHECK(refusal(header + "\"a,8,4,1,2,8,2,20,2048,16,1024,1\n")
             .find("runs.csv:2:1: a quote is opened and never closed") == 0);
 }
@@ -206,14 +206,14 @@ TEST_CASE("Stages that cannot be are refused in the column that says them", "[pl
         "runs.csv:2:31: pipeline_layout has 3 stages, which do not divide among 4 ranks");
   CHECK(refused("Et|tt|t|L,,,,,") ==
         "runs.csv:2:31: pipeline_layout has 4 layers, but layers is 12");
-  CHECK(refused("Ex,,,,,").find("pipeline_layout is no layout: layout \"Ex\", column 2") !=
+  CHECK(refused("Ex,,,,,").find("pipeline_layout is not a valid layout: layout \"Ex\", column 2") !=
         std::string::npos);
   CHECK(refused(",1,2,,,") == "runs.csv:2:32: first_stage_layers leaves 9 layers of 12 to 2 ranks");
   CHECK(refused(",,,yes,yes,") ==
         "runs.csv:2:34: embedding_counts_as_layer makes 14 layers, which do not divide among 4 "
         "stages");
   CHECK(refused(",,,,,5") ==
-        "runs.csv:2:36: layers_per_virtual_stage is 5, but 12 layers are no multiple of that on "
+        "runs.csv:2:36: layers_per_virtual_stage is 5, but 12 layers are not a multiple of that on "
         "each of 4 ranks");
 }
 

@@ -95,7 +95,8 @@ TEST_CASE("What no generator makes is refused, with its reason", "[plan][measure
   CHECK(reason("PipeDream-2BW").find("\"PipeDream-2BW\" is not predicted: it has no flush") !=
         std::string::npos);
   CHECK(reason("Seq1F1B").find("slices") != std::string::npos);
-  CHECK(reason("ZB-Q").find("\"ZB-Q\" is no schedule that is known; 1F1B-I") != std::string::npos);
+  CHECK(reason("ZB-Q").find("\"ZB-Q\" is not a known schedule; known are 1F1B-I") !=
+        std::string::npos);
   CHECK(error_of([&] {
           read_runs(std::string_view(header + ",iter_s\n" + sizes + "ZB-Q,1\n"), "t.csv",
                     RunTimes::Needed);

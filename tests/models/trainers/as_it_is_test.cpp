@@ -61,11 +61,11 @@ TEST_CASE("sizes that do not fit each other are named by their options", "[plan]
   };
   CHECK(refusal(interleaved, 6) == "args.sh: --gpus is 6, but tp 2 × dp 1 × pp 2 are 4 devices");
   CHECK(refusal(interleaved + "--num-layers 13 --num-layers-per-virtual-pipeline-stage 13", 8)
-            .find("13 layers are no multiple of 13 on each of 2 ranks") != std::string::npos);
+            .find("13 layers are not a multiple of 13 on each of 2 ranks") != std::string::npos);
   CHECK(refusal("--num-layers 3 --hidden-size 64 --num-attention-heads 4 --seq-length 128 "
                 "--vocab-size 100 --global-batch-size 8 --pipeline-model-parallel-size 2",
                 8)
-            .find("args.sh: --num-layers 3: 2 stages do not share them evenly") == 0);
+            .find("args.sh: --num-layers 3 does not divide evenly among 2 stages") == 0);
 }
 
 }  // namespace as_it_is_test

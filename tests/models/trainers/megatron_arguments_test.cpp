@@ -147,8 +147,8 @@ TEST_CASE("A tokenizer whose words are known stands for --vocab-size, and is nam
   CHECK(told("--tokenizer-type GPT2BPETokenizer").assumed ==
         std::vector<std::string>{"--vocab-size 50257, as GPT2BPETokenizer has it"});
   CHECK(refusal(without_words + "--tokenizer-type OwnTokenizer") ==
-        "args.sh:1:91: --tokenizer-type: how many words OwnTokenizer has is not known here: "
-        "--vocab-size would tell it");
+        "args.sh:1:91: --tokenizer-type: the vocabulary size of OwnTokenizer is unknown: set "
+        "--vocab-size");
   CHECK(refusal(without_words) == "args.sh:1:1: --vocab-size: is missing");
 }
 

@@ -255,12 +255,11 @@ TEST_CASE("DeepSpeed's file says what its engine checks, and only that is refuse
   const auto refusal = [](const std::string& text) {
     return error_of([&] { assignments_of(Trainer::DeepSpeed, text, "ds.json"); });
   };
-  CHECK(
-      refusal(R"({"train_batch_size": 10, "train_micro_batch_size_per_gpu": 4,
+  CHECK(refusal(R"({"train_batch_size": 10, "train_micro_batch_size_per_gpu": 4,
                     "gradient_accumulation_steps": 2, "zero_optimization": {"stage": 2}})") ==
-      "ds.json:1:2: /train_batch_size: 10 is no multiple of 4 samples of 2 microbatches\n"
-      "ds.json:2:77: /zero_optimization/stage: its pipeline engine takes ZeRO 0 and 1 (ZeRO 2 and "
-      "3 are refused there)");
+        "ds.json:1:2: /train_batch_size: 10 is not a multiple of 4 samples in 2 microbatches\n"
+        "ds.json:2:77: /zero_optimization/stage: its pipeline engine supports ZeRO 0 and 1 (it "
+        "rejects ZeRO 2 and 3)");
   CHECK(refusal(R"({"pipeline": {"stages": 2, "partition": [0, 4]}})") ==
         "ds.json:1:28: /pipeline/partition: the first layer of each of 2 stages and the number of "
         "layers are needed here");
@@ -277,9 +276,8 @@ TEST_CASE("a faulty torchtitan file is refused with the place of each fault", "[
   CHECK(refusal(none) == "no error");
   CHECK(refusal(none + "pipeline_parallel_degree = 0\npipeline_parallel_schedule = \"2F2B\"\n") ==
         "t.toml:4:28: parallelism.pipeline_parallel_degree: a whole number of at least 1 is needed "
-        "here\nt.toml:5:30: parallelism.pipeline_parallel_schedule: 2F2B is no schedule of torch "
-        "that "
-        "is known here");
+        "here\nt.toml:5:30: parallelism.pipeline_parallel_schedule: 2F2B is not a known torch "
+        "schedule");
   CHECK(
       refusal(none + "module_fqns_per_model_part = [[\"tok_embeddings\", \"layers.1\"]]\n") ==
       "t.toml:4:30: parallelism.module_fqns_per_model_part: [tok_embeddings, layers.1]: known here "

@@ -89,7 +89,7 @@ bool same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& 
                     });
 }
 
-TEST_CASE("running means have the bits of serial training, also of layers that run again",
+TEST_CASE("Running means are bit-identical to serial training, also in recomputed layers",
           "[exec]") {
   int cases = 0;
   for (const char* const schedule : {"gpipe", "1f1b", "zb-h1"})
@@ -111,8 +111,7 @@ TEST_CASE("running means have the bits of serial training, also of layers that r
 }
 
 TEST_CASE(
-    "a pipeline of several has the running means of its own microbatches, a checkpoint those "
-    "of the first",
+    "Each of several pipelines has its own running means, and a checkpoint stores the first one's",
     "[exec]") {
   PipelineEngine engine = engine_of(2, /*data=*/2, 0, "1f1b");
   engine.set_data(batches_of(made_up, microbatches));

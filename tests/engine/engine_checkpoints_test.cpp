@@ -106,7 +106,7 @@ Trained train(PipelineEngine& engine, int steps) {
   return trained;
 }
 
-TEST_CASE("a training saved and resumed under another plan has the bits of the undisturbed one",
+TEST_CASE("A training resumed under another plan is bit-identical to the uninterrupted one",
           "[exec]") {
   PipelineEngine undisturbed(module_of({}), options_of({}));
   begin_data(undisturbed);
@@ -142,8 +142,7 @@ TEST_CASE("a training saved and resumed under another plan has the bits of the u
   CHECK(tried == 25);
 }
 
-TEST_CASE("what pipelines share out of optimizer, gradients and weights goes on, shared out or not",
-          "[exec]") {
+TEST_CASE("State partitioned among pipelines can be resumed, partitioned or not", "[exec]") {
   const auto shared_out = [](int pipe, int zero) {
     const Layout layout{.pipe = pipe, .data = 2, .zero = zero};
     EngineOptions options = options_of(layout);
@@ -170,8 +169,7 @@ TEST_CASE("what pipelines share out of optimizer, gradients and weights goes on,
   }
 }
 
-TEST_CASE("the position in the data is that of what was read, in batches of whatever size",
-          "[exec]") {
+TEST_CASE("The position in the data counts samples read, for any batch size", "[exec]") {
   const test::TempFolder folder;
   const auto counted = [](int& calls) {
     return [source = batches_of(data, 4), &calls]() mutable {
@@ -209,7 +207,7 @@ TEST_CASE("the position in the data is that of what was read, in batches of what
   CHECK(other.next_step() == 0);
 }
 
-TEST_CASE("weights alone are saved, and taken without the rest of the training", "[exec]") {
+TEST_CASE("Weights can be saved alone and loaded without the training state", "[exec]") {
   const test::TempFolder folder;
   PipelineEngine first(module_of({}), options_of({}));
   begin_data(first);
@@ -230,8 +228,7 @@ TEST_CASE("weights alone are saved, and taken without the rest of the training",
   CHECK(second.executor().loss_scale() == 1024);
 }
 
-TEST_CASE("a checkpoint without frozen parameters goes on where these are there already",
-          "[exec]") {
+TEST_CASE("A checkpoint without frozen parameters resumes if these already exist", "[exec]") {
   const test::TempFolder folder;
   PipelineEngine first(module_of({}), options_of({}));
   begin_data(first);
@@ -248,8 +245,7 @@ TEST_CASE("a checkpoint without frozen parameters goes on where these are there 
   CHECK(train(second, 2) == expected);
 }
 
-TEST_CASE("weights of a checkpoint go into a model with other layers, as far as names agree",
-          "[exec]") {
+TEST_CASE("A checkpoint loads into a model with other layers as far as names match", "[exec]") {
   const test::TempFolder folder;
   PipelineEngine first(module_of({}), options_of({}));
   first.save_checkpoint(folder.path());
@@ -272,7 +268,7 @@ TEST_CASE("weights of a checkpoint go into a model with other layers, as far as 
                   first.module_state_dict().at("c.weight")));
 }
 
-TEST_CASE("notes come back with the checkpoint, and hooks see them", "[exec]") {
+TEST_CASE("Notes are returned with the checkpoint, and hooks see them", "[exec]") {
   const test::TempFolder folder;
   EngineOptions options = options_of({});
   std::map<std::string, std::string> heard;
@@ -285,7 +281,7 @@ TEST_CASE("notes come back with the checkpoint, and hooks see them", "[exec]") {
   CHECK(heard == expected);
 }
 
-TEST_CASE("what is written beside training is the step at which it was saved", "[exec]") {
+TEST_CASE("A checkpoint written in the background has the step at which it was saved", "[exec]") {
   const test::TempFolder folder;
   PipelineEngine first(module_of({}), options_of({}));
   begin_data(first);
@@ -310,7 +306,7 @@ struct ComplexBuffer : Layer {
   at::Tensor forward(const at::Tensor& input, const CallContext&) override { return input; }
 };
 
-TEST_CASE("a checkpoint that cannot be written is a failure of the call", "[exec]") {
+TEST_CASE("The call fails if a checkpoint cannot be written", "[exec]") {
   const test::TempFolder folder;
   const PipelineModule model(
       {linear("a", 4, 2), {"b", [] { return std::make_shared<ComplexBuffer>(); }}},
@@ -379,7 +375,7 @@ TEST_CASE("rank of an engine that saves over Gloo", "[.]") {
   }
 }
 
-TEST_CASE("processes save one checkpoint, and others go on with it under another plan", "[exec]") {
+TEST_CASE("Processes save one checkpoint, and others resume from it under another plan", "[exec]") {
   PipelineEngine undisturbed(module_of({}), options_of({}));
   begin_data(undisturbed);
   std::vector<std::string> losses;

@@ -38,7 +38,7 @@ void check_same(const std::filesystem::path& written, const test::Figures& weigh
   }
 }
 
-TEST_CASE("an engine takes the weights of a folder, and writes them as it found them",
+TEST_CASE("An engine loads the weights of a folder, and writes them back unchanged",
           "[exec][models]") {
   for (const std::string name : {"llama2", "gpt2", "phi3", "mixtral", "qwen2"}) {
     INFO(name);
@@ -62,7 +62,7 @@ TEST_CASE("an engine takes the weights of a folder, and writes them as it found 
   }
 }
 
-TEST_CASE("a folder of another model is refused", "[exec][models]") {
+TEST_CASE("A folder of another model is rejected", "[exec][models]") {
   const FiguresFolder llama("llama2"), gpt("gpt2");
   PipelineEngine engine(other_weights(llama.shape(), plan::pipe_data_topology(1, 1)), {});
   CHECK(error_of([&] { load_hugging_face(engine, gpt.path()); }) ==
@@ -98,7 +98,7 @@ TEST_CASE("rank of an engine of a folder over Gloo", "[.]") {
   }
 }
 
-TEST_CASE("processes that share out a folder's model write it whole", "[exec][models]") {
+TEST_CASE("Processes with parts of a folder's model write the whole model", "[exec][models]") {
   const FiguresFolder folder("llama2");
   test::Ranks ranks({.size = 4,
                      .test_case = "rank of an engine of a folder over Gloo",

@@ -135,7 +135,7 @@ std::vector<std::string> expected_of(const Case& wanted) {
   return expected;
 }
 
-TEST_CASE("an engine over Gloo has the bits of serial training on every rank", "[exec]") {
+TEST_CASE("An engine over Gloo is bit-identical to serial training on every rank", "[exec]") {
   int ranks_seen = 0;
   for (const auto& [name, wanted] : cases) {
     CAPTURE(name);

@@ -63,7 +63,7 @@ BatchSource batch() {
   };
 }
 
-TEST_CASE("gradients are right under every plan", "[exec]") {
+TEST_CASE("Gradients are right under every plan", "[exec]") {
   struct Plan {
     Shape shape;
     EngineOptions options;
@@ -91,7 +91,7 @@ TEST_CASE("gradients are right under every plan", "[exec]") {
   }
 }
 
-TEST_CASE("a Program of one's own is looked at as it is", "[exec]") {
+TEST_CASE("A custom Program is checked unchanged", "[exec]") {
   EngineOptions options = options_of();
   options.schedule = plan::lower(plan::make_gpipe(2, 4), {.share_loss = true});
   CHECK(gradient_contract(model(), options, batch()).holds());
@@ -108,7 +108,8 @@ TEST_CASE("a Program of one's own is looked at as it is", "[exec]") {
         std::string::npos);
 }
 
-TEST_CASE("what is scaled after the sums is told by rank, parameter and factor", "[exec]") {
+TEST_CASE("A gradient scaled after reduction is reported with rank, parameter and factor",
+          "[exec]") {
   EngineOptions options = options_of();
   options.before_step = [](const StepGradients& shown) {
     for (const NamedGradient& gradient : shown.gradients)
@@ -176,7 +177,8 @@ Corrupt::Change times(double factor, int microbatch) {
   };
 }
 
-TEST_CASE("a microbatch whose backward is lost or doubled is told, where it is so", "[exec]") {
+TEST_CASE("A microbatch whose backward is lost or doubled is reported at the right place",
+          "[exec]") {
   CHECK(told({.pipe = 2}, times(1, 2)) == "all 4 gradients of 4 microbatches are right\n");
   CHECK(told({.pipe = 2}, times(0, 2)) ==
         "rank 0, stage 0, a.bias: microbatch 2 lost\n"
@@ -186,7 +188,8 @@ TEST_CASE("a microbatch whose backward is lost or doubled is told, where it is s
         "rank 0, stage 0, a.weight: microbatch 1 times 2\n");
 }
 
-TEST_CASE("a sum over copies that loses what others have is told on each rank", "[exec]") {
+TEST_CASE("A gradient reduction that loses the other replicas' parts is reported on each rank",
+          "[exec]") {
   // Each rank adds up the sums of its own shard, a's or c's, of which it has its own pipeline's
   // part.
   std::string expected;
@@ -197,7 +200,7 @@ TEST_CASE("a sum over copies that loses what others have is told on each rank", 
   CHECK(told({.pipe = 1, .data = 2}, {}) == expected);
 }
 
-TEST_CASE("what cannot be looked at is refused", "[exec]") {
+TEST_CASE("Layers whose gradients cannot be checked are rejected", "[exec]") {
   const MadeUp data;
   CHECK(error_of([&] {
           gradient_contract(model(), options_of(),

@@ -66,7 +66,7 @@ struct Log {
 
 using Names = std::vector<std::string>;
 
-TEST_CASE("each rank is shown the sums that serial training steps with", "[exec]") {
+TEST_CASE("Each rank sees the reduced gradients with which serial training steps", "[exec]") {
   const MadeUp data;
   Log pipelined, alone;
   PipelineEngine engine(tied_model(2, 2),
@@ -97,7 +97,7 @@ void clamp(const StepGradients& shown) {
     gradient.value.clamp_(-0.01 * shown.loss_scale, 0.01 * shown.loss_scale);
 }
 
-TEST_CASE("what the function makes of gradients is what is clipped and stepped with", "[exec]") {
+TEST_CASE("Gradients modified by the hook are clipped and used for the step", "[exec]") {
   for (const double clip : {0.0, 0.02}) {
     CAPTURE(clip);
     EngineOptions options = test::four_microbatches({.clip_norm = clip, .before_step = clamp});
@@ -143,7 +143,7 @@ PipelineModule plain_model(int pipe, int data) {
            }}};
 }
 
-TEST_CASE("under ZeRO a copy of a stage is shown its slice, and says where it lies", "[exec]") {
+TEST_CASE("Under ZeRO, a replica of a stage sees its slice and the slice's position", "[exec]") {
   for (const int zero : {1, 2, 3}) {
     CAPTURE(zero);
     const MadeUp data;
@@ -186,7 +186,7 @@ TEST_CASE("under ZeRO a copy of a stage is shown its slice, and says where it li
   }
 }
 
-TEST_CASE("what the function throws is named", "[exec]") {
+TEST_CASE("An exception of the hook is reported with its place", "[exec]") {
   const MadeUp data;
   PipelineEngine engine(tied_model(2),
                         test::four_microbatches({.before_step = [](const auto& shown) {

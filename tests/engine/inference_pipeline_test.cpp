@@ -101,7 +101,7 @@ void check_same(const std::vector<at::Tensor>& outputs, const std::vector<at::Te
     CHECK(same_bits(outputs[b], expected[b]));
 }
 
-TEST_CASE("a stream of batches gives what one process gives in evaluation mode", "[exec]") {
+TEST_CASE("A stream of batches gives the same as one process in evaluation mode", "[exec]") {
   const auto batches = batches_with({3, 3, 5, 1, 3, 2, 2, 4, 3});
   const auto expected = serial(batches);
   for (const int ranks : {1, 2, 3})
@@ -116,7 +116,7 @@ TEST_CASE("a stream of batches gives what one process gives in evaluation mode",
       }
 }
 
-TEST_CASE("batches that are cut into microbatches come out whole", "[exec]") {
+TEST_CASE("Batches that are split into microbatches are merged again", "[exec]") {
   const auto batches = batches_with({4, 6, 2, 4});
   InferencePipeline pipeline({layers(), options_of(3)}, {.microbatches = 2});
   const auto outputs = run(pipeline, batches);
@@ -155,7 +155,8 @@ class Begun {
 };
 
 /// The last stage does not end batch k before the first one has begun batch k + 1.
-TEST_CASE("the first stage works on the next batch while the last one works on this", "[exec]") {
+TEST_CASE("The first stage works on the next batch while the last stage works on the current one",
+          "[exec]") {
   Begun begun;
   std::atomic<int> met = 0;
   constexpr int count = 5;
@@ -180,7 +181,7 @@ TEST_CASE("the first stage works on the next batch while the last one works on t
   CHECK(met == count - 1);
 }
 
-TEST_CASE("no more microbatches are under way than were allowed, and so many are", "[exec]") {
+TEST_CASE("As many microbatches are in flight as allowed, and no more", "[exec]") {
   for (const int under_way : {1, 2, 3}) {
     CAPTURE(under_way);
     InferencePipeline pipeline({layers(), options_of(3)}, {.under_way = under_way});
@@ -204,7 +205,7 @@ TEST_CASE("no more microbatches are under way than were allowed, and so many are
   }
 }
 
-TEST_CASE("what a layer, the source or the sink throws ends the run on all ranks", "[exec]") {
+TEST_CASE("An exception of a layer, the source or the sink ends the run on all ranks", "[exec]") {
   std::vector<LayerSpec> failing = layers();
   failing[4] = function_layer("fails", [](const at::Tensor& x) {
     if (x.size(0) == 5)
@@ -233,7 +234,7 @@ TEST_CASE("what a layer, the source or the sink throws ends the run on all ranks
   check_same(run(pipeline, batches_with({3, 3})), serial(batches_with({3, 3})));
 }
 
-TEST_CASE("inference has the weights of a training, as they are or from a checkpoint", "[exec]") {
+TEST_CASE("Inference uses the weights of a training, directly or from a checkpoint", "[exec]") {
   PipelineOptions trained = options_of(2);
   trained.loss = [](const Tensors& outputs, const Tensors&) { return outputs.at(0).pow(2).mean(); };
   PipelineEngine engine({layers(), trained}, {.train_batch_size = 12, .microbatch_size = 3});
@@ -261,7 +262,7 @@ TEST_CASE("inference has the weights of a training, as they are or from a checkp
   CHECK(error_of([&] { live.take_weights(part); }) == "layer 5 (c) is not in the snapshot");
 }
 
-TEST_CASE("what runs forward in no single pipeline is refused", "[exec]") {
+TEST_CASE("Models that are not a single pipeline are rejected for inference", "[exec]") {
   const auto refusal = [&](PipelineOptions options, const InferenceOptions& how) {
     return error_of([&] { InferencePipeline({layers(), options}, how); });
   };
@@ -304,7 +305,7 @@ TEST_CASE(over_gloo, "[.]") {
   }
 }
 
-TEST_CASE("a stream of batches over Gloo gives what one process gives", "[exec]") {
+TEST_CASE("A stream of batches over Gloo gives the same as one process", "[exec]") {
   std::string lines;
   for (const at::Tensor& output : serial(batches_with(rows_over_gloo)))
     lines += line_of(output) + "\n";

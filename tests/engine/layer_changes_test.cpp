@@ -81,7 +81,7 @@ std::vector<at::Tensor> trained(Counts& counts, const PipelineOptions& options,
   return state_of(engine);
 }
 
-TEST_CASE("only layers of a class run again, with the same bits, running means included",
+TEST_CASE("Only layers of a class are recomputed, bit-identically, including running means",
           "[exec]") {
   for (const std::string schedule : {"1f1b", "zb-h1", "gpipe"}) {
     CAPTURE(schedule);
@@ -105,7 +105,7 @@ TEST_CASE("only layers of a class run again, with the same bits, running means i
   }
 }
 
-TEST_CASE("a function of one's own may run a layer again: running means count it once", "[exec]") {
+TEST_CASE("A custom function may recompute a layer: running means count it once", "[exec]") {
   Counts never, twice;
   const auto run_twice = [](const CheckpointedWork& work, const Tensors& inputs) {
     work.run(inputs);
@@ -116,7 +116,7 @@ TEST_CASE("a function of one's own may run a layer again: running means count it
   CHECK(twice.counted == 2 * never.counted);
 }
 
-TEST_CASE("a function of one's own is given each layer's parameters", "[exec]") {
+TEST_CASE("A custom recomputation function receives each layer's parameters", "[exec]") {
   std::mutex mutex;
   std::set<std::size_t> seen;
   Counts counts;
@@ -130,7 +130,7 @@ TEST_CASE("a function of one's own is given each layer's parameters", "[exec]") 
   CHECK(seen == std::set<std::size_t>{2});
 }
 
-TEST_CASE("what cannot run again by itself is refused", "[exec]") {
+TEST_CASE("Layers that cannot be recomputed are rejected", "[exec]") {
   Counts counts;
   CHECK(error_of([&] { model(counts, 2, {.checkpointable_layers = "Counted"}); }) ==
         "checkpoint_interval is 0, but checkpointable_layers and a checkpoint function recompute "
@@ -149,7 +149,7 @@ LayerSpec linear(const std::string& name) {
   return module_layer(name, [] { return nn::Linear(4, 4); });
 }
 
-TEST_CASE("what is built is told by name and class", "[exec]") {
+TEST_CASE("Building a layer is logged with its name and class", "[exec]") {
   std::vector<std::string> built;
   const auto log = [&](const std::string& what) { built.push_back(what); };
   build_layer({logged(linear("a"), log)}, 0, 0);
@@ -165,8 +165,7 @@ PipelineModule seeded(PipelineOptions options, int pipe = 1) {
           options};
 }
 
-TEST_CASE("without seeds for layers, weights are those of a model that is built in a row",
-          "[exec]") {
+TEST_CASE("Without a seed per layer, weights equal those of a sequentially built model", "[exec]") {
   torch::manual_seed(7);
   const nn::Linear a(4, 4), b(4, 4), c(4, 4);
   const std::vector<at::Tensor> expected{a->weight, a->bias,   b->weight,
@@ -181,7 +180,7 @@ TEST_CASE("without seeds for layers, weights are those of a model that is built 
       test::same_bits(WholeModel(seeded({.base_seed = 7})).parameters().front(), a->weight));
 }
 
-TEST_CASE("one list of layers built in a row serves several seeds", "[exec]") {
+TEST_CASE("One sequentially seeded list of layers serves several seeds", "[exec]") {
   const auto layers = seeded_in_a_row({linear("a"), linear("b")});
   const auto weight = [&](int seed) {
     return build_layer(layers, 1, seed)->parameters().front().clone();
@@ -191,7 +190,7 @@ TEST_CASE("one list of layers built in a row serves several seeds", "[exec]") {
   CHECK(test::same_bits(weight(7), first));
 }
 
-TEST_CASE("a function of one's own seeds each layer", "[exec]") {
+TEST_CASE("A custom function seeds each layer", "[exec]") {
   const PipelineOptions options{.base_seed = 7, .seed = [](int base_seed, int layer) {
                                   torch::manual_seed(static_cast<std::uint64_t>(base_seed + layer));
                                 }};

@@ -76,7 +76,7 @@ TEST_CASE("member of a job", "[.member-rank]") {
   SUCCEED("it has written what it knows");
 }
 
-TEST_CASE("a process that a launcher has started joins its job by one call", "[job]") {
+TEST_CASE("A process that a launcher has started joins its job with one call", "[job]") {
   const Member alone;
   const std::string expected = losses_of(alone);
   const test::TempFolder folder;
@@ -100,7 +100,7 @@ TEST_CASE("a process that a launcher has started joins its job by one call", "[j
   }
 }
 
-TEST_CASE("a member that is alone has all ranks as threads", "[exec]") {
+TEST_CASE("A member without a job has all ranks as threads", "[exec]") {
   Member alone(two_by_two);
   CHECK_FALSE(alone.in_job());
   CHECK(alone.is_first());

@@ -183,7 +183,7 @@ void check_equals_serial(const Trained& trained, const TrainingSetup& of_stage) 
     CHECK(same_bits(trained.parameters[p], expected[p]));
 }
 
-TEST_CASE("a 1F1B of one's own has the bits of serial training", "[exec]") {
+TEST_CASE("A hand-written 1F1B is bit-identical to serial training", "[exec]") {
   const std::vector<std::pair<std::string, PipelineStageOptions>> cases{
       {"plain", {}},
       {"clipped", {.clip_norm = 0.1}},
@@ -203,7 +203,7 @@ TEST_CASE("a 1F1B of one's own has the bits of serial training", "[exec]") {
         }
 }
 
-TEST_CASE("a 1F1B of one's own has the bits of the engine's", "[exec]") {
+TEST_CASE("A hand-written 1F1B is bit-identical to the engine's", "[exec]") {
   const PipelineModule module = module_of(2);
   const Trained trained = train(module, {.microbatches = microbatches}, Backward::Whole);
   PipelineEngine engine(module, {.train_batch_size = 2 * microbatches, .microbatch_size = 2});
@@ -222,7 +222,7 @@ TEST_CASE("a 1F1B of one's own has the bits of the engine's", "[exec]") {
 }
 
 /// Four stages, the first and the last on rank 0, which hands nothing to itself; rank 1 does.
-TEST_CASE("stages of a rank hand tensors to each other and step together", "[exec]") {
+TEST_CASE("Stages of a rank pass tensors to each other and step together", "[exec]") {
   const PipelineModule module = module_of(4);
   PipelineStageOptions options{
       .microbatches = microbatches, .clip_norm = 0.1, .ranks = {0, 1, 1, 0}};
@@ -271,7 +271,7 @@ TEST_CASE("stages of a rank hand tensors to each other and step together", "[exe
   check_equals_serial(trained, PipelineStage(module, 0, options).setup());
 }
 
-TEST_CASE("without a transport the loop moves tensors itself", "[exec]") {
+TEST_CASE("Without a transport, the loop moves tensors itself", "[exec]") {
   const PipelineModule module = module_of(3);
   const PipelineStageOptions options{.microbatches = microbatches, .clip_norm = 0.1};
   std::vector<PipelineStage> stages;
@@ -330,7 +330,7 @@ TEST_CASE(over_gloo, "[.]") {
   }
 }
 
-TEST_CASE("a 1F1B of one's own has the bits of serial training over Gloo", "[exec]") {
+TEST_CASE("A hand-written 1F1B over Gloo is bit-identical to serial training", "[exec]") {
   const PipelineModule module = module_of(2);
   const PipelineStageOptions options{.microbatches = microbatches, .clip_norm = 0.1};
   const PipelineStage first(module, 0, options);
@@ -353,7 +353,7 @@ TEST_CASE("a 1F1B of one's own has the bits of serial training over Gloo", "[exe
   }
 }
 
-TEST_CASE("a stage knows its shapes before anything runs, and refuses others", "[exec]") {
+TEST_CASE("A stage knows its shapes before anything runs, and rejects others", "[exec]") {
   const PipelineModule module = module_of(3);
   const test::MadeUpTokens data;
   const PipelineStageOptions options{.microbatches = 2, .example = {data.input(0, 0)}};
@@ -389,7 +389,7 @@ TEST_CASE("a stage knows its shapes before anything runs, and refuses others", "
         "inputs and outputs of each stage instead of the example, or leave all three out");
 }
 
-TEST_CASE("calls of a stage that come too early, twice or to the wrong stage are refused",
+TEST_CASE("Calls of a stage that come too early, twice or to the wrong stage are rejected",
           "[exec]") {
   const PipelineModule module = module_of(2);
   const test::MadeUpTokens data;
@@ -428,7 +428,7 @@ TEST_CASE("calls of a stage that come too early, twice or to the wrong stage are
         "stage 1, microbatch 0: update comes after its backward, whole or in both halves");
 }
 
-TEST_CASE("stages that need what is out of reach are refused", "[exec]") {
+TEST_CASE("Stages that need unreachable stages are rejected", "[exec]") {
   const PipelineModule module = module_of(2);
   const auto train_one = [&](const PipelineStageOptions& options) {
     PipelineStage first(module, 0, options);

@@ -144,7 +144,7 @@ test::NamedShapes further_shapes() {
   return all;
 }
 
-TEST_CASE("a transformer's stages generate what one process does without a cache", "[exec]") {
+TEST_CASE("A transformer's stages generate the same as one process without a cache", "[exec]") {
   auto shapes = test::all_small_transformers();
   for (auto& shape : further_shapes())
     shapes.push_back(std::move(shape));
@@ -155,13 +155,13 @@ TEST_CASE("a transformer's stages generate what one process does without a cache
   }
 }
 
-TEST_CASE("a gpt's stages generate what one process does without a cache", "[exec]") {
+TEST_CASE("A GPT's stages generate the same as one process without a cache", "[exec]") {
   std::vector<Sequence> in_vocabulary = prompts;
   check_on_stages(strong(gpt_layers(test::small_shape)), in_vocabulary,
                   {.new_tokens = 6, .choice = {.top_k = 4, .seed = 3}});
 }
 
-TEST_CASE("folders of Hugging Face generate what one process does without a cache", "[exec]") {
+TEST_CASE("Hugging Face folders generate the same as one process without a cache", "[exec]") {
   for (const std::string& name : test::figures_folders()) {
     CAPTURE(name);
     const test::FiguresFolder folder(name);
@@ -173,7 +173,7 @@ TEST_CASE("folders of Hugging Face generate what one process does without a cach
 }
 
 /// Positions of LongRoPE turn by the length of the whole sequence.
-TEST_CASE("positions that turn by a sequence's length do so by all that it will have", "[exec]") {
+TEST_CASE("Positions that depend on a sequence's length use its final length", "[exec]") {
   plan::TransformerShape shape = test::small_llama();
   shape.config.rotary.scaling = plan::RotaryScaling::Long;
   shape.config.rotary.longest = 6;
@@ -192,7 +192,7 @@ TEST_CASE("positions that turn by a sequence's length do so by all that it will 
         "a longer prompt, or generate fewer tokens");
 }
 
-TEST_CASE("a sequence ends with a token that stops it", "[exec]") {
+TEST_CASE("A sequence ends with a stop token", "[exec]") {
   const auto layers = strong(transformer_layers(test::small_llama()));
   const GenerationOptions freely{.new_tokens = 12, .choice = {.temperature = 1, .seed = 4}};
   const auto whole = anew(layers, prompts, freely);
@@ -208,7 +208,7 @@ TEST_CASE("a sequence ends with a token that stops it", "[exec]") {
   }
 }
 
-TEST_CASE("which sequences are under way together changes none of them", "[exec]") {
+TEST_CASE("Sequences in flight do not affect each other", "[exec]") {
   const auto layers = strong(transformer_layers(test::small_qwen()));
   GenerationOptions options{.new_tokens = 7, .choice = {.temperature = 1, .seed = 8}};
   const auto expected = anew(layers, prompts, options);
@@ -230,7 +230,7 @@ TEST_CASE("which sequences are under way together changes none of them", "[exec]
   CHECK(generator.generate(prompts, options) != expected);
 }
 
-TEST_CASE("a generator has the weights of a training", "[exec]") {
+TEST_CASE("A generator uses the weights of a training", "[exec]") {
   const auto layers = transformer_layers(test::small_llama());
   PipelineOptions trained{.topology = plan::pipe_data_topology(2, 1),
                           .partition = std::string("uniform"),
@@ -259,7 +259,7 @@ TEST_CASE("a generator has the weights of a training", "[exec]") {
   CHECK(generator.generate(prompts, options) != untrained);
 }
 
-TEST_CASE("what cannot be generated is refused by name", "[exec]") {
+TEST_CASE("Invalid generation requests are rejected by name", "[exec]") {
   const auto refusal = [](const std::vector<LayerSpec>& layers, const std::vector<Sequence>& of,
                           const GenerationOptions& options) {
     return error_of([&] { TokenGenerator(module_of(layers, 2)).generate(of, options); });
@@ -308,7 +308,7 @@ TEST_CASE(over_gloo, "[.]") {
   }
 }
 
-TEST_CASE("ranks over Gloo generate what one process does without a cache", "[exec]") {
+TEST_CASE("Ranks over Gloo generate the same as one process without a cache", "[exec]") {
   std::string lines;
   for (const Sequence& sequence :
        anew(strong(transformer_layers(test::small_llama())), prompts, on_gloo))

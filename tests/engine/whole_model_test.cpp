@@ -27,7 +27,7 @@ PipelineModule model(int pipe) {
        .base_seed = 3}};
 }
 
-TEST_CASE("a module by itself makes of an input what its pipeline does", "[exec]") {
+TEST_CASE("A whole model computes the same as its pipeline", "[exec]") {
   const MadeUp data;
   PipelineEngine engine(model(2), test::four_microbatches());
   WholeModel whole(model(2));
@@ -49,7 +49,7 @@ TEST_CASE("a module by itself makes of an input what its pipeline does", "[exec]
   CHECK(drawn(first).requires_grad());
 }
 
-TEST_CASE("a module is described stage by stage", "[exec]") {
+TEST_CASE("A module is described stage by stage", "[exec]") {
   CHECK(to_string(model(2)) ==
         "stage 0: layers 0 to 1, 40 parameters: a, drop\n"
         "stage 1: layers 2 to 2, 16 parameters: b\n");

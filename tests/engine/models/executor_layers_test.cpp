@@ -140,8 +140,7 @@ void check_model(const std::vector<LayerSpec>& specs, const plan::TransformerSha
   }
 }
 
-TEST_CASE("each layer of a folder keeps and multiplies what the planner counts of it",
-          "[exec][models]") {
+TEST_CASE("Each layer of a folder saves and multiplies what the planner counts", "[exec][models]") {
   const auto names = test::figures_folders();
   CHECK(names.size() >= 17);
   for (const std::string& name : names)
@@ -154,7 +153,7 @@ TEST_CASE("each layer of a folder keeps and multiplies what the planner counts o
     }
 }
 
-TEST_CASE("a model in sizes keeps and multiplies what the planner counts of it", "[exec][models]") {
+TEST_CASE("A model given by sizes saves and multiplies what the planner counts", "[exec][models]") {
   for (const auto& [name, small] : test::small_transformers())
     for (const Sizes& sizes : all_sizes) {
       INFO(name);
@@ -184,7 +183,7 @@ void check_estimates(const plan::ModelShape& shape, const at::Tensor& first,
   }
 }
 
-TEST_CASE("layers of our own models keep what is estimated of them", "[exec][models]") {
+TEST_CASE("Layers of built-in models save what is estimated", "[exec][models]") {
   check_estimates(plan::GptShape{.blocks = 1, .hidden = 21, .heads = 3, .sequence = 13},
                   test::formula_tokens("gpt", 3, 13, 256), {{}, {0}, {0}});
   check_estimates(

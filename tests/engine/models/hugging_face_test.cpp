@@ -129,7 +129,7 @@ Differences differences(const FiguresFolder& folder) {
   return found;
 }
 
-TEST_CASE("logits and gradients of each family are those of transformers", "[exec][models]") {
+TEST_CASE("Logits and gradients of each family equal those of transformers", "[exec][models]") {
   const auto names = test::figures_folders();
   CHECK(names.size() >= 17);
   for (const std::string& name : names) {
@@ -144,7 +144,7 @@ TEST_CASE("logits and gradients of each family are those of transformers", "[exe
   }
 }
 
-TEST_CASE("how far each family is off transformers, as a table", "[.hf-figures]") {
+TEST_CASE("A table shows the differences of each family from transformers", "[.hf-figures]") {
   for (const std::string& name : test::figures_folders()) {
     const Differences found = differences(FiguresFolder(name));
     fmt::print("| {} | {:.1e} | {:.1e} | {:.1e} | {:.1e} | {:.1e} | {:.1e} |\n", name, found.loss,
@@ -153,7 +153,7 @@ TEST_CASE("how far each family is off transformers, as a table", "[.hf-figures]"
   }
 }
 
-TEST_CASE("each layer of a folder has the parameters that the planner counts", "[exec][models]") {
+TEST_CASE("Each layer of a folder has the parameters that the planner counts", "[exec][models]") {
   for (const std::string& name : test::figures_folders()) {
     const FiguresFolder folder(name);
     const auto shape = folder.shape();
@@ -201,7 +201,7 @@ TrainingSetup fine_tuning(const plan::HuggingFaceShape& shape, const Dataset& da
   return setup;
 }
 
-TEST_CASE("twenty steps of fine-tuning have the losses of transformers", "[exec][models]") {
+TEST_CASE("Twenty steps of fine-tuning have the losses of transformers", "[exec][models]") {
   for (const std::string& name : test::figures_folders()) {
     const FiguresFolder folder(name);
     const auto shape = folder.shape();
@@ -215,7 +215,8 @@ TEST_CASE("twenty steps of fine-tuning have the losses of transformers", "[exec]
   }
 }
 
-TEST_CASE("pipelines and shards of a folder have the bits of serial training", "[exec][models]") {
+TEST_CASE("Pipelines and tensor parallelism of a folder are bit-identical to serial training",
+          "[exec][models]") {
   for (const std::string& name : test::figures_folders()) {
     const FiguresFolder folder(name);
     const auto shape = folder.shape();
@@ -261,7 +262,7 @@ std::size_t check_parts(const std::vector<LayerSpec>& specs, const ShardPlace& p
   return cut_parameters;
 }
 
-TEST_CASE("shards and ranks that share out experts have their parts of a folder's tensors",
+TEST_CASE("Tensor-parallel and expert-parallel ranks load their parts of a folder's tensors",
           "[exec][models]") {
   const at::NoGradGuard no_grad;
   for (const char* name : {"mixtral", "deepseek-v3", "qwen2", "gpt2"}) {
@@ -294,7 +295,7 @@ std::string refusal(const FiguresFolder& folder, const Figures& weights) {
   return shown;
 }
 
-TEST_CASE("weights that are not those of the config are refused by name", "[exec][models]") {
+TEST_CASE("Weights that do not fit the config are rejected by name", "[exec][models]") {
   const FiguresFolder folder("llama2");
   const auto without = [&](const std::string& name) {
     Figures weights = folder.weights();
@@ -321,7 +322,7 @@ TEST_CASE("weights that are not those of the config are refused by name", "[exec
   CHECK(refusal(folder, weights) == "no error");
 }
 
-TEST_CASE("a folder without weights begins at random", "[exec][models]") {
+TEST_CASE("A folder without weights is initialized randomly", "[exec][models]") {
   const FiguresFolder folder("llama2");
   std::filesystem::remove(folder.path() / "model.safetensors");
   const auto specs = specs_of(folder.shape());

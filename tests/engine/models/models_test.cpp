@@ -71,8 +71,7 @@ std::vector<std::reference_wrapper<const plan::ModelDescriptor>> trained_kinds()
   return kinds;
 }
 
-TEST_CASE("Every model's layers have the names, parameters and shapes that were planned",
-          "[exec][models]") {
+TEST_CASE("Every model's layers have the planned names, parameters and shapes", "[exec][models]") {
   const at::NoGradGuard no_grad;
   std::vector<plan::ModelShape> shapes{test::small_shape, plan::AlexNetShape{.image_size = 63},
                                        plan::AlexNetShape{.image_size = 64}};
@@ -89,7 +88,7 @@ TEST_CASE("Every model's layers have the names, parameters and shapes that were 
   }
 }
 
-TEST_CASE("Every model names the data that it does not find", "[exec][models]") {
+TEST_CASE("Every model names missing data", "[exec][models]") {
   std::size_t models = 0;
   for (const plan::ModelDescriptor& model : trained_kinds()) {
     INFO(model.kind);
@@ -102,13 +101,14 @@ TEST_CASE("Every model names the data that it does not find", "[exec][models]") 
   CHECK(models >= 2);
 }
 
-TEST_CASE("Layers of another program cannot be trained, and that is said", "[exec][models]") {
+TEST_CASE("Layers of another program cannot be trained, which the error says", "[exec][models]") {
   CHECK(test::error_of([] { builder_of(plan::ModelShape(plan::MeasuredShape{})); }) ==
         "the model measured cannot be trained, only planned and predicted: use `pipewright "
         "simulate`");
 }
 
-TEST_CASE("A model that plan alone knows cannot be trained, and that is said", "[exec][models]") {
+TEST_CASE("A model that only plan knows cannot be trained, which the error says",
+          "[exec][models]") {
   CHECK(test::error_of([] { builder_of(plan::ModelShape(test::StackShape{})); }) ==
         "the model stack cannot be trained, only planned and predicted: use `pipewright simulate`");
 }

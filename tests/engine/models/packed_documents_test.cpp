@@ -27,7 +27,7 @@ at::Tensor scores_of(const std::vector<LayerSpec>& specs, Tensors values) {
   return values.front();
 }
 
-TEST_CASE("a packed document sees itself alone", "[exec][models]") {
+TEST_CASE("A packed document sees only itself", "[exec][models]") {
   const at::NoGradGuard no_grad;
   for (const auto& [name, shape] : test::small_transformers()) {
     CAPTURE(name);
@@ -46,13 +46,13 @@ TEST_CASE("a packed document sees itself alone", "[exec][models]") {
   }
 }
 
-TEST_CASE("places begin anew with each document", "[exec][models]") {
+TEST_CASE("Positions restart with each document", "[exec][models]") {
   CHECK(
       at::equal(places_in_documents(at::tensor({0, 0, 0, 1, 1, 2, -1, -1}, at::kLong).view({1, 8})),
                 at::tensor({0, 1, 2, 0, 1, 0, 0, 1}, at::kLong).view({1, 8})));
 }
 
-TEST_CASE("packed samples train with the same bits in pipelines and on shards", "[exec]") {
+TEST_CASE("Packed samples train bit-identically with pipelines and tensor parallelism", "[exec]") {
   const test::TempFolder folder;
   std::vector<std::uint16_t> tokens;
   for (int t = 0; t < 400; ++t)

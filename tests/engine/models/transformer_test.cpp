@@ -149,7 +149,7 @@ void stir(const std::vector<std::shared_ptr<Layer>>& layers) {
           /*alpha=*/0.1);
 }
 
-TEST_CASE("losses and gradients are those of the decoder written out by formulas",
+TEST_CASE("Losses and gradients equal those of a decoder written out by formulas",
           "[exec][models]") {
   const test::MadeUpTokens data;
   for (const auto& [name, shape] : test::all_small_transformers()) {
@@ -183,7 +183,7 @@ TEST_CASE("losses and gradients are those of the decoder written out by formulas
   }
 }
 
-TEST_CASE("each layer has the parameters that the planner counts", "[exec][models]") {
+TEST_CASE("Each layer has the parameters that the planner counts", "[exec][models]") {
   for (const auto& [name, shape] : test::all_small_transformers()) {
     const auto counted = plan::layers_of(plan::training_of(shape, 1));
     const auto layers = test::build_all(transformer_layers(shape));
@@ -198,13 +198,13 @@ TEST_CASE("each layer has the parameters that the planner counts", "[exec][model
   }
 }
 
-TEST_CASE("a tied head begins with the embedding's numbers", "[exec][models]") {
+TEST_CASE("A tied head starts with the embedding's weights", "[exec][models]") {
   const auto layers = test::build_all(transformer_layers(test::small_gpt2()));
   CHECK(at::equal(*layers.front()->named_parameters().find("tokens.weight"),
                   *layers.back()->named_parameters().find("logits.weight")));
 }
 
-TEST_CASE("what of a transformer nothing trains is named", "[exec][models]") {
+TEST_CASE("Transformer fields that cannot be trained are named", "[exec][models]") {
   const auto refusal = [](auto&& change) {
     plan::TransformerShape shape = test::small_llama();
     change(shape);
@@ -240,7 +240,8 @@ TEST_CASE("what of a transformer nothing trains is named", "[exec][models]") {
         }) == named("dropout, attention, products"));
 }
 
-TEST_CASE("parts that heads do not divide into are refused, with what would do", "[exec][models]") {
+TEST_CASE("Numbers of parts that heads do not divide into are rejected with valid ones",
+          "[exec][models]") {
   const auto specs = transformer_layers(test::small_llama());
   CHECK(error_of([&] { build_layer(specs, 1, 0, {.index = 0, .count = 8, .groups = 8}); }) ==
         "layer layer0: 8 heads, 4 of them of keys and values, a feed-forward of 43 and a "

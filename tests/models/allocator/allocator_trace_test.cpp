@@ -158,7 +158,7 @@ void check_counters(const AllocatorCounters& counters, const Json& stats) {
   CHECK(counters.inactive_split == stats["inactive_split_bytes.all.current"]);
 }
 
-TEST_CASE("LibTorch's allocator on a GPU: the same segments, places and peaks as its own trace",
+TEST_CASE("LibTorch's allocator on a GPU: segments, places and peaks equal its own trace",
           "[plan][allocator]") {
   const std::vector<Trace> traces = recorded_traces();
   CHECK(traces.size() >= 3);
@@ -171,7 +171,7 @@ TEST_CASE("LibTorch's allocator on a GPU: the same segments, places and peaks as
   }
 }
 
-TEST_CASE("LibTorch's allocator on a GPU: its peaks from sizes alone", "[plan][allocator]") {
+TEST_CASE("LibTorch's allocator on a GPU: peaks follow from sizes alone", "[plan][allocator]") {
   std::size_t compared = 0;
   for (const Trace& trace : recorded_traces()) {
     if (trace.stats.is_null())

@@ -13,7 +13,8 @@ using Block = CachingAllocator::Block;
 
 constexpr std::int64_t mib = 1 << 20;
 
-TEST_CASE("Sizes are rounded to 512 bytes, and segments to their pool's", "[plan][allocator]") {
+TEST_CASE("Sizes are rounded to 512 bytes, and segments to the sizes of their pool",
+          "[plan][allocator]") {
   struct Case {
     std::int64_t bytes, allocated, reserved;
   };
@@ -41,7 +42,7 @@ TEST_CASE("A large block is not split for its last MiB", "[plan][allocator]") {
   CHECK(allocator.counters().reserved == 30 * mib);
 }
 
-TEST_CASE("The smallest block that is large enough is taken, of equal ones the lowest",
+TEST_CASE("The smallest sufficient block is used, and among equal ones the lowest",
           "[plan][allocator]") {
   CachingAllocator allocator;
   Block* large = allocator.allocate(40 * mib);
@@ -54,7 +55,7 @@ TEST_CASE("The smallest block that is large enough is taken, of equal ones the l
   CHECK(allocator.counters().reserved == 80 * mib);
 }
 
-TEST_CASE("Neighbours that are free become one block", "[plan][allocator]") {
+TEST_CASE("Free neighbors are merged into one block", "[plan][allocator]") {
   CachingAllocator allocator;
   allocator.free(allocator.allocate(60 * mib));
   Block* a = allocator.allocate(20 * mib);
@@ -81,7 +82,7 @@ TEST_CASE("Streams and pools share no blocks", "[plan][allocator]") {
   CHECK(allocator.counters().reserved == 34 * mib);
 }
 
-TEST_CASE("On a full device the cache is emptied of whole segments", "[plan][allocator]") {
+TEST_CASE("On a full device, whole cached segments are released", "[plan][allocator]") {
   CachingAllocator allocator({.device_bytes = 100 * mib});
   Block* split = allocator.allocate(20 * mib);
   allocator.free(split);
@@ -94,7 +95,7 @@ TEST_CASE("On a full device the cache is emptied of whole segments", "[plan][all
   CHECK(allocator.allocate(18 * mib) == nullptr);  // 16 are free, in the segment of 20
 }
 
-TEST_CASE("Blocks above max_split_size stay whole", "[plan][allocator]") {
+TEST_CASE("Blocks above max_split_size are not split", "[plan][allocator]") {
   CachingAllocator allocator({.max_split = 32 * mib, .device_bytes = 100 * mib});
   Block* oversize = allocator.allocate(64 * mib);
   allocator.free(oversize);
@@ -129,8 +130,7 @@ TEST_CASE("Expandable segments grow by pages and have no holes between tensors",
   CHECK(allocator.counters().reserved == 40 * mib);
 }
 
-TEST_CASE("What is allocated is never more than what is reserved, whatever comes",
-          "[plan][allocator]") {
+TEST_CASE("Allocated bytes never exceed reserved bytes", "[plan][allocator]") {
   const bool expandable = GENERATE(false, true);
   CachingAllocator allocator({.expandable_segments = expandable, .device_bytes = 4096 * mib});
   std::mt19937 random(7);

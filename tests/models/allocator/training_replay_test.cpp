@@ -56,7 +56,7 @@ double error_of(std::int64_t bytes, const std::string& measured_gib) {
   return std::abs(static_cast<double>(bytes) / gib / std::stod(measured_gib) - 1);
 }
 
-TEST_CASE("Reserved bytes of Megatron-LM on B200, to 1.5 % in the mean with nothing fitted",
+TEST_CASE("Reserved bytes of Megatron-LM on B200 are within 1.5 % on average, with nothing fitted",
           "[plan][allocator][reference]") {
   double allocated = 0, reserved = 0, worst = 0;
   std::size_t rows = 0;
@@ -84,8 +84,7 @@ Run small_run() {
   return run;
 }
 
-TEST_CASE("Full recomputation and shards of the optimizer's state reserve less",
-          "[plan][allocator]") {
+TEST_CASE("Full recomputation and a sharded optimizer state reserve less", "[plan][allocator]") {
   Run run = small_run();
   run.training.model.layers = 8;
   run.cut.data = 4, run.training.batch = 16;
@@ -97,8 +96,7 @@ TEST_CASE("Full recomputation and shards of the optimizer's state reserve less",
   CHECK(most_of(run).peak_allocated < sharded.peak_allocated);
 }
 
-TEST_CASE("A rank holds as many microbatches as 1F1B lets it, each the same bytes",
-          "[plan][allocator]") {
+TEST_CASE("A rank holds as many microbatches as 1F1B allows, of equal size", "[plan][allocator]") {
   Run run = small_run();
   run.training.model.layers = 4, run.cut.pipeline = 4;
   const auto peak_with = [&](int microbatches) {
@@ -112,7 +110,7 @@ TEST_CASE("A rank holds as many microbatches as 1F1B lets it, each the same byte
   CHECK(peak_with(8) == peak_with(4));
 }
 
-TEST_CASE("What a device must have is what its allocator reserves, its context and communicators",
+TEST_CASE("A device needs its allocator's reserved bytes, its context and communicators",
           "[plan][allocator]") {
   Run run = small_run();
   run.training.model.layers = 8;
@@ -154,7 +152,7 @@ std::vector<Run> drawn_runs() {
   return runs;
 }
 
-TEST_CASE("Bytes alone are what the allocator hands out, but for what it rounds up",
+TEST_CASE("Bytes counted without an allocator equal its allocated bytes except for rounding",
           "[plan][allocator]") {
   for (const Run& run : drawn_runs()) {
     CAPTURE(run.cut.schedule, run.cut.zero, to_string(run.cut.recompute));
@@ -169,8 +167,7 @@ TEST_CASE("Bytes alone are what the allocator hands out, but for what it rounds 
   }
 }
 
-TEST_CASE("What bounds a plan's memory is no more than what its tensors take",
-          "[plan][allocator]") {
+TEST_CASE("A plan's memory bound does not exceed the bytes of its tensors", "[plan][allocator]") {
   MachineConstants none;
   none.context_bytes = none.token_bytes = none.feed_forward_bytes = none.weight_bytes = 0;
   none.logit_bytes = none.head_gradient_bytes = none.routed_token_bytes = none.latent_head_bytes =
@@ -184,7 +181,7 @@ TEST_CASE("What bounds a plan's memory is no more than what its tensors take",
   }
 }
 
-TEST_CASE("A backward in halves lets everything go in the end", "[plan][allocator]") {
+TEST_CASE("A split backward frees everything in the end", "[plan][allocator]") {
   Run run = small_run();
   run.training.model.layers = 8;
   run.cut.pipeline = 4;
@@ -201,7 +198,7 @@ TEST_CASE("A backward in halves lets everything go in the end", "[plan][allocato
   }
 }
 
-TEST_CASE("ZeRO takes less with each stage, and FSDP its shards, two layers and what is kept",
+TEST_CASE("ZeRO needs less with each stage, and FSDP its shards, two layers and saved activations",
           "[plan][allocator]") {
   Run run;
   run.training.model = find_transformer("llama3-8b").value();
@@ -223,7 +220,7 @@ TEST_CASE("ZeRO takes less with each stage, and FSDP its shards, two layers and 
   CHECK(third < 1.1 * (shards + logits + units + 32 * 2.0 * 8192 * 4096));
 }
 
-TEST_CASE("More experts of a token take as much more by the bound as by the replay, gated or not",
+TEST_CASE("More experts per token add as much to the bound as to the replay, gated or not",
           "[plan][allocator]") {
   for (const bool gated : {false, true}) {
     Run run = small_run();
@@ -249,7 +246,7 @@ TEST_CASE("More experts of a token take as much more by the bound as by the repl
   }
 }
 
-TEST_CASE("What nobody knows the stream of is refused", "[plan][allocator]") {
+TEST_CASE("Trainings with an unknown stream are rejected", "[plan][allocator]") {
   Run run = small_run();
   run.training.precision = ProductPrecision::Single;
   CHECK_THROWS_AS(replay_training(run.training, run.cut, {}), InputError);

@@ -26,7 +26,7 @@ TEST_CASE("A table of steps is read by operation, in the order of its steps", "[
   CHECK(read_recorded_steps(to_csv(record), "again.csv") == record);
 }
 
-TEST_CASE("What is wrong with a table of steps is said all at once, with its place",
+TEST_CASE("All faults of a table of steps are reported at once, with their places",
           "[plan][measured]") {
   CHECK(error_of([] { read_recorded_steps("step,rank,action,seconds\n", "steps.csv"); }) ==
         "steps.csv:1:1: the first line must be step,replica,rank,action,seconds");

@@ -71,10 +71,8 @@ Json cut_of(const Scenario& scenario) {
   return json;
 }
 
-TEST_CASE(
-    "what a trainer is told is read as the same cut, or each field is named that it cannot be "
-    "told",
-    "[plan][trainers]") {
+TEST_CASE("An exported plan is read back as the same one, or each unsupported field is named",
+          "[plan][trainers]") {
   std::map<Trainer, int> read;
   const auto check = [&](Trainer trainer, const Scenario& scenario) {
     const auto lines = untold(trainer, scenario);
@@ -118,7 +116,7 @@ TEST_CASE(
   CHECK(read[Trainer::DeepSpeed] == 2 * 2 * 2 * 2);  // ranks, replicas, ZeRO 0 and 1, recomputation
 }
 
-TEST_CASE("a trainer runs the schedules that say so, and its file is read as the same one",
+TEST_CASE("A trainer runs the schedules that declare it, and its file is read back as the same one",
           "[plan][trainers]") {
   const auto check = [](Trainer trainer, const ScheduleDescriptor& schedule, bool runs) {
     const int chunks = usual_chunks(schedule.chunks).front();
@@ -152,7 +150,7 @@ std::vector<std::string> lines_of(const std::string& name) {
   return lines;
 }
 
-TEST_CASE("torchtitan has every field that it is told, and takes the values", "[plan][trainers]") {
+TEST_CASE("Torchtitan has every exported field, and accepts its values", "[plan][trainers]") {
   std::map<std::string, std::string> types;
   for (const std::string& line : lines_of("torchtitan-0.2.2.txt"))
     types[line.substr(0, line.find('\t'))] = line.substr(line.find('\t') + 1);
@@ -181,8 +179,7 @@ TEST_CASE("torchtitan has every field that it is told, and takes the values", "[
   CHECK(fields >= 20);
 }
 
-TEST_CASE("Megatron-LM has every option that it is told, with a value or without",
-          "[plan][trainers]") {
+TEST_CASE("Megatron-LM has every exported option, with or without a value", "[plan][trainers]") {
   std::map<std::string, bool> takes_value;
   for (const std::string& line : lines_of("megatron-core-0.20.txt"))
     takes_value[line.substr(0, line.find(' '))] = line.ends_with(" value");
@@ -213,8 +210,7 @@ TEST_CASE("Megatron-LM has every option that it is told, with a value or without
   CHECK(options > 25);
 }
 
-TEST_CASE("public models as Megatron's arguments have the sizes that they had",
-          "[plan][trainers]") {
+TEST_CASE("Public models exported as Megatron's arguments keep their sizes", "[plan][trainers]") {
   int told = 0;
   for (const auto& file : std::filesystem::directory_iterator(PIPEWRIGHT_TEST_DATA_DIR "/models")) {
     if (file.path().extension() != ".json")
@@ -240,7 +236,7 @@ TEST_CASE("public models as Megatron's arguments have the sizes that they had",
   CHECK(told >= 15);
 }
 
-TEST_CASE("DeepSpeed's file says what its engine checks, and only that is refused",
+TEST_CASE("DeepSpeed's file has what its engine checks, and only such faults are rejected",
           "[plan][trainers]") {
   Scenario scenario = plan_of("1f1b", 4, 1, 3);
   scenario.training.precision = Precision::MixedHalf;
@@ -267,7 +263,7 @@ TEST_CASE("DeepSpeed's file says what its engine checks, and only that is refuse
         "no error");
 }
 
-TEST_CASE("a faulty torchtitan file is refused with the place of each fault", "[plan][trainers]") {
+TEST_CASE("A faulty torchtitan file is rejected with the place of each fault", "[plan][trainers]") {
   const auto refusal = [](const std::string& text) {
     return error_of([&] { assignments_of(Trainer::Torchtitan, text, "t.toml"); });
   };

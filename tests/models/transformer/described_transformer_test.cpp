@@ -32,7 +32,7 @@ void forget_absent_layers(TransformerConfig& model) {
     model.feed_forward = 0;
 }
 
-TEST_CASE("Models that tables of runs name have the sizes of their config.json",
+TEST_CASE("Models named by tables of runs have the sizes of their config.json",
           "[plan][measured]") {
   using Config = TransformerConfig;
   for (const Named& named_model : named) {
@@ -58,7 +58,7 @@ TEST_CASE("Models that tables of runs name have the sizes of their config.json",
   }
 }
 
-TEST_CASE("Means over layers, of parameters and kept bytes, are those of the layers one by one",
+TEST_CASE("Mean parameters and saved bytes over layers equal those of the single layers",
           "[plan][transformer]") {
   for (const char* name : {"llama-3-8b", "mixtral-8x7b", "gpt2-xl", "deepseek-v3"}) {
     CAPTURE(name);

@@ -18,7 +18,7 @@ std::vector<double> llama(double cut) {
   return tensors;
 }
 
-TEST_CASE("A bucket takes 40 million parameters, or a million for each device",
+TEST_CASE("A bucket takes 40 million parameters, or one million per device",
           "[plan][transformer]") {
   CHECK(least_bucket(8) == 40e6);
   CHECK(least_bucket(256) == 256e6);
@@ -34,7 +34,7 @@ TEST_CASE("The tensor that fills a bucket closes it", "[plan][transformer]") {
   CHECK(gradient_buckets({30, 20, 60}, 50).last == Approx(60.0 / 110));
 }
 
-TEST_CASE("What fills no bucket is summed whole", "[plan][transformer]") {
+TEST_CASE("Gradients that fill no bucket are reduced at once", "[plan][transformer]") {
   CHECK(gradient_buckets({3, 4}, 50).count == 1);
   CHECK(gradient_buckets({3, 4}, 50).last == 1);
   CHECK(gradient_buckets({}, 50).count == 1);

@@ -19,7 +19,7 @@ using namespace pipewright::engine;
 using test::MadeUp;
 namespace nn = torch::nn;
 
-constexpr int microbatches = 4;  // of the batch
+constexpr int microbatches = 4;  // in the batch
 constexpr int first_norm = 1, second_norm = 3;
 
 PipelineModule model(int pipe, int data, int checkpoint_interval) {
@@ -45,7 +45,7 @@ PipelineEngine engine_of(int pipe, int data, int checkpoint_interval, const std:
 
 const MadeUp made_up;
 
-/// The buffers of the serial training's norms, which it builds in the order of layers.
+/// The buffers of the serial training's norms, which are built in the order of layers.
 class Serial {
  public:
   Serial(TrainingSetup setup, int count) {
@@ -71,7 +71,7 @@ class Serial {
   std::unique_ptr<SerialTrainer> trainer_;
 };
 
-/// Those that go into a checkpoint.
+/// Returns the buffers that are stored in a checkpoint.
 std::vector<at::Tensor> buffers_of(PipelineEngine& engine) {
   std::vector<at::Tensor> all;
   for (const LayerState& layer : engine.executor().snapshot(0).layers)

@@ -26,7 +26,7 @@ using namespace pipewright::engine;
 using test::error_of;
 namespace nn = torch::nn;
 
-/// How a training is laid out: nothing of it changes a bit.
+/// The layout of a training, which does not affect results.
 struct Layout {
   int pipe = 1;
   int data = 1;
@@ -112,7 +112,7 @@ TEST_CASE("A training resumed under another plan is bit-identical to the uninter
   begin_data(undisturbed);
   train(undisturbed, 3);
   const Trained expected = train(undisturbed, 3);
-  CHECK(expected.loss_scale > 1024);  // it grows on the way, so it has to be saved
+  CHECK(expected.loss_scale > 1024);  // it grows during training, so it has to be saved
 
   const std::vector<Layout> layouts{
       {},
@@ -146,7 +146,7 @@ TEST_CASE("State partitioned among pipelines can be resumed, partitioned or not"
   const auto shared_out = [](int pipe, int zero) {
     const Layout layout{.pipe = pipe, .data = 2, .zero = zero};
     EngineOptions options = options_of(layout);
-    options.gradient_groups = 0;  // a round of the pipelines each
+    options.gradient_groups = 0;  // one per round of the pipelines
     return std::pair(layout, options);
   };
   const auto [layout, options] = shared_out(1, 3);
@@ -193,7 +193,7 @@ TEST_CASE("The position in the data counts samples read, for any batch size", "[
   PipelineEngine second(module_of({.data = 2}), options);
   second.set_data(counted(again));
   second.load_checkpoint(folder.path());
-  CHECK(again == 0);  // nothing is read before it is needed
+  CHECK(again == 0);  // nothing is read until it is needed
   CHECK(train(second, 1) == expected);
   CHECK(again == 24);
 
@@ -300,7 +300,7 @@ TEST_CASE("A checkpoint written in the background has the step at which it was s
         folder.path().string() + ": no checkpoint of step 7");
 }
 
-/// What no file has a type for.
+/// A buffer with a data type that files do not support.
 struct ComplexBuffer : Layer {
   ComplexBuffer() { register_buffer("waves", at::zeros({2}, at::kComplexFloat)); }
   at::Tensor forward(const at::Tensor& input, const CallContext&) override { return input; }
@@ -319,7 +319,7 @@ TEST_CASE("The call fails if a checkpoint cannot be written", "[exec]") {
                     "place in a safetensors file");
   engine.save_checkpoint(folder.path(), {.background = true});
   CHECK_THROWS(engine.wait_for_checkpoint());
-  engine.wait_for_checkpoint();  // it is told once
+  engine.wait_for_checkpoint();  // the failure is thrown once
   const auto file = folder.write("file", "");
   CHECK(error_of([&] { engine.save_checkpoint(file); }).find("no folder for checkpoints") !=
         std::string::npos);
@@ -327,7 +327,7 @@ TEST_CASE("The call fails if a checkpoint cannot be written", "[exec]") {
 
 const Layout saving{.pipe = 3, .schedule = "zb-h1"}, resuming{.pipe = 2, .data = 2, .zero = 1};
 
-/// What the process of a rank of this stage says that it has.
+/// Returns the names that the process of this stage's rank reports.
 std::string names_of_stage(const Layout& layout, int stage) {
   const auto stages = module_of(layout).stages();
   std::vector<std::string> names;
@@ -337,7 +337,7 @@ std::string names_of_stage(const Layout& layout, int stage) {
   return fmt::format("has {}\n", fmt::join(names, " "));
 }
 
-/// Rank of a job that saves after two steps, and then of another job that goes on.
+/// One rank of a job that saves after two steps, and then of another job that resumes.
 TEST_CASE("rank of an engine that saves over Gloo", "[.]") {
   const auto place = test::rank_place();
   if (!place)
@@ -364,7 +364,8 @@ TEST_CASE("rank of an engine that saves over Gloo", "[.]") {
       names += " " + name;
     test::say("has" + names);
     if (resumes) {
-      engine.load_module_state_dict(engine.module_state_dict());  // what a process has fits it
+      engine.load_module_state_dict(engine.module_state_dict());  // a process can load its own
+                                                                  // state
       BatchSource other = batches_of(data, 4);
       test::say(engine.load_checkpoint(folder, {.training = false}).keys.missing.empty() ? "whole"
                                                                                          : "less");

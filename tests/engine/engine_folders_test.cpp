@@ -1,4 +1,4 @@
-// Folders of Hugging Face and an engine, both ways, on threads and over Gloo.
+// Loading Hugging Face folders into an engine and saving them, with threads and over Gloo.
 
 #include "pipewright/engine/engine_folders.hpp"
 
@@ -19,7 +19,7 @@ using namespace pipewright::engine;
 using test::error_of;
 using test::FiguresFolder;
 
-/// With weights of their own, not the folder's.
+/// A module with initial weights other than the folder's.
 PipelineModule other_weights(const plan::HuggingFaceShape& shape, const plan::Topology& topology) {
   return {transformer_layers(shape.transformer),
           {.topology = topology,

@@ -39,7 +39,7 @@ PipelineModule small_model(int pipe, int data = 1, int stages_per_rank = 1) {
            .loss = loss}};
 }
 
-/// Microbatches of three samples.
+/// Options with microbatches of three samples.
 EngineOptions batches_of_12() { return {.train_batch_size = 12, .microbatch_size = 3}; }
 
 bool same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
@@ -50,7 +50,7 @@ bool same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& 
                     });
 }
 
-/// The first `count` microbatches, and then the end.
+/// Returns a source that ends after `count` microbatches.
 BatchSource first_of(BatchSource source, int count) {
   return [source, count]() mutable -> std::optional<Batch> {
     return count-- > 0 ? source() : std::nullopt;
@@ -96,7 +96,7 @@ TEST_CASE("Data-parallel replicas train on one batch, and know its mean loss", "
   }
 }
 
-/// Four microbatches of 3 rows of 5 tokens, of which microbatch m has 3 · (m + 1) that count.
+/// Four microbatches of 3 rows of 5 tokens. In microbatch m, 3 · (m + 1) tokens count.
 Batch padded_tokens() {
   const at::Tensor inputs = at::arange(4 * 3 * 5).remainder(7).view({12, 5});
   at::Tensor targets = (inputs * 3 + 1).remainder(7);
@@ -205,7 +205,7 @@ TEST_CASE("The data may end without an error", "[exec]") {
   engine.set_data(first_of(batches_of(made_up, 4), 9));
   CHECK(engine.train_batch().has_value());
   CHECK(engine.train_batch().has_value());
-  CHECK_FALSE(engine.train_batch().has_value());  // one microbatch is left over
+  CHECK_FALSE(engine.train_batch().has_value());  // one microbatch remains
   CHECK(engine.next_step() == 2);
   engine.set_data(RepeatingLoader([] { return first_of(batches_of(made_up, 4), 3); }));
   for (int step = 0; step < 3; ++step)
@@ -338,7 +338,7 @@ TEST_CASE("The accumulation boundary is between the last backward and the next s
   options.execution.observer = [&](const InstructionRecord& record) {
     if (record.instruction.kind == plan::InstructionKind::Forward)
       at_forward = at_forward || asked->is_gradient_accumulation_boundary();
-    // The first stage is the last to be done.
+    // The first stage finishes last.
     if (record.instruction.kind == plan::InstructionKind::OptimizerStep &&
         record.instruction.stage == 0)
       at_update = at_update && asked->is_gradient_accumulation_boundary();
@@ -354,7 +354,7 @@ TEST_CASE("The accumulation boundary is between the last backward and the next s
 }
 
 TEST_CASE("Twenty steps hold no more memory than two", "[exec]") {
-  std::vector<std::int64_t> held(2);  // bytes, as each rank's first instruction starts
+  std::vector<std::int64_t> held(2);  // bytes held when each rank's first instruction starts
   auto options = batches_of_12();
   options.execution.observer = [&](const InstructionRecord& record) {
     if (record.instruction.microbatch == 0 &&
@@ -374,7 +374,7 @@ TEST_CASE("Twenty steps hold no more memory than two", "[exec]") {
   CHECK(held == after_two);
 }
 
-/// One engine per rank, as in a job of several processes, on threads that share a transport.
+/// Runs one engine per rank, as in a job of several processes, on threads that share a transport.
 template <class Body>
 void run_job(int pipe, int data, const Body& body) {
   const std::shared_ptr<Transport> transport = make_in_process_transport(pipe * data);
@@ -401,7 +401,7 @@ TEST_CASE(
   run_job(ranks, 1, [&](int rank, PipelineEngine& engine) {
     const auto at = static_cast<std::size_t>(rank);
     ends[at] = {engine.is_first_stage(), engine.is_last_stage()};
-    // The last rank's data is longer: the end is that of the shortest.
+    // The last rank's data is longer: the shortest determines the end.
     engine.set_data(
         [&, at, source = first_of(batches_of(made_up, 4), rank == 2 ? 12 : 8)]() mutable {
           auto batch = source();

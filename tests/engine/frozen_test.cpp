@@ -1,4 +1,4 @@
-// Parameters that are not trained.
+// Frozen parameters.
 
 #include <mutex>
 #include <set>
@@ -58,7 +58,7 @@ TEST_CASE("Frozen parameters do not change, and the others are bit-identical to 
   }
 }
 
-/// Counts the numbers that are sent back to each rank.
+/// Counts the elements of gradients sent back to each rank.
 class Counting final : public Transport {
  public:
   explicit Counting(int ranks) : inner_(make_in_process_transport(ranks)), numbers(ranks) {}
@@ -84,7 +84,7 @@ class Counting final : public Transport {
 
 TEST_CASE("No gradient is sent to a stage if it and all stages before it have nothing to train",
           "[exec]") {
-  // Three stages: a t | b u | c d. Twelve samples with eight numbers each.
+  // Three stages: a t | b u | c d. Twelve samples with eight elements each.
   const MadeUp data;
   const auto sent = [&](const std::string& frozen, int interval) {
     EngineOptions options = test::four_microbatches();

@@ -1,4 +1,4 @@
-// The probe of a plan's gradients, and what it says of each fault.
+// The check of a plan's gradients, and its report of each fault.
 
 #include "pipewright/engine/gradient_contract.hpp"
 
@@ -53,7 +53,7 @@ EngineOptions options_of(const std::string& schedule = "1f1b", int zero = 0) {
   return {.train_batch_size = 12, .microbatch_size = 3, .schedule = schedule, .zero = zero};
 }
 
-/// Four microbatches that count differently.
+/// Four microbatches with different weights.
 BatchSource batch() {
   static const MadeUp data;
   return [source = batches_of(data, 4), m = 0]() mutable -> std::optional<Batch> {
@@ -67,7 +67,7 @@ TEST_CASE("Gradients are right under every plan", "[exec]") {
   struct Plan {
     Shape shape;
     EngineOptions options;
-    int checked;  // on each rank, the parameters of its stages
+    int checked;  // on each rank: the parameters of its stages
   };
   const std::vector<Plan> plans{
       {{.pipe = 1}, options_of(), 4},
@@ -95,7 +95,7 @@ TEST_CASE("A custom Program is checked unchanged", "[exec]") {
   EngineOptions options = options_of();
   options.schedule = plan::lower(plan::make_gpipe(2, 4), {.share_loss = true});
   CHECK(gradient_contract(model(), options, batch()).holds());
-  // One that leaves out a sum over copies does not get that far.
+  // A Program that omits an all-reduce over replicas is rejected earlier.
   auto program = plan::lower(plan::make_gpipe(2, 2), {.replicas = 2, .share_loss = true});
   for (auto& instructions : program.ranks)
     std::erase_if(instructions, [](const plan::Instruction& i) {
@@ -131,7 +131,7 @@ TEST_CASE("A gradient scaled after reduction is reported with rank, parameter an
   }
 }
 
-/// Passes all on but what `corrupt` changes.
+/// Forwards all calls, modified by `corrupt`.
 class Corrupt final : public Transport {
  public:
   using Change = std::function<void(const Transfer&, Tensors&)>;
@@ -142,7 +142,7 @@ class Corrupt final : public Transport {
     inner_->send(transfer, std::move(tensors));
   }
   Tensors receive(const Transfer& transfer) override { return inner_->receive(transfer); }
-  /// Without a change: of the gradients that others hand in to be summed nothing arrives.
+  /// Without a change, drops the gradients that other ranks contribute to a reduction.
   std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
                                   const std::vector<Tensors>& parts, Lane lane) override {
     auto received = inner_->all_to_all(group, rank, parts, lane);
@@ -190,8 +190,7 @@ TEST_CASE("A microbatch whose backward is lost or doubled is reported at the rig
 
 TEST_CASE("A gradient reduction that loses the other replicas' parts is reported on each rank",
           "[exec]") {
-  // Each rank adds up the sums of its own shard, a's or c's, of which it has its own pipeline's
-  // part.
+  // Each rank reduces its own shard, a's or c's, to which its own pipeline contributes a part.
   std::string expected;
   for (const char* const rank : {"0", "1"})
     for (const char* const lost : {"a.bias: microbatches 2, 3", "a.weight: microbatches 2, 3",

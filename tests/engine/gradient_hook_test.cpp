@@ -1,4 +1,4 @@
-// A function that sees the gradients of a step, and may change them.
+// A hook that sees the gradients of a step and may modify them.
 
 #include <torch/nn.h>
 
@@ -17,7 +17,7 @@ using test::check_engine_equals_serial;
 using test::MadeUp;
 namespace nn = torch::nn;
 
-/// The first and the last layer share a weight.
+/// Its first and last layer share a weight.
 PipelineModule tied_model(int pipe, int data = 1) {
   const auto linear = [](const std::string& name, int in, int out) {
     return module_layer(name, [in, out] { return nn::Linear(in, out); });
@@ -40,7 +40,7 @@ PipelineModule tied_model(int pipe, int data = 1) {
            }}};
 }
 
-/// The gradients of each step, by rank and what they are called.
+/// The gradients of each step, by rank and name.
 struct Log {
   std::mutex mutex;
   std::map<std::pair<int, std::string>, at::Tensor> seen;
@@ -81,7 +81,7 @@ TEST_CASE("Each rank sees the reduced gradients with which serial training steps
 
   CHECK(pipelined.calls == 4);
   CHECK(alone.calls == 1);
-  // What is tied is called the same on both stages, and is their sum.
+  // A tied weight has the same name on both stages, and its gradient is their sum.
   CHECK(pipelined.names(0) == Names{"a.bias", "a.weight", "b.bias", "b.weight"});
   CHECK(pipelined.names(1) == pipelined.names(0));
   CHECK(pipelined.names(2) == Names{"a.weight", "d.bias", "d.weight"});
@@ -91,7 +91,7 @@ TEST_CASE("Each rank sees the reduced gradients with which serial training steps
     CHECK(test::same_bits(value, alone.seen.at({0, key.second})));
 }
 
-/// The same for each number, wherever it lies.
+/// Clamps each element, independent of its position.
 void clamp(const StepGradients& shown) {
   for (const NamedGradient& gradient : shown.gradients)
     gradient.value.clamp_(-0.01 * shown.loss_scale, 0.01 * shown.loss_scale);
@@ -113,7 +113,7 @@ TEST_CASE("Gradients modified by the hook are clipped and used for the step", "[
     scaled.set_data(batches_of(data, 4));
     scaled.train_batch();
   }
-  // And it is not what it would be without.
+  // The result differs from that without the hook.
   const MadeUp data;
   PipelineEngine with(
       tied_model(2),
@@ -129,7 +129,8 @@ TEST_CASE("Gradients modified by the hook are clipped and used for the step", "[
   with.train_batch();
   untrained.train_batch();
   CHECK_FALSE(test::same_bits(untrained.executor().parameters().back(), first));
-  CHECK(at::allclose(with.executor().parameters().back(), first, 1e-4, 0));  // but for its decay
+  CHECK(at::allclose(with.executor().parameters().back(), first, 1e-4, 0));  // except for weight
+                                                                             // decay
 }
 
 PipelineModule plain_model(int pipe, int data) {

@@ -1,4 +1,4 @@
-// A stream of batches through a pipeline that runs forward alone, against serial evaluation.
+// A stream of batches through a forward-only pipeline, compared with serial evaluation.
 
 #include "pipewright/engine/inference_pipeline.hpp"
 
@@ -32,7 +32,7 @@ using test::same_bits;
 using test::say;
 namespace nn = torch::nn;
 
-/// A norm has running means, and dropout is nothing in evaluation mode.
+/// Layers with a norm that has running means, and dropout, which is inactive in evaluation mode.
 std::vector<LayerSpec> layers() {
   const auto linear = [](int in, int out) { return [in, out] { return nn::Linear(in, out); }; };
   return {module_layer("a", linear(4, 8)),
@@ -50,7 +50,7 @@ PipelineOptions options_of(int ranks, int stages_per_rank = 1) {
           .base_seed = 4};
 }
 
-/// Batches of so many rows, which may differ.
+/// Returns batches with these numbers of rows, which may differ.
 std::vector<Batch> batches_with(const std::vector<int>& rows) {
   std::vector<Batch> batches;
   for (std::size_t b = 0; b < rows.size(); ++b)
@@ -62,7 +62,7 @@ std::vector<Batch> batches_with(const std::vector<int>& rows) {
   return batches;
 }
 
-/// What one process makes of them, layer by layer.
+/// Returns the outputs of one process, layer by layer.
 std::vector<at::Tensor> serial(const std::vector<Batch>& batches) {
   TrainingSetup setup;
   setup.layers = layers();
@@ -132,7 +132,7 @@ TEST_CASE("Batches that are split into microbatches are merged again", "[exec]")
   CHECK(error_of([&] { run(pipeline, batches_with({1})); }) != "no error");
 }
 
-/// What layers have begun, in their order, and a place to wait for it.
+/// A log of the layers that have started, in order, with a way to wait for an entry.
 class Begun {
  public:
   void note(const std::string& what) {
@@ -140,7 +140,8 @@ class Begun {
     all_.push_back(what);
     changed_.notify_all();
   }
-  /// Whether it comes within so long; a pipeline that drains first never lets it come.
+  /// Returns true if the entry appears within the timeout. It never does if the pipeline drains
+  /// first.
   bool comes(const std::string& what) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(20), [&] {
@@ -154,7 +155,7 @@ class Begun {
   std::vector<std::string> all_;
 };
 
-/// The last stage does not end batch k before the first one has begun batch k + 1.
+/// The last stage does not finish batch k before the first one has started batch k + 1.
 TEST_CASE("The first stage works on the next batch while the last stage works on the current one",
           "[exec]") {
   Begun begun;
@@ -194,7 +195,7 @@ TEST_CASE("As many microbatches are in flight as allowed, and no more", "[exec]"
         most = std::max(most.load(), ++entered - came_out);
       return batch;
     };
-    // The first output waits until as many have entered as may.
+    // The first output waits until the allowed number of microbatches has entered.
     pipeline.run(counted, [&](std::int64_t index, const Tensors&) {
       for (int wait = 0; index == 0 && entered < under_way && wait < 20000; ++wait)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -1,5 +1,5 @@
-// Layers that run again in their backward, say that they are built, or draw their weights in
-// another way.
+// Layers that are recomputed in the backward, log that they are built, or are initialized
+// differently.
 
 #include "pipewright/engine/layer_changes.hpp"
 
@@ -69,7 +69,7 @@ std::vector<at::Tensor> state_of(PipelineEngine& engine) {
   return state;
 }
 
-/// Parameters and running means after two steps.
+/// Returns parameters and running means after two steps.
 std::vector<at::Tensor> trained(Counts& counts, const PipelineOptions& options,
                                 const std::string& schedule = "1f1b", int pipe = 2) {
   const MadeUp data;
@@ -94,7 +94,7 @@ TEST_CASE("Only layers of a class are recomputed, bit-identically, including run
         expected);
     CHECK(some.counted >= 2 * never.counted);
     CHECK(some.plain == never.plain);
-    // By a function of one's own, which here runs nothing again.
+    // A custom function, which recomputes nothing here.
     check_same_bits(trained(own,
                             {.checkpoint_interval = 1,
                              .checkpoint = [](const CheckpointedWork& work,

@@ -1,4 +1,4 @@
-// The example of docs/model.md, which a test compares with what stands here.
+// The example of docs/model.md, which a test compares with this source.
 
 // example
 #include <torch/nn.h>

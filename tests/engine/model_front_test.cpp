@@ -1,5 +1,5 @@
-// Models of every make, each trained and evaluated as a pipeline and serially: bit for bit the
-// same.
+// Models of all kinds, each trained and evaluated as a pipeline and serially, with bit-identical
+// results.
 
 #include <fmt/format.h>
 #include <torch/nn.h>
@@ -38,7 +38,7 @@ LayerSpec tanh(const std::string& name) {
 
 struct Model {
   std::vector<LayerSpec> layers;
-  Tensors extra_inputs{};  // behind the [3, 4] float32 that each microbatch has
+  Tensors extra_inputs{};  // after the [3, 4] float32 input of each microbatch
   Loss loss = squared_error;
   bool dynamic_shapes = false;
   int checkpoint_interval = 0;
@@ -63,7 +63,7 @@ PipelineEngine engine_for(const Model& model, const std::string& schedule, int r
            .execution = {.dynamic_shapes = model.dynamic_shapes}}};
 }
 
-/// Trains, evaluates and trains on.
+/// Trains, evaluates and continues training.
 void check_equals_serial(const Model& model, const std::string& schedule, int ranks) {
   INFO(fmt::format("{} on {} ranks", schedule, ranks));
   const MadeUp data(model.extra_inputs, model.dynamic_shapes);

@@ -125,7 +125,7 @@ TEST_CASE("A list of modules is a list of layers", "[exec]") {
   CHECK(value.equal(list->forward(x)));
 }
 
-/// LibTorch takes no Sequential in a Sequential but by a class that says what its forward takes.
+/// LibTorch accepts a nested Sequential only as a class that declares its forward's input.
 struct BlocksImpl : nn::SequentialImpl {
   using nn::SequentialImpl::SequentialImpl;
   at::Tensor forward(const at::Tensor& x) { return nn::SequentialImpl::forward(x); }

@@ -1,4 +1,4 @@
-// Weights of an engine by name: handed out, and taken from files that have other names, fewer or
+// Weights of an engine by name: returned, and loaded from files with other names, or with fewer or
 // more of them.
 
 #include "pipewright/engine/module_state.hpp"
@@ -86,7 +86,7 @@ TEST_CASE("An engine returns parameters and buffers by layer and name, the same 
   PipelineEngine two(small_model(2), options_of());
   train(two, 2);
   CHECK(same_bits(two.module_state_dict(), state));
-  train(one, 1);  // what was handed out is a copy
+  train(one, 1);  // the returned state is a copy
   CHECK(same_bits(two.module_state_dict(), state));
   CHECK(!same_bits(one.module_state_dict(), state));
 }
@@ -114,7 +114,7 @@ TEST_CASE("A loaded state is used under any plan, also sharded or in 16 bits", "
         CHECK(keys.missing.empty());
         CHECK(keys.unexpected.empty());
         CHECK(same_bits(target.module_state_dict(), state));
-        // A step begins with what was loaded, and not with a master copy or a shard of what was.
+        // A step starts from the loaded weights, and not from an old master copy or shard.
         StateDict before = state;
         train(target, 1);
         const StateDict after = target.module_state_dict();
@@ -250,7 +250,7 @@ TEST_CASE("Hooks see the returned state, the file about to be loaded, and the mi
   StateDict state = engine.module_state_dict();
   CHECK(at::equal(state.at("extra"), at::ones({1})));
   state.erase("a.bias");
-  engine.load_module_state_dict(state);  // the hooks take away what a strict load would refuse
+  engine.load_module_state_dict(state);  // the hooks remove what a strict load would reject
   CHECK(heard == std::vector<std::string>{"loading 11", "loaded 1"});
 }
 

@@ -1,4 +1,4 @@
-// Optimizers and learning rates of one's own.
+// Custom optimizers and learning rates.
 
 #include <torch/nn.h>
 #include <torch/optim.h>
@@ -36,7 +36,7 @@ PipelineModule small_model(int pipe, int data = 1) {
            }}};
 }
 
-/// Matrices decay, the layer "c" learns at half the rate.
+/// Matrices decay, and the layer "c" learns at half the rate.
 ParameterRule rule(const RuledParameter& parameter) {
   return {.weight_decay = is_matrix(parameter) ? 0.1 : 0, .rate = parameter.layer == "c" ? 0.5 : 1};
 }
@@ -59,7 +59,7 @@ const std::map<std::string, MakeOptimizer> kinds{
     {"sgd", torch_optimizer<optim::SGD>(optim::SGDOptions(1).momentum(0.9).nesterov(true))}};
 
 TEST_CASE("An optimizer of LibTorch steps as in a training without a pipeline", "[exec]") {
-  // By hand: one module, one optimizer with a group for each rule, one backward a microbatch.
+  // By hand: one module, one optimizer with a group per rule, one backward per microbatch.
   const MadeUp data;
   for (const auto& [name, make] : kinds) {
     CAPTURE(name);
@@ -138,7 +138,7 @@ TEST_CASE("A custom optimizer does not step if gradients are not finite", "[exec
   check_same_bits(engine.executor().parameters(), before);
 }
 
-/// SGD with the kernel that the executor's own has.
+/// SGD with the kernel of the executor's own SGD.
 struct Plain final : OwnOptimizer {
   explicit Plain(const std::vector<ParameterGroup>& groups) : values(groups.at(0).values()) {}
   void step(double learning_rate) override {
@@ -175,7 +175,7 @@ TEST_CASE("A custom optimizer's state is saved, and loaded under any ZeRO stage"
   const MadeUp data;
   const auto engine_of = [&](const MakeOptimizer& make, int zero, int first_step) {
     EngineOptions options = with(make, "1f1b", zero);
-    // Of one microbatch in each pipeline all stages of ZeRO add up gradients alike.
+    // With one microbatch per pipeline, all ZeRO stages sum gradients in the same order.
     options.train_batch_size = 6;
     options.first_step = first_step;
     auto engine = std::make_unique<PipelineEngine>(small_model(2, 2), options);

@@ -23,7 +23,7 @@ LayerSpec relu(const std::string& name) {
   return function_layer(name, [](const at::Tensor& input) { return input.relu(); });
 }
 
-/// Of 8, 0, 64, 0 and 16 parameters.
+/// Layers with 8, 0, 64, 0 and 16 parameters.
 std::vector<LayerSpec> five_layers() {
   return {linear("in", 1, 8), relu("relu1"), linear("wide", 8, 8), relu("relu2"),
           linear("out", 8, 2)};

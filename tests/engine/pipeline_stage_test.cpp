@@ -1,4 +1,4 @@
-// Training loops of one's own over single stages, against serial training and the engine.
+// Custom training loops over single stages, compared with serial training and the engine.
 
 #include "pipewright/engine/pipeline_stage.hpp"
 
@@ -34,7 +34,7 @@ namespace nn = torch::nn;
 constexpr int microbatches = 6;
 constexpr int steps = 3;
 
-/// Microbatches that count differently in the loss.
+/// Microbatches with different weights in the loss.
 class Weighted final : public Dataset {
  public:
   at::Tensor input(int step, int microbatch) const override {
@@ -83,7 +83,7 @@ Batch batch_of(const Dataset& data, int step, int microbatch) {
 
 enum class Backward { Whole, Halves };
 
-/// 1F1B; of halved backwards the second halves come in the reverse order, at the end.
+/// Runs 1F1B. The second halves of split backwards run in reverse order, at the end.
 StepResult train_step(PipelineStage& stage, int step, const Dataset& data, Backward how) {
   const int warm_up = std::min(stage.count() - stage.index() - 1, microbatches);
   const auto forward = [&](int m) {
@@ -114,7 +114,7 @@ StepResult train_step(PipelineStage& stage, int step, const Dataset& data, Backw
   return stage.update();
 }
 
-/// A thread for each rank; the first failure that is not a consequence of another.
+/// Runs one thread per rank. Reports the first failure that does not follow from another.
 template <class Body>
 void run_ranks(int count, Transport& transport, const Body& body) {
   std::vector<std::thread> threads;
@@ -124,7 +124,7 @@ void run_ranks(int count, Transport& transport, const Body& body) {
       try {
         body(rank);
       } catch (const Aborted&) {
-        // Another rank says why.
+        // Another rank has the reason.
       } catch (const std::exception& error) {
         failures[static_cast<std::size_t>(rank)] = error.what();
         transport.abort(error.what());
@@ -221,7 +221,8 @@ TEST_CASE("A hand-written 1F1B is bit-identical to the engine's", "[exec]") {
     CHECK(same_bits(trained.parameters[p], expected[p]));
 }
 
-/// Four stages, the first and the last on rank 0, which hands nothing to itself; rank 1 does.
+/// Of four stages, the first and the last are on rank 0, which passes nothing to itself; rank 1
+/// does.
 TEST_CASE("Stages of a rank pass tensors to each other and step together", "[exec]") {
   const PipelineModule module = module_of(4);
   PipelineStageOptions options{

@@ -1,4 +1,4 @@
-// The second example of docs/model.md, which a test compares with what stands here.
+// The second example of docs/model.md, which a test compares with this source.
 
 // example
 #include <algorithm>

@@ -15,7 +15,7 @@ using namespace pipewright::engine;
 using test::error_of;
 namespace nn = torch::nn;
 
-/// The same two tensors under other names.
+/// A module with the same two tensors under other names.
 struct Turned : nn::Module {
   Turned() {
     matrix = register_parameter("matrix", at::zeros({4, 4}));
@@ -61,8 +61,8 @@ TEST_CASE("Layers share several weights on any stages", "[exec]") {
     }
 }
 
-/// Of three ranks the middle one has both layers of a key; those of the other key are on the
-/// others.
+/// On three ranks, the middle one has both layers of one key; those of the other key are on the
+/// other ranks.
 PipelineModule two_keys(int pipe, int data) {
   const auto linear = [](const std::string& key, const std::string& name) -> LayerSpec {
     return TiedLayerSpec{key, "weight", module_layer(name, [] { return nn::Linear(4, 4); })};

@@ -23,7 +23,7 @@ TEST_CASE("Without a temperature, the most likely token is chosen, the first amo
   CHECK(choose_token(at::tensor({0.0F, 1.0F}).to(at::kBFloat16).view({1, 1, 2}), {}, 0, 0) == 1);
 }
 
-/// How often each of four tokens is drawn, of `count`.
+/// Returns how often each of four tokens is sampled.
 std::array<double, 4> shares(const TokenChoice& how) {
   const at::Tensor logits = at::tensor({0.1, 0.2, 0.3, 0.4}).log();
   constexpr int count = 20000;

@@ -1,5 +1,5 @@
-// Sequences that stages go on with, from keys and values that they keep, against one process that
-// computes each prefix anew.
+// Generation with a KV cache on several stages, compared with one process that recomputes each
+// prefix.
 
 #include "pipewright/engine/token_generator.hpp"
 
@@ -29,7 +29,7 @@ using test::error_of;
 using test::Ranks;
 using test::say;
 
-/// Weights large enough that what a token sees decides what comes next.
+/// Scales the weights up, so that the visible tokens determine the next one.
 std::vector<LayerSpec> strong(std::vector<LayerSpec> layers) {
   for (LayerSpec& layer : layers)
     layer.build = [build = layer.build] {
@@ -52,7 +52,7 @@ PipelineModule module_of(const std::vector<LayerSpec>& layers, int ranks) {
 
 const std::vector<Sequence> prompts{{5, 11, 2}, {7}, {1, 30}, {19, 0, 8}, {3}};
 
-/// One process, without anything kept: all of the prefix anew for each token.
+/// Generates in one process without a cache: recomputes the whole prefix for each token.
 std::vector<Sequence> anew(const std::vector<LayerSpec>& specs, const std::vector<Sequence>& of,
                            const GenerationOptions& options) {
   at::set_num_threads(1);
@@ -93,7 +93,7 @@ void check_on_stages(const std::vector<LayerSpec>& layers, const std::vector<Seq
   }
 }
 
-/// What else a decoder's layers can have, beside what the small transformers have.
+/// Returns further variants of decoder layers that the small transformers do not have.
 test::NamedShapes further_shapes() {
   test::NamedShapes all;
   const auto add = [&](const char* name, auto change, plan::TransformerShape shape) {
@@ -172,7 +172,7 @@ TEST_CASE("Hugging Face folders generate the same as one process without a cache
   }
 }
 
-/// Positions of LongRoPE turn by the length of the whole sequence.
+/// LongRoPE's rotation depends on the length of the whole sequence.
 TEST_CASE("Positions that depend on a sequence's length use its final length", "[exec]") {
   plan::TransformerShape shape = test::small_llama();
   shape.config.rotary.scaling = plan::RotaryScaling::Long;
@@ -222,7 +222,8 @@ TEST_CASE("Sequences in flight do not affect each other", "[exec]") {
       order.push_back(sequence);
     }) == expected);
     CHECK(heard == expected);
-    // Those under way take turns: while one's token goes round, stages work on the others.
+    // Sequences in flight take turns: while one's token passes through the ring, stages work on the
+    // others.
     for (std::size_t turn = 0; turn < std::min<std::size_t>(under_way, prompts.size()); ++turn)
       CHECK(order[turn] == turn);
   }

@@ -22,7 +22,7 @@ at::Tensor error_of_squares(const Tensors& outputs, const Tensors& targets) {
   return at::mse_loss(outputs.at(0), targets.at(0));
 }
 
-/// The last layer multiplies by what the keyword "shift" has, where there is one.
+/// The last layer multiplies by the keyword "shift", if it is given.
 std::vector<LayerSpec> layers() {
   const auto shifted = [](nn::Linear& module, const at::Tensor& x, const CallContext& context) {
     const at::Tensor shift = context.find_keyword("shift");
@@ -42,7 +42,7 @@ PipelineModule model(int pipe, int data = 1, int checkpoint_interval = 0) {
            .checkpoint_interval = checkpoint_interval}};
 }
 
-/// Of 12 samples, in four microbatches.
+/// Options for 12 samples in four microbatches.
 EngineOptions options() {
   return {.train_batch_size = 12,
           .microbatch_size = 3,
@@ -88,7 +88,7 @@ TEST_CASE(
     for (int m = 0; m < 4; ++m)
       groups.push_back(m * data / 4);
     Serial serial(engine, batch, groups);
-    // The outputs of a step are those of the weights before it.
+    // A step's outputs are those of the weights before it.
     const auto before = engine.evaluate(batch, {.outputs = true}).value();
     for (int step = 0; step < 2; ++step) {
       const auto result = engine.step(batch, {.outputs = true}).value();

@@ -39,7 +39,7 @@ TEST_CASE("A whole model computes the same as its pipeline", "[exec]") {
     outputs.push_back(whole.forward(data.inputs(0, m)).at(0));
   check_same_bits(evaluation.outputs, {at::cat(outputs)});
   CHECK(test::same_bits(whole.forward(data.inputs(0, 0).at(0)), outputs.front()));
-  // In training it drops out, by step and microbatch.
+  // In training, dropout depends on step and microbatch.
   const CallContext first{.step = 0, .microbatch = 0}, second{.step = 0, .microbatch = 1};
   const auto drawn = [&](const CallContext& context) {
     return whole.forward(data.inputs(0, 0), context).at(0);

@@ -63,7 +63,7 @@ TEST_CASE("AlexNet's relu does not modify its input", "[exec][alexnet]") {
 
 constexpr int average_pool = 13;
 
-/// The last pooling makes 6 x 6 of what is left of an image.
+/// Checks the last pooling, which reduces any remaining image to 6 x 6.
 void check_average_pool(const std::vector<std::int64_t>& sizes, at::ScalarType type,
                         double tolerance) {
   const auto layer = build_layer(alexnet_layers({}, /*seed=*/0), average_pool, base_seed);
@@ -92,7 +92,7 @@ TEST_CASE("AlexNet's average pooling has LibTorch's values and gradients", "[exe
   }
 }
 
-/// The operators of the backward of what led to a tensor.
+/// Returns the operators in the backward of a tensor.
 std::set<std::string> backward_of(const at::Tensor& tensor) {
   std::set<torch::autograd::Node*> seen;
   std::vector<torch::autograd::Node*> open{tensor.grad_fn().get()};
@@ -109,12 +109,12 @@ std::set<std::string> backward_of(const at::Tensor& tensor) {
   return names;
 }
 
-/// LibTorch has a deterministic kernel on GPUs for each of these, and none for
+/// On GPUs, LibTorch has a deterministic kernel for each of these, but none for
 /// AdaptiveAvgPool2DBackward0.
 TEST_CASE("The backward of AlexNet's convolutions and pools uses only deterministic operators",
           "[exec][alexnet]") {
   const auto specs = alexnet_layers({.image_size = 127}, /*seed=*/0);
-  std::vector<std::shared_ptr<Layer>> layers;  // own what the graph ends in
+  std::vector<std::shared_ptr<Layer>> layers;  // keep the leaves of the graph alive
   at::Tensor value = at::ones({1, 3, 127, 127}).requires_grad_();
   for (int layer = 0; layer <= average_pool; ++layer)
     value = layers.emplace_back(build_layer(specs, layer, base_seed))->forward(value, {});
@@ -171,7 +171,7 @@ TEST_CASE("Dropout passes no gradient to dropped elements", "[exec][alexnet]") {
   const at::Tensor input = at::ones({4, 256}).requires_grad_();
   const at::Tensor output = dropout(first_dropout)->forward(input, {});
   output.sum().backward();
-  CHECK(at::equal(input.grad(), output.detach()));  // of ones, both are the scaled mask
+  CHECK(at::equal(input.grad(), output.detach()));  // for ones, both are the scaled mask
 }
 
 TEST_CASE("Dropout passes its input on outside training", "[exec][alexnet]") {

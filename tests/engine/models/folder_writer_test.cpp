@@ -1,4 +1,4 @@
-// Layers as a folder of Hugging Face again: the tensors that they were read from.
+// Layers written as a Hugging Face folder: the tensors equal those that were read.
 
 #include <ATen/ATen.h>
 

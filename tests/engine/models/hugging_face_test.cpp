@@ -1,4 +1,4 @@
-// Folders of Hugging Face as layers, against what Python's transformers computes with the same
+// Layers of Hugging Face folders, compared with the results of Python's transformers for the same
 // weights (tests/hugging_face/hf_figures.py).
 
 #include <ATen/ATen.h>
@@ -38,11 +38,11 @@ double difference(const at::Tensor& a, const at::Tensor& b) {
   return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
 }
 
-/// How far we are from transformers, at most.
+/// Maximum differences from transformers.
 struct Differences {
   double loss = 0, logits = 0, far = 0, gradients = 0;
-  double left = 0;  // of logits behind padding on the left
-  double half = 0;  // of all logits in bf16, in proportion to them
+  double left = 0;  // of logits after padding on the left
+  double half = 0;  // of all logits in bf16, relative
 };
 
 at::Tensor outputs(const std::vector<std::shared_ptr<Layer>>& layers, Tensors values) {
@@ -51,13 +51,13 @@ at::Tensor outputs(const std::vector<std::shared_ptr<Layer>>& layers, Tensors va
   return values.front();
 }
 
-/// Of what is no padding.
+/// Returns the difference of logits, without padding.
 double of_words(const at::Tensor& logits, const Figures& figures) {
   const at::Tensor words = (figures.at("targets") != -100).unsqueeze(-1);
   return difference(logits * words, figures.at("logits") * words);
 }
 
-/// Transformers is given a mask and places for it; here padding is document -1.
+/// Transformers gets a mask and positions for padding; here, padding is document -1.
 double behind_padding(const std::vector<std::shared_ptr<Layer>>& layers, const Figures& figures) {
   const at::Tensor tokens = figures.at("tokens").slice(0, 1, 2);
   const std::int64_t padding = tokens.size(1) - figures.at("logits.left").size(0);
@@ -73,7 +73,7 @@ at::Tensor every_third(const at::Tensor& gradient) {
   return gradient.flatten().slice(0, {}, {}, gradient.numel() <= many ? 3 : 61);
 }
 
-/// Gradients as the folder has its tensors.
+/// Returns gradients as tensors of the folder.
 Figures gradients_in_folder(const plan::HuggingFaceShape& shape,
                             const std::vector<std::shared_ptr<Layer>>& layers) {
   Figures all;
@@ -241,7 +241,8 @@ TEST_CASE("Pipelines and tensor parallelism of a folder are bit-identical to ser
   }
 }
 
-/// Of every layer, the shard's parameters are its parts of those of the whole.
+/// Checks that the tensor-parallel rank's parameters in every layer are its parts of the whole
+/// ones.
 std::size_t check_parts(const std::vector<LayerSpec>& specs, const ShardPlace& place) {
   std::size_t cut_parameters = 0;
   for (int index = 0; index < static_cast<int>(specs.size()); ++index) {

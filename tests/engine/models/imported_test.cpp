@@ -25,7 +25,7 @@ struct Built {
       layers.push_back(build_layer(specs, l, /*base_seed=*/1));
   }
 
-  /// What goes into the layer, or what comes out of the last.
+  /// Returns the inputs of the layer, or the outputs of the last one.
   Tensors before(int layer, int microbatch = 0) {
     Tensors tensors{at::tensor({0, 2, 5}, at::kLong)};
     for (int l = 0; l < layer; ++l)
@@ -50,7 +50,7 @@ TEST_CASE("Layers have the archive's weights under the module's names", "[exec][
   CHECK(built.specs.at(0).tied_key == built.specs.at(3).tied_key);
   CHECK(built.specs.at(3).tied_weights == std::vector<std::string>{"weight"});
   CHECK(built.specs.at(1).kind == built.specs.at(1).kind);
-  CHECK(built.specs.at(1).kind != built.specs.at(2).kind);  // which has the dropout
+  CHECK(built.specs.at(1).kind != built.specs.at(2).kind);  // the second has the dropout
 }
 
 TEST_CASE("Operators compute the same as in PyTorch", "[exec][imported]") {
@@ -97,7 +97,7 @@ TEST_CASE("Dropout depends only on step and microbatch", "[exec][imported]") {
   const auto dropped = [&](int microbatch) {
     return built.layers.at(2)->forward_all(in, {.step = 4, .microbatch = microbatch}).front();
   };
-  // Batch norm gives the same in each call, whatever its sums are.
+  // In training, batch norm gives the same in each call, independent of its running statistics.
   CHECK(at::equal(dropped(1), dropped(1)));
   CHECK((dropped(1) == 0).any().item<bool>());
   bool differ = false;
@@ -115,7 +115,7 @@ TEST_CASE("The exported loss is used", "[exec][imported]") {
                   at::cross_entropy_loss(scores, targets)));
 }
 
-/// Tokens of a vocabulary of six, and the next one as a target.
+/// Tokens of a vocabulary of six, with the next one as a target.
 class Counting final : public Dataset {
  public:
   at::Tensor input(int step, int microbatch) const override {

@@ -1,4 +1,4 @@
-// Norms, gates and attention that keep less than LibTorch's own have the gradients of these.
+// Norms, gates and attention that save less than LibTorch's own, with the same gradients.
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -32,8 +32,8 @@ Tensors gradients(const Work& work, const Tensors& inputs, at::ScalarType type) 
   return all;
 }
 
-/// In double precision, where both kinds of kernels are the same function; and the own ones in 16
-/// bits are as near to it as these have digits.
+/// In double precision, both kinds of kernels must give the same function. The own kernels in 16
+/// bits must be as close to it as 16 bits allow.
 void check_equal(const Work& own, const Work& plain, const Tensors& inputs) {
   const Tensors expected = gradients(plain, inputs, at::kDouble);
   const Tensors found = gradients(own, inputs, at::kDouble);
@@ -79,7 +79,7 @@ TEST_CASE("Gates with a recomputed activation have the right gradients", "[exec]
               [](const Tensors& t) { return at::gelu(t[1], "tanh") * t[0]; }, inputs);
 }
 
-/// Tokens of two rows, each seen from its own and the two behind it.
+/// Two rows of tokens, each visible from itself and the two after it.
 std::optional<at::Tensor> band(const at::Tensor& like) {
   return at::ones({9, 9}, like.options().dtype(at::kBool)).tril().triu(-2);
 }
@@ -93,7 +93,7 @@ at::Tensor written(const Tensors& t, const at::Tensor& seen, double scale) {
 
 TEST_CASE("Attention that saves shared keys once has the gradients of materialized scores",
           "[exec][models]") {
-  // Six heads on two of keys, values narrower than these.
+  // Six query heads on two key heads, with values narrower than keys.
   const Tensors inputs{numbers({2, 6, 9, 8}, 0.1), numbers({2, 2, 9, 8}, 0.5),
                        numbers({2, 2, 9, 5}, 0.7)};
   check_equal([](const Tensors& t) { return fused_attention(t, none, {}); },

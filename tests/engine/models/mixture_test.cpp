@@ -1,4 +1,4 @@
-// Where the tokens of a mixture go, and what experts learn from however many come.
+// Routing of a mixture's tokens, and gradients of experts with any number of tokens.
 
 #include "models/mixture.hpp"
 
@@ -28,7 +28,7 @@ TEST_CASE("Choices are sorted by expert, and by token within one", "[exec][model
 TEST_CASE("Gradients of a token's choices are summed in their order", "[exec][models]") {
   const Routing routing = routing_of(at::tensor({2, 0, 1}, at::kLong).view({1, 3}), 3);
   const at::Tensor token = at::ones({1, 1}).requires_grad_();
-  // By expert; as choices 1, 1e8 and -1e8: in another order 1 is left.
+  // By expert. As choices they are 1, 1e8 and -1e8: in another order the sum is 1.
   const at::Tensor gradient = at::tensor({1e8, -1e8, 1.0}, at::kFloat).view({3, 1});
   in_order_of_experts(token, routing).backward(gradient);
   CHECK(token.grad().item<float>() == 0);
@@ -43,7 +43,7 @@ plan::TransformerConfig config_of(int experts, int per_token) {
 
 at::Tensor waves() { return at::sin(at::arange(2 * 7 * 20, at::kFloat)).view({2, 7, 20}); }
 
-/// All tokens go to the last experts.
+/// Returns a mixture that routes all tokens to the last experts.
 Mixture unbalanced(const plan::TransformerConfig& config) {
   at::manual_seed(3);
   plan::TransformerConfig with_bias = config;

@@ -1,4 +1,4 @@
-// What plan says of a model is what exec builds: over all models in the list, and odd sizes.
+// The models that plan describes and engine builds: all models in the list, and odd sizes.
 
 #include <ATen/ATen.h>
 
@@ -34,7 +34,7 @@ std::int64_t parameters_of(const Layer& layer) {
   return count;
 }
 
-/// Without the batch; of several tensors their number, and the shape that all of them have.
+/// Returns the shape without the batch. For several tensors, their number and their common shape.
 std::vector<int> shape_of(const Tensors& values) {
   std::vector<int> shape(values.front().sizes().begin() + 1, values.front().sizes().end());
   for (const at::Tensor& value : values)
@@ -44,7 +44,7 @@ std::vector<int> shape_of(const Tensors& values) {
   return shape;
 }
 
-/// Builds all layers, each on the outputs of the one before, and gives the last output.
+/// Builds all layers, each on the outputs of the previous one, and returns the last output.
 at::Tensor check_layers(const plan::ModelShape& shape) {
   const plan::Model model = plan::model_of(shape);
   const auto specs = builder_of(shape).layers(shape, {});

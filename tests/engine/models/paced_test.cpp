@@ -47,7 +47,8 @@ class Count final : public torch::autograd::FunctionPostHook {
   int& runs_;
 };
 
-/// The slow nodes that run in a backward from `output`: the operands of the addition that made it.
+/// Counts the slow nodes that run in a backward from `output`: the operands of the addition that
+/// made it.
 struct SlowNodes {
   explicit SlowNodes(const at::Tensor& output) {
     const auto& edges = output.grad_fn()->next_edges();

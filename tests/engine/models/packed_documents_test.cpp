@@ -1,5 +1,5 @@
-// Documents that are packed into one sample have the scores, the loss and the gradients that they
-// have alone, and pipelines of shards the bits of training without one.
+// Documents packed into one sample have the same logits, loss and gradients as alone. Pipelines
+// with tensor parallelism are bit-identical to training without.
 
 #include <ATen/ATen.h>
 
@@ -33,7 +33,7 @@ TEST_CASE("A packed document sees only itself", "[exec][models]") {
     CAPTURE(name);
     const auto specs = transformer_layers(shape);
     const at::Tensor tokens = (at::arange(2 * longest) * 7 + 3).remainder(37).view({2, longest});
-    // Of the first sample 3 and 4 tokens and one of padding, of the second 5 and 3.
+    // The first sample has 3 and 4 tokens and one of padding, the second 5 and 3.
     const at::Tensor documents =
         at::tensor({0, 0, 0, 1, 1, 1, 1, -1, 0, 0, 0, 0, 0, 1, 1, 1}, at::kLong).view({2, longest});
     const at::Tensor packed = scores_of(specs, {tokens, documents});

@@ -1,4 +1,4 @@
-// What shards compute together has the bits of one that computes all groups alone.
+// Tensor-parallel ranks, whose results are bit-identical to one rank that computes all groups.
 
 #include <ATen/ATen.h>
 
@@ -24,7 +24,7 @@ using namespace pipewright;
 using namespace pipewright::exec;
 using namespace pipewright::engine;
 
-/// Multiples of nothing, but for the heads.
+/// Sizes that divide nothing evenly, except the heads.
 constexpr plan::GptShape shape{
     .blocks = 1, .hidden = 36, .heads = 4, .sequence = 7, .vocabulary = 253};
 constexpr int batch = 3;
@@ -39,10 +39,10 @@ struct Case {
   bool selective = false;
 };
 
-/// What one shard, or all together, made of a microbatch.
+/// The results of one tensor-parallel rank, or of all together, for a microbatch.
 struct Made {
-  at::Tensor output;          // of the last layer the loss
-  at::Tensor input_gradient;  // undefined behind the embedding
+  at::Tensor output;          // the loss for the last layer
+  at::Tensor input_gradient;  // undefined for the embedding
   std::map<std::string, at::Tensor> gradients;
   std::vector<CutParameter> cuts;
 };
@@ -100,7 +100,7 @@ Made run_shard(const Case& c, const std::vector<LayerSpec>& specs, const ShardPl
   return made;
 }
 
-/// What shards have whole is the same on all, and what they have in parts is put together.
+/// Checks that replicated results are equal on all ranks, and joins partitioned ones.
 Made put_together(const std::vector<Made>& shards) {
   Made all = shards.front();
   for (const Made& shard : shards) {
@@ -219,7 +219,7 @@ TEST_CASE("A tensor-parallel rank with recomputed attention is bit-identical", "
   }
 }
 
-/// A decoder of these widths that shards can share out in everything that one can have.
+/// A decoder of these widths in which all partitionable layers have partitions.
 plan::TransformerShape decoder(bool gated) {
   return {.config = {.layers = 1,
                      .hidden = shape.hidden,
@@ -240,7 +240,7 @@ plan::TransformerShape decoder(bool gated) {
           .sequence = shape.sequence};
 }
 
-/// The same with experts of a width that does not divide evenly.
+/// A decoder with experts of a width that does not divide evenly.
 plan::TransformerShape mixture(bool gated) {
   plan::TransformerShape sparse = decoder(gated);
   sparse.config.experts = 6;
@@ -310,7 +310,7 @@ TEST_CASE("Tensor-parallel ranks of a decoder compute the same as the unpartitio
     }
 }
 
-/// Attention in which each head of keys and values is that of two of queries.
+/// Attention in which two query heads share each head of keys and values.
 class GroupedQueries final : public Layer {
  public:
   static constexpr int heads = 8, kv_heads = 4, width = 5, hidden = shape.hidden;

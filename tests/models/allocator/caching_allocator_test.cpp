@@ -33,7 +33,7 @@ TEST_CASE("A large block is not split for its last MiB", "[plan][allocator]") {
   CachingAllocator allocator;
   Block* whole = allocator.allocate(30 * mib);
   allocator.free(whole);
-  Block* nearly = allocator.allocate(29 * mib);  // 1 MiB would be left: it is part of it
+  Block* nearly = allocator.allocate(29 * mib);  // the remaining 1 MiB is not split off
   CHECK(CachingAllocator::size_of(nearly) == 30 * mib);
   allocator.free(nearly);
   Block* less = allocator.allocate(29 * mib - 512);
@@ -78,7 +78,7 @@ TEST_CASE("Streams and pools share no blocks", "[plan][allocator]") {
   allocator.free(allocator.allocate(16 * mib, 0));
   allocator.allocate(16 * mib, 1);
   CHECK(allocator.counters().reserved == 32 * mib);
-  allocator.allocate(mib, 0);  // small, though a large block is free
+  allocator.allocate(mib, 0);  // small pool, although a large block is free
   CHECK(allocator.counters().reserved == 34 * mib);
 }
 
@@ -99,12 +99,13 @@ TEST_CASE("Blocks above max_split_size are not split", "[plan][allocator]") {
   CachingAllocator allocator({.max_split = 32 * mib, .device_bytes = 100 * mib});
   Block* oversize = allocator.allocate(64 * mib);
   allocator.free(oversize);
-  allocator.allocate(24 * mib);  // does not take it
+  allocator.allocate(24 * mib);  // does not use it
   CHECK(allocator.counters().reserved == 88 * mib);
   CHECK(allocator.allocate(50 * mib) == oversize);  // within 20 MiB
   CHECK(allocator.counters().allocated == 88 * mib);
   allocator.free(oversize);
-  CHECK(allocator.allocate(40 * mib) != nullptr);  // too small for it: that is given back first
+  CHECK(allocator.allocate(40 * mib) != nullptr);  // the block is too small, so it is released
+                                                   // first
   CHECK(allocator.counters().reserved == 64 * mib);
   CHECK(allocator.counters().retries == 0);
 }
@@ -114,14 +115,14 @@ TEST_CASE("Expandable segments grow by pages and have no holes between tensors",
   CachingAllocator allocator({.expandable_segments = true});
   Block* a = allocator.allocate(30 * mib);
   CHECK(allocator.counters().reserved == 40 * mib);  // pages of 20 MiB
-  Block* b = allocator.allocate(30 * mib);           // 10 of them are there
+  Block* b = allocator.allocate(30 * mib);           // 10 of them are already mapped
   CHECK(allocator.counters().reserved == 60 * mib);
   allocator.free(b);
-  Block* c = allocator.allocate(50 * mib);  // b's place, and a page behind
+  Block* c = allocator.allocate(50 * mib);  // b's place, and one more page
   CHECK(allocator.counters().reserved == 80 * mib);
   allocator.free(a);
   CHECK(allocator.counters().inactive_split == 0);
-  allocator.empty_cache();  // the page that a had for itself
+  allocator.empty_cache();  // the page that only a used
   CHECK(allocator.counters().reserved == 60 * mib);
   allocator.allocate(30 * mib);  // into the gap
   CHECK(allocator.counters().reserved == 80 * mib);

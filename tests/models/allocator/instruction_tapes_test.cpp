@@ -10,8 +10,8 @@ using namespace pipewright::models;
 
 Instruction of(const char* words) { return parse_instruction(words).value(); }
 
-/// F makes 8 bytes for its B and 2 for itself, the first one of a step 1 byte that the first of the
-/// next step lets go of; B lets go of all 8.
+/// F allocates 8 bytes for its B and 2 for itself. The first F of a step also allocates 1 byte,
+/// which the first one of the next step frees. B frees all 8.
 InstructionTapes learnt() {
   InstructionTapes tapes;
   tapes.learn({{0, of("0F0"), {{0, 8}, {1, 2}, {1, -2}, {2, 1}}},
@@ -52,7 +52,7 @@ TEST_CASE("Recorded tapes give the stream of another order", "[plan][allocator]"
 
 TEST_CASE("A tensor belongs to the rank that allocates it, and is freed after its last use",
           "[plan][allocator]") {
-  // Of stage 1's I and W, either may be the last that needs what F has made.
+  // Either stage 1's I or its W may be the last to use F's tensor.
   InstructionTapes tapes;
   tapes.learn({{0, of("0F0"), {{0, 8}}},
                {0, of("1I0"), {}},

@@ -41,7 +41,7 @@ Run run_of(const pipewright::test::ReferenceRow& row) {
   return run;
 }
 
-/// The most of all ranks.
+/// Returns the maximum over all ranks.
 AllocatorCounters most_of(const Run& run) {
   AllocatorCounters most;
   for (int rank = 0; rank < run.cut.pipeline; ++rank) {
@@ -103,8 +103,8 @@ TEST_CASE("A rank holds as many microbatches as 1F1B allows, of equal size", "[p
     run.training.batch = microbatches;
     return replay_training(run.training, run.cut, {.rank = 0}).peak_allocated;
   };
-  // Input, two norms and the sum between: 8 h; queries, keys, values and what comes out: 8 h;
-  // up and activated: 4 f; in fp32 the statistics of norms, and of scores for each head.
+  // Input, two norms and the sum in between: 8 h; queries, keys, values and output: 8 h; up and
+  // activated: 4 f; in fp32 the statistics of norms, and of scores for each head.
   const std::int64_t kept = 2048LL * (8 * 1024 + 8 * 1024 + 4 * 4096 + 8 + 4 * 8);
   CHECK(peak_with(3) - peak_with(2) == Approx(kept).epsilon(0.001));
   CHECK(peak_with(8) == peak_with(4));
@@ -128,7 +128,7 @@ TEST_CASE("A device needs its allocator's reserved bytes, its context and commun
   CHECK(gpu_memory({100}, Cut{}, "why").left_out == "why");
 }
 
-/// By schedule, ZeRO, recomputation and precision.
+/// Runs with various schedules, ZeRO stages, recomputation and precisions.
 std::vector<Run> drawn_runs() {
   std::vector<Run> runs;
   for (const char* const schedule : {"", "zb-h1", "zbv"})
@@ -212,8 +212,9 @@ TEST_CASE("ZeRO needs less with each stage, and FSDP its shards, two layers and 
   const double first = peak(1), second = peak(2), third = peak(3);
   CHECK(second < first);
   CHECK(third < second);
-  // 8.03e9 parameters: 18 bytes of each among 8; what is whole at a time are two units of the
-  // layers, of 218e6, and the head's 525e6; logits and their gradient of 8192 tokens in 16 bits.
+  // 8.03e9 parameters with 18 bytes each, divided by 8; two gathered units at a time, of the layers
+  // with 218e6 parameters and of the head with 525e6; logits and their gradient for 8192 tokens in
+  // 16 bits.
   const double shards = 8.03e9 * 18 / 8, logits = 2 * 2.0 * 8192 * 128256;
   const double units = (2 + 4) * (525e6 + 218e6);
   CHECK(third > shards + logits);
@@ -238,7 +239,7 @@ TEST_CASE("More experts per token add as much to the bound as to the replay, gat
       model.experts_per_token = experts_per_token;
       return static_cast<double>(allocated_by_rank(run.training, run.cut).front().value);
     };
-    // Two layers of two microbatches, and what is at work.
+    // Two layers of two microbatches, and temporary tensors.
     const double more = 4 * (kept(6) - kept(2));
     CHECK(more > 0);
     CHECK(counted(6) - counted(2) > more);

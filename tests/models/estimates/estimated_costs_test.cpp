@@ -45,7 +45,7 @@ TEST_CASE("Estimated: the note says which peak was used", "[loop][costs]") {
         "device's peak");
 }
 
-/// A plain one; a folder is one that is there.
+/// Returns a plain model of the kind; for a folder, one that exists.
 plan::Json model_of_kind(const plan::ModelDescriptor& model) {
   plan::Json json = to_json(model.plain());
   static const test::TempFolder imported;
@@ -91,7 +91,8 @@ TEST_CASE("Estimated: a custom model costs what it declares", "[loop][costs]") {
   CHECK(costs.layers[0].selective_forward == costs.layers[0].forward);  // as many FLOPs
 }
 
-/// Llama 3's small folder: 4 heads of 8 channels, 2 of keys, feed-forward 37, hidden 32, 61 words.
+/// Llama 3's small folder: 4 query heads of 8 channels, 2 key heads, feed-forward 37, hidden 32,
+/// vocabulary 61.
 plan::Scenario folder(const std::vector<std::string>& more = {}) {
   std::vector<std::string> changes{
       fmt::format(R"(model={{"kind": "hf", "path": "{}", "sequence": 23}})",
@@ -103,7 +104,8 @@ plan::Scenario folder(const std::vector<std::string>& more = {}) {
 
 TEST_CASE("Estimated: a folder's layers hold what the executor's layers hold", "[loop][costs]") {
   constexpr std::int64_t tokens = 3 * 23;
-  // Two norms' outputs, the residual, queries, keys, values, what attention gives, three wide ones.
+  // Two norms' outputs, the residual, queries, keys, values, the attention output, and three
+  // feed-forward tensors.
   constexpr std::int64_t values = 3 * 32 + 2 * 32 + 2 * 16 + 3 * 37, sums = 4 * 4;
   const auto full = estimated_costs(folder());
   CHECK(full.layers[1].activation == plan::Bytes{tokens * (4 * values + sums)});
@@ -130,7 +132,7 @@ TEST_CASE("Estimated: the memory of shipped folders equals the measured one", "[
         plan::layer_costs_from_json(plan::JsonDocument::read(shipped + "costs.json"));
     plan::Scenario scenario =
         plan::scenario_from_json(plan::JsonDocument::read(shipped + "scenario.json"));
-    scenario.pipeline.expert = 1;  // measured are whole mixtures
+    scenario.pipeline.expert = 1;  // the measured mixtures are not partitioned
     const auto estimated = estimated_costs(scenario);
     CHECK(measured.tensor == estimated.tensor);
     CHECK(measured.dtype == estimated.dtype);
@@ -138,7 +140,7 @@ TEST_CASE("Estimated: the memory of shipped folders equals the measured one", "[
     REQUIRE(measured.layers.size() == estimated.layers.size());
     for (std::size_t at = 0; at < measured.layers.size(); ++at) {
       CAPTURE(measured.layers[at].name);
-      const auto kept = [&](const plan::LayerCosts& costs) {  // the first layer's input are words
+      const auto kept = [&](const plan::LayerCosts& costs) {  // the first layer's inputs are tokens
         const plan::LayerCost& layer = costs.layers[at];
         return layer.activation + (at == 0 && layer.saves_input ? costs.input : plan::Bytes{});
       };

@@ -70,7 +70,7 @@ TEST_CASE("If layers do not divide, the embedding and the head may count as one 
   CHECK(read(header + "a,4,1,1,4,16,1,24,2048,16,1024,160.6\n")
             .runs.front()
             .cut.stage_layers.empty());
-  // A stage with the embedding alone would hold nothing to cut.
+  // A stage with only the embedding would have no layer.
   CHECK(refusal(header + "a,4,1,1,4,16,1,2,2048,16,1024,160.6\n").find("pp is 4") !=
         std::string::npos);
 }

@@ -61,7 +61,7 @@ TEST_CASE("Ratios of layer kinds place a hybrid's layers as Megatron does", "[pl
   CHECK(hybrid_pattern("squared-relu", 4).empty());
 }
 
-/// |predicted / measured - 1| of runs.
+/// The values of |predicted / measured - 1| of runs.
 struct Errors {
   std::vector<double> peak, allocated;
   void add(const MeasuredRun& run, const MegatronMemory& memory) {
@@ -93,7 +93,7 @@ TEST_CASE(
         run.options.date >= "2025-06-01")
       recent.add(run, memory);
   }
-  CHECK(table.refused.size() == 11);  // whose number of GPUs is not public
+  CHECK(table.refused.size() == 11);  // their number of GPUs is not public
   REQUIRE(recent.peak.size() == 88);
   REQUIRE(all.peak.size() == 191);
   CHECK(quantile(recent.peak, 0.5) < 0.002);

@@ -1,4 +1,4 @@
-// Runs that name their schedule, and say how fast they were in other words than a time.
+// Runs that name their schedule, and give their speed in other units than a time.
 
 #include <set>
 
@@ -106,7 +106,7 @@ TEST_CASE("Schedules without a generator are rejected with the reason", "[plan][
 TEST_CASE("The first and the last stage have one layer less under any schedule",
           "[plan][measured]") {
   CHECK(run_called("1F1B").cut.stage_layers == std::vector{3, 4, 4, 4, 4, 4, 4, 3});
-  // The head and the embedding are a stage each of the first rank.
+  // On the first rank, the head and the embedding are one stage each.
   const MeasuredRun bare = read_runs(std::string_view(header + "\n8,8,6,24,14,2304,24,1024,ZB-V\n"),
                                      "t.csv", RunTimes::Optional)
                                .runs.at(0);

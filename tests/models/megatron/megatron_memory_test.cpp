@@ -12,8 +12,8 @@ using pipewright::test::error_of;
 
 constexpr long long mebibyte = 1LL << 20;
 
-/// Megatron's tests' GPT, 12 layers of 512 on four ranks, whose last one has three layers and the
-/// head.
+/// The GPT of Megatron's tests, 12 layers of 512 on four ranks, the last of which has three layers
+/// and the head.
 MegatronRun small_run() {
   MegatronRun run;
   TransformerConfig& model = run.training.model;
@@ -34,7 +34,7 @@ MegatronRun small_run() {
 }
 
 constexpr long long h = 512;
-/// Matrices, biases and two norms of a layer.
+/// The matrices, biases and two norms of a layer.
 constexpr long long layer_size = 12 * h * h + 13 * h;
 constexpr long long last_rank = 3 * layer_size + 2 * h + 50304 * h;
 
@@ -84,7 +84,7 @@ TEST_CASE(
   CHECK(megatron_memory(run).behind_iteration.of("TransformerEngine workspaces") == 32 * mebibyte);
 }
 
-/// Activations at the peak, without the loss and what surrounds them.
+/// Returns the activations at the peak, without the loss and its temporary tensors.
 long long activations(const Holdings& held) {
   long long sum = 0;
   for (const char* const name :
@@ -114,7 +114,7 @@ TEST_CASE("Tensor parallelism divides 24 of them, sequence parallelism the other
 TEST_CASE("FlashAttention saves no scores, but a copy of its output; cuDNN saves no copy",
           "[plan][megatron]") {
   MegatronRun run = small_run();
-  run.attention = AttentionBackend::Auto;  // on this GPU FlashAttention
+  run.attention = AttentionBackend::Auto;  // FlashAttention on this GPU
   CHECK(activations(megatron_memory(run).at_peak) == 3 * 36 * sbh);
   run.gpu = GpuKind::Hopper;
   CHECK(activations(megatron_memory(run).at_peak) == 3 * 34 * sbh);
@@ -126,7 +126,7 @@ TEST_CASE("Full recomputation saves each layer's input, and restores one layer",
   run.cut.recompute = RecomputeMode::Full;
   const MegatronMemory memory = megatron_memory(run);
   CHECK(activations(memory.at_peak) == 3 * 2 * sbh);
-  CHECK(memory.at_peak.of("loss") > 0);  // that is more than a layer
+  CHECK(memory.at_peak.of("loss") > 0);  // which is more than a layer
 }
 
 TEST_CASE("The loss needs 6 bytes per logit, or 10 if fused by Megatron's compiler",
@@ -150,7 +150,7 @@ TEST_CASE("Before the first step there is no momentum and no variance", "[plan][
   CHECK(memory.peak.value - memory.first_step_peak.value == 8 * last_rank);
 }
 
-/// Four experts, two on each device, of as many channels as the dense layers have.
+/// A mixture of four experts, two per device, with as many channels as the dense layers.
 MegatronRun mixture_run() {
   MegatronRun run = small_run();
   TransformerConfig& model = run.training.model;

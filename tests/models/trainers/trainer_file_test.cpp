@@ -22,7 +22,7 @@ using namespace pipewright::plan;
 using namespace pipewright::models;
 using pipewright::test::error_of;
 
-/// Sixteen blocks, which stages of 1 to 8 ranks share unequally.
+/// Sixteen blocks, which stages of 1 to 8 ranks divide unequally.
 Scenario plan_of(const std::string& schedule, int ranks, int chunks, int replicas) {
   Scenario scenario;
   scenario.name = "told";
@@ -47,7 +47,7 @@ Scenario plan_of(const std::string& schedule, int ranks, int chunks, int replica
   return scenario;
 }
 
-/// A scenario that says otherwise wherever a file may say something, with what the file says.
+/// A scenario that differs in every field that a file may set, after the file's assignments.
 Scenario read_back(Trainer trainer, const Scenario& told) {
   Scenario other = plan_of("gpipe", 2, 1, told.pipeline.replicas);
   other.pipeline.microbatches = 7;
@@ -59,15 +59,15 @@ Scenario read_back(Trainer trainer, const Scenario& told) {
   return scenario_from_json(document);
 }
 
-/// All that decides how a training is cut.
+/// Returns all fields that determine the parallelism of a training.
 Json cut_of(const Scenario& scenario) {
   Json json = to_json(scenario).at("pipeline");
   for (const char* training : {"microbatch_size", "zero", "recompute"})
     json[training] = to_json(scenario).at("training").at(training);
-  if (json["schedule"] == "megatron-interleaved")  // the same where ranks divide microbatches
+  if (json["schedule"] == "megatron-interleaved")  // the same if ranks divide microbatches
     json["schedule"] = "interleaved-1f1b";
   if (scenario.pipeline.replicas == 1)
-    json["zero"] = 0;  // there is nobody to share with
+    json["zero"] = 0;  // there are no other replicas
   return json;
 }
 
@@ -110,7 +110,7 @@ TEST_CASE("An exported plan is read back as the same one, or each unsupported fi
                 scenario.training.recompute = recompute;
                 check(trainer_of(word), scenario);
               }
-  // 1F1B (and ours of torch's interleaved order) under its rules.
+  // 1F1B, and our version of torch's interleaved order under its rules.
   CHECK(read[Trainer::Megatron] > 100);
   CHECK(read[Trainer::Torchtitan] > 200);
   CHECK(read[Trainer::DeepSpeed] == 2 * 2 * 2 * 2);  // ranks, replicas, ZeRO 0 and 1, recomputation
@@ -127,7 +127,7 @@ TEST_CASE("A trainer runs the schedules that declare it, and its file is read ba
       return;
     const auto read = assignments_of(trainer, trainer_file(trainer, scenario), file_name(trainer));
     const auto name = "pipeline.schedule=\"" + schedule.name + "\"";
-    // In rounds of a microbatch for each rank, Megatron-LM's two are one.
+    // With rounds of one microbatch per rank, Megatron-LM's two schedules are the same.
     const bool is_one_of_two = trainer == Trainer::Megatron && schedule.takes_group;
     CHECK((std::ranges::find(read, name) != read.end()) != is_one_of_two);
   };
@@ -223,7 +223,7 @@ TEST_CASE("Public models exported as Megatron's arguments keep their sizes", "[p
     scenario.pipeline.partition =
         std::vector<int>{0, static_cast<int>(model_of(scenario).layers.size())};
     const auto lines = untold(Trainer::Megatron, scenario);
-    if (!lines.empty()) {  // what its arguments have no words for
+    if (!lines.empty()) {  // its arguments do not support the model
       CHECK(lines.size() == 1);
       CHECK(lines.front().starts_with("model: "));
       continue;
@@ -279,7 +279,7 @@ TEST_CASE("A faulty torchtitan file is rejected with the place of each fault", "
       "t.toml:4:30: parallelism.module_fqns_per_model_part: [tok_embeddings, layers.1]: known here "
       "are tok_embeddings, layers.0 and so on in their order, norm and output");
   CHECK(refusal("").find("activation_checkpoint.mode: \"selective\"") != std::string::npos);
-  // Replicas that it leaves open are those of the scenario.
+  // Replicas that it does not set are those of the scenario.
   const auto assignments = assignments_of(Trainer::Torchtitan, none, "t.toml", 6);
   CHECK(std::ranges::find(assignments, "pipeline.replicas=6") != assignments.end());
 }

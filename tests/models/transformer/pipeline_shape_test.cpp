@@ -65,7 +65,7 @@ TEST_CASE("1F1B holds P - r microbatches, and zbv's ranks have both arms of the 
 
 TEST_CASE("Interleaved stages hold the formula's microbatches, most of the first chunk",
           "[plan][transformer]") {
-  // Narayanan et al., arXiv 2104.04473: PV + P - 1 - 2r of a stage each.
+  // Narayanan et al., arXiv 2104.04473: PV + P - 1 - 2r microbatches of one stage each.
   const PipelineShape shape = pipeline_shape("interleaved-1f1b", 4, 16, 3);
   for (std::size_t rank = 0; rank < 4; ++rank) {
     int most = 0;

@@ -18,7 +18,7 @@ double longest(const std::vector<int>& layers, double embedding, double head) {
   return most;
 }
 
-/// Of all ways to deal out `layers`.
+/// Returns the shortest longest stage over all distributions of `layers`.
 double shortest_longest(int layers, int stages, double embedding, double head) {
   double best = 1e9;
   std::vector<int> counts;
@@ -56,7 +56,7 @@ TEST_CASE("No other distribution of layers has a shorter longest stage", "[plan]
 
 TEST_CASE("126 layers are placed on 16 stages, with an embedding and a head of one layer each",
           "[plan][transformer]") {
-  // As Llama 3 405B was trained (arXiv 2407.21783, section 3.3.2).
+  // The layout with which Llama 3 405B was trained (arXiv 2407.21783, section 3.3.2).
   std::vector<int> expected(16, 8);
   expected.front() = expected.back() = 7;
   CHECK(balanced_stage_layers(126, 16, 1, 1) == expected);

@@ -19,7 +19,7 @@ std::vector<RankMemory> memory_of(const Run& run, RecomputeMode recompute) {
   return transformer_memory(run.training, cut);
 }
 
-/// Korthikanti's 22B (arXiv 2205.05198, Table 3): one stage, cut by 8.
+/// Korthikanti's 22B (arXiv 2205.05198, Table 3): one stage, partitioned over 8 devices.
 Run run_22b() {
   Run run;
   run.training.attention = AttentionKind::Scores;
@@ -88,8 +88,9 @@ TEST_CASE("18 bytes of a parameter persist, and ZeRO divides twelve of them",
   run.cut.data = 4, run.training.batch = 16, run.cut.zero = 1;
   CHECK(memory_of(run, RecomputeMode::Full).front().standing == Approx(9 * parameters));
   run.cut.zero = 3;
-  // A stage's turn needs its layers whole: the three quarters that others hold, in two bytes each.
-  const double gathered = 1.5 * layer_parameters(run.training.model) / 8;  // a layer at a time
+  // A stage needs each layer gathered in turn: the three quarters that others hold, in two bytes
+  // each.
+  const double gathered = 1.5 * layer_parameters(run.training.model) / 8;  // one layer at a time
   CHECK(memory_of(run, RecomputeMode::Full).front().standing ==
         Approx(4.5 * parameters + gathered));
 }
@@ -113,7 +114,7 @@ TEST_CASE("A rank of a V holds both its stages, and as many layers as these have
   run.cut.pipeline = 4, run.training.batch = 64, run.cut.chunks = 2, run.cut.schedule = "zbv";
   const double sbh = 4.0 * 2048 * 6144, layer = sbh * (13 + 5.0 * 64 * 2048 / (6144 * 8));
   for (const RankMemory& rank : memory_of(run, RecomputeMode::None))
-    CHECK(rank.kept == Approx(48 * layer));  // four microbatches of a fourth of the layers
+    CHECK(rank.kept == Approx(48 * layer));  // four microbatches of a quarter of the layers
   CHECK(memory_of(run, RecomputeMode::None)[0].logits > 0);
   run.cut.chunks = 1, run.cut.schedule = "", run.cut.stage_layers = {11, 13, 13, 11};
   const auto ranks = memory_of(run, RecomputeMode::None);

@@ -54,7 +54,8 @@ TEST_CASE("Transfers and all-reduces across a further network level use its band
           "[plan][transformer]") {
   Cluster cluster = a100();
   cluster.nodes = 8;
-  // Stages of two nodes, so that a hop stays in its group of four and one of four nodes does not.
+  // Stages of two nodes, so that their transfers stay within a group of four nodes, and stages of
+  // four nodes, whose transfers do not.
   const Run near = run_of(8, 2, 4, 1), far = run_of(8, 4, 2, 1);
   const TransformerWork near_alone = work_of(near, cluster), far_alone = work_of(far, cluster);
   cluster.fabric = {
@@ -107,7 +108,7 @@ TEST_CASE("A partitioned layer is faster, but pays for its all-reduces", "[plan]
 
 TEST_CASE("Heads and microbatches that do not fit vectors cost launches", "[plan][transformer]") {
   Run fits = run_of(8, 1, 1, 1), odd = fits;
-  odd.training.model.heads = odd.training.model.kv_heads = 16;  // two of a device, of 256 channels
+  odd.training.model.heads = odd.training.model.kv_heads = 16;  // two per device, of 256 channels
   odd.training.model.head_channels = 256;
   CHECK_FALSE(work_of(fits).odd_scores);
   CHECK(work_of(odd).odd_scores);
@@ -147,7 +148,7 @@ TEST_CASE("All-reduces across nodes use the network", "[plan][transformer]") {
   CHECK(across.sum.steps_s == 0);  // over a tree
 }
 
-/// 64 copies of a layer or a few on 8 nodes, whose gradients are summed beside backwards.
+/// 64 replicas of a layer, or a few, on 8 nodes, whose gradient reductions overlap with backwards.
 Run overlapping() {
   Run run = run_of(1, 64, 1, 1);
   run.cut.zero = 1;
@@ -166,9 +167,9 @@ TEST_CASE("Each bucket of gradients takes a ring's steps, and nothing overlaps t
   const StageEndWork end = work_of(run).only_end;
   CHECK(end.sum.network_s == Approx(whole_sum.sum.network_s));
   CHECK(whole_sum.sum.steps_s == 0);
-  // A ring of 8 nodes: twice round 56 links within them and 7 between.
+  // A ring of 8 nodes: twice around 56 links within nodes and 7 between them.
   const double ring = 2 * (56 * 5e-6 + 7 * 1e-5);
-  // Of 64 million each: the head, of each layer three (67, 67 and 50 + 17), the embedding.
+  // Buckets of 64 million each: the head, three per layer (67, 67 and 50 + 17), the embedding.
   CHECK(end.sum.steps_s == Approx(1.9 * (1 + 24 * 3 + 1) * ring));
   const double embedding = 4096.0 * 51200;
   CHECK(end.alone == Approx(embedding / (24 * (12 * 4096.0 + 13) * 4096 + 2 * embedding)));
@@ -184,7 +185,7 @@ TEST_CASE("8-bit parameters are gathered in half of the time, except for the rin
   const double steps = end.sum.steps_s / 2;
   CHECK(gathering_s(work_of(run), end, constants) - steps ==
         Approx((scattering_s(end, constants) - steps) / 2));
-  run.cut.zero = 0;  // gradients come back whole
+  run.cut.zero = 0;  // whole gradients are gathered
   CHECK(work_of(run).gathered == 1);
 }
 

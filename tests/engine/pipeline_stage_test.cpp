@@ -221,7 +221,7 @@ TEST_CASE("A hand-written 1F1B is bit-identical to the engine's", "[exec]") {
     CHECK(same_bits(trained.parameters[p], expected[p]));
 }
 
-/// Of four stages, the first and the last are on rank 0, which passes nothing to itself; rank 1
+/// There are four stages. Rank 0 has the first and the last, and passes nothing to itself; rank 1
 /// does.
 TEST_CASE("Stages of a rank pass tensors to each other and step together", "[exec]") {
   const PipelineModule module = module_of(4);

@@ -29,8 +29,8 @@ class AttentionImpl final : public torch::nn::Module {
   AttentionImpl(const plan::TransformerConfig& config, int layer, const exec::ShardPlace& place,
                 exec::Tokens tokens);
 
-  /// [batch, tokens, hidden], for this rank's tokens. `documents`: as in Attending; `core_again`:
-  /// as in causal_attention.
+  /// Takes and returns [batch, tokens, hidden] of this rank's tokens. `documents`: as in Attending;
+  /// `core_again`: as in causal_attention.
   at::Tensor forward(const at::Tensor& input, const at::Tensor& documents, bool core_again);
   /// Computes attention for a sequence's next tokens, with the KV cache `memory`.
   at::Tensor go_on(const at::Tensor& input, SequenceMemory& memory);

@@ -26,7 +26,7 @@ class FeedForwardImpl final : public torch::nn::Module {
   FeedForwardImpl(const plan::TransformerConfig& config, int width, const exec::ShardPlace& place,
                   exec::Tokens tokens);
 
-  /// [batch, tokens, hidden], for this rank's tokens.
+  /// Takes and returns [batch, tokens, hidden] of this rank's tokens.
   at::Tensor forward(const at::Tensor& input) const;
   /// Computes each local group's partial sum, without the bias, from its own input.
   exec::Tensors of_groups(const exec::Tensors& inputs) const;

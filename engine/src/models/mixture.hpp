@@ -59,7 +59,7 @@ class MixtureImpl final : public torch::nn::Module {
   MixtureImpl(const plan::TransformerConfig& config, const exec::ShardPlace& place,
               exec::Tokens tokens);
 
-  /// [batch, tokens, hidden], for this rank's tokens.
+  /// Takes and returns [batch, tokens, hidden] of this rank's tokens.
   at::Tensor forward(const at::Tensor& input) const;
   std::vector<exec::CutParameter> cut_parameters(const std::string& name) const;
   std::vector<exec::ParameterAlias> aliases(const std::string& name);

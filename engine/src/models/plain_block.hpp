@@ -20,7 +20,7 @@ class PlainBlock : public exec::Layer {
   std::vector<exec::CutParameter> cut_parameters() const override;
 
  protected:
-  /// As GeneratingLayer::go_on; only for a causal block.
+  /// Decodes as GeneratingLayer::go_on does. The block must be causal.
   at::Tensor next_tokens(const at::Tensor& next, SequenceMemory& memory);
 
  private:

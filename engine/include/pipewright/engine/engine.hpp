@@ -37,7 +37,7 @@ struct EngineOptions {
   exec::GradientHook before_step{};  // sees each step's gradients and may modify them
   int zero = 0;                      // the ZeRO stage, as in plan::LoweringOptions
   bool exact = true;
-  exec::LossOf loss = exec::LossOf::Mean;  // the loss to minimize
+  exec::LossOf loss = exec::LossOf::Mean;  // the loss to minimize: mean or sum
   int gradient_groups = 0;
   int tensor_groups = 0;            // 0: one per tensor-parallel rank
   int first_step = 0;               // when resuming: the step at which the checkpoint was taken
@@ -118,7 +118,8 @@ class PipelineEngine {
   /// Returns the number of microbatches per step in one pipeline.
   int microbatches() const { return program_.microbatches; }
 
-  /// Call `module_state` and `load_module_state` (module_state.hpp) with the engine's hooks.
+  /// Return and load weights with `module_state` and `load_module_state` (module_state.hpp),
+  /// including the engine's hooks.
   exec::StateDict module_state_dict(const StateOptions& options = {}) const;
   IncompatibleKeys load_module_state_dict(exec::NamedWeights weights,
                                           const LoadOptions& options = {});
@@ -195,9 +196,8 @@ class PipelineEngine {
   std::unique_ptr<exec::Executor> executor_;
   std::atomic<int> backwards_left_{0};  // of the current step, on the ranks of this process
   int step_;
-  std::int64_t microbatches_read_ = 0;  // since the beginning of the data
-  std::int64_t to_leave_out_ = 0;  // microbatches to skip when the data is read from its beginning
-                                   // again
+  std::int64_t microbatches_read_ = 0;              // since the beginning of the data
+  std::int64_t to_leave_out_ = 0;                   // microbatches to skip after the data was reset
   std::unique_ptr<exec::CheckpointWriter> writer_;  // set while a write may be pending
 };
 

@@ -15,8 +15,7 @@
 namespace pipewright::engine {
 
 struct InferenceOptions {
-  int microbatches = 1;  // microbatches per batch, split along dimension 0; outputs are
-                         // concatenated
+  int microbatches = 1;  // microbatches per batch, along dimension 0; outputs are merged
   /// Maximum number of microbatches in flight. 0: twice the number of ranks. With fewer than the
   /// number of ranks, some rank always waits.
   int under_way = 0;
@@ -25,7 +24,7 @@ struct InferenceOptions {
 
 class InferencePipeline {
  public:
-  /// Receives the outputs of batch `index`, in host memory.
+  /// A function that receives the outputs of batch `index`, in host memory.
   using Sink = std::function<void(std::int64_t index, exec::Tensors outputs)>;
 
   /// Builds the layers in evaluation mode, without memory for gradients, and with the module's

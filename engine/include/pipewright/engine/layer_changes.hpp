@@ -18,12 +18,11 @@ exec::LayerSpec logged(exec::LayerSpec layer, std::function<void(const std::stri
 /// A layer's forward, for a function that recomputes it. The same inputs give the same bits.
 struct CheckpointedWork {
   std::function<exec::Tensors(const exec::Tensors& inputs)> run;
-  exec::Tensors parameters;  // trainable parameters, whose gradients the function must produce as
-                             // well
+  exec::Tensors parameters;  // trainable; the function must compute their gradients too
 };
 
-/// Runs the work now and again when its gradients are needed. `run_again_in_backward` is the
-/// default.
+/// A function that runs the work now, and again when its gradients are needed.
+/// `run_again_in_backward` is the default.
 using CheckpointFunction =
     std::function<exec::Tensors(const CheckpointedWork&, const exec::Tensors& inputs)>;
 

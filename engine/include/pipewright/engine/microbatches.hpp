@@ -30,7 +30,7 @@ constexpr std::int64_t samples_in(std::int64_t samples, int chunks, int chunk) {
 std::vector<exec::Tensors> split_batch(const exec::Tensors& batch, int chunks,
                                        const std::vector<ChunkSpec>& specs = {});
 
-/// Combines one output of the batch from those of its microbatches, which come in order.
+/// A function that combines one output of the batch from those of its microbatches, in order.
 using Merge = std::function<at::Tensor(const exec::Tensors& parts)>;
 
 /// Concatenates the parts.

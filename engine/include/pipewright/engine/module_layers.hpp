@@ -76,7 +76,7 @@ exec::LayerSpec function_layer(std::string name, Function function) {
           }};
 }
 
-/// Calls the module's own forward, the default.
+/// The default forward, which calls the module's own.
 struct OwnForward {
   template <class Module>
   at::Tensor operator()(Module& module, const at::Tensor& input) const {

@@ -18,8 +18,8 @@ class Executor;
 
 namespace pipewright::engine {
 
-/// As in torch's load_state_dict: model names that were not given, and given names that no layer of
-/// the model has.
+/// The mismatches of a load, as in torch's load_state_dict: model names that were not given, and
+/// given names that no layer of the model has.
 struct IncompatibleKeys {
   std::vector<std::string> missing{};
   std::vector<std::string> unexpected{};

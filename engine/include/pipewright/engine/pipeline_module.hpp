@@ -14,7 +14,7 @@
 
 namespace pipewright::engine {
 
-/// Returns the boundaries of the given number of stages, such as {0, 2, 5} for two.
+/// A function that returns the boundaries of `stages` stages, such as {0, 2, 5} for two.
 using Partitioner =
     std::function<std::vector<int>(const std::vector<exec::LayerSpec>&, int stages)>;
 
@@ -31,11 +31,9 @@ struct PipelineOptions {
   plan::Topology topology = plan::pipe_data_topology(1, 1);
   int stages_per_rank = 1;
   PartitionBy partition = std::string("parameters");
-  exec::Loss loss{};  // empty: the module is for inference only
-  int base_seed = 0;  // determines weights together with the layer index, independent of the
-                      // partition
-  int checkpoint_interval = 0;  // layers per recomputation segment in the backward; 0: no
-                                // recomputation
+  exec::Loss loss{};            // empty: the module is for inference only
+  int base_seed = 0;            // weights depend on it and the layer only, not on the partition
+  int checkpoint_interval = 0;  // layers per recomputation segment; 0: no recomputation
   /// With a checkpoint_interval of 1: only layers whose name or class contains a match are
   /// recomputed. Empty: all are.
   std::string checkpointable_layers{};

@@ -18,7 +18,7 @@ namespace pipewright::engine {
 
 struct PipelineStageOptions {
   int microbatches = 1;  // per step
-  // As in TrainingSetup.
+  // These fields have the same meaning as in TrainingSetup.
   exec::OptimizerOptions optimizer{};
   at::ScalarType precision = at::kFloat;
   exec::LossScaling loss_scaling{};

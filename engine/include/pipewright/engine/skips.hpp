@@ -12,12 +12,12 @@
 
 namespace pipewright::engine {
 
-/// Sets the first tensor aside under a name, and passes it on as well.
+/// An item that sets the first tensor aside under a name, and passes it on as well.
 struct PushSkip {
   std::string name;
 };
 
-/// Takes back the tensor that was set aside under that name: the first tensor becomes
+/// An item that takes back the tensor set aside under that name: the first tensor becomes
 /// `combine(first tensor, skip)`.
 struct PopSkip {
   std::string name;

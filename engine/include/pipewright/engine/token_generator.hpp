@@ -29,7 +29,8 @@ struct GenerationOptions {
 
 class TokenGenerator {
  public:
-  /// Called on the first rank's thread for each new token, in order within a sequence.
+  /// A function that is called on the first rank's thread for each new token, in order within a
+  /// sequence.
   using Heard = std::function<void(std::size_t sequence, std::int64_t token)>;
 
   /// Builds the layers, as InferencePipeline does. Throws InputError that names the first layer
@@ -37,7 +38,7 @@ class TokenGenerator {
   explicit TokenGenerator(PipelineModule module, ForwardOptions options = {});
   ~TokenGenerator();
 
-  /// As in InferencePipeline.
+  /// Load weights as InferencePipeline does.
   void restore(const exec::Checkpoint& checkpoint);
   void take_weights(const exec::Snapshot& training);
 

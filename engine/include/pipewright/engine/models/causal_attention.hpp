@@ -15,8 +15,7 @@ namespace pipewright::engine {
 /// Options of causal attention.
 struct Attending {
   std::int64_t width = 0;   // channels per key head
-  std::int64_t window = 0;  // number of tokens visible to a token, itself included; 0: all before
-                            // it
+  std::int64_t window = 0;  // tokens visible to a token, itself included; 0: all before it
   double scale = 0;         // factor for query-key products; 0: 1 / sqrt(width)
   double cap = 0;           // tanh cap of the scores, which they approach as they grow; 0: none
   /// int64 [batch, sequence]: each token's document in a packed sequence. A token sees only its own

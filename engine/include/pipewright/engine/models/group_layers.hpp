@@ -2,9 +2,10 @@
 
 // Building blocks of tensor-parallel layers (Megatron-LM, arXiv 1909.08053): linear layers split
 // along outputs or inputs, an embedding split along the vocabulary, and replicated layers for
-// sequence parallelism. A rank computes its tensor groups one after the other, in the same pieces
-// in which serial training with as many groups computes them. With a single group each block equals
-// LibTorch's module of its name.
+// sequence parallelism. A layer is computed in tensor groups: equal slices whose number does not
+// depend on the number of ranks. A rank computes its groups one after the other, exactly as serial
+// training with as many groups does, so that results do not depend on the number of ranks. With a
+// single group each block equals LibTorch's module of its name.
 
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
@@ -68,7 +69,7 @@ class GroupLinearImpl final : public torch::nn::LinearImpl {
   GroupLinearImpl(std::int64_t in, std::int64_t out, const exec::ShardPlace& place, bool has_bias,
                   exec::Tokens tokens);
 
-  /// [batch, tokens, inputs], for this rank's tokens.
+  /// Takes [batch, tokens, inputs] of this rank's tokens.
   at::Tensor forward(const at::Tensor& input) const;
 
  private:
@@ -127,7 +128,7 @@ class GroupNormImpl final : public torch::nn::Module {
   GroupNormImpl(const NormSizes& sizes, const exec::ShardPlace& place,
                 exec::Tokens tokens = exec::Tokens::Whole);
 
-  /// [batch, tokens, width], for this rank's tokens.
+  /// Takes and returns [batch, tokens, width] of this rank's tokens.
   at::Tensor forward(const at::Tensor& input) const;
   /// Normalizes one input per local group.
   exec::Tensors of_groups(const exec::Tensors& inputs) const;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What makes a model real: its layers, the data that it learns from, and its loss. A model's file
-// in src/models ends with
+// The parts that make a model trainable: its layers, its data and its loss. A model's file in
+// src/models ends with
 //
 //   template <>
 //   const ModelBuilder& builder_of<plan::GptShape>() {

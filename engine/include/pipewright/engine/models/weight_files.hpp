@@ -16,7 +16,8 @@ namespace pipewright::engine {
 
 /// A layer's unpartitioned tensors, by name.
 using LayerWeights = std::map<std::string, at::Tensor>;
-/// Reads one layer. Called once for each output file that contains part of the layer.
+/// A function that reads one layer. It is called once for each output file that contains part of
+/// the layer.
 using ReadLayer = std::function<LayerWeights(int layer)>;
 
 /// Returns a reader of a checkpoint's layers. Partitioned tensors are joined.

@@ -80,8 +80,7 @@ class CachingAllocator {
   struct Pool {
     bool is_small = false;
     FreeBlocks free{};
-    std::map<int, Block*> expandable{};  // keys: streams; values: the first block of the stream's
-                                         // segment
+    std::map<int, Block*> expandable{};  // first block of each stream's segment
   };
 
   Block* make_block(Pool& pool, int stream, std::int64_t address, std::int64_t size);

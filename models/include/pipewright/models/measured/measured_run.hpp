@@ -55,8 +55,9 @@ struct RunTable {
   std::vector<RefusedRow> refused;
 };
 
-/// Whether every run must have a time. A table to calibrate from must be complete. If times are
-/// optional, the runs are to be predicted, and an invalid row is rejected without the others.
+/// The rule for iteration times of a table. Needed: the table is for calibration, so every row must
+/// be valid and have a time. Optional: the runs are to be predicted, and an invalid row is rejected
+/// without the others.
 enum class RunTimes { Needed, Optional };
 
 /// Sets the iteration time of runs that report a fraction of a device's peak (MFU), counted as in

@@ -1,7 +1,7 @@
 #pragma once
 
-// Durations of a training's operations over several recorded steps, on every observed worker. No
-// two steps are equal. A table of them is a CSV file.
+// Durations of a training's operations over several recorded steps, on every observed worker, with
+// their real variation from step to step. A table of them is a CSV file.
 
 #include <cstddef>
 #include <filesystem>

@@ -25,8 +25,8 @@ struct TrainerOptions {
   double hidden_dropout = 0;
 
   bool overlaps_gather_with_step = false;  // parameter all-gather overlaps the optimizer step
-  bool late_embedding_gradient = false;    // defers the embedding's weight gradient until after the
-                                           // last backward
+  bool late_embedding_gradient = false;    // the embedding's weight gradient runs after the last
+                                           // backward
 
   std::string precision{};  // as in the table: bf16, fp16, fp8-hybrid+bf16, …
   std::string fp8_recipe{};

@@ -50,8 +50,7 @@ struct MegatronRun {
   bool shared_prediction = false;  // all predictions share the first one's layers
   MambaSizes mamba{};
 
-  int optimizer_groups = 1;  // instances of the distributed optimizer, each with a full set of
-                             // shards
+  int optimizer_groups = 1;  // distributed-optimizer instances, each with all shards
   bool bias = true;
   bool attention_dropout = false;
   bool fused_activation = true;  // one kernel from one product's output to the next product's input

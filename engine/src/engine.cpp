@@ -21,7 +21,7 @@ namespace {
 int microbatches_of(const PipelineModule& module, const EngineOptions& options, int samples) {
   if (options.microbatch_size < 1)
     throw plan::InputError(
-        fmt::format("microbatch_size is {}, the least is 1", options.microbatch_size));
+        fmt::format("microbatch_size is {}, but must be at least 1", options.microbatch_size));
   const int unit = options.microbatch_size * module.replicas();
   if (samples >= unit && samples % unit == 0)
     return samples / unit;

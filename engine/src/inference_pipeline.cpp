@@ -150,10 +150,11 @@ struct InferencePipeline::State {
 
 InferencePipeline::InferencePipeline(PipelineModule module, InferenceOptions options) {
   if (options.microbatches < 1)
-    throw plan::InputError(fmt::format("microbatches is {}, the least is 1", options.microbatches));
+    throw plan::InputError(
+        fmt::format("microbatches is {}, but must be at least 1", options.microbatches));
   if (options.under_way < 0)
     throw plan::InputError(fmt::format(
-        "under_way is {}, the least is 1, and 0 leaves it to the pipeline", options.under_way));
+        "under_way is {}, but must be at least 0 (0: chosen by the pipeline)", options.under_way));
   state_ = std::make_unique<State>(std::move(module), std::move(options));
 }
 

@@ -60,7 +60,8 @@ std::int64_t samples_of(const exec::Tensors& batch, const Cuts& cuts) {
 
 void check_fills(std::int64_t samples, int chunks) {
   if (chunks < 1)
-    throw plan::InputError(fmt::format("{} microbatches asked for, the least is 1", chunks));
+    throw plan::InputError(
+        fmt::format("{} microbatches requested, but at least 1 is needed", chunks));
   if (samples > 0 && samples < chunks)
     throw plan::InputError(fmt::format(
         "a batch of {} samples does not fill {} microbatches: give at least {} samples, "

@@ -29,13 +29,14 @@ void check(const std::vector<exec::LayerSpec>& layers, const PipelineOptions& op
   for (const exec::LayerSpec& layer : layers)
     if (!names.insert(layer.name).second)
       throw plan::InputError(
-          fmt::format("two layers have the name \"{}\": each needs a name of its own", layer.name));
+          fmt::format("two layers have the name \"{}\": names must be unique", layer.name));
   if (options.stages_per_rank < 1)
     throw plan::InputError(
-        fmt::format("stages_per_rank is {}, the least is 1", options.stages_per_rank));
+        fmt::format("stages_per_rank is {}, but must be at least 1", options.stages_per_rank));
   if (options.checkpoint_interval < 0)
-    throw plan::InputError(fmt::format("checkpoint_interval is {}, the least is 0 (none)",
-                                       options.checkpoint_interval));
+    throw plan::InputError(
+        fmt::format("checkpoint_interval is {}, but must be at least 0 (0: none)",
+                    options.checkpoint_interval));
 }
 
 void check_axes(const plan::Topology& topology) {

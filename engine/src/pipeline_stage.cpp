@@ -44,8 +44,8 @@ namespace {
 
 void check_stage(const PipelineModule& module, int index, const PipelineStageOptions& options) {
   if (index < 0 || index >= module.stage_count())
-    throw plan::InputError(
-        fmt::format("stage {} asked for, but the module has {}", index, module.stage_count()));
+    throw plan::InputError(fmt::format("stage {} requested, but the module has {} stages", index,
+                                       module.stage_count()));
   if (module.replicas() > 1 || module.shards() > 1)
     throw plan::InputError(
         "a PipelineStage supports neither data nor tensor parallelism: leave the axes data and "
@@ -53,7 +53,8 @@ void check_stage(const PipelineModule& module, int index, const PipelineStageOpt
   if (!module.options().loss)
     throw plan::InputError("the model has no loss function, so its stages cannot be trained");
   if (options.microbatches < 1)
-    throw plan::InputError(fmt::format("microbatches is {}, the least is 1", options.microbatches));
+    throw plan::InputError(
+        fmt::format("microbatches is {}, but must be at least 1", options.microbatches));
   if (options.gradient_groups < 0 ||
       (options.gradient_groups > 0 && options.microbatches % options.gradient_groups != 0))
     throw plan::InputError(fmt::format("{} gradient groups do not divide {} microbatches",

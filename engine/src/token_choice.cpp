@@ -38,10 +38,12 @@ std::vector<std::int64_t> likeliest(const float* logits, std::int64_t words, std
 
 void check(const TokenChoice& how) {
   if (!(how.temperature >= 0) || !std::isfinite(how.temperature))
-    throw plan::InputError(fmt::format(
-        "temperature is {}, the least is 0, which takes the likeliest token", how.temperature));
+    throw plan::InputError(
+        fmt::format("temperature is {}, but must be at least 0 (0: always the most likely token)",
+                    how.temperature));
   if (how.top_k < 0)
-    throw plan::InputError(fmt::format("top_k is {}, the least is 0: all tokens", how.top_k));
+    throw plan::InputError(
+        fmt::format("top_k is {}, but must be at least 0 (0: all tokens)", how.top_k));
 }
 
 std::int64_t choose_token(const at::Tensor& logits, const TokenChoice& how, std::int64_t sequence,

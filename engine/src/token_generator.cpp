@@ -195,10 +195,11 @@ class Generation {
 void check(const GenerationOptions& options) {
   check(options.choice);
   if (options.new_tokens < 1)
-    throw plan::InputError(fmt::format("new_tokens is {}, the least is 1", options.new_tokens));
+    throw plan::InputError(
+        fmt::format("new_tokens is {}, but must be at least 1", options.new_tokens));
   if (options.under_way < 0)
     throw plan::InputError(fmt::format(
-        "under_way is {}, the least is 1, and 0 leaves it to the pipeline", options.under_way));
+        "under_way is {}, but must be at least 0 (0: chosen by the pipeline)", options.under_way));
 }
 
 }  // namespace

@@ -273,9 +273,9 @@ TEST_CASE("Models that are not a single pipeline are rejected for inference", "[
       refusal(side_by_side, {}) ==
       "a forward-only model supports neither data nor tensor parallelism: leave the axes data and "
       "tensor out of the topology");
-  CHECK(refusal(options_of(2), {.microbatches = 0}) == "microbatches is 0, the least is 1");
+  CHECK(refusal(options_of(2), {.microbatches = 0}) == "microbatches is 0, but must be at least 1");
   CHECK(refusal(options_of(2), {.under_way = -1}) ==
-        "under_way is -1, the least is 1, and 0 leaves it to the pipeline");
+        "under_way is -1, but must be at least 0 (0: chosen by the pipeline)");
   CHECK(refusal(options_of(2), {.where = {.only_rank = 2}}) ==
         "this process is rank 2, but the module has 2 ranks");
 }

@@ -107,9 +107,9 @@ TEST_CASE("A member without a job has all ranks as threads", "[exec]") {
   CHECK(alone.execution().axes == std::vector<std::string>{"data", "pipe"});
   CHECK_FALSE(alone.execution().transport);
   CHECK(alone.from_all("x") == std::vector<std::string>{"x"});
-  CHECK(test::error_of([&] {
-          alone.group_along("pipe");
-        }).starts_with("the group along axis \"pipe\" is asked for, but all ranks are threads"));
+  CHECK(test::error_of([&] { alone.group_along("pipe"); })
+            .starts_with(
+                "there is no single group along axis \"pipe\", because all ranks are threads"));
 }
 
 }  // namespace member_test

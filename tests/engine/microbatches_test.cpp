@@ -66,7 +66,7 @@ TEST_CASE("If a batch does not divide evenly, the first microbatches have one sa
   CHECK(split_error({numbers({3})}, 4) ==
         "a batch of 3 samples does not fill 4 microbatches: give at least 4 samples, or have at "
         "most 3 microbatches");
-  CHECK(split_error({numbers({3})}, 0) == "0 microbatches asked for, the least is 1");
+  CHECK(split_error({numbers({3})}, 0) == "0 microbatches requested, but at least 1 is needed");
 }
 
 TEST_CASE("Arguments that do not fit together are rejected", "[exec]") {

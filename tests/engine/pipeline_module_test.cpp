@@ -115,7 +115,7 @@ TEST_CASE("Models that cannot form a pipeline are rejected", "[exec]") {
   const auto uniform = two_stages(std::string("uniform"));
   CHECK(refusal({}, uniform) == "the model has no layers");
   CHECK(refusal({relu("a"), relu("a")}, uniform) ==
-        "two layers have the name \"a\": each needs a name of its own");
+        "two layers have the name \"a\": names must be unique");
 
   const auto by = [](PartitionBy partition) {
     return refusal(five_layers(), two_stages(std::move(partition)));

@@ -449,8 +449,8 @@ TEST_CASE("Stages that need unreachable stages are rejected", "[exec]") {
   const auto refusal = [&](int index, const PipelineStageOptions& options) {
     return error_of([&] { PipelineStage(module, index, options); });
   };
-  CHECK(refusal(2, {}) == "stage 2 asked for, but the module has 2");
-  CHECK(refusal(0, {.microbatches = 0}) == "microbatches is 0, the least is 1");
+  CHECK(refusal(2, {}) == "stage 2 requested, but the module has 2 stages");
+  CHECK(refusal(0, {.microbatches = 0}) == "microbatches is 0, but must be at least 1");
   CHECK(refusal(0, {.microbatches = 4, .gradient_groups = 3}) ==
         "3 gradient groups do not divide 4 microbatches");
   CHECK(refusal(0, {.ranks = {0}}) == "ranks says where 1 stages are, but the module has 2");

@@ -67,8 +67,9 @@ TEST_CASE("Logits that are not finite and invalid options are rejected", "[exec]
           choose_token(at::tensor({1.0, std::numeric_limits<double>::quiet_NaN()}), {}, 2, 5);
         }) == "a logit of token 5 of sequence 2 is not finite");
   CHECK(error_of([] { check({.temperature = -1}); }) ==
-        "temperature is -1, the least is 0, which takes the likeliest token");
-  CHECK(error_of([] { check({.top_k = -1}); }) == "top_k is -1, the least is 0: all tokens");
+        "temperature is -1, but must be at least 0 (0: always the most likely token)");
+  CHECK(error_of([] { check({.top_k = -1}); }) ==
+        "top_k is -1, but must be at least 0 (0: all tokens)");
 }
 
 }  // namespace token_choice_test

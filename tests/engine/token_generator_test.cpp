@@ -272,9 +272,9 @@ TEST_CASE("Invalid generation requests are rejected by name", "[exec]") {
         "layer softly cannot generate tokens: it is not a GeneratingLayer, as those of the models "
         "gpt, transformer and hf are");
   CHECK(refusal(llama, {{1}, {}}, {}) == "prompt 1 has no tokens: it needs one at least");
-  CHECK(refusal(llama, prompts, {.new_tokens = 0}) == "new_tokens is 0, the least is 1");
+  CHECK(refusal(llama, prompts, {.new_tokens = 0}) == "new_tokens is 0, but must be at least 1");
   CHECK(refusal(llama, prompts, {.under_way = -1}) ==
-        "under_way is -1, the least is 1, and 0 leaves it to the pipeline");
+        "under_way is -1, but must be at least 0 (0: chosen by the pipeline)");
   CHECK(refusal(transformer_layers(test::small_gpt2()), {{1, 2, 3}}, {.new_tokens = 10}) ==
         "model.longest: there are 11 learned positions, but a sequence would grow to 12 tokens");
   CHECK(refusal(gpt_layers(test::small_shape), {{1, 2, 3}}, {.new_tokens = 7}) ==

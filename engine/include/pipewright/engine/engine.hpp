@@ -82,7 +82,8 @@ class PipelineEngine {
   /// order. Every process must be given the same data. It keeps only what its stages need, and does
   /// not read the source if they need nothing.
   void set_data(exec::BatchSource source);
-  /// Sets a function that transforms each microbatch of any source before the stages receive it.
+  /// Sets a function that transforms each microbatch of a BatchSource or a WholeBatch before the
+  /// stages receive it. It is not applied to a Dataset.
   void set_batch_function(std::function<exec::Batch(exec::Batch)> function);
   /// Sets the data set. Each rank requests only its own microbatches from `data`, by step and by
   /// microbatch index in the batch, as the executor does. `data` must be safe to call from several

@@ -37,7 +37,8 @@ const std::vector<std::string>& usual_planned_schedules();
 /// for interleaved stages, Megatron's rule requires whole rounds of P microbatches.
 PipelineShape pipeline_shape(const std::string& schedule, int ranks, int microbatches, int chunks,
                              int group = 0);
-/// Returns the cut's schedule, with a number of microbatches reduced by the same rule.
+/// Returns the cut's schedule with a reduced number of microbatches: to about two rounds if a rank
+/// has one stage, else by the same rule.
 plan::Schedule shortened_schedule(const plan::Cut& cut, int batch);
 /// Returns the shape of a cut with a batch of `batch` samples.
 PipelineShape pipeline_shape(const plan::Cut& cut, int batch);

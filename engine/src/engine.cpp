@@ -17,11 +17,11 @@
 namespace pipewright::engine {
 namespace {
 
-/// Microbatches of a step in one pipeline.
+/// Returns the number of microbatches per step in one pipeline.
 int microbatches_of(const PipelineModule& module, const EngineOptions& options, int samples) {
   if (options.microbatch_size < 1)
     throw plan::InputError(
-        fmt::format("microbatch_size is {}, the least is 1", options.microbatch_size));
+        fmt::format("microbatch_size is {}, but must be at least 1", options.microbatch_size));
   const int unit = options.microbatch_size * module.replicas();
   if (samples >= unit && samples % unit == 0)
     return samples / unit;
@@ -34,7 +34,7 @@ int microbatches_of(const PipelineModule& module, const EngineOptions& options, 
       below < unit ? unit : below + unit));
 }
 
-/// Stages that share a weight with another one.
+/// Returns the stages that share a weight with another stage.
 std::vector<int> tied_stages(const PipelineModule& module) {
   std::set<int> tied;
   for (const auto& [key, stages] : exec::stages_of_keys(module.layers(), module.boundaries()))
@@ -52,7 +52,7 @@ plan::Program training_program(const PipelineModule& module, const EngineOptions
   request.group = engine.schedule_group;
   request.ranks = module.pipeline_ranks();
   request.microbatches = microbatches;
-  // None said: as few chunks as the schedule can have.
+  // 0: the schedule's minimum.
   request.chunks = module.options().stages_per_rank > 1 ? module.options().stages_per_rank : 0;
   if (const int stages = plan::stage_count(request); stages != module.stage_count())
     throw plan::InputError(fmt::format(
@@ -88,7 +88,7 @@ exec::DataNeeds needs_of(const PipelineModule& module, const plan::Program& prog
 
 bool ends_a_backward(const plan::Instruction& i) { return plan::makes_weight_gradient(i.kind); }
 
-/// Backwards of a step on the ranks of this process.
+/// Counts the backwards of a step on the ranks of this process.
 int count_backwards(const plan::Program& program, const exec::ExecutorOptions& options) {
   int count = 0;
   const exec::JobGrid grid = exec::grid_of(program, options);
@@ -154,7 +154,7 @@ void PipelineEngine::set_batch_function(std::function<exec::Batch(exec::Batch)> 
   batch_function_ = std::move(function);
 }
 
-/// Reads a batch of all pipelines. False when the data of one process has ended.
+/// Reads a batch of all pipelines. Returns false if the data of any process has ended.
 bool PipelineEngine::fill(exec::StepBuffer& buffer, exec::BatchSource& data,
                           int microbatches) const {
   if (!batch_function_ || !data)
@@ -192,7 +192,7 @@ std::optional<exec::StepResult> PipelineEngine::train_batch(exec::BatchSource& d
   return run_step(data, false);
 }
 
-/// Throws on every process what is wrong with the batch of one.
+/// Splits the batch. If the batch of one process is invalid, every process throws.
 exec::BatchSource PipelineEngine::source_of(const WholeBatch& batch, int microbatches) const {
   std::vector<exec::Batch> parts;
   std::string fault;
@@ -200,21 +200,20 @@ exec::BatchSource PipelineEngine::source_of(const WholeBatch& batch, int microba
     parts = microbatches_of(batch, microbatches * module_.replicas());
     if (!options_.execution.dynamic_shapes && !are_even(parts))
       fault = fmt::format(
-          "the samples of the batch do not divide into {} microbatches, so they differ in size: "
-          "set "
+          "the samples of the batch do not divide evenly into {} microbatches: set "
           "`execution.dynamic_shapes`",
           parts.size());
   } catch (const plan::InputError& error) {
     fault = error.what();
   }
   if (!all_agree(fault.empty()))
-    throw plan::InputError(fault.empty() ? "another process has no batch that can be cut" : fault);
+    throw plan::InputError(fault.empty() ? "the batch of another process cannot be split" : fault);
   return batches_of(std::move(parts));
 }
 
 namespace {
 
-/// Of several processes, each has the outputs of its own microbatches.
+/// Merges the outputs of the microbatches that this process has.
 exec::Tensors merged_outputs(std::vector<exec::Tensors> by_microbatch,
                              const std::vector<Merge>& merges) {
   std::erase_if(by_microbatch, [](const exec::Tensors& outputs) { return outputs.empty(); });
@@ -275,14 +274,14 @@ void PipelineEngine::set_train_batch_size(int samples) {
   options_.train_batch_size = samples;
 }
 
-/// The processes of the job that this is one of.
+/// Returns the group of all processes of this job.
 exec::RankGroup PipelineEngine::everybody() const {
   const exec::ExecutorOptions& execution = options_.execution;
   return exec::everybody(exec::grid_of(program_, execution).size(), *execution.only_rank,
                          *execution.transport);
 }
 
-/// Whether `here` holds on every process.
+/// Returns true if `here` is true on every process.
 bool PipelineEngine::all_agree(bool here) const {
   if (!options_.execution.only_rank)
     return here;
@@ -293,8 +292,8 @@ bool PipelineEngine::all_agree(bool here) const {
 
 void PipelineEngine::refuse(const char* call) {
   throw plan::InputError(
-      fmt::format("a pipeline cannot run {} by itself: its schedule runs forwards, backwards and "
-                  "optimizer steps of several microbatches in turn; call train_batch, eval_batch, "
+      fmt::format("a pipeline cannot run {} alone: its schedule interleaves forwards, backwards "
+                  "and optimizer steps of several microbatches; call train_batch, eval_batch, "
                   "or step with a batch",
                   call));
 }

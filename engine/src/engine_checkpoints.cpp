@@ -38,7 +38,7 @@ void leave_out_optimizer(exec::Snapshot& snapshot) {
     layer.optimizer.clear();
 }
 
-/// The one of a step, after a check of all its contents.
+/// Opens the checkpoint of a step after verifying all its contents.
 exec::Checkpoint open_step(const std::filesystem::path& folder, std::int64_t step) {
   for (const exec::CheckpointInfo& info : exec::list_checkpoints(folder)) {
     if (info.step != step || !info.was_complete)
@@ -52,7 +52,7 @@ exec::Checkpoint open_step(const std::filesystem::path& folder, std::int64_t ste
   throw plan::InputError(fmt::format("{}: no checkpoint of step {}", folder.string(), step));
 }
 
-/// What the optimizer keeps is found by the layer's place.
+/// Optimizer state is matched by the layer's index, so names and order of layers must be equal.
 void require_same_layers(const exec::Checkpoint& checkpoint, const exec::TrainingSetup& setup,
                          const std::string& optimizer) {
   const auto stored = checkpoint.layers();
@@ -63,22 +63,21 @@ void require_same_layers(const exec::Checkpoint& checkpoint, const exec::Trainin
                  });
   if (!same || checkpoint.training().optimizer != optimizer)
     throw plan::InputError(
-        fmt::format("{}: it has other layers or another optimizer than this training: set training "
-                    "= false to take its weights alone",
+        fmt::format("{}: its layers or its optimizer differ from those of this training: set "
+                    "training = false to load only its weights",
                     checkpoint.folder().string()));
 }
 
-/// Microbatches of this size that make up what was read.
+/// Converts the samples that had been read into microbatches of this size.
 std::int64_t microbatches_read(const exec::TrainingState& then, int microbatch_size,
                                const std::filesystem::path& folder) {
   const std::int64_t read =
       then.microbatches_read > 0 ? then.microbatches_read : then.step * then.microbatches;
   const std::int64_t samples = read * then.microbatch_size;
   if (samples % microbatch_size != 0)
-    throw plan::InputError(
-        fmt::format("{}: {} samples had been read, no whole number of "
-                    "microbatches of {}",
-                    folder.string(), samples, microbatch_size));
+    throw plan::InputError(fmt::format(
+        "{}: {} samples had been read, which is not a multiple of the microbatch size {}",
+        folder.string(), samples, microbatch_size));
   return samples / microbatch_size;
 }
 
@@ -106,7 +105,7 @@ bool PipelineEngine::is_first_process() const {
   return options_.execution.only_rank.value_or(0) == 0;
 }
 
-/// What the first process says.
+/// Broadcasts the first process's text.
 std::string PipelineEngine::from_first(const std::string& text) const {
   return options_.execution.only_rank ? everybody().texts(text).front() : text;
 }
@@ -166,7 +165,7 @@ exec::TrainingState PipelineEngine::wanted_state() const {
                         device_in_words(devices.empty() ? exec::RankDevice() : devices.at(own)));
 }
 
-/// Weights, and with `training` what the optimizer keeps and the loss scale.
+/// Restores the weights and, with `training`, the optimizer state and the loss scale.
 IncompatibleKeys PipelineEngine::restore(const exec::Checkpoint& checkpoint,
                                          const ResumeOptions& options,
                                          std::vector<std::string>& differences) {
@@ -174,12 +173,11 @@ IncompatibleKeys PipelineEngine::restore(const exec::Checkpoint& checkpoint,
     return load_module_state_dict(weights_of(checkpoint), options.weights);
   const std::string folder = checkpoint.folder().string();
   if (options.weights.rename || options.weights.load)
-    throw plan::InputError(
-        folder +
-        ": what is renamed or loaded by a function has no optimizer's states: set "
-        "training = false");
+    throw plan::InputError(folder +
+                           ": tensors that are renamed or loaded by a function have no optimizer "
+                           "state: set training = false");
   if (checkpoint.training().optimizer.empty())
-    throw plan::InputError(folder + ": it has weights alone: set training = false to take them");
+    throw plan::InputError(folder + ": it has only weights: set training = false to load them");
   exec::LoadCheck check = exec::check_load(checkpoint, exec::shapes_of(setup_), wanted_state());
   differences = std::move(check.differences);
   if (options.weights.strict && !check.obstacles.empty())
@@ -191,7 +189,7 @@ IncompatibleKeys PipelineEngine::restore(const exec::Checkpoint& checkpoint,
   return keys;
 }
 
-/// One process looks for it, so that all load the same, or fail alike.
+/// Finds the checkpoint on one process, so that all load the same one or all fail.
 std::filesystem::path PipelineEngine::looked_up(const std::filesystem::path& folder,
                                                 const ResumeOptions& options) const {
   std::string found;
@@ -229,7 +227,7 @@ LoadedCheckpoint PipelineEngine::load_checkpoint(const std::filesystem::path& fo
   return loaded;
 }
 
-/// What was read of the data before the checkpoint, where this process reads any.
+/// Skips the data that was read before the checkpoint, if this process reads any.
 void PipelineEngine::leave_out_data() {
   for (; source_ && to_leave_out_ > 0 && (needs_.inputs || needs_.targets); --to_leave_out_)
     if (!source_())

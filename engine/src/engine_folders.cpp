@@ -27,7 +27,7 @@ plan::HuggingFaceShape shape_in(const fs::path& folder) {
   return plan::with_config(std::move(shape));
 }
 
-/// The engine's layers have the names and the tensors of the folder's model.
+/// Checks that the engine's layers have the names and tensors of the folder's model.
 void require_layers_of(const plan::HuggingFaceShape& shape, const exec::TrainingSetup& setup) {
   exec::TrainingSetup folder;
   folder.layers = transformer_layers(shape.transformer);
@@ -36,9 +36,10 @@ void require_layers_of(const plan::HuggingFaceShape& shape, const exec::Training
   for (std::size_t layer = 0; layer < std::max(wanted.size(), own.size()); ++layer)
     if (layer >= wanted.size() || layer >= own.size() || wanted[layer].name != own[layer].name ||
         wanted[layer].parameters != own[layer].parameters)
-      throw plan::InputError(fmt::format(
-          "{}: layer {} of the engine is not that of the folder's model, which builder_of makes",
-          shape.path, layer));
+      throw plan::InputError(
+          fmt::format("{}: layer {} of the engine differs from the folder's model; build the "
+                      "layers with builder_of",
+                      shape.path, layer));
 }
 
 }  // namespace
@@ -49,7 +50,8 @@ void load_hugging_face(PipelineEngine& engine, const fs::path& folder) {
   auto weights = exec::WeightFolder::open(folder);
   if (!weights)
     throw plan::InputError(
-        fmt::format("{}: no model.safetensors in it, and no index of several", folder.string()));
+        fmt::format("{}: it has neither model.safetensors nor an index of several such files",
+                    folder.string()));
   const FolderWeights source(shape, std::move(*weights));
   engine.executor().visit_stages([&](exec::Stage& stage) {
     const at::NoGradGuard no_grad;

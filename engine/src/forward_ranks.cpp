@@ -25,10 +25,9 @@ exec::TrainingSetup forward_setup(const PipelineModule& module, at::ScalarType p
   exec::TrainingSetup setup;
   for (const exec::LayerSpec& layer : module.layers()) {
     if (!layer.keywords.empty())
-      throw plan::InputError(
-          fmt::format("layer {} takes the keyword argument '{}', and a model that runs forward by "
-                      "itself is given none",
-                      layer.name, layer.keywords.front()));
+      throw plan::InputError(fmt::format(
+          "layer {} takes the keyword argument '{}', but a forward-only model receives none",
+          layer.name, layer.keywords.front()));
     setup.layers.push_back(frozen(layer));  // no gradients, and no optimizer
   }
   setup.base_seed = module.options().base_seed;
@@ -37,7 +36,7 @@ exec::TrainingSetup forward_setup(const PipelineModule& module, at::ScalarType p
   return setup;
 }
 
-/// What a training has of a layer goes where a layer here has it.
+/// Copies a training's state of a layer into the layer.
 void take_layer(const exec::LayerState& from, exec::Layer& to) {
   for (const auto& [name, tensor] : exec::tensors_of(to)) {
     const auto found =
@@ -61,7 +60,8 @@ ForwardRanks::ForwardRanks(PipelineModule module, ForwardOptions options)
       setup_(forward_setup(module_, options_.precision)) {
   if (module_.replicas() > 1 || module_.shards() > 1)
     throw plan::InputError(
-        "a model runs forward by itself in one pipeline of whole layers: leave the axes data and "
+        "a forward-only model supports neither data nor tensor parallelism: leave the axes data "
+        "and "
         "tensor out of the topology");
   const auto per_rank = static_cast<std::size_t>(module_.options().stages_per_rank);
   for (int rank = 0; rank < count(); ++rank) {
@@ -117,7 +117,7 @@ std::vector<exec::Stage*> ForwardRanks::stages() {
   return stages;
 }
 
-/// Says beforehand between whom messages go.
+/// Connects the rank with its neighbors and announces the transfers to the transport.
 void ForwardRanks::connect(ForwardRank& rank, exec::Transport& transport) {
   if (rank.count == 1)
     return;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The ranks of a model that only runs forward: a ring, in which each has its stage and sends to the
-// one behind it, and the last one to the first.
+// The ranks of a forward-only model, connected in a ring: each has its stages and sends to the next
+// rank, and the last one sends to the first.
 
 #include <functional>
 #include <map>
@@ -23,7 +23,7 @@ struct ForwardRank {
   int rank = 0, count = 1;
   exec::Stage* stage = nullptr;
   const exec::Stream* stream = nullptr;
-  /// From the rank before and to the one behind; none where there is one rank.
+  /// Connections from the previous and to the next rank. Empty if there is only one rank.
   std::optional<MessageLine> in{}, out{};
 
   bool is_first() const { return rank == 0; }
@@ -32,7 +32,7 @@ struct ForwardRank {
 
 class ForwardRanks {
  public:
-  /// Throws InputError where the module is more than one pipeline of whole layers.
+  /// Throws InputError if the module has data or tensor parallelism.
   ForwardRanks(PipelineModule module, ForwardOptions options);
   ForwardRanks(const ForwardRanks&) = delete;
   ForwardRanks& operator=(const ForwardRanks&) = delete;
@@ -44,8 +44,8 @@ class ForwardRanks {
   const exec::TrainingSetup& setup() const { return setup_; }
   std::vector<exec::Stage*> stages();
 
-  /// Runs `body` for each rank of this process, on a thread and a stream of its own. Throws what
-  /// the first of them threw, which ends the others.
+  /// Runs `body` for each rank of this process, on a thread and a stream of its own. The first
+  /// exception aborts the other ranks and is rethrown.
   void run(const std::function<void(ForwardRank&)>& body);
 
  private:
@@ -60,7 +60,7 @@ class ForwardRanks {
   ForwardOptions options_;
   exec::TrainingSetup setup_;
   std::map<int, Own> own_;
-  std::map<int, ForwardRank> in_job_;  // with lines that go on from run to run
+  std::map<int, ForwardRank> in_job_;  // with connections that persist between runs
 };
 
 }  // namespace pipewright::engine

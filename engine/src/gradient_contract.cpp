@@ -20,7 +20,7 @@ namespace {
 using ParameterName = std::pair<std::string, std::string>;  // layer, parameter
 using GradientsByName = std::map<ParameterName, at::Tensor>;
 
-/// Who has it: rank, stage and parameter.
+/// The holder of a gradient: rank, stage and parameter.
 using GradientPlace = std::tuple<int, int, ParameterName>;
 
 exec::Tensors in_double(exec::Tensors tensors) {
@@ -35,9 +35,9 @@ std::vector<exec::Batch> read_batch(exec::BatchSource& data, int microbatches) {
   for (int m = 0; m < microbatches; ++m) {
     auto next = data();
     if (!next)
-      throw plan::InputError(
-          fmt::format("the gradients of {} microbatches are to be looked at, but the data have {}",
-                      microbatches, m));
+      throw plan::InputError(fmt::format(
+          "the gradients of {} microbatches are to be checked, but the data has only {}",
+          microbatches, m));
     for (auto& [name, value] : next->keywords)
       value = in_double({value}).front();
     batch.push_back({in_double(next->inputs), in_double(next->targets), next->counts,
@@ -46,7 +46,8 @@ std::vector<exec::Batch> read_batch(exec::BatchSource& data, int microbatches) {
   return batch;
 }
 
-/// The whole model on one thread, one autograd graph a microbatch: it shares no code with stages.
+/// The whole model on one thread, with one autograd graph per microbatch. It shares no code with
+/// stages.
 class PlainModel {
  public:
   explicit PlainModel(const exec::TrainingSetup& setup) : setup_(setup) {
@@ -54,7 +55,7 @@ class PlainModel {
       layers_.push_back(exec::build_layer(setup, layer));
   }
 
-  /// Those of a microbatch's mean loss.
+  /// Returns the gradients of a microbatch's mean loss.
   GradientsByName gradients_of(const exec::Batch& batch, int step, int microbatch) const {
     const at::AutoGradMode with_graph(true);
     exec::Tensors values = batch.inputs;
@@ -67,7 +68,8 @@ class PlainModel {
   }
 
  private:
-  /// By the names that a hook sees, a tied weight's summed over its layers.
+  /// Moves the gradients out by the names that a hook sees. A tied weight's are summed over its
+  /// layers.
   GradientsByName taken() const {
     GradientsByName found;
     for (std::size_t layer = 0; layer < layers_.size(); ++layer)
@@ -90,7 +92,7 @@ class PlainModel {
   std::vector<std::shared_ptr<exec::Layer>> layers_;
 };
 
-/// What the ranks of this process stepped with, of one step.
+/// Collects the gradients with which the ranks of this process stepped.
 class SeenGradients {
  public:
   struct Gradient {
@@ -115,7 +117,7 @@ class SeenGradients {
   std::map<GradientPlace, Gradient> all_;
 };
 
-/// How much of what it should be is in a gradient.
+/// The factor of the expected gradient in a gradient, and whether there is a remainder.
 struct Share {
   double factor = 1;
   bool is_mixed = false;
@@ -133,13 +135,13 @@ Share share_of(const at::Tensor& found, const at::Tensor& expected, double toler
           !(rest < tolerance * std::max(1.0, std::abs(factor)))};
 }
 
-/// Goes through the steps and collects what is wrong.
+/// Compares the gradients of each step and collects faults.
 class Audit {
  public:
   Audit(GradientContract& contract, double tolerance)
       : contract_(contract), tolerance_(tolerance) {}
 
-  /// `microbatch`: that alone counted, or nothing: all of them.
+  /// `microbatch`: the only microbatch with a weight, or empty if all have one.
   void look(const std::map<GradientPlace, SeenGradients::Gradient>& seen,
             const GradientsByName& expected, std::optional<int> microbatch, bool sees_all) {
     contract_.checked = std::max(contract_.checked, static_cast<int>(seen.size()));
@@ -159,7 +161,7 @@ class Audit {
 
   void finish() {
     for (auto& [place, own] : faults_) {
-      // What is wrong with a microbatch is wrong with the batch.
+      // A fault of a single microbatch explains that of the batch.
       const bool has_microbatch = own.size() > 1 || !own.front().microbatches.empty();
       for (GradientFault& fault : own)
         if (!has_microbatch || !fault.microbatches.empty())
@@ -190,11 +192,11 @@ class Audit {
 void require_whole_layers(const PipelineModule& module, const EngineOptions& options) {
   if (module.shards() > 1 || options.execution.expert_ranks > 1)
     throw plan::InputError(
-        "the gradients of layers that ranks share out cannot be looked at: use one shard, and one "
-        "rank for the experts");
+        "the gradients of layers that are partitioned among ranks cannot be checked: use one "
+        "tensor-parallel and one expert-parallel rank");
 }
 
-/// Parameters stay what they are.
+/// Returns options under which parameters do not change.
 EngineOptions for_audit(EngineOptions options, SeenGradients& seen) {
   options.precision = at::kDouble;
   options.loss_scaling = {};
@@ -275,7 +277,7 @@ std::string to_string(const GradientContract& contract) {
       text += " lost";
     else
       text += fmt::format(" times {:.6g}", fault.factor);
-    text += fault.is_mixed ? ", and something else with it\n" : "\n";
+    text += fault.is_mixed ? ", plus an unrelated component\n" : "\n";
   }
   return text;
 }

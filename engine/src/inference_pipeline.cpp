@@ -16,8 +16,8 @@
 namespace pipewright::engine {
 namespace {
 
-/// A message begins with a number: of its microbatch, or at the end of all how many there were, as
-/// -1 - count.
+/// Prepends the microbatch's number to a message. The message after the last one has -1 - count,
+/// where count is the number of microbatches.
 exec::Tensors numbered(std::int64_t number, exec::Tensors payload) {
   payload.insert(payload.begin(), at::full({1}, number, at::kLong));
   return payload;
@@ -36,7 +36,7 @@ exec::Tensors in_host_memory(exec::Tensors tensors) {
   return tensors;
 }
 
-/// What a rank's stage makes of a microbatch.
+/// Runs the rank's stage on a microbatch.
 exec::Tensors forward(const ForwardRank& own, std::int64_t number, exec::Tensors inputs) {
   const plan::Instruction i{plan::InstructionKind::Forward, own.rank, 0, 0};
   try {
@@ -59,7 +59,8 @@ exec::Tensors forward(const ForwardRank& own, std::int64_t number, exec::Tensors
   }
 }
 
-/// Of a rank in a run: from the source, or the rank before, to the sink, or the rank behind.
+/// One rank's loop over microbatches: from the source or the previous rank, to the sink or the next
+/// rank.
 class Flow {
  public:
   Flow(ForwardRank& own, const InferenceOptions& options, const exec::BatchSource& source,
@@ -70,7 +71,7 @@ class Flow {
         source_(source),
         sink_(sink) {}
 
-  /// How many batches there were.
+  /// Returns the number of batches.
   std::int64_t run() {
     std::int64_t number = 0;
     while (auto inputs = next(number)) {
@@ -88,7 +89,7 @@ class Flow {
   }
 
  private:
-  /// The inputs of the next microbatch; nothing at the end.
+  /// Returns the inputs of the next microbatch, or nothing at the end.
   std::optional<exec::Tensors> next(std::int64_t number) {
     if (own_.is_first())
       return read(number);
@@ -110,8 +111,8 @@ class Flow {
     return std::move(entering_[part]);
   }
 
-  /// On the first rank: until so many microbatches have come out, of each of which the last one
-  /// says so.
+  /// On the first rank: blocks until `count` microbatches have left the pipeline. The last rank
+  /// sends a message for each.
   void await_outputs(std::int64_t count) {
     for (; own_.is_first() && own_.in && came_out_ < count; ++came_out_)
       own_.in->receive();
@@ -149,10 +150,11 @@ struct InferencePipeline::State {
 
 InferencePipeline::InferencePipeline(PipelineModule module, InferenceOptions options) {
   if (options.microbatches < 1)
-    throw plan::InputError(fmt::format("microbatches is {}, the least is 1", options.microbatches));
+    throw plan::InputError(
+        fmt::format("microbatches is {}, but must be at least 1", options.microbatches));
   if (options.under_way < 0)
     throw plan::InputError(fmt::format(
-        "under_way is {}, the least is 1, and 0 leaves it to the pipeline", options.under_way));
+        "under_way is {}, but must be at least 0 (0: chosen by the pipeline)", options.under_way));
   state_ = std::make_unique<State>(std::move(module), std::move(options));
 }
 

@@ -52,10 +52,10 @@ exec::LayerSpec logged(exec::LayerSpec layer, std::function<void(const std::stri
 
 exec::LayerSpec checkpointed(exec::LayerSpec layer, CheckpointFunction how) {
   if (layer.random)
-    throw plan::InputError(fmt::format(
-        "layer {} is random: it cannot run again by itself, whose generator has gone on; leave it "
-        "out, or use checkpoint_interval alone",
-        layer.name));
+    throw plan::InputError(
+        fmt::format("layer {} is random: it cannot be recomputed alone, because its generator has "
+                    "advanced; leave it out, or use only checkpoint_interval",
+                    layer.name));
   if (!how)
     how = [](const CheckpointedWork& work, const exec::Tensors& inputs) {
       return exec::run_again_in_backward(work.run, inputs, work.parameters);
@@ -78,15 +78,15 @@ exec::LayerSpec checkpointed(exec::LayerSpec layer, CheckpointFunction how) {
 
 namespace {
 
-/// Where the generator stands in front of each layer of a list that is built in a row. It is asked
-/// under LibTorch's lock of who builds, one at a time.
+/// The generator's state before each layer of a sequentially built model. It is called under
+/// LibTorch's lock, by one builder at a time.
 class Row {
  public:
   explicit Row(std::vector<std::function<Built()>> builds) : builds_(std::move(builds)) {}
 
   void seed(int base_seed, int layer) {
     if (at::empty({0}).is_meta())
-      return;  // what is built has no numbers
+      return;  // meta tensors have no values
     if (states_.empty() || base_seed != base_seed_) {
       at::manual_seed(static_cast<std::uint64_t>(base_seed));
       states_ = {state()};

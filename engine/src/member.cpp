@@ -65,10 +65,10 @@ exec::ExecutorOptions Member::execution() const {
 
 std::vector<int> Member::group_along(const std::string& axis) const {
   if (!job_)
-    throw plan::InputError(fmt::format(
-        "the group along axis \"{}\" is asked for, but all ranks are threads of this process: ask "
-        "the topology for the groups of all of them",
-        axis));
+    throw plan::InputError(
+        fmt::format("there is no single group along axis \"{}\", because all ranks are threads of "
+                    "this process: get the groups from the topology",
+                    axis));
   for (const auto& group : topology_.groups_along(axis))
     if (std::find(group.begin(), group.end(), job_->rank()) != group.end())
       return group;

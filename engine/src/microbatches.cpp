@@ -11,7 +11,7 @@
 namespace pipewright::engine {
 namespace {
 
-/// Where a batch is cut: the dimension of each argument, or nothing where it goes whole.
+/// The dimension along which each argument is split, or nothing if it is replicated.
 using Cuts = std::vector<std::optional<std::int64_t>>;
 
 std::optional<std::int64_t> cut_of(const at::Tensor& argument, const ChunkSpec& spec,
@@ -38,7 +38,7 @@ Cuts cuts_of(const exec::Tensors& batch, const std::vector<ChunkSpec>& specs) {
   return cuts;
 }
 
-/// The samples of the batch, on which all arguments that are cut agree.
+/// Returns the number of samples, on which all split arguments must agree.
 std::int64_t samples_of(const exec::Tensors& batch, const Cuts& cuts) {
   std::optional<std::size_t> first;
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -60,7 +60,8 @@ std::int64_t samples_of(const exec::Tensors& batch, const Cuts& cuts) {
 
 void check_fills(std::int64_t samples, int chunks) {
   if (chunks < 1)
-    throw plan::InputError(fmt::format("{} microbatches asked for, the least is 1", chunks));
+    throw plan::InputError(
+        fmt::format("{} microbatches requested, but at least 1 is needed", chunks));
   if (samples > 0 && samples < chunks)
     throw plan::InputError(fmt::format(
         "a batch of {} samples does not fill {} microbatches: give at least {} samples, "
@@ -81,7 +82,7 @@ at::Tensor merged(const Merge& merge, const exec::Tensors& parts, std::size_t ou
   if (defined.empty())
     return {};
   if (defined.size() < parts.size())
-    throw plan::InputError(fmt::format("output {} is there for {} of {} microbatches", output,
+    throw plan::InputError(fmt::format("output {} exists in only {} of {} microbatches", output,
                                        defined.size(), parts.size()));
   try {
     return merge(parts);

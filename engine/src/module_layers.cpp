@@ -16,14 +16,14 @@ namespace {
 
 namespace nn = torch::nn;
 
-/// A clone requires gradients throughout, whatever the module does.
+/// Copies requires_grad, because in a clone all parameters require gradients.
 void freeze_alike(const nn::Module& original, nn::Module& copy) {
   const auto from = original.named_parameters();
   for (auto& parameter : copy.named_parameters())
     parameter.value().set_requires_grad(from[parameter.key()].requires_grad());
 }
 
-/// Clones a module, whatever it is held by.
+/// Clones a module, independent of how it is held.
 template <class Clone>
 auto cloned(const std::string& name, const Clone& clone) {
   try {
@@ -110,7 +110,7 @@ bool drops_out(const nn::Module& module) {
 
 namespace {
 
-/// `prefix`: of their names. Lists in the list are layers, or else their modules are.
+/// `prefix`: of the names. Nested lists become one layer, or one per module if `nested`.
 void append_layers(const nn::SequentialImpl& list, const std::string& prefix, bool nested,
                    std::vector<exec::LayerSpec>& layers) {
   auto module = list.begin();

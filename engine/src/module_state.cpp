@@ -27,14 +27,14 @@ std::string full_name(const std::string& layer, const std::string& tensor) {
   return layer + "." + tensor;
 }
 
-/// A tensor that a stage has.
+/// A tensor of a stage.
 struct HeldTensor {
   int layer = 0;
   std::string in_layer;
   std::string name;
   exec::TensorPart part;
   at::Tensor value;
-  bool frozen = false;  // a parameter without gradient
+  bool frozen = false;  // a parameter that requires no gradient
 };
 
 std::vector<HeldTensor> held_by(const exec::Stage& stage, const exec::TrainingSetup& setup) {
@@ -53,7 +53,7 @@ std::vector<HeldTensor> held_by(const exec::Stage& stage, const exec::TrainingSe
   return held;
 }
 
-/// The parts of a tensor that are here.
+/// The local parts of a tensor.
 struct Parts {
   exec::TensorPart cut;
   std::map<int, at::Tensor> by_index;
@@ -76,7 +76,7 @@ std::set<std::string> all_names(const exec::TrainingSetup& setup) {
   return names;
 }
 
-/// Names by which a file may have this tensor, the likeliest first.
+/// Returns the names that a file may use for this tensor, by priority.
 std::vector<std::string> names_for(const HeldTensor& held, const exec::TrainingSetup& setup) {
   const exec::LayerSpec& own = setup.layers[static_cast<std::size_t>(held.layer)];
   std::vector<std::string> names;
@@ -91,7 +91,7 @@ std::vector<std::string> names_for(const HeldTensor& held, const exec::TrainingS
 
 using Sizes = std::vector<std::int64_t>;
 
-/// What a file has, under our names.
+/// The contents of a file, under our names.
 class Given {
  public:
   Given(const exec::NamedWeights& file, const LoadOptions& options)
@@ -109,7 +109,7 @@ class Given {
 
   const std::map<std::string, std::string>& theirs() const { return theirs_; }
 
-  /// Nothing where the file has none.
+  /// Returns nothing if the file does not have the tensor.
   std::optional<Sizes> sizes_of(const HeldTensor& held, const exec::TrainingSetup& setup) const {
     if (const auto name = name_of(held, setup); by_name() && name)
       return file_.sizes.at(*name);
@@ -127,7 +127,7 @@ class Given {
   bool by_name() const { return !options_.load; }
 
  private:
-  /// Its name in the file.
+  /// Returns the tensor's name in the file.
   std::optional<std::string> name_of(const HeldTensor& held,
                                      const exec::TrainingSetup& setup) const {
     for (const std::string& name : names_for(held, setup))
@@ -138,7 +138,7 @@ class Given {
 
   const exec::NamedWeights& file_;
   const LoadOptions& options_;
-  std::map<std::string, std::string> theirs_;  // by ours
+  std::map<std::string, std::string> theirs_;  // keys: our names
 };
 
 void require_sizes(const exec::NamedWeights& file, const HeldTensor& held, const Sizes& given) {
@@ -156,7 +156,7 @@ at::Tensor part_for(const HeldTensor& held, const at::Tensor& given) {
                        {held.part.index, held.part.count, held.part.experts});
 }
 
-/// Master copies take the numbers of the parameters that were given; those of others stay.
+/// Updates the master copies of the loaded parameters only.
 void refresh_masters_of(exec::Stage& stage, const std::set<std::pair<int, std::string>>& given) {
   exec::Optimizer& optimizer = stage.optimizer();
   std::vector<std::pair<at::Tensor, at::Tensor>> stay;
@@ -183,7 +183,8 @@ void load_stage(exec::Stage& stage, const exec::TrainingSetup& setup, const Give
   refresh_masters_of(stage, loaded);
 }
 
-/// Names of what is here and not in the file, and of what is in the file and nowhere in the model.
+/// Compares names: missing are those here but not in the file, unexpected those in the file but not
+/// in the model.
 IncompatibleKeys compared(const exec::Executor& executor, const exec::TrainingSetup& setup,
                           const Given& given) {
   std::set<std::string> missing;
@@ -204,7 +205,7 @@ IncompatibleKeys compared(const exec::Executor& executor, const exec::TrainingSe
   return keys;
 }
 
-/// "missing 'a', 'b' and 7 more"
+/// Returns, for example, "missing 'a', 'b' and 7 more".
 std::string listed(const char* what, const std::vector<std::string>& names) {
   constexpr std::size_t most = 8;
   std::vector<std::string> shown(

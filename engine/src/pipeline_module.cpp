@@ -29,13 +29,14 @@ void check(const std::vector<exec::LayerSpec>& layers, const PipelineOptions& op
   for (const exec::LayerSpec& layer : layers)
     if (!names.insert(layer.name).second)
       throw plan::InputError(
-          fmt::format("two layers have the name \"{}\": each needs a name of its own", layer.name));
+          fmt::format("two layers have the name \"{}\": names must be unique", layer.name));
   if (options.stages_per_rank < 1)
     throw plan::InputError(
-        fmt::format("stages_per_rank is {}, the least is 1", options.stages_per_rank));
+        fmt::format("stages_per_rank is {}, but must be at least 1", options.stages_per_rank));
   if (options.checkpoint_interval < 0)
-    throw plan::InputError(fmt::format("checkpoint_interval is {}, the least is 0 (none)",
-                                       options.checkpoint_interval));
+    throw plan::InputError(
+        fmt::format("checkpoint_interval is {}, but must be at least 0 (0: none)",
+                    options.checkpoint_interval));
 }
 
 void check_axes(const plan::Topology& topology) {
@@ -45,7 +46,7 @@ void check_axes(const plan::Topology& topology) {
           "topology axis \"{}\": a pipeline runs along pipe, data and tensor only", axis));
 }
 
-/// Length of an axis, 1 where the topology does not have it.
+/// Returns the length of an axis, or 1 if the topology does not have it.
 int length_of(const plan::Topology& topology, const std::string& axis) {
   const auto& axes = topology.axes();
   return std::find(axes.begin(), axes.end(), axis) == axes.end() ? 1 : topology.length_of(axis);
@@ -65,13 +66,13 @@ bool is_called(const exec::LayerSpec& layer, const plan::NamePattern& pattern) {
   return pattern.is_in(layer.name) || pattern.is_in(layer.type);
 }
 
-/// The layers, of which those that say so run again by themselves.
+/// Returns the layers with per-layer recomputation for those that match.
 std::vector<exec::LayerSpec> with_checkpoints(std::vector<exec::LayerSpec> layers,
                                               const PipelineOptions& options) {
   if (options.checkpoint_interval != 1)
     throw plan::InputError(
-        fmt::format("checkpoint_interval is {}, but with checkpointable_layers or a checkpoint "
-                    "function layers run again one by one: set it to 1",
+        fmt::format("checkpoint_interval is {}, but checkpointable_layers and a checkpoint "
+                    "function recompute layers one by one: set it to 1",
                     options.checkpoint_interval));
   const plan::NamePattern pattern("checkpointable_layers", options.checkpointable_layers);
   bool found = false;
@@ -97,11 +98,12 @@ std::vector<exec::LayerSpec> with_seeds(std::vector<exec::LayerSpec> layers,
   return layers;
 }
 
-/// The layers, with those of their parameters frozen in whose names the pattern is found.
+/// Returns the layers with the parameters frozen whose names contain a match of the pattern.
 std::vector<exec::LayerSpec> with_frozen(std::vector<exec::LayerSpec> layers,
                                          const std::string& pattern) {
   const plan::NamePattern expression("frozen", pattern);
-  const std::vector<exec::LayerSpec> trained = layers;  // what is tied is frozen together
+  const std::vector<exec::LayerSpec> trained = layers;  // the original layers: tied parameters must
+                                                        // be frozen together
   bool found = false;
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     std::vector<std::string> names;
@@ -136,7 +138,7 @@ std::vector<double> weights_by(const std::string& method,
   return {counts.begin(), counts.end()};
 }
 
-/// The boundaries as they were asked for.
+/// Computes the boundaries from each kind of PartitionBy.
 struct BoundariesBy {
   const std::vector<exec::LayerSpec>& layers;
   int stages;
@@ -178,7 +180,7 @@ PipelineModule::PipelineModule(std::vector<exec::LayerSpec> layers, PipelineOpti
   layers_ = with_seeds(std::move(layers_), options_);
   if (options_.checkpoint || !options_.checkpointable_layers.empty()) {
     layers_ = with_checkpoints(std::move(layers_), options_);
-    options_.checkpoint_interval = 0;  // no action recomputes
+    options_.checkpoint_interval = 0;  // recomputation is done by the layers, not by the schedule
   }
   if (!options_.frozen.empty())
     layers_ = with_frozen(std::move(layers_), options_.frozen);

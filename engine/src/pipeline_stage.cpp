@@ -24,7 +24,7 @@ namespace pipewright::engine {
 
 using plan::InstructionKind;
 
-/// What layers of any stage are given by name, of the microbatches of a step.
+/// The keyword arguments of a step's microbatches, for the layers of any stage.
 class KeywordsOfStep final : public exec::Dataset {
  public:
   exec::NamedTensors keywords(int /*step*/, int microbatch) const override {
@@ -34,7 +34,7 @@ class KeywordsOfStep final : public exec::Dataset {
   std::map<int, exec::NamedTensors> of_microbatch;
 };
 
-/// What has been done to a microbatch.
+/// The operations that were already done on a microbatch.
 struct MicrobatchMarks {
   bool inputs = false, targets = false, forward = false, outputs_taken = false;
   bool output_gradients = false, input_gradient = false, gradients_taken = false, done = false;
@@ -44,16 +44,17 @@ namespace {
 
 void check_stage(const PipelineModule& module, int index, const PipelineStageOptions& options) {
   if (index < 0 || index >= module.stage_count())
-    throw plan::InputError(
-        fmt::format("stage {} asked for, but the module has {}", index, module.stage_count()));
+    throw plan::InputError(fmt::format("stage {} requested, but the module has {} stages", index,
+                                       module.stage_count()));
   if (module.replicas() > 1 || module.shards() > 1)
     throw plan::InputError(
-        "a stage by itself is one of a single pipeline of whole layers: leave the axes data and "
+        "a PipelineStage supports neither data nor tensor parallelism: leave the axes data and "
         "tensor out of the topology");
   if (!module.options().loss)
     throw plan::InputError("the model has no loss function, so its stages cannot be trained");
   if (options.microbatches < 1)
-    throw plan::InputError(fmt::format("microbatches is {}, the least is 1", options.microbatches));
+    throw plan::InputError(
+        fmt::format("microbatches is {}, but must be at least 1", options.microbatches));
   if (options.gradient_groups < 0 ||
       (options.gradient_groups > 0 && options.microbatches % options.gradient_groups != 0))
     throw plan::InputError(fmt::format("{} gradient groups do not divide {} microbatches",
@@ -82,7 +83,7 @@ exec::StageSpec spec_by_itself(const PipelineModule& module, int index,
                        .device = options.device.device,
                        .place = {.groups = 1},
                        .dynamic_shapes = options.dynamic_shapes};
-  // The loop may halve any backward.
+  // The loop may split any backward.
   for (int m = 0; m < options.microbatches; ++m) {
     spec.microbatches[m * groups / options.microbatches].push_back(m);
     spec.backwards[m] = {.recomputed = spec.recompute_layers > 0, .split = true};
@@ -105,14 +106,14 @@ exec::Tensors without_numbers(const exec::Tensors& tensors, at::ScalarType float
 
 }  // namespace
 
-/// What goes into a stage and out of it.
+/// Meta tensors of a stage's inputs and outputs.
 struct Crossing {
   exec::Tensors inputs, outputs;
 };
 
 namespace {
 
-/// From an example of the model's inputs through all layers up to the stage's last.
+/// Propagates an example of the model's inputs through all layers up to the stage's last one.
 Crossing crossing_of(const exec::TrainingSetup& setup, const exec::StageSpec& spec,
                      const exec::Tensors& example) {
   Crossing crossing;
@@ -125,8 +126,8 @@ Crossing crossing_of(const exec::TrainingSetup& setup, const exec::StageSpec& sp
         exec::outputs_without_memory(own, *build_without_memory(setup, layer), values);
     if (!made)
       throw plan::InputError(fmt::format(
-          "layer {}: what it makes of the example has no shape before it runs: say inputs and "
-          "outputs of each stage in place of the example, or leave all three out",
+          "layer {}: the shape of its output for the example is unknown before it runs: set inputs "
+          "and outputs of each stage instead of the example, or leave all three out",
           own.name));
     values = *made;
   }
@@ -142,7 +143,7 @@ Crossing crossing_of(const exec::TrainingSetup& setup, const exec::StageSpec& sp
           without_numbers(options.outputs, setup.precision)};
 }
 
-/// By stage, those that share a weight with it; itself not.
+/// Returns, for each stage, the other stages that share a weight with it.
 std::map<int, std::set<int>> tied_to(const PipelineModule& module) {
   std::map<int, std::set<int>> tied;
   for (const auto& [key, stages] : exec::stages_of_keys(module.layers(), module.boundaries()))
@@ -182,7 +183,7 @@ struct PipelineStage::State {
     return {kind, index, microbatch, microbatch};
   }
 
-  /// Of all stages of the rank, each transfer once.
+  /// Returns all transfers of all stages of this rank, each once.
   std::vector<exec::Transfer> transfers_of_rank() const {
     std::vector<exec::Transfer> all;
     const auto add = [&](InstructionKind kind, int own, int microbatch) {
@@ -214,9 +215,10 @@ struct PipelineStage::State {
     const int peer = rank_of(plan::peer_stage(i));
     if (!options.transport || peer == rank())
       throw plan::InputError(fmt::format(
-          "stage {}: {} has no way to stage {}, {}: hand tensors over with {}", index, call,
+          "stage {}: {} cannot reach stage {}, {}: pass tensors with {}", index, call,
           plan::peer_stage(i),
-          options.transport ? "which is on the same rank" : "as there is no transport", instead));
+          options.transport ? "which is on the same rank" : "because there is no transport",
+          instead));
     return plan::is_send(kind) ? exec::Transfer{i, rank(), peer} : exec::Transfer{i, peer, rank()};
   }
 
@@ -241,7 +243,7 @@ struct PipelineStage::State {
       throw plan::InputError(
           fmt::format("stage {}, microbatch {}: {} {}", index, microbatch, call, why));
   }
-  /// Marks what may come once.
+  /// Marks a call that may be made only once per microbatch.
   void once(bool& mark, int microbatch, const char* call) const {
     require(!mark, microbatch, call, "has been called before");
     mark = true;
@@ -263,7 +265,7 @@ struct PipelineStage::State {
   KeywordsOfStep keywords;
   std::optional<exec::Stage> stage;
   int step = 0;
-  std::vector<MicrobatchMarks> microbatches;  // of the step under way
+  std::vector<MicrobatchMarks> microbatches;  // of the current step
 };
 
 PipelineStage::PipelineStage(const PipelineModule& module, int index,
@@ -286,7 +288,7 @@ std::vector<at::Tensor> PipelineStage::parameters() const {
 }
 
 void PipelineStage::begin(int step) {
-  at::set_num_threads(1);  // with more the kernels would add up in another order
+  at::set_num_threads(1);  // more threads would change the order of summation
   State& s = *state_;
   s.step = step;
   s.microbatches.assign(static_cast<std::size_t>(s.options.microbatches), {});
@@ -425,7 +427,7 @@ void PipelineStage::send_gradients(int microbatch) {
 
 exec::StepResult PipelineStage::update() { return update_together({this}); }
 
-/// The stages of a rank at the end of a step, and the ranks that they step with.
+/// The end of a step for the stages of a rank, with the ranks that step together.
 struct StepEnd {
   explicit StepEnd(const std::vector<PipelineStage*>& stages) {
     for (PipelineStage* const stage : stages)
@@ -483,7 +485,8 @@ void StepEnd::check() const {
   }
 }
 
-/// Stages that share a weight with one on another rank meet there; others sum by themselves.
+/// Sums the gradients of tied weights. Stages that share a weight with another rank's stage reduce
+/// them together with that rank; the others sum locally.
 void StepEnd::sum_tied() const {
   std::set<int> meeting;
   const PipelineStage::State& first = *states.front();
@@ -514,7 +517,7 @@ exec::GradientUse StepEnd::finish_gradients(exec::StepResult& result) const {
   return use_and_tell(setup(), states.front()->scaler.scale(), norm, result);
 }
 
-/// Those of the last stage, for all.
+/// Returns the last stage's losses, on all ranks.
 std::vector<exec::MicrobatchLoss> StepEnd::losses() const {
   std::vector<exec::MicrobatchLoss> own(
       static_cast<std::size_t>(states.front()->options.microbatches));

@@ -1,6 +1,6 @@
 #pragma once
 
-// A layer that is built in another way, whole or in part.
+// A layer spec with a modified build function.
 
 #include <memory>
 #include <utility>
@@ -9,7 +9,7 @@
 
 namespace pipewright::engine {
 
-/// `change(build)` in place of each function that builds the layer or a part of it.
+/// Replaces each function that builds the layer or a part of it by `change(build)`.
 template <class Change>
 exec::LayerSpec rebuilt(exec::LayerSpec layer, const Change& change) {
   layer.build = [change, build = std::move(layer.build)] { return change(build); };

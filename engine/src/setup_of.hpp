@@ -1,13 +1,13 @@
 #pragma once
 
-// What is trained, as a module and the options of whoever trains it say it.
+// The training setup that follows from a module and the options of an engine or of a stage.
 
 #include "pipewright/engine/pipeline_module.hpp"
 #include "pipewright/exec/training/training_setup.hpp"
 
 namespace pipewright::engine {
 
-/// `Options`: those of an engine or of a stage by itself, for all that they have in common.
+/// `Options`: EngineOptions or PipelineStageOptions. Only their common fields are used.
 template <class Options>
 exec::TrainingSetup setup_of(const PipelineModule& module, const Options& options) {
   exec::TrainingSetup setup;

@@ -12,10 +12,10 @@
 namespace pipewright::engine {
 namespace {
 
-/// How many of the tensors that come in pass a layer by.
+/// Returns how many of the input tensors bypass a layer.
 using Passing = std::function<std::ptrdiff_t(std::ptrdiff_t tensors)>;
 
-/// The layer sees the first tensors; the last ones pass it by.
+/// The layer sees only the first tensors; the last ones bypass it.
 exec::LayerSpec with_passing(const exec::LayerSpec& spec, const Passing& passing) {
   return rebuilt(spec, [passing](const auto& build) -> std::shared_ptr<exec::Layer> {
     const auto inner = build();
@@ -37,7 +37,7 @@ exec::LayerSpec push_layer(const std::string& name) {
   });
 }
 
-/// `from_end`: where the skip is, 1 for the last tensor.
+/// `from_end`: position of the skip, 1 for the last tensor.
 exec::LayerSpec pop_layer(const PopSkip& pop, std::ptrdiff_t from_end) {
   return function_layer("pop " + pop.name,
                         [combine = pop.combine, from_end](const exec::Tensors& inputs) {
@@ -48,7 +48,7 @@ exec::LayerSpec pop_layer(const PopSkip& pop, std::ptrdiff_t from_end) {
                         });
 }
 
-/// Goes through the items with the names of the skips that are open, the earliest first.
+/// Visits the items and tracks the names of open skips, the earliest first.
 class SkipTracker {
  public:
   std::optional<exec::LayerSpec> operator()(const exec::LayerSpec& layer) const {
@@ -107,14 +107,14 @@ std::vector<int> boundaries_at_marks(const std::vector<ModelItem>& items) {
     if (!std::holds_alternative<PipeSplit>(item))
       ++layers;
     else if (layers == boundaries.back())
-      throw plan::InputError(fmt::format("there is no layer {} mark {} of a split: leave it out",
-                                         layers == 0 ? "in front of" : "between the one before and",
+      throw plan::InputError(fmt::format("there is no layer {} split {}: leave it out",
+                                         layers == 0 ? "before" : "between the previous split and",
                                          boundaries.size()));
     else
       boundaries.push_back(layers);
   if (layers == boundaries.back())
-    throw plan::InputError(fmt::format("there is no layer behind mark {} of a split: leave it out",
-                                       boundaries.size() - 1));
+    throw plan::InputError(
+        fmt::format("there is no layer after split {}: leave it out", boundaries.size() - 1));
   boundaries.push_back(layers);
   return boundaries;
 }

@@ -42,7 +42,7 @@ std::vector<int> boundaries_at(const std::vector<SplitPoint>& points,
                                          to_string(point), border == 0 ? "first" : "last"));
     const auto [before, is_new] = borders.try_emplace(border, &point);
     if (!is_new)
-      throw plan::InputError(fmt::format("{} and {} are the same border: split there once",
+      throw plan::InputError(fmt::format("{} and {} are the same boundary: split there once",
                                          to_string(*before->second), to_string(point)));
   }
   std::vector<int> boundaries{0};

@@ -14,12 +14,12 @@
 namespace pipewright::engine {
 namespace {
 
-/// A number in [0, 1) with 53 bits.
+/// Returns a random number in [0, 1) with 53 bits.
 double drawn(std::int64_t seed, std::int64_t sequence, std::int64_t position) {
   return std::ldexp(static_cast<double>(exec::hash_of({seed, sequence, position}) >> 11), -53);
 }
 
-/// The likeliest tokens, in the order of tokens.
+/// Returns the `count` most likely tokens, in ascending order of tokens.
 std::vector<std::int64_t> likeliest(const float* logits, std::int64_t words, std::int64_t count) {
   std::vector<std::int64_t> tokens(static_cast<std::size_t>(words));
   std::iota(tokens.begin(), tokens.end(), 0);
@@ -38,10 +38,12 @@ std::vector<std::int64_t> likeliest(const float* logits, std::int64_t words, std
 
 void check(const TokenChoice& how) {
   if (!(how.temperature >= 0) || !std::isfinite(how.temperature))
-    throw plan::InputError(fmt::format(
-        "temperature is {}, the least is 0, which takes the likeliest token", how.temperature));
+    throw plan::InputError(
+        fmt::format("temperature is {}, but must be at least 0 (0: always the most likely token)",
+                    how.temperature));
   if (how.top_k < 0)
-    throw plan::InputError(fmt::format("top_k is {}, the least is 0: all tokens", how.top_k));
+    throw plan::InputError(
+        fmt::format("top_k is {}, but must be at least 0 (0: all tokens)", how.top_k));
 }
 
 std::int64_t choose_token(const at::Tensor& logits, const TokenChoice& how, std::int64_t sequence,
@@ -56,7 +58,7 @@ std::int64_t choose_token(const at::Tensor& logits, const TokenChoice& how, std:
     return std::max_element(numbers, numbers + words) - numbers;
   const auto tokens = likeliest(numbers, words, how.top_k > 0 ? how.top_k : words);
   const double largest = *std::max_element(numbers, numbers + words);
-  std::vector<double> sums;  // of weights up to each of the tokens
+  std::vector<double> sums;  // cumulative weights
   double sum = 0;
   for (const std::int64_t token : tokens)
     sums.push_back(sum += std::exp((numbers[token] - largest) / how.temperature));

@@ -20,12 +20,12 @@
 namespace pipewright::engine {
 namespace {
 
-/// What goes from rank to rank: tokens of a sequence, or what stages have made of them.
+/// A message between ranks: a sequence's tokens, or a stage's outputs for them.
 struct Step {
-  std::int64_t place = 0;  // of the sequences under way; negative: the end of all
+  std::int64_t place = 0;  // cache slot of the sequence; negative: end of the run
   std::int64_t sequence = 0;
-  std::int64_t first = 0;  // position of the first of the tokens
-  std::int64_t room = 0;   // tokens that the stages will meet of the sequence, at most
+  std::int64_t first = 0;  // position of the first token
+  std::int64_t room = 0;   // maximum number of tokens that the stages process for the sequence
   at::Tensor values{};     // [1, tokens, …]
 };
 
@@ -38,20 +38,20 @@ Step to_step(const exec::Tensors& message) {
   return {words[0], words[1], words[2], words[3], message.at(1)};
 }
 
-/// What a stage remembers of a sequence, by layer.
+/// The KV cache of a stage for one sequence, by layer.
 using Memory = std::vector<SequenceMemory>;
 
 GeneratingLayer& generating(exec::Layer& layer, const std::string& name) {
   auto* const found = dynamic_cast<GeneratingLayer*>(&layer);
   if (found == nullptr)
     throw plan::InputError(
-        fmt::format("layer {} cannot go on with a sequence: it is no GeneratingLayer, as those of "
-                    "the models gpt, transformer and hf are",
+        fmt::format("layer {} cannot generate tokens: it is not a GeneratingLayer, as those of the "
+                    "models gpt, transformer and hf are",
                     name));
   return *found;
 }
 
-/// A rank in the middle of a run.
+/// The state of a rank during a run.
 class Generation {
  public:
   Generation(ForwardRank& own, const std::vector<Sequence>& prompts,
@@ -113,7 +113,7 @@ class Generation {
     }
   }
 
-  /// All that was generated, for the ranks behind.
+  /// Returns the final message with all generated tokens, for the following ranks.
   exec::Tensors last_message() const {
     exec::Tensors message = to_message({.place = -1, .values = at::zeros({1})});
     for (const Sequence& sequence : sequences_)
@@ -128,7 +128,7 @@ class Generation {
              at::tensor(prompt, at::kLong).unsqueeze(0)});
   }
 
-  /// Its tokens are over: so is the sequence.
+  /// Records the chosen token. Returns true if the sequence has ended.
   bool take(const Step& chosen) {
     const auto number = static_cast<std::size_t>(chosen.sequence);
     const auto token = chosen.values.item<std::int64_t>();
@@ -139,7 +139,7 @@ class Generation {
            std::find(options_.stop.begin(), options_.stop.end(), token) != options_.stop.end();
   }
 
-  /// The first rank's next one: what the last rank has chosen.
+  /// Returns the next choice of the last rank, on the first rank.
   Step next_choice() {
     if (own_.in)
       return to_step(own_.in->receive());
@@ -148,7 +148,7 @@ class Generation {
     return chosen;
   }
 
-  /// Through the stage, and on to the next rank.
+  /// Runs the stage and sends the result to the next rank.
   void pass_on(Step step) {
     const std::int64_t tokens = step.values.size(1);
     step.values = through_stage(step);
@@ -187,18 +187,19 @@ class Generation {
   const std::vector<Sequence>& prompts_;
   const GenerationOptions& options_;
   const TokenGenerator::Heard& heard_;
-  std::vector<Memory> memories_;  // by place
+  std::vector<Memory> memories_;  // by slot
   std::vector<Sequence> sequences_;
-  std::deque<Step> chosen_;  // where one rank is first and last
+  std::deque<Step> chosen_;  // used if a single rank is both first and last
 };
 
 void check(const GenerationOptions& options) {
   check(options.choice);
   if (options.new_tokens < 1)
-    throw plan::InputError(fmt::format("new_tokens is {}, the least is 1", options.new_tokens));
+    throw plan::InputError(
+        fmt::format("new_tokens is {}, but must be at least 1", options.new_tokens));
   if (options.under_way < 0)
     throw plan::InputError(fmt::format(
-        "under_way is {}, the least is 1, and 0 leaves it to the pipeline", options.under_way));
+        "under_way is {}, but must be at least 0 (0: chosen by the pipeline)", options.under_way));
 }
 
 }  // namespace
@@ -213,7 +214,7 @@ struct TokenGenerator::State {
     }
   }
 
-  /// Before anything runs, so that all processes say the same.
+  /// Runs before any computation, so that all processes throw the same error.
   void check_prompts(const std::vector<Sequence>& prompts, int new_tokens) const {
     for (std::size_t p = 0; p < prompts.size(); ++p) {
       if (prompts[p].empty())
@@ -225,7 +226,7 @@ struct TokenGenerator::State {
   }
 
   ForwardRanks ranks;
-  std::vector<std::shared_ptr<exec::Layer>> layers;  // all of the model's, without numbers
+  std::vector<std::shared_ptr<exec::Layer>> layers;  // all layers of the model, as meta tensors
 };
 
 TokenGenerator::TokenGenerator(PipelineModule module, ForwardOptions options)

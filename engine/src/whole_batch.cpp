@@ -11,7 +11,7 @@
 namespace pipewright::engine {
 namespace {
 
-/// A part of a batch that is cut, and along which dimensions.
+/// A part of a batch, with its arguments and how each is split.
 struct CutPart {
   const char* name;
   exec::Tensors arguments;
@@ -32,7 +32,7 @@ CutPart part_of_keywords(const WholeBatch& batch) {
   return part;
 }
 
-/// Nothing where nothing of the part is cut.
+/// Returns the number of samples, or nothing if no argument is split.
 std::optional<std::int64_t> samples_of(const CutPart& part) {
   for (std::size_t i = 0; i < part.arguments.size(); ++i) {
     const ChunkSpec chunk = part.chunks.empty() ? ChunkSpec() : part.chunks[i];
@@ -42,7 +42,7 @@ std::optional<std::int64_t> samples_of(const CutPart& part) {
   return {};
 }
 
-/// Of each microbatch; what is whole to all where nothing is cut.
+/// Returns the arguments of each microbatch, or all arguments for each if none is split.
 std::vector<exec::Tensors> cut(const CutPart& part, int count) {
   if (part.arguments.empty() ||
       (std::all_of(part.chunks.begin(), part.chunks.end(),
@@ -56,7 +56,7 @@ std::vector<exec::Tensors> cut(const CutPart& part, int count) {
   }
 }
 
-/// On which all parts of the batch agree, by microbatch.
+/// Returns the samples per microbatch, on which all parts of the batch must agree.
 std::vector<std::int64_t> counted(const std::vector<CutPart>& parts, int count) {
   const CutPart* first = nullptr;
   std::int64_t samples = count;

@@ -19,7 +19,7 @@ using namespace pipewright::engine;
 using test::MadeUp;
 namespace nn = torch::nn;
 
-constexpr int microbatches = 4;  // of the batch
+constexpr int microbatches = 4;  // in the batch
 constexpr int first_norm = 1, second_norm = 3;
 
 PipelineModule model(int pipe, int data, int checkpoint_interval) {
@@ -45,7 +45,7 @@ PipelineEngine engine_of(int pipe, int data, int checkpoint_interval, const std:
 
 const MadeUp made_up;
 
-/// The buffers of the serial training's norms, which it builds in the order of layers.
+/// The buffers of the serial training's norms, which are built in the order of layers.
 class Serial {
  public:
   Serial(TrainingSetup setup, int count) {
@@ -71,7 +71,7 @@ class Serial {
   std::unique_ptr<SerialTrainer> trainer_;
 };
 
-/// Those that go into a checkpoint.
+/// Returns the buffers that are stored in a checkpoint.
 std::vector<at::Tensor> buffers_of(PipelineEngine& engine) {
   std::vector<at::Tensor> all;
   for (const LayerState& layer : engine.executor().snapshot(0).layers)
@@ -89,7 +89,7 @@ bool same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& 
                     });
 }
 
-TEST_CASE("running means have the bits of serial training, also of layers that run again",
+TEST_CASE("Running means are bit-identical to serial training, also in recomputed layers",
           "[exec]") {
   int cases = 0;
   for (const char* const schedule : {"gpipe", "1f1b", "zb-h1"})
@@ -111,8 +111,7 @@ TEST_CASE("running means have the bits of serial training, also of layers that r
 }
 
 TEST_CASE(
-    "a pipeline of several has the running means of its own microbatches, a checkpoint those "
-    "of the first",
+    "Each of several pipelines has its own running means, and a checkpoint stores the first one's",
     "[exec]") {
   PipelineEngine engine = engine_of(2, /*data=*/2, 0, "1f1b");
   engine.set_data(batches_of(made_up, microbatches));

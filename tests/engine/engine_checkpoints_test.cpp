@@ -26,7 +26,7 @@ using namespace pipewright::engine;
 using test::error_of;
 namespace nn = torch::nn;
 
-/// How a training is laid out: nothing of it changes a bit.
+/// The layout of a training, which does not affect results.
 struct Layout {
   int pipe = 1;
   int data = 1;
@@ -106,13 +106,13 @@ Trained train(PipelineEngine& engine, int steps) {
   return trained;
 }
 
-TEST_CASE("a training saved and resumed under another plan has the bits of the undisturbed one",
+TEST_CASE("A training resumed under another plan is bit-identical to the uninterrupted one",
           "[exec]") {
   PipelineEngine undisturbed(module_of({}), options_of({}));
   begin_data(undisturbed);
   train(undisturbed, 3);
   const Trained expected = train(undisturbed, 3);
-  CHECK(expected.loss_scale > 1024);  // it grows on the way, so it has to be saved
+  CHECK(expected.loss_scale > 1024);  // it grows during training, so it has to be saved
 
   const std::vector<Layout> layouts{
       {},
@@ -142,12 +142,11 @@ TEST_CASE("a training saved and resumed under another plan has the bits of the u
   CHECK(tried == 25);
 }
 
-TEST_CASE("what pipelines share out of optimizer, gradients and weights goes on, shared out or not",
-          "[exec]") {
+TEST_CASE("State partitioned among pipelines can be resumed, partitioned or not", "[exec]") {
   const auto shared_out = [](int pipe, int zero) {
     const Layout layout{.pipe = pipe, .data = 2, .zero = zero};
     EngineOptions options = options_of(layout);
-    options.gradient_groups = 0;  // a round of the pipelines each
+    options.gradient_groups = 0;  // one per round of the pipelines
     return std::pair(layout, options);
   };
   const auto [layout, options] = shared_out(1, 3);
@@ -170,8 +169,7 @@ TEST_CASE("what pipelines share out of optimizer, gradients and weights goes on,
   }
 }
 
-TEST_CASE("the position in the data is that of what was read, in batches of whatever size",
-          "[exec]") {
+TEST_CASE("The position in the data counts samples read, for any batch size", "[exec]") {
   const test::TempFolder folder;
   const auto counted = [](int& calls) {
     return [source = batches_of(data, 4), &calls]() mutable {
@@ -195,7 +193,7 @@ TEST_CASE("the position in the data is that of what was read, in batches of what
   PipelineEngine second(module_of({.data = 2}), options);
   second.set_data(counted(again));
   second.load_checkpoint(folder.path());
-  CHECK(again == 0);  // nothing is read before it is needed
+  CHECK(again == 0);  // nothing is read until it is needed
   CHECK(train(second, 1) == expected);
   CHECK(again == 24);
 
@@ -205,11 +203,11 @@ TEST_CASE("the position in the data is that of what was read, in batches of what
   PipelineEngine other(module_of({}), options);
   CHECK(error_of([&] {
           other.load_checkpoint(folder.path());
-        }).ends_with("48 samples had been read, no whole number of microbatches of 5"));
+        }).ends_with("48 samples had been read, which is not a multiple of the microbatch size 5"));
   CHECK(other.next_step() == 0);
 }
 
-TEST_CASE("weights alone are saved, and taken without the rest of the training", "[exec]") {
+TEST_CASE("Weights can be saved alone and loaded without the training state", "[exec]") {
   const test::TempFolder folder;
   PipelineEngine first(module_of({}), options_of({}));
   begin_data(first);
@@ -222,7 +220,7 @@ TEST_CASE("weights alone are saved, and taken without the rest of the training",
   begin_data(second);
   CHECK(error_of([&] {
           second.load_checkpoint(folder.path());
-        }).ends_with("it has weights alone: set training = false to take them"));
+        }).ends_with("it has only weights: set training = false to load them"));
   const LoadedCheckpoint loaded = second.load_checkpoint(folder.path(), {.training = false});
   CHECK(loaded.step == 2);
   CHECK(second.next_step() == 0);
@@ -230,8 +228,7 @@ TEST_CASE("weights alone are saved, and taken without the rest of the training",
   CHECK(second.executor().loss_scale() == 1024);
 }
 
-TEST_CASE("a checkpoint without frozen parameters goes on where these are there already",
-          "[exec]") {
+TEST_CASE("A checkpoint without frozen parameters resumes if these already exist", "[exec]") {
   const test::TempFolder folder;
   PipelineEngine first(module_of({}), options_of({}));
   begin_data(first);
@@ -248,8 +245,7 @@ TEST_CASE("a checkpoint without frozen parameters goes on where these are there 
   CHECK(train(second, 2) == expected);
 }
 
-TEST_CASE("weights of a checkpoint go into a model with other layers, as far as names agree",
-          "[exec]") {
+TEST_CASE("A checkpoint loads into a model with other layers as far as names match", "[exec]") {
   const test::TempFolder folder;
   PipelineEngine first(module_of({}), options_of({}));
   first.save_checkpoint(folder.path());
@@ -258,8 +254,8 @@ TEST_CASE("weights of a checkpoint go into a model with other layers, as far as 
   const PipelineModule other(layers, {.loss = module_of({}).options().loss, .base_seed = 77});
   PipelineEngine second(other, options_of({}));
   CHECK(error_of([&] { second.load_checkpoint(folder.path(), {.weights = {.strict = false}}); })
-            .ends_with("it has other layers or another optimizer than this training: set training "
-                       "= false to take its weights alone"));
+            .ends_with("its layers or its optimizer differ from those of this training: set "
+                       "training = false to load only its weights"));
   auto keys =
       second.load_checkpoint(folder.path(), {.training = false, .weights = {.strict = false}}).keys;
   CHECK(keys.missing == std::vector<std::string>{"head.bias", "head.weight"});
@@ -272,7 +268,7 @@ TEST_CASE("weights of a checkpoint go into a model with other layers, as far as 
                   first.module_state_dict().at("c.weight")));
 }
 
-TEST_CASE("notes come back with the checkpoint, and hooks see them", "[exec]") {
+TEST_CASE("Notes are returned with the checkpoint, and hooks see them", "[exec]") {
   const test::TempFolder folder;
   EngineOptions options = options_of({});
   std::map<std::string, std::string> heard;
@@ -285,7 +281,7 @@ TEST_CASE("notes come back with the checkpoint, and hooks see them", "[exec]") {
   CHECK(heard == expected);
 }
 
-TEST_CASE("what is written beside training is the step at which it was saved", "[exec]") {
+TEST_CASE("A checkpoint written in the background has the step at which it was saved", "[exec]") {
   const test::TempFolder folder;
   PipelineEngine first(module_of({}), options_of({}));
   begin_data(first);
@@ -304,13 +300,13 @@ TEST_CASE("what is written beside training is the step at which it was saved", "
         folder.path().string() + ": no checkpoint of step 7");
 }
 
-/// What no file has a type for.
+/// A buffer with a data type that files do not support.
 struct ComplexBuffer : Layer {
   ComplexBuffer() { register_buffer("waves", at::zeros({2}, at::kComplexFloat)); }
   at::Tensor forward(const at::Tensor& input, const CallContext&) override { return input; }
 };
 
-TEST_CASE("a checkpoint that cannot be written is a failure of the call", "[exec]") {
+TEST_CASE("The call fails if a checkpoint cannot be written", "[exec]") {
   const test::TempFolder folder;
   const PipelineModule model(
       {linear("a", 4, 2), {"b", [] { return std::make_shared<ComplexBuffer>(); }}},
@@ -323,7 +319,7 @@ TEST_CASE("a checkpoint that cannot be written is a failure of the call", "[exec
                     "place in a safetensors file");
   engine.save_checkpoint(folder.path(), {.background = true});
   CHECK_THROWS(engine.wait_for_checkpoint());
-  engine.wait_for_checkpoint();  // it is told once
+  engine.wait_for_checkpoint();  // the failure is thrown once
   const auto file = folder.write("file", "");
   CHECK(error_of([&] { engine.save_checkpoint(file); }).find("no folder for checkpoints") !=
         std::string::npos);
@@ -331,7 +327,7 @@ TEST_CASE("a checkpoint that cannot be written is a failure of the call", "[exec
 
 const Layout saving{.pipe = 3, .schedule = "zb-h1"}, resuming{.pipe = 2, .data = 2, .zero = 1};
 
-/// What the process of a rank of this stage says that it has.
+/// Returns the names that the process of this stage's rank reports.
 std::string names_of_stage(const Layout& layout, int stage) {
   const auto stages = module_of(layout).stages();
   std::vector<std::string> names;
@@ -341,7 +337,7 @@ std::string names_of_stage(const Layout& layout, int stage) {
   return fmt::format("has {}\n", fmt::join(names, " "));
 }
 
-/// Rank of a job that saves after two steps, and then of another job that goes on.
+/// One rank of a job that saves after two steps, and then of another job that resumes.
 TEST_CASE("rank of an engine that saves over Gloo", "[.]") {
   const auto place = test::rank_place();
   if (!place)
@@ -368,7 +364,8 @@ TEST_CASE("rank of an engine that saves over Gloo", "[.]") {
       names += " " + name;
     test::say("has" + names);
     if (resumes) {
-      engine.load_module_state_dict(engine.module_state_dict());  // what a process has fits it
+      engine.load_module_state_dict(engine.module_state_dict());  // a process can load its own
+                                                                  // state
       BatchSource other = batches_of(data, 4);
       test::say(engine.load_checkpoint(folder, {.training = false}).keys.missing.empty() ? "whole"
                                                                                          : "less");
@@ -379,7 +376,7 @@ TEST_CASE("rank of an engine that saves over Gloo", "[.]") {
   }
 }
 
-TEST_CASE("processes save one checkpoint, and others go on with it under another plan", "[exec]") {
+TEST_CASE("Processes save one checkpoint, and others resume from it under another plan", "[exec]") {
   PipelineEngine undisturbed(module_of({}), options_of({}));
   begin_data(undisturbed);
   std::vector<std::string> losses;

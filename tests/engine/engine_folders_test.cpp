@@ -1,4 +1,4 @@
-// Folders of Hugging Face and an engine, both ways, on threads and over Gloo.
+// Loading Hugging Face folders into an engine and saving them, with threads and over Gloo.
 
 #include "pipewright/engine/engine_folders.hpp"
 
@@ -19,7 +19,7 @@ using namespace pipewright::engine;
 using test::error_of;
 using test::FiguresFolder;
 
-/// With weights of their own, not the folder's.
+/// A module with initial weights other than the folder's.
 PipelineModule other_weights(const plan::HuggingFaceShape& shape, const plan::Topology& topology) {
   return {transformer_layers(shape.transformer),
           {.topology = topology,
@@ -38,7 +38,7 @@ void check_same(const std::filesystem::path& written, const test::Figures& weigh
   }
 }
 
-TEST_CASE("an engine takes the weights of a folder, and writes them as it found them",
+TEST_CASE("An engine loads the weights of a folder, and writes them back unchanged",
           "[exec][models]") {
   for (const std::string name : {"llama2", "gpt2", "phi3", "mixtral", "qwen2"}) {
     INFO(name);
@@ -62,15 +62,17 @@ TEST_CASE("an engine takes the weights of a folder, and writes them as it found 
   }
 }
 
-TEST_CASE("a folder of another model is refused", "[exec][models]") {
+TEST_CASE("A folder of another model is rejected", "[exec][models]") {
   const FiguresFolder llama("llama2"), gpt("gpt2");
   PipelineEngine engine(other_weights(llama.shape(), plan::pipe_data_topology(1, 1)), {});
   CHECK(error_of([&] { load_hugging_face(engine, gpt.path()); }) ==
         gpt.path().string() +
-            ": layer 0 of the engine is not that of the folder's model, which builder_of makes");
+            ": layer 0 of the engine differs from the folder's model; build the layers with "
+            "builder_of");
   std::filesystem::remove(llama.path() / "model.safetensors");
   CHECK(error_of([&] { load_hugging_face(engine, llama.path()); }) ==
-        llama.path().string() + ": no model.safetensors in it, and no index of several");
+        llama.path().string() +
+            ": it has neither model.safetensors nor an index of several such files");
 }
 
 TEST_CASE("rank of an engine of a folder over Gloo", "[.]") {
@@ -96,7 +98,7 @@ TEST_CASE("rank of an engine of a folder over Gloo", "[.]") {
   }
 }
 
-TEST_CASE("processes that share out a folder's model write it whole", "[exec][models]") {
+TEST_CASE("Processes with parts of a folder's model write the whole model", "[exec][models]") {
   const FiguresFolder folder("llama2");
   test::Ranks ranks({.size = 4,
                      .test_case = "rank of an engine of a folder over Gloo",

@@ -1,4 +1,4 @@
-// An engine whose ranks are processes, which send over Gloo, against serial training.
+// An engine whose ranks are processes that communicate over Gloo, compared with serial training.
 
 #include <fmt/format.h>
 #include <torch/nn.h>
@@ -27,7 +27,7 @@ using test::Ranks;
 using test::say;
 namespace nn = torch::nn;
 
-constexpr int microbatches = 4;  // of the batch
+constexpr int microbatches = 4;  // in the batch
 constexpr int steps = 3;
 
 struct Case {
@@ -35,7 +35,7 @@ struct Case {
   int data = 1;
   std::string schedule = "1f1b";
   int zero = 0;
-  bool own = false;  // an optimizer and a rate of one's own, changed gradients, a frozen layer
+  bool own = false;  // custom optimizer and learning rate, modified gradients, a frozen layer
   int ranks() const { return pipe * data; }
 };
 
@@ -78,7 +78,7 @@ EngineOptions options_of(const Case& wanted) {
   return options;
 }
 
-/// What every rank says: the loss of each step, that of an evaluation, and its stage's weights.
+/// Each rank reports the loss of each step, that of an evaluation, and its stage's weights.
 TEST_CASE("rank of an engine over Gloo", "[.]") {
   const auto place = test::rank_place();
   if (!place)
@@ -106,7 +106,7 @@ TEST_CASE("rank of an engine over Gloo", "[.]") {
   }
 }
 
-/// What the ranks of each stage must say.
+/// Returns the expected reports of the ranks of each stage.
 std::vector<std::string> expected_of(const Case& wanted) {
   const PipelineEngine engine(module_of(wanted), options_of(wanted));
   const MadeUp data;
@@ -135,7 +135,7 @@ std::vector<std::string> expected_of(const Case& wanted) {
   return expected;
 }
 
-TEST_CASE("an engine over Gloo has the bits of serial training on every rank", "[exec]") {
+TEST_CASE("An engine over Gloo is bit-identical to serial training on every rank", "[exec]") {
   int ranks_seen = 0;
   for (const auto& [name, wanted] : cases) {
     CAPTURE(name);

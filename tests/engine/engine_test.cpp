@@ -39,7 +39,7 @@ PipelineModule small_model(int pipe, int data = 1, int stages_per_rank = 1) {
            .loss = loss}};
 }
 
-/// Microbatches of three samples.
+/// Options with microbatches of three samples.
 EngineOptions batches_of_12() { return {.train_batch_size = 12, .microbatch_size = 3}; }
 
 bool same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
@@ -50,7 +50,7 @@ bool same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& 
                     });
 }
 
-/// The first `count` microbatches, and then the end.
+/// Returns a source that ends after `count` microbatches.
 BatchSource first_of(BatchSource source, int count) {
   return [source, count]() mutable -> std::optional<Batch> {
     return count-- > 0 ? source() : std::nullopt;
@@ -59,8 +59,9 @@ BatchSource first_of(BatchSource source, int count) {
 
 const MadeUp made_up;
 
-TEST_CASE("axes in any order, with shards of layers, train with the bits of a serial training",
-          "[exec]") {
+TEST_CASE(
+    "Topologies with any order of axes and tensor parallelism are bit-identical to serial training",
+    "[exec]") {
   const test::MadeUpTokens tokens;
   for (const auto& topology : {plan::Topology({"data", "pipe"}, {2, 2}),
                                plan::Topology({"tensor", "data", "pipe"}, {2, 2, 2})}) {
@@ -78,7 +79,7 @@ TEST_CASE("axes in any order, with shards of layers, train with the bits of a se
   }
 }
 
-TEST_CASE("pipelines side by side train on one batch, and know its mean loss", "[exec]") {
+TEST_CASE("Data-parallel replicas train on one batch, and know its mean loss", "[exec]") {
   for (const int replicas : {1, 2, 4}) {
     PipelineEngine engine(small_model(2, replicas), batches_of_12());
     CHECK(engine.microbatches() == 4 / replicas);
@@ -95,7 +96,7 @@ TEST_CASE("pipelines side by side train on one batch, and know its mean loss", "
   }
 }
 
-/// Four microbatches of 3 rows of 5 tokens, of which microbatch m has 3 · (m + 1) that count.
+/// Four microbatches of 3 rows of 5 tokens. In microbatch m, 3 · (m + 1) tokens count.
 Batch padded_tokens() {
   const at::Tensor inputs = at::arange(4 * 3 * 5).remainder(7).view({12, 5});
   at::Tensor targets = (inputs * 3 + 1).remainder(7);
@@ -104,7 +105,7 @@ Batch padded_tokens() {
   return {{inputs}, {targets}};
 }
 
-TEST_CASE("a mean over padded microbatches is that over the tokens of the whole batch", "[exec]") {
+TEST_CASE("The mean over padded microbatches is the mean over all tokens of the batch", "[exec]") {
   const auto train = [](int pipe, int data, int microbatches) {
     const Batch all = padded_tokens();
     PipelineEngine engine({{module_layer("table", [] { return nn::Embedding(7, 6); }),
@@ -133,7 +134,7 @@ TEST_CASE("a mean over padded microbatches is that over the tokens of the whole 
   }
 }
 
-TEST_CASE("microbatches that count nothing at all are refused", "[exec]") {
+TEST_CASE("A batch without any weight is rejected", "[exec]") {
   PipelineEngine engine(small_model(1), batches_of_12());
   engine.set_data([source = batches_of(made_up, 4)]() mutable {
     auto batch = source();
@@ -144,7 +145,8 @@ TEST_CASE("microbatches that count nothing at all are refused", "[exec]") {
         "the microbatches of step 0 count 0 in its mean loss: one of them at least must count");
 }
 
-TEST_CASE("an engine takes every kind of schedule, with the stages that it needs", "[exec]") {
+TEST_CASE("An engine accepts every kind of schedule, with the number of stages that it needs",
+          "[exec]") {
   const auto train = [](const std::string& schedule, int stages_per_rank) {
     auto options = batches_of_12();
     options.schedule = schedule;
@@ -160,7 +162,7 @@ TEST_CASE("an engine takes every kind of schedule, with the stages that it needs
         "schedule zbv has 4 stages on 2 ranks, but the module has 2: set stages_per_rank to 2");
 }
 
-TEST_CASE("an engine takes schedules of one's own", "[exec]") {
+TEST_CASE("An engine accepts custom schedules", "[exec]") {
   const auto train = [](plan::ScheduleChoice schedule, int stages_per_rank = 1) {
     auto options = batches_of_12();
     options.schedule = std::move(schedule);
@@ -189,7 +191,7 @@ TEST_CASE("an engine takes schedules of one's own", "[exec]") {
         "are asked for");
 }
 
-TEST_CASE("an engine's schedule takes a group", "[exec]") {
+TEST_CASE("An engine's schedule accepts a group size", "[exec]") {
   auto options = batches_of_12();
   options.schedule = "megatron-interleaved";
   options.schedule_group = 3;
@@ -198,12 +200,12 @@ TEST_CASE("an engine's schedule takes a group", "[exec]") {
         }).find("in groups of 3 leave a last group of 1") != std::string::npos);
 }
 
-TEST_CASE("the data ends without an error", "[exec]") {
+TEST_CASE("The data may end without an error", "[exec]") {
   PipelineEngine engine(small_model(2), batches_of_12());
   engine.set_data(first_of(batches_of(made_up, 4), 9));
   CHECK(engine.train_batch().has_value());
   CHECK(engine.train_batch().has_value());
-  CHECK_FALSE(engine.train_batch().has_value());  // one microbatch is left over
+  CHECK_FALSE(engine.train_batch().has_value());  // one microbatch remains
   CHECK(engine.next_step() == 2);
   engine.set_data(RepeatingLoader([] { return first_of(batches_of(made_up, 4), 3); }));
   for (int step = 0; step < 3; ++step)
@@ -212,7 +214,7 @@ TEST_CASE("the data ends without an error", "[exec]") {
   CHECK_FALSE(engine.eval_batch(none).has_value());
 }
 
-TEST_CASE("an evaluation has its own number of microbatches, and hands out outputs", "[exec]") {
+TEST_CASE("An evaluation has its own number of microbatches, and returns outputs", "[exec]") {
   PipelineEngine engine(small_model(2), batches_of_12());
   auto setup = engine.setup();
   setup.data = &made_up;
@@ -233,7 +235,7 @@ TEST_CASE("an evaluation has its own number of microbatches, and hands out outpu
   CHECK(engine.eval_batch(data)->outputs.empty());
 }
 
-TEST_CASE("an evaluation between two steps leaves no trace", "[exec]") {
+TEST_CASE("An evaluation between two steps does not affect training", "[exec]") {
   PipelineEngine with(small_model(2), batches_of_12()), without(small_model(2), batches_of_12());
   for (PipelineEngine* engine : {&with, &without})
     engine->set_data(batches_of(made_up, 4));
@@ -244,7 +246,7 @@ TEST_CASE("an evaluation between two steps leaves no trace", "[exec]") {
   }
 }
 
-TEST_CASE("an engine goes on at the step of a checkpoint, and so does its data", "[exec]") {
+TEST_CASE("An engine resumes at the step of a checkpoint, and so does its data", "[exec]") {
   auto options = batches_of_12();
   options.first_step = 5;
   options.optimizer.warm_up_steps = 10;
@@ -259,12 +261,12 @@ TEST_CASE("an engine goes on at the step of a checkpoint, and so does its data",
   }
 }
 
-TEST_CASE("a checkpoint of an engine says how large its microbatches are", "[exec]") {
+TEST_CASE("A checkpoint of an engine records the microbatch size", "[exec]") {
   PipelineEngine engine(small_model(2), batches_of_12());
   CHECK(engine.executor().snapshot(0).training.microbatch_size == 3);
 }
 
-TEST_CASE("the batch size changes between steps, in whole microbatches", "[exec]") {
+TEST_CASE("The batch size can change between steps, in whole microbatches", "[exec]") {
   auto options = batches_of_12();
   options.precision = at::kBFloat16;  // with master weights
   options.loss_scaling = {.scale = 8, .dynamic = true, .growth_interval = 2};
@@ -287,7 +289,7 @@ TEST_CASE("the batch size changes between steps, in whole microbatches", "[exec]
   CHECK(same_bits(one.executor().parameters(), two.executor().parameters()));
 }
 
-TEST_CASE("a change of the batch size keeps every copy of a stage", "[exec]") {
+TEST_CASE("A change of the batch size keeps every replica of a stage", "[exec]") {
   auto options = batches_of_12();
   options.zero = 1;
   PipelineEngine kept(small_model(2, 2), options), changed(small_model(2, 2), options);
@@ -300,7 +302,7 @@ TEST_CASE("a change of the batch size keeps every copy of a stage", "[exec]") {
   CHECK(same_bits(kept.executor().parameters(), changed.executor().parameters()));
 }
 
-TEST_CASE("a batch that does not divide is refused with the nearest that do", "[exec]") {
+TEST_CASE("A batch that does not divide is rejected with the nearest valid sizes", "[exec]") {
   PipelineEngine engine(small_model(2, 2), batches_of_12());
   const auto refusal = [&](int samples) {
     return test::error_of([&] { engine.set_train_batch_size(samples); });
@@ -314,29 +316,29 @@ TEST_CASE("a batch that does not divide is refused with the nearest that do", "[
   CHECK(engine.train_batch_size() == 12);
 }
 
-TEST_CASE("plain forward, backward and step are refused in words", "[exec]") {
+TEST_CASE("Direct calls of forward, backward and step are rejected with an error message",
+          "[exec]") {
   PipelineEngine engine(small_model(1), batches_of_12());
-  CHECK(
-      test::error_of([&] {
-        engine.forward(at::ones({3, 4}));
-      }) ==
-      "a pipeline cannot run forward by itself: its schedule runs forwards, backwards and "
-      "optimizer steps of several microbatches in turn; call train_batch, eval_batch, or step with "
-      "a batch");
+  CHECK(test::error_of([&] {
+          engine.forward(at::ones({3, 4}));
+        }) ==
+        "a pipeline cannot run forward alone: its schedule interleaves forwards, backwards and "
+        "optimizer steps of several microbatches; call train_batch, eval_batch, or step with "
+        "a batch");
   CHECK(test::error_of([&] { engine.backward(); }).starts_with("a pipeline cannot run backward"));
   CHECK(test::error_of([&] { engine.step(); }).starts_with("a pipeline cannot run step"));
   CHECK(test::error_of([&] { engine.train_batch(); }) ==
         "there is no data to train on: call set_data first");
 }
 
-TEST_CASE("the accumulation boundary is between the last backward and the next step", "[exec]") {
+TEST_CASE("The accumulation boundary is between the last backward and the next step", "[exec]") {
   std::atomic<bool> at_forward{false}, at_update{true};
   const PipelineEngine* asked = nullptr;
   auto options = batches_of_12();
   options.execution.observer = [&](const InstructionRecord& record) {
     if (record.instruction.kind == plan::InstructionKind::Forward)
       at_forward = at_forward || asked->is_gradient_accumulation_boundary();
-    // The first stage is the last to be done.
+    // The first stage finishes last.
     if (record.instruction.kind == plan::InstructionKind::OptimizerStep &&
         record.instruction.stage == 0)
       at_update = at_update && asked->is_gradient_accumulation_boundary();
@@ -351,8 +353,8 @@ TEST_CASE("the accumulation boundary is between the last backward and the next s
   CHECK(at_update);
 }
 
-TEST_CASE("twenty steps hold no more memory than two", "[exec]") {
-  std::vector<std::int64_t> held(2);  // bytes, as each rank's first instruction starts
+TEST_CASE("Twenty steps hold no more memory than two", "[exec]") {
+  std::vector<std::int64_t> held(2);  // bytes held when each rank's first instruction starts
   auto options = batches_of_12();
   options.execution.observer = [&](const InstructionRecord& record) {
     if (record.instruction.microbatch == 0 &&
@@ -372,7 +374,7 @@ TEST_CASE("twenty steps hold no more memory than two", "[exec]") {
   CHECK(held == after_two);
 }
 
-/// One engine per rank, as in a job of several processes, on threads that share a transport.
+/// Runs one engine per rank, as in a job of several processes, on threads that share a transport.
 template <class Body>
 void run_job(int pipe, int data, const Body& body) {
   const std::shared_ptr<Transport> transport = make_in_process_transport(pipe * data);
@@ -388,8 +390,9 @@ void run_job(int pipe, int data, const Body& body) {
     thread.join();
 }
 
-TEST_CASE("in a job of processes the first and the last stage alone read data, all know the loss",
-          "[exec]") {
+TEST_CASE(
+    "In a job of processes, only the first and the last stage read data, and all know the loss",
+    "[exec]") {
   constexpr int ranks = 3;
   std::vector<int> microbatches_read(ranks, 0), steps(ranks, 0);
   std::vector<std::vector<double>> losses(ranks);
@@ -398,7 +401,7 @@ TEST_CASE("in a job of processes the first and the last stage alone read data, a
   run_job(ranks, 1, [&](int rank, PipelineEngine& engine) {
     const auto at = static_cast<std::size_t>(rank);
     ends[at] = {engine.is_first_stage(), engine.is_last_stage()};
-    // The last rank's data is longer: the end is that of the shortest.
+    // The last rank's data is longer: the shortest determines the end.
     engine.set_data(
         [&, at, source = first_of(batches_of(made_up, 4), rank == 2 ? 12 : 8)]() mutable {
           auto batch = source();
@@ -424,7 +427,7 @@ TEST_CASE("in a job of processes the first and the last stage alone read data, a
   CHECK(outputs == std::vector<std::size_t>{0, 0, 1});
 }
 
-TEST_CASE("in a job of processes each pipeline keeps its part of the batch", "[exec]") {
+TEST_CASE("In a job of processes, each pipeline keeps its part of the batch", "[exec]") {
   std::vector<double> losses(4);
   run_job(2, 2, [&](int rank, PipelineEngine& engine) {
     engine.set_data(batches_of(made_up, 4));

@@ -1,4 +1,4 @@
-// Parameters that are not trained.
+// Frozen parameters.
 
 #include <mutex>
 #include <set>
@@ -32,7 +32,7 @@ PipelineModule model(int pipe, const std::string& frozen, int interval = 0, int 
        .frozen = frozen}};
 }
 
-TEST_CASE("what is frozen stays what it was, and all else has the bits of serial training",
+TEST_CASE("Frozen parameters do not change, and the others are bit-identical to serial training",
           "[exec]") {
   for (const std::string frozen : {"^[ab]\\.", "bias", "c.weight", "^d", "^[abc]\\."})
     for (const int interval : {0, 1, 2}) {
@@ -58,7 +58,7 @@ TEST_CASE("what is frozen stays what it was, and all else has the bits of serial
   }
 }
 
-/// Counts the numbers that are sent back to each rank.
+/// Counts the elements of gradients sent back to each rank.
 class Counting final : public Transport {
  public:
   explicit Counting(int ranks) : inner_(make_in_process_transport(ranks)), numbers(ranks) {}
@@ -82,8 +82,9 @@ class Counting final : public Transport {
   std::vector<std::atomic<std::int64_t>> numbers;
 };
 
-TEST_CASE("no gradient is sent to a stage that has nothing to train before or on it", "[exec]") {
-  // Three stages: a t | b u | c d. Twelve samples with eight numbers each.
+TEST_CASE("No gradient is sent to a stage if it and all stages before it have nothing to train",
+          "[exec]") {
+  // Three stages: a t | b u | c d. Twelve samples with eight elements each.
   const MadeUp data;
   const auto sent = [&](const std::string& frozen, int interval) {
     EngineOptions options = test::four_microbatches();
@@ -104,7 +105,7 @@ TEST_CASE("no gradient is sent to a stage that has nothing to train before or on
   }
 }
 
-TEST_CASE("what is frozen has no state, and is in checkpoints", "[exec]") {
+TEST_CASE("Frozen parameters have no optimizer state, but are in checkpoints", "[exec]") {
   PipelineEngine engine(model(2, "^[ab]\\.|c.bias"), test::four_microbatches());
   std::vector<std::string> stored, states;
   for (const LayerState& layer : engine.executor().snapshot(0).layers) {
@@ -120,7 +121,7 @@ TEST_CASE("what is frozen has no state, and is in checkpoints", "[exec]") {
   CHECK(states == Names{"c.weight/exp_avg", "d.weight/exp_avg", "d.bias/exp_avg"});
 }
 
-TEST_CASE("a layer is frozen whole or by the names of its parameters", "[exec]") {
+TEST_CASE("A layer is frozen completely, or by the names of its parameters", "[exec]") {
   const auto trained = [](const LayerSpec& layer) {
     std::vector<std::string> names;
     for (const auto& parameter : build_layer({layer}, 0, 0)->named_parameters())
@@ -138,7 +139,7 @@ TEST_CASE("a layer is frozen whole or by the names of its parameters", "[exec]")
   CHECK(error_of([] { model(2, "(a"); }).starts_with("frozen:(a: this is no regular expression: "));
 }
 
-TEST_CASE("a weight that layers share is frozen in all of them or in none", "[exec]") {
+TEST_CASE("A shared weight is frozen in all of its layers or in none", "[exec]") {
   const auto tied = [](const LayerSpec& layer) { return TiedLayerSpec{"key", "weight", layer}; };
   const std::vector<LayerSpec> layers{tied(linear("a", 4, 4)), tied(frozen(linear("b", 4, 4)))};
   CHECK(error_of([&] { build_layer(layers, 1, 0); }) ==

@@ -1,4 +1,4 @@
-// The probe of a plan's gradients, and what it says of each fault.
+// The check of a plan's gradients, and its report of each fault.
 
 #include "pipewright/engine/gradient_contract.hpp"
 
@@ -53,7 +53,7 @@ EngineOptions options_of(const std::string& schedule = "1f1b", int zero = 0) {
   return {.train_batch_size = 12, .microbatch_size = 3, .schedule = schedule, .zero = zero};
 }
 
-/// Four microbatches that count differently.
+/// Four microbatches with different weights.
 BatchSource batch() {
   static const MadeUp data;
   return [source = batches_of(data, 4), m = 0]() mutable -> std::optional<Batch> {
@@ -63,11 +63,11 @@ BatchSource batch() {
   };
 }
 
-TEST_CASE("gradients are right under every plan", "[exec]") {
+TEST_CASE("Gradients are right under every plan", "[exec]") {
   struct Plan {
     Shape shape;
     EngineOptions options;
-    int checked;  // on each rank, the parameters of its stages
+    int checked;  // on each rank: the parameters of its stages
   };
   const std::vector<Plan> plans{
       {{.pipe = 1}, options_of(), 4},
@@ -91,11 +91,11 @@ TEST_CASE("gradients are right under every plan", "[exec]") {
   }
 }
 
-TEST_CASE("a Program of one's own is looked at as it is", "[exec]") {
+TEST_CASE("A custom Program is checked unchanged", "[exec]") {
   EngineOptions options = options_of();
   options.schedule = plan::lower(plan::make_gpipe(2, 4), {.share_loss = true});
   CHECK(gradient_contract(model(), options, batch()).holds());
-  // One that leaves out a sum over copies does not get that far.
+  // A Program that omits an all-reduce over replicas is rejected earlier.
   auto program = plan::lower(plan::make_gpipe(2, 2), {.replicas = 2, .share_loss = true});
   for (auto& instructions : program.ranks)
     std::erase_if(instructions, [](const plan::Instruction& i) {
@@ -108,7 +108,8 @@ TEST_CASE("a Program of one's own is looked at as it is", "[exec]") {
         std::string::npos);
 }
 
-TEST_CASE("what is scaled after the sums is told by rank, parameter and factor", "[exec]") {
+TEST_CASE("A gradient scaled after reduction is reported with rank, parameter and factor",
+          "[exec]") {
   EngineOptions options = options_of();
   options.before_step = [](const StepGradients& shown) {
     for (const NamedGradient& gradient : shown.gradients)
@@ -130,7 +131,7 @@ TEST_CASE("what is scaled after the sums is told by rank, parameter and factor",
   }
 }
 
-/// Passes all on but what `corrupt` changes.
+/// Forwards all calls, modified by `corrupt`.
 class Corrupt final : public Transport {
  public:
   using Change = std::function<void(const Transfer&, Tensors&)>;
@@ -141,7 +142,7 @@ class Corrupt final : public Transport {
     inner_->send(transfer, std::move(tensors));
   }
   Tensors receive(const Transfer& transfer) override { return inner_->receive(transfer); }
-  /// Without a change: of the gradients that others hand in to be summed nothing arrives.
+  /// Without a change, drops the gradients that other ranks contribute to a reduction.
   std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
                                   const std::vector<Tensors>& parts, Lane lane) override {
     auto received = inner_->all_to_all(group, rank, parts, lane);
@@ -176,7 +177,8 @@ Corrupt::Change times(double factor, int microbatch) {
   };
 }
 
-TEST_CASE("a microbatch whose backward is lost or doubled is told, where it is so", "[exec]") {
+TEST_CASE("A microbatch whose backward is lost or doubled is reported at the right place",
+          "[exec]") {
   CHECK(told({.pipe = 2}, times(1, 2)) == "all 4 gradients of 4 microbatches are right\n");
   CHECK(told({.pipe = 2}, times(0, 2)) ==
         "rank 0, stage 0, a.bias: microbatch 2 lost\n"
@@ -186,9 +188,9 @@ TEST_CASE("a microbatch whose backward is lost or doubled is told, where it is s
         "rank 0, stage 0, a.weight: microbatch 1 times 2\n");
 }
 
-TEST_CASE("a sum over copies that loses what others have is told on each rank", "[exec]") {
-  // Each rank adds up the sums of its own shard, a's or c's, of which it has its own pipeline's
-  // part.
+TEST_CASE("A gradient reduction that loses the other replicas' parts is reported on each rank",
+          "[exec]") {
+  // Each rank reduces its own shard, a's or c's, to which its own pipeline contributes a part.
   std::string expected;
   for (const char* const rank : {"0", "1"})
     for (const char* const lost : {"a.bias: microbatches 2, 3", "a.weight: microbatches 2, 3",
@@ -197,17 +199,17 @@ TEST_CASE("a sum over copies that loses what others have is told on each rank", 
   CHECK(told({.pipe = 1, .data = 2}, {}) == expected);
 }
 
-TEST_CASE("what cannot be looked at is refused", "[exec]") {
+TEST_CASE("Layers whose gradients cannot be checked are rejected", "[exec]") {
   const MadeUp data;
   CHECK(error_of([&] {
           gradient_contract(model(), options_of(),
                             batches_of({{at::ones({6, 4})}, {at::ones({6, 2})}}, 3));
-        }) == "the gradients of 4 microbatches are to be looked at, but the data have 2");
+        }) == "the gradients of 4 microbatches are to be checked, but the data has only 2");
   EngineOptions options = options_of();
   options.execution.expert_ranks = 2;
   CHECK(error_of([&] { gradient_contract(model(), options, batch()); }) ==
-        "the gradients of layers that ranks share out cannot be looked at: use one shard, and one "
-        "rank for the experts");
+        "the gradients of layers that are partitioned among ranks cannot be checked: use one "
+        "tensor-parallel and one expert-parallel rank");
 }
 
 }  // namespace gradient_contract_test

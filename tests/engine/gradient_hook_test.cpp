@@ -1,4 +1,4 @@
-// A function that sees the gradients of a step, and may change them.
+// A hook that sees the gradients of a step and may modify them.
 
 #include <torch/nn.h>
 
@@ -17,7 +17,7 @@ using test::check_engine_equals_serial;
 using test::MadeUp;
 namespace nn = torch::nn;
 
-/// The first and the last layer share a weight.
+/// Its first and last layer share a weight.
 PipelineModule tied_model(int pipe, int data = 1) {
   const auto linear = [](const std::string& name, int in, int out) {
     return module_layer(name, [in, out] { return nn::Linear(in, out); });
@@ -40,7 +40,7 @@ PipelineModule tied_model(int pipe, int data = 1) {
            }}};
 }
 
-/// The gradients of each step, by rank and what they are called.
+/// The gradients of each step, by rank and name.
 struct Log {
   std::mutex mutex;
   std::map<std::pair<int, std::string>, at::Tensor> seen;
@@ -66,7 +66,7 @@ struct Log {
 
 using Names = std::vector<std::string>;
 
-TEST_CASE("each rank is shown the sums that serial training steps with", "[exec]") {
+TEST_CASE("Each rank sees the reduced gradients with which serial training steps", "[exec]") {
   const MadeUp data;
   Log pipelined, alone;
   PipelineEngine engine(tied_model(2, 2),
@@ -81,7 +81,7 @@ TEST_CASE("each rank is shown the sums that serial training steps with", "[exec]
 
   CHECK(pipelined.calls == 4);
   CHECK(alone.calls == 1);
-  // What is tied is called the same on both stages, and is their sum.
+  // A tied weight has the same name on both stages, and its gradient is their sum.
   CHECK(pipelined.names(0) == Names{"a.bias", "a.weight", "b.bias", "b.weight"});
   CHECK(pipelined.names(1) == pipelined.names(0));
   CHECK(pipelined.names(2) == Names{"a.weight", "d.bias", "d.weight"});
@@ -91,13 +91,13 @@ TEST_CASE("each rank is shown the sums that serial training steps with", "[exec]
     CHECK(test::same_bits(value, alone.seen.at({0, key.second})));
 }
 
-/// The same for each number, wherever it lies.
+/// Clamps each element, independent of its position.
 void clamp(const StepGradients& shown) {
   for (const NamedGradient& gradient : shown.gradients)
     gradient.value.clamp_(-0.01 * shown.loss_scale, 0.01 * shown.loss_scale);
 }
 
-TEST_CASE("what the function makes of gradients is what is clipped and stepped with", "[exec]") {
+TEST_CASE("Gradients modified by the hook are clipped and used for the step", "[exec]") {
   for (const double clip : {0.0, 0.02}) {
     CAPTURE(clip);
     EngineOptions options = test::four_microbatches({.clip_norm = clip, .before_step = clamp});
@@ -113,7 +113,7 @@ TEST_CASE("what the function makes of gradients is what is clipped and stepped w
     scaled.set_data(batches_of(data, 4));
     scaled.train_batch();
   }
-  // And it is not what it would be without.
+  // The result differs from that without the hook.
   const MadeUp data;
   PipelineEngine with(
       tied_model(2),
@@ -129,7 +129,8 @@ TEST_CASE("what the function makes of gradients is what is clipped and stepped w
   with.train_batch();
   untrained.train_batch();
   CHECK_FALSE(test::same_bits(untrained.executor().parameters().back(), first));
-  CHECK(at::allclose(with.executor().parameters().back(), first, 1e-4, 0));  // but for its decay
+  CHECK(at::allclose(with.executor().parameters().back(), first, 1e-4, 0));  // except for weight
+                                                                             // decay
 }
 
 PipelineModule plain_model(int pipe, int data) {
@@ -143,7 +144,7 @@ PipelineModule plain_model(int pipe, int data) {
            }}};
 }
 
-TEST_CASE("under ZeRO a copy of a stage is shown its slice, and says where it lies", "[exec]") {
+TEST_CASE("Under ZeRO, a replica of a stage sees its slice and the slice's position", "[exec]") {
   for (const int zero : {1, 2, 3}) {
     CAPTURE(zero);
     const MadeUp data;
@@ -186,7 +187,7 @@ TEST_CASE("under ZeRO a copy of a stage is shown its slice, and says where it li
   }
 }
 
-TEST_CASE("what the function throws is named", "[exec]") {
+TEST_CASE("An exception of the hook is reported with its place", "[exec]") {
   const MadeUp data;
   PipelineEngine engine(tied_model(2),
                         test::four_microbatches({.before_step = [](const auto& shown) {

@@ -1,4 +1,4 @@
-// A stream of batches through a pipeline that runs forward alone, against serial evaluation.
+// A stream of batches through a forward-only pipeline, compared with serial evaluation.
 
 #include "pipewright/engine/inference_pipeline.hpp"
 
@@ -32,7 +32,7 @@ using test::same_bits;
 using test::say;
 namespace nn = torch::nn;
 
-/// A norm has running means, and dropout is nothing in evaluation mode.
+/// Layers with a norm that has running means, and dropout, which is inactive in evaluation mode.
 std::vector<LayerSpec> layers() {
   const auto linear = [](int in, int out) { return [in, out] { return nn::Linear(in, out); }; };
   return {module_layer("a", linear(4, 8)),
@@ -50,7 +50,7 @@ PipelineOptions options_of(int ranks, int stages_per_rank = 1) {
           .base_seed = 4};
 }
 
-/// Batches of so many rows, which may differ.
+/// Returns batches with these numbers of rows, which may differ.
 std::vector<Batch> batches_with(const std::vector<int>& rows) {
   std::vector<Batch> batches;
   for (std::size_t b = 0; b < rows.size(); ++b)
@@ -62,7 +62,7 @@ std::vector<Batch> batches_with(const std::vector<int>& rows) {
   return batches;
 }
 
-/// What one process makes of them, layer by layer.
+/// Returns the outputs of one process, layer by layer.
 std::vector<at::Tensor> serial(const std::vector<Batch>& batches) {
   TrainingSetup setup;
   setup.layers = layers();
@@ -101,7 +101,7 @@ void check_same(const std::vector<at::Tensor>& outputs, const std::vector<at::Te
     CHECK(same_bits(outputs[b], expected[b]));
 }
 
-TEST_CASE("a stream of batches gives what one process gives in evaluation mode", "[exec]") {
+TEST_CASE("A stream of batches gives the same as one process in evaluation mode", "[exec]") {
   const auto batches = batches_with({3, 3, 5, 1, 3, 2, 2, 4, 3});
   const auto expected = serial(batches);
   for (const int ranks : {1, 2, 3})
@@ -116,7 +116,7 @@ TEST_CASE("a stream of batches gives what one process gives in evaluation mode",
       }
 }
 
-TEST_CASE("batches that are cut into microbatches come out whole", "[exec]") {
+TEST_CASE("Batches that are split into microbatches are merged again", "[exec]") {
   const auto batches = batches_with({4, 6, 2, 4});
   InferencePipeline pipeline({layers(), options_of(3)}, {.microbatches = 2});
   const auto outputs = run(pipeline, batches);
@@ -132,7 +132,7 @@ TEST_CASE("batches that are cut into microbatches come out whole", "[exec]") {
   CHECK(error_of([&] { run(pipeline, batches_with({1})); }) != "no error");
 }
 
-/// What layers have begun, in their order, and a place to wait for it.
+/// A log of the layers that have started, in order, with a way to wait for an entry.
 class Begun {
  public:
   void note(const std::string& what) {
@@ -140,7 +140,8 @@ class Begun {
     all_.push_back(what);
     changed_.notify_all();
   }
-  /// Whether it comes within so long; a pipeline that drains first never lets it come.
+  /// Returns true if the entry appears within the timeout. It never does if the pipeline drains
+  /// first.
   bool comes(const std::string& what) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(20), [&] {
@@ -154,8 +155,9 @@ class Begun {
   std::vector<std::string> all_;
 };
 
-/// The last stage does not end batch k before the first one has begun batch k + 1.
-TEST_CASE("the first stage works on the next batch while the last one works on this", "[exec]") {
+/// The last stage does not finish batch k before the first one has started batch k + 1.
+TEST_CASE("The first stage works on the next batch while the last stage works on the current one",
+          "[exec]") {
   Begun begun;
   std::atomic<int> met = 0;
   constexpr int count = 5;
@@ -180,7 +182,7 @@ TEST_CASE("the first stage works on the next batch while the last one works on t
   CHECK(met == count - 1);
 }
 
-TEST_CASE("no more microbatches are under way than were allowed, and so many are", "[exec]") {
+TEST_CASE("As many microbatches are in flight as allowed, and no more", "[exec]") {
   for (const int under_way : {1, 2, 3}) {
     CAPTURE(under_way);
     InferencePipeline pipeline({layers(), options_of(3)}, {.under_way = under_way});
@@ -193,7 +195,7 @@ TEST_CASE("no more microbatches are under way than were allowed, and so many are
         most = std::max(most.load(), ++entered - came_out);
       return batch;
     };
-    // The first output waits until as many have entered as may.
+    // The first output waits until the allowed number of microbatches has entered.
     pipeline.run(counted, [&](std::int64_t index, const Tensors&) {
       for (int wait = 0; index == 0 && entered < under_way && wait < 20000; ++wait)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -204,7 +206,7 @@ TEST_CASE("no more microbatches are under way than were allowed, and so many are
   }
 }
 
-TEST_CASE("what a layer, the source or the sink throws ends the run on all ranks", "[exec]") {
+TEST_CASE("An exception of a layer, the source or the sink ends the run on all ranks", "[exec]") {
   std::vector<LayerSpec> failing = layers();
   failing[4] = function_layer("fails", [](const at::Tensor& x) {
     if (x.size(0) == 5)
@@ -233,7 +235,7 @@ TEST_CASE("what a layer, the source or the sink throws ends the run on all ranks
   check_same(run(pipeline, batches_with({3, 3})), serial(batches_with({3, 3})));
 }
 
-TEST_CASE("inference has the weights of a training, as they are or from a checkpoint", "[exec]") {
+TEST_CASE("Inference uses the weights of a training, directly or from a checkpoint", "[exec]") {
   PipelineOptions trained = options_of(2);
   trained.loss = [](const Tensors& outputs, const Tensors&) { return outputs.at(0).pow(2).mean(); };
   PipelineEngine engine({layers(), trained}, {.train_batch_size = 12, .microbatch_size = 3});
@@ -261,18 +263,19 @@ TEST_CASE("inference has the weights of a training, as they are or from a checkp
   CHECK(error_of([&] { live.take_weights(part); }) == "layer 5 (c) is not in the snapshot");
 }
 
-TEST_CASE("what runs forward in no single pipeline is refused", "[exec]") {
+TEST_CASE("Models that are not a single pipeline are rejected for inference", "[exec]") {
   const auto refusal = [&](PipelineOptions options, const InferenceOptions& how) {
     return error_of([&] { InferencePipeline({layers(), options}, how); });
   };
   PipelineOptions side_by_side = options_of(2);
   side_by_side.topology = plan::pipe_data_topology(2, 2);
-  CHECK(refusal(side_by_side, {}) ==
-        "a model runs forward by itself in one pipeline of whole layers: leave the axes data and "
-        "tensor out of the topology");
-  CHECK(refusal(options_of(2), {.microbatches = 0}) == "microbatches is 0, the least is 1");
+  CHECK(
+      refusal(side_by_side, {}) ==
+      "a forward-only model supports neither data nor tensor parallelism: leave the axes data and "
+      "tensor out of the topology");
+  CHECK(refusal(options_of(2), {.microbatches = 0}) == "microbatches is 0, but must be at least 1");
   CHECK(refusal(options_of(2), {.under_way = -1}) ==
-        "under_way is -1, the least is 1, and 0 leaves it to the pipeline");
+        "under_way is -1, but must be at least 0 (0: chosen by the pipeline)");
   CHECK(refusal(options_of(2), {.where = {.only_rank = 2}}) ==
         "this process is rank 2, but the module has 2 ranks");
 }
@@ -303,7 +306,7 @@ TEST_CASE(over_gloo, "[.]") {
   }
 }
 
-TEST_CASE("a stream of batches over Gloo gives what one process gives", "[exec]") {
+TEST_CASE("A stream of batches over Gloo gives the same as one process", "[exec]") {
   std::string lines;
   for (const at::Tensor& output : serial(batches_with(rows_over_gloo)))
     lines += line_of(output) + "\n";

@@ -1,5 +1,5 @@
-// Layers that run again in their backward, say that they are built, or draw their weights in
-// another way.
+// Layers that are recomputed in the backward, log that they are built, or are initialized
+// differently.
 
 #include "pipewright/engine/layer_changes.hpp"
 
@@ -69,7 +69,7 @@ std::vector<at::Tensor> state_of(PipelineEngine& engine) {
   return state;
 }
 
-/// Parameters and running means after two steps.
+/// Returns parameters and running means after two steps.
 std::vector<at::Tensor> trained(Counts& counts, const PipelineOptions& options,
                                 const std::string& schedule = "1f1b", int pipe = 2) {
   const MadeUp data;
@@ -81,7 +81,7 @@ std::vector<at::Tensor> trained(Counts& counts, const PipelineOptions& options,
   return state_of(engine);
 }
 
-TEST_CASE("only layers of a class run again, with the same bits, running means included",
+TEST_CASE("Only layers of a class are recomputed, bit-identically, including running means",
           "[exec]") {
   for (const std::string schedule : {"1f1b", "zb-h1", "gpipe"}) {
     CAPTURE(schedule);
@@ -94,7 +94,7 @@ TEST_CASE("only layers of a class run again, with the same bits, running means i
         expected);
     CHECK(some.counted >= 2 * never.counted);
     CHECK(some.plain == never.plain);
-    // By a function of one's own, which here runs nothing again.
+    // A custom function, which recomputes nothing here.
     check_same_bits(trained(own,
                             {.checkpoint_interval = 1,
                              .checkpoint = [](const CheckpointedWork& work,
@@ -105,7 +105,7 @@ TEST_CASE("only layers of a class run again, with the same bits, running means i
   }
 }
 
-TEST_CASE("a function of one's own may run a layer again: running means count it once", "[exec]") {
+TEST_CASE("A custom function may recompute a layer: running means count it once", "[exec]") {
   Counts never, twice;
   const auto run_twice = [](const CheckpointedWork& work, const Tensors& inputs) {
     work.run(inputs);
@@ -116,7 +116,7 @@ TEST_CASE("a function of one's own may run a layer again: running means count it
   CHECK(twice.counted == 2 * never.counted);
 }
 
-TEST_CASE("a function of one's own is given each layer's parameters", "[exec]") {
+TEST_CASE("A custom recomputation function receives each layer's parameters", "[exec]") {
   std::mutex mutex;
   std::set<std::size_t> seen;
   Counts counts;
@@ -130,27 +130,26 @@ TEST_CASE("a function of one's own is given each layer's parameters", "[exec]") 
   CHECK(seen == std::set<std::size_t>{2});
 }
 
-TEST_CASE("what cannot run again by itself is refused", "[exec]") {
+TEST_CASE("Layers that cannot be recomputed are rejected", "[exec]") {
   Counts counts;
   CHECK(error_of([&] { model(counts, 2, {.checkpointable_layers = "Counted"}); }) ==
-        "checkpoint_interval is 0, but with checkpointable_layers or a checkpoint function layers "
-        "run again one by one: set it to 1");
+        "checkpoint_interval is 0, but checkpointable_layers and a checkpoint function recompute "
+        "layers one by one: set it to 1");
   CHECK(error_of([&] {
           model(counts, 2, {.checkpoint_interval = 1, .checkpointable_layers = "Block"});
         }) == "checkpointable_layers:Block matches no layer (possible: a, plain, b or half)");
-  CHECK(
-      error_of([] {
-        checkpointed(random_layer(module_layer("drop", [] { return nn::Dropout(0.1); })));
-      }) ==
-      "layer drop is random: it cannot run again by itself, whose generator has gone on; leave it "
-      "out, or use checkpoint_interval alone");
+  CHECK(error_of([] {
+          checkpointed(random_layer(module_layer("drop", [] { return nn::Dropout(0.1); })));
+        }) ==
+        "layer drop is random: it cannot be recomputed alone, because its generator has advanced; "
+        "leave it out, or use only checkpoint_interval");
 }
 
 LayerSpec linear(const std::string& name) {
   return module_layer(name, [] { return nn::Linear(4, 4); });
 }
 
-TEST_CASE("what is built is told by name and class", "[exec]") {
+TEST_CASE("Building a layer is logged with its name and class", "[exec]") {
   std::vector<std::string> built;
   const auto log = [&](const std::string& what) { built.push_back(what); };
   build_layer({logged(linear("a"), log)}, 0, 0);
@@ -166,8 +165,7 @@ PipelineModule seeded(PipelineOptions options, int pipe = 1) {
           options};
 }
 
-TEST_CASE("without seeds for layers, weights are those of a model that is built in a row",
-          "[exec]") {
+TEST_CASE("Without a seed per layer, weights equal those of a sequentially built model", "[exec]") {
   torch::manual_seed(7);
   const nn::Linear a(4, 4), b(4, 4), c(4, 4);
   const std::vector<at::Tensor> expected{a->weight, a->bias,   b->weight,
@@ -182,7 +180,7 @@ TEST_CASE("without seeds for layers, weights are those of a model that is built 
       test::same_bits(WholeModel(seeded({.base_seed = 7})).parameters().front(), a->weight));
 }
 
-TEST_CASE("one list of layers built in a row serves several seeds", "[exec]") {
+TEST_CASE("One sequentially seeded list of layers serves several seeds", "[exec]") {
   const auto layers = seeded_in_a_row({linear("a"), linear("b")});
   const auto weight = [&](int seed) {
     return build_layer(layers, 1, seed)->parameters().front().clone();
@@ -192,7 +190,7 @@ TEST_CASE("one list of layers built in a row serves several seeds", "[exec]") {
   CHECK(test::same_bits(weight(7), first));
 }
 
-TEST_CASE("a function of one's own seeds each layer", "[exec]") {
+TEST_CASE("A custom function seeds each layer", "[exec]") {
   const PipelineOptions options{.base_seed = 7, .seed = [](int base_seed, int layer) {
                                   torch::manual_seed(static_cast<std::uint64_t>(base_seed + layer));
                                 }};

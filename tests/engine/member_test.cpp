@@ -1,4 +1,4 @@
-// A process that is a member of its job by one call.
+// A process that joins its job with one call.
 
 #include "pipewright/engine/member.hpp"
 
@@ -25,7 +25,7 @@ using namespace pipewright::engine;
 
 const plan::Topology two_by_two({"data", "pipe"}, {2, 2});
 
-/// The losses of two steps on whole batches, whose samples do not divide.
+/// Returns the losses of two steps on whole batches whose samples do not divide evenly.
 std::string losses_of(const Member& member) {
   const auto linear = [] { return torch::nn::Linear(4, 4); };
   const auto masked = [](torch::nn::Linear& module, const at::Tensor& x,
@@ -59,7 +59,7 @@ std::string losses_of(const Member& member) {
   return losses + (outputs.empty() ? "" : fmt::format("{}", outputs[0].size(0)));
 }
 
-/// What a rank of the job does.
+/// The part of one rank of the job.
 TEST_CASE("member of a job", "[.member-rank]") {
   const char* const folder = std::getenv("MEMBER_TEST_FOLDER");
   if (folder == nullptr)
@@ -76,7 +76,7 @@ TEST_CASE("member of a job", "[.member-rank]") {
   SUCCEED("it has written what it knows");
 }
 
-TEST_CASE("a process that a launcher has started joins its job by one call", "[job]") {
+TEST_CASE("A process that a launcher has started joins its job with one call", "[job]") {
   const Member alone;
   const std::string expected = losses_of(alone);
   const test::TempFolder folder;
@@ -89,7 +89,7 @@ TEST_CASE("a process that a launcher has started joins its job by one call", "[j
     std::ifstream file(folder.path() / std::to_string(rank));
     std::string line;
     std::getline(file, line);
-    // Ranks 1 and 3 have the last stages: 4 and 3 samples of 7.
+    // Ranks 1 and 3 have the last stages: 4 and 3 of 7 samples.
     CHECK(line == without_outputs + (rank == 1 ? "4" : rank == 3 ? "3" : ""));
     std::getline(file, line);
     CHECK(line == (rank % 2 == 0 ? "0 2" : "1 3"));
@@ -100,16 +100,16 @@ TEST_CASE("a process that a launcher has started joins its job by one call", "[j
   }
 }
 
-TEST_CASE("a member that is alone has all ranks as threads", "[exec]") {
+TEST_CASE("A member without a job has all ranks as threads", "[exec]") {
   Member alone(two_by_two);
   CHECK_FALSE(alone.in_job());
   CHECK(alone.is_first());
   CHECK(alone.execution().axes == std::vector<std::string>{"data", "pipe"});
   CHECK_FALSE(alone.execution().transport);
   CHECK(alone.from_all("x") == std::vector<std::string>{"x"});
-  CHECK(test::error_of([&] {
-          alone.group_along("pipe");
-        }).starts_with("the group along axis \"pipe\" is asked for, but all ranks are threads"));
+  CHECK(test::error_of([&] { alone.group_along("pipe"); })
+            .starts_with(
+                "there is no single group along axis \"pipe\", because all ranks are threads"));
 }
 
 }  // namespace member_test

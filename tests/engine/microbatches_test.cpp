@@ -23,7 +23,7 @@ std::string split_error(const Tensors& batch, int chunks,
   return test::error_of([&] { split_batch(batch, chunks, specs); });
 }
 
-TEST_CASE("a batch is cut along dimension 0 of every argument, without a copy", "[exec]") {
+TEST_CASE("A batch is split along dimension 0 of every argument, without a copy", "[exec]") {
   const at::Tensor images = numbers({6, 2}), labels = at::arange(6);
   const auto microbatches = split_batch({images, labels}, 3);
   REQUIRE(microbatches.size() == 3);
@@ -32,7 +32,7 @@ TEST_CASE("a batch is cut along dimension 0 of every argument, without a copy", 
   CHECK(microbatches[1][0].const_data_ptr<float>() == images.const_data_ptr<float>() + 4);
 }
 
-TEST_CASE("an argument is cut along its own dimension, from either end, or goes whole to all",
+TEST_CASE("An argument is split along its own dimension, counted from either end, or replicated",
           "[exec]") {
   const at::Tensor tokens = numbers({5, 4}), mask = numbers({3, 5});
   const auto microbatches =
@@ -43,7 +43,7 @@ TEST_CASE("an argument is cut along its own dimension, from either end, or goes 
   CHECK(microbatches[1][2].is_same(mask));
 }
 
-TEST_CASE("single numbers, empty tensors and tensors that are not there", "[exec]") {
+TEST_CASE("Scalars, empty tensors and undefined tensors are handled", "[exec]") {
   const at::Tensor temperature = at::scalar_tensor(0.5);
   const auto with_number =
       split_batch({numbers({4}), temperature, at::Tensor()}, 2, {ChunkSpec{}, replicate, {}});
@@ -55,7 +55,8 @@ TEST_CASE("single numbers, empty tensors and tensors that are not there", "[exec
         "argument 0 of the batch is a single number, which cannot be cut: replicate it");
 }
 
-TEST_CASE("where a batch does not divide the first microbatches have one sample more", "[exec]") {
+TEST_CASE("If a batch does not divide evenly, the first microbatches have one sample more",
+          "[exec]") {
   const at::Tensor samples = numbers({12, 2});
   const auto microbatches = split_batch({samples}, 5);
   const Tensors expected = at::tensor_split(samples, 5);
@@ -65,10 +66,10 @@ TEST_CASE("where a batch does not divide the first microbatches have one sample 
   CHECK(split_error({numbers({3})}, 4) ==
         "a batch of 3 samples does not fill 4 microbatches: give at least 4 samples, or have at "
         "most 3 microbatches");
-  CHECK(split_error({numbers({3})}, 0) == "0 microbatches asked for, the least is 1");
+  CHECK(split_error({numbers({3})}, 0) == "0 microbatches requested, but at least 1 is needed");
 }
 
-TEST_CASE("arguments that do not go together are refused", "[exec]") {
+TEST_CASE("Arguments that do not fit together are rejected", "[exec]") {
   CHECK(split_error({numbers({4}), numbers({6, 4})}, 2) ==
         "argument 1 of the batch has 6 samples along dimension 0, but argument 0 has 4 along "
         "dimension 0: cut both where they are equally long, or replicate one");
@@ -80,13 +81,13 @@ TEST_CASE("arguments that do not go together are refused", "[exec]") {
         "the batch has 1 arguments, but 2 chunk specs are given");
 }
 
-TEST_CASE("what was split is merged to the same", "[exec]") {
+TEST_CASE("Merging reverses a split", "[exec]") {
   const at::Tensor rows = numbers({4, 6});
   CHECK(merge_outputs(split_batch({rows}, 2))[0].equal(rows));
   CHECK(merge_outputs(split_batch({rows}, 3, {{.dimension = 1}}), {concatenate(1)})[0].equal(rows));
 }
 
-TEST_CASE("outputs are added up, averaged, or merged by a function of one's own", "[exec]") {
+TEST_CASE("Outputs are added up, averaged, or merged by a custom function", "[exec]") {
   const std::vector<Tensors> losses{{at::tensor(1.0), at::tensor(1.0), at::tensor(1.0)},
                                     {at::tensor(4.0), at::tensor(4.0), at::tensor(4.0)}};
   const Merge last = [](const Tensors& parts) { return parts.back(); };
@@ -96,7 +97,7 @@ TEST_CASE("outputs are added up, averaged, or merged by a function of one's own"
   CHECK(batch[2].item<double>() == 4);
 }
 
-TEST_CASE("outputs that do not go together are refused", "[exec]") {
+TEST_CASE("Outputs that do not fit together are rejected", "[exec]") {
   const auto error = [](const std::vector<Tensors>& microbatches,
                         const std::vector<Merge>& merges = {}) {
     return test::error_of([&] { merge_outputs(microbatches, merges); });
@@ -105,7 +106,7 @@ TEST_CASE("outputs that do not go together are refused", "[exec]") {
   CHECK(error({{numbers({2})}, {}}) == "microbatch 1 has 0 outputs, but microbatch 0 has 1");
   CHECK(error({{numbers({2})}}, {sum(), sum()}) ==
         "the microbatches have 1 outputs, but 2 merges are given");
-  CHECK(error({{numbers({2})}, {at::Tensor()}}) == "output 0 is there for 1 of 2 microbatches");
+  CHECK(error({{numbers({2})}, {at::Tensor()}}) == "output 0 exists in only 1 of 2 microbatches");
   CHECK(error({{numbers({2, 2})}, {numbers({2, 3})}})
             .starts_with("output 0 of the microbatches cannot be merged: "));
   CHECK_FALSE(merge_outputs({{at::Tensor()}, {at::Tensor()}})[0].defined());

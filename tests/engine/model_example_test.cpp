@@ -1,4 +1,4 @@
-// The example of docs/model.md, which a test compares with what stands here.
+// The example of docs/model.md, which a test compares with this source.
 
 // example
 #include <torch/nn.h>
@@ -64,14 +64,14 @@ namespace model_example_test {
 using pipewright::test::between;
 using pipewright::test::text_of;
 
-TEST_CASE("the example of docs/model.md is this one", "[exec]") {
+TEST_CASE("The example of docs/model.md equals this one", "[exec]") {
   const std::string here = between(text_of("/tests/engine/model_example_test.cpp"),
                                    "\n// example\n", "// end of example");
   REQUIRE(here.size() > 1000);
   CHECK(between(text_of("/docs/model.md"), "```cpp\n", "```") == here);
 }
 
-TEST_CASE("the example of docs/model.md learns to repeat what it reads", "[exec]") {
+TEST_CASE("The example of docs/model.md learns to repeat its input", "[exec]") {
   const at::Tensor tokens = (at::arange(96) * 7 % 32).view({8, 12});
   const auto losses = train({{tokens}, {tokens}}, 30);
   CHECK(losses.front() > 3);

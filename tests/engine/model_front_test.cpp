@@ -1,5 +1,5 @@
-// Models of every make, each trained and evaluated as a pipeline and serially: bit for bit the
-// same.
+// Models of all kinds, each trained and evaluated as a pipeline and serially, with bit-identical
+// results.
 
 #include <fmt/format.h>
 #include <torch/nn.h>
@@ -38,7 +38,7 @@ LayerSpec tanh(const std::string& name) {
 
 struct Model {
   std::vector<LayerSpec> layers;
-  Tensors extra_inputs{};  // behind the [3, 4] float32 that each microbatch has
+  Tensors extra_inputs{};  // after the [3, 4] float32 input of each microbatch
   Loss loss = squared_error;
   bool dynamic_shapes = false;
   int checkpoint_interval = 0;
@@ -63,7 +63,7 @@ PipelineEngine engine_for(const Model& model, const std::string& schedule, int r
            .execution = {.dynamic_shapes = model.dynamic_shapes}}};
 }
 
-/// Trains, evaluates and trains on.
+/// Trains, evaluates and continues training.
 void check_equals_serial(const Model& model, const std::string& schedule, int ranks) {
   INFO(fmt::format("{} on {} ranks", schedule, ranks));
   const MadeUp data(model.extra_inputs, model.dynamic_shapes);
@@ -87,11 +87,11 @@ void check_equals_serial(const Model& model) {
   check_equals_serial(model, "zb-h1", 3);
 }
 
-TEST_CASE("a chain of modules and functions", "[exec]") {
+TEST_CASE("A chain of modules and functions equals serial training", "[exec]") {
   check_equals_serial({.layers = {linear("a", 4, 8), tanh("t"), linear("b", 8, 2)}});
 }
 
-TEST_CASE("several inputs, and several outputs that the loss takes", "[exec]") {
+TEST_CASE("Several inputs, and several outputs for the loss, equal serial training", "[exec]") {
   const auto mix = function_layer("mix", [](const Tensors& x) {
     return Tensors{x.at(0) * x.at(1), x.at(0) + x.at(1)};
   });
@@ -119,14 +119,15 @@ struct HalfUsed : nn::Module {
   nn::Linear used;
 };
 
-TEST_CASE("unused and frozen parameters", "[exec]") {
+TEST_CASE("Unused and frozen parameters equal serial training", "[exec]") {
   const auto half_used = [](const std::string& name) {
     return module_layer(name, [] { return std::make_shared<HalfUsed>(); });
   };
   check_equals_serial({.layers = {half_used("a"), half_used("b"), linear("c", 4, 2)}});
 }
 
-TEST_CASE("a stage whose parameters are all frozen, and one that has none", "[exec]") {
+TEST_CASE("A stage with only frozen parameters, and one without parameters, equal serial training",
+          "[exec]") {
   nn::Linear frozen(4, 4);
   for (at::Tensor& parameter : frozen->parameters())
     parameter.set_requires_grad(false);
@@ -144,7 +145,8 @@ struct Diamond : nn::Module {
   nn::Linear left, right;
 };
 
-TEST_CASE("branches inside a stage, and a weight that is used twice", "[exec]") {
+TEST_CASE("Branches inside a stage, and a weight that is used twice, equal serial training",
+          "[exec]") {
   const auto twice = module_layer(
       "twice", [] { return nn::Linear(4, 4); },
       [](nn::Linear& layer, const at::Tensor& x) { return layer->forward(layer->forward(x)); });
@@ -153,7 +155,8 @@ TEST_CASE("branches inside a stage, and a weight that is used twice", "[exec]") 
                   linear("out", 4, 2)}});
 }
 
-TEST_CASE("masks, integers and floats without gradient travel with the activations", "[exec]") {
+TEST_CASE("Masks, integers and floats without gradient are sent along with the activations",
+          "[exec]") {
   const auto masked = [](const std::string& name) {
     return function_layer(name, [](const Tensors& x) {
       return Tensors{(x.at(0) + x.at(3)).masked_fill(x.at(1), 0) * x.at(2), x.at(1), x.at(2),
@@ -167,7 +170,7 @@ TEST_CASE("masks, integers and floats without gradient travel with the activatio
                                         at::full({4}, 0.125f)}});
 }
 
-TEST_CASE("integers that a layer makes, and another looks up", "[exec]") {
+TEST_CASE("Integers that one layer creates can be used by another", "[exec]") {
   const auto bucket = function_layer("bucket", [](const at::Tensor& x) {
     return Tensors{x, (x.abs() * 4).to(at::kLong).clamp_max(7)};
   });
@@ -179,7 +182,7 @@ TEST_CASE("integers that a layer makes, and another looks up", "[exec]") {
   check_equals_serial({.layers = {linear("a", 4, 4), bucket, look_up, linear("b", 4, 2)}});
 }
 
-TEST_CASE("zero-size, scalar and non-contiguous tensors between stages", "[exec]") {
+TEST_CASE("Zero-size, scalar and non-contiguous tensors can be sent between stages", "[exec]") {
   const auto spread = function_layer("spread", [](const at::Tensor& x) {
     return Tensors{x.t(), x.narrow(0, 0, 0), x.sum()};
   });
@@ -189,7 +192,7 @@ TEST_CASE("zero-size, scalar and non-contiguous tensors between stages", "[exec]
   check_equals_serial({.layers = {linear("a", 4, 4), spread, pass, gather, linear("b", 4, 2)}});
 }
 
-TEST_CASE("an output that nobody uses has no gradient", "[exec]") {
+TEST_CASE("An unused output has no gradient", "[exec]") {
   const auto fork = module_layer(
       "fork", [] { return nn::Linear(4, 4); },
       [](nn::Linear& layer, const at::Tensor& x) {
@@ -199,7 +202,7 @@ TEST_CASE("an output that nobody uses has no gradient", "[exec]") {
   check_equals_serial({.layers = {linear("a", 4, 4), fork, ignore, linear("b", 4, 2)}});
 }
 
-TEST_CASE("skips over stages", "[exec]") {
+TEST_CASE("Skip connections across stages equal serial training", "[exec]") {
   const auto add = [](const at::Tensor& value, const at::Tensor& skip) { return value + skip; };
   check_equals_serial(
       {.layers = with_skips({linear("a", 4, 4), PushSkip{"x"}, tanh("t"), PushSkip{"y"},
@@ -207,7 +210,7 @@ TEST_CASE("skips over stages", "[exec]") {
                              PopSkip{"y", add}, linear("d", 4, 2)})});
 }
 
-TEST_CASE("a weight that two stages share", "[exec]") {
+TEST_CASE("A weight shared by two stages equals serial training", "[exec]") {
   const auto build = [] { return nn::Linear(4, 4); };
   check_equals_serial(
       {.layers = {TiedLayerSpec{"key", "weight", module_layer("first", build)}, linear("a", 4, 4),
@@ -219,7 +222,7 @@ TEST_CASE("a weight that two stages share", "[exec]") {
                   linear("b", 4, 2)}});
 }
 
-TEST_CASE("dropout, and layers that are computed again in the backward", "[exec]") {
+TEST_CASE("Dropout and recomputed layers equal serial training", "[exec]") {
   const std::vector<LayerSpec> layers{
       linear("a", 4, 8),
       random_layer(module_layer("drop", [] { return nn::Dropout(0.5); })),
@@ -232,7 +235,7 @@ TEST_CASE("dropout, and layers that are computed again in the backward", "[exec]
   check_equals_serial({.layers = layers, .checkpoint_interval = 2});
 }
 
-TEST_CASE("microbatches of different lengths need dynamic shapes", "[exec]") {
+TEST_CASE("Microbatches of different lengths need dynamic shapes", "[exec]") {
   const std::vector<LayerSpec> layers{linear("a", 4, 4), tanh("t"), linear("b", 4, 2)};
   check_equals_serial({.layers = layers, .dynamic_shapes = true});
 

@@ -22,7 +22,7 @@ std::vector<std::string> parameter_names(const LayerSpec& spec) {
   return build_layer({spec}, 0, 1)->named_parameters().keys();
 }
 
-TEST_CASE("a function of a tensor or of tensors is a layer", "[exec]") {
+TEST_CASE("A function of a tensor or of tensors is a layer", "[exec]") {
   const at::Tensor x = at::arange(3, at::kFloat);
   CHECK(run(function_layer("double", [](const at::Tensor& input) { return input * 2; }), x)
             .equal(x * 2));
@@ -34,14 +34,14 @@ TEST_CASE("a function of a tensor or of tensors is a layer", "[exec]") {
   CHECK(test::run_layers({add}, {x, x + 1})[0].equal(x + x + 1));
 }
 
-TEST_CASE("a layer of one tensor refuses several", "[exec]") {
+TEST_CASE("A layer of one tensor rejects several", "[exec]") {
   const auto layer = function_layer("relu", [](const at::Tensor& input) { return input.relu(); });
   CHECK(test::error_of([&] {
           test::run_layers({layer}, {at::ones(1), at::ones(1)});
         }) == "this layer takes one tensor, but 2 came in");
 }
 
-TEST_CASE("a module is a layer with the module's own names, built anew each time", "[exec]") {
+TEST_CASE("A module is a layer with the module's own names, built each time", "[exec]") {
   const auto spec = module_layer("head", [] { return nn::Linear(4, 2); });
   CHECK(parameter_names(spec) == std::vector<std::string>{"weight", "bias"});
   const auto a = build_layer({spec}, 0, 1), b = build_layer({spec}, 0, 1);
@@ -52,7 +52,7 @@ TEST_CASE("a module is a layer with the module's own names, built anew each time
       at::linear(x, a->named_parameters()["weight"], a->named_parameters()["bias"])));
 }
 
-TEST_CASE("a module of one's own says how it is called", "[exec]") {
+TEST_CASE("A module can have a custom call", "[exec]") {
   const auto both = module_layer(
       "both", [] { return std::make_shared<nn::LinearImpl>(2, 2); },
       [](auto& linear, const Tensors& inputs) {
@@ -63,7 +63,7 @@ TEST_CASE("a module of one's own says how it is called", "[exec]") {
   CHECK(outputs[0].equal(outputs[1]));
 }
 
-TEST_CASE("training and evaluation reach the module inside, and its children", "[exec]") {
+TEST_CASE("Training and evaluation mode reach the wrapped module and its children", "[exec]") {
   const auto spec = copied_layer("block", nn::Sequential(nn::Linear(4, 4), nn::Dropout(0.5)));
   const auto layer = build_layer({spec}, 0, 1);
   layer->eval();
@@ -78,7 +78,7 @@ TEST_CASE("training and evaluation reach the module inside, and its children", "
   CHECK(alone->forward_all({x}, {})[0].equal(x));
 }
 
-TEST_CASE("a module that is there already is copied, weights, frozen ones and all", "[exec]") {
+TEST_CASE("An existing module is copied with its weights and frozen parameters", "[exec]") {
   nn::Linear linear(3, 2);
   linear->bias.set_requires_grad(false);
   const auto spec = copied_layer("linear", linear);
@@ -98,14 +98,14 @@ struct Uncloneable : nn::Module {
   at::Tensor forward(const at::Tensor& input) { return input; }
 };
 
-TEST_CASE("a module that cannot be copied is refused in words", "[exec]") {
+TEST_CASE("A module that cannot be copied is rejected with an error message", "[exec]") {
   const auto spec = copied_layer("odd", std::make_shared<Uncloneable>());
   CHECK(test::error_of([&] { build_layer({spec}, 0, 1); })
             .starts_with("layer odd: its module cannot be copied; derive it from "
                          "torch::nn::Cloneable, or give a function that builds it"));
 }
 
-TEST_CASE("a list of modules is a list of layers", "[exec]") {
+TEST_CASE("A list of modules is a list of layers", "[exec]") {
   nn::Sequential list({{"first", nn::AnyModule(nn::Linear(4, 4))},
                        {"drop", nn::AnyModule(nn::Dropout(0.5))},
                        {"last", nn::AnyModule(nn::Linear(4, 2))}});
@@ -125,14 +125,14 @@ TEST_CASE("a list of modules is a list of layers", "[exec]") {
   CHECK(value.equal(list->forward(x)));
 }
 
-/// LibTorch takes no Sequential in a Sequential but by a class that says what its forward takes.
+/// LibTorch accepts a nested Sequential only as a class that declares its forward's input.
 struct BlocksImpl : nn::SequentialImpl {
   using nn::SequentialImpl::SequentialImpl;
   at::Tensor forward(const at::Tensor& x) { return nn::SequentialImpl::forward(x); }
 };
 TORCH_MODULE(Blocks);
 
-TEST_CASE("lists in a list are layers of nested names, or one layer", "[exec]") {
+TEST_CASE("Nested lists become layers with nested names, or one layer", "[exec]") {
   Blocks inner, blocks;
   inner->push_back(nn::Tanh());
   inner->push_back(nn::Linear(4, 4));
@@ -158,7 +158,7 @@ TEST_CASE("lists in a list are layers of nested names, or one layer", "[exec]") 
   CHECK(value.equal(list->forward(at::ones({2, 4}))));
 }
 
-TEST_CASE("a layer knows the class of its module", "[exec]") {
+TEST_CASE("A layer knows the class of its module", "[exec]") {
   CHECK(module_layer("a", [] { return nn::Linear(4, 4); }).type == "torch::nn::LinearImpl");
   CHECK(module_layer("a", [] { return std::make_shared<nn::TanhImpl>(); }).type ==
         "torch::nn::TanhImpl");
@@ -166,7 +166,7 @@ TEST_CASE("a layer knows the class of its module", "[exec]") {
   CHECK(function_layer("a", [](const at::Tensor& x) { return x; }).type.empty());
 }
 
-TEST_CASE("a tied layer starts with the weight of the first, and has a forward of its own",
+TEST_CASE("A tied layer starts with the weight of the first one, and has its own forward",
           "[exec]") {
   const auto build = [] { return nn::Embedding(5, 3); };
   const std::vector<LayerSpec> layers{

@@ -1,4 +1,4 @@
-// Weights of an engine by name: handed out, and taken from files that have other names, fewer or
+// Weights of an engine by name: returned, and loaded from files with other names, or with fewer or
 // more of them.
 
 #include "pipewright/engine/module_state.hpp"
@@ -74,7 +74,7 @@ void train(PipelineEngine& engine, int steps) {
     REQUIRE(engine.train_batch());
 }
 
-TEST_CASE("an engine hands out parameters and buffers by layer and name, of every plan the same",
+TEST_CASE("An engine returns parameters and buffers by layer and name, the same under every plan",
           "[exec]") {
   PipelineEngine one(small_model(1), options_of());
   train(one, 2);
@@ -86,12 +86,12 @@ TEST_CASE("an engine hands out parameters and buffers by layer and name, of ever
   PipelineEngine two(small_model(2), options_of());
   train(two, 2);
   CHECK(same_bits(two.module_state_dict(), state));
-  train(one, 1);  // what was handed out is a copy
+  train(one, 1);  // the returned state is a copy
   CHECK(same_bits(two.module_state_dict(), state));
   CHECK(!same_bits(one.module_state_dict(), state));
 }
 
-TEST_CASE("a state without frozen parameters has buffers and all that is trained", "[exec]") {
+TEST_CASE("A state without frozen parameters has buffers and all trained parameters", "[exec]") {
   const PipelineEngine engine(small_model(1), options_of());
   const StateDict state = engine.module_state_dict({.frozen = false});
   CHECK(!state.contains("b.weight"));
@@ -100,7 +100,7 @@ TEST_CASE("a state without frozen parameters has buffers and all that is trained
   CHECK(state.size() == 9);
 }
 
-TEST_CASE("a state that was loaded is there under any plan, sharded or in 16 bits, too", "[exec]") {
+TEST_CASE("A loaded state is used under any plan, also sharded or in 16 bits", "[exec]") {
   for (const at::ScalarType precision : {at::kFloat, at::kBFloat16}) {
     PipelineEngine source(small_model(1), options_of(0, precision));
     train(source, 2);
@@ -114,7 +114,7 @@ TEST_CASE("a state that was loaded is there under any plan, sharded or in 16 bit
         CHECK(keys.missing.empty());
         CHECK(keys.unexpected.empty());
         CHECK(same_bits(target.module_state_dict(), state));
-        // A step begins with what was loaded, and not with a master copy or a shard of what was.
+        // A step starts from the loaded weights, and not from an old master copy or shard.
         StateDict before = state;
         train(target, 1);
         const StateDict after = target.module_state_dict();
@@ -125,7 +125,7 @@ TEST_CASE("a state that was loaded is there under any plan, sharded or in 16 bit
   }
 }
 
-TEST_CASE("shards get their parts of whole tensors, and give whole ones back", "[exec]") {
+TEST_CASE("Tensor-parallel ranks load parts of whole tensors, and return whole tensors", "[exec]") {
   const auto model_of = [](const plan::Topology& topology, int seed) {
     return PipelineModule(gpt_layers(test::small_shape), {.topology = topology,
                                                           .partition = std::string("uniform"),
@@ -141,8 +141,7 @@ TEST_CASE("shards get their parts of whole tensors, and give whole ones back", "
   CHECK(same_bits(four.module_state_dict(), state));
 }
 
-TEST_CASE("strict loading refuses what is missing and what no layer has, and changes nothing",
-          "[exec]") {
+TEST_CASE("Strict loading rejects missing and unexpected names, and changes nothing", "[exec]") {
   PipelineEngine engine(small_model(2), options_of());
   const StateDict before = engine.module_state_dict();
   StateDict state = before;
@@ -162,7 +161,7 @@ TEST_CASE("strict loading refuses what is missing and what no layer has, and cha
   CHECK(same_bits(engine.module_state_dict(), expected));
 }
 
-TEST_CASE("another shape is refused, strict or not, before anything is changed", "[exec]") {
+TEST_CASE("Another shape is rejected, strict or not, before anything is changed", "[exec]") {
   PipelineEngine engine(small_model(1), options_of());
   const StateDict before = engine.module_state_dict();
   StateDict state = before;
@@ -173,8 +172,7 @@ TEST_CASE("another shape is refused, strict or not, before anything is changed",
   CHECK(same_bits(engine.module_state_dict(), before));
 }
 
-TEST_CASE("names of a file become ours by a function, which leaves out what it gives no name",
-          "[exec]") {
+TEST_CASE("A function renames a file's tensors, and skips those that it gives no name", "[exec]") {
   PipelineEngine engine(small_model(2), options_of());
   StateDict theirs;
   for (const auto& [name, tensor] : engine.module_state_dict())
@@ -191,7 +189,7 @@ TEST_CASE("names of a file become ours by a function, which leaves out what it g
         }) == "the state: 'module.a.bias' and 'module.a.weight' would both become 'a.bias'");
 }
 
-TEST_CASE("a function of one's own says what goes into each tensor", "[exec]") {
+TEST_CASE("A custom function returns the contents of each tensor", "[exec]") {
   PipelineEngine engine(small_model(2), options_of());
   const StateDict before = engine.module_state_dict();
   const StateDict file{{"all", at::full({1}, 3.0)}};
@@ -212,7 +210,8 @@ TEST_CASE("a function of one's own says what goes into each tensor", "[exec]") {
         }).starts_with("the state: missing: 'a.bias', 'a.weight', "));
 }
 
-TEST_CASE("a tied weight is that of the first layer with its key, or of any other", "[exec]") {
+TEST_CASE("A tied weight is loaded from the first layer with its key, or from any other",
+          "[exec]") {
   const auto table = [] { return nn::Embedding(7, 6); };
   const PipelineModule model(
       {TiedLayerSpec{"table", "weight", module_layer("words", table)},
@@ -232,7 +231,7 @@ TEST_CASE("a tied weight is that of the first layer with its key, or of any othe
     CHECK(at::equal(tensor, at::full({7, 6}, 5.0F)));
 }
 
-TEST_CASE("hooks see what is handed out, what is about to be loaded, and what did not fit",
+TEST_CASE("Hooks see the returned state, the file about to be loaded, and the mismatched names",
           "[exec]") {
   EngineOptions options = options_of();
   std::vector<std::string> heard;
@@ -251,11 +250,11 @@ TEST_CASE("hooks see what is handed out, what is about to be loaded, and what di
   StateDict state = engine.module_state_dict();
   CHECK(at::equal(state.at("extra"), at::ones({1})));
   state.erase("a.bias");
-  engine.load_module_state_dict(state);  // the hooks take away what a strict load would refuse
+  engine.load_module_state_dict(state);  // the hooks remove what a strict load would reject
   CHECK(heard == std::vector<std::string>{"loading 11", "loaded 1"});
 }
 
-TEST_CASE("of what a file lacks, master copies of 16 bits stay as they are", "[exec]") {
+TEST_CASE("Master copies of missing 16-bit tensors stay unchanged", "[exec]") {
   PipelineEngine engine(small_model(1), options_of(0, at::kBFloat16));
   train(engine, 3);
   const auto master_of = [&](const std::string& name) {

@@ -1,4 +1,4 @@
-// Optimizers and learning rates of one's own.
+// Custom optimizers and learning rates.
 
 #include <torch/nn.h>
 #include <torch/optim.h>
@@ -36,7 +36,7 @@ PipelineModule small_model(int pipe, int data = 1) {
            }}};
 }
 
-/// Matrices decay, the layer "c" learns at half the rate.
+/// Matrices decay, and the layer "c" learns at half the rate.
 ParameterRule rule(const RuledParameter& parameter) {
   return {.weight_decay = is_matrix(parameter) ? 0.1 : 0, .rate = parameter.layer == "c" ? 0.5 : 1};
 }
@@ -58,8 +58,8 @@ const std::map<std::string, MakeOptimizer> kinds{
      torch_optimizer<optim::RMSprop>(optim::RMSpropOptions().momentum(0.5).centered(true))},
     {"sgd", torch_optimizer<optim::SGD>(optim::SGDOptions(1).momentum(0.9).nesterov(true))}};
 
-TEST_CASE("an optimizer of LibTorch steps as in a training without a pipeline", "[exec]") {
-  // By hand: one module, one optimizer with a group for each rule, one backward a microbatch.
+TEST_CASE("An optimizer of LibTorch steps as in a training without a pipeline", "[exec]") {
+  // By hand: one module, one optimizer with a group per rule, one backward per microbatch.
   const MadeUp data;
   for (const auto& [name, make] : kinds) {
     CAPTURE(name);
@@ -99,7 +99,7 @@ TEST_CASE("an optimizer of LibTorch steps as in a training without a pipeline", 
   }
 }
 
-TEST_CASE("an optimizer of one's own has the bits of serial training under every plan", "[exec]") {
+TEST_CASE("A custom optimizer is bit-identical to serial training under every plan", "[exec]") {
   for (const auto& [name, make] : kinds) {
     CAPTURE(name);
     check_engine_equals_serial(small_model(3), with(make, "zb-h1"));
@@ -109,8 +109,9 @@ TEST_CASE("an optimizer of one's own has the bits of serial training under every
   }
 }
 
-TEST_CASE("an optimizer of one's own gets clipped and unscaled gradients, and masters of 16 bits",
-          "[exec]") {
+TEST_CASE(
+    "A custom optimizer gets clipped and unscaled gradients, and 16-bit parameters' master copies",
+    "[exec]") {
   EngineOptions options = with(adagrad);
   options.clip_norm = 0.1;
   options.precision = at::kBFloat16;
@@ -120,7 +121,7 @@ TEST_CASE("an optimizer of one's own gets clipped and unscaled gradients, and ma
   check_engine_equals_serial(small_model(2, 2), options);
 }
 
-TEST_CASE("an optimizer of one's own does not step where gradients are not finite", "[exec]") {
+TEST_CASE("A custom optimizer does not step if gradients are not finite", "[exec]") {
   EngineOptions options = with(adagrad);
   options.loss_scaling = {.scale = 8, .dynamic = true};
   const MadeUp data;
@@ -137,7 +138,7 @@ TEST_CASE("an optimizer of one's own does not step where gradients are not finit
   check_same_bits(engine.executor().parameters(), before);
 }
 
-/// SGD with the kernel that the executor's own has.
+/// SGD with the kernel of the executor's own SGD.
 struct Plain final : OwnOptimizer {
   explicit Plain(const std::vector<ParameterGroup>& groups) : values(groups.at(0).values()) {}
   void step(double learning_rate) override {
@@ -151,7 +152,7 @@ struct Plain final : OwnOptimizer {
   Tensors values;
 };
 
-TEST_CASE("an optimizer of one's own steps without a flush", "[exec]") {
+TEST_CASE("A custom optimizer steps without a flush", "[exec]") {
   const MadeUp data;
   const auto trained = [&](const OptimizerOptions& optimizer) {
     PipelineEngine engine(
@@ -170,12 +171,11 @@ TEST_CASE("an optimizer of one's own steps without a flush", "[exec]") {
   check_same_bits(trained(options), expected);
 }
 
-TEST_CASE("the states of one's own optimizer are saved, and loaded under any stage of ZeRO",
-          "[exec]") {
+TEST_CASE("A custom optimizer's state is saved, and loaded under any ZeRO stage", "[exec]") {
   const MadeUp data;
   const auto engine_of = [&](const MakeOptimizer& make, int zero, int first_step) {
     EngineOptions options = with(make, "1f1b", zero);
-    // Of one microbatch in each pipeline all stages of ZeRO add up gradients alike.
+    // With one microbatch per pipeline, all ZeRO stages sum gradients in the same order.
     options.train_batch_size = 6;
     options.first_step = first_step;
     auto engine = std::make_unique<PipelineEngine>(small_model(2, 2), options);
@@ -218,7 +218,7 @@ struct Wrong final : OwnOptimizer {
   OwnState kept;
 };
 
-TEST_CASE("what is no optimizer for these parameters is refused", "[exec]") {
+TEST_CASE("Invalid optimizers for the parameters are rejected", "[exec]") {
   const auto error = [](const MakeOptimizer& own) {
     return error_of([&] { PipelineEngine(small_model(1), with(own)); });
   };
@@ -241,7 +241,7 @@ TEST_CASE("what is no optimizer for these parameters is refused", "[exec]") {
         }) == "the optimizer has 1 groups of parameters, but the stage 4: one for each is needed");
 }
 
-TEST_CASE("a learning rate of one's own is asked at each step", "[exec]") {
+TEST_CASE("A custom learning rate is evaluated at each step", "[exec]") {
   const auto rate = [](int step) { return step == 1 ? 0 : 0.05; };
   EngineOptions options = test::four_microbatches({.optimizer = {.rate_at = rate}});
   check_engine_equals_serial(small_model(2), options);

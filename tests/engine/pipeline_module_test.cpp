@@ -23,7 +23,7 @@ LayerSpec relu(const std::string& name) {
   return function_layer(name, [](const at::Tensor& input) { return input.relu(); });
 }
 
-/// Of 8, 0, 64, 0 and 16 parameters.
+/// Layers with 8, 0, 64, 0 and 16 parameters.
 std::vector<LayerSpec> five_layers() {
   return {linear("in", 1, 8), relu("relu1"), linear("wide", 8, 8), relu("relu2"),
           linear("out", 8, 2)};
@@ -43,7 +43,7 @@ std::string refusal(const std::vector<LayerSpec>& layers, const PipelineOptions&
   return test::error_of([&] { PipelineModule(layers, options); });
 }
 
-TEST_CASE("layers are cut by count, by parameters, by name, or where one says", "[exec]") {
+TEST_CASE("Layers are partitioned by count, by parameters, by name, or explicitly", "[exec]") {
   CHECK(boundaries(std::string("uniform")) == std::vector<int>{0, 3, 5});
   CHECK(boundaries(std::string("parameters")) == std::vector<int>{0, 4, 5});
   CHECK(boundaries(std::string("type:^(in|relu)")) == std::vector<int>{0, 3, 5});
@@ -54,7 +54,7 @@ TEST_CASE("layers are cut by count, by parameters, by name, or where one says", 
         std::vector<int>{0, 1, 5});
 }
 
-TEST_CASE("parameters are counted one layer at a time", "[exec]") {
+TEST_CASE("Parameters are counted one layer at a time", "[exec]") {
   int alive = 0, most = 0;
   struct Counted final : Layer {
     explicit Counted(int& count) : alive(count) { register_parameter("w", at::ones(++alive)); }
@@ -73,13 +73,13 @@ TEST_CASE("parameters are counted one layer at a time", "[exec]") {
   CHECK(alive == 0);
 }
 
-TEST_CASE("frozen parameters do not count", "[exec]") {
+TEST_CASE("Frozen parameters do not count", "[exec]") {
   nn::Linear frozen(4, 4);
   frozen->weight.set_requires_grad(false);
   CHECK(parameter_counts({copied_layer("frozen", frozen)}) == std::vector<std::int64_t>{4});
 }
 
-TEST_CASE("stages can be looked at", "[exec]") {
+TEST_CASE("Stages can be inspected", "[exec]") {
   const PipelineModule model(five_layers(), two_stages(std::vector<int>{0, 2, 5}));
   CHECK(model.stage_count() == 2);
   CHECK(model.pipeline_ranks() == 2);
@@ -91,7 +91,7 @@ TEST_CASE("stages can be looked at", "[exec]") {
   CHECK((stages[1].is_last && !stages[1].is_first));
 }
 
-TEST_CASE("topology and stages per rank say how many stages there are", "[exec]") {
+TEST_CASE("Topology and stages per rank determine the number of stages", "[exec]") {
   auto options = two_stages(std::string("uniform"));
   options.topology = plan::pipe_data_topology(2, 3);
   options.stages_per_rank = 2;
@@ -111,11 +111,11 @@ TEST_CASE("topology and stages per rank say how many stages there are", "[exec]"
         "topology axis \"model\": a pipeline runs along pipe, data and tensor only");
 }
 
-TEST_CASE("models that make no pipeline are refused", "[exec]") {
+TEST_CASE("Models that cannot form a pipeline are rejected", "[exec]") {
   const auto uniform = two_stages(std::string("uniform"));
   CHECK(refusal({}, uniform) == "the model has no layers");
   CHECK(refusal({relu("a"), relu("a")}, uniform) ==
-        "two layers have the name \"a\": each needs a name of its own");
+        "two layers have the name \"a\": names must be unique");
 
   const auto by = [](PartitionBy partition) {
     return refusal(five_layers(), two_stages(std::move(partition)));

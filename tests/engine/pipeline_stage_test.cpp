@@ -1,4 +1,4 @@
-// Training loops of one's own over single stages, against serial training and the engine.
+// Custom training loops over single stages, compared with serial training and the engine.
 
 #include "pipewright/engine/pipeline_stage.hpp"
 
@@ -34,7 +34,7 @@ namespace nn = torch::nn;
 constexpr int microbatches = 6;
 constexpr int steps = 3;
 
-/// Microbatches that count differently in the loss.
+/// Microbatches with different weights in the loss.
 class Weighted final : public Dataset {
  public:
   at::Tensor input(int step, int microbatch) const override {
@@ -83,7 +83,7 @@ Batch batch_of(const Dataset& data, int step, int microbatch) {
 
 enum class Backward { Whole, Halves };
 
-/// 1F1B; of halved backwards the second halves come in the reverse order, at the end.
+/// Runs 1F1B. The second halves of split backwards run in reverse order, at the end.
 StepResult train_step(PipelineStage& stage, int step, const Dataset& data, Backward how) {
   const int warm_up = std::min(stage.count() - stage.index() - 1, microbatches);
   const auto forward = [&](int m) {
@@ -114,7 +114,7 @@ StepResult train_step(PipelineStage& stage, int step, const Dataset& data, Backw
   return stage.update();
 }
 
-/// A thread for each rank; the first failure that is not a consequence of another.
+/// Runs one thread per rank. Reports the first failure that does not follow from another.
 template <class Body>
 void run_ranks(int count, Transport& transport, const Body& body) {
   std::vector<std::thread> threads;
@@ -124,7 +124,7 @@ void run_ranks(int count, Transport& transport, const Body& body) {
       try {
         body(rank);
       } catch (const Aborted&) {
-        // Another rank says why.
+        // Another rank has the reason.
       } catch (const std::exception& error) {
         failures[static_cast<std::size_t>(rank)] = error.what();
         transport.abort(error.what());
@@ -183,7 +183,7 @@ void check_equals_serial(const Trained& trained, const TrainingSetup& of_stage) 
     CHECK(same_bits(trained.parameters[p], expected[p]));
 }
 
-TEST_CASE("a 1F1B of one's own has the bits of serial training", "[exec]") {
+TEST_CASE("A hand-written 1F1B is bit-identical to serial training", "[exec]") {
   const std::vector<std::pair<std::string, PipelineStageOptions>> cases{
       {"plain", {}},
       {"clipped", {.clip_norm = 0.1}},
@@ -203,7 +203,7 @@ TEST_CASE("a 1F1B of one's own has the bits of serial training", "[exec]") {
         }
 }
 
-TEST_CASE("a 1F1B of one's own has the bits of the engine's", "[exec]") {
+TEST_CASE("A hand-written 1F1B is bit-identical to the engine's", "[exec]") {
   const PipelineModule module = module_of(2);
   const Trained trained = train(module, {.microbatches = microbatches}, Backward::Whole);
   PipelineEngine engine(module, {.train_batch_size = 2 * microbatches, .microbatch_size = 2});
@@ -221,8 +221,9 @@ TEST_CASE("a 1F1B of one's own has the bits of the engine's", "[exec]") {
     CHECK(same_bits(trained.parameters[p], expected[p]));
 }
 
-/// Four stages, the first and the last on rank 0, which hands nothing to itself; rank 1 does.
-TEST_CASE("stages of a rank hand tensors to each other and step together", "[exec]") {
+/// There are four stages. Rank 0 has the first and the last, and passes nothing to itself; rank 1
+/// does.
+TEST_CASE("Stages of a rank pass tensors to each other and step together", "[exec]") {
   const PipelineModule module = module_of(4);
   PipelineStageOptions options{
       .microbatches = microbatches, .clip_norm = 0.1, .ranks = {0, 1, 1, 0}};
@@ -271,7 +272,7 @@ TEST_CASE("stages of a rank hand tensors to each other and step together", "[exe
   check_equals_serial(trained, PipelineStage(module, 0, options).setup());
 }
 
-TEST_CASE("without a transport the loop moves tensors itself", "[exec]") {
+TEST_CASE("Without a transport, the loop moves tensors itself", "[exec]") {
   const PipelineModule module = module_of(3);
   const PipelineStageOptions options{.microbatches = microbatches, .clip_norm = 0.1};
   std::vector<PipelineStage> stages;
@@ -330,7 +331,7 @@ TEST_CASE(over_gloo, "[.]") {
   }
 }
 
-TEST_CASE("a 1F1B of one's own has the bits of serial training over Gloo", "[exec]") {
+TEST_CASE("A hand-written 1F1B over Gloo is bit-identical to serial training", "[exec]") {
   const PipelineModule module = module_of(2);
   const PipelineStageOptions options{.microbatches = microbatches, .clip_norm = 0.1};
   const PipelineStage first(module, 0, options);
@@ -353,7 +354,7 @@ TEST_CASE("a 1F1B of one's own has the bits of serial training over Gloo", "[exe
   }
 }
 
-TEST_CASE("a stage knows its shapes before anything runs, and refuses others", "[exec]") {
+TEST_CASE("A stage knows its shapes before anything runs, and rejects others", "[exec]") {
   const PipelineModule module = module_of(3);
   const test::MadeUpTokens data;
   const PipelineStageOptions options{.microbatches = 2, .example = {data.input(0, 0)}};
@@ -385,11 +386,11 @@ TEST_CASE("a stage knows its shapes before anything runs, and refuses others", "
       {function_layer("chosen", [](const at::Tensor& x) { return x.masked_select(x > 0); })},
       {.loss = cross_entropy});
   CHECK(error_of([&] { PipelineStage(by_numbers, 0, {.example = {at::zeros({3})}}); }) ==
-        "layer chosen: what it makes of the example has no shape before it runs: say inputs and "
-        "outputs of each stage in place of the example, or leave all three out");
+        "layer chosen: the shape of its output for the example is unknown before it runs: set "
+        "inputs and outputs of each stage instead of the example, or leave all three out");
 }
 
-TEST_CASE("calls of a stage that come too early, twice or to the wrong stage are refused",
+TEST_CASE("Calls of a stage that come too early, twice or to the wrong stage are rejected",
           "[exec]") {
   const PipelineModule module = module_of(2);
   const test::MadeUpTokens data;
@@ -410,7 +411,7 @@ TEST_CASE("calls of a stage that come too early, twice or to the wrong stage are
   CHECK(error_of([&] { first.forward(0); }) ==
         "stage 0, microbatch 0: forward has been called before");
   CHECK(error_of([&] { first.send_outputs(0); }) ==
-        "stage 0: send_outputs has no way to stage 1, as there is no transport: hand tensors over "
+        "stage 0: send_outputs cannot reach stage 1, because there is no transport: pass tensors "
         "with take_outputs");
   last.set_inputs(0, first.take_outputs(0));
   CHECK(error_of([&] { last.forward(0); }) ==
@@ -428,7 +429,7 @@ TEST_CASE("calls of a stage that come too early, twice or to the wrong stage are
         "stage 1, microbatch 0: update comes after its backward, whole or in both halves");
 }
 
-TEST_CASE("stages that need what is out of reach are refused", "[exec]") {
+TEST_CASE("Stages that need unreachable stages are rejected", "[exec]") {
   const PipelineModule module = module_of(2);
   const auto train_one = [&](const PipelineStageOptions& options) {
     PipelineStage first(module, 0, options);
@@ -448,15 +449,15 @@ TEST_CASE("stages that need what is out of reach are refused", "[exec]") {
   const auto refusal = [&](int index, const PipelineStageOptions& options) {
     return error_of([&] { PipelineStage(module, index, options); });
   };
-  CHECK(refusal(2, {}) == "stage 2 asked for, but the module has 2");
-  CHECK(refusal(0, {.microbatches = 0}) == "microbatches is 0, the least is 1");
+  CHECK(refusal(2, {}) == "stage 2 requested, but the module has 2 stages");
+  CHECK(refusal(0, {.microbatches = 0}) == "microbatches is 0, but must be at least 1");
   CHECK(refusal(0, {.microbatches = 4, .gradient_groups = 3}) ==
         "3 gradient groups do not divide 4 microbatches");
   CHECK(refusal(0, {.ranks = {0}}) == "ranks says where 1 stages are, but the module has 2");
   const PipelineModule side_by_side(
       layers(), {.topology = plan::pipe_data_topology(2, 2), .loss = cross_entropy});
   CHECK(error_of([&] { PipelineStage(side_by_side, 0); }) ==
-        "a stage by itself is one of a single pipeline of whole layers: leave the axes data and "
+        "a PipelineStage supports neither data nor tensor parallelism: leave the axes data and "
         "tensor out of the topology");
 }
 

@@ -26,7 +26,7 @@ std::string refusal(const std::vector<ModelItem>& items) {
   return test::error_of([&] { with_skips(items); });
 }
 
-TEST_CASE("a skip passes the layers between push and pop by", "[exec]") {
+TEST_CASE("A skip bypasses the layers between push and pop", "[exec]") {
   const auto layers = with_skips({times(2), PushSkip{"a"}, times(3), times(5), PopSkip{"a", add}});
   REQUIRE(layers.size() == 5);
   CHECK(layers[1].name == "push a");
@@ -36,20 +36,20 @@ TEST_CASE("a skip passes the layers between push and pop by", "[exec]") {
   CHECK(outputs[0].item<int>() == 2 * 3 * 5 + 2);
 }
 
-TEST_CASE("skips may cross, and be popped in any order", "[exec]") {
+TEST_CASE("Skips may cross, and be popped in any order", "[exec]") {
   const auto layers = with_skips({PushSkip{"a"}, times(10), PushSkip{"b"}, times(10),
                                   PopSkip{"a", add}, times(10), PopSkip{"b", subtract}});
   CHECK(run_layers(layers, {at::tensor(1)})[0].item<int>() == (100 + 1) * 10 - 10);
 }
 
-TEST_CASE("a gradient flows through the skip", "[exec]") {
+TEST_CASE("A gradient flows through the skip", "[exec]") {
   const auto layers = with_skips({PushSkip{"a"}, times(3), PopSkip{"a", add}});
   const at::Tensor x = at::ones(2).requires_grad_();
   run_layers(layers, {x})[0].sum().backward();
   CHECK(x.grad().equal(at::full({2}, 4.0)));
 }
 
-TEST_CASE("a layer of several tensors sees all of them but the skip", "[exec]") {
+TEST_CASE("A layer of several tensors sees all of them except the skip", "[exec]") {
   const auto swap = function_layer("swap", [](const Tensors& pair) {
     return Tensors{pair.at(1), pair.at(0)};
   });
@@ -60,7 +60,7 @@ TEST_CASE("a layer of several tensors sees all of them but the skip", "[exec]") 
   CHECK(outputs[1].item<int>() == 1);
 }
 
-TEST_CASE("a relay acts on the first tensor and passes the others on", "[exec]") {
+TEST_CASE("A relay acts on the first tensor and passes the others on", "[exec]") {
   const auto outputs =
       run_layers({relay(times(2)), relay(times(5))}, {at::tensor(1), at::ones(1, at::kBool)});
   REQUIRE(outputs.size() == 2);
@@ -68,7 +68,7 @@ TEST_CASE("a relay acts on the first tensor and passes the others on", "[exec]")
   CHECK(outputs[1].scalar_type() == at::kBool);
 }
 
-TEST_CASE("what relays a layer keeps its parameters and what is said of it", "[exec]") {
+TEST_CASE("A relay keeps the layer's parameters and properties", "[exec]") {
   LayerSpec head = module_layer("head", [] { return torch::nn::Linear(2, 2); });
   head.tied_key = "key";
   head.tied_weights = {"weight"};
@@ -83,7 +83,7 @@ TEST_CASE("what relays a layer keeps its parameters and what is said of it", "[e
         std::vector<std::string>{"weight", "bias"});
 }
 
-TEST_CASE("pushes and pops that do not match are refused", "[exec]") {
+TEST_CASE("Pushes and pops that do not match are rejected", "[exec]") {
   CHECK(refusal({PushSkip{"a"}, times(2)}) == "pushed but never popped: skip \"a\"");
   CHECK(refusal({PushSkip{"a"}, PushSkip{"a"}}) ==
         "skip \"a\" is pushed again before it is popped");
@@ -94,7 +94,7 @@ TEST_CASE("pushes and pops that do not match are refused", "[exec]") {
         "(open: residual)");
 }
 
-TEST_CASE("marks between items say where stages begin, and are no layers", "[exec]") {
+TEST_CASE("Splits between items set stage boundaries, and are not layers", "[exec]") {
   const std::vector<ModelItem> items{times(2),    PushSkip{"a"},     PipeSplit{}, times(3),
                                      PipeSplit{}, PopSkip{"a", add}, times(5)};
   CHECK(with_skips(items).size() == 5);
@@ -103,12 +103,10 @@ TEST_CASE("marks between items say where stages begin, and are no layers", "[exe
   const auto error = [](const std::vector<ModelItem>& marked) {
     return test::error_of([&] { boundaries_at_marks(marked); });
   };
-  CHECK(error({PipeSplit{}, times(2)}) ==
-        "there is no layer in front of mark 1 of a split: leave it out");
+  CHECK(error({PipeSplit{}, times(2)}) == "there is no layer before split 1: leave it out");
   CHECK(error({times(2), PipeSplit{}, PipeSplit{}, times(3)}) ==
-        "there is no layer between the one before and mark 2 of a split: leave it out");
-  CHECK(error({times(2), PipeSplit{}}) ==
-        "there is no layer behind mark 1 of a split: leave it out");
+        "there is no layer between the previous split and split 2: leave it out");
+  CHECK(error({times(2), PipeSplit{}}) == "there is no layer after split 1: leave it out");
 }
 
 }  // namespace skips_test

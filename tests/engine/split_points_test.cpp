@@ -18,14 +18,14 @@ std::string refusal(const std::vector<SplitPoint>& points) {
   return test::error_of([&] { boundaries(points); });
 }
 
-TEST_CASE("stages begin where a layer begins, or where one ends", "[exec]") {
+TEST_CASE("Stages begin at the beginning or the end of a layer", "[exec]") {
   CHECK(boundaries({}) == std::vector<int>{0, 5});
   CHECK(boundaries({{"block2", Side::Beginning}}) == std::vector<int>{0, 2, 5});
   CHECK(boundaries({{"block3", Side::End}, {"embedding", Side::End}}) ==
         std::vector<int>{0, 1, 4, 5});
 }
 
-TEST_CASE("a name stands for all layers in it", "[exec]") {
+TEST_CASE("A name stands for all layers in it", "[exec]") {
   const std::vector<std::string> nested{"embedding", "encoder.0", "encoder.1.0", "encoder.1.1",
                                         "encoders"};
   const auto at = [&](const std::string& name, Side side) {
@@ -38,7 +38,7 @@ TEST_CASE("a name stands for all layers in it", "[exec]") {
   CHECK(at("encoders", Side::Beginning) == std::vector<int>{0, 4, 5});
 }
 
-TEST_CASE("points that make no stages are refused", "[exec]") {
+TEST_CASE("Points that do not form stages are rejected", "[exec]") {
   CHECK(refusal({{"blok2", Side::Beginning}}) ==
         "there is no layer \"blok2\" to split at, did you mean \"block2\"? (possible: embedding, "
         "block1, block2, block3 or head)");
@@ -47,7 +47,7 @@ TEST_CASE("points that make no stages are refused", "[exec]") {
   CHECK(refusal({{"head", Side::End}}) ==
         "a split at the end of \"head\" leaves the last stage empty");
   CHECK(refusal({{"block1", Side::End}, {"block2", Side::Beginning}}) ==
-        "the end of \"block1\" and the beginning of \"block2\" are the same border: split there "
+        "the end of \"block1\" and the beginning of \"block2\" are the same boundary: split there "
         "once");
 }
 

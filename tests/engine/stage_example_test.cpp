@@ -1,4 +1,4 @@
-// The second example of docs/model.md, which a test compares with what stands here.
+// The second example of docs/model.md, which a test compares with this source.
 
 // example
 #include <algorithm>
@@ -74,7 +74,7 @@ namespace stage_example_test {
 using pipewright::test::between;
 using pipewright::test::text_of;
 
-TEST_CASE("the example of a stage by itself in docs/model.md is this one", "[exec]") {
+TEST_CASE("The example of a single stage in docs/model.md equals this one", "[exec]") {
   const std::string here = between(text_of("/tests/engine/stage_example_test.cpp"),
                                    "\n// example\n", "// end of example");
   REQUIRE(here.size() > 1000);
@@ -83,7 +83,7 @@ TEST_CASE("the example of a stage by itself in docs/model.md is this one", "[exe
   CHECK(between(section, "```cpp\n", "```") == here);
 }
 
-TEST_CASE("the example of a stage by itself has the losses of the engine and of serial training",
+TEST_CASE("The example of a single stage has the losses of the engine and of serial training",
           "[exec]") {
   const auto linear = [](int in, int out) {
     return [in, out] { return torch::nn::Linear(in, out); };

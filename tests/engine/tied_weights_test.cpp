@@ -15,7 +15,7 @@ using namespace pipewright::engine;
 using test::error_of;
 namespace nn = torch::nn;
 
-/// The same two tensors under other names.
+/// A module with the same two tensors under other names.
 struct Turned : nn::Module {
   Turned() {
     matrix = register_parameter("matrix", at::zeros({4, 4}));
@@ -44,7 +44,7 @@ PipelineModule model(int pipe, int data, const std::string& frozen = "") {
        .frozen = frozen}};
 }
 
-TEST_CASE("layers share several weights, wherever they lie", "[exec]") {
+TEST_CASE("Layers share several weights on any stages", "[exec]") {
   for (const auto& [pipe, data] : std::vector<std::pair<int, int>>{{1, 1}, {2, 1}, {4, 1}, {2, 2}})
     for (const double clip : {0.0, 0.01}) {
       CAPTURE(pipe, data, clip);
@@ -61,8 +61,8 @@ TEST_CASE("layers share several weights, wherever they lie", "[exec]") {
     }
 }
 
-/// Of three ranks the middle one has both layers of a key; those of the other key are on the
-/// others.
+/// On three ranks, the middle one has both layers of one key; those of the other key are on the
+/// other ranks.
 PipelineModule two_keys(int pipe, int data) {
   const auto linear = [](const std::string& key, const std::string& name) -> LayerSpec {
     return TiedLayerSpec{key, "weight", module_layer(name, [] { return nn::Linear(4, 4); })};
@@ -79,7 +79,7 @@ PipelineModule two_keys(int pipe, int data) {
        }}};
 }
 
-TEST_CASE("a weight that layers of one stage share beside one that stages share", "[exec]") {
+TEST_CASE("Weights shared within a stage and weights shared by stages can coexist", "[exec]") {
   for (const auto& [pipe, data] :
        std::vector<std::pair<int, int>>{{1, 1}, {2, 1}, {3, 1}, {2, 2}, {3, 2}}) {
     CAPTURE(pipe, data);
@@ -90,11 +90,11 @@ TEST_CASE("a weight that layers of one stage share beside one that stages share"
   }
 }
 
-TEST_CASE("of several shared weights one may be frozen in all layers", "[exec]") {
+TEST_CASE("One of several shared weights may be frozen in all layers", "[exec]") {
   test::check_engine_equals_serial(model(2, 1, "bias|offset"), test::four_microbatches());
 }
 
-TEST_CASE("layers that name other numbers of shared weights are refused", "[exec]") {
+TEST_CASE("Layers that name different numbers of shared weights are rejected", "[exec]") {
   const auto linear = [](const std::string& name, const WeightNames& weights) -> LayerSpec {
     return TiedLayerSpec{"key", weights, module_layer(name, [] { return nn::Linear(4, 4); })};
   };

@@ -1,5 +1,5 @@
-// Sequences that stages go on with, from keys and values that they keep, against one process that
-// computes each prefix anew.
+// Generation with a KV cache on several stages, compared with one process that recomputes each
+// prefix.
 
 #include "pipewright/engine/token_generator.hpp"
 
@@ -29,7 +29,7 @@ using test::error_of;
 using test::Ranks;
 using test::say;
 
-/// Weights large enough that what a token sees decides what comes next.
+/// Scales the weights up, so that the visible tokens determine the next one.
 std::vector<LayerSpec> strong(std::vector<LayerSpec> layers) {
   for (LayerSpec& layer : layers)
     layer.build = [build = layer.build] {
@@ -52,7 +52,7 @@ PipelineModule module_of(const std::vector<LayerSpec>& layers, int ranks) {
 
 const std::vector<Sequence> prompts{{5, 11, 2}, {7}, {1, 30}, {19, 0, 8}, {3}};
 
-/// One process, without anything kept: all of the prefix anew for each token.
+/// Generates in one process without a cache: recomputes the whole prefix for each token.
 std::vector<Sequence> anew(const std::vector<LayerSpec>& specs, const std::vector<Sequence>& of,
                            const GenerationOptions& options) {
   at::set_num_threads(1);
@@ -93,7 +93,7 @@ void check_on_stages(const std::vector<LayerSpec>& layers, const std::vector<Seq
   }
 }
 
-/// What else a decoder's layers can have, beside what the small transformers have.
+/// Returns further variants of decoder layers that the small transformers do not have.
 test::NamedShapes further_shapes() {
   test::NamedShapes all;
   const auto add = [&](const char* name, auto change, plan::TransformerShape shape) {
@@ -144,7 +144,7 @@ test::NamedShapes further_shapes() {
   return all;
 }
 
-TEST_CASE("a transformer's stages generate what one process does without a cache", "[exec]") {
+TEST_CASE("A transformer's stages generate the same as one process without a cache", "[exec]") {
   auto shapes = test::all_small_transformers();
   for (auto& shape : further_shapes())
     shapes.push_back(std::move(shape));
@@ -155,13 +155,13 @@ TEST_CASE("a transformer's stages generate what one process does without a cache
   }
 }
 
-TEST_CASE("a gpt's stages generate what one process does without a cache", "[exec]") {
+TEST_CASE("A GPT's stages generate the same as one process without a cache", "[exec]") {
   std::vector<Sequence> in_vocabulary = prompts;
   check_on_stages(strong(gpt_layers(test::small_shape)), in_vocabulary,
                   {.new_tokens = 6, .choice = {.top_k = 4, .seed = 3}});
 }
 
-TEST_CASE("folders of Hugging Face generate what one process does without a cache", "[exec]") {
+TEST_CASE("Hugging Face folders generate the same as one process without a cache", "[exec]") {
   for (const std::string& name : test::figures_folders()) {
     CAPTURE(name);
     const test::FiguresFolder folder(name);
@@ -172,8 +172,8 @@ TEST_CASE("folders of Hugging Face generate what one process does without a cach
   }
 }
 
-/// Positions of LongRoPE turn by the length of the whole sequence.
-TEST_CASE("positions that turn by a sequence's length do so by all that it will have", "[exec]") {
+/// LongRoPE's rotation depends on the length of the whole sequence.
+TEST_CASE("Positions that depend on a sequence's length use its final length", "[exec]") {
   plan::TransformerShape shape = test::small_llama();
   shape.config.rotary.scaling = plan::RotaryScaling::Long;
   shape.config.rotary.longest = 6;
@@ -184,16 +184,15 @@ TEST_CASE("positions that turn by a sequence's length do so by all that it will 
   const std::vector<Sequence> short_and_long{{1, 2, 3}, {1, 2, 3, 4, 5, 6, 7}, {4, 2}};
   TokenGenerator generator(module_of(layers, 2));
   CHECK(generator.generate(short_and_long, four) == anew(layers, short_and_long, four));
-  CHECK(
-      error_of([&] {
-        generator.generate({{1, 2, 3, 4}}, four);
-      }) ==
-      "model.rotary_scaling \"long\": a sequence that begins with 4 tokens would come to 7, and "
-      "beyond 6 all its positions turn otherwise, so that no keys of it hold: begin with more, or "
-      "end there");
+  CHECK(error_of([&] {
+          generator.generate({{1, 2, 3, 4}}, four);
+        }) ==
+        "model.rotary_scaling \"long\": a sequence with a prompt of 4 tokens would grow to 7, but "
+        "beyond 6 all its positions use other rotary angles, so its KV cache becomes invalid: use "
+        "a longer prompt, or generate fewer tokens");
 }
 
-TEST_CASE("a sequence ends with a token that stops it", "[exec]") {
+TEST_CASE("A sequence ends with a stop token", "[exec]") {
   const auto layers = strong(transformer_layers(test::small_llama()));
   const GenerationOptions freely{.new_tokens = 12, .choice = {.temperature = 1, .seed = 4}};
   const auto whole = anew(layers, prompts, freely);
@@ -209,7 +208,7 @@ TEST_CASE("a sequence ends with a token that stops it", "[exec]") {
   }
 }
 
-TEST_CASE("which sequences are under way together changes none of them", "[exec]") {
+TEST_CASE("Sequences in flight do not affect each other", "[exec]") {
   const auto layers = strong(transformer_layers(test::small_qwen()));
   GenerationOptions options{.new_tokens = 7, .choice = {.temperature = 1, .seed = 8}};
   const auto expected = anew(layers, prompts, options);
@@ -223,7 +222,8 @@ TEST_CASE("which sequences are under way together changes none of them", "[exec]
       order.push_back(sequence);
     }) == expected);
     CHECK(heard == expected);
-    // Those under way take turns: while one's token goes round, stages work on the others.
+    // Sequences in flight take turns: while one's token passes through the ring, stages work on the
+    // others.
     for (std::size_t turn = 0; turn < std::min<std::size_t>(under_way, prompts.size()); ++turn)
       CHECK(order[turn] == turn);
   }
@@ -231,7 +231,7 @@ TEST_CASE("which sequences are under way together changes none of them", "[exec]
   CHECK(generator.generate(prompts, options) != expected);
 }
 
-TEST_CASE("a generator has the weights of a training", "[exec]") {
+TEST_CASE("A generator uses the weights of a training", "[exec]") {
   const auto layers = transformer_layers(test::small_llama());
   PipelineOptions trained{.topology = plan::pipe_data_topology(2, 1),
                           .partition = std::string("uniform"),
@@ -260,7 +260,7 @@ TEST_CASE("a generator has the weights of a training", "[exec]") {
   CHECK(generator.generate(prompts, options) != untrained);
 }
 
-TEST_CASE("what cannot be generated is refused by name", "[exec]") {
+TEST_CASE("Invalid generation requests are rejected by name", "[exec]") {
   const auto refusal = [](const std::vector<LayerSpec>& layers, const std::vector<Sequence>& of,
                           const GenerationOptions& options) {
     return error_of([&] { TokenGenerator(module_of(layers, 2)).generate(of, options); });
@@ -269,16 +269,16 @@ TEST_CASE("what cannot be generated is refused by name", "[exec]") {
   std::vector<LayerSpec> other = llama;
   other[2] = function_layer("softly", [](const at::Tensor& x) { return x.tanh(); });
   CHECK(refusal(other, prompts, {}) ==
-        "layer softly cannot go on with a sequence: it is no GeneratingLayer, as those of the "
-        "models gpt, transformer and hf are");
+        "layer softly cannot generate tokens: it is not a GeneratingLayer, as those of the models "
+        "gpt, transformer and hf are");
   CHECK(refusal(llama, {{1}, {}}, {}) == "prompt 1 has no tokens: it needs one at least");
-  CHECK(refusal(llama, prompts, {.new_tokens = 0}) == "new_tokens is 0, the least is 1");
+  CHECK(refusal(llama, prompts, {.new_tokens = 0}) == "new_tokens is 0, but must be at least 1");
   CHECK(refusal(llama, prompts, {.under_way = -1}) ==
-        "under_way is -1, the least is 1, and 0 leaves it to the pipeline");
+        "under_way is -1, but must be at least 0 (0: chosen by the pipeline)");
   CHECK(refusal(transformer_layers(test::small_gpt2()), {{1, 2, 3}}, {.new_tokens = 10}) ==
-        "model.longest: there are 11 learned positions, and a sequence would come to 12 tokens");
+        "model.longest: there are 11 learned positions, but a sequence would grow to 12 tokens");
   CHECK(refusal(gpt_layers(test::small_shape), {{1, 2, 3}}, {.new_tokens = 7}) ==
-        "model.sequence: there are 8 learned positions, and a sequence would come to 9 tokens");
+        "model.sequence: there are 8 learned positions, but a sequence would grow to 9 tokens");
   TokenGenerator generator(module_of(llama, 2));
   try {
     generator.generate({{1}, {37}}, {});
@@ -309,7 +309,7 @@ TEST_CASE(over_gloo, "[.]") {
   }
 }
 
-TEST_CASE("ranks over Gloo generate what one process does without a cache", "[exec]") {
+TEST_CASE("Ranks over Gloo generate the same as one process without a cache", "[exec]") {
   std::string lines;
   for (const Sequence& sequence :
        anew(strong(transformer_layers(test::small_llama())), prompts, on_gloo))

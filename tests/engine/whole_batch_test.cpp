@@ -22,7 +22,7 @@ at::Tensor error_of_squares(const Tensors& outputs, const Tensors& targets) {
   return at::mse_loss(outputs.at(0), targets.at(0));
 }
 
-/// The last layer multiplies by what the keyword "shift" has, where there is one.
+/// The last layer multiplies by the keyword "shift", if it is given.
 std::vector<LayerSpec> layers() {
   const auto shifted = [](nn::Linear& module, const at::Tensor& x, const CallContext& context) {
     const at::Tensor shift = context.find_keyword("shift");
@@ -42,7 +42,7 @@ PipelineModule model(int pipe, int data = 1, int checkpoint_interval = 0) {
            .checkpoint_interval = checkpoint_interval}};
 }
 
-/// Of 12 samples, in four microbatches.
+/// Options for 12 samples in four microbatches.
 EngineOptions options() {
   return {.train_batch_size = 12,
           .microbatch_size = 3,
@@ -78,8 +78,9 @@ struct Serial {
   std::optional<SerialTrainer> trainer;
 };
 
-TEST_CASE("a step on a whole batch has the bits of serial training, and its losses and outputs",
-          "[exec]") {
+TEST_CASE(
+    "A step on a whole batch is bit-identical to serial training, with its losses and outputs",
+    "[exec]") {
   const WholeBatch batch = batch_of(12);
   for (const auto& [pipe, data] : {std::pair{1, 1}, {2, 1}, {4, 1}, {2, 2}}) {
     PipelineEngine engine(model(pipe, data), options());
@@ -87,7 +88,7 @@ TEST_CASE("a step on a whole batch has the bits of serial training, and its loss
     for (int m = 0; m < 4; ++m)
       groups.push_back(m * data / 4);
     Serial serial(engine, batch, groups);
-    // The outputs of a step are those of the weights before it.
+    // A step's outputs are those of the weights before it.
     const auto before = engine.evaluate(batch, {.outputs = true}).value();
     for (int step = 0; step < 2; ++step) {
       const auto result = engine.step(batch, {.outputs = true}).value();
@@ -112,8 +113,7 @@ TEST_CASE("a step on a whole batch has the bits of serial training, and its loss
   }
 }
 
-TEST_CASE("of a batch that does not divide each microbatch weighs as much as it has samples",
-          "[exec]") {
+TEST_CASE("If a batch does not divide, each microbatch is weighted by its samples", "[exec]") {
   const WholeBatch batch = batch_of(10);  // 3, 3, 2 and 2
   auto one = options();
   one.train_batch_size = one.microbatch_size = 10;
@@ -136,14 +136,14 @@ TEST_CASE("of a batch that does not divide each microbatch weighs as much as it 
   }
 }
 
-TEST_CASE("a batch that cannot be cut is refused before anything is computed", "[exec]") {
+TEST_CASE("A batch that cannot be split is rejected before anything is computed", "[exec]") {
   PipelineEngine engine(model(2), options());
   const auto before = engine.executor().parameters();
   const auto refusal = [&](const WholeBatch& batch) {
     return test::error_of([&] { engine.step(batch); });
   };
   CHECK(refusal(batch_of(10)) ==
-        "the samples of the batch do not divide into 4 microbatches, so they differ in size: set "
+        "the samples of the batch do not divide evenly into 4 microbatches: set "
         "`execution.dynamic_shapes`");
   CHECK(refusal(batch_of(3)) ==
         "inputs: a batch of 3 samples does not fill 4 microbatches: give at least 4 samples, or "
@@ -158,7 +158,7 @@ TEST_CASE("a batch that cannot be cut is refused before anything is computed", "
   CHECK(engine.step(batch_of(12)).has_value());
 }
 
-TEST_CASE("the sum of the microbatches' losses has four times the gradient of their mean",
+TEST_CASE("The sum of the microbatches' losses has four times the gradient of their mean",
           "[exec]") {
   auto summed = options(), averaged = options();
   summed.loss = LossOf::Sum;
@@ -174,7 +174,7 @@ TEST_CASE("the sum of the microbatches' losses has four times the gradient of th
   CHECK(same_bits(sum.executor().parameters(), mean.executor().parameters()));
 }
 
-TEST_CASE("keyword arguments reach the layers that name them, on any stage", "[exec]") {
+TEST_CASE("Keyword arguments reach the layers that name them, on any stage", "[exec]") {
   WholeBatch batch = batch_of(12);
   batch.keywords["shift"] = at::linspace(0.5, 2, 12).view({12, 1});
   WholeBatch halves = batch_of(12);
@@ -194,7 +194,7 @@ TEST_CASE("keyword arguments reach the layers that name them, on any stage", "[e
   }
 }
 
-TEST_CASE("a layer whose keyword does not come says so", "[exec]") {
+TEST_CASE("A layer reports a missing keyword argument", "[exec]") {
   const auto needs = [](const at::Tensor& x, const CallContext& context) {
     return x * context.keyword("mask");
   };
@@ -207,7 +207,7 @@ TEST_CASE("a layer whose keyword does not come says so", "[exec]") {
       "`keywords`, and name it in the `keywords` of the layer that takes it");
 }
 
-TEST_CASE("a module without a loss gives outputs, and is not trained", "[exec]") {
+TEST_CASE("A module without a loss returns outputs, and cannot be trained", "[exec]") {
   PipelineEngine engine(
       {layers(), {.topology = plan::pipe_data_topology(2, 1), .partition = std::string("uniform")}},
       options());
@@ -227,7 +227,7 @@ TEST_CASE("a module without a loss gives outputs, and is not trained", "[exec]")
   CHECK(with.evaluate(batch_of(12), {.share_loss = false})->loss == expected.loss);
 }
 
-TEST_CASE("a function of one's own makes each microbatch of what the data gives", "[exec]") {
+TEST_CASE("A custom function transforms each microbatch of the data", "[exec]") {
   const WholeBatch batch = batch_of(12);
   PipelineEngine plain(model(2), options()), changed(model(2), options());
   changed.set_batch_function([](Batch own) {

@@ -27,7 +27,7 @@ PipelineModule model(int pipe) {
        .base_seed = 3}};
 }
 
-TEST_CASE("a module by itself makes of an input what its pipeline does", "[exec]") {
+TEST_CASE("A whole model computes the same as its pipeline", "[exec]") {
   const MadeUp data;
   PipelineEngine engine(model(2), test::four_microbatches());
   WholeModel whole(model(2));
@@ -39,7 +39,7 @@ TEST_CASE("a module by itself makes of an input what its pipeline does", "[exec]
     outputs.push_back(whole.forward(data.inputs(0, m)).at(0));
   check_same_bits(evaluation.outputs, {at::cat(outputs)});
   CHECK(test::same_bits(whole.forward(data.inputs(0, 0).at(0)), outputs.front()));
-  // In training it drops out, by step and microbatch.
+  // In training, dropout depends on step and microbatch.
   const CallContext first{.step = 0, .microbatch = 0}, second{.step = 0, .microbatch = 1};
   const auto drawn = [&](const CallContext& context) {
     return whole.forward(data.inputs(0, 0), context).at(0);
@@ -49,7 +49,7 @@ TEST_CASE("a module by itself makes of an input what its pipeline does", "[exec]
   CHECK(drawn(first).requires_grad());
 }
 
-TEST_CASE("a module is described stage by stage", "[exec]") {
+TEST_CASE("A module is described stage by stage", "[exec]") {
   CHECK(to_string(model(2)) ==
         "stage 0: layers 0 to 1, 40 parameters: a, drop\n"
         "stage 1: layers 2 to 2, 16 parameters: b\n");

@@ -57,7 +57,7 @@ class Linear final : public exec::Layer {
   nn::Linear linear_;
 };
 
-/// Drops half of its input while training, as a pure function of its seed, step and microbatch: a
+/// Drops half of its input in training, as a pure function of seed, step and microbatch: a
 /// recomputed forward drops the same elements.
 class Dropout final : public exec::Layer {
  public:
@@ -68,7 +68,7 @@ class Dropout final : public exec::Layer {
       return input;
     at::Generator generator = at::detail::createCPUGenerator(
         exec::hash_of({seed_, layer_, context.step, context.microbatch}));
-    // Drawn on the CPU, so that it is the same on every device.
+    // Sampled on the CPU, so that it is the same on every device.
     at::Tensor mask = at::empty(input.sizes(), input.scalar_type());
     mask.bernoulli_(keep_probability, generator).div_(keep_probability);
     return input * exec::put_on(mask, input.device());
@@ -85,8 +85,8 @@ Build function(Function::Body body) {
   return [body = std::move(body)] { return std::make_shared<Function>(body); };
 }
 
-/// Means over windows, as adaptive_avg_pool2d has them, whose backward has no deterministic kernel
-/// on GPUs: a product with a matrix for each of the two sides.
+/// Adaptive average pooling. The backward of adaptive_avg_pool2d has no deterministic kernel on
+/// GPUs, so each of the two sides is a product with a matrix instead.
 class AveragePool final : public exec::Layer {
  public:
   AveragePool(int height, int width) : height_{height, {}}, width_{width, {}} {}
@@ -101,7 +101,7 @@ class AveragePool final : public exec::Layer {
  private:
   struct Side {
     int windows;
-    at::Tensor matrix;  // [windows, length]; made once
+    at::Tensor matrix;  // [windows, length]; cached
 
     const at::Tensor& matrix_for(const at::Tensor& input, int dimension) {
       const std::int64_t length = input.size(dimension);
@@ -126,7 +126,7 @@ Build max_pooling(const plan::AlexNetLayer& layer) {
   });
 }
 
-/// `index`: of the layer in the model, which its random numbers depend on.
+/// `index`: the layer's index in the model, which its random numbers depend on.
 Build build_of(const plan::AlexNetLayer& layer, int seed, int index) {
   using plan::AlexNetKind;
   const std::vector<int>& out = layer.output_shape;

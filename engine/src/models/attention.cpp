@@ -44,7 +44,7 @@ PartOfSequence next_part(const SequenceMemory& memory) {
   return Rotation::Part{memory.tokens(), memory.room()};
 }
 
-/// These norms have an ε of their own, whatever the model's others have.
+/// Returns the norm options of latent attention, whose ε is independent of the model's other norms.
 NormSizes latent_norm_of(const TransformerConfig& c, std::int64_t width) {
   NormSizes sizes = norm_of(c, width);
   sizes.epsilon = 1e-6;
@@ -109,7 +109,7 @@ std::vector<exec::CutParameter> AttentionImpl::cut_parameters(const std::string&
   return all;
 }
 
-/// Normed head by head and turned, where the model does that.
+/// Applies the per-head norm and the rotary embedding, if the model has them.
 exec::Tensors AttentionImpl::placed(exec::Tensors groups, const GroupNorm& norm,
                                     const PartOfSequence& part) {
   for (at::Tensor& group : groups)
@@ -178,7 +178,7 @@ at::Tensor LatentAttentionImpl::mixed(const at::Tensor& input, const PartOfSeque
   return project_->sum_over(all);
 }
 
-/// Of one group.
+/// Assembles the heads of one group.
 LatentAttentionImpl::Heads LatentAttentionImpl::heads_of(const at::Tensor& queries,
                                                          const at::Tensor& keys_and_values,
                                                          const at::Tensor& shared_key,

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a decoder's layer has of attention. Shards share out the heads.
+// Attention blocks of a decoder layer, partitioned by heads among tensor-parallel ranks.
 
 #include <torch/nn/module.h>
 
@@ -15,24 +15,24 @@
 
 namespace pipewright::engine {
 
-/// What becomes of queries, keys and values of the heads of a group.
+/// Computes a group's attention from the queries, keys and values of its heads.
 using MixHeads = std::function<at::Tensor(std::size_t group, const at::Tensor& queries,
                                           const at::Tensor& keys, const at::Tensor& values)>;
 
-/// None: all of it.
+/// The positions of a part of a sequence. Empty: the whole sequence.
 using PartOfSequence = std::optional<Rotation::Part>;
 
-/// Queries, keys and values of the hidden state, with fewer heads of keys and values than of
-/// queries where the model has them.
+/// Multi-head attention, or grouped-query attention if the model has fewer heads of keys and values
+/// than of queries.
 class AttentionImpl final : public torch::nn::Module {
  public:
   AttentionImpl(const plan::TransformerConfig& config, int layer, const exec::ShardPlace& place,
                 exec::Tokens tokens);
 
-  /// [batch, tokens, hidden], of this shard's tokens. `documents`: as Attending has them;
-  /// `core_again`: as causal_attention has it.
+  /// Takes and returns [batch, tokens, hidden] of this rank's tokens. `documents`: as in Attending;
+  /// `core_again`: as in causal_attention.
   at::Tensor forward(const at::Tensor& input, const at::Tensor& documents, bool core_again);
-  /// Of a sequence's tokens that come next.
+  /// Computes attention for a sequence's next tokens, with the KV cache `memory`.
   at::Tensor go_on(const at::Tensor& input, SequenceMemory& memory);
   std::vector<exec::CutParameter> cut_parameters(const std::string& name) const;
 
@@ -51,8 +51,9 @@ class AttentionImpl final : public torch::nn::Module {
 };
 TORCH_MODULE(Attention);
 
-/// Keys and values of all heads come from a few channels, and queries may as well; a further part
-/// of keys, which all heads share, is turned by positions (DeepSeek-V2, arXiv 2405.04434).
+/// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): keys and values of all heads are
+/// computed from a low-rank latent, and optionally queries as well. A further part of the keys,
+/// shared by all heads, has rotary embeddings.
 class LatentAttentionImpl final : public torch::nn::Module {
  public:
   LatentAttentionImpl(const plan::TransformerConfig& config, int layer,
@@ -63,7 +64,7 @@ class LatentAttentionImpl final : public torch::nn::Module {
   std::vector<exec::CutParameter> cut_parameters(const std::string& name) const;
 
  private:
-  /// Of a group.
+  /// The heads of one group.
   struct Heads {
     at::Tensor queries, keys, values;
   };
@@ -74,7 +75,8 @@ class LatentAttentionImpl final : public torch::nn::Module {
   exec::ShardPlace place_;
   exec::Tokens tokens_;
   Attending how_;
-  std::int64_t rank_, channels_, turning_, values_;  // of the latent, a head's keys and values
+  std::int64_t rank_, channels_, turning_, values_;  // latent rank; per head: key, RoPE and value
+                                                     // channels
   Rotation rotation_;
   GroupLinear query_down_{nullptr}, latent_down_;
   GroupNorm query_norm_{nullptr}, latent_norm_{nullptr};

@@ -13,8 +13,8 @@
 namespace pipewright::engine {
 namespace {
 
-/// True where a token is seen: the query's own, and those before it within the window and the
-/// document. [sequence, sequence], or [batch, 1, sequence, sequence].
+/// Returns the mask, true where a token is visible: the query itself and the tokens before it
+/// within the window and the document. [sequence, sequence], or [batch, 1, sequence, sequence].
 at::Tensor seen_tokens(std::int64_t length, const Attending& how, const at::Tensor& like) {
   const at::Tensor all = at::ones({length, length}, like.options().dtype(at::kBool));
   const at::Tensor before = all.tril();
@@ -25,7 +25,7 @@ at::Tensor seen_tokens(std::int64_t length, const Attending& how, const at::Tens
   return (how.documents.unsqueeze(1) == how.documents.unsqueeze(2)).logical_and(seen).unsqueeze(1);
 }
 
-/// Scores are written: they are bent before they are weighed.
+/// Materializes the scores, because they are capped before the softmax.
 at::Tensor bent_scores(const exec::Tensors& qkv, const Attending& how, double scale) {
   const at::Tensor scores = at::matmul(qkv[0], qkv[1].transpose(2, 3)) * scale;
   return at::tanh(scores / how.cap) * how.cap;
@@ -57,8 +57,8 @@ at::Tensor attended(const exec::Tensors& qkv, const Attending& how) {
   return fused_attention(qkv, mask, how.scale > 0 ? std::optional(scale) : std::nullopt);
 }
 
-/// Of one token, which sees all that it is given. The queries that share a head of keys meet it as
-/// if they were tokens.
+/// Computes attention of one token, which sees all given keys. Queries that share a key head are
+/// passed to the kernel as if they were tokens.
 at::Tensor attended_by_last(const at::Tensor& queries, const at::Tensor& keys,
                             const at::Tensor& values, const Attending& how) {
   const std::int64_t heads = queries.size(1);
@@ -71,7 +71,7 @@ at::Tensor attended_by_last(const at::Tensor& queries, const at::Tensor& keys,
   return mixed.reshape({queries.size(0), heads, 1, -1});
 }
 
-/// Queries, keys and values by head: [batch, heads, tokens, channels].
+/// Splits queries, keys and values by head: [batch, heads, tokens, channels].
 exec::Tensors by_head(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                       const Attending& how) {
   const auto heads_of = [&](const at::Tensor& part, std::int64_t channels) {
@@ -107,7 +107,7 @@ at::Tensor next_attention(const at::Tensor& queries, const at::Tensor& keys,
   if (memory.tokens() == 0)
     return attended(qkv, how).transpose(1, 2).flatten(2);
   if (queries.size(1) != 1)
-    throw std::logic_error("behind its first tokens a sequence goes on by one at a time");
+    throw std::logic_error("after the prompt, a sequence must continue with one token at a time");
   if (const std::int64_t unseen = all_keys.size(2) - how.window; how.window > 0 && unseen > 0) {
     all_keys = all_keys.narrow(2, unseen, how.window);
     all_values = all_values.narrow(2, unseen, how.window);

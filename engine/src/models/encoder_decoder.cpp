@@ -1,4 +1,4 @@
-// An encoder's and a decoder's layers, which hand on what both have.
+// The layers of an encoder-decoder transformer. Every layer passes both sequences on.
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -18,7 +18,8 @@ namespace {
 
 using TwoSides = plan::EncoderDecoderShape;
 
-/// Words of both sides, [batch, 2, sequence], in one table; positions of each in its own.
+/// Token embeddings of both sides, [batch, 2, sequence], from a shared table, with separate
+/// positions.
 class TwoEmbeddings final : public exec::Layer {
  public:
   explicit TwoEmbeddings(const TwoSides& shape)
@@ -40,8 +41,8 @@ class TwoEmbeddings final : public exec::Layer {
   GroupPositions read_, written_;
 };
 
-/// Behind a norm and around a residual: what `asking` makes of what it sees of `known`. Shards
-/// share out heads.
+/// Pre-norm attention with a residual connection: queries come from `asking`, keys and values from
+/// `known`. Tensor-parallel ranks partition the heads.
 class LookingImpl final : public torch::nn::Module {
  public:
   LookingImpl(const TwoSides& shape, const exec::ShardPlace& place, bool causal)
@@ -53,7 +54,7 @@ class LookingImpl final : public torch::nn::Module {
         known_(register_module("known", ColumnLinear(shape.hidden, 2 * shape.hidden, place, 2))),
         project_(register_module("project", RowLinear(shape.hidden, shape.hidden, place))) {}
 
-  /// `known` undefined: itself.
+  /// `known` undefined: self-attention.
   at::Tensor forward(const at::Tensor& asking, const at::Tensor& known) const {
     const exec::Tensors own = for_own_groups(norm_->forward(asking), place_, exec::Tokens::Whole);
     const exec::Tensors queries = query_->of_groups(own);
@@ -89,7 +90,7 @@ class LookingImpl final : public torch::nn::Module {
 };
 TORCH_MODULE(Looking);
 
-/// A perceptron behind a norm and around a residual.
+/// A pre-norm MLP with a residual connection.
 class ThinkingImpl final : public torch::nn::Module {
  public:
   ThinkingImpl(const TwoSides& shape, const exec::ShardPlace& place)
@@ -163,7 +164,7 @@ class DecoderBlock final : public exec::Layer {
   Thinking thinks_;
 };
 
-/// Scores of the decoder's words.
+/// The logits of the decoder's tokens.
 class WrittenScores final : public exec::Layer {
  public:
   explicit WrittenScores(const TwoSides& shape)
@@ -184,8 +185,7 @@ std::vector<exec::LayerSpec> encoder_decoder_layers(const TwoSides& shape,
                                                     const LayerChoice& choice) {
   if (choice.tokens == exec::Tokens::Cut)
     throw plan::InputError(
-        "pipeline.sequence_parallel: the layers of encoder-decoder have no tokens that can be "
-        "shared out; leave it out");
+        "pipeline.sequence_parallel: the model encoder-decoder does not support it; leave it out");
   const auto kind = [&](const char* layer) {
     return fmt::format("encoder-decoder {}: hidden {}, heads {}, sequence {}, vocabulary {}", layer,
                        shape.hidden, shape.heads, shape.sequence, shape.vocabulary);
@@ -208,8 +208,8 @@ std::vector<exec::LayerSpec> encoder_decoder_layers(const TwoSides& shape,
   return layers;
 }
 
-/// Windows of a text, to be written from the last byte to the first: what is read, and what was
-/// written before each byte, which is nothing (0) before the first.
+/// Windows of a text with the task to reverse it byte by byte. Inputs: the text to read, and the
+/// bytes written before each position, which is 0 before the first.
 class BackToFront final : public exec::Dataset {
  public:
   explicit BackToFront(std::unique_ptr<exec::Dataset> windows) : windows_(std::move(windows)) {}

@@ -13,7 +13,7 @@ namespace {
 
 using plan::Activation;
 
-/// What LibTorch calls the kind of a GELU.
+/// Returns LibTorch's name for the kind of GELU.
 const char* gelu_word(Activation activation) {
   return activation == Activation::Tanh ? "tanh" : "none";
 }
@@ -22,7 +22,7 @@ bool is_silu(Activation activation) {
   return activation == Activation::Silu || activation == Activation::Usual;
 }
 
-/// Bent gates are not kept beside the gates: the backward bends them again.
+/// Multiplies by the activated gates without saving them: the backward recomputes the activation.
 struct Gated : torch::autograd::Function<Gated> {
   static at::Tensor bent(Activation activation, const at::Tensor& gates) {
     return is_silu(activation) ? at::silu(gates) : at::gelu(gates, gelu_word(activation));

@@ -1,6 +1,7 @@
 #pragma once
 
-// The feed-forward that all tokens meet: of a dense layer, or the shared experts of a mixture.
+// The feed-forward block that processes all tokens: of a dense layer, or the shared experts of a
+// mixture.
 
 #include <torch/nn/module.h>
 
@@ -11,23 +12,23 @@
 
 namespace pipewright::engine {
 
-/// What goes into the last product: gates, where there are some, are bent and multiplied, and else
-/// what is wide is bent.
+/// Returns the input of the down projection: the activated gates times `wide`, or the activated
+/// `wide` if there are no gates.
 at::Tensor activated(plan::Activation activation, const at::Tensor& wide, const at::Tensor& gates);
 
-/// Shards share out the width.
+/// A feed-forward block whose width is partitioned among tensor-parallel ranks.
 class FeedForwardImpl final : public torch::nn::Module {
  public:
-  /// A dense layer's.
+  /// Builds the block of a dense layer.
   FeedForwardImpl(const plan::TransformerConfig& config, const exec::ShardPlace& place,
                   exec::Tokens tokens)
       : FeedForwardImpl(config, config.feed_forward, place, tokens) {}
   FeedForwardImpl(const plan::TransformerConfig& config, int width, const exec::ShardPlace& place,
                   exec::Tokens tokens);
 
-  /// [batch, tokens, hidden], of this shard's tokens.
+  /// Takes and returns [batch, tokens, hidden] of this rank's tokens.
   at::Tensor forward(const at::Tensor& input) const;
-  /// What each group of this shard adds to the sum, which has no bias yet, of an input for each.
+  /// Computes each local group's partial sum, without the bias, from its own input.
   exec::Tensors of_groups(const exec::Tensors& inputs) const;
   at::Tensor with_bias(const at::Tensor& sum) const { return down_->with_bias(sum); }
   std::vector<exec::CutParameter> cut_parameters(const std::string& name) const;
@@ -44,7 +45,7 @@ class FeedForwardImpl final : public torch::nn::Module {
 };
 TORCH_MODULE(FeedForward);
 
-/// Those of a part of a layer, behind those of others.
+/// Appends `more` to `all`.
 void add_cuts(std::vector<exec::CutParameter>& all, const std::vector<exec::CutParameter>& more);
 
 }  // namespace pipewright::engine

@@ -11,7 +11,7 @@ namespace {
 using plan::HuggingFaceShape;
 using plan::TransformerConfig;
 
-/// What a family calls its modules; those of a layer follow behind `layer` and its number.
+/// A family's names for its modules. A layer's modules are prefixed with `layer` and its index.
 struct FamilyNames {
   std::string embedding = "model.embed_tokens";
   std::string positions{};
@@ -20,9 +20,9 @@ struct FamilyNames {
   std::string post_norm1{}, post_norm2{};
   std::string query = "self_attn.q_proj", key = "self_attn.k_proj", value = "self_attn.v_proj";
   std::string project = "self_attn.o_proj";
-  std::string all_three{};  // queries, keys and values in one
+  std::string all_three{};  // queries, keys and values fused
   std::string up = "mlp.up_proj", gate = "mlp.gate_proj", down = "mlp.down_proj";
-  std::string gate_and_up{};  // in one
+  std::string gate_and_up{};  // fused
   std::string router = "mlp.gate", experts = "mlp.experts.", shared = "mlp.shared_experts.";
   std::string expert_up = "up_proj", expert_gate = "gate_proj", expert_down = "down_proj";
   std::string norm = "model.norm";
@@ -61,7 +61,7 @@ FamilyNames names_of(const std::string& type) {
   return names;
 }
 
-/// The links of one layer, as they are listed.
+/// Collects the links of one layer.
 class Links {
  public:
   Links(const TransformerConfig& config, std::string prefix, bool turned)
@@ -81,7 +81,7 @@ class Links {
       whole(parameter + ".bias", tensor + ".bias", {width});
   }
   struct Part {
-    std::int64_t begin = 0, rows = 0, all = 0;  // of the tensor's outputs
+    std::int64_t begin = 0, rows = 0, all = 0;  // outputs of the tensor
   };
   void linear(const std::string& parameter, const std::string& tensor, const Part& part,
               std::int64_t in, bool has_bias) {

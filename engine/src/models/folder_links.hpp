@@ -1,6 +1,6 @@
 #pragma once
 
-// Where the parameters of our layers lie in a folder of Hugging Face, by family.
+// The mapping from our layers' parameters to the tensors of a Hugging Face folder, by model family.
 
 #include <cstdint>
 #include <string>
@@ -11,25 +11,26 @@
 
 namespace pipewright::engine {
 
-/// A parameter, or what it has for one expert, and the tensor that has its numbers: rows
-/// [begin, begin + rows) of it, once it is turned.
+/// A parameter, or one expert's slice of it, and its source: rows [begin, begin + rows) of a
+/// tensor, after transposition if `turned`.
 struct FolderLink {
   std::string parameter;
   std::string tensor;
   std::vector<std::int64_t> sizes{};  // of the whole tensor
-  int expert = -1;                    // none
-  bool turned = false;                // it is [in, out], as GPT-2's are
+  int expert = -1;                    // -1: the parameter is not of a single expert
+  bool turned = false;                // stored as [in, out], as in GPT-2
   std::int64_t begin = 0, rows = 0;
 
-  /// The numbers, as a view of the whole tensor.
+  /// Returns the parameter's elements as a view of the whole tensor.
   at::Tensor part_in(const at::Tensor& whole) const;
 };
 
-/// Those of layer `layer` of `transformer_layers`: the embedding, the decoder's layers, the head.
+/// Returns the links of layer `layer` of `transformer_layers`: the embedding, a decoder layer, or
+/// the head.
 std::vector<FolderLink> folder_links(const plan::HuggingFaceShape& shape, int layer);
 
-/// Whether a tensor that no layer asks for is known to be of no use: buffers that older folders
-/// have, the head where it is the embedding, modules that predict further tokens.
+/// Returns true if a tensor that no layer needs can be ignored: buffers in older folders, the head
+/// if it is tied to the embedding, and modules that predict further tokens.
 bool is_left_over(const plan::HuggingFaceShape& shape, const std::string& tensor);
 
 }  // namespace pipewright::engine

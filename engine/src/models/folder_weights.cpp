@@ -18,7 +18,7 @@ bool is_type_of_weights(at::ScalarType type) {
   return type == at::kFloat || type == at::kBFloat16 || type == at::kHalf || type == at::kDouble;
 }
 
-/// The first of them, and how many more there are.
+/// Joins the first lines and states how many more there are.
 std::string some_of(std::vector<std::string> lines, const char* what) {
   constexpr std::size_t shown = 6;
   const std::size_t more = lines.size() - std::min(shown, lines.size());
@@ -27,7 +27,7 @@ std::string some_of(std::vector<std::string> lines, const char* what) {
   return more == 0 ? text : text + fmt::format("\nand {} more {}", more, what);
 }
 
-/// "wte" of "transformer.wte.weight".
+/// Returns "wte.weight" for "transformer.wte.weight".
 std::string without_first_word(const std::string& name) { return name.substr(name.find('.') + 1); }
 
 }  // namespace
@@ -58,13 +58,13 @@ void FolderWeights::require_tensors() const {
         faults.push_back(fmt::format("{}: tensor '{}' [{}] is missing", folder_.folder().string(),
                                      name, fmt::join(link.sizes, ", ")));
       else if (found->sizes != link.sizes)
-        faults.push_back(fmt::format("{}: tensor '{}' is [{}], config.json makes it [{}]",
+        faults.push_back(fmt::format("{}: tensor '{}' is [{}], but config.json requires [{}]",
                                      folder_.file_of(name).string(), name,
                                      fmt::join(found->sizes, ", "), fmt::join(link.sizes, ", ")));
       else if (!is_type_of_weights(found->dtype))
-        faults.push_back(
-            fmt::format("{}: tensor '{}' is of {}; float32, bfloat16, float16 or float64 are read",
-                        folder_.file_of(name).string(), name, exec::word_of(found->dtype)));
+        faults.push_back(fmt::format(
+            "{}: tensor '{}' has type {}; float32, bfloat16, float16 and float64 are supported",
+            folder_.file_of(name).string(), name, exec::word_of(found->dtype)));
     }
   if (!faults.empty())
     throw plan::InputError(some_of(std::move(faults), "such tensors"));
@@ -72,7 +72,7 @@ void FolderWeights::require_tensors() const {
     if (!asked.contains(name) && !is_left_over(shape_, name) &&
         !is_left_over(shape_, left_out_ + name))
       faults.push_back(fmt::format(
-          "{}: tensor '{}' [{}] is asked for by no layer of the {} that config.json describes",
+          "{}: tensor '{}' [{}] is not used by any layer of the {} that config.json describes",
           folder_.file_of(name).string(), name, fmt::join(folder_.find(name)->sizes, ", "),
           shape_.type));
   if (!faults.empty())

@@ -1,6 +1,6 @@
 #pragma once
 
-// Weights between our layers and a folder of Hugging Face.
+// Loads the weights of a Hugging Face folder into our layers.
 
 #include <memory>
 #include <vector>
@@ -13,11 +13,11 @@ namespace pipewright::engine {
 
 class FolderWeights {
  public:
-  /// Throws InputError with all that is wrong: tensors that are missing, of another shape or of no
-  /// type that weights have, or that no layer asks for.
+  /// Throws InputError that lists all faults: tensors that are missing, that have another shape or
+  /// an unsupported data type, or that no layer needs.
   FolderWeights(const plan::HuggingFaceShape& shape, exec::WeightFolder folder);
 
-  /// Reads what `layer`, or the shard's part of it, has.
+  /// Reads the parameters of `layer`, or this tensor-parallel rank's part of them.
   void fill(int index, exec::Layer& layer, const exec::ShardPlace& place) const;
 
  private:
@@ -27,7 +27,8 @@ class FolderWeights {
 
   plan::HuggingFaceShape shape_;
   exec::WeightFolder folder_;
-  std::string left_out_{};  // of the names: a folder of the bare model lacks "model."
+  std::string left_out_{};  // prefix to remove from names: a folder of the bare model lacks
+                            // "model."
 };
 
 }  // namespace pipewright::engine

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using plan::HuggingFaceShape;
 
-/// A tensor of a folder and its pieces, all of which one layer has.
+/// A tensor of a folder and its pieces, all of which belong to one layer.
 struct WrittenTensor {
   exec::TensorShape shape;
   int layer = 0;
@@ -28,7 +28,7 @@ struct WrittenTensor {
 
 std::vector<WrittenTensor> tensors_to_write(const HuggingFaceShape& shape, at::ScalarType dtype) {
   std::vector<WrittenTensor> tensors;
-  std::set<std::string> earlier;  // a tied head's is the embedding's
+  std::set<std::string> earlier;  // a tied head is stored as the embedding
   for (int layer = 0; layer < layer_count(shape); ++layer) {
     const std::size_t first = tensors.size();
     for (FolderLink& link : folder_links(shape, layer)) {
@@ -70,7 +70,8 @@ void write_config(const HuggingFaceShape& shape, at::ScalarType dtype, const fs:
   exec::write_durably(out / "config.json", config.dump(2) + "\n");
 }
 
-/// What comes with a model beside its weights: a tokenizer's files, and how it is asked for text.
+/// Returns true for files that accompany a model's weights: tokenizer files, generation settings
+/// and the chat template.
 bool comes_along(const fs::path& file) {
   const std::string name = file.filename().string();
   constexpr std::array begins{"tokenizer",      "vocab",        "merges",
@@ -99,8 +100,8 @@ void write_folder(const HuggingFaceShape& shape, const ReadLayer& layers, const 
   const at::ScalarType dtype = tokens->second.scalar_type();
   fs::create_directories(out);
   if (fs::equivalent(out, shape.path))
-    throw plan::InputError(
-        fmt::format("{}: the model's own folder is not written over", out.string()));
+    throw plan::InputError(fmt::format(
+        "{}: this is the model's own folder; choose another output folder", out.string()));
   std::vector<FileTensor> files;
   for (const WrittenTensor& tensor : tensors_to_write(shape, dtype))
     files.push_back({tensor.shape, tensor.layer,

@@ -14,7 +14,7 @@ using torch::autograd::AutogradContext;
 struct How final : torch::CustomClassHolder {
   How(SeenMask m, std::optional<double> s) : seen(std::move(m)), scale(s) {}
 
-  /// What is added to scores.
+  /// Returns the mask that is added to the scores.
   std::optional<at::Tensor> mask(const at::Tensor& like) const {
     const auto tokens = seen(like);
     if (!tokens)
@@ -27,19 +27,20 @@ struct How final : torch::CustomClassHolder {
   std::optional<double> scale;
 };
 
-/// With no more channels than `width`, and none but zeros among them.
+/// Pads the channels with zeros up to `width`.
 at::Tensor widened(const at::Tensor& part, std::int64_t width) {
   return part.size(3) == width ? part : at::constant_pad_nd(part, {0, width - part.size(3)});
 }
 
-/// As the kernel of the CPU wants them: keys and values for each query, values as wide as keys.
+/// Converts to the CPU kernel's layout: keys and values repeated per query head, values as wide as
+/// keys.
 exec::Tensors for_kernel(const exec::Tensors& qkv) {
   exec::Tensors all = for_each_query(qkv);
   all[2] = widened(all[2], all[0].size(3));
   return all;
 }
 
-/// The gradient of what `for_each_query` makes of a part.
+/// Returns the gradient of `for_each_query` for `part`.
 at::Tensor sum_of_shared(const at::Tensor& gradient, const at::Tensor& part) {
   const std::int64_t heads = part.size(1);
   return gradient.size(1) == heads ? gradient : gradient.unflatten(1, {heads, -1}).sum(2);
@@ -53,7 +54,7 @@ struct FusedOnCpu : torch::autograd::Function<FusedOnCpu> {
     const auto mask = how->mask(queries);
     auto [mixed, sums] = at::_scaled_dot_product_flash_attention_for_cpu(
         qkv[0], qkv[1], qkv[2], /*dropout_p=*/0.0, /*is_causal=*/!mask, mask, how->scale);
-    if (values.size(3) < mixed.size(3))  // by tokens, as the kernel has it
+    if (values.size(3) < mixed.size(3))  // token-major, as the kernel returns it
       mixed = mixed.transpose(1, 2).narrow(3, 0, values.size(3)).contiguous().transpose(1, 2);
     context->saved_data["how"] = c10::IValue::make_capsule(how);
     context->save_for_backward({queries, keys, values, mixed, sums});

@@ -33,7 +33,7 @@ at::Tensor next_places(const at::Tensor& next, const SequenceMemory& memory) {
 void require_positions(const char* field, std::int64_t positions, std::int64_t tokens) {
   if (tokens > positions)
     throw plan::InputError(
-        fmt::format("{}: there are {} learned positions, and a sequence would come to {} tokens",
+        fmt::format("{}: there are {} learned positions, but a sequence would grow to {} tokens",
                     field, positions, tokens));
 }
 

@@ -42,7 +42,7 @@ class Embedding final : public exec::Layer, public GeneratingLayer {
   std::int64_t longest_;
 };
 
-/// No token sees a later one.
+/// A causal block.
 class Block final : public PlainBlock, public GeneratingLayer {
  public:
   Block(const plan::GptShape& shape, const exec::ShardPlace& place, exec::Tokens tokens)

@@ -23,7 +23,7 @@ namespace {
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
-/// T of T?
+/// Returns T for T?.
 c10::TypePtr without_option(const c10::TypePtr& type) {
   const auto optional = type->cast<c10::OptionalType>();
   return optional ? optional->getElementType() : type;
@@ -42,7 +42,8 @@ c10::IValue list_of(const std::vector<From>& values) {
   return list;
 }
 
-/// As Python calls operators with a number in the place of a tensor: its type gives way to others'.
+/// Wraps a number that is passed in place of a tensor, as Python does: its type has the lowest
+/// priority in type promotion.
 c10::IValue number_as_tensor(const at::Scalar& number) {
   at::Tensor tensor = at::scalar_tensor(
       number, at::device(at::kCPU).dtype(number.isBoolean()         ? at::kBool
@@ -52,7 +53,7 @@ c10::IValue number_as_tensor(const at::Scalar& number) {
   return tensor;
 }
 
-/// What an argument of this type is given, where no tensor is in it.
+/// Converts a value without tensors to an argument of the given type.
 class Constant {
  public:
   explicit Constant(const c10::TypePtr& type) : type_(without_option(type)) {}
@@ -102,13 +103,12 @@ class Constant {
   c10::TypePtr type_;
 };
 
-/// ", at model.py:12: x + y"; empty where the export does not say it.
+/// Returns ", at model.py:12: x + y", or nothing if the export has no source location.
 std::string place_words(const plan::ExportedNode& node) {
   return node.place.empty() ? "" : ", at " + node.place;
 }
 
-/// As at::dropout has it, but for where the numbers come from: on the CPU, so that they are the
-/// same on every device.
+/// Implements at::dropout, but samples on the CPU, so that the mask is the same on every device.
 at::Tensor dropped(const at::Tensor& input, double share, bool training, GraphRun& run) {
   if (share == 0 || !training || input.numel() == 0)
     return input;
@@ -122,7 +122,7 @@ at::Tensor dropped(const at::Tensor& input, double share, bool training, GraphRu
 
 }  // namespace
 
-/// Gives each value a slot, and each operator its schema's arguments.
+/// Assigns a slot to each value, and values to each operator's schema arguments.
 class GraphCall::Compiler {
  public:
   explicit Compiler(GraphCall& call) : call_(call) {}
@@ -139,7 +139,7 @@ class GraphCall::Compiler {
     step.is_dropout = node.op == "aten::dropout";
     step.handle = c10::Dispatcher::singleton().findSchema({node.op, node.overload});
     if (!step.handle) {
-      fault(node, "no library that is loaded here has this operator");
+      fault(node, "no loaded library provides this operator");
     } else {
       for (const c10::Argument& argument : step.handle->schema().arguments())
         step.arguments.push_back(argument_of(node, argument));
@@ -190,7 +190,7 @@ class GraphCall::Compiler {
     }
     if (given == node.arguments.end()) {
       if (!schema.default_value())
-        fault(node, fmt::format("it needs \"{}\"", schema.name()));
+        fault(node, fmt::format("it requires argument \"{}\"", schema.name()));
       else
         argument.constant = *schema.default_value();
       return argument;
@@ -220,7 +220,7 @@ class GraphCall::Compiler {
       if (!std::ranges::any_of(schema.arguments(), [&](const c10::Argument& argument) {
             return argument.name() == given.name;
           }))
-        fault(node, fmt::format("here it takes no \"{}\"", given.name));
+        fault(node, fmt::format("it has no argument \"{}\"", given.name));
   }
 
   void note_random(const Step& step) {
@@ -235,7 +235,7 @@ class GraphCall::Compiler {
       call_.draws_from_global_ = true;
   }
 
-  /// An attention that drops nothing draws nothing.
+  /// Returns false for an attention without dropout, which uses no random numbers.
   static bool may_draw(const Step& step) {
     for (const Argument& argument : step.arguments)
       if (argument.kind == Argument::Kind::ShareInTraining && argument.constant.toDouble() == 0)

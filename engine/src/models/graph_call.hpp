@@ -1,6 +1,6 @@
 #pragma once
 
-// Operators of an exported graph, resolved once and called as often as a layer runs.
+// Operators of an exported graph, resolved once and called each time a layer runs.
 
 #include <ATen/core/Generator.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -14,34 +14,34 @@
 
 namespace pipewright::engine {
 
-/// What a run of a graph's part needs beside its tensors.
+/// The settings of one run of a graph segment.
 struct GraphRun {
   bool training = true;
   at::Device device = at::kCPU;
-  std::optional<at::Generator> generator{};  // on the CPU; for what is dropped
+  std::optional<at::Generator> generator{};  // on the CPU; used by dropout
 };
 
-/// A run of operators, with places for the tensors that go in and out. The program must outlive it;
-/// any thread may run it.
+/// A callable sequence of operators with given inputs and outputs. The program must outlive it. Any
+/// thread may run it.
 class GraphCall {
  public:
-  /// `inputs` and `weights` are values of the program, in the order in which `run` gets them.
-  /// Throws InputError with all operators that no loaded library has.
+  /// `inputs` and `weights` are values of the program, in the order in which `run` receives them.
+  /// Throws InputError that lists all operators that no loaded library provides.
   GraphCall(const plan::ExportedProgram& program, const std::vector<int>& nodes,
             const std::vector<int>& inputs, const std::vector<int>& weights,
             const std::vector<int>& outputs);
 
-  /// Tensors that nothing needs any more are let go as soon as that is so.
+  /// Runs the operators. Releases each tensor after its last use.
   exec::Tensors run(const exec::Tensors& inputs, const exec::Tensors& weights, GraphRun& run) const;
 
-  /// Whether something is drawn from the run's generator.
+  /// Returns true if the operators use the run's generator.
   bool draws() const { return draws_; }
-  /// Whether something is drawn from LibTorch's own.
+  /// Returns true if the operators use LibTorch's global generator.
   bool draws_from_global() const { return draws_from_global_; }
 
  private:
   struct Argument {
-    plan::ArgumentValue value;  // tensors by slot
+    plan::ArgumentValue value;  // tensors as slots
     c10::TypePtr type;
     c10::IValue constant;
     enum class Kind {
@@ -60,8 +60,8 @@ class GraphCall {
     bool is_dropout = false;
     bool with_gradient = true;
     std::vector<Argument> arguments;
-    std::vector<plan::OperatorOutput> outputs;  // by slot
-    std::vector<int> done;                      // slots that nothing needs any more
+    std::vector<plan::OperatorOutput> outputs;  // as slots
+    std::vector<int> done;                      // slots to release after this step
     const plan::ExportedNode* node = nullptr;
   };
 

@@ -17,9 +17,9 @@ std::int64_t length_on_shard(std::int64_t length, const exec::ShardPlace& place,
                    exec::border_of_part(block, place.index, place.count));
 }
 
-/// `part` of the tokens of each group of this shard, in order. In serial training, too, each is a
-/// tensor of its own, so that gradients of what all of them meet are added up alike, and what
-/// `part` makes of one's gradient is whole before anything is added to it.
+/// Applies `part` to the tokens of each local group, in order. In serial training, too, each
+/// group's tokens are a separate tensor. Then gradients of replicated parameters are summed in the
+/// same order, and the gradient of one group is complete before another is added to it.
 template <class Part>
 at::Tensor by_own_tokens(const at::Tensor& value, const exec::ShardPlace& place, const Part& part) {
   const int own = place.groups / place.count;

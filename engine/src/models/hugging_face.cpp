@@ -1,4 +1,4 @@
-// A folder of Hugging Face: a transformer's layers with the folder's weights.
+// Builds a transformer's layers with the weights of a Hugging Face folder.
 
 #include <memory>
 
@@ -15,7 +15,7 @@ using plan::HuggingFaceShape;
 
 void require_trained(const HuggingFaceShape& shape) {
   for (const std::string& field : shape.untrained)
-    throw plan::InputError("nothing here trains a model with model." + field);
+    throw plan::InputError("training is not supported with model." + field);
 }
 
 std::vector<exec::LayerSpec> folder_layers(const HuggingFaceShape& shape,

@@ -21,7 +21,8 @@
 namespace pipewright::engine {
 namespace {
 
-constexpr int widest_two_bytes = 65'536;  // vocabulary whose tokens have two bytes in a file
+constexpr int widest_two_bytes = 65'536;  // the largest vocabulary whose tokens have two bytes in a
+                                          // file
 
 using plan::ExportedLayer;
 using plan::ExportedTensor;
@@ -43,7 +44,7 @@ std::vector<int> weight_values(const ImportedModel& model, const ExportedLayer& 
   return values;
 }
 
-/// With the type, without the batch.
+/// Returns types and sizes without the batch dimension.
 std::vector<exec::TensorShape> sizes_of(const ImportedModel& model,
                                         const std::vector<int>& values) {
   std::vector<exec::TensorShape> shapes;
@@ -60,7 +61,7 @@ at::ScalarType type_of_weight(const ImportedModel& model, const ExportedWeight& 
   return exec::type_named(tensor_of_weight(model, weight).dtype);
 }
 
-/// The numbers in the archive, which is mapped as long as the tensor lives.
+/// Returns a weight as a view of the archive, which stays mapped as long as the tensor lives.
 at::Tensor stored(const ImportedModel& model, const ExportedWeight& weight,
                   const at::Tensor& archive) {
   const ExportedTensor& tensor = tensor_of_weight(model, weight);
@@ -74,8 +75,8 @@ at::Tensor stored(const ImportedModel& model, const ExportedWeight& weight,
                                      bytes.storage_offset() / size + weight.offset);
 }
 
-/// "attn.proj.weight" of the layer "h.3", whose module calls it "h.3.attn.proj.weight", also where
-/// another module has it under a name of its own.
+/// Returns "attn.proj.weight" for layer "h.3", whose module calls the weight
+/// "h.3.attn.proj.weight", even if another module shares it under its own name.
 std::string name_in_layer(const ImportedModel& model, const ExportedLayer& layer,
                           const ExportedWeight& weight) {
   const std::string own = layer.name + ".";
@@ -86,16 +87,16 @@ std::string name_in_layer(const ImportedModel& model, const ExportedLayer& layer
   return weight.name;
 }
 
-/// Modules without anything but what is registered in them: one for each part of dotted names.
+/// A module that only holds registered modules and tensors: one for each part of a dotted name.
 class Folder final : public torch::nn::Module {};
 
-/// Operators of the graph, with the parameters and buffers that they use.
+/// A layer of graph operators, with the parameters and buffers that they use.
 class GraphLayer final : public exec::Layer {
  public:
   GraphLayer(ModelPointer model, std::shared_ptr<const GraphCall> call, int index, int seed)
       : model_(std::move(model)), call_(std::move(call)), seed_(seed), index_(index) {
     const ExportedLayer& layer = here();
-    std::map<std::int64_t, at::Tensor> by_memory;  // one parameter under several names
+    std::map<std::int64_t, at::Tensor> by_memory;  // one parameter may have several names
     for (const int w : layer.weights) {
       const ExportedWeight& weight = weight_at(*model_, w);
       at::Tensor& one = by_memory[weight.begin];
@@ -131,7 +132,7 @@ class GraphLayer final : public exec::Layer {
     return model_->layers.layers[static_cast<std::size_t>(index_)];
   }
 
-  /// In the tensor itself, wherever the module is moved or whatever it is cast to.
+  /// Registers the tensor itself, so that it follows the module when that is moved or cast.
   void put(const ExportedLayer& layer, const ExportedWeight& weight, const at::Tensor& value) {
     torch::nn::Module* folder = this;
     std::string name = name_in_layer(*model_, layer, weight);
@@ -152,7 +153,7 @@ class GraphLayer final : public exec::Layer {
   void require_sizes(const exec::Tensors& inputs) const {
     const ExportedLayer& layer = here();
     if (inputs.size() != layer.inputs.size())
-      throw plan::InputError(fmt::format("layer {}: it takes {} tensors, and {} came in",
+      throw plan::InputError(fmt::format("layer {}: it takes {} tensors, but {} were given",
                                          layer.name, layer.inputs.size(), inputs.size()));
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const ExportedTensor& tensor =
@@ -167,12 +168,12 @@ class GraphLayer final : public exec::Layer {
   }
 
   ModelPointer model_;
-  std::shared_ptr<const GraphCall> call_;  // the same for each that is built of this layer
+  std::shared_ptr<const GraphCall> call_;  // shared by all instances of this layer
   int seed_, index_;
   exec::Tensors weights_;
 };
 
-/// Its numbers, on the device on which the loss is computed.
+/// Returns the loss's constants, cloned from the archive.
 exec::Tensors constants_of_loss(const ImportedModel& model) {
   exec::Tensors constants;
   if (model.layers.loss.weights.empty())
@@ -226,8 +227,8 @@ std::unique_ptr<exec::Dataset> open_samples(const plan::ImportedShape& shape,
   auto samples = open_any_samples(model, path, batch);
   if (batch.microbatch_size != model.batch)
     throw plan::InputError(
-        fmt::format("training.microbatch_size={}: {} was exported with {} samples, and so many has "
-                    "each microbatch",
+        fmt::format("training.microbatch_size={}: {} was exported with {} samples, and each "
+                    "microbatch must have as many",
                     batch.microbatch_size, model.archive.string(), model.batch));
   return samples;
 }
@@ -266,7 +267,8 @@ exec::Loss imported_loss(const ModelPointer& model) {
 void write_imported(const ImportedModel& model, const ReadLayer& layers,
                     const std::filesystem::path& out) {
   std::vector<FileTensor> tensors;
-  std::set<std::pair<std::int64_t, bool>> written;  // parameters once, wherever they are used
+  std::set<std::pair<std::int64_t, bool>> written;  // a parameter is written once, even if used
+                                                    // several times
   for (std::size_t index = 0; index < model.layers.layers.size(); ++index) {
     const ExportedLayer& layer = model.layers.layers[index];
     for (const int w : layer.weights) {

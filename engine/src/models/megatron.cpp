@@ -20,13 +20,13 @@ namespace {
 using plan::TransformerConfig;
 using TensorSizes = std::vector<std::int64_t>;
 
-/// A parameter of ours, and what it is of a tensor of a Megatron layer.
+/// One of our parameters, and the part of a Megatron layer's tensor that it equals.
 struct MegatronLink {
   std::string parameter;
-  std::vector<std::string> tensors;  // of which one is there; behind the layer's prefix
-  TensorSizes theirs;                // of the tensor, of one layer
+  std::vector<std::string> tensors;  // alternatives, without the layer's prefix
+  TensorSizes theirs;                // sizes of the tensor, per layer
   TensorSizes ours;
-  std::function<at::Tensor(const at::Tensor&)> part{};  // none: all of it
+  std::function<at::Tensor(const at::Tensor&)> part{};  // empty: the whole tensor
 };
 
 MegatronLink whole_link(std::string parameter, std::vector<std::string> tensors,
@@ -47,7 +47,8 @@ void add_norm(std::vector<MegatronLink>& links, const TransformerConfig& c,
   }
 }
 
-/// Where a group's queries, its key and its value stand: of each `heads` many, from `first` on.
+/// The position of queries, key and value within each group of heads: `heads` of them, starting at
+/// `first`.
 struct InGroup {
   std::string parameter;
   std::int64_t first = 0, heads = 0;
@@ -142,11 +143,11 @@ std::vector<MegatronLink> links_of_ends(const TransformerConfig& c, bool first) 
   return links;
 }
 
-/// Where a link's numbers lie in the checkpoint.
+/// The location of a parameter in the checkpoint.
 struct PlacedLink {
   MegatronLink link;
   std::string tensor;
-  int layer = -1;  // of a tensor of all layers; -1: it is that layer's, or none's
+  int layer = -1;  // index into a stacked tensor; -1: the tensor is not stacked
 };
 
 class MegatronReader {
@@ -158,7 +159,7 @@ class MegatronReader {
       add(fmt::format("layer{}.", layer), links_of_layer(config), layer);
     add("head.", links_of_ends(config, /*first=*/false), -1);
     if (!faults_.empty())
-      throw plan::InputError(fmt::format("{}: no checkpoint of this model\n{}",
+      throw plan::InputError(fmt::format("{}: not a checkpoint of this model\n{}",
                                          checkpoint.folder().string(),
                                          plan::listed_lines(faults_)));
   }
@@ -174,7 +175,8 @@ class MegatronReader {
     }
   }
 
-  /// The tensor, and which layer of it; nothing, and a fault, where there is none that fits.
+  /// Returns the tensor and the layer's index in it, or nothing after recording a fault if none
+  /// matches.
   std::optional<std::pair<std::string, int>> find(const MegatronLink& link, int layer) {
     for (const std::string& name : link.tensors) {
       if (layer < 0) {
@@ -195,13 +197,14 @@ class MegatronReader {
     return {};
   }
 
-  /// Once for all layers.
+  /// Records a fault, once for all layers.
   void note(std::string fault) {
     if (std::find(faults_.begin(), faults_.end(), fault) == faults_.end())
       faults_.push_back(std::move(fault));
   }
 
-  /// A vocabulary may be padded.
+  /// Returns true if the tensor exists, and records a fault if its sizes differ. A vocabulary may
+  /// be padded.
   bool has(const std::string& name, const TensorSizes& wanted, bool may_be_longer = false) {
     const auto found = checkpoint_.tensors().find(name);
     if (found == checkpoint_.tensors().end())

@@ -20,7 +20,8 @@ namespace {
 namespace nn = torch::nn;
 using Matrix = ExpertLinearImpl::Matrix;
 
-/// What lies along dimension 0, each as a tensor of its own; of an undefined one as many.
+/// Splits along dimension 0 into separate tensors. Returns `count` undefined tensors for an
+/// undefined one.
 exec::Tensors one_by_one(const at::Tensor& stacked, std::size_t count) {
   if (!stacked.defined())
     return exec::Tensors(count);
@@ -43,7 +44,7 @@ ExpertLinearImpl::ExpertLinearImpl(const Sizes& sizes, const exec::ShardPlace& p
                                    : whole;
   };
   const int here = sizes.experts / place.experts.count;
-  const double bound = 1 / std::sqrt(sizes.in);  // as LibTorch begins a linear layer
+  const double bound = 1 / std::sqrt(sizes.in);  // LibTorch's initialization of a linear layer
   weight_ =
       register_parameter("weight", at::empty({here, length(sizes.out, 1), length(sizes.in, 2)}));
   nn::init::uniform_(weight_, -bound, bound);
@@ -120,8 +121,9 @@ MixtureImpl::MixtureImpl(const plan::TransformerConfig& c, const exec::ShardPlac
   if (c.router_bias && c.router_scores == plan::RouterScores::Sigmoid)
     balance_ = register_parameter("balance", at::zeros({c.experts}), /*requires_grad=*/false);
   if (c.experts % place.experts.count != 0)
-    throw plan::InputError(fmt::format("pipeline.expert: {} ranks cannot share out {} experts",
-                                       place.experts.count, c.experts));
+    throw plan::InputError(
+        fmt::format("pipeline.expert: {} ranks cannot partition {} experts evenly",
+                    place.experts.count, c.experts));
   const auto matrices = [&](int in, int out, int dimension) {
     return ExpertLinear(ExpertLinearImpl::Sizes{.experts = c.experts,
                                                 .in = in,
@@ -146,7 +148,8 @@ MixtureImpl::Choice MixtureImpl::choose(const at::Tensor& input) const {
   if (routes_.scores != plan::RouterScores::Softmax || !routes_.sum_to_one || routes_.groups > 1)
     return by_scores(all);
   auto [logits, experts] = at::topk(all, choices_);
-  // Of a softmax over all experts the same remains, where what was chosen is to make 1.
+  // If the chosen weights must sum to 1, a softmax over only the chosen logits gives the same
+  // weights.
   const at::Tensor weights = at::softmax(logits, -1, at::kFloat);
   return {
       .experts = experts,
@@ -169,8 +172,8 @@ MixtureImpl::Choice MixtureImpl::by_scores(const at::Tensor& logits) const {
   return {.experts = experts, .weights = (weights * routes_.scale).to(logits.scalar_type())};
 }
 
-/// Scores of the experts in the best groups, and of no others. A group is as good as its best
-/// expert, or where scores are sigmoids as its best two (DeepSeek-V3, arXiv 2412.19437).
+/// Masks all experts outside the best groups. A group's score is that of its best expert, or with
+/// sigmoid scores the sum of its best two (DeepSeek-V3, arXiv 2412.19437).
 at::Tensor MixtureImpl::in_best_groups(const at::Tensor& scores) const {
   const at::Tensor groups = scores.unflatten(-1, {routes_.groups, -1});
   const std::int64_t counted = routes_.scores == plan::RouterScores::Sigmoid
@@ -188,7 +191,7 @@ at::Tensor MixtureImpl::Expert::operator()(const at::Tensor& rows) const {
   return down(activated(activation, up(rows), gate.weight.defined() ? gate(rows) : at::Tensor()));
 }
 
-/// By group.
+/// Returns the experts by group.
 std::vector<MixtureImpl::Experts> MixtureImpl::experts_of_groups(int source) const {
   const auto ups = up_->of_groups(source), downs = down_->of_groups(source);
   const auto gates = gate_.is_empty() ? decltype(ups)() : gate_->of_groups(source);
@@ -200,7 +203,7 @@ std::vector<MixtureImpl::Experts> MixtureImpl::experts_of_groups(int source) con
   return groups;
 }
 
-/// What they make of rows, `counts` of each pipeline for each of them.
+/// Applies the experts to their rows. `counts`: rows per expert, by source replica.
 at::Tensor MixtureImpl::of_experts(const at::Tensor& rows, const std::vector<Counts>& counts,
                                    const std::vector<const Experts*>& of_source) {
   Counts all;

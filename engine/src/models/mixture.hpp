@@ -1,11 +1,11 @@
 #pragma once
 
-// A mixture's feed-forward (Mixtral, arXiv 2401.04088): a router chooses the experts of each token,
-// and what these make of it is added up by their weights. Tokens are never dropped, so an expert
-// multiplies as many as the data send it. Matrices of all experts are one parameter each, of which
-// a rank has those of its own experts where several share them out: then tokens go to the experts'
-// ranks and come back. Tokens of one pipeline are multiplied by themselves, so that products and
-// gradients have the same bits however many ranks there are.
+// A mixture-of-experts feed-forward (Mixtral, arXiv 2401.04088): a router chooses the experts of
+// each token, and their outputs are summed with the router's weights. Tokens are never dropped, so
+// the number of tokens per expert depends on the data. The matrices of all experts form one
+// parameter each. Under expert parallelism a rank holds those of its own experts, and an all-to-all
+// sends tokens to the experts' ranks and back. Tokens of each data-parallel replica are multiplied
+// separately, so that products and gradients have the same bits for any number of ranks.
 
 #include <torch/nn/module.h>
 
@@ -18,23 +18,25 @@
 
 namespace pipewright::engine {
 
-/// A linear layer for each expert: one parameter [experts, outputs, inputs], of which shards share
-/// out the outputs (`dimension` 1) or the inputs (2), and ranks along the expert axis the experts.
+/// A linear layer per expert, as one parameter [experts, outputs, inputs]. Tensor-parallel ranks
+/// partition the outputs (`dimension` 1) or the inputs (2), and ranks along the expert axis
+/// partition the experts.
 class ExpertLinearImpl final : public torch::nn::Module {
  public:
   struct Sizes {
     int experts, in, out;
     int dimension;
-    bool has_bias;  // of outputs that are shared out: it is added to each group's
+    bool has_bias;  // only for partitioned outputs: added to each group's
   };
   ExpertLinearImpl(const Sizes& sizes, const exec::ShardPlace& place);
 
-  /// Of one expert for one group of this shard; a bias may be undefined.
+  /// The matrix of one expert for one local group. The bias may be undefined.
   struct Matrix {
     at::Tensor weight, bias;
     at::Tensor operator()(const at::Tensor& rows) const;
   };
-  /// By group, and by expert of this rank. `source`: of which pipeline the tokens are.
+  /// Returns the matrices by group and by local expert. `source`: the replica that the tokens come
+  /// from.
   std::vector<std::vector<Matrix>> of_groups(int source) const;
   std::vector<exec::CutParameter> cut_parameters(const std::string& name) const;
   void add_aliases(const std::string& name, std::vector<exec::ParameterAlias>& all);
@@ -46,23 +48,24 @@ class ExpertLinearImpl final : public torch::nn::Module {
   std::int64_t whole_;
   at::Tensor weight_, bias_;
   exec::Tensors weight_of_source_,
-      bias_of_source_;  // for each pipeline but the first, once asked for
+      bias_of_source_;  // for each replica but the first; created when aliases are added
 };
 TORCH_MODULE(ExpertLinear);
 
-/// Shards share out the width of each expert, and all of them have the router.
+/// A mixture whose experts' widths are partitioned among tensor-parallel ranks; the router is
+/// replicated.
 class MixtureImpl final : public torch::nn::Module {
  public:
   MixtureImpl(const plan::TransformerConfig& config, const exec::ShardPlace& place,
               exec::Tokens tokens);
 
-  /// [batch, tokens, hidden], of this shard's tokens.
+  /// Takes and returns [batch, tokens, hidden] of this rank's tokens.
   at::Tensor forward(const at::Tensor& input) const;
   std::vector<exec::CutParameter> cut_parameters(const std::string& name) const;
   std::vector<exec::ParameterAlias> aliases(const std::string& name);
 
  private:
-  /// The experts of tokens, the one with the largest weight first: [batch, tokens, choices].
+  /// Experts and weights of each token, the largest weight first: [batch, tokens, choices].
   struct Choice {
     at::Tensor experts, weights;
   };
@@ -71,7 +74,7 @@ class MixtureImpl final : public torch::nn::Module {
   at::Tensor in_best_groups(const at::Tensor& scores) const;
   /// One of this rank's experts, for one group.
   struct Expert {
-    ExpertLinearImpl::Matrix up, gate, down;  // a gate's weight may be undefined
+    ExpertLinearImpl::Matrix up, gate, down;  // the gate's weight may be undefined
     plan::Activation activation = plan::Activation::Usual;
     at::Tensor operator()(const at::Tensor& rows) const;
   };
@@ -94,9 +97,9 @@ class MixtureImpl final : public torch::nn::Module {
   Routes routes_;
   plan::Activation activation_;
   GroupLinear router_;
-  at::Tensor balance_;  // is added to scores where experts are chosen, and not learnt; or undefined
+  at::Tensor balance_;  // added to scores for choosing experts only, not trained; may be undefined
   ExpertLinear up_{nullptr}, down_{nullptr}, gate_{nullptr};
-  GroupLinear down_bias_{nullptr};  // from weights of experts to outputs
+  GroupLinear down_bias_{nullptr};  // maps the experts' weights to outputs
   FeedForward shared_{nullptr};
 };
 TORCH_MODULE(Mixture);

@@ -36,10 +36,9 @@ const ModelBuilder& builder_of(const plan::ModelShape& shape) {
     return builder_of<plan::Shape>();
   PIPEWRIGHT_MODELS(RETURN_IF)
 #undef RETURN_IF
-  throw plan::InputError(
-      fmt::format("nothing here builds the layers of the model {}, which is planned and predicted "
-                  "only: `pipewright simulate` does that",
-                  shape.kind()));
+  throw plan::InputError(fmt::format(
+      "the model {} cannot be trained, only planned and predicted: use `pipewright simulate`",
+      shape.kind()));
 }
 
 }  // namespace pipewright::engine

@@ -22,14 +22,15 @@ using plan::Seconds;
 
 constexpr Seconds longest{3600};
 
-/// A moment from its making on. It counts from before the work that it stands for, so that this
-/// work is part of the pace and not on top of it.
+/// A point in time after a given duration. The duration starts before the layer's real work, so
+/// that this work is part of the pace and not added to it.
 class Deadline {
  public:
   explicit Deadline(Seconds from_now) : Deadline(Clock::now(), from_now) {}
 
-  /// The deadline of a node in a backward. What LibTorch does between two of them is part of the
-  /// pace too, as it is part of what a backward costs: the second counts from the end of the first.
+  /// Returns the deadline of an autograd node in a backward. LibTorch's time between two nodes is
+  /// part of the pace, because it is part of a backward's cost: the second node's duration starts
+  /// when the first ends.
   static Deadline in_backward(Seconds duration) {
     thread_local int last_task = -1;
     thread_local Clock::time_point last_end;
@@ -40,16 +41,17 @@ class Deadline {
     return deadline;
   }
 
-  /// Asleep for the most part, and awake for the end, as a thread that sleeps wakes late.
+  /// Sleeps most of the time and spins at the end, because a sleeping thread wakes up late.
   void sleep() const {
-    // The slack of this thread, in ns: by default the kernel may wake it 50 µs late.
+    // Sets this thread's timer slack to its minimum, in ns: by default the kernel may wake it 50 µs
+    // late.
     thread_local const int slack = prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
-    (void)slack;  // where that is refused, wake-ups are later
+    (void)slack;  // if the call is not permitted, wake-ups are later
     constexpr std::chrono::microseconds awake{120};
     const auto since_start = std::chrono::nanoseconds((end_ - awake).time_since_epoch()).count();
     const std::timespec wake{.tv_sec = since_start / std::nano::den,
                              .tv_nsec = since_start % std::nano::den};
-    // A signal does not end it.
+    // Sleep again if a signal interrupts it.
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, nullptr) == EINTR) {
     }
     while (Clock::now() < end_)
@@ -65,8 +67,8 @@ class Deadline {
   Clock::time_point end_;
 };
 
-/// The identity, whose gradient takes `duration`. LibTorch runs a node's backward only where its
-/// input's gradient is asked for.
+/// The identity, with a gradient that takes `duration`. LibTorch runs a node's backward only if its
+/// input's gradient is needed.
 class SlowGradient : public torch::autograd::Function<SlowGradient> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
@@ -81,8 +83,8 @@ class SlowGradient : public torch::autograd::Function<SlowGradient> {
   }
 };
 
-/// Input and weight join in one addition, each behind a slow gradient of its own: the backward can
-/// be split between them.
+/// Input and weight are added, each after a separate slow gradient, so that the backward can be
+/// split.
 class Paced final : public exec::Layer {
  public:
   explicit Paced(const PacedTimes& times)

@@ -36,7 +36,7 @@ at::Tensor PlainBlock::next_tokens(const at::Tensor& next, SequenceMemory& memor
   });
 }
 
-/// `attend`: of each group, what its heads make of queries, keys and values.
+/// `attend`: computes the attention of a group from its queries, keys and values.
 template <class Attend>
 at::Tensor PlainBlock::through(const at::Tensor& input, const Attend& attend) {
   exec::Tensors mixed;
@@ -50,7 +50,7 @@ at::Tensor PlainBlock::through(const at::Tensor& input, const Attend& attend) {
   return seen + down_->sum_over(wide);
 }
 
-/// The heads of a group, [batch, tokens, 3 · channels].
+/// Computes attention of a group's heads, [batch, tokens, 3 · channels].
 at::Tensor PlainBlock::attended(const at::Tensor& qkv, bool core_again) const {
   const auto parts = qkv.chunk(3, -1);
   if (causal_)

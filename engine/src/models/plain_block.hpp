@@ -1,6 +1,6 @@
 #pragma once
 
-// The block of a plain transformer.
+// The block of a standard transformer.
 
 #include "pipewright/engine/models/generating_layer.hpp"
 #include "pipewright/engine/models/group_layers.hpp"
@@ -8,11 +8,11 @@
 
 namespace pipewright::engine {
 
-/// Pre-norm: attention and a perceptron four times as wide, each around a residual, of [batch,
-/// tokens, hidden]. Shards share out heads and the perceptron's width.
+/// A pre-norm block: attention and an MLP four times as wide, each with a residual connection, on
+/// [batch, tokens, hidden]. Tensor-parallel ranks partition the heads and the MLP's width.
 class PlainBlock : public exec::Layer {
  public:
-  /// `causal`: no token sees a later one.
+  /// `causal`: tokens do not see later ones.
   PlainBlock(int hidden, int heads, bool causal, const exec::ShardPlace& place,
              exec::Tokens tokens);
 
@@ -20,7 +20,7 @@ class PlainBlock : public exec::Layer {
   std::vector<exec::CutParameter> cut_parameters() const override;
 
  protected:
-  /// As GeneratingLayer has it, of a causal block.
+  /// Decodes as GeneratingLayer::go_on does. The block must be causal.
   at::Tensor next_tokens(const at::Tensor& next, SequenceMemory& memory);
 
  private:

@@ -13,12 +13,12 @@ using torch::autograd::AutogradContext;
 
 at::Tensor normed(const at::Tensor& input, const at::Tensor& weight, double epsilon,
                   bool plus_one) {
-  if (plus_one)  // a weight near 0 is finer in 16 bits than one near 1
+  if (plus_one)  // near 0, 16-bit weights have a higher resolution than near 1
     return at::rms_norm(input.to(at::kFloat), weight.sizes(), weight.to(at::kFloat) + 1, epsilon)
         .to(input.scalar_type());
   if (input.scalar_type() == at::kFloat)
     return at::rms_norm(input, weight.sizes(), weight, epsilon);
-  // In 16 bits rounded before it is multiplied, as models were trained.
+  // 16-bit values are rounded before the multiplication, as models were trained.
   return at::rms_norm(input, weight.sizes(), {}, epsilon) * weight;
 }
 
@@ -31,8 +31,8 @@ struct RootNorm : torch::autograd::Function<RootNorm> {
     return normed(input, weight, epsilon, plus_one);
   }
 
-  /// Of u = x r, where r = 1 / √(mean(x²) + ε), a gradient g' comes to x as r (g' − u mean(g' u)).
-  /// A split backward asks for one of the two gradients at a time.
+  /// For u = x r with r = 1 / √(mean(x²) + ε), the gradient g' of u gives r (g' − u mean(g' u)) for
+  /// x. A split backward needs one of the two gradients at a time.
   static exec::Tensors backward(AutogradContext* context, const exec::Tensors& gradients) {
     const exec::Tensors kept = context->get_saved_variables();
     const auto wide = at::toOpMathType(kept[0].scalar_type());

@@ -1,14 +1,14 @@
 #pragma once
 
-// The norm over the root of the mean square (arXiv 1910.07467).
+// Root-mean-square normalization (RMSNorm, arXiv 1910.07467).
 
 #include <ATen/core/Tensor.h>
 
 namespace pipewright::engine {
 
-/// `input` [..., channels] over the root of its channels' mean square, times `weight` [channels],
-/// or with `plus_one` times 1 and the weight. On a CPU, the backward keeps the input alone: what
-/// LibTorch keeps there beside it, in single precision, is up to three times as much.
+/// Divides `input` [..., channels] by the root of its channels' mean square and multiplies it by
+/// `weight` [channels], or by 1 + weight with `plus_one`. On a CPU, only the input is saved for the
+/// backward: LibTorch would also save single-precision tensors of up to three times its size.
 at::Tensor root_norm(const at::Tensor& input, const at::Tensor& weight, double epsilon,
                      bool plus_one);
 

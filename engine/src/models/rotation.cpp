@@ -15,15 +15,15 @@ using plan::Rotary;
 
 constexpr double turn = 2 * std::numbers::pi;
 
-/// Waves that fit into the sequence fewer than `low` times are slowed by the factor, those that do
-/// more than `high` times are not, and in between there is a slope.
+/// Divides the angles of waves that fit into the sequence fewer than `low` times by the factor,
+/// keeps those that fit more than `high` times, and interpolates linearly in between.
 at::Tensor slowed_by_wave(const Rotary& r, const at::Tensor& speeds) {
   const at::Tensor waves = r.longest / (turn / speeds);
   const at::Tensor kept = ((waves - r.low) / (r.high - r.low)).clamp(0, 1);
   return (1 - kept) * speeds / r.factor + kept * speeds;
 }
 
-/// The pair that makes so many turns in the sequence.
+/// Returns the index of the pair that makes `turns` full turns in the sequence.
 double pair_with_turns(const Rotary& r, double turns, double channels) {
   return channels * std::log(r.longest / (turns * turn)) / (2 * std::log(r.base));
 }
@@ -33,7 +33,7 @@ at::Tensor slowed_by_ramp(const Rotary& r, const at::Tensor& speeds) {
   const double first = std::max(std::floor(pair_with_turns(r, r.fast, channels)), 0.0);
   double last = std::min(std::ceil(pair_with_turns(r, r.slow, channels)), channels - 1);
   if (first == last)
-    last += 0.001;  // as everybody does it
+    last += 0.001;  // as in all implementations
   const at::Tensor slow =
       ((at::arange(speeds.size(0), at::kFloat) - first) / (last - first)).clamp(0, 1);
   return speeds / r.factor * slow + speeds * (1 - slow);
@@ -96,13 +96,15 @@ at::Tensor Rotation::turned(const at::Tensor& heads, const Part& part) {
     const auto halves = heads.chunk(2, -1);
     return heads * cosine + at::cat({-halves[1], halves[0]}, -1) * sine;
   }
-  // Neighbours are put apart first: queries and keys alike, so that scores stay what they are.
+  // Interleaved pairs are first separated into halves. Queries and keys are permuted in the same
+  // way, so scores do not change.
   const at::Tensor pairs = heads.unflatten(-1, {-1, 2});
   const at::Tensor first = pairs.select(-1, 0), second = pairs.select(-1, 1);
   return at::cat({first, second}, -1) * cosine + at::cat({-second, first}, -1) * sine;
 }
 
-/// Parts of sequences take their rows of tables that were made for longer ones.
+/// Returns true if the tables can be reused. A part of a sequence may use rows of tables made for a
+/// longer one.
 bool Rotation::are_right(const at::Tensor& heads, std::int64_t all) const {
   if (!cosine_.defined() || cosine_.dtype() != heads.dtype() || cosine_.device() != heads.device())
     return false;
@@ -117,7 +119,8 @@ void Rotation::make_tables(const at::Tensor& heads, std::int64_t length) {
   if (are_right(heads, length))
     return;
   const std::int64_t channels = heads.size(3);
-  // In single precision, as models were trained: far out in a sequence this makes other angles.
+  // In single precision, as models were trained: double precision would give other angles far out
+  // in a sequence.
   const at::Tensor angles = at::outer(at::arange(length, at::kFloat),
                                       rotary_speeds(rotary_, channels, length, in_window_))
                                 .repeat({1, 2})

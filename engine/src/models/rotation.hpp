@@ -1,7 +1,7 @@
 #pragma once
 
-// Rotary positions: pairs of a head's channels are turned by angles that grow with the token's
-// position (Su et al., arXiv 2104.09864).
+// Rotary position embeddings (RoPE): pairs of a head's channels are rotated by angles proportional
+// to the token's position (Su et al., arXiv 2104.09864).
 
 #include <ATen/core/Tensor.h>
 
@@ -12,8 +12,9 @@
 
 namespace pipewright::engine {
 
-/// How far each pair of `channels` is turned from a token to the next, in single precision, slowed
-/// for a sequence of so many tokens as the model does it. `in_window`: of a layer with a window.
+/// Returns the rotation angle per token of each pair of `channels`, in single precision, scaled for
+/// a sequence of `length` tokens as the model specifies. `in_window`: for a layer with
+/// sliding-window attention.
 at::Tensor rotary_speeds(const plan::Rotary& rotary, std::int64_t channels, std::int64_t length,
                          bool in_window);
 
@@ -22,11 +23,11 @@ class Rotation {
   Rotation(plan::Rotary rotary, bool in_window)
       : rotary_(std::move(rotary)), in_window_(in_window) {}
 
-  /// Of a sequence: where it begins, and how many tokens the sequence will have at most.
+  /// A part of a sequence: its first position, and the maximum length of the sequence.
   struct Part {
     std::int64_t first = 0, all = 0;
   };
-  /// [batch, sequence, heads, channels], or those of a part of a sequence.
+  /// Rotates [batch, sequence, heads, channels], or the tokens of a part of a sequence.
   at::Tensor operator()(const at::Tensor& heads, const std::optional<Part>& part = {});
 
  private:
@@ -36,10 +37,10 @@ class Rotation {
 
   plan::Rotary rotary_;
   bool in_window_;
-  at::Tensor cosine_, sine_;  // [sequence, 1, channels] each, made once
+  at::Tensor cosine_, sine_;  // [sequence, 1, channels] each, cached
 };
 
-/// The length beyond which a model turns all positions of a sequence otherwise; 0: none.
+/// Returns the sequence length beyond which a model uses other angles for all positions; 0: none.
 std::int64_t turns_otherwise_beyond(const plan::Rotary& rotary, bool in_window);
 
 }  // namespace pipewright::engine

@@ -10,7 +10,7 @@ namespace {
 
 using torch::autograd::AutogradContext;
 
-/// LibTorch's own gradient of this adds rows up with atomics on a GPU.
+/// Gathers rows with a deterministic backward: LibTorch's own uses atomic additions on a GPU.
 struct InOrderOfExperts : torch::autograd::Function<InOrderOfExperts> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& tokens,
                             const at::Tensor& order, const at::Tensor& places,

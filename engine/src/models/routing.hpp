@@ -1,8 +1,8 @@
 #pragma once
 
-// Where the tokens of a mixture go: each to its experts, and none is dropped. Tokens are put in the
-// order of experts and back by a permutation, and what an expert's choices give a token is added up
-// in their order: no sum depends on which of them is ready first.
+// Routing of a mixture's tokens to their experts, without dropping any. Tokens are permuted into
+// the order of experts and back. The outputs of a token's experts are summed in the order of its
+// choices, so that no sum depends on which expert finishes first.
 
 #include <cstdint>
 #include <vector>
@@ -11,27 +11,28 @@
 
 namespace pipewright::engine {
 
-/// Of rows for each expert.
+/// Number of rows per expert.
 using Counts = std::vector<std::int64_t>;
 
-/// A row is a token at one of its experts: so many choices of the first token, of the next, …
+/// The permutation of rows. A row is a token at one of its experts: all choices of the first token,
+/// then of the next, and so on.
 struct Routing {
-  Counts counts;             // rows of each expert
-  std::int64_t choices = 1;  // experts of a token
-  at::Tensor order;          // the rows in the order of experts; of one expert in that of tokens
-  at::Tensor places;         // where each row is in that order
+  Counts counts;             // rows per expert
+  std::int64_t choices = 1;  // experts per token
+  at::Tensor order;          // rows sorted by expert; within an expert, by token
+  at::Tensor places;         // the position of each row in that order
 };
 
-/// `chosen`: int64 [tokens, choices], from 0 to `experts`.
+/// `chosen`: int64 [tokens, choices], values in [0, experts).
 Routing routing_of(const at::Tensor& chosen, int experts);
 
-/// [tokens, width] to [rows, width], in the order of experts.
+/// Gathers [tokens, width] into [rows, width], sorted by expert.
 at::Tensor in_order_of_experts(const at::Tensor& tokens, const Routing& routing);
 
-/// [rows, width] in the order of experts, to [tokens, choices, width].
+/// Restores [rows, width], sorted by expert, to [tokens, choices, width].
 at::Tensor in_order_of_tokens(const at::Tensor& rows, const Routing& routing);
 
-/// [tokens, choices, width] to [tokens, width]: the first choice, plus the second, and so on.
+/// Sums [tokens, choices, width] to [tokens, width], in the order of choices.
 at::Tensor sum_of_choices(const at::Tensor& rows);
 
 }  // namespace pipewright::engine

@@ -10,7 +10,7 @@ namespace {
 
 using torch::autograd::AutogradContext;
 
-/// To each rank its rows, from each those that are for this one.
+/// Sends each rank its rows and returns the rows received from all ranks.
 at::Tensor exchanged(const at::Tensor& rows, const Counts& to_each, exec::ShardGroup& group) {
   exec::Tensors parts;
   for (const at::Tensor& part : rows.split_with_sizes(to_each))

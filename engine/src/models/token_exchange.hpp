@@ -1,7 +1,7 @@
 #pragma once
 
-// Tokens on their way to the ranks that have their experts, and back: what a rank sends in the
-// forward it gets in the backward. All ranks of the group do this at the same time.
+// All-to-all of tokens to the ranks of their experts and back. The backward sends gradients in the
+// opposite direction. All ranks of the group must call it at the same point.
 
 #include "pipewright/exec/training/shard_group.hpp"
 #include "routing.hpp"
@@ -10,15 +10,15 @@ namespace pipewright::engine {
 
 class TokenExchange {
  public:
-  /// `counts`: rows of each of all experts that this rank has. Tells the other ranks.
+  /// Exchanges counts with the other ranks. `counts`: this rank's rows for each of all experts.
   TokenExchange(const exec::ExpertPlace& place, const Counts& counts, at::Device device);
 
-  /// Rows in the order of experts to those of this rank's experts: by pipeline, and of one in the
-  /// order of experts.
+  /// Sends rows, sorted by expert, to the experts' ranks. Returns the rows for this rank's experts,
+  /// by source replica, then by expert.
   at::Tensor go(const at::Tensor& rows) const;
-  /// What has become of them, to rows in the order of all experts.
+  /// Sends results back. Returns rows in the order of all experts.
   at::Tensor come_back(const at::Tensor& rows) const;
-  /// By pipeline: rows of each of this rank's experts.
+  /// Returns the rows of each of this rank's experts, by source replica.
   const std::vector<Counts>& counts_here() const { return here_; }
 
  private:

@@ -24,7 +24,7 @@ namespace {
 namespace nn = torch::nn;
 using plan::TransformerShape;
 
-/// The first of a layer's outputs, and behind it what came in behind the first input.
+/// Returns the layer's first output followed by all its inputs but the first.
 exec::Tensors followed_by_documents(at::Tensor first, const exec::Tensors& inputs) {
   exec::Tensors outputs{std::move(first)};
   outputs.insert(outputs.end(), inputs.begin() + 1, inputs.end());
@@ -48,7 +48,7 @@ class TokenTable final : public exec::Layer, public GeneratingLayer {
     nn::init::normal_(positions_->weight, 0, deviation);
   }
 
-  /// Of tokens, and where they are packed of which document each of them is, which is handed on.
+  /// Takes tokens and, for packed sequences, each token's document, which is passed on.
   exec::Tensors forward_all(const exec::Tensors& inputs, const exec::CallContext&) override {
     const at::Tensor rows = scaled_rows_of(inputs.at(0));
     if (positions_.is_empty())
@@ -76,7 +76,7 @@ class TokenTable final : public exec::Layer, public GeneratingLayer {
  private:
   at::Tensor scaled_rows_of(const at::Tensor& input) const {
     const at::Tensor rows = tokens_->rows_of(input);
-    // Rounded as the rows are: this is how models were trained in 16 bits.
+    // Rounded like the rows, as models were trained in 16 bits.
     return scale_ == 1 ? rows : rows * at::scalar_tensor(scale_, rows.options());
   }
 
@@ -86,7 +86,7 @@ class TokenTable final : public exec::Layer, public GeneratingLayer {
   GroupPositions positions_{nullptr};
 };
 
-/// A layer of the decoder, which may differ from its neighbours.
+/// The shape of one decoder layer, which may differ from those of other layers.
 struct DecoderShape : TransformerShape {
   int layer = 0;
 };
@@ -95,7 +95,7 @@ std::vector<std::string> faults_of_decoder_cut(const DecoderShape& shape, int pa
   return plan::faults_of_transformer_cut(shape, parts);
 }
 
-/// Attention and a feed-forward of these kinds, each behind a norm and around a residual.
+/// Attention and a feed-forward of the given kinds, each with a pre-norm and a residual connection.
 template <class AttentionKind, class Kind>
 class DecoderLayer final : public exec::Layer, public GeneratingLayer {
  public:
@@ -132,11 +132,11 @@ class DecoderLayer final : public exec::Layer, public GeneratingLayer {
   }
   void check_length(std::int64_t prompt, std::int64_t all) const override {
     if (prompt <= turns_otherwise_beyond_ && all > turns_otherwise_beyond_)
-      throw plan::InputError(fmt::format(
-          "model.rotary_scaling \"long\": a sequence that begins with {} tokens would come to {}, "
-          "and beyond {} all its positions turn otherwise, so that no keys of it hold: begin with "
-          "more, or end there",
-          prompt, all, turns_otherwise_beyond_));
+      throw plan::InputError(
+          fmt::format("model.rotary_scaling \"long\": a sequence with a prompt of {} tokens would "
+                      "grow to {}, but beyond {} all its positions use other rotary angles, so its "
+                      "KV cache becomes invalid: use a longer prompt, or generate fewer tokens",
+                      prompt, all, turns_otherwise_beyond_));
   }
   std::vector<exec::CutParameter> cut_parameters() const override {
     auto all = attention_->cut_parameters("attention");
@@ -183,7 +183,7 @@ class Head final : public WordScores {
                    place, tokens) {}
 };
 
-/// All sizes but how many layers there are, and which.
+/// Returns a layer kind that contains all sizes except the number of layers and which layer it is.
 std::string decoder_kind(const std::string& word, const TransformerShape& shape) {
   plan::Json sizes = plan::to_json(plan::ModelShape(shape));
   for (const char* const of_all : {"name", "layers", "sparse", "window_from", "windowed"})
@@ -231,8 +231,7 @@ std::vector<exec::LayerSpec> transformer_layers(const TransformerShape& shape,
   const auto fields = plan::only_predicted(shape);
   if (!fields.empty())
     throw plan::InputError(fmt::format(
-        "nothing here builds a transformer with such values of {}: they are planned and predicted "
-        "only",
+        "a transformer with these values of {} cannot be trained, only planned and predicted",
         fmt::join(fields, ", ")));
   std::vector<exec::LayerSpec> layers{end_of_decoder<TokenTable>("embedding", shape, tokens)};
   for (int i = 0; i < shape.config.layers; ++i)

@@ -17,7 +17,8 @@
 namespace pipewright::engine {
 namespace {
 
-/// Images [batch, 3, side, side] as patches [batch, patches, width], each with a place of its own.
+/// Splits images [batch, 3, side, side] into patches [batch, patches, width] with position
+/// embeddings.
 class Patches final : public exec::Layer {
  public:
   explicit Patches(const plan::VitShape& shape)
@@ -45,14 +46,14 @@ class Patches final : public exec::Layer {
   at::Tensor places_;
 };
 
-/// All patches see each other.
+/// A block with full attention between patches.
 class PatchBlock final : public PlainBlock {
  public:
   PatchBlock(const plan::VitShape& shape, const exec::ShardPlace& place, exec::Tokens tokens)
       : PlainBlock(shape.hidden, shape.heads, /*causal=*/false, place, tokens) {}
 };
 
-/// Norm, the mean over all patches, and a score for each class.
+/// A norm, the mean over all patches, and the logits of the classes.
 class Classes final : public exec::Layer {
  public:
   explicit Classes(const plan::VitShape& shape)
@@ -72,9 +73,7 @@ class Classes final : public exec::Layer {
 std::vector<exec::LayerSpec> vit_layers(const plan::VitShape& shape, const LayerChoice& choice) {
   if (choice.tokens == exec::Tokens::Cut)
     throw plan::InputError(
-        "pipeline.sequence_parallel: the layers of vit have no tokens that can be shared out; "
-        "leave "
-        "it out");
+        "pipeline.sequence_parallel: the model vit does not support it; leave it out");
   const auto kind = [&](const char* layer) {
     return fmt::format("vit {}: hidden {}, heads {}, patch {}, image {}, classes {}", layer,
                        shape.hidden, shape.heads, shape.patch, shape.image_size, shape.classes);

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// As few files as hold them, in their order.
+/// Distributes the tensors over as few files as possible, in order.
 std::vector<std::vector<FileTensor>> by_file(std::vector<FileTensor> tensors,
                                              std::int64_t most_bytes) {
   std::vector<std::vector<FileTensor>> files(1);

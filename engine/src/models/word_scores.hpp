@@ -1,6 +1,6 @@
 #pragma once
 
-// The head of a language model whose vocabulary shards share out.
+// A language model's head with a vocabulary-parallel output layer.
 
 #include "pipewright/engine/models/generating_layer.hpp"
 #include "pipewright/engine/models/group_layers.hpp"
@@ -8,19 +8,19 @@
 
 namespace pipewright::engine {
 
-/// A norm, and behind it the logits of each group of words that the shard has.
+/// A norm, followed by the logits of the vocabulary groups of this tensor-parallel rank.
 class WordScores : public exec::Layer, public GeneratingLayer {
  public:
   struct Sizes {
     NormSizes norm;
     std::int64_t words = 0;
     bool has_bias = true;
-    double cap = 0;  // what logits approach as they grow; 0: none
+    double cap = 0;  // tanh cap of the logits, which they approach as they grow; 0: none
   };
   WordScores(const Sizes& sizes, const exec::ShardPlace& place, exec::Tokens tokens);
 
   exec::Tensors forward_all(const exec::Tensors& inputs, const exec::CallContext& context) override;
-  /// Of all words of the shard.
+  /// Returns the logits of this rank's part of the vocabulary.
   at::Tensor forward(const at::Tensor& input, const exec::CallContext& context) override;
   at::Tensor go_on(const at::Tensor& next, SequenceMemory& memory) override;
   std::vector<exec::CutParameter> cut_parameters() const override;
@@ -33,7 +33,8 @@ class WordScores : public exec::Layer, public GeneratingLayer {
   ColumnLinear logits_;
 };
 
-/// For the spec of such a layer: the loss of what it gives, cross entropy over so many words.
+/// Returns the cross-entropy loss of such a layer's output, for its spec, over a vocabulary of
+/// `words`.
 decltype(exec::LayerSpec::shard_loss) loss_over_words(std::int64_t words);
 
 }  // namespace pipewright::engine

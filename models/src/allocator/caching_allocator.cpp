@@ -13,7 +13,7 @@ constexpr std::int64_t small_segment = 2 * mebibyte;
 constexpr std::int64_t large_segment = 20 * mebibyte;
 constexpr std::int64_t least_own_segment = 10 * mebibyte;
 constexpr std::int64_t large_round = 2 * mebibyte;
-/// Addresses that an expandable segment has for itself.
+/// The address range reserved for an expandable segment.
 constexpr std::int64_t address_space = 1LL << 48;
 
 std::int64_t rounded_up(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
@@ -32,9 +32,9 @@ struct CachingAllocator::Block {
   std::int64_t address = 0;
   std::int64_t size = 0;
   bool allocated = false;
-  bool mapped = true;  // of an expandable segment: has memory behind its addresses
+  bool mapped = true;  // in an expandable segment: has physical memory
   bool expandable = false;
-  Block* before = nullptr;  // in the same segment
+  Block* before = nullptr;  // neighbors in the same segment
   Block* behind = nullptr;
   bool is_split() const { return before != nullptr || behind != nullptr; }
   bool is_free() const { return !allocated && mapped; }
@@ -114,8 +114,8 @@ CachingAllocator::Block* CachingAllocator::make_block(Pool& pool, int stream, st
 
 void CachingAllocator::remove_block(Block* block) { unused_.push_back(block); }
 
-/// Best fit; of blocks that are as large, the lowest. In an expandable segment a block counts as
-/// large as it can grow.
+/// Returns the best fit and, among equal sizes, the lowest address. In an expandable segment, a
+/// block's size includes the space into which it can grow.
 CachingAllocator::Block* CachingAllocator::find_free(Pool& pool, std::int64_t size, int stream) {
   Block key{.stream = stream, .size = size};
   auto at = pool.free.lower_bound(&key);
@@ -138,7 +138,7 @@ CachingAllocator::Block* CachingAllocator::find_free(Pool& pool, std::int64_t si
   return block;
 }
 
-/// Where the device is full, with the cache emptied first.
+/// Reserves a new segment. If the device is full, empties the cache first.
 CachingAllocator::Block* CachingAllocator::new_segment(Pool& pool, std::int64_t size, int stream) {
   if (Block* block = taken_segment(pool, size, stream))
     return block;
@@ -164,8 +164,8 @@ CachingAllocator::Block* CachingAllocator::taken_segment(Pool& pool, std::int64_
   return block;
 }
 
-/// The first place of the stream's segment with room for `size`, some of it perhaps without memory
-/// as yet: that gets pages.
+/// Returns the first place in the stream's segment with room for `size`. Any part of it that has no
+/// memory yet gets pages.
 CachingAllocator::Block* CachingAllocator::expanded(Pool& pool, std::int64_t size, int stream) {
   Block*& first = pool.expandable[stream];
   if (first == nullptr) {
@@ -196,7 +196,7 @@ CachingAllocator::Block* CachingAllocator::expanded(Pool& pool, std::int64_t siz
   else if (!map_pages(block, std::min(size, block->size)))
     return nullptr;
   join_free();
-  while (block->size < size) {  // what is behind a free block has no memory
+  while (block->size < size) {  // the space after a free block has no memory
     Block* behind = block->behind;
     if (!map_pages(behind, std::min(size - block->size, behind->size))) {
       pool.free.insert(block);
@@ -208,7 +208,7 @@ CachingAllocator::Block* CachingAllocator::expanded(Pool& pool, std::int64_t siz
   return block;
 }
 
-/// Pages for the first `size` bytes of a block that has none; what is left of it stays without.
+/// Maps pages for the first `size` bytes of an unmapped block. The rest stays unmapped.
 bool CachingAllocator::map_pages(Block* block, std::int64_t size) {
   const std::int64_t page = block->pool->is_small ? small_segment : large_segment;
   const std::int64_t mapped = std::min(rounded_up(size, page), block->size);
@@ -220,7 +220,7 @@ bool CachingAllocator::map_pages(Block* block, std::int64_t size) {
   return true;
 }
 
-/// The pages that lie within a free block.
+/// Unmaps the pages that lie completely within a free block.
 void CachingAllocator::unmap_pages(Block* block) {
   const std::int64_t page = block->pool->is_small ? small_segment : large_segment;
   const std::int64_t origin = block->pool->expandable[block->stream]->address;
@@ -243,7 +243,7 @@ void CachingAllocator::unmap_pages(Block* block) {
       join(block, neighbour);
 }
 
-/// Behind its first `size` bytes; the rest is free and in no list.
+/// Cuts the block after its first `size` bytes. Returns the rest, which is free but not in a list.
 CachingAllocator::Block* CachingAllocator::cut(Block* block, std::int64_t size) {
   Block* rest = make_block(*block->pool, block->stream, block->address + size, block->size - size);
   rest->expandable = block->expandable;
@@ -257,7 +257,7 @@ CachingAllocator::Block* CachingAllocator::cut(Block* block, std::int64_t size) 
   return rest;
 }
 
-/// A neighbour, which is in no list, becomes part of `block`.
+/// Merges a neighbor, which is not in a list, into `block`.
 void CachingAllocator::join(Block* block, Block* neighbour) {
   if (neighbour == block->before) {
     block->address = neighbour->address;
@@ -283,8 +283,8 @@ bool CachingAllocator::should_split(const Block* block, std::int64_t size) const
   return size < options_.max_split && rest > largest_small;
 }
 
-/// Oversize blocks of the stream, the smallest that is large enough or else the largest ones;
-/// whether that is as much as is needed.
+/// Releases free oversize blocks of the stream: the smallest that is large enough, or else the
+/// largest ones. Returns true if that is as much as needed.
 bool CachingAllocator::give_back_oversize(Pool& pool, std::int64_t size, int stream) {
   if (options_.max_split == AllocatorOptions::unlimited)
     return false;

@@ -7,7 +7,8 @@
 namespace pipewright::models {
 namespace {
 
-/// A GPU has one communicator per parallel axis, and one more for the copies of its experts.
+/// Returns the number of communicators of a GPU: one per parallel axis, and one more for the
+/// replicas of its experts.
 int communicators_of(const plan::Cut& cut) {
   int count = 0;
   for (const int devices :
@@ -30,7 +31,7 @@ namespace {
 
 DeviceMemory memory_of(const AllocatorCounters& counters, const plan::Cut& cut) {
   DeviceMemory memory = gpu_memory({counters.peak_allocated}, cut, {});
-  memory.standing = {counters.allocated};  // a step leaves nothing else
+  memory.standing = {counters.allocated};  // no other tensors remain after a step
   memory.reserved = {counters.peak_reserved};
   return memory;
 }

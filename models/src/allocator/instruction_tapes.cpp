@@ -10,7 +10,7 @@
 
 namespace pipewright::models {
 
-/// When an instruction comes in its step.
+/// Determines the turn of each instruction in its step.
 class InstructionTapes::Turns {
  public:
   void begin(const std::vector<plan::Instruction>& step) {
@@ -28,7 +28,7 @@ class InstructionTapes::Turns {
     waiting_[i.stage].erase(i.microbatch);
     return is_early ? Turn::Early : is_first ? Turn::First : Turn::Later;
   }
-  /// Whether all microbatches before have their gradients added.
+  /// Returns true if the gradients of all earlier microbatches have been accumulated.
   bool is_next(int stage, int microbatch) const {
     const auto& waiting = waiting_.at(stage);
     return waiting.empty() || *waiting.begin() > microbatch;
@@ -44,7 +44,7 @@ class InstructionTapes::Turns {
   std::map<int, std::set<int>> waiting_;  // by stage
 };
 
-/// Who made each tensor, as far as the recording has come.
+/// Tracks the instruction that allocated each tensor, up to the current point of the recording.
 class InstructionTapes::Recording {
  public:
   void begin(const std::vector<plan::Instruction>& step) { turns_.begin(step); }
@@ -61,7 +61,7 @@ class InstructionTapes::Recording {
         tape.push_back({event.bytes});
       } else if (const auto maker = makers_.find(event.tensor); maker != makers_.end()) {
         drop(tape, event, maker->second, recorded);
-      }  // else it stood before
+      }  // otherwise it was allocated before the recording
   }
   std::map<Key, Tape>& tapes() { return tapes_; }
   const std::map<Key, std::vector<int>>& aside() const { return aside_; }
@@ -79,7 +79,7 @@ class InstructionTapes::Recording {
     if (same || std::get<Turn>(maker.by) != Turn::Early) {
       Made made{maker.by, maker.place, same};
       if (same)
-        std::get<Turn>(made.by) = Turn::Later;  // whichever it was
+        std::get<Turn>(made.by) = Turn::Later;  // its actual turn does not matter
       tape.push_back({event.bytes, made});
       return;
     }
@@ -113,7 +113,7 @@ class InstructionTapes::Writer {
     if (tape == tapes_.tapes_.end()) {
       if (is_send(i.kind) || is_receive(i.kind))
         return;
-      throw plan::InputError(fmt::format("{}: nothing like it was recorded", to_string(i)));
+      throw plan::InputError(fmt::format("{}: no such instruction was recorded", to_string(i)));
     }
     made_by_[{i.kind, i.stage, i.microbatch}] = key;
     if (std::get<Turn>(key) == Turn::Early)
@@ -133,13 +133,13 @@ class InstructionTapes::Writer {
   }
 
  private:
-  /// Its microbatch tells tensors of one place apart.
+  /// The microbatch distinguishes tensors with the same key and place.
   using Name = std::tuple<Key, int, int>;
   struct Held {
     std::size_t rank = 0;
     int tensor = 0;
     std::int64_t bytes = 0;
-    std::size_t let_go = 0;  // by so many of those who hold it
+    std::size_t let_go = 0;  // number of holders that have released it
   };
 
   void make(int of, const Name& name, std::int64_t bytes) {
@@ -155,7 +155,7 @@ class InstructionTapes::Writer {
   void drop(const Entry& entry, int microbatch) {
     const auto found = held_.find(name_of(entry.tensor, microbatch));
     if (found == held_.end())
-      return;  // of a step before the first
+      return;  // belongs to a step before the first
     if (++found->second.let_go == tapes_.holders_.at(entry.tensor).size())
       let_go(found);
   }
@@ -188,7 +188,7 @@ class InstructionTapes::Writer {
   Turns turns_;
   std::map<int, std::map<int, Key>> early_;  // by stage and microbatch
   std::vector<TensorStream> streams_;        // by rank
-  std::vector<int> made_;                    // likewise: how many tensors
+  std::vector<int> made_;                    // by rank: number of tensors
   std::map<Name, Held> held_;
   std::map<std::pair<Key, int>, Name> newest_;
   std::map<plan::InstructionKey, Key> made_by_;
@@ -214,7 +214,8 @@ void InstructionTapes::learn(const std::vector<RecordedInstruction>& recorded) {
   find_holders();
 }
 
-/// The same instruction, before others and behind them: it makes the same, and may let go of more.
+/// Merges the tapes of the same instruction in two orders: the allocations are the same, and the
+/// frees are united.
 InstructionTapes::Tape InstructionTapes::merged(const Tape& tape, const Tape& other) {
   Tape both;
   auto next = other.begin();

@@ -39,7 +39,7 @@ LayerSizes::LayerSizes(const plan::TransformerTraining& training, const plan::Cu
   precision = training.precision;
 }
 
-/// Numbers of 4 bits have a scale of 8 bits for each 16 of them.
+/// A number of 4 bits has a scale of 8 bits for each 16 of them.
 long long LayerSizes::cast(long long numbers) const {
   switch (precision) {
     case plan::ProductPrecision::Float8:
@@ -95,7 +95,7 @@ Tensor LayerReplay::through_layer(Tensor input, LayerKept& kept) {
                         : feed_forward(between, kept.feed_forward);
 }
 
-/// What comes out of a part, its shards summed, added to what went into it.
+/// Returns the output of a part, reduced over tensor-parallel ranks, plus the part's input.
 Tensor LayerReplay::add_to_residual(Tensor part, Tensor& mask) {
   if (sizes_.gathers) {
     Tensor scattered = tape_.make(sizes_.state);
@@ -120,8 +120,8 @@ Tensor LayerReplay::attention(Tensor input, AttentionKept& kept) {
   return add_to_residual(tape_.make(sizes_.whole_state), kept.mask);
 }
 
-/// One product for queries, keys and values. Grouped queries are copied into the order of heads;
-/// rotating makes new queries and keys, and the kernel wants values that lie together.
+/// Computes queries, keys and values in one product. Grouped queries are copied into the order of
+/// heads, rotary embeddings create new queries and keys, and the kernel needs contiguous values.
 void LayerReplay::project(AttentionKept& kept) {
   const long long tokens = sizes_.tokens;
   Tensor gathered = tape_.make(sizes_.gathers ? sizes_.whole_state : 0);
@@ -135,8 +135,8 @@ void LayerReplay::project(AttentionKept& kept) {
   attend(kept, projected);
 }
 
-/// Down to the ranks and up to all heads (arXiv 2405.04434, 2.1), where queries and keys get their
-/// rotated channels.
+/// Projects down to the ranks and up to all heads (arXiv 2405.04434, 2.1), then adds the rotary
+/// channels to queries and keys.
 void LayerReplay::project_latent(AttentionKept& kept) {
   const long long tokens = sizes_.tokens, part = sizes_.tokens_cut;
   kept.down_queries = tape_.make(2 * part * sizes_.q_rank);
@@ -167,7 +167,7 @@ void LayerReplay::attend(AttentionKept& kept, Tensor& projected) {
     tape_.drop(kept.softmax, kept.score_mask, kept.dropped);
 }
 
-/// 5 a s² b (Korthikanti et al., arXiv 2205.05198, 4.1).
+/// Allocates the scores: 5 a s² b (Korthikanti et al., arXiv 2205.05198, 4.1).
 void LayerReplay::add_scores(AttentionKept& kept) {
   Tensor scores = tape_.make(2 * sizes_.scores_cut);
   kept.softmax = tape_.make(2 * sizes_.scores_cut);
@@ -178,9 +178,10 @@ void LayerReplay::add_scores(AttentionKept& kept) {
   kept.dropped = tape_.make(2 * sizes_.scores_cut);
 }
 
-/// Keys and values come round; they, and what each turn gives, are on one of two streams by turns
-/// and kept until all have come. Of tokens that come later in the sequence only the second half of
-/// the device's own see any. The last keys and values to come are kept in place of its own.
+/// Computes ring attention. Received keys and values and the result of each turn use two streams
+/// alternately and are kept until the last turn. Tokens that come later in the sequence are visible
+/// only to the second half of the device's own. The last keys and values received are saved in
+/// place of the device's own.
 void LayerReplay::attend_in_ring(AttentionKept& kept, Tensor& projected) {
   const long long tokens = sizes_.tokens, sent = 4 * tokens * sizes_.keys_cut;
   std::vector<Tensor> came{tape_.make(sent)}, gave;
@@ -206,7 +207,8 @@ void LayerReplay::attend_in_ring(AttentionKept& kept, Tensor& projected) {
   cast_output(kept);
 }
 
-/// The last product keeps a cast of its input; a fused attention keeps its own output as well.
+/// Casts the input of the last product, which saves it. Fused attention saves its own output as
+/// well.
 void LayerReplay::cast_output(AttentionKept& kept) {
   if (!sizes_.is_narrow())
     return;
@@ -233,8 +235,8 @@ Tensor LayerReplay::moved(Tensor& from, long long bytes) {
   return to;
 }
 
-/// Tokens in the order of their experts, exchanged, in the order of the device's experts, and all
-/// the way back; beside them what all tokens share.
+/// Sorts tokens by expert, exchanges them, sorts them by local expert, and reverses all of it. The
+/// shared experts process all tokens in addition.
 Tensor LayerReplay::experts(Tensor input, FeedForwardKept& kept) {
   const auto [routed, width, shared] = sizes_.expert_bytes();
   kept.input = input;
@@ -260,7 +262,7 @@ Tensor LayerReplay::experts(Tensor input, FeedForwardKept& kept) {
   return sum;
 }
 
-/// Of a product whose inputs its shards cut: the gradient of these.
+/// Returns the input gradient of a row-parallel product.
 Tensor LayerReplay::product_back(long long outputs_cut, long long inputs_cut) {
   Tensor gathered = tape_.make(sizes_.gathers ? sizes_.whole_state : 0);
   Tensor gradient = tape_.make(2 * sizes_.tokens * inputs_cut);
@@ -269,7 +271,7 @@ Tensor LayerReplay::product_back(long long outputs_cut, long long inputs_cut) {
   return gradient;
 }
 
-/// Of a product whose outputs its shards cut: the gradient of its input; takes that of the outputs.
+/// Returns the input gradient of a column-parallel product; frees the output gradients.
 Tensor LayerReplay::column_back(Tensor& outputs, long long outputs_cut) {
   Tensor gathered = tape_.make(sizes_.gathers ? sizes_.whole_state : 0);
   Tensor gradient = tape_.make(sizes_.whole_state);
@@ -369,8 +371,8 @@ Tensor LayerReplay::attention_back(Tensor gradient, AttentionKept& kept) {
   return sum;
 }
 
-/// Two buffers of keys, values and their gradients, of which one stays with what comes out; and at
-/// each turn what the kernel gives.
+/// Allocates two buffers of keys, values and their gradients, one of which holds the result, and
+/// the kernel's outputs of each turn.
 Tensor LayerReplay::back_in_ring() {
   const long long tokens = sizes_.tokens, both = 4 * tokens * sizes_.keys_cut;
   Tensor sent = tape_.make(2 * both);
@@ -386,7 +388,7 @@ Tensor LayerReplay::back_in_ring() {
   return came;
 }
 
-/// Rotated back and joined for their one product.
+/// Rotates queries and keys back and joins all three for their single product.
 Tensor LayerReplay::whole_back(AttentionKept&, Tensor queries, Tensor keys, Tensor values) {
   const long long tokens = sizes_.tokens, all = sizes_.queries_cut + 2 * sizes_.keys_cut;
   Tensor back_queries = tape_.make(2 * tokens * sizes_.queries_cut);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The tensors of a transformer's layer, forward and backward, in the order in which Megatron-LM's
-// layers of TransformerEngine make and drop them: what is kept, and what is at work beside it.
+// The tensors of a transformer layer, forward and backward, in the order in which Megatron-LM's
+// TransformerEngine layers allocate and free them: saved activations and temporary tensors.
 
 #include <set>
 #include <vector>
@@ -12,44 +12,45 @@
 
 namespace pipewright::models::replay {
 
-/// Sizes of a rank's layers, in numbers; what `_cut` ends is a device's part of it.
+/// Sizes of a rank's layers, in elements. A field that ends in `_cut` is one device's part.
 struct LayerSizes {
   LayerSizes(const plan::TransformerTraining& training, const plan::Cut& cut, int copy);
 
   long long hidden = 0;
-  long long tokens = 0;       // of a microbatch, before the cut of sequence parallelism
-  long long tokens_cut = 0;   // behind it
-  long long state = 0;        // bytes of a hidden state, its part
-  long long whole_state = 0;  // … whole
+  long long tokens = 0;       // per microbatch, before sequence parallelism divides them
+  long long tokens_cut = 0;   // after sequence parallelism divides them
+  long long state = 0;        // bytes of a hidden state, this device's part
+  long long whole_state = 0;  // bytes of a whole hidden state
   long long heads_cut = 0;    // query heads
-  long long queries_cut = 0;  // channels
-  long long keys_cut = 0;     // … of the keys
-  long long values_cut = 0;   // … of what comes out of the heads
-  long long scores_cut = 0;   // numbers of all heads' scores, where they are written
+  long long queries_cut = 0;  // channels of the queries
+  long long keys_cut = 0;     // channels of the keys
+  long long values_cut = 0;   // channels of the heads' outputs
+  long long scores_cut = 0;   // elements of all heads' scores, if they are materialized
   long long q_rank = 0, kv_rank = 0, rope = 0;
   long long up_keys_values_cut = 0;  // channels of latent keys and values of all heads
   long long feed_forward_cut = 0;
-  long long gates = 1;          // matrices from the hidden state
-  long long routed_tokens = 0;  // that come to a device's experts, all of equal load
+  long long gates = 1;          // number of matrices applied to the hidden state
+  long long routed_tokens = 0;  // tokens received by a device's experts, under equal load
   long long expert_feed_forward_cut = 0;
   long long shared_feed_forward_cut = 0;
   long long experts = 0;
-  int ring = 1;           // devices that hand on keys and values
-  int place_in_ring = 0;  // of this one, by its tokens' place in the sequence
-  bool gathers = false;   // sequence parallelism
+  int ring = 1;           // number of devices that pass keys and values around (ring attention)
+  int place_in_ring = 0;  // this device's position, by its tokens' place in the sequence
+  bool gathers = false;   // sequence parallelism: tokens are gathered
   bool grouped_heads = false;
   bool drops = false;
   bool runs_scores_again = false;
   bool runs_layers_again = false;
-  bool sums_into_buffers = true;  // weight gradients: Megatron-LM; else each layer has its own
+  bool sums_into_buffers = true;  // weight gradients accumulate in buffers, as in Megatron-LM;
+                                  // otherwise per layer
   plan::ProductPrecision precision = plan::ProductPrecision::Half;
 
-  /// Bytes of so many numbers as a product keeps them of its input.
+  /// Returns the bytes of this many elements as a product saves them of its input.
   long long cast(long long numbers) const;
   bool is_narrow() const { return cast(64) < 128; }
 
-  /// Of what a device's experts take and give, of what they have inside, and of what the experts
-  /// that all tokens share have.
+  /// Bytes of a device's routed inputs and outputs, of its experts' inner activations, and of the
+  /// inner activations of shared experts.
   struct ExpertBytes {
     long long routed, width, shared;
   };
@@ -59,7 +60,7 @@ struct LayerSizes {
   }
 };
 
-/// What attention keeps.
+/// Saved tensors of attention.
 struct AttentionKept {
   Tensor input{}, norm{}, statistics{}, mask{};
   Tensor down_queries{}, down_keys_values{}, rank_keys_values{}, norm_queries{}, norm_keys_values{};
@@ -67,7 +68,7 @@ struct AttentionKept {
   Tensor softmax{}, score_mask{}, dropped{};
 };
 
-/// What a feed-forward keeps, dense or of experts and those that all tokens share.
+/// Saved tensors of a feed-forward, dense or of routed and shared experts.
 struct FeedForwardKept {
   Tensor input{}, norm{}, statistics{}, mask{};
   Tensor up{}, activated{};
@@ -84,15 +85,16 @@ class LayerReplay {
  public:
   LayerReplay(Tape& tape, const LayerSizes& sizes) : tape_(tape), sizes_(sizes) {}
 
-  /// The layer's output; takes `input`.
+  /// Returns the layer's output; frees or saves `input`.
   Tensor forward(Tensor input, LayerKept& kept);
-  /// The gradient of the layer's input; takes that of its output. What the weight gradients still
-  /// need goes to `owed`, where a second half of the backward computes them.
+  /// Returns the gradient of the layer's input; frees the gradient of its output. Tensors that the
+  /// weight gradients still need are moved to `owed` if a second half of the backward computes
+  /// them.
   Tensor backward(Tensor gradient, LayerKept& kept, std::vector<Tensor>* owed = nullptr);
-  /// The second half: takes what is owed.
+  /// Runs the second half of the backward; frees the tensors in `owed`.
   void weight_gradients(std::vector<Tensor>& owed);
-  /// Of a product's weight with so many outputs and inputs: added to the sum where it stands, and a
-  /// stand-in handed to autograd, one for each shape and for good.
+  /// Accumulates a weight gradient of this shape in place. Autograd gets a placeholder, which is
+  /// allocated once per shape and never freed.
   void weight_gradient(long long outputs, long long inputs);
 
  private:
@@ -106,7 +108,7 @@ class LayerReplay {
   void cast_output(AttentionKept& kept);
   Tensor feed_forward(Tensor input, FeedForwardKept& kept);
   Tensor experts(Tensor input, FeedForwardKept& kept);
-  /// In another order or on another device; lets go of what it was.
+  /// Copies a tensor to another order or another device, and frees the original.
   Tensor moved(Tensor& from, long long bytes);
   Tensor add_to_residual(Tensor part, Tensor& mask);
   Tensor product_back(long long outputs_cut, long long inputs_cut);
@@ -119,7 +121,7 @@ class LayerReplay {
   Tensor latent_back(AttentionKept& kept, Tensor queries, Tensor keys, Tensor values);
   Tensor column_back(Tensor& outputs, long long outputs_cut);
   void drop_all_but_input(LayerKept& kept);
-  /// Operands of weight gradients: dropped, or owed to the second half.
+  /// Frees operands of weight gradients, or passes them to the second half.
   template <class... Tensors>
   void drop_operands(Tensors&... tensors) {
     (drop_operand(tensors), ...);

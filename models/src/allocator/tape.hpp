@@ -1,7 +1,7 @@
 #pragma once
 
-// Tensors of a replay: blocks of an allocator, or nothing but their bytes, which takes a hundredth
-// of the time and tells what is allocated at once.
+// Tensors of a replay: blocks of an allocator, or only their sizes, which takes a hundredth of the
+// time and gives the allocated bytes.
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace pipewright::models::replay {
 class Tensor {
  public:
   Tensor() = default;
-  Tensor(std::nullptr_t) {}  // NOLINT(google-explicit-constructor): no tensor, as of a pointer
+  Tensor(std::nullptr_t) {}  // NOLINT(google-explicit-constructor): no tensor, like a null pointer
   explicit Tensor(CachingAllocator::Block* block)
       : block_(block), bytes_(block == nullptr ? 0 : 1) {}
   explicit Tensor(long long bytes) : bytes_(bytes) {}
@@ -25,11 +25,11 @@ class Tensor {
 
  private:
   CachingAllocator::Block* block_ = nullptr;
-  long long bytes_ = 0;  // of a block only whether there is one
+  long long bytes_ = 0;  // for a block only 0 or 1
 };
 
-/// A replay counts the tensors' bytes, or the bytes that an allocator with unlimited memory
-/// reserves.
+/// The quantity that a replay counts: the bytes of tensors, or the bytes reserved by an allocator
+/// with unlimited memory.
 enum class Counted { Allocated, Reserved };
 
 class Tape {
@@ -39,7 +39,7 @@ class Tape {
       allocator_.emplace();
   }
 
-  /// None of no bytes.
+  /// Allocates a tensor. Returns no tensor for 0 bytes.
   Tensor make(long long bytes, int stream = 0) {
     if (bytes <= 0)
       return {};
@@ -47,24 +47,24 @@ class Tape {
       return counted(bytes);
     return Tensor(allocator_->allocate(bytes, stream));
   }
-  /// Those that there are, in this order.
+  /// Frees the tensors that exist, in this order.
   template <class... Tensors>
   void drop(Tensors&... tensors) {
     (drop_one(tensors), ...);
   }
-  /// One for as long as a kernel needs it.
+  /// Allocates and frees a temporary tensor of a kernel.
   void touch(long long bytes) {
     Tensor tensor = make(bytes);
     drop(tensor);
   }
-  /// Without an allocator `reserved` stays 0.
+  /// Returns the counters. Without an allocator `reserved` stays 0.
   const AllocatorCounters& counters() const {
     return allocator_ ? allocator_->counters() : counters_;
   }
 
  private:
   Tensor counted(long long bytes) {
-    constexpr long long round = 512;  // the allocator's
+    constexpr long long round = 512;  // the allocator's rounding
     const long long whole = (bytes + round - 1) / round * round;
     counters_.allocated += whole;
     counters_.peak_allocated = std::max(counters_.peak_allocated, counters_.allocated);

@@ -28,10 +28,11 @@ void check_stream(const plan::TransformerTraining& training, const plan::Cut& cu
   if (training.precision == plan::ProductPrecision::Single)
     throw plan::InputError("precision: the tensors of 32-bit training are not replayed");
   if (training.attention == plan::AttentionKind::Scores && cut.context > 1)
-    throw plan::InputError("context: scores that are written are not replayed in a ring");
+    throw plan::InputError(
+        "context: materialized scores are not replayed with context parallelism");
 }
 
-/// A parameter, in the order in which the model makes them.
+/// A parameter, in the order in which the model creates them.
 struct Parameter {
   long long count = 0;
   bool of_experts = false;
@@ -72,10 +73,11 @@ class RankReplay {
   struct Microbatch {
     std::vector<replay::LayerKept> layers{};
     Tensor last_state{}, last_norm{}, logits{};
-    std::vector<Tensor> owed{};  // by the first half of its backward to the second
+    std::vector<Tensor> owed{};  // from the first half of the backward for the second
   };
 
-  /// Numbers of what FSDP gathers and reduces at once: the embedding, a layer, or the head.
+  /// Elements of each unit that FSDP gathers and reduces at once: the embedding, a layer, or the
+  /// head.
   using Units = std::vector<long long>;
 
   bool has_first(int stage) const { return stage == 0; }
@@ -153,8 +155,8 @@ class RankReplay {
         add(count, true);
   }
 
-  /// Parameters, gradients and the optimizer's copies; workspaces of cuBLAS and of
-  /// TransformerEngine.
+  /// Allocates parameters, gradients and the optimizer's master weights, then the workspaces of
+  /// cuBLAS and TransformerEngine.
   void make_model() {
     if (is_sharded())
       make_shards();
@@ -170,8 +172,8 @@ class RankReplay {
       tape_.make(library_workspace);
   }
 
-  /// Parameters one by one, then buffers of all of them and of their gradients, which they move
-  /// into.
+  /// Allocates parameters one by one, then buffers for all of them and their gradients, into which
+  /// they move.
   void make_whole_model() {
     std::vector<Tensor> made;
     for (const Parameter& parameter : parameters_)
@@ -182,7 +184,7 @@ class RankReplay {
     share_out(true, std::max(1, cut_.expert_copies()), which_.copy / std::max(1, cut_.expert));
   }
 
-  /// ZeRO 2 and 3 as FSDP has them: each parameter is divided among its copies.
+  /// Returns true for ZeRO 2 and 3 as in FSDP: each parameter is divided among its replicas.
   bool is_sharded() const { return cut_.zero >= 2; }
   void make_shards() {
     const long long copies = std::max(1, cut_.data * cut_.context);
@@ -206,7 +208,7 @@ class RankReplay {
         tape_.drop(made[at]);
   }
 
-  /// A copy's part of the buffer, which has the last parameter in front.
+  /// Adds a replica's shard of the buffer, which stores the parameters in reverse order.
   void share_out(bool of_experts, long long copies, long long copy) {
     long long all = 0, at = 0;
     for (const Parameter& parameter : parameters_)
@@ -241,13 +243,13 @@ class RankReplay {
         weight_gradients(action.stage, microbatch);
         break;
       case plan::ActionKind::Recompute:
-        throw plan::InputError("schedule: forwards that run again on their own are not replayed");
+        throw plan::InputError("schedule: separate recompute actions are not replayed");
     }
     running_.erase({action.stage, action.microbatch});
   }
 
-  /// A unit's gathered parameters or its gradients: two at a time, of the one that computes and of
-  /// the next or the one before (Zhao et al., arXiv 2304.11277, 3.3 and 3.4).
+  /// Gathered parameters or gradients of units. Two units exist at a time: the one that computes,
+  /// and the next or the previous one (Zhao et al., arXiv 2304.11277, 3.3 and 3.4).
   class UnitBuffers {
    public:
     UnitBuffers(Tape& tape, const Units& units, long long bytes_each)
@@ -269,7 +271,7 @@ class RankReplay {
    private:
     Tape& tape_;
     const Units& units_;
-    const long long bytes_each_;  // 0: nothing is gathered
+    const long long bytes_each_;  // 0: parameters or gradients need no buffers
     std::vector<Tensor> buffers_;
   };
 
@@ -293,7 +295,7 @@ class RankReplay {
       state = layer_.forward(state, microbatch.layers.back());
       next_unit();
     }
-    if (!has_last(stage)) {  // sent, and let go of
+    if (!has_last(stage)) {  // sent and then freed
       tape_.drop(state);
       return;
     }
@@ -305,7 +307,7 @@ class RankReplay {
     parameters.drop_all();
   }
 
-  /// `owed`: none where the backward is whole.
+  /// `owed`: null if the backward is not split.
   void backward(int stage, Microbatch& microbatch, std::vector<Tensor>* owed) {
     const Units& units = units_[stage];
     UnitBuffers parameters(tape_, units, gathered_bytes());
@@ -336,7 +338,7 @@ class RankReplay {
     gradients.drop_all();
   }
 
-  /// The second half of a backward.
+  /// Runs the second half of a backward.
   void weight_gradients(int stage, Microbatch& microbatch) {
     const Units& units = units_[stage];
     UnitBuffers gradients(tape_, units, is_sharded() ? training_.gradient_bytes : 0);
@@ -346,7 +348,7 @@ class RankReplay {
     gradients.drop_all();
   }
 
-  /// The fused loss leaves the gradient where the logits were, and it is copied once.
+  /// The fused loss writes the gradient over the logits, which are copied once.
   Tensor head_back(Microbatch& microbatch, std::vector<Tensor>* owed) {
     Tensor logits = tape_.make(2 * sizes_.tokens * vocabulary_cut_);
     tape_.drop(microbatch.logits);
@@ -377,9 +379,9 @@ class RankReplay {
   replay::LayerReplay layer_;
   long long vocabulary_cut_ = 0;
   std::vector<Parameter> parameters_{};
-  std::vector<long long> shards_{};  // numbers of each parameter that the copy steps
+  std::vector<long long> shards_{};  // elements of each parameter's shard that this replica updates
   std::map<int, Units> units_{};     // by stage
-  long long unit_ = 0;               // that is listed
+  long long unit_ = 0;               // size of the unit that is being listed
   std::map<std::pair<int, int>, Microbatch> running_{};  // by stage and microbatch
   Tensor global_buffer_{};
 };
@@ -409,7 +411,7 @@ AllocatorCounters fullest_replay(const plan::TransformerTraining& training, cons
                                  int rank) {
   check_stream(training, cut);
   const plan::Schedule schedule = shortened_schedule(cut, training.batch);
-  const int copies = cut.zero == 1 ? cut.data * cut.context : 1;  // that differ
+  const int copies = cut.zero == 1 ? cut.data * cut.context : 1;  // replicas that differ
   const int looked_at = std::min(copies, most_copies);
   AllocatorCounters most;
   for (int at = 0; at < looked_at; ++at) {

@@ -20,7 +20,7 @@ constexpr const char* software = "estimated";
 constexpr double value_bytes = 4;  // float32
 
 struct Device {
-  double flops_per_s = 0;  // that it reaches
+  double flops_per_s = 0;  // achieved
   double bytes_per_s = 0;
 
   Seconds time(double flops, double bytes) const {
@@ -45,12 +45,13 @@ plan::Cluster with_known_device(plan::Cluster cluster) {
   return cluster;
 }
 
-/// What one sample takes.
+/// Returns the number of elements of one sample.
 double values_of(const std::vector<int>& shape) {
   return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>());
 }
 
-/// Weights, gradients and AdamW's two moments: three are read beside the gradient, three written.
+/// Returns the bytes moved by AdamW with its weights, gradients and two moments: it reads three
+/// besides the gradient, and writes three.
 double optimizer_bytes(const plan::Layer& layer) {
   return 7 * static_cast<double>(layer.parameter_bytes.value);
 }
@@ -81,17 +82,17 @@ plan::LayerCost cost_of(const plan::Layer& layer, const plan::Scenario& scenario
   return cost;
 }
 
-/// A folder's layers are the executor's own, wherever they run; a model in sizes is taken to run by
-/// the fused kernels that clusters were measured with.
+/// Returns true if the layers are the executor's own. Those of a folder are, wherever they run. A
+/// model given by sizes is assumed to use the fused kernels with which clusters were measured.
 bool has_executor_layers(const plan::Scenario& scenario) {
   return scenario.model.find<plan::HuggingFaceShape>() != nullptr &&
          plan::only_predicted(*plan::transformer_of(scenario.model)).empty();
 }
 
-/// What such layers hold, in the scenario's precision.
+/// Sets the memory of the executor's layers, in the scenario's precision.
 void put_executor_layers(const plan::Scenario& scenario, const plan::TransformerTraining& training,
                          plan::LayerCosts& costs) {
-  constexpr int half_bytes = 2;  // in which costs of fused kernels count
+  constexpr int half_bytes = 2;  // bytes per number in the costs of fused kernels
   const bool is_mixed = plan::is_mixed(scenario.training.precision);
   const int bytes = is_mixed ? half_bytes : static_cast<int>(value_bytes);
   const plan::Cut cut = plan::cut_of(scenario);
@@ -146,7 +147,7 @@ plan::LayerCosts estimated_costs(const plan::Scenario& scenario) {
     costs.layers.push_back(cost_of(layer, scenario, device, input));
     input = value_bytes * values_of(layer.output_shape);
   }
-  // Read once, and its gradient written.
+  // The loss reads its input once and writes its gradient.
   costs.loss.name = "loss";
   costs.loss.forward = costs.loss.input_gradient = device.time(0, samples * input);
   costs.loss.activation = plan::whole_bytes(samples * input);
@@ -167,12 +168,12 @@ std::string estimate_note(const plan::Scenario& scenario) {
   if (has_analytic_costs(scenario))
     return fmt::format("times are analytic, not measured: from the sizes of the layers and {}",
                        scenario.cluster.machine ? "the constants of the cluster's machine"
-                                                : "constants that are guesses for any GPU");
+                                                : "generic constants for any GPU");
   const bool known = device.flops_per_s > 0;
   return fmt::format(
       "times are estimated, not measured: from the layers' FLOPs at {:.0f} % of {:.3g} FLOP/s, {}",
       100 * assumed_efficiency, known ? device.flops_per_s : assumed_flops_per_s,
-      known ? "the device's peak" : "which is taken for the device's peak, as it is not known");
+      known ? "the device's peak" : "which is assumed because the device's peak is not known");
 }
 
 }  // namespace pipewright::models

@@ -14,7 +14,7 @@ std::string without_blanks(std::string_view text) {
   return std::string(text);
 }
 
-/// A line of a file, cut at its commas.
+/// Splits a line of a file at its commas.
 CsvLine cut(std::string_view text, int line, bool& open) {
   CsvLine cut{.line = line, .cells = {}};
   std::size_t at = 0;
@@ -43,7 +43,7 @@ CsvLine cut(std::string_view text, int line, bool& open) {
 std::vector<CsvLine> csv_lines(std::string_view text, const std::string& name,
                                std::vector<std::string>& faults) {
   std::vector<CsvLine> lines;
-  if (text.starts_with("\xef\xbb\xbf"))  // as spreadsheets write it
+  if (text.starts_with("\xef\xbb\xbf"))  // spreadsheets write it (UTF-8 byte order mark)
     text.remove_prefix(3);
   for (int line = 1; !text.empty(); ++line) {
     const auto end = text.find('\n');

@@ -1,7 +1,7 @@
 #pragma once
 
-// A CSV file with a header, as cells that know where they stand. Cells may be quoted, with doubled
-// quotes inside (RFC 4180).
+// A CSV file with a header, as cells with their positions. Cells may be quoted, with doubled quotes
+// inside (RFC 4180).
 
 #include <string>
 #include <string_view>
@@ -10,8 +10,8 @@
 namespace pipewright::models {
 
 struct CsvCell {
-  std::string text;  // without quotes, and without blanks around it
-  int column = 1;    // of its first letter, from 1
+  std::string text;  // without quotes and surrounding blanks
+  int column = 1;    // of the first character, counted from 1
 };
 
 struct CsvLine {
@@ -19,7 +19,7 @@ struct CsvLine {
   std::vector<CsvCell> cells;
 };
 
-/// All lines that are not blank. A quote that is never closed is reported in `faults`.
+/// Returns all lines that are not blank. Reports an unclosed quote in `faults`.
 std::vector<CsvLine> csv_lines(std::string_view text, const std::string& name,
                                std::vector<std::string>& faults);
 

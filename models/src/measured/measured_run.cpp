@@ -19,7 +19,7 @@ namespace {
 
 constexpr int gpt_vocabulary = 50257;
 
-/// Which of `columns` stands where in the file.
+/// The positions of known columns in the file.
 class Header {
  public:
   Header(const CsvLine& line, const std::string& name, RunTimes times,
@@ -33,14 +33,14 @@ class Header {
                                      plan::did_you_mean(column.names.front(), ignored_)));
     if (times == RunTimes::Needed && !has_time())
       faults.push_back(fmt::format(
-          "{}:{}:1: no column \"iter_ms\" or \"iter_s\": what a run took has to be known", name,
+          "{}:{}:1: no column \"iter_ms\" or \"iter_s\": the time of each run is needed", name,
           line.line));
   }
 
-  /// By place in the line; null: nobody knows that column.
+  /// Returns the columns by position in the line; null for unknown ones.
   const std::vector<const RunColumn*>& columns() const { return columns_; }
   const std::vector<std::string>& ignored() const { return ignored_; }
-  /// Where the column stands, from 0; nothing where it does not.
+  /// Returns the column's position, from 0, or nothing if the file does not have it.
   std::optional<std::size_t> place(const std::string& column) const {
     for (std::size_t at = 0; at < columns_.size(); ++at)
       if (columns_[at] != nullptr && columns_[at]->names.front() == column)
@@ -66,7 +66,7 @@ class Header {
     });
     const RunColumn* const column = found == known.end() ? nullptr : &*found;
     if (column != nullptr && has(*column))
-      faults.push_back(fmt::format("{}:{}:{}: \"{}\" is there twice", name, line, cell.column,
+      faults.push_back(fmt::format("{}:{}:{}: \"{}\" appears twice", name, line, cell.column,
                                    column->names.front()));
     columns_.push_back(column);
     if (column == nullptr)
@@ -77,8 +77,8 @@ class Header {
   std::vector<std::string> ignored_;
 };
 
-/// What the row leaves open of the sizes of a known model. Another hidden size says that it is
-/// another model of that name.
+/// Fills in missing sizes from a known model. A different hidden size means that it is another
+/// model of that name.
 void fill(RunRow& row, const plan::TransformerConfig& known) {
   using Config = plan::TransformerConfig;
   plan::TransformerConfig& own = row.run.training.model;
@@ -100,14 +100,14 @@ void fill(RunRow& row, const plan::TransformerConfig& known) {
   row.run.tells_attention = true;
 }
 
-/// One line of the file as a run.
+/// Reads one line of the file as a run.
 class RowReader {
  public:
   RowReader(const Header& header, const CsvLine& line, const std::string& name,
             std::vector<std::string>& faults)
       : header_(header), line_(line), name_(name), faults_(faults), before_(faults.size()) {
     training_.attention = plan::AttentionKind::Scores;
-    training_.batch = 0;  // not said
+    training_.batch = 0;  // not given
   }
 
   MeasuredRun read(RunTimes times) {
@@ -122,7 +122,7 @@ class RowReader {
       if (faults_.size() == before_)
         settle_time(row_);
       if (times == RunTimes::Needed && !row_.run.iteration && !row_.run.utilization)
-        fault("iter_ms", "is empty: a run to learn from needs the time of an iteration");
+        fault("iter_ms", "is empty: a run to calibrate from needs the time of an iteration");
     }
     return row_.run;
   }
@@ -147,7 +147,7 @@ class RowReader {
     if (const auto known = plan::find_transformer(model_.name))
       fill(row_, *known);
     const TrainerOptions& options = row_.run.options;
-    model_.learned_positions = options.position.empty() ? !model_.gated  // as GPTs do
+    model_.learned_positions = options.position.empty() ? !model_.gated  // as in GPT models
                                                         : options.position == "learned_absolute";
     model_.tied = row_.tied.value_or(model_.tied);
     row_.run.options.bias = row_.bias.value_or(false);
@@ -157,15 +157,16 @@ class RowReader {
     training_.repeats_bits = options.deterministic;
     if (options.attention_backend == "flash" || options.attention_backend == "fused" ||
         options.attention_backend == "auto")
-      training_.attention = plan::AttentionKind::Fused;  // "auto" takes one where there is one
+      training_.attention = plan::AttentionKind::Fused;  // "auto" uses a fused kernel if there is
+                                                         // one
     row_.run.tells_attention |= !options.attention_backend.empty();
     read_arguments();
     if (model_.hidden == 0 || model_.heads == 0 || model_.layers == 0)
       return fault(model_.hidden == 0  ? "hidden"
                    : model_.heads == 0 ? "heads"
                                        : "layers",
-                   fmt::format("is not given, and model \"{}\" is not known; {} are", model_.name,
-                               fmt::join(plan::known_transformers(), ", ")));
+                   fmt::format("is not given, and model \"{}\" is unknown; known models: {}",
+                               model_.name, fmt::join(plan::known_transformers(), ", ")));
     const auto set_if_open = [](int& size, int usual) { size = size == 0 ? usual : size; };
     tells_head_channels_ = model_.head_channels > 0;
     set_if_open(model_.kv_heads, model_.heads);
@@ -173,7 +174,7 @@ class RowReader {
     set_if_open(model_.feed_forward, 4 * model_.hidden);
     if (options.padded_vocabulary > 0)
       model_.vocabulary = options.padded_vocabulary;
-    // Trainers that have schedules by name pad as Megatron-LM does.
+    // Trainers of runs with a named schedule pad the vocabulary as Megatron-LM does.
     set_if_open(model_.vocabulary,
                 row_.schedule.empty()
                     ? gpt_vocabulary
@@ -185,8 +186,8 @@ class RowReader {
       fill_mixture();
   }
 
-  /// In fp16 Megatron-LM sums gradients up as they come; in bf16 as fp32. Zero Bubble's runs, and
-  /// those after it, were in fp16.
+  /// Returns true if gradients are accumulated in 16 bits. Megatron-LM does so for fp16, but uses
+  /// fp32 for bf16. Zero Bubble's runs, and later ones by the same schedules, used fp16.
   bool has_half_gradients() const {
     const TrainerOptions& options = row_.run.options;
     if (!options.gradient_dtype.empty())
@@ -194,7 +195,7 @@ class RowReader {
     return options.precision == "fp16" || (options.precision.empty() && !row_.schedule.empty());
   }
 
-  /// The sizes among the trainer's further arguments.
+  /// Reads sizes from the trainer's further arguments.
   void read_arguments() {
     try {
       const Settings arguments(row_.run.options.arguments, ';');
@@ -207,7 +208,8 @@ class RowReader {
     }
   }
 
-  /// A table may give ranks where it says that attention is not latent.
+  /// Reads the options of latent attention. A table may give ranks even if it says that attention
+  /// is not latent.
   void fill_latent() {
     if (row_.latent == "no")
       model_.q_rank = model_.kv_rank = model_.rope_channels = 0;
@@ -231,20 +233,21 @@ class RowReader {
                               ? row_.shared_expert_ffn
                               : 1.0 * row_.shared_experts * model_.expert_feed_forward;
     if (shared > most_channels)
-      return fault("shared_experts",
-                   fmt::format("is {}, of {} channels each: {:.0f} together are possible",
-                               row_.shared_experts, model_.expert_feed_forward, most_channels));
+      return fault(
+          "shared_experts",
+          fmt::format("is {}, of {} channels each: at most {:.0f} channels in total are possible",
+                      row_.shared_experts, model_.expert_feed_forward, most_channels));
     model_.shared_feed_forward = static_cast<int>(shared);
     if (row_.moe_layer_freq.empty())
       return model_.set_mixture_behind(row_.dense_layers);
     try {
       model_.sparse = plan::layer_pattern(row_.moe_layer_freq, model_.layers);
     } catch (const plan::InputError& error) {
-      fault("moe_layer_freq", fmt::format("is no pattern of layers: {}", error.what()));
+      fault("moe_layer_freq", fmt::format("is not a valid layer pattern: {}", error.what()));
     }
   }
 
-  /// A run that could not have been.
+  /// Finds the faults of a run that is not possible.
   void check_sizes() {
     for (const StageFault& wrong : settle_schedule(row_))
       fault(wrong.column, wrong.message);
@@ -265,7 +268,7 @@ class RowReader {
   const std::string& name_;
   std::vector<std::string>& faults_;
   const std::size_t before_;
-  bool tells_head_channels_ = false;  // they need not be hidden / heads
+  bool tells_head_channels_ = false;  // they may differ from hidden / heads
   RunRow row_;
   plan::TransformerTraining& training_ = row_.run.training;
   plan::TransformerConfig& model_ = training_.model;

@@ -15,13 +15,13 @@
 namespace pipewright::models {
 namespace {
 
-constexpr int bert_vocabulary = 28996;  // of the cased word pieces, where a row leaves it open
+constexpr int bert_vocabulary = 28996;  // of cased word pieces, if the row gives none
 constexpr int newest_software = 99991231;
-/// Files of these machines were moved on 2025-10-12; what they say was measured before June.
+/// Files of these machines were moved on 2025-10-12; their values were measured before June.
 constexpr std::string_view moved_platform = "dgxa100_dracooci";
 constexpr int moved_before = 20250531;
 
-/// Options that hold, free or share out what nobody has counted.
+/// Rejects options that hold, free or partition memory in ways that are not modeled.
 void refuse_uncounted(const TrainerOptions& options, const Settings& arguments) {
   static const std::map<std::string, std::string> uncounted{
       {"use-torch-fsdp2", "weights are sharded by torch"},
@@ -32,19 +32,20 @@ void refuse_uncounted(const TrainerOptions& options, const Settings& arguments) 
       {"cpu-offloading-num-layers", "a part of the activations is on the host"},
       {"fine-grained-activation-offloading", "a part of the activations is on the host"},
       {"experimental-attention-variant", "its attention's activations are not known"},
-      {"export-kd-teacher-load", "a teacher's memory is beside the student's"},
+      {"export-kd-teacher-load", "a teacher's memory adds to the student's"},
       {"heterogeneous-layers-config-path", "layers differ by a file"}};
   for (const auto& [option, why] : uncounted)
     if (arguments.has(option))
-      refuse_column("other_args", option, why + ", which is not accounted for");
-  const std::string& graphs = options.cuda_graph;  // one of a whole iteration keeps nothing inside
+      refuse_column("other_args", option, why + ", which is not supported");
+  const std::string& graphs = options.cuda_graph;  // a graph of a whole iteration keeps no memory
+                                                   // inside
   if (!graphs.empty() && graphs != "no" && graphs != "transformer_engine" && graphs != "full")
-    refuse_column("cuda_graph", graphs, "what such graphs keep is not accounted for");
+    refuse_column("cuda_graph", graphs, "the memory of such graphs is not supported");
   if (!options.optimizer.empty() && options.optimizer != "adam")
-    refuse_column("optimizer", options.optimizer, "the state of adam is accounted for");
+    refuse_column("optimizer", options.optimizer, "only adam is supported");
 }
 
-/// What a column's word means.
+/// Returns the meaning of a column's word.
 template <class Value>
 Value meaning_of(const std::string& column, const std::string& word,
                  const std::vector<std::pair<std::string, Value>>& meanings) {
@@ -55,7 +56,7 @@ Value meaning_of(const std::string& column, const std::string& word,
     if (!name.empty())
       known.push_back(name);
   }
-  refuse_column(column, word, plan::listed(known) + " are accounted for");
+  refuse_column(column, word, plan::listed(known) + " are supported");
 }
 
 MegatronFamily family_of(const std::string& word) {
@@ -72,8 +73,8 @@ MegatronFamily family_of(const std::string& word) {
                         {"t5", F::EncoderDecoder}});
 }
 
-/// Megatron's own order where only the shares of attention and feed-forward are told: attention at
-/// equal distances, then feed-forwards among what is left.
+/// Returns Megatron's default order of layers if only the ratios of attention and feed-forward are
+/// given: attention layers at equal distances, then feed-forward layers among the remaining ones.
 std::string pattern_of_shares(int layers, double attention, double feed_forward) {
   std::string pattern(static_cast<std::size_t>(layers), 'M');
   const auto place = [&](char letter, double distance) {
@@ -107,7 +108,7 @@ void set_hybrid(MegatronRun& run, const Settings& arguments) {
       arguments.whole("mamba-num-heads", 2 * run.training.model.hidden / mamba.head_channels);
 }
 
-/// The padded vocabulary, which a row may leave open of BERT's word pieces.
+/// Returns the padded vocabulary. A row may omit it for BERT's word pieces.
 int vocabulary_of(const MeasuredRun& run, MegatronFamily family) {
   const int told = run.options.padded_vocabulary;
   const int own =
@@ -133,7 +134,7 @@ void set_precision(MegatronRun& run, const TrainerOptions& options, const Settin
       run.precision = MegatronPrecision::Float8;
       break;
     case plan::ProductPrecision::Float4:
-      refuse_column("precision", options.precision, "fp32, fp16, bf16 and fp8 are accounted for");
+      refuse_column("precision", options.precision, "fp32, fp16, bf16 and fp8 are supported");
   }
   const std::string& recipe = options.fp8_recipe;
   run.float8_parameters = options.fp8_parameters;
@@ -178,7 +179,7 @@ void set_kernels(MegatronRun& run, const TrainerOptions& options, const Settings
   run.overlap_streams = run.cut.overlaps_sums || arguments.has("tp-comm-overlap") ? 3 : 1;
 }
 
-/// ":4096:2:16:8": pairs of KiB and how many.
+/// Parses ":4096:2:16:8": pairs of a size in KiB and a count.
 long long workspace_of(const std::string& config) {
   const auto words = plan::split(config, ':');
   long long bytes = 0;
@@ -198,10 +199,10 @@ GpuKind gpu_of(const std::string& gpu) {
     return GpuKind::Hopper;
   if (is_one_of({"B200", "B300", "GB200", "GB300"}))
     return GpuKind::Blackwell;
-  refuse_column("gpu", gpu, "A100, H100, H200, B200, GB200 and their like are accounted for");
+  refuse_column("gpu", gpu, "A100, H100, H200, B200, GB200 and their variants are supported");
 }
 
-/// "2025-08-17" as 20250817.
+/// Converts "2025-08-17" to 20250817.
 int date_of(const TrainerOptions& options) {
   std::string digits = options.date;
   std::erase(digits, '-');

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::array<const char*, 5> record_columns{"step", "replica", "rank", "action", "seconds"};
 constexpr int most_number = 1'000'000'000;
-constexpr double most_seconds = 1e9;  // thirty years: sums of them can be formed
+constexpr double most_seconds = 1e9;  // thirty years: small enough that durations can be summed
 constexpr auto not_recorded = std::numeric_limits<double>::quiet_NaN();
 
 template <class Number>
@@ -37,7 +37,7 @@ std::optional<Number> parsed_number(const std::string& text) {
 struct RecordLine {
   int line = 0;
   int step = 0;
-  RecordedOperation operation;  // without seconds
+  RecordedOperation operation;  // its seconds are empty
   double seconds = 0;
 };
 
@@ -104,7 +104,7 @@ class RecordReader {
     return 0;
   }
 
-  /// The operations in order, each with its seconds by step.
+  /// Returns the operations in order, each with one duration per step.
   RecordedSteps table() {
     RecordedSteps record;
     for (const RecordLine& line : lines_)
@@ -133,7 +133,7 @@ class RecordReader {
     double& seconds = operation.seconds[static_cast<std::size_t>(step - record.numbers.begin())];
     if (!std::isnan(seconds))
       fault(line.line, 1,
-            fmt::format("step {} of {} is there twice", line.step, words_of(operation)));
+            fmt::format("step {} of {} appears twice", line.step, words_of(operation)));
     seconds = line.seconds;
   }
 

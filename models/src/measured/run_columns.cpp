@@ -11,7 +11,7 @@
 namespace pipewright::models {
 namespace {
 
-/// Where a row has a column's value.
+/// Returns the part of a row that has a column's value.
 template <class Part>
 Part& part_of(RunRow& row);
 template <>
@@ -45,7 +45,7 @@ StageWords& part_of(RunRow& row) {
 
 using Read = std::function<std::string(RunRow&, const std::string&)>;
 
-/// The whole text as a number; nothing else, and no infinity.
+/// Parses the whole text as a finite number.
 std::optional<double> number_in(const std::string& text) {
   double value = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -54,7 +54,7 @@ std::optional<double> number_in(const std::string& text) {
   return value;
 }
 
-/// "20" or "20.0", as spreadsheets write it.
+/// Reads an integer: "20", or "20.0" as spreadsheets write it.
 template <class Part>
 Read whole(int Part::*member, double least, double most) {
   return [=](RunRow& row, const std::string& text) -> std::string {
@@ -108,7 +108,7 @@ Read memory(std::optional<plan::Bytes> MeasuredRun::*member, double unit) {
   };
 }
 
-/// A chance, as of dropout.
+/// Reads a probability, as of dropout.
 Read chance(double TrainerOptions::*member) {
   return [=](RunRow& row, const std::string& text) -> std::string {
     const auto value = number_in(text);
@@ -119,7 +119,7 @@ Read chance(double TrainerOptions::*member) {
   };
 }
 
-/// "[moe_act mlp]" or "moe_act,mlp"
+/// Reads "[moe_act mlp]" or "moe_act,mlp".
 Read modules(std::vector<std::string> TrainerOptions::*member) {
   return [=](RunRow& row, const std::string& text) -> std::string {
     std::string word;
@@ -139,7 +139,7 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-/// One of some words, each with what it means, in any case.
+/// Reads one of several words, in any case, each with its meaning.
 template <class Part, class Value>
 Read word(Value Part::*member, std::vector<std::pair<std::string, Value>> words) {
   return [=](RunRow& row, const std::string& text) -> std::string {
@@ -175,14 +175,14 @@ Read text(std::string Part::*member) {
   };
 }
 
-/// An empty cell leaves what the run has.
+/// Leaves the run's value unchanged if the cell is empty.
 Read or_default(Read read) {
   return [=](RunRow& row, const std::string& text) {
     return text.empty() || text == "n/a" ? std::string() : read(row, text);
   };
 }
 
-/// "bf16", or what is multiplied beside what the rest is in: "fp8-hybrid+bf16".
+/// Reads "bf16", or the precision of products with that of the rest: "fp8-hybrid+bf16".
 Read precision() {
   return [](RunRow& row, const std::string& text) -> std::string {
     const std::string word = lower_case(text);
@@ -196,7 +196,7 @@ Read precision() {
   };
 }
 
-/// "yes", or in the trainer's own word.
+/// Reads "yes" or "no".
 Read latent() {
   return [](RunRow& row, const std::string& text) -> std::string {
     row.latent = lower_case(text);

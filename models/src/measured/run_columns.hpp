@@ -1,7 +1,6 @@
 #pragma once
 
-// The columns that a table of runs can have, each in one line: its names, what it sets, what it
-// may hold.
+// The columns of a table of runs, one line each: names, target field and valid values.
 
 #include <functional>
 #include <string>
@@ -12,11 +11,11 @@
 namespace pipewright::models {
 
 struct RunColumn {
-  std::vector<std::string> names;  // the first is ours
+  std::vector<std::string> names;  // the first is the canonical name
   bool needed = false;
-  /// Sets the value; answers what would be right when the text is not.
+  /// Sets the value. Returns a description of valid values if the text is invalid.
   std::function<std::string(RunRow&, const std::string&)> read;
-  bool tells_time = false;  // of an iteration
+  bool tells_time = false;  // gives the time per iteration
 };
 const std::vector<RunColumn>& run_columns();
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// A run as a table or a trainer's arguments say it, in their own words, and the sizes that follow.
+// A run as given by a table or by a trainer's arguments, and the sizes that follow from it.
 
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace pipewright::models {
 
-/// How fast a run was, in the unit of its table.
+/// The speed of a run, in the unit of its table.
 struct Throughput {
   enum class Unit {
     Samples,
@@ -22,51 +22,51 @@ struct Throughput {
     Utilization
   };
   Unit unit = Unit::Samples;
-  double value = 0;  // each second; of the peak, in per cent
+  double value = 0;  // per second; or percent of the peak
 };
 
-/// What is said of a run, some of it in other words than the run.
+/// The given settings of a run, some of them in other terms than MeasuredRun's.
 struct RunRow {
   MeasuredRun run;
   int gpus = 0;
-  int data = 0;           // copies of a pipeline; 0: as many as there are GPUs for
-  int microbatches = -1;  // not said
+  int data = 0;           // data-parallel replicas; 0: as many as the GPUs allow
+  int microbatches = -1;  // not given
   int shared_experts = 0;
-  int shared_expert_ffn = 0;  // the width of all of them
-  int dense_layers = 0;       // at the front of a mixture
+  int shared_expert_ffn = 0;  // the total width of all shared experts
+  int dense_layers = 0;       // leading dense layers of a mixture
   std::string moe_layer_freq{};
   std::optional<bool> tied{}, bias{};
-  std::string latent{};                 // "yes" or "no"; empty: by the ranks
-  int qk_channels = 0, v_channels = 0;  // of a head in latent attention
+  std::string latent{};                 // "yes" or "no"; empty: determined by the ranks
+  int qk_channels = 0, v_channels = 0;  // per head in latent attention
   int layers_per_virtual_stage = 0;
   StageWords stages{};
-  std::string schedule{};  // by any of its names
+  std::string schedule{};  // any of its names
   std::optional<bool> overlaps_transfers{};
-  std::optional<Throughput> throughput{};  // the first that is said
+  std::optional<Throughput> throughput{};  // the first one given
 };
 
-/// In what "bf16", or products and the rest ("fp8-hybrid+bf16"), are multiplied; nothing for other
-/// words.
+/// Returns the precision of products for "bf16", or for products and the rest ("fp8-hybrid+bf16");
+/// nothing for unknown words.
 std::optional<plan::ProductPrecision> products_of(const std::string& precision);
 
-/// Whether a number of the type has 16 bits.
+/// Returns true if the type has 16 bits.
 bool is_half(const std::string& type);
 
 constexpr int vocabulary_multiple = 128;  // Megatron-LM's --make-vocab-size-divisible-by
-/// The vocabulary with what it is padded by, so that it divides.
+/// Returns the vocabulary, padded to a multiple.
 int padded_vocabulary(int vocabulary, int multiple);
 
-/// A hybrid's pattern says its layers, and perhaps those of each stage.
+/// Sets the layers, and those of each stage if given, from a hybrid's pattern.
 void set_layers_by_pattern(MeasuredRun& run);
 
-/// The schedule and how many stages of a rank it has; answers as `settle_sizes`.
+/// Sets the schedule and the number of stages per rank. Returns faults as `settle_sizes` does.
 std::vector<StageFault> settle_schedule(RunRow& row);
-/// The time of an iteration, where only a rate is said. The share of a device's peak is left to
-/// whoever knows the device.
+/// Computes the iteration time if only a rate is given. A fraction of the device's peak is kept for
+/// callers that know the device.
 void settle_time(RunRow& row);
 
-/// Cuts the layers and settles the rounds of interleaved stages; answers what is wrong with a run
-/// that could not have been, by column. `tells_head_channels`: they are not hidden / heads.
+/// Partitions the layers and sets the rounds of interleaved stages. Returns the faults of an
+/// impossible run, by column. `tells_head_channels`: they may differ from hidden / heads.
 std::vector<StageFault> settle_sizes(RunRow& row, bool tells_head_channels);
 
 }  // namespace pipewright::models

@@ -14,7 +14,7 @@
 namespace pipewright::models {
 namespace {
 
-/// "4 or 6": the numbers next to `near` that divide `whole`.
+/// Returns the divisors of `whole` that are closest to `near`: "4 or 6".
 std::string divisors_near(int whole, int near) {
   int below = std::min(near, whole), above = near;
   while (below > 1 && whole % below != 0)
@@ -26,7 +26,7 @@ std::string divisors_near(int whole, int near) {
   return fmt::format("{} or {}", below, above);
 }
 
-/// Copies and batch, where one follows from the others.
+/// Computes the number of replicas and the batch size from the other counts.
 void fill_counts(RunRow& row) {
   plan::Cut& cut = row.run.cut;
   const int of_pipeline = cut.tensor * cut.pipeline * cut.context;
@@ -71,7 +71,8 @@ class SizeCheck {
     check_count();
     check_microbatches();
     check_chunks();
-    // Megatron-LM's rounds have one microbatch a rank, and the last one what is left.
+    // In Megatron-LM, a round has one microbatch per rank, and the last round has the remaining
+    // ones.
     if (cut_.chunks > 1 && cut_.group == 0 &&
         cut_.microbatches(training_.batch) % cut_.pipeline != 0)
       cut_.group = cut_.pipeline;
@@ -83,8 +84,8 @@ class SizeCheck {
   }
 
  private:
-  /// Where nothing divides the layers, the embedding and the head may count as one each, as with
-  /// Megatron-LM's --account-for-embedding-in-pipeline-split and
+  /// Partitions the layers. If they do not divide evenly, the embedding and the head may count as
+  /// one layer each, as with Megatron-LM's --account-for-embedding-in-pipeline-split and
   /// --account-for-loss-in-pipeline-split.
   void cut_layers() {
     cut_by_layers_of_stage();
@@ -105,11 +106,11 @@ class SizeCheck {
       divides("layers of a rank", model_.layers / cut_.pipeline, "chunks", cut_.chunks);
   }
 
-  /// Whether the embedding and the head may be a stage each, as where Zero Bubble's stages have a
-  /// layer each.
+  /// Returns true if the embedding and the head may each be a stage, as in Zero Bubble's runs with
+  /// one layer per stage.
   bool may_be_bare() const { return cut_.chunks > 1 && !cut_.schedule.empty(); }
 
-  /// Virtual stages, said by the layers of each.
+  /// Derives the virtual stages from the number of layers in each.
   void cut_by_layers_of_stage() {
     const int of_stage = row_.layers_per_virtual_stage;
     if (of_stage == 0 || !row_.stages.layout.empty() || cut_.pipeline == 1)
@@ -117,9 +118,10 @@ class SizeCheck {
     const int all = model_.layers + row_.stages.embedding_counts + row_.stages.loss_counts;
     const int chunks = all / (cut_.pipeline * of_stage);
     if (chunks * cut_.pipeline * of_stage != all)
-      return fault("layers_per_virtual_stage",
-                   fmt::format("is {}, but {} layers are no multiple of that on each of {} ranks",
-                               of_stage, all, cut_.pipeline));
+      return fault(
+          "layers_per_virtual_stage",
+          fmt::format("is {}, but {} layers are not a multiple of that on each of {} ranks",
+                      of_stage, all, cut_.pipeline));
     if (cut_.chunks != 1 && cut_.chunks != chunks)
       fault("layers_per_virtual_stage",
             fmt::format("is {}, so that a rank has {} stages, but chunks is {}", of_stage, chunks,
@@ -127,7 +129,7 @@ class SizeCheck {
     cut_.chunks = chunks;
   }
 
-  /// The simulator times each pass of each microbatch.
+  /// Limits the number of passes, because the simulator times every pass of every microbatch.
   void check_count() {
     constexpr double most = 200'000;
     const double passes = 1.0 * cut_.pipeline * cut_.chunks * cut_.microbatches(training_.batch);
@@ -169,8 +171,8 @@ class SizeCheck {
   std::vector<StageFault> faults_;
 };
 
-/// Where a table does not say it: as few as the schedule can have, and of interleaved stages those
-/// of a layer each, as in Zero Bubble's tables.
+/// Returns the number of stages per rank if a table does not give it: the schedule's minimum or,
+/// for interleaved schedules, one layer per stage, as in Zero Bubble's tables.
 int chunks_of(const std::string& schedule, int layers, int ranks) {
   switch (cut_schedule(schedule).chunks) {
     case plan::Chunks::One:

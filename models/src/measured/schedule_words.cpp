@@ -15,7 +15,7 @@
 namespace pipewright::models {
 namespace {
 
-/// Schedules of papers that the catalogue does not have, and why none is predicted.
+/// Schedules of papers that are not in the catalogue, and why they are not predicted.
 const std::map<std::string, std::string>& refused_names() {
   static const std::string slices = "it cuts sequences into slices, which are not timed here";
   static const std::map<std::string, std::string> names{{"seq1f1b", slices},
@@ -25,7 +25,7 @@ const std::map<std::string, std::string>& refused_names() {
   return names;
 }
 
-/// Why a run of the schedule is not predicted; empty: it is.
+/// Returns the reason why a run of the schedule is not predicted; empty if it is.
 std::string refusal_of(const plan::ScheduleDescriptor& schedule) {
   if (schedule.is_forward_only)
     return "it trains nothing";
@@ -62,7 +62,7 @@ std::optional<std::string> schedule_called(std::string word) {
   return {};
 }
 
-/// Takes "v=3" or "vp=3" out of the text; 0: it is not there.
+/// Removes "v=3" or "vp=3" from the text and returns the number; 0 if it is not there.
 int take_chunks(std::string& text) {
   for (const std::string_view key : {"vp=", "v=", "VP=", "V="}) {
     const auto at = text.find(key);
@@ -79,7 +79,7 @@ int take_chunks(std::string& text) {
   return 0;
 }
 
-/// "1f1br" or "1f1bwithrecompute" without its end; whether there was one.
+/// Removes the ending of "1f1br" or "1f1bwithrecompute". Returns true if there was one.
 bool take_recompute(std::string& word) {
   for (const std::string_view end : {"withrecomputation", "withrecompute", "recompute", "r"})
     if (word.ends_with(end) && schedule_called(word.substr(0, word.size() - end.size()))) {
@@ -110,7 +110,7 @@ ScheduleWord schedule_word(const std::string& text) {
   }
   if (!found)
     throw plan::InputError(
-        fmt::format("\"{}\" is no schedule that is known; 1F1B-I, ZB-1p, ZB-2p and {} are", text,
+        fmt::format("\"{}\" is not a known schedule; known are 1F1B-I, ZB-1p, ZB-2p and {}", text,
                     plan::listed(plan::schedule_names())));
   if (const std::string reason = refusal_of(cut_schedule(*found)); !reason.empty())
     refuse(reason);

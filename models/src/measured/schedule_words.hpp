@@ -1,20 +1,20 @@
 #pragma once
 
-// A schedule as tables of runs call it: by the names of papers and of other toolkits' classes, in
-// any case, with spaces, dashes and underscores or without.
+// Names of schedules in tables of runs: those of papers and of other toolkits' classes, in any
+// case, with or without spaces, dashes and underscores.
 
 #include <string>
 
 namespace pipewright::models {
 
 struct ScheduleWord {
-  std::string schedule{};  // of a cut; empty: the usual one
-  int chunks = 0;  // stages of a rank, where the word says so ("1F1B-I (v=3)"); 0: it does not
+  std::string schedule{};   // as in a Cut; empty: the default
+  int chunks = 0;           // stages per rank if the name gives them ("1F1B-I (v=3)"); 0: not given
   bool recomputes = false;  // "1F1B-R"
 };
 
-/// Throws InputError: what the word is and why nobody here can predict it, or which words are
-/// known.
+/// Parses a name. Throws InputError that explains why the schedule cannot be predicted, or lists
+/// the known names.
 ScheduleWord schedule_word(const std::string& text);
 
 }  // namespace pipewright::models

@@ -16,7 +16,7 @@ std::optional<StageFault> cut_by_layout(const StageWords& words, int layers, pla
   try {
     counts = transformer_layers(plan::parse_layout(words.layout));
   } catch (const plan::InputError& error) {
-    return StageFault{"pipeline_layout", std::string("is no layout: ") + error.what()};
+    return StageFault{"pipeline_layout", std::string("is not a valid layout:  ") + error.what()};
   }
   const auto stages = static_cast<int>(counts.size());
   if (stages % cut.pipeline != 0)
@@ -31,7 +31,8 @@ std::optional<StageFault> cut_by_layout(const StageWords& words, int layers, pla
   return {};
 }
 
-/// What is left is shared out evenly among the ranks between, and by each among its chunks.
+/// Divides the remaining layers evenly among the ranks in between, and each rank's among its
+/// chunks.
 std::optional<StageFault> cut_by_ends(const StageWords& words, int layers, plan::Cut& cut) {
   const int between = cut.pipeline - (words.first > 0) - (words.last > 0);
   const int left = layers - words.first - words.last;

@@ -7,14 +7,14 @@
 namespace pipewright::models::megatron {
 namespace {
 
-/// Of the worst microbatch: times the mean, the tokens that come to a rank's experts. With one
-/// expert for each token chance is larger than with several.
+/// Returns the number of tokens at a rank's experts, relative to the mean, for the worst
+/// microbatch. The variation is larger with one expert per token than with several.
 double most_tokens(const MegatronRun& run) {
   const double worst = run.training.model.experts_per_token == 1 ? 1.2 : 1.1;
   return run.expert_capacity > 0 ? std::min(worst, run.expert_capacity) : worst;
 }
 
-/// What a part of a layer keeps, name by name.
+/// Collects the saved activations of a part of a layer by name.
 class PartKept {
  public:
   PartKept(const MegatronRun& run, bool decodes)
@@ -51,11 +51,11 @@ class PartKept {
     return run_.cut.recompute == plan::RecomputeMode::Selective &&
            run_.recompute_modules.count(module) > 0;
   }
-  /// Bytes of a number, and of one that a product keeps of its input.
+  /// Return the bytes of a number, and of a number that a product saves of its input.
   long long wide() const { return run_.precision == MegatronPrecision::Full ? 4 : 2; }
   long long cast() const { return run_.precision == MegatronPrecision::Float8 ? 1 : wide(); }
   bool is_float8() const { return run_.precision == MegatronPrecision::Float8; }
-  /// Numbers of a hidden state between layers.
+  /// Returns the number of elements of a hidden state between layers.
   long long share() const { return tokens_.share * model_.hidden; }
   long long of_tensor(long long channels) const { return channels / run_.cut.tensor; }
 
@@ -89,7 +89,7 @@ class PartKept {
       kept_.add("queries, keys, values", wide() * tokens_.whole * of_tensor(queries + keys));
   }
 
-  /// Two casts of a norm's output under fp8, as two products begin with it.
+  /// Two products start from the norm's output, so fp8 saves two casts of it.
   void latent_products() {
     if (!again("layernorm"))
       add_norm_output(2);
@@ -104,8 +104,8 @@ class PartKept {
                   of_tensor(1LL * model_.heads * (2 * query + model_.value_channels)));
   }
 
-  /// What comes out, `numbers` of them, is kept by the kernel and, of a cast or a transposed copy,
-  /// by the product behind it as well.
+  /// Saves the attention output, `numbers` of them, for the kernel. If the following product uses a
+  /// cast or a transposed copy, that is saved as well.
   void core(long long numbers) {
     const AttentionBackend backend = attention_of(run_);
     const bool in_one_kernel =
@@ -119,8 +119,8 @@ class PartKept {
       kept_.add("attention outputs", numbers * wide());
     kept_.add("statistics of scores", 4 * tokens_.whole * of_tensor(model_.heads));
   }
-  /// FlashAttention wants samples outermost, Megatron tokens: that is a copy, unless there is but
-  /// one sample. Latent heads go to cuDNN.
+  /// Returns true if the layout is copied: FlashAttention has the sample dimension first and
+  /// Megatron the token dimension, unless there is only one sample. Latent attention uses cuDNN.
   bool copies_layout() const { return run_.cut.microbatch > 1 && !model_.is_latent(); }
 
   bool has_scores() const {
@@ -133,13 +133,14 @@ class PartKept {
   long long scores(long long keys) const {
     return tokens_.whole * keys * run_.cut.context * of_tensor(model_.heads);
   }
-  /// The softmax's output, and where it is dropped a mask and what is left.
+  /// Returns the bytes of the softmax's output and, with dropout, of the mask and the result.
   long long bytes_of_score() const {
     const long long softmax = run_.fused_softmax ? wide() : 4;
     return softmax + (run_.attention_dropout ? 1 + wide() : 0);
   }
 
-  /// Keys and values of the encoder's tokens; FlashAttention packs copies of them without padding.
+  /// Adds keys and values of the encoder's tokens. FlashAttention packs copies of them without
+  /// padding.
   void cross_attention() {
     const long long queries = 1LL * model_.heads * model_.head_channels,
                     keys = 1LL * model_.kv_heads * model_.head_channels;
@@ -154,7 +155,7 @@ class PartKept {
   }
 
   long long gates() const { return model_.gated ? 2 : 1; }
-  /// Numbers of what goes into the activation, and of gates that are multiplied apart as well.
+  /// Returns the number of saved inputs of the activation, and of separately multiplied gates.
   long long activation_inputs() const { return gates() + (model_.gated && !run_.fused_activation); }
 
   void feed_forward() {
@@ -190,7 +191,7 @@ class PartKept {
     else if (!weights_in_activation() && !again("moe_act"))
       kept_.add("experts", wide() * within);
   }
-  /// Whether a router's weights are multiplied in the kernel of the activation.
+  /// Returns true if the activation kernel multiplies by the router's weights.
   bool weights_in_activation() const { return model_.gated || run_.fused_weighted_activation; }
 
   void shared_experts() {
@@ -200,8 +201,8 @@ class PartKept {
       kept_.add("shared experts", share());
   }
 
-  /// What the product gives to the scan, the scan's states' output before and behind its gate, and
-  /// what goes into the last product.
+  /// Saves the scan's input from the first product, the scan's output before and after its gate,
+  /// and the input of the last product.
   void mamba() {
     const MambaSizes& sizes = run_.mamba;
     const long long width = sizes.width();
@@ -224,8 +225,8 @@ Holdings kept_of_layer(const MegatronRun& run, const Layer& layer) {
   return kept;
 }
 
-/// Gradients of the widest product's input and of its weight, or of scores before and behind their
-/// softmax.
+/// Returns the bytes of the gradients of the widest product's input and weight, or of the scores
+/// before and after the softmax.
 long long work_of_part(const MegatronRun& run, Part part, bool decodes) {
   const plan::TransformerConfig& model = run.training.model;
   if (part == Part::FeedForward) {
@@ -240,8 +241,8 @@ long long work_of_part(const MegatronRun& run, Part part, bool decodes) {
   return 0;
 }
 
-/// Groups of layers that are computed again from one input, as Megatron's uniform method has them;
-/// the block method has groups of one layer, and others that keep everything.
+/// Returns the segments of layers that are recomputed from one input, as in Megatron's uniform
+/// method. The block method has segments of one layer, and other layers that save everything.
 std::vector<std::vector<Layer>> groups_of(const MegatronRun& run, const RankStage& stage) {
   std::vector<std::vector<Layer>> groups;
   const auto each =
@@ -270,8 +271,8 @@ Holdings kept_of_layers(const MegatronRun& run, const RankStage& stage) {
   return kept;
 }
 
-/// A depth of predictions keeps, beside its layers: embeddings, two norms' inputs and outputs, the
-/// joined state and the last norm's.
+/// Returns the saved activations of the predictions. Besides its layers, each depth saves
+/// embeddings, the inputs and outputs of two norms, the joined state, and that of the last norm.
 Holdings kept_of_predictions(const MegatronRun& run, const RankStage& stage) {
   Holdings kept;
   for (const auto& depth : stage.predictions) {
@@ -351,7 +352,7 @@ long long loss_work(const MegatronRun& run, const RankStage& stage) {
     return 0;
   const auto depths = static_cast<long long>(stage.predictions.size());
   switch (run.loss_fusion) {
-    case LossFusion::None:  // BERT's head adds a bias: that is a copy
+    case LossFusion::None:  // BERT's head adds a bias, which copies the logits
       return logits_of(run) * (6 + 6 * depths + (run.family == MegatronFamily::Encoder ? 2 : 0));
     case LossFusion::Native:
       return logits_of(run) * (10 + 6 * depths);

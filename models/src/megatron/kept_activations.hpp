@@ -1,35 +1,35 @@
 #pragma once
 
-// What a microbatch leaves on a stage until its backward has run, by name. Bytes of 16-bit
-// training: what Korthikanti et al. (arXiv 2205.05198, 4.1) count, with what TransformerEngine's
-// modules and their attention keep instead.
+// The activations that a microbatch leaves on a stage until its backward, by name. Bytes of 16-bit
+// training, as counted by Korthikanti et al. (arXiv 2205.05198, 4.1), with the differences of
+// TransformerEngine's modules and its attention.
 
 #include "pipewright/models/megatron/megatron_memory.hpp"
 #include "rank_stages.hpp"
 
 namespace pipewright::models::megatron {
 
-/// How attention is computed where this run's is: never Auto.
+/// Returns the attention backend that this run uses; never Auto.
 AttentionBackend attention_of(const MegatronRun& run);
 
-/// Tokens of a microbatch on this rank, whole and as the sequence-parallel sections have them.
+/// Tokens of a microbatch on this rank: in total, and per rank in the sequence-parallel sections.
 struct Tokens {
   long long whole = 0;
   long long share = 0;
 };
 Tokens tokens_of(const MegatronRun& run, bool decodes = false);
-/// Bytes of a hidden state between layers.
+/// Returns the bytes of a hidden state between layers.
 long long hidden_state(const MegatronRun& run);
 
-/// Of a microbatch, with recomputation.
+/// Returns the saved activations of a microbatch, after recomputation is taken into account.
 Holdings kept_of_stage(const MegatronRun& run, const RankStage& stage);
-/// What comes back for the backward of a group of layers that is computed again.
+/// Returns the bytes restored for the backward of a recomputed segment of layers.
 long long brought_back(const MegatronRun& run, const RankStage& stage);
-/// The most that the backward of any layer needs beside what is kept.
+/// Returns the largest temporary memory of any layer's backward, besides saved activations.
 long long backward_work(const MegatronRun& run, const RankStage& stage);
-/// Vocabulary-wide numbers while the loss is computed.
+/// Returns the bytes of vocabulary-wide tensors while the loss is computed.
 long long loss_work(const MegatronRun& run, const RankStage& stage);
-/// Numbers of the logits on this rank.
+/// Returns the number of logits on this rank.
 long long logits_of(const MegatronRun& run);
 
 }  // namespace pipewright::models::megatron

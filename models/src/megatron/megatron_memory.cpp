@@ -16,10 +16,10 @@ namespace {
 
 using megatron::RankStage;
 
-/// What the step needs for norms and counters.
+/// Bytes that the optimizer step needs for norms and counters.
 constexpr long long of_step = 4096;
 
-/// The rank's actions, in Megatron's order.
+/// Returns the rank's actions, in Megatron's order.
 std::vector<plan::Action> actions_of(const MegatronRun& run) {
   const int pipeline = run.cut.pipeline;
   const int microbatches = std::max(1, run.cut.microbatches(run.training.batch));
@@ -30,15 +30,15 @@ std::vector<plan::Action> actions_of(const MegatronRun& run) {
   return schedule.ranks[static_cast<std::size_t>(run.rank)];
 }
 
-/// What is held of activations at the instant of a step at which that is most.
+/// The state of the activations at the moment of a step when they need most memory.
 struct Busiest {
-  std::vector<long long> in_flight;  // microbatches, by chunk
-  std::size_t chunk = 0;             // that computes
+  std::vector<long long> in_flight;  // microbatches per chunk
+  std::size_t chunk = 0;             // the chunk that computes
   plan::ActionKind kind = plan::ActionKind::Forward;
   long long total = -1;
 };
 
-/// Walks the rank's actions through a step.
+/// Walks through the rank's actions of a step.
 class StepWalk {
  public:
   StepWalk(const MegatronRun& run, const std::vector<RankStage>& stages) : run_(run) {
@@ -86,22 +86,23 @@ class StepWalk {
 
   const MegatronRun& run_;
   std::vector<Holdings> kept_;
-  std::vector<long long> totals_, loss_, backward_;  // bytes, by chunk
+  std::vector<long long> totals_, loss_, backward_;  // bytes per chunk
 };
 
-/// The newest gradient of an input, and buffers that the next messages come into.
+/// Returns the bytes of the newest input gradient and of the buffers for the next messages.
 long long message_buffers(const MegatronRun& run) {
   if (run.cut.pipeline == 1)
     return 0;
   return megatron::hidden_state(run) * (run.cut.chunks > 1 ? 3 : 2);
 }
 
-/// A byte for each pair of tokens that may see each other, as the data loader makes it.
+/// Returns the mask that the data loader creates: one byte per pair of tokens.
 long long attention_mask(const MegatronRun& run) {
   return megatron::tokens_of(run).whole * run.training.sequence;
 }
 
-/// --wgrad-deferral-limit: gradients of so many microbatches' logits, and all inputs of the head.
+/// Returns the memory of --wgrad-deferral-limit: logit gradients of that many microbatches, and all
+/// inputs of the head.
 long long deferred_gradients(const MegatronRun& run) {
   if (run.deferred_head_gradients == 0)
     return 0;
@@ -109,8 +110,8 @@ long long deferred_gradients(const MegatronRun& run) {
          run.cut.microbatches(run.training.batch) * megatron::hidden_state(run);
 }
 
-/// What graphs of attention, dense layers and routers keep inside them for good: as much as at the
-/// peak.
+/// Returns the memory that CUDA graphs of attention, dense layers and routers keep permanently: as
+/// much as at the peak.
 long long inside_graphs(const Holdings& peak) {
   long long inside = 0;
   for (const char* const name : {"norm outputs", "queries, keys, values", "attention outputs",
@@ -122,10 +123,8 @@ long long inside_graphs(const Holdings& peak) {
 void check_run(const MegatronRun& run) {
   const auto refuse = [](const std::string& what) { throw plan::InputError(what); };
   if (run.cut.zero > 1)
-    refuse(
-        fmt::format("zero is {}: shards of gradients or weights are not accounted for, 0 and 1 "
-                    "are",
-                    run.cut.zero));
+    refuse(fmt::format("zero is {}: sharded gradients and weights are not supported; use 0 or 1",
+                       run.cut.zero));
   if (run.rank < 0 || run.rank >= run.cut.pipeline)
     refuse(fmt::format("rank {} of a pipeline of {}", run.rank, run.cut.pipeline));
   if (run.training.model.vocabulary < 1)

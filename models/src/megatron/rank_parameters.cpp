@@ -7,7 +7,7 @@
 namespace pipewright::models::megatron {
 namespace {
 
-/// A weight of a product: outputs × inputs, as this rank has it.
+/// A product's weight: outputs × inputs, this rank's part.
 struct Weight {
   long long outputs = 0;
   long long inputs = 0;
@@ -19,7 +19,8 @@ long long norm_parameters(const MegatronRun& run, long long channels) {
   return run.training.model.norm == plan::NormKind::Layer ? 2 * channels : channels;
 }
 
-/// Queries, keys and values, and what brings them back (arXiv 2405.04434 where they are latent).
+/// Returns the weights for queries, keys and values and the output projection (arXiv 2405.04434 for
+/// latent attention).
 std::vector<Weight> attention_weights(const MegatronRun& run) {
   const plan::TransformerConfig& m = run.training.model;
   const long long hidden = m.hidden, tensor = run.cut.tensor, heads = m.heads;
@@ -42,7 +43,7 @@ std::vector<Weight> attention_weights(const MegatronRun& run) {
   return weights;
 }
 
-/// To as many channels, twice where they are gated, and back.
+/// Returns the weights up to `channels`, twice if gated, and back down.
 std::vector<Weight> feed_forward_weights(const MegatronRun& run, long long channels,
                                          long long tensor, bool biased) {
   const long long hidden = run.training.model.hidden;
@@ -76,7 +77,7 @@ long long sum_of(const MegatronRun& run, const std::vector<Weight>& weights) {
   return sum;
 }
 
-/// Norms of queries and keys: of each head's channels, or of the latent ones.
+/// Returns the parameters of query and key norms: over each head's channels, or over latent ones.
 long long head_norms(const MegatronRun& run) {
   const plan::TransformerConfig& m = run.training.model;
   if (!m.head_norms)
@@ -85,7 +86,8 @@ long long head_norms(const MegatronRun& run) {
                        : 2 * norm_parameters(run, m.head_channels);
 }
 
-/// The convolution over four tokens with its bias, three numbers of each head, and the gated norm.
+/// Returns the parameters of the convolution over four tokens with its bias, three numbers per
+/// head, and the gated norm.
 long long mamba_others(const MegatronRun& run) {
   const MambaSizes& mamba = run.mamba;
   const long long convolved = mamba.width() + 2LL * mamba.groups * mamba.states;
@@ -148,8 +150,8 @@ long long vocabulary_weight(const MegatronRun& run) {
 
 Parameters table(long long size) { return {size, 0, size}; }
 
-/// BERT's head: a layer and a norm before the vocabulary's bias, and the pooled layer that tells
-/// whether two sentences belong together.
+/// Returns the parameters of BERT's head: a layer and a norm before the vocabulary's bias, and the
+/// pooled layer for next-sentence prediction.
 Parameters encoder_head(const MegatronRun& run) {
   const long long hidden = run.training.model.hidden;
   return {2 * (hidden * hidden + hidden) + norm_parameters(run, hidden) +
@@ -162,11 +164,12 @@ Parameters embedding_parameters(const MegatronRun& run) {
   if (m.learned_positions)
     sum += table(1LL * std::max(run.training.sequence, m.longest) * m.hidden);
   if (run.family == MegatronFamily::Encoder)
-    sum += table(2LL * m.hidden);  // which of two sentences
+    sum += table(2LL * m.hidden);  // the sentence-type embedding
   return sum;
 }
 
-/// The last norm and the head, whose weight may be the embedding's of the same stage.
+/// Returns the parameters of the last norm and the head, which may share its weight with an
+/// embedding on the same stage.
 Parameters head_parameters(const MegatronRun& run, const RankStage& stage) {
   const plan::TransformerConfig& m = run.training.model;
   Parameters sum{norm_parameters(run, m.hidden)};
@@ -179,8 +182,8 @@ Parameters head_parameters(const MegatronRun& run, const RankStage& stage) {
   return sum;
 }
 
-/// A depth of predictions: its layers, the product that joins hidden state and embedding, and three
-/// norms (DeepSeek-V3, arXiv 2412.19437, 2.2).
+/// Returns the parameters of the predictions. Each depth has its layers, a product that joins
+/// hidden state and embedding, and three norms (DeepSeek-V3, arXiv 2412.19437, 2.2).
 Parameters prediction_parameters(const MegatronRun& run, const RankStage& stage) {
   const long long hidden = run.training.model.hidden;
   Parameters sum;

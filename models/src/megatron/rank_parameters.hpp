@@ -1,7 +1,7 @@
 #pragma once
 
-// The parameters that one rank holds, apart by who shares them out: the experts' are on fewer
-// devices than the others.
+// The parameters that one rank holds. Those of experts are counted separately, because they are
+// partitioned over fewer devices.
 
 #include <vector>
 
@@ -10,19 +10,19 @@
 namespace pipewright::models::megatron {
 
 struct Parameters {
-  long long dense = 0;  // all but the experts'
+  long long dense = 0;  // all except the experts'
   long long experts = 0;
-  long long unquantized = 0;  // of the dense: embeddings and routers, which 8 bits leave alone
+  long long unquantized = 0;  // among `dense`: embeddings and routers, which fp8 does not quantize
   long long all() const { return dense + experts; }
   Parameters& operator+=(const Parameters& other);
 };
 
 Parameters part_parameters(const MegatronRun& run, Part part);
-/// Of the rank's stages, with embedding, head and predictions.
+/// Returns the parameters of the rank's stages, with embedding, head and predictions.
 Parameters rank_parameters(const MegatronRun& run, const std::vector<RankStage>& stages);
 
-/// Weights of products, by shape and without repeats, in parameters: what is kept of each shape
-/// once where weight gradients are fused.
+/// Returns the parameters of all distinct shapes of product weights: with fused weight gradients,
+/// one placeholder per shape is kept.
 long long distinct_weights(const MegatronRun& run, const std::vector<RankStage>& stages);
 
 }  // namespace pipewright::models::megatron

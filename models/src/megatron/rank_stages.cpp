@@ -10,7 +10,7 @@
 namespace pipewright::models::megatron {
 namespace {
 
-/// A layer of a decoder or encoder.
+/// Returns a standard layer of a decoder or an encoder.
 Layer usual_layer(const plan::TransformerConfig& model, int layer) {
   return {{Part::Attention, model.has_experts(layer) ? Part::Experts : Part::FeedForward}};
 }
@@ -27,7 +27,7 @@ Layer layer_of_letter(char letter, const std::string& pattern) {
       return {{Part::Experts}};
   }
   throw plan::InputError(
-      fmt::format("hybrid-layer-pattern \"{}\": a layer \"{}\": M, *, - and E are accounted for",
+      fmt::format("hybrid-layer-pattern \"{}\": unknown layer \"{}\": M, *, - and E are supported",
                   pattern, letter));
 }
 
@@ -38,15 +38,15 @@ std::vector<Layer> layers_of(const std::string& letters, const std::string& patt
   return layers;
 }
 
-/// The letters of all stages: cut by `|`, or else evenly.
+/// Splits the letters into stages: at `|`, or else evenly.
 std::vector<std::string> pattern_stages(const std::string& letters, int stages) {
   if (letters.find('|') != std::string::npos)
     return plan::split(letters, '|');
   const int count = static_cast<int>(letters.size());
   if (count % stages != 0)
     throw plan::InputError(
-        fmt::format("hybrid-layer-pattern has {} layers, which {} stages do not share "
-                    "evenly: cut it by |",
+        fmt::format("hybrid-layer-pattern has {} layers, which do not divide evenly among {} "
+                    "stages: separate them with |",
                     count, stages));
   std::vector<std::string> cut;
   for (int stage = 0; stage < stages; ++stage)
@@ -67,7 +67,7 @@ std::vector<RankStage> hybrid_stages(const MegatronRun& run) {
   return stages;
 }
 
-/// A depth of further predictions is one more of the last layer.
+/// Adds predictions, each of which has one more layer like the model's last.
 void add_predictions(RankStage& stage, const plan::TransformerConfig& model) {
   for (int depth = 0; depth < model.predictions; ++depth)
     stage.predictions.push_back({usual_layer(model, model.layers - 1)});
@@ -87,10 +87,10 @@ std::vector<RankStage> counted_stages(const MegatronRun& run) {
   return stages;
 }
 
-/// T5 on one stage: as many layers of a decoder behind those of the encoder.
+/// Returns T5's single stage: the encoder's layers, then the same number of decoder layers.
 std::vector<RankStage> encoder_decoder_stages(const MegatronRun& run) {
   if (run.cut.stages() > 1)
-    throw plan::InputError("pp: an encoder and a decoder on several stages are not accounted for");
+    throw plan::InputError("pp: an encoder and a decoder on several stages are not supported");
   RankStage stage;
   for (int layer = 0; layer < run.training.model.layers; ++layer)
     stage.layers.push_back({{Part::Attention, Part::FeedForward}});

@@ -1,6 +1,6 @@
 #pragma once
 
-// The stages of one rank, layer by layer, by the cut's counts or by the pattern of a hybrid.
+// The layers of each stage of one rank, by the cut's counts or by a hybrid's pattern.
 
 #include <vector>
 
@@ -8,22 +8,23 @@
 
 namespace pipewright::models::megatron {
 
-/// What a layer is made of; each part has a norm and adds to the residual stream.
+/// A component of a layer. Each has a norm and adds to the residual stream.
 enum class Part { Attention, CrossAttention, FeedForward, Experts, Mamba };
 
 struct Layer {
   std::vector<Part> parts;
-  bool decodes = false;  // of T5: it sees the decoder's tokens
+  bool decodes = false;  // for T5: it processes the decoder's tokens
 };
 
 struct RankStage {
   std::vector<Layer> layers{};
   bool embedding = false;
   bool loss = false;
-  std::vector<std::vector<Layer>> predictions{};  // by depth
+  std::vector<std::vector<Layer>> predictions{};  // per depth
 };
 
-/// By chunk. Throws InputError where layers and stages do not fit.
+/// Returns the stages of the run's rank, by chunk. Throws InputError if layers and stages do not
+/// fit together.
 std::vector<RankStage> rank_stages(const MegatronRun& run);
 
 }  // namespace pipewright::models::megatron

@@ -12,8 +12,8 @@ constexpr long long mebibyte = 1LL << 20;
 
 long long shared_out(long long bytes, long long devices) { return (bytes + devices - 1) / devices; }
 
-/// The distributed optimizer shares its state out over all copies: of the experts over those that
-/// have the same ones.
+/// Returns the bytes of the optimizer's shard. The distributed optimizer partitions its state over
+/// all replicas, and that of experts over the replicas of the same experts.
 long long optimizer_bytes(const MegatronRun& run, const Parameters& parameters, long long each) {
   if (run.cut.zero == 0)
     return each * parameters.all();
@@ -26,14 +26,15 @@ int bytes_of_weight(const MegatronRun& run) {
   return run.precision == MegatronPrecision::Full ? 4 : 2;
 }
 
-/// Weights of products, which training in 8 bits casts.
+/// Returns the number of product weights, which fp8 training casts.
 long long quantized(const Parameters& parameters) {
   return parameters.all() - parameters.unquantized;
 }
 int float8_copies(const MegatronRun& run) { return run.float8_one_copy ? 1 : 2; }
 
-/// LibTorch keeps a workspace for each handle and stream: the forward's thread has one, the
-/// backward's another. Its own choice: 32 MiB on Hopper and later, else :4096:2:16:8.
+/// Returns the bytes of LibTorch's cuBLAS workspaces, one per handle and stream: one for the
+/// forward's thread and one for the backward's. Its default is 32 MiB on Hopper and later, else
+/// :4096:2:16:8.
 long long cublas_workspaces(const MegatronRun& run) {
   const bool large =
       run.gpu == GpuKind::Hopper ||
@@ -51,8 +52,9 @@ bool has_experts(const std::vector<RankStage>& stages) {
   });
 }
 
-/// TransformerEngine's: 4 MiB, from Hopper on 32 MiB, for each stream that overlaps; grouped
-/// products run on four streams more. Experts use it even beside Megatron's own layers.
+/// Returns the bytes of TransformerEngine's workspaces: 4 MiB, from Hopper on 32 MiB, for each
+/// overlapping stream. Grouped products use four more streams. Experts use them even if the other
+/// layers are Megatron's own.
 long long engine_workspaces(const MegatronRun& run, const std::vector<RankStage>& stages) {
   const bool own_layers = attention_of(run) == AttentionBackend::Local;
   const bool experts = has_experts(stages);
@@ -62,8 +64,8 @@ long long engine_workspaces(const MegatronRun& run, const std::vector<RankStage>
   return each * (run.overlap_streams + (experts && run.grouped_experts ? 4 : 0));
 }
 
-/// Megatron's GlobalMemoryBuffer, as large as its largest user has needed it: scores before their
-/// softmax in Megatron's own attention, or gathered tokens before the head.
+/// Returns the size of Megatron's GlobalMemoryBuffer, which is that of its largest use: scores
+/// before the softmax in Megatron's own attention, or gathered tokens before the head.
 long long global_buffer(const MegatronRun& run) {
   const plan::TransformerConfig& model = run.training.model;
   const long long whole = tokens_of(run).whole;
@@ -74,8 +76,8 @@ long long global_buffer(const MegatronRun& run) {
   return std::max(gathered, scores);
 }
 
-/// LibTorch does not split off the last MiB of a block: the states of a layer's matrices lie in
-/// blocks that are too large by 0.7 MiB a layer in the mean.
+/// Returns the bytes lost because LibTorch does not split off the last MiB of a block: optimizer
+/// states of a layer's matrices lie in blocks that are too large by 0.7 MiB per layer on average.
 long long unsplit(const MegatronRun& run, const std::vector<RankStage>& stages) {
   if (run.expandable_segments)
     return 0;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What stands on a rank from step to step: parameters, gradients, optimizer, and what libraries and
-// Megatron set aside once and keep.
+// Memory that persists on a rank from step to step: parameters, gradients, optimizer state, and
+// what libraries and Megatron allocate once and keep.
 
 #include "pipewright/models/megatron/megatron_memory.hpp"
 #include "rank_parameters.hpp"
@@ -9,18 +9,20 @@
 
 namespace pipewright::models::megatron {
 
-/// Parameters and the buffer of their gradients.
+/// Adds the parameters and their gradient buffer.
 void add_model(Holdings& held, const MegatronRun& run, const Parameters& parameters);
-/// fp32 weights, which stand from the beginning.
+/// Returns the bytes of fp32 master weights, which exist from the beginning.
 long long main_weights(const MegatronRun& run, const Parameters& parameters);
-/// Momentum and variance, which the first step makes.
+/// Returns the bytes of momentum and variance, which the first step allocates.
 long long optimizer_state(const MegatronRun& run, const Parameters& parameters);
-/// fp32 copies of 16-bit gradients, made for the step.
+/// Returns the bytes of fp32 copies of 16-bit gradients, which are made for the step.
 long long wide_gradients(const MegatronRun& run, const Parameters& parameters);
-/// Workspaces, stand-ins, buffers, casts of weights, and what blocks have too much.
+/// Adds workspaces, placeholder gradients, buffers, cast weights, and excess bytes of unsplit
+/// blocks.
 void add_set_aside(Holdings& held, const MegatronRun& run, const std::vector<RankStage>& stages,
                    const Parameters& parameters);
-/// The input of each stage and its gradient, which stay until the next microbatch's.
+/// Returns the bytes of each stage's input and its gradient, which stay until the next
+/// microbatch's.
 long long stage_inputs(const MegatronRun& run, const std::vector<RankStage>& stages);
 
 }  // namespace pipewright::models::megatron

@@ -11,7 +11,7 @@
 namespace pipewright::models {
 namespace {
 
-/// In Megatron's words for the columns of a table.
+/// Returns Megatron's option for a column of a table.
 std::string option_of_column(const std::string& column) {
   static const std::map<std::string, std::string> options{
       {"gpus", "--gpus"},
@@ -31,7 +31,7 @@ std::string option_of_column(const std::string& column) {
   return found == options.end() ? column : found->second;
 }
 
-/// The sizes as a table has them: of the vocabulary the padded one.
+/// Returns the sizes as a table has them, with the padded vocabulary.
 plan::TransformerTraining training_of(const DescribedTransformer& told) {
   plan::TransformerTraining training = told.training;
   plan::TransformerConfig& model = training.model;
@@ -45,7 +45,7 @@ plan::TransformerTraining training_of(const DescribedTransformer& told) {
   return training;
 }
 
-/// A pipeline of one rank has no virtual stages.
+/// Sets the number of replicas. A pipeline of one rank has no virtual stages.
 void share_out(plan::Cut& cut, int gpus) {
   if (cut.pipeline == 1 && cut.stage_layers.empty())
     cut.chunks = 1;
@@ -58,8 +58,9 @@ std::string faults_in(RunRow& row, const std::string& file) {
   const int layers = row.run.training.model.layers;
   if (cut.stage_layers.empty() && layers % cut.stages() != 0)
     return fmt::format(
-        "{}: --num-layers {}: {} stages do not share them evenly, and no option says how many each "
-        "has, such as --pipeline-model-parallel-layout or --decoder-first-pipeline-num-layers",
+        "{}: --num-layers {} does not divide evenly among {} stages, and no option gives the "
+        "layers of each, such as --pipeline-model-parallel-layout or "
+        "--decoder-first-pipeline-num-layers",
         file, layers, cut.stages());
   std::vector<std::string> faults;
   for (const StageFault& wrong : settle_sizes(row, /*tells_head_channels=*/true))

@@ -1,6 +1,6 @@
 // DeepSpeed's pipeline engine (deepspeed/runtime/pipe/engine.py and runtime/config.py of 0.19.6):
-// 1F1B, a stage a rank, ZeRO 0 and 1. It keeps what stands under `pipeline` and looks at neither
-// `stages` nor `partition`: those are for who makes the PipelineModule.
+// 1F1B, one stage per rank, ZeRO 0 and 1. It stores the `pipeline` section but ignores `stages` and
+// `partition`, which are for the code that creates the PipelineModule.
 
 #include <fmt/format.h>
 
@@ -28,15 +28,15 @@ std::vector<std::string> untold_deepspeed(const plan::Scenario& scenario) {
                 fmt::format("pipeline.chunks={}: a rank has one stage", pipeline.chunks));
   untold.add_if(
       pipeline.tensor > 1,
-      fmt::format("pipeline.tensor={}: shards are the model's own work", pipeline.tensor));
-  untold.add_if(pipeline.context > 1, fmt::format("pipeline.context={}: its pipeline does not cut "
-                                                  "sequences",
-                                                  pipeline.context));
+      fmt::format("pipeline.tensor={}: tensor parallelism is left to the model", pipeline.tensor));
+  untold.add_if(pipeline.context > 1,
+                fmt::format("pipeline.context={}: its pipeline has no context parallelism",
+                            pipeline.context));
   untold.add_if(
       pipeline.expert > 1,
-      fmt::format("pipeline.expert={}: which experts a rank has, the model says", pipeline.expert));
+      fmt::format("pipeline.expert={}: expert parallelism is left to the model", pipeline.expert));
   untold.add_if(training.zero > 1,
-                fmt::format("training.zero={}: its pipeline takes ZeRO 0 and 1", training.zero));
+                fmt::format("training.zero={}: its pipeline supports ZeRO 0 and 1", training.zero));
   untold.add_if(training.recompute == plan::RecomputeMode::Selective,
                 "training.recompute=selective: it recomputes whole layers");
   untold.add_if(training.decayed != plan::Decayed::All,
@@ -83,7 +83,7 @@ std::string deepspeed_text(const plan::Scenario& scenario) {
   return json.dump(2) + "\n";
 }
 
-/// Reads the objects, of which keys that say nothing of a plan are passed over.
+/// Reads the objects and skips keys that do not affect a plan.
 class DeepSpeedReader {
  public:
   explicit DeepSpeedReader(const plan::JsonDocument& document)
@@ -113,7 +113,7 @@ class DeepSpeedReader {
     return value != nullptr && value->is_boolean() && value->get<bool>();
   }
 
-  /// 0 where it is not there, or "auto".
+  /// Returns 0 if the value is missing or "auto".
   int size(const std::string& pointer, const std::string& field) {
     const int value = integer(pointer, 1);
     if (value > 0)
@@ -137,7 +137,7 @@ class DeepSpeedReader {
     const std::int64_t pipeline = std::int64_t{microbatch} * microbatches;
     if (batch % pipeline != 0)
       diagnostics_.add("/train_batch_size",
-                       fmt::format("{} is no multiple of {} samples of {} microbatches", batch,
+                       fmt::format("{} is not a multiple of {} samples in {} microbatches", batch,
                                    microbatch, microbatches));
     else
       set("pipeline.replicas", batch / pipeline);
@@ -147,7 +147,7 @@ class DeepSpeedReader {
     const int zero = integer("/zero_optimization/stage", 0);
     if (zero > 1)
       diagnostics_.add("/zero_optimization/stage",
-                       "its pipeline engine takes ZeRO 0 and 1 (ZeRO 2 and 3 are refused there)");
+                       "its pipeline engine supports ZeRO 0 and 1 (it rejects ZeRO 2 and 3)");
     set("training.zero", zero);
     for (const auto& [pointer, field] :
          {std::pair{"/gradient_clipping", "training.clip_norm"},
@@ -175,9 +175,10 @@ class DeepSpeedReader {
       set("training.optimizer",
           momentum != nullptr && momentum->is_number() && *momentum > 0 ? "sgd-momentum" : "sgd");
     else
-      diagnostics_.add("/optimizer/type",
-                       fmt::format("{} is no optimizer of a scenario (possible: AdamW, Adam, SGD)",
-                                   type->dump()));
+      diagnostics_.add(
+          "/optimizer/type",
+          fmt::format("{} is not an optimizer of a scenario (possible: AdamW, Adam, SGD)",
+                      type->dump()));
   }
 
   void read_pipeline() {
@@ -192,7 +193,7 @@ class DeepSpeedReader {
     if (interval > 1)
       diagnostics_.add(
           "/pipeline/activation_checkpoint_interval",
-          fmt::format("{}: a scenario recomputes every layer by itself (1) or none (0)", interval));
+          fmt::format("{}: a scenario recomputes each layer separately (1) or none (0)", interval));
     set("training.recompute", interval > 0 ? "full" : "none");
   }
 
@@ -212,10 +213,10 @@ class DeepSpeedReader {
     const bool half = flag("/fp16/enabled");
     const bool brain = flag("/bf16/enabled") || flag("/bfloat16/enabled");
     if (half && brain)
-      diagnostics_.add("/fp16/enabled", "bf16 is enabled, too");
+      diagnostics_.add("/fp16/enabled", "bf16 is enabled as well");
     set("training.precision", half ? "mixed-fp16" : brain ? "mixed" : "full");
     const plan::Json* const sums = find("/data_types/grad_accum_dtype");
-    if (half || brain)  // without a word they are added up in their own type
+    if (half || brain)  // by default they are accumulated in their own type
       set("training.fp32_gradients", sums != nullptr && *sums == "fp32");
     if (const plan::Json* const scale = find("/fp16/loss_scale"); half && scale != nullptr)
       set("training.loss_scale", *scale);

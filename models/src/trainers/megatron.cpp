@@ -1,5 +1,5 @@
-// Megatron-LM's arguments (megatron/training/arguments.py): the sizes of a transformer and its cut.
-// It runs 1F1B, interleaved where a rank has several stages, and sums gradients behind the last
+// Megatron-LM's arguments (megatron/training/arguments.py): a transformer's sizes and parallelism.
+// It runs 1F1B, interleaved if a rank has several stages, and reduces gradients after the last
 // microbatch.
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ class Arguments {
   std::vector<std::string> words_;
 };
 
-/// "([0]*3+[1]*58)": which layers have experts.
+/// Returns the layers that have experts: "([0]*3+[1]*58)".
 std::string layer_frequency(const plan::TransformerConfig& config) {
   std::vector<std::string> runs;
   for (int layer = 0; layer < config.layers;) {
@@ -116,7 +116,8 @@ void add_stages(Arguments& arguments, const plan::Scenario& scenario) {
   const int ranks = scenario.pipeline.ranks;
   const int stages = static_cast<int>(layers.size());
   arguments.add("--pipeline-model-parallel-size", ranks);
-  // Megatron itself gives each stage as many, with the embedding and the loss at the ends.
+  // By default, Megatron gives all stages the same number of layers, with the embedding and the
+  // loss on the first and last.
   const bool all_equal = std::ranges::adjacent_find(layers, std::not_equal_to{}) == layers.end();
   if (!all_equal)
     arguments.add(fmt::format("--pipeline-model-parallel-layout '{}'", to_string(layout)));
@@ -172,7 +173,7 @@ std::string megatron_text(const plan::Scenario& scenario) {
   return arguments.text() + "\n";
 }
 
-/// Its arguments say no more than sizes: a model that they make differently cannot be told.
+/// Returns a difference if Megatron's arguments, which only give sizes, would build another model.
 std::optional<std::string> other_sizes(const plan::TransformerShape& shape) {
   Arguments arguments;
   add_model(arguments, shape.config);
@@ -199,7 +200,7 @@ std::vector<std::string> untold_megatron(const plan::Scenario& scenario) {
   Untold untold;
   add_common(untold, scenario);
   const auto* const shape = scenario.model.find<plan::TransformerShape>();
-  untold.add_if(shape == nullptr, fmt::format("model.kind={}: its arguments say the sizes of a {}",
+  untold.add_if(shape == nullptr, fmt::format("model.kind={}: its arguments describe only a {}",
                                               scenario.model.kind(), plan::TransformerShape::kind));
   if (shape != nullptr)
     if (const auto fault = other_sizes(*shape))
@@ -225,10 +226,10 @@ std::vector<std::string> megatron_assignments(std::string_view text, const std::
   const int pipelines_batch = cut.microbatch * replicas;
   if (told.training.batch % pipelines_batch != 0)
     throw plan::InputError(fmt::format(
-        "{}: --global-batch-size {} is no multiple of --micro-batch-size {} in {} pipelines "
+        "{}: --global-batch-size {} is not a multiple of --micro-batch-size {} in {} pipelines "
         "(pipeline.replicas)",
         name, told.training.batch, cut.microbatch, replicas));
-  // Rounds of another size than a microbatch for each rank are Megatron's own schedule.
+  // Rounds with another size than one microbatch per rank exist only in Megatron's own schedule.
   const bool has_group = cut.group > 0 && cut.chunks > 1;
   std::vector<std::string> assignments{
       assignment("pipeline.ranks", cut.pipeline),

@@ -25,7 +25,7 @@
 namespace pipewright::models {
 namespace {
 
-constexpr int long_sequence = 4096;  // where a file says only what the longest is
+constexpr int long_sequence = 4096;  // if a file gives only the maximum length
 
 void read_attention(MegatronFields& fields, plan::TransformerConfig& config) {
   config.head_channels = std::max(1, config.hidden / config.heads);
@@ -58,7 +58,7 @@ void read_attention(MegatronFields& fields, plan::TransformerConfig& config) {
 
 void read_feed_forward(MegatronFields& fields, plan::TransformerConfig& config) {
   config.gated = fields.has("--swiglu");
-  // Two thirds of four times the width, rounded down to 64, so that it has as many parameters.
+  // Two thirds of four times the width, rounded down to 64, for the same number of parameters.
   const int gated_width = std::max(64, static_cast<int>(4LL * config.hidden * 2 / 3 / 64 * 64));
   fields.size_or(config.feed_forward, "--ffn-hidden-size",
                  config.gated ? gated_width : 4 * config.hidden, 1, 4 * plan::most_channels);
@@ -78,9 +78,9 @@ void read_feed_forward(MegatronFields& fields, plan::TransformerConfig& config) 
   }
 }
 
-constexpr int cased_vocabulary = 28996;  // of the cased word pieces
+constexpr int cased_vocabulary = 28996;  // of cased word pieces
 
-/// --vocab-size, or that of the tokenizer that is named.
+/// Reads --vocab-size, or uses the vocabulary of the named tokenizer.
 void read_vocabulary(MegatronFields& fields, DescribedTransformer& told) {
   int& vocabulary = told.training.model.vocabulary;
   const TokenizerWords words{.type = fields.text("--tokenizer-type").value_or(""),
@@ -89,7 +89,7 @@ void read_vocabulary(MegatronFields& fields, DescribedTransformer& told) {
   const auto known = known_vocabulary(words);
   if (fields.has("--vocab-size")) {
     fields.size(vocabulary, "--vocab-size");
-    vocabulary += words.type == "NullTokenizer";  // has a word more, for the end of a document
+    vocabulary += words.type == "NullTokenizer";  // it adds an end-of-document token
   } else if (known) {
     vocabulary = known->size;
     told.assumed.push_back(fmt::format("--vocab-size {}, as {} has it", vocabulary, known->whose));
@@ -101,9 +101,9 @@ void read_vocabulary(MegatronFields& fields, DescribedTransformer& told) {
     fields.missing("--vocab-size");
     vocabulary = 1;
   } else {
-    fields.refuse("--tokenizer-type",
-                  fmt::format("how many words {} has is not known here: --vocab-size would tell it",
-                              words.type));
+    fields.refuse(
+        "--tokenizer-type",
+        fmt::format("the vocabulary size of {} is unknown: set --vocab-size", words.type));
     vocabulary = 1;
   }
 }
@@ -135,7 +135,7 @@ void read_cut(MegatronFields& fields, DescribedTransformer& transformer) {
   cut.copies_last = fields.has("--use-tp-pp-dp-mapping");
   fields.size_or(cut.context, "--context-parallel-size", 1);
   fields.size_or(cut.microbatch, "--micro-batch-size", 1);
-  // Of `auto` and others Megatron takes a fused kernel where there is one.
+  // With `auto` and other values, Megatron uses a fused kernel if there is one.
   const std::string backend =
       fields.choice("--attention-backend", {"auto", "flash", "fused", "unfused", "local"});
   if (backend == "unfused" || backend == "local")
@@ -148,7 +148,7 @@ void read_cut(MegatronFields& fields, DescribedTransformer& transformer) {
     cut.recompute = plan::RecomputeMode::Selective;
 }
 
-/// The layers of each stage, where the last one has the loss and the first one the embedding.
+/// Reads the layers of each stage; the first stage has the embedding, the last one the loss.
 void read_layout(MegatronFields& fields, const std::string& text, int layers, plan::Cut& cut) {
   const std::string option = "--pipeline-model-parallel-layout";
   try {
@@ -166,7 +166,7 @@ void read_layout(MegatronFields& fields, const std::string& text, int layers, pl
   cut.chunks = std::max(1, stages / cut.pipeline);
 }
 
-/// In the words of Megatron for what a table says by column.
+/// Returns Megatron's option for a column of a table.
 std::string option_of(const std::string& column) {
   if (column == "first_stage_layers")
     return "--decoder-first-pipeline-num-layers";
@@ -179,7 +179,7 @@ std::string option_of(const std::string& column) {
   return "--num-virtual-stages-per-pipeline-rank";
 }
 
-/// Of each rank, said by their number or by the layers of each.
+/// Reads the number of stages per rank, given directly or by the layers of each.
 void read_chunks(MegatronFields& fields, int layers, plan::Cut& cut) {
   fields.size_or(cut.chunks, "--num-virtual-stages-per-pipeline-rank", 1);
   int of_stage = 0;
@@ -188,12 +188,12 @@ void read_chunks(MegatronFields& fields, int layers, plan::Cut& cut) {
     return;
   if (layers % (cut.pipeline * of_stage) != 0)
     return fields.refuse("--num-layers-per-virtual-pipeline-stage",
-                         fmt::format("{} layers are no multiple of {} on each of {} ranks", layers,
-                                     of_stage, cut.pipeline));
+                         fmt::format("{} layers are not a multiple of {} on each of {} ranks",
+                                     layers, of_stage, cut.pipeline));
   cut.chunks = layers / cut.pipeline / of_stage;
 }
 
-/// Those of a hybrid's pattern, if they are not said.
+/// Reads the number of layers, or takes it from a hybrid's pattern.
 void read_layers(MegatronFields& fields, DescribedTransformer& told) {
   plan::TransformerConfig& config = told.training.model;
   const std::string pattern = hybrid_pattern(told.options.arguments, config.layers);
@@ -274,7 +274,7 @@ plan::TransformerConfig transformer_named(const std::string& name) {
   const std::vector<std::string> known = plan::known_transformers();
   if (!std::filesystem::exists(name))
     throw plan::InputError(
-        fmt::format("no model \"{}\" is known, and no file has that name{}; known are: {}", name,
+        fmt::format("\"{}\" is neither a known model nor a file{}; known models: {}", name,
                     plan::did_you_mean(name, known), fmt::join(known, ", ")));
   return read_transformer(name).training.model;
 }

@@ -21,8 +21,8 @@ bool is_option(const std::string& word) { return word.starts_with("--") && word.
 
 }  // namespace
 
-/// The last of each; `--a=1` and a YAML file's `--a: 1` are as good as `--a 1`. What a YAML file
-/// says is false is not said.
+/// Returns the last occurrence of each option. `--a=1` and a YAML file's `--a: 1` are equivalent to
+/// `--a 1`. An option that is false in a YAML file counts as not given.
 MegatronFields::Arguments MegatronFields::arguments_of(const std::vector<ShellWord>& words) {
   Arguments arguments;
   Argument* open = nullptr;
@@ -168,7 +168,7 @@ std::vector<std::string> MegatronFields::unread() const {
   return others;
 }
 
-/// An empty word, of an option that was given nothing.
+/// Returns an option's value, or an empty word if it has none.
 const ShellWord& MegatronFields::word_of(const std::string& option) {
   Argument& argument = arguments_.at(option);
   if (!argument.value) {

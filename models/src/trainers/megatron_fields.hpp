@@ -1,7 +1,7 @@
 #pragma once
 
-// Megatron's arguments by name, as a reader asks for them: a script's words or a YAML file's, what
-// is wrong with them by line and column, and which of them nobody has asked for.
+// Access to Megatron's arguments by name, from a script or a YAML file. It collects faults with
+// line and column, and tracks which options were never read.
 
 #include <map>
 #include <optional>
@@ -23,33 +23,34 @@ class MegatronFields {
   void size(int& member, const std::string& option, double most = plan::most_channels);
   void size_or(int& member, const std::string& option, int fallback, double least = 1,
                double most = plan::most_channels);
-  /// A number of at least 0.
+  /// Returns a number of at least 0.
   double number_or(const std::string& option, double fallback);
-  /// One of several words; the first unless given.
+  /// Returns one of `words`; the first if the option is not given.
   std::string choice(const std::string& option, const std::vector<std::string>& words);
   std::optional<std::string> text(const std::string& option);
-  /// A list, `a b` or a YAML file's `[a b]`; words that are none of `known` end it.
+  /// Returns a list, `a b` or a YAML file's `[a b]`, which ends at the first word that is not in
+  /// `known`.
   std::vector<std::string> list(const std::string& option, const std::vector<std::string>& known);
 
   void missing(const std::string& option) { missing_.push_back(option); }
   void refuse(const std::string& option, const std::string& message);
   void tell_missing();
-  /// By the member that an option has set.
+  /// Adds a fault for the option that has set this member.
   void fault(const int* member, const std::string& message);
-  /// So far.
+  /// Returns true if there are no faults so far.
   bool are_sound() const { return missing_.empty() && faults_.empty(); }
   const std::vector<std::string>& faults() const { return faults_; }
 
-  /// "name=value; name": all of them, without dashes.
+  /// Returns all options as "name=value; name", without dashes.
   std::string all() const;
-  /// Those that nobody has asked for.
+  /// Returns the options that were never read.
   std::vector<std::string> unread() const;
 
  private:
   struct Argument {
     ShellWord option;
     std::optional<ShellWord> value{};
-    std::vector<ShellWord> more{};  // behind the value
+    std::vector<ShellWord> more{};  // after the value
   };
   using Arguments = std::map<std::string, Argument>;
 

@@ -8,7 +8,7 @@
 namespace pipewright::models {
 namespace {
 
-/// Read by name, out of all arguments, where memory is counted (measured/megatron_words.cpp).
+/// Options that the memory model reads by name from all arguments (measured/megatron_words.cpp).
 constexpr std::array counted_by_name{
     "decoder-seq-length", "exp-avg-dtype", "exp-avg-sq-dtype", "main-params-dtype",
     "mamba-head-dim", "mamba-num-groups", "mamba-num-heads", "mamba-state-dim",
@@ -16,12 +16,12 @@ constexpr std::array counted_by_name{
     "moe-expert-capacity-factor", "mtp-use-repeated-layer", "no-bias-swiglu-fusion",
     "no-masked-softmax-fusion", "num-distributed-optimizer-instances",
     "use-fused-weighted-squared-relu", "use-precision-aware-optimizer", "wgrad-deferral-limit",
-    // … and refused there
+    // … and rejects
     "use-torch-fsdp2", "use-megatron-fsdp", "use-custom-fsdp", "optimizer-cpu-offload",
     "cpu-offloading", "cpu-offloading-num-layers", "fine-grained-activation-offloading",
     "experimental-attention-variant", "export-kd-teacher-load", "heterogeneous-layers-config-path"};
 
-/// How options begin that say how it learns, from what data, what is saved and what is logged.
+/// Prefixes of options for learning, data, checkpoints and logs, which do not affect sizes.
 constexpr std::array of_no_size{"--lr",
                                 "--min-lr",
                                 "--decoupled-",
@@ -142,7 +142,7 @@ constexpr std::array of_no_size{"--lr",
                                 "--trust-remote",
                                 "--spec"};
 
-/// The word, without quotes, that stands behind `NAME=` or a YAML file's `NAME:`; empty: nowhere.
+/// Returns the word after `NAME=` or a YAML file's `NAME:`, without quotes; empty if there is none.
 std::string variable(std::string_view text, std::string_view name) {
   for (std::size_t at = text.find(name); at != std::string_view::npos;
        at = text.find(name, at + 1)) {
@@ -213,7 +213,7 @@ void read_recomputation(MegatronFields& fields, TrainerOptions& options) {
       {"core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe", "shared_experts"});
 }
 
-/// Of a whole iteration: "full".
+/// Returns the kind of CUDA graphs; "full" for a whole iteration.
 std::string graphs_of(MegatronFields& fields) {
   const std::string kind =
       fields.choice("--cuda-graph-impl", {"none", "local", "transformer_engine", "full_iteration"});

@@ -1,7 +1,6 @@
 #pragma once
 
-// What Megatron's arguments say beside sizes and cut: of its kernels, precision and optimizer, as a
-// row of a table of runs says it.
+// Megatron's arguments for kernels, precision and optimizer, in the form of a table of runs.
 
 #include <string>
 #include <string_view>
@@ -12,11 +11,11 @@
 
 namespace pipewright::models {
 
-/// `text` is all of the file, whose variables of the environment are looked for.
+/// `text` is the whole file, which is also searched for environment variables.
 TrainerOptions megatron_options(MegatronFields& fields, std::string_view text);
 
-/// Options that nobody has asked for and that are not known to leave time and memory as they are:
-/// those of learning, data, checkpoints and logs do.
+/// Returns the options that were never read and that may affect time and memory. Options for
+/// learning, data, checkpoints and logs do not.
 std::vector<std::string> unknown_options(const MegatronFields& fields);
 
 }  // namespace pipewright::models

@@ -11,7 +11,8 @@ namespace {
 bool is_name_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 bool is_blank(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
-constexpr std::size_t longest_value = 4096;  // of a variable: values in values must not explode
+constexpr std::size_t longest_value = 4096;  // of a variable, so that nested values cannot grow
+                                             // without limit
 
 class ShellReader {
  public:
@@ -55,7 +56,7 @@ class ShellReader {
       const char c = script_[at_];
       if (c == '"' || c == '\'') {
         if (holds_options(c)) {
-          advance();  // the words in it are read as those of the script
+          advance();  // its contents are read as words of the script
           break;
         }
         quoted(word, c);
@@ -76,7 +77,7 @@ class ShellReader {
       yaml_value();
   }
 
-  /// Behind a key: the rest of the line, without a comment and without quotes around it.
+  /// Reads the value after a key: the rest of the line, without comment and surrounding quotes.
   void yaml_value() {
     while (at_ < script_.size() && (script_[at_] == ' ' || script_[at_] == '\t'))
       advance();
@@ -115,7 +116,8 @@ class ShellReader {
       advance();
   }
 
-  /// Whether options follow this quote, before the next. A lone quote behind them opens nothing.
+  /// Returns true if options follow before the closing quote. A stray quote after such options is
+  /// ignored.
   bool holds_options(char quote) const {
     const std::size_t end = std::min(script_.find(quote, at_ + 1), script_.size());
     const std::string_view inside = script_.substr(at_ + 1, end - at_ - 1);
@@ -123,7 +125,7 @@ class ShellReader {
     return is_end || inside.find("--") != std::string_view::npos;
   }
 
-  /// `$NAME` or `${NAME}`, also with a default, `${NAME:-4}`.
+  /// Expands `$NAME` or `${NAME}`, also with a default, `${NAME:-4}`.
   void value(std::string& text) {
     const std::size_t begin = at_;
     advance();

@@ -1,8 +1,8 @@
 #pragma once
 
-// The words of a shell script, as far as arguments go: quotes, comments, lines that go on, arrays
-// in parentheses, and variables that were set further up. Of a YAML file: a key, `--name:`, and the
-// rest of its line as one word.
+// The words of a shell script, as far as arguments need it: quotes, comments, continued lines,
+// arrays in parentheses, and variables that were set before. In a YAML file: a key as `--name:`,
+// and the rest of its line as one word.
 
 #include <string>
 #include <string_view>
@@ -17,8 +17,8 @@ struct ShellWord {
   bool quoted = false;
 };
 
-/// What a variable that is not set stands for stays as written: `$LAYERS`. Options in a quoted
-/// value, `ARGS="--num-layers 2"`, are words where they stand, and `$ARGS` is none.
+/// An unset variable stays as written: `$LAYERS`. Options in a quoted value, `ARGS="--num-layers
+/// 2"`, are read as words at that place, and `$ARGS` then gives none.
 std::vector<ShellWord> shell_words(std::string_view script);
 
 }  // namespace pipewright::models

@@ -13,19 +13,19 @@ struct Named {
   int size;
 };
 
-/// By --tokenizer-type: what Megatron's classes have without a file of one's own.
+/// By --tokenizer-type: the vocabularies of Megatron's classes without a custom file.
 constexpr std::array by_type{
     Named{"GPT2BPETokenizer", 50257},  Named{"BertWordPieceLowerCase", 30522},
     Named{"BertWordPieceCase", 28996}, Named{"Llama2Tokenizer", 32000},
     Named{"Llama3Tokenizer", 128256},  Named{"GPTSentencePieceTokenizer", 256000},
     Named{"TikTokenizer", 131072}};
 
-/// By what the name of a tokenizer of Hugging Face holds, in lower case.
+/// By parts of a Hugging Face tokenizer's name, in lower case.
 constexpr std::array by_model{Named{"llama-3", 128256},        Named{"llama3", 128256},
                               Named{"llama-2", 32000},         Named{"mixtral", 32000},
                               Named{"mistral-7b-v0.1", 32000}, Named{"gpt2", 50257}};
 
-/// By the name of a file of words.
+/// By the name of a vocabulary file.
 constexpr std::array by_file{Named{"gpt2", 50257}, Named{"bert-large-cased", 28996},
                              Named{"bert-base-cased", 28996}, Named{"uncased", 30522}};
 

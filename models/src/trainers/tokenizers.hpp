@@ -1,6 +1,7 @@
 #pragma once
 
-// How many words a tokenizer has, where Megatron's arguments name it and not --vocab-size.
+// Vocabulary sizes of known tokenizers, for Megatron arguments that name one instead of giving
+// --vocab-size.
 
 #include <optional>
 #include <string>
@@ -18,7 +19,7 @@ struct KnownVocabulary {
   std::string whose{};
 };
 
-/// Nothing where the size is not public, or differs from file to file.
+/// Returns nothing if the size is not public, or depends on the file.
 std::optional<KnownVocabulary> known_vocabulary(const TokenizerWords& words);
 
 }  // namespace pipewright::models

@@ -1,6 +1,6 @@
 // torchtitan's TOML (torchtitan/config/job_config.py and distributed/pipeline_parallel.py of 0.2.2;
 // from March 2026 on the same fields are set in Python). Its pipelines are torch's, its replicas
-// are FSDP's or DDP's, and with shards of a stage it cuts the tokens as well.
+// are FSDP's or DDP's, and its tensor parallelism includes sequence parallelism.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,7 +17,7 @@
 namespace pipewright::models::trainer {
 namespace {
 
-/// The names of the modules that a layer has in its models.
+/// Returns the names of a layer's modules in torchtitan's models.
 std::vector<std::string> module_names(char letter, int block) {
   if (letter == 'E')
     return {"tok_embeddings"};
@@ -50,27 +50,28 @@ std::vector<std::string> untold_torchtitan(const plan::Scenario& scenario) {
                 fmt::format("model.kind={}: its models are an embedding, blocks and a head",
                             scenario.model.kind()));
   untold.add_if(torch_schedule(pipeline.schedule.name).empty(),
-                fmt::format("pipeline.schedule={}: torch has no class of this order",
+                fmt::format("pipeline.schedule={}: torch has no class for this order",
                             pipeline.schedule.name));
-  untold.add_if(pipeline.tensor > 1 && !pipeline.sequence_parallel,
-                "pipeline.sequence_parallel=false: its shards cut the tokens as well");
+  untold.add_if(
+      pipeline.tensor > 1 && !pipeline.sequence_parallel,
+      "pipeline.sequence_parallel=false: its tensor parallelism includes sequence parallelism");
   untold.add_if(training.zero == 1 && pipeline.replicas > 1,
                 "training.zero=1: it shards parameters and gradients as well (ZeRO 2 and 3)");
   untold.add_if(training.zero == 0 && pipeline.context > 1,
-                "training.zero=0: where sequences are cut, it shards parameters");
+                "training.zero=0: with context parallelism, it shards parameters");
   untold.add_if(training.recompute == plan::RecomputeMode::Selective,
-                "training.recompute=selective: which operators it keeps is another choice");
-  untold.add_if(
-      training.optimizer != plan::Optimizer::AdamW,
-      fmt::format("training.optimizer={}: it has Adam and AdamW", to_string(training.optimizer)));
+                "training.recompute=selective: its selective mode recomputes other operators");
+  untold.add_if(training.optimizer != plan::Optimizer::AdamW,
+                fmt::format("training.optimizer={}: it supports Adam and AdamW",
+                            to_string(training.optimizer)));
   untold.add_if(training.decayed != plan::Decayed::All,
                 "training.decayed=matrices: it decays all parameters");
   untold.add_if(training.precision == plan::Precision::MixedHalf,
-                "training.precision=mixed-fp16: it has bfloat16 and float32");
+                "training.precision=mixed-fp16: it supports bfloat16 and float32");
   return untold.lines();
 }
 
-/// As JSON writes it, which TOML reads.
+/// Formats a number as in JSON, which TOML can read.
 std::string number(double value) { return plan::Json(value).dump(); }
 
 std::string torchtitan_text(const plan::Scenario& scenario) {
@@ -125,15 +126,15 @@ std::string our_schedule(TomlFields& fields) {
   const std::string theirs = fields.text(field, "1F1B");
   for (const plan::ScheduleDescriptor& descriptor : plan::schedules()) {
     const std::string& name = descriptor.torch_class;
-    // Theirs may be written in any case, and with `Schedule` before it.
+    // Their name may be in any case, and may have `Schedule` before it.
     if (!name.empty() && (same_letters(theirs, name) || same_letters(theirs, "Schedule" + name)))
       return descriptor.name;
   }
-  fields.fault(field, fmt::format("{} is no schedule of torch that is known here", theirs));
+  fields.fault(field, fmt::format("{} is not a known torch schedule", theirs));
   return plan::default_schedule().name;
 }
 
-/// How many layers of ours a list of their modules is: `norm` and `output` are one.
+/// Returns the number of our layers in a list of modules: `norm` and `output` form one layer.
 std::optional<int> layers_of(const std::vector<std::string>& modules, int& block) {
   int layers = 0;
   for (const std::string& module : modules) {
@@ -177,7 +178,7 @@ class TorchtitanReader {
     set("pipeline.schedule", our_schedule(fields_));
     const std::string csv = "parallelism.pipeline_parallel_schedule_csv";
     if (!fields_.text(csv, "").empty())
-      fields_.fault(csv, "give the file of this order as --schedule instead");
+      fields_.fault(csv, "pass this file with --schedule instead");
   }
 
   void read_parts() {
@@ -201,7 +202,7 @@ class TorchtitanReader {
     set("pipeline.chunks", std::max(1, stages / ranks_));
   }
 
-  /// Of shards -1, which is also meant where nothing is said: all ranks that are left.
+  /// A shard degree of -1, the default, means all remaining ranks.
   void read_replicas() {
     const std::string field = "parallelism.data_parallel_replicate_degree";
     const int copies = fields_.integer(field, 1);
@@ -209,14 +210,15 @@ class TorchtitanReader {
     if (shards < 0)
       shards = std::max(1, replicas_ / copies);
     if (copies > 1 && shards > 1)
-      fields_.fault(field, fmt::format("{} copies of {} shards: replicas of a scenario are either",
-                                       copies, shards));
+      fields_.fault(field,
+                    fmt::format("{} replicas of {} shards: a scenario supports only one of the two",
+                                copies, shards));
     set("pipeline.replicas", copies * shards);
     const std::string reshard = fields_.text("parallelism.fsdp_reshard_after_forward", "default");
-    // By default a pipeline keeps parameters whole between its passes.
+    // By default, a pipeline does not reshard parameters between its passes.
     const bool reshards = reshard == "always" || (reshard == "default" && ranks_ == 1);
     set("training.zero", shards == 1 ? 0 : reshards ? 3 : 2);
-    if (shards > 1)  // it sums what each microbatch gives
+    if (shards > 1)  // gradients are reduced after each microbatch
       set("pipeline.overlap_reductions", true);
   }
 
@@ -233,8 +235,8 @@ class TorchtitanReader {
     const int batch = fields_.integer("training.local_batch_size", 8);
     if (batch % microbatch != 0)
       fields_.fault("training.local_batch_size",
-                    fmt::format("{} is no multiple of pipeline_parallel_microbatch_size {}", batch,
-                                microbatch));
+                    fmt::format("{} is not a multiple of pipeline_parallel_microbatch_size {}",
+                                batch, microbatch));
     set("training.microbatch_size", microbatch);
     set("pipeline.microbatches", std::max(1, batch / microbatch));
   }
@@ -245,9 +247,10 @@ class TorchtitanReader {
     if (mode == "none" || mode == "full")
       set("training.recompute", mode);
     else
-      fields_.fault(field, fmt::format("\"{}\", which is meant where nothing is said, too: of its "
-                                       "modes a scenario has none and full",
-                                       mode));
+      fields_.fault(
+          field,
+          fmt::format("\"{}\" (the default) is not supported by a scenario: use none or full",
+                      mode));
   }
 
   TomlFields fields_;

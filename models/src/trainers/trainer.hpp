@@ -1,6 +1,6 @@
 #pragma once
 
-// What each trainer's source in this folder gives: the way there and back.
+// The interface of each trainer's source file in this folder: export and import.
 
 #include <string>
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace pipewright::models::trainer {
 
-/// With no fault, `text` is the file's; called only then.
+/// `text` is called only if `untold` returns nothing, and returns the file's text.
 struct Words {
   std::vector<std::string> (*untold)(const plan::Scenario& scenario);
   std::string (*text)(const plan::Scenario& scenario);
@@ -21,7 +21,7 @@ const Words& megatron();
 const Words& torchtitan();
 const Words& deepspeed();
 
-/// The lines of what cannot be told.
+/// Collects the lines of unsupported features.
 class Untold {
  public:
   void add_if(bool holds, std::string line) {
@@ -34,17 +34,17 @@ class Untold {
   std::vector<std::string> lines_;
 };
 
-/// What no trainer here can be told: microbatches of lengths of their own, ranks that are counted
-/// otherwise, a pipeline of one's own communicators.
+/// Adds features that no trainer here supports: microbatches of different lengths, a custom
+/// placement of stages, and a custom schedule.
 void add_common(Untold& untold, const plan::Scenario& scenario);
 
-/// What a trainer cannot be told whose file here has products in 16 bits alone.
+/// Adds features that a trainer whose file supports only 16-bit products lacks.
 void add_products(Untold& untold, const plan::Scenario& scenario);
 
-/// The scenario's partition. Throws InputError where it is not named by borders.
+/// Returns the scenario's partition. Throws InputError if it is not given by boundaries.
 const std::vector<int>& borders_of(const plan::Scenario& scenario);
 
-/// "pipeline.ranks=4".
+/// Returns, for example, "pipeline.ranks=4".
 std::string assignment(const std::string& field, const plan::Json& value);
 
 }  // namespace pipewright::models::trainer

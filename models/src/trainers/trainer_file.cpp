@@ -31,7 +31,7 @@ Trainer trainer_of_text(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin != std::string_view::npos && text[begin] == '{')
     return Trainer::DeepSpeed;
-  // A table's head, which stands on a line by itself.
+  // The header of a table, which starts a line.
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     if (text.substr(at, end - at).starts_with('['))
@@ -53,8 +53,8 @@ std::string to_string(Trainer trainer) { return trainers()[static_cast<std::size
 Trainer trainer_of(const std::string& word) {
   const auto found = std::ranges::find(trainers(), word);
   if (found == trainers().end())
-    throw plan::InputError(fmt::format("\"{}\" is no trainer that is known here{} (possible: {})",
-                                       word, plan::did_you_mean(word, trainers()),
+    throw plan::InputError(fmt::format("\"{}\" is not a known trainer{} (possible: {})", word,
+                                       plan::did_you_mean(word, trainers()),
                                        plan::listed(trainers())));
   return static_cast<Trainer>(found - trainers().begin());
 }
@@ -99,11 +99,11 @@ std::string torch_schedule(const std::string& schedule) {
 
 void trainer::add_common(Untold& untold, const plan::Scenario& scenario) {
   untold.add_if(!scenario.training.microbatch_lengths.empty(),
-                "training.microbatch_lengths: all microbatches are equally long there");
+                "training.microbatch_lengths: all microbatches must have the same length");
   untold.add_if(!scenario.pipeline.placement.empty(),
-                "pipeline.placement: stages lie there as the schedule has them");
+                "pipeline.placement: the schedule determines the placement of stages");
   untold.add_if(scenario.pipeline.schedule.own != nullptr,
-                fmt::format("pipeline.schedule={}: an order of one's own",
+                fmt::format("pipeline.schedule={}: custom schedules are not supported",
                             scenario.pipeline.schedule.label()));
 }
 
@@ -111,16 +111,15 @@ void trainer::add_products(Untold& untold, const plan::Scenario& scenario) {
   const auto* const shape = scenario.model.find<plan::TransformerShape>();
   untold.add_if(shape != nullptr && (shape->products == plan::ProductPrecision::Float8 ||
                                      shape->products == plan::ProductPrecision::Float4),
-                "model.products: no file of it is written with products in less than 16 bits");
+                "model.products: products with less than 16 bits are not supported");
 }
 
 const std::vector<int>& trainer::borders_of(const plan::Scenario& scenario) {
   const plan::PartitionChoice& partition = scenario.pipeline.partition;
   if (const auto* const method = std::get_if<std::string>(&partition))
-    throw plan::InputError(
-        fmt::format("pipeline.partition={}: the borders of the stages are needed here, "
-                    "such as [0, 4, 8]",
-                    *method));
+    throw plan::InputError(fmt::format(
+        "pipeline.partition={}: explicit stage boundaries are needed here, such as [0, 4, 8]",
+        *method));
   return std::get<std::vector<int>>(partition);
 }
 

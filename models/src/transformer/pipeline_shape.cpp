@@ -28,7 +28,8 @@ void add_unless_within(std::vector<Counts>& all, const Counts& counts) {
   all.push_back(counts);
 }
 
-/// The same numbers divide both, and what a rank holds is the same.
+/// Returns a smaller number of microbatches with the same divisibility and the same memory per
+/// rank.
 int enough_microbatches(int ranks, int microbatches, int group) {
   const int round = group == 0 ? ranks : group;
   return std::min(microbatches, 4 * round + microbatches % round);
@@ -42,8 +43,8 @@ bool takes_whole_rounds(const plan::ScheduleDescriptor& schedule) {
 plan::Schedule short_schedule(const std::string& schedule, int ranks, int microbatches, int chunks,
                               int group) {
   if (takes_whole_rounds(cut_schedule(schedule)) && microbatches % ranks != 0)
-    throw plan::InputError(fmt::format("{}: {} microbatches are no multiple of {} ranks", schedule,
-                                       microbatches, ranks));
+    throw plan::InputError(fmt::format("{}: {} microbatches are not a multiple of {} ranks",
+                                       schedule, microbatches, ranks));
   return make_schedule(schedule_request(
       schedule, ranks, enough_microbatches(ranks, microbatches, group), chunks, group));
 }
@@ -130,7 +131,7 @@ const PipelineShape* PipelineShapes::find(std::string_view schedule, int ranks, 
   if (is_new) {
     try {
       at->second = pipeline_shape(std::get<0>(key), ranks, microbatches, chunks, group);
-    } catch (const plan::InputError&) {  // it does not take the sizes
+    } catch (const plan::InputError&) {  // the schedule does not support the sizes
     }
   }
   return at->second ? &*at->second : nullptr;

@@ -11,7 +11,7 @@ std::vector<int> balanced_stage_layers(int layers, int stages, double embedding,
   const auto extra = [&](std::size_t stage) {
     return (stage == 0 ? embedding : 0) + (stage == last ? head : 0);
   };
-  // All stages end within a layer of the mean, unless one layer is too much already.
+  // All stages end within one layer of the mean, unless a single layer is already too much.
   const double mean = (layers + embedding + head) / stages;
   std::vector<int> counts(last + 1);
   for (std::size_t stage = 0; stage <= last; ++stage)

@@ -62,7 +62,7 @@ class CostsOfLayers {
     return cost;
   }
 
-  /// Among how many ranks the tokens between layers are cut.
+  /// Returns the number of ranks among which the tokens between layers are divided.
   int tokens_cut() const { return cut_.sequence_parallel ? cut_.tensor : 1; }
 
   void make_block(plan::LayerCost& cost, bool is_dense) const {
@@ -79,7 +79,8 @@ class CostsOfLayers {
     cost.saves_input = cut_.recompute == plan::RecomputeMode::Full;
   }
 
-  /// What runs again is left out, since the Program has it; so is what shards pass on.
+  /// Sets the passes without recomputation, which is part of the Program, and without
+  /// tensor-parallel communication.
   void set_passes(plan::LayerCost& cost, const PassSeconds& passes, double again,
                   double shards) const {
     const double backward = std::max(0.0, passes.backward - again - shards);

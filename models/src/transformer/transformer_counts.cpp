@@ -47,7 +47,7 @@ double head_parameters(const plan::TransformerConfig& model) {
 double training_flops(const plan::TransformerTraining& training) {
   const plan::TransformerConfig& model = training.model;
   const double tokens = 1.0 * training.batch * training.sequence;
-  // Of the routed experts a token meets only some.
+  // A token uses only some of the routed experts.
   const double met = model.has_mixture() ? 1.0 * model.experts_per_token / model.experts : 1;
   const double layer = layer_parameters(model) - (1 - met) * expert_parameters(model);
   const double scores = 12.0 * model.layers * model.heads * model.head_channels * training.sequence;

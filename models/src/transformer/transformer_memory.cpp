@@ -7,8 +7,9 @@
 namespace pipewright::models {
 namespace {
 
-/// Bytes of a parameter among n copies: two of its own, those of its gradient, twelve of its master
-/// copy and Adam's two states, of which ZeRO divides more with each stage (arXiv 1910.02054).
+/// Returns the bytes of a parameter with n replicas: two of its own, those of its gradient, and
+/// twelve of its master copy and Adam's two states. Each ZeRO stage divides more of them (arXiv
+/// 1910.02054).
 double parameter_bytes(const plan::TransformerTraining& training, int zero, double copies) {
   constexpr double own = 2, optimizer = 12;
   const double gradient = training.gradient_bytes;
@@ -24,12 +25,12 @@ double parameter_bytes(const plan::TransformerTraining& training, int zero, doub
   }
 }
 
-/// What a layer has beside that for its turn, where ZeRO leaves a rank its part of the parameters.
+/// Returns the additional bytes of a layer's parameter while ZeRO-3 has it gathered.
 double gathered_bytes(const plan::TransformerTraining&, int zero, double copies) {
   return zero < 3 ? 0 : 2 * (1 - 1 / copies);
 }
 
-/// Layers of a rank.
+/// The number of layers of a rank.
 struct LayerCount {
   int dense = 0, sparse = 0;
   int all() const { return dense + sparse; }
@@ -44,8 +45,8 @@ double tokens_of(const plan::TransformerTraining& training, const plan::Cut& cut
   return 1.0 * cut.microbatch * training.sequence / cut.context;
 }
 
-/// Bytes of a number that a product keeps of its input: a cast one, where products are in fewer
-/// bits; those of 4 have a scale of 8 bits for each 16.
+/// Returns the bytes of a number that a product saves of its input. It is cast if products use
+/// fewer bits; 4-bit numbers have a scale of 8 bits for each 16.
 double cast_bytes(plan::ProductPrecision precision) {
   switch (precision) {
     case plan::ProductPrecision::Float8:
@@ -59,8 +60,8 @@ double cast_bytes(plan::ProductPrecision precision) {
   return 2;
 }
 
-/// What a cast input of the attention's last product saves of it: a fused attention keeps its own
-/// output as well, which the product's input no longer is.
+/// Returns the bytes that a cast input of attention's last product saves. Fused attention keeps its
+/// own output as well, because that is no longer the product's input.
 double saved_of_output(const plan::TransformerTraining& training) {
   const double cast = cast_bytes(training.precision);
   if (cast == 2)
@@ -68,7 +69,8 @@ double saved_of_output(const plan::TransformerTraining& training) {
   return training.attention == plan::AttentionKind::Fused ? -cast : 2 - cast;
 }
 
-/// What a token keeps in a layer for the backward, when nothing runs again; without scores.
+/// Returns the bytes that a layer saves per token for the backward, without recomputation and
+/// scores.
 double kept_of_token(const plan::TransformerTraining& training, const plan::Cut& cut,
                      bool is_dense) {
   const plan::TransformerConfig& model = training.model;
@@ -157,7 +159,7 @@ class Holding {
            (last && !(first && model_.tied) ? standing_head_ : 0);
   }
 
-  /// Layers are gathered one after another, so it is at least the smallest.
+  /// Layers are gathered one after the other, so at least the smallest is added.
   double gathered(const LayerCount& layers) const {
     if (layers.all() == 0)
       return 0;
@@ -166,10 +168,10 @@ class Holding {
                                 : std::min(gathered_dense_, gathered_sparse_);
   }
 
-  /// Of one parameter among n copies.
+  /// Returns the bytes of one parameter with n replicas.
   using BytesEach = double (*)(const plan::TransformerTraining& training, int zero, double copies);
 
-  /// `experts`: among how many ranks they are shared out, which so have fewer copies.
+  /// `experts`: number of ranks that partition the experts, which therefore have fewer replicas.
   double bytes_of(double parameters, BytesEach each, int experts = 1) const {
     const double copies = 1.0 * cut_.data * cut_.context / experts;
     return parameters / experts / cut_.tensor * each(training_, cut_.zero, copies);
@@ -183,7 +185,7 @@ class Holding {
            bytes_of(experts, each, cut_.expert);
   }
 
-  /// At the moment at which it is most.
+  /// Returns the maximum over the schedule's combinations of microbatches in flight.
   double kept(std::size_t rank) const {
     double most = 0;
     for (const std::vector<int>& kept : shape_.kept[rank]) {
@@ -198,8 +200,8 @@ class Holding {
     return most;
   }
 
-  /// Between the two halves of a backward: the inputs of products and the gradients of their
-  /// outputs, which take the place of what the input gradient alone needed; scores are gone.
+  /// Returns the bytes between the two halves of a backward: products' inputs and output gradients,
+  /// which replace tensors that only the input gradient needed. Scores are freed.
   double owed_of(const LayerCount& layers) const {
     const double scores =
         cut_.recompute == plan::RecomputeMode::None ? kept_scores(training_, cut_) : 0;
@@ -226,7 +228,7 @@ class Holding {
   const PipelineShape& shape_;
   const std::vector<LayerCount> stages_;
   const double tokens_;
-  // Of a layer, and of the ends.
+  // Bytes of a layer, and of embedding and head.
   const double kept_dense_, kept_sparse_;
   const double standing_dense_, standing_sparse_, gathered_dense_, gathered_sparse_;
   const double standing_embedding_, standing_head_;

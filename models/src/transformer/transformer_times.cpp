@@ -10,31 +10,37 @@
 namespace pipewright::models {
 namespace {
 
-// Published of the implementation, not fitted.
+// Known from the implementation, not fitted.
 constexpr double half_bytes = 2;            // of an activation, a parameter, a gradient
-constexpr double element_passes_whole = 6;  // over 2 bytes of each activation, not cut by tensor
-constexpr double element_passes_cut = 8;    // … that are cut
-constexpr double score_bytes = 12;          // written and read for a score, forward
-constexpr double expert_passes = 6;         // over the tokens that go to experts
-constexpr double head_element_bytes = 16;   // for a logit, forward and backward
+constexpr double element_passes_whole = 6;  // over 2 bytes of each activation that tensor
+                                            // parallelism does not divide
+constexpr double element_passes_cut = 8;    // over 2 bytes of each activation that it divides
+constexpr double score_bytes = 12;          // written and read per score, forward
+constexpr double expert_passes = 6;         // over the tokens routed to experts
+constexpr double head_element_bytes = 16;   // per logit, forward and backward
 constexpr double embedding_token_s = 0.35e-6;
-constexpr double optimizer_bytes = 28;  // for a parameter: read and written by Adam
+constexpr double optimizer_bytes = 28;  // per parameter: read and written by Adam
 constexpr double narrow_head = 128;     // channels
 constexpr int wide_cut = 8;
-constexpr double balance_of_guess = 312e12 / 2039e9;  // FLOPs a byte, of the A100
-constexpr double replayed_launch = 0.05;  // of what a launch costs where nobody replays it
-constexpr double replayed_call = 0.1;     // … a collective: the devices still wait for each other
-/// For a number that a product of fewer bits reads: its largest is looked for, it is read, written.
+constexpr double balance_of_guess = 312e12 / 2039e9;  // FLOPs per byte, of the A100
+constexpr double replayed_launch = 0.05;  // fraction of a launch's cost that remains if it is
+                                          // replayed
+constexpr double replayed_call = 0.1;  // the same for a collective: the devices still wait for each
+                                       // other
+/// Bytes per number that a low-precision product casts: the maximum is found, the number is read
+/// and written.
 constexpr double bytes_of_cast = 5;
-/// How a product's saturation grows with its rate over that of 16 bits: products of 8 bits, 4096 to
-/// 12288 wide, on an H200 (docs/validation.md). What 4 bits lose beyond these, nobody measured.
+/// Exponent of a product's saturation in its rate relative to 16 bits: from 8-bit products, 4096 to
+/// 12288 wide, on an H200 (docs/validation.md). The additional loss of 4 bits has not been
+/// measured.
 constexpr double saturation_of_rate = 0.75;
-/// FLOP/s of attention, unmasked, that sums in one order: of FlashAttention 2, which is what
-/// Transformer Engine then takes on Blackwell, and no faster on Hopper (docs/validation.md).
+/// FLOP/s of deterministic attention, unmasked: that of FlashAttention 2, which Transformer Engine
+/// then uses on Blackwell, and no faster on Hopper (docs/validation.md).
 constexpr double ordered_core = 420e12;
-constexpr double dropout_passes = 2;  // more, not cut by tensor: masks, and gradients behind them
-/// Steps of a ring beside passes take so many times a link's latency (NCCL, src/graph/tuning.cc, of
-/// long rings).
+constexpr double dropout_passes = 2;  // additional, not divided by tensor parallelism: masks, and
+                                      // the gradients after them
+/// Factor on a link's latency for ring steps that overlap with passes (NCCL, src/graph/tuning.cc,
+/// for long rings).
 constexpr double busy_ring = 1.9;
 
 Product product(double m, double k, double n) {
@@ -42,14 +48,14 @@ Product product(double m, double k, double n) {
   return {2 * volume, std::cbrt(volume)};
 }
 
-/// A product of the attention: k and n as if not cut, and which of the two is cut.
+/// A product of the attention: k and n before partitioning, and which of the two is divided.
 struct Projection {
   double k = 0, n = 0;
   bool cuts_k = false;
 };
 
-/// Queries, keys and values, and the way back; of latent attention (DeepSeek-V2, arXiv 2405.04434)
-/// through its ranks.
+/// Returns the projections to queries, keys and values, and the output projection; for latent
+/// attention (DeepSeek-V2, arXiv 2405.04434) through its ranks.
 std::vector<Projection> projections_of(const plan::TransformerConfig& model) {
   const double h = model.hidden, heads = model.heads, d = model.head_channels;
   if (!model.is_latent())
@@ -98,7 +104,7 @@ class Counting {
 
  private:
   double peak() const { return rate_of(training_.precision) * cluster_.device.flops_per_s; }
-  /// Attention's two products are in 16 bits, whatever the others are in.
+  /// Attention's two products use 16 bits, independent of the precision of the others.
   double core_peak() const { return std::min(peak(), cluster_.device.flops_per_s); }
   double tokens() const { return 1.0 * cut_.microbatch * training_.sequence / cut_.context; }
   double memory_s(double bytes) const { return at_bandwidth_s(cluster_, bytes); }
@@ -140,17 +146,18 @@ class Counting {
     return layer;
   }
 
-  /// Among how many devices tokens are cut where widths are not.
+  /// Returns the number of devices among which tokens are divided where widths are not.
   double whole_cut() const { return cut_.sequence_parallel ? cut_.tensor : 1; }
 
-  /// Of a product's inputs forward and the gradients of its outputs, where it is in fewer bits:
-  /// once each, of a forward and a backward that are three times what is noted.
+  /// Adds the casts of a product's inputs in the forward and of its output gradients, if products
+  /// have lower precision. Each happens once, and forward plus backward take three times the
+  /// counted bytes.
   void add_casts(LayerWork& layer, double elements) const {
     if (rate_of(training_.precision) > 1)
       layer.element_bytes_s += memory_s(bytes_of_cast * elements / 3);
   }
 
-  /// `count` of them, each of m rows, cut among t devices.
+  /// Adds `count` feed-forwards with m rows each, divided among t devices.
   void add_feed_forward(LayerWork& layer, double m, double width, double count, double t) const {
     const double h = model_.hidden, up = (model_.gated ? 2.0 : 1.0) * width / t;
     for (const Product& one : {product(m, h, up), product(m, width / t, h)})
@@ -158,7 +165,8 @@ class Counting {
     add_casts(layer, count * m * (2 * h / whole_cut() + up + width / t));
   }
 
-  /// Tokens go to their experts and come back; around it they are put in order, in memory.
+  /// Adds the all-to-alls of tokens to their experts and back, and the sorting of tokens before and
+  /// after, in memory.
   void add_experts(LayerWork& layer) const {
     const double here = 1.0 * model_.experts / cut_.expert, t = cut_.expert_cut();
     const double routed = tokens() * model_.experts_per_token * t / cut_.tensor;
@@ -173,8 +181,8 @@ class Counting {
     add_exchange(layer, layer.experts, cut_.expert);
   }
 
-  /// Keys and values of the others' tokens go round, nothing computed meanwhile (Megatron-LM's
-  /// all-gather).
+  /// Adds the all-gather of keys and values over context-parallel ranks, without overlap (as in
+  /// Megatron-LM).
   void add_context(LayerWork& layer) const {
     if (cut_.context == 1)
       return;
@@ -184,8 +192,8 @@ class Counting {
     add_exchange(layer, layer.contexts, cut_.context);
   }
 
-  /// Of so many devices that lie as many apart as shards of tensors lie between them; of copies,
-  /// where these lie behind the pipelines, each with its shards of context.
+  /// Returns the place of a group of `devices` ranks whose stride is the tensor-parallel size. If
+  /// data-parallel replicas are the outermost axis, their stride also includes the pipeline.
   plan::GroupPlace place(int devices) const {
     const int in_node = cluster_.devices_per_node;
     int here = std::max(1, in_node / cut_.tensor);
@@ -212,8 +220,8 @@ class Counting {
     work.embedding_s = embedding_token_s * tokens();
   }
 
-  /// More pipelines of a node than one, and nodes of a stage beyond the second, wait for each
-  /// other.
+  /// Adds the transfer to the next stage. Several pipelines in one node, and nodes of a stage
+  /// beyond the second, wait for each other.
   void add_hop(TransformerWork& work) const {
     work.hop_size = plan::whole_bytes(activation_bytes());
     work.hop_s = activation_bytes() / cluster_.within_node.bandwidth_per_s;
@@ -227,7 +235,7 @@ class Counting {
     work.uplink_s = (pipelines - 1) * std::max(0.0, nodes - 2) * work.network_hop_s;
   }
 
-  /// Of a pipeline that lies on several nodes.
+  /// Returns the network level of a pipeline that spans several nodes.
   std::size_t level_of_hop() const {
     const int apart = cut_.copies_last ? cut_.ranks_beside() : cut_.devices_of_stage();
     return std::max<std::size_t>(1, level_between(cluster_, 0, apart));
@@ -251,7 +259,7 @@ class Counting {
     return most;
   }
 
-  /// What a stage has of the model.
+  /// The part of the model that a stage has.
   struct StageShare {
     int layers = 0;
     double embedding = 0, head = 0;  // parameters
@@ -261,8 +269,9 @@ class Counting {
     return layer_parameters(model_) - expert_parameters(model_);
   }
 
-  /// In the order in which a backward ends them: the head, of each layer the feed-forward from its
-  /// end and the attention's projections, the embedding.
+  /// Returns the sizes of a stage's tensors in the order in which a backward completes them: the
+  /// head; in each layer the feed-forward, from its end, and the attention's projections; the
+  /// embedding.
   std::vector<double> tensors_of(const StageShare& stage) const {
     std::vector<double> of_layer;
     double rest = non_expert_parameters();
@@ -278,11 +287,11 @@ class Counting {
     return tensors;
   }
 
-  /// ZeRO 2 and 3 sum what each microbatch makes, without them.
+  /// ZeRO 2 and 3 reduce the gradients of each microbatch, without buckets.
   bool has_buckets() const { return cut_.overlaps_gradients && cut_.zero < 2; }
 
-  /// `in_buckets`: the share of such stages that are a rank's first one. Megatron-LM sums the later
-  /// ones whole.
+  /// `in_buckets`: fraction of such stages that are their rank's first. Megatron-LM does not use
+  /// buckets for a rank's later stages.
   StageEndWork end_of(const StageShare& stage, double in_buckets) const {
     const double experts =
         stage.layers * expert_parameters(model_) / (cut_.expert_cut() * cut_.expert);
@@ -303,7 +312,7 @@ class Counting {
     return end;
   }
 
-  /// Under ZeRO the parameters are gathered behind the step: the second half of the same ring.
+  /// Under ZeRO, the parameters are gathered after the step: the second half of the same ring.
   StageEndWork end_of_copies(double parameters, int copies, double calls) const {
     if (parameters <= 0)
       return {};
@@ -312,7 +321,7 @@ class Counting {
     end.optimizer_s = optimizer_s(cluster_, parameters / share);
     const plan::GroupPlace where = place(copies);
     end.sum = sum_time(cluster_, where, half_bytes * parameters / calls) * calls;
-    if (has_buckets() && (where.spans || end.sum.steps_s > 0))  // else a table has them
+    if (has_buckets() && (where.spans || end.sum.steps_s > 0))  // otherwise a table includes them
       end.sum.steps_s = busy_ring * calls * ring_steps_s(cluster_, where);
     return end;
   }
@@ -323,17 +332,17 @@ class Counting {
   const plan::Cut& cut_;
 };
 
-/// The share of a launch that is left where it is replayed.
+/// Returns the fraction of a launch's cost that remains if it is replayed.
 double left_of_launch(const TransformerWork& work) {
   return work.replays_launches ? replayed_launch : 1;
 }
 
-/// The share of a collective's call that replaying it saves.
+/// Returns the fraction of a collective's call cost that replaying saves.
 double saved_of_call(const TransformerWork& work) {
   return work.replays_launches ? 1 - replayed_call : 0;
 }
 
-/// What is seen of one sum among the devices that a layer is cut among.
+/// Returns the visible time of one all-reduce among a layer's tensor-parallel ranks.
 double shown_sum_s(const TransformerWork& work, const plan::MachineConstants& constants) {
   if (work.sums.times == 0)
     return 0;
@@ -342,7 +351,7 @@ double shown_sum_s(const TransformerWork& work, const plan::MachineConstants& co
   return sum * (work.overlaps_sums ? constants.exposed_sums : 1);
 }
 
-/// Counts with constants.
+/// Prices the counts with a machine's constants.
 class Pricing {
  public:
   Pricing(const TransformerWork& work, const plan::MachineConstants& constants)
@@ -368,7 +377,7 @@ class Pricing {
   }
 
  private:
-  /// The weights' gradients are a third, as nearly all of it is products.
+  /// Weight gradients are a third, because nearly all of the time is products.
   static PassSeconds thirds(double seconds) { return {seconds / 3, 2 * seconds / 3, seconds / 3}; }
   double memory_s(double at_bandwidth) const { return at_bandwidth / c_.memory_efficiency; }
   double rate() const {
@@ -393,12 +402,12 @@ class Pricing {
                                                  : 0;
     const PassSeconds device{forward + sums, 2 * forward + sums + again};
     const double all = device.forward + device.backward;
-    // Where one of the two is much longer, it alone counts. What is left of replayed launches is
+    // If one of the two is much longer, it alone counts. The remaining cost of replayed launches is
     // between kernels, on the device.
     const double p = work_.replays_launches ? 1 : c_.overlap_power;
     const double both = all * std::pow(1 + std::pow(host_s() / all, p), 1 / p);
     const double slower = both / all * factor;
-    // The gradients of weights are products alone, as many as forward (Zero Bubble, Table 1).
+    // Weight gradients consist only of products, as many as in the forward (Zero Bubble, Table 1).
     return {device.forward * slower, device.backward * slower, products * slower,
             core_s(layer) * slower};
   }
@@ -429,10 +438,10 @@ class Pricing {
     return gradients + whole + end.optimizer_s / c_.optimizer_efficiency;
   }
 
-  /// What is left of a sum that takes `sum_s` for a stage, where it begins with the stage's last
-  /// pass, layer by layer, and the sums of a rank's stages follow each other. Between two of them
-  /// the rank has a pass of each of `pipeline` microbatches. It is not hidden whole: the passes
-  /// beside it are slower, and beside the last bucket there are none.
+  /// Returns the exposed time of a stage's all-reduce that takes `sum_s`. It starts during the
+  /// stage's last pass, layer by layer, and the all-reduces of a rank's stages follow each other.
+  /// Between two of them the rank runs one pass of each of `pipeline` microbatches. It is never
+  /// hidden completely: it slows the overlapping passes down, and no pass overlaps the last bucket.
   double exposed_s(double sum_s, const StageEndWork& end, double layer_s) const {
     const double pass = end.layers * layer_s, chunks = work_.chunks;
     const double of_first = sum_s - pass;

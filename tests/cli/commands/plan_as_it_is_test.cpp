@@ -99,7 +99,7 @@ TEST_CASE("plan --as-is names what it cannot predict, and why", "[cli][planner]"
   CHECK(json.at("refused").at(0) ==
         Json{{"part", "memory"},
              {"option", "--use-megatron-fsdp"},
-             {"reason", "weights are sharded, which is not accounted for"}});
+             {"reason", "weights are sharded, which is not supported"}});
   CHECK(json.at("refused").at(1).at("option") == "--new-thing");
   CHECK(json.at("iteration_s").is_number());
   CHECK_FALSE(json.contains("memory"));

@@ -30,7 +30,7 @@ std::shared_ptr<Layer> dropout(int index, int seed = 7) {
   return build_layer(alexnet_layers({}, seed), index, base_seed);
 }
 
-TEST_CASE("AlexNet has the 22 layers and the parameters that its tutorials count",
+TEST_CASE("AlexNet has the 22 layers and the number of parameters given in tutorials",
           "[exec][alexnet]") {
   const auto specs = alexnet_layers({}, /*seed=*/0);
   std::vector<std::int64_t> counts;
@@ -48,13 +48,13 @@ TEST_CASE("AlexNet has the 22 layers and the parameters that its tutorials count
                                             40970});                      // linear
 }
 
-TEST_CASE("AlexNet has as many outputs as classes are asked for", "[exec][alexnet]") {
+TEST_CASE("AlexNet has as many outputs as classes", "[exec][alexnet]") {
   const auto specs = alexnet_layers({.classes = 3}, /*seed=*/0);
   const auto last = build_layer(specs, 21, base_seed);
   CHECK(last->forward(at::ones({2, 4096}), {}).sizes() == at::IntArrayRef{2, 3});
 }
 
-TEST_CASE("AlexNet's relu leaves its input as it was", "[exec][alexnet]") {
+TEST_CASE("AlexNet's relu does not modify its input", "[exec][alexnet]") {
   const auto relu = build_layer(alexnet_layers({}, /*seed=*/0), 1, base_seed);
   const at::Tensor input = torch::tensor({-1.0F, 2.0F});
   CHECK(at::equal(relu->forward(input, {}), torch::tensor({0.0F, 2.0F})));
@@ -63,7 +63,7 @@ TEST_CASE("AlexNet's relu leaves its input as it was", "[exec][alexnet]") {
 
 constexpr int average_pool = 13;
 
-/// The last pooling makes 6 x 6 of what is left of an image.
+/// Checks the last pooling, which reduces any remaining image to 6 x 6.
 void check_average_pool(const std::vector<std::int64_t>& sizes, at::ScalarType type,
                         double tolerance) {
   const auto layer = build_layer(alexnet_layers({}, /*seed=*/0), average_pool, base_seed);
@@ -84,8 +84,7 @@ void check_average_pool(const std::vector<std::int64_t>& sizes, at::ScalarType t
   CHECK(at::allclose(own.grad(), theirs.grad(), tolerance, tolerance));
 }
 
-TEST_CASE("AlexNet's average pooling has the values and gradients of LibTorch's",
-          "[exec][alexnet]") {
+TEST_CASE("AlexNet's average pooling has LibTorch's values and gradients", "[exec][alexnet]") {
   for (const std::vector<std::int64_t>& sizes :
        {std::vector<std::int64_t>{6, 6}, {12, 18}, {13, 13}, {7, 20}, {1, 1}, {3, 6}, {6, 11}}) {
     check_average_pool(sizes, at::kFloat, 1e-6);
@@ -93,7 +92,7 @@ TEST_CASE("AlexNet's average pooling has the values and gradients of LibTorch's"
   }
 }
 
-/// The operators of the backward of what led to a tensor.
+/// Returns the operators in the backward of a tensor.
 std::set<std::string> backward_of(const at::Tensor& tensor) {
   std::set<torch::autograd::Node*> seen;
   std::vector<torch::autograd::Node*> open{tensor.grad_fn().get()};
@@ -110,12 +109,12 @@ std::set<std::string> backward_of(const at::Tensor& tensor) {
   return names;
 }
 
-/// LibTorch has a deterministic kernel on GPUs for each of these, and none for
+/// On GPUs, LibTorch has a deterministic kernel for each of these, but none for
 /// AdaptiveAvgPool2DBackward0.
-TEST_CASE("the backward of AlexNet's convolutions and pools is made of reproducible operators",
+TEST_CASE("The backward of AlexNet's convolutions and pools uses only deterministic operators",
           "[exec][alexnet]") {
   const auto specs = alexnet_layers({.image_size = 127}, /*seed=*/0);
-  std::vector<std::shared_ptr<Layer>> layers;  // own what the graph ends in
+  std::vector<std::shared_ptr<Layer>> layers;  // keep the leaves of the graph alive
   at::Tensor value = at::ones({1, 3, 127, 127}).requires_grad_();
   for (int layer = 0; layer <= average_pool; ++layer)
     value = layers.emplace_back(build_layer(specs, layer, base_seed))->forward(value, {});
@@ -126,7 +125,7 @@ TEST_CASE("the backward of AlexNet's convolutions and pools is made of reproduci
                               "torch::autograd::AccumulateGrad"});
 }
 
-TEST_CASE("dropout zeroes about half of its input and doubles the rest", "[exec][alexnet]") {
+TEST_CASE("Dropout zeroes about half of its input and doubles the rest", "[exec][alexnet]") {
   const at::Tensor output = dropout(first_dropout)->forward(at::ones({100, 100}), {});
   const auto dropped = (output == 0).sum().item<int>();
   const auto doubled = (output == 2).sum().item<int>();
@@ -134,7 +133,8 @@ TEST_CASE("dropout zeroes about half of its input and doubles the rest", "[exec]
   CHECK(dropped == Approx(5'000).margin(250));  // five standard deviations
 }
 
-TEST_CASE("dropout is the same for a step and microbatch, whatever ran before", "[exec][alexnet]") {
+TEST_CASE("Dropout is the same for a step and microbatch, independent of earlier calls",
+          "[exec][alexnet]") {
   const at::Tensor input = at::ones({4, 256});
   const auto layer = dropout(first_dropout);
   const at::Tensor output = layer->forward(input, {.step = 3, .microbatch = 1});
@@ -145,7 +145,7 @@ TEST_CASE("dropout is the same for a step and microbatch, whatever ran before", 
   CHECK(at::equal(dropout(first_dropout)->forward(input, {.step = 3, .microbatch = 1}), output));
 }
 
-TEST_CASE("dropout differs between steps, microbatches, layers and seeds", "[exec][alexnet]") {
+TEST_CASE("Dropout differs between steps, microbatches, layers and seeds", "[exec][alexnet]") {
   const at::Tensor input = at::ones({4, 256});
   const auto layer = dropout(first_dropout);
   const at::Tensor output = layer->forward(input, {.step = 3, .microbatch = 1});
@@ -159,7 +159,7 @@ TEST_CASE("dropout differs between steps, microbatches, layers and seeds", "[exe
       dropout(first_dropout, /*seed=*/8)->forward(input, {.step = 3, .microbatch = 1}), output));
 }
 
-TEST_CASE("dropout leaves the random numbers of the process alone", "[exec][alexnet]") {
+TEST_CASE("Dropout does not affect the process's random numbers", "[exec][alexnet]") {
   const auto layer = dropout(first_dropout);
   const at::Generator& generator = at::detail::getDefaultCPUGenerator();
   const at::Tensor before = generator.get_state();
@@ -167,14 +167,14 @@ TEST_CASE("dropout leaves the random numbers of the process alone", "[exec][alex
   CHECK(at::equal(generator.get_state(), before));
 }
 
-TEST_CASE("dropout lets no gradient through where it dropped", "[exec][alexnet]") {
+TEST_CASE("Dropout passes no gradient to dropped elements", "[exec][alexnet]") {
   const at::Tensor input = at::ones({4, 256}).requires_grad_();
   const at::Tensor output = dropout(first_dropout)->forward(input, {});
   output.sum().backward();
-  CHECK(at::equal(input.grad(), output.detach()));  // of ones, both are the scaled mask
+  CHECK(at::equal(input.grad(), output.detach()));  // for ones, both are the scaled mask
 }
 
-TEST_CASE("dropout passes its input on outside training", "[exec][alexnet]") {
+TEST_CASE("Dropout passes its input on outside training", "[exec][alexnet]") {
   const auto layer = dropout(first_dropout);
   layer->eval();
   const at::Tensor input = at::ones({4, 256});

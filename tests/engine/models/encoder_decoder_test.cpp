@@ -19,7 +19,7 @@ std::shared_ptr<Layer> layer(int index) {
   return build_layer(builder_of(plan::ModelShape(small)).layers(small, {}), index, 1);
 }
 
-/// Which tokens of one side differ where a token of `side` was changed.
+/// Returns the tokens of the side `looked_at` that change if a token of `side` is changed.
 std::vector<int> changed_by(int index, int side, int token, int looked_at) {
   const at::NoGradGuard no_grad;
   const auto block = layer(index);
@@ -37,23 +37,22 @@ std::vector<int> changed_by(int index, int side, int token, int looked_at) {
   return tokens;
 }
 
-TEST_CASE("encoder-decoder: the encoder sees all that is read, and nothing that is written",
+TEST_CASE("Encoder-decoder: the encoder sees all of the input text, and nothing of the output",
           "[exec][models]") {
   const std::vector<int> all{0, 1, 2, 3, 4};
   CHECK(changed_by(/*encoder*/ 1, 0, 3, 0) == all);
   CHECK(changed_by(1, 1, 3, 0).empty());
-  CHECK(changed_by(1, 1, 3, 1) == std::vector{3});  // it is handed on as it is
+  CHECK(changed_by(1, 1, 3, 1) == std::vector{3});  // it is passed on unchanged
 }
 
-TEST_CASE(
-    "encoder-decoder: the decoder sees what was read, and of what is written what came before",
-    "[exec][models]") {
+TEST_CASE("Encoder-decoder: the decoder sees the input text, and the preceding part of the output",
+          "[exec][models]") {
   CHECK(changed_by(/*decoder*/ 2, 0, 3, 1) == std::vector{0, 1, 2, 3, 4});
   CHECK(changed_by(2, 1, 3, 1) == std::vector{3, 4});
   CHECK(changed_by(2, 1, 3, 0).empty());
 }
 
-TEST_CASE("encoder-decoder: a window is written from its last byte to its first",
+TEST_CASE("Encoder-decoder: a window is written from its last byte to its first",
           "[exec][models]") {
   const test::TempFolder folder;
   const auto data = builder_of(plan::ModelShape(small))

@@ -1,4 +1,4 @@
-// What the planner counts of the executor's own layers, against what these do.
+// The planner's counts for the executor's own layers, compared with the layers themselves.
 
 #include "pipewright/plan/model/executor_layers.hpp"
 
@@ -27,8 +27,8 @@ using namespace pipewright::exec;
 using namespace pipewright::engine;
 using plan::Bytes;
 
-/// Counts the FLOPs of this thread's matrix products while it lives, from the sizes of what goes
-/// into LibTorch's operators.
+/// Counts the FLOPs of this thread's matrix products during its lifetime, from the input sizes of
+/// LibTorch's operators.
 class Products {
  public:
   Products()
@@ -47,7 +47,7 @@ class Products {
     const std::string_view name = call.name();
     const auto inputs = call.inputs();
     const auto tensor = [&](std::size_t at) { return inputs[at].toTensor(); };
-    // Each number of the first is multiplied with the columns of the second.
+    // Each element of the first operand is multiplied with the columns of the second.
     const auto product = [&](const at::Tensor& a, std::int64_t columns) {
       flops_ += 2.0 * static_cast<double>(a.numel()) * static_cast<double>(columns);
     };
@@ -68,11 +68,12 @@ class Products {
 };
 
 struct Counted {
-  Bytes kept, kept_selective, output;  // with the input
+  Bytes kept, kept_selective, output;  // including the input
   double flops = 0;
 };
 
-/// What a graph of the layer holds, once everybody else has let go of input and outputs.
+/// Returns the bytes that a layer's graph holds after all other references to inputs and outputs
+/// are gone.
 Bytes held_by_graph(Layer& layer, const Tensors& inputs, bool selective) {
   const at::Tensor zero = at::zeros({}, inputs.front().options().dtype(at::kFloat));
   MemoryAccount account;
@@ -95,7 +96,7 @@ Counted counted(Layer& layer, Tensors& values) {
   {
     const Products products;
     const at::NoGradGuard no_grad;
-    values = layer.forward_all(inputs, {});  // makes the tables of positions, too
+    values = layer.forward_all(inputs, {});  // also creates the tables of positions
     found.flops = Products::flops();
   }
   found.output = {static_cast<std::int64_t>(values.front().nbytes())};
@@ -140,8 +141,7 @@ void check_model(const std::vector<LayerSpec>& specs, const plan::TransformerSha
   }
 }
 
-TEST_CASE("each layer of a folder keeps and multiplies what the planner counts of it",
-          "[exec][models]") {
+TEST_CASE("Each layer of a folder saves and multiplies what the planner counts", "[exec][models]") {
   const auto names = test::figures_folders();
   CHECK(names.size() >= 17);
   for (const std::string& name : names)
@@ -154,7 +154,7 @@ TEST_CASE("each layer of a folder keeps and multiplies what the planner counts o
     }
 }
 
-TEST_CASE("a model in sizes keeps and multiplies what the planner counts of it", "[exec][models]") {
+TEST_CASE("A model given by sizes saves and multiplies what the planner counts", "[exec][models]") {
   for (const auto& [name, small] : test::small_transformers())
     for (const Sizes& sizes : all_sizes) {
       INFO(name);
@@ -164,7 +164,7 @@ TEST_CASE("a model in sizes keeps and multiplies what the planner counts of it",
     }
 }
 
-/// `kept_inputs`: which inputs each layer keeps beside what is estimated.
+/// `kept_inputs`: the inputs that each layer saves in addition to the estimate.
 void check_estimates(const plan::ModelShape& shape, const at::Tensor& first,
                      const std::vector<std::vector<std::size_t>>& kept_inputs) {
   const plan::Model model = plan::model_of(shape);
@@ -184,7 +184,7 @@ void check_estimates(const plan::ModelShape& shape, const at::Tensor& first,
   }
 }
 
-TEST_CASE("layers of our own models keep what is estimated of them", "[exec][models]") {
+TEST_CASE("Layers of built-in models save what is estimated", "[exec][models]") {
   check_estimates(plan::GptShape{.blocks = 1, .hidden = 21, .heads = 3, .sequence = 13},
                   test::formula_tokens("gpt", 3, 13, 256), {{}, {0}, {0}});
   check_estimates(

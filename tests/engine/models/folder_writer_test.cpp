@@ -1,4 +1,4 @@
-// Layers as a folder of Hugging Face again: the tensors that they were read from.
+// Layers written as a Hugging Face folder: the tensors equal those that were read.
 
 #include <ATen/ATen.h>
 
@@ -43,8 +43,7 @@ void check_same(const WeightFolder& written, const test::Figures& weights) {
   }
 }
 
-TEST_CASE("layers of a folder are written as the folder that they were read from",
-          "[exec][models]") {
+TEST_CASE("Layers of a folder are written as the same folder", "[exec][models]") {
   for (const std::string& name : test::figures_folders()) {
     INFO(name);
     const FiguresFolder folder(name);
@@ -61,7 +60,7 @@ TEST_CASE("layers of a folder are written as the folder that they were read from
   }
 }
 
-TEST_CASE("many numbers are written as several files and their index", "[exec][models]") {
+TEST_CASE("Large models are written as several files and their index", "[exec][models]") {
   const FiguresFolder folder("mixtral");
   const test::TempFolder out;
   write_folder(folder.shape(), layers_read_from(folder.shape()), out.path(), /*most_bytes=*/20'000);
@@ -72,7 +71,7 @@ TEST_CASE("many numbers are written as several files and their index", "[exec][m
   check_same(written, folder.weights());
 }
 
-TEST_CASE("numbers in 16 bits are written so, and config.json says it", "[exec][models]") {
+TEST_CASE("16-bit weights are written as such, and config.json has their type", "[exec][models]") {
   const FiguresFolder folder("llama2");
   const test::TempFolder out;
   const ReadLayer single = layers_read_from(folder.shape());
@@ -87,12 +86,12 @@ TEST_CASE("numbers in 16 bits are written so, and config.json says it", "[exec][
   CHECK(plan::JsonDocument::read(out.path() / "config.json").root().at("dtype") == "bfloat16");
 }
 
-TEST_CASE("a model's own folder is not written over, and neither is one of another model made",
+TEST_CASE("A model's own folder is not overwritten, and missing parameters are rejected",
           "[exec][models]") {
   const FiguresFolder folder("llama2");
   const ReadLayer layers = layers_read_from(folder.shape());
   CHECK(test::error_of([&] { write_folder(folder.shape(), layers, folder.path()); }) ==
-        folder.path().string() + ": the model's own folder is not written over");
+        folder.path().string() + ": this is the model's own folder; choose another output folder");
   const test::TempFolder out;
   const auto fewer = [&](int index) {
     auto all = layers(index);
@@ -103,7 +102,7 @@ TEST_CASE("a model's own folder is not written over, and neither is one of anoth
         "layer 1: parameter 'attention.key.weight' is missing");
 }
 
-TEST_CASE("damaged folders are refused with the file", "[exec][checkpoint]") {
+TEST_CASE("Damaged folders are rejected with the name of the file", "[exec][checkpoint]") {
   const auto refusal = [](const FiguresFolder& folder) {
     return test::error_of([&] { WeightFolder::open(folder.path()); });
   };

@@ -12,7 +12,7 @@ using namespace pipewright;
 using namespace pipewright::exec;
 using namespace pipewright::engine;
 
-TEST_CASE("GPT: no token sees a later one", "[exec]") {
+TEST_CASE("GPT: tokens do not see later ones", "[exec]") {
   const auto specs = gpt_layers(test::small_shape);
   const auto run = [&](at::Tensor value) {
     for (int l = 0; l < static_cast<int>(specs.size()); ++l)

@@ -1,4 +1,4 @@
-// Folders of Hugging Face as layers, against what Python's transformers computes with the same
+// Layers of Hugging Face folders, compared with the results of Python's transformers for the same
 // weights (tests/hugging_face/hf_figures.py).
 
 #include <ATen/ATen.h>
@@ -38,11 +38,11 @@ double difference(const at::Tensor& a, const at::Tensor& b) {
   return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
 }
 
-/// How far we are from transformers, at most.
+/// Maximum differences from transformers.
 struct Differences {
   double loss = 0, logits = 0, far = 0, gradients = 0;
-  double left = 0;  // of logits behind padding on the left
-  double half = 0;  // of all logits in bf16, in proportion to them
+  double left = 0;  // of logits after padding on the left
+  double half = 0;  // of all logits in bf16, relative
 };
 
 at::Tensor outputs(const std::vector<std::shared_ptr<Layer>>& layers, Tensors values) {
@@ -51,13 +51,13 @@ at::Tensor outputs(const std::vector<std::shared_ptr<Layer>>& layers, Tensors va
   return values.front();
 }
 
-/// Of what is no padding.
+/// Returns the difference of logits, without padding.
 double of_words(const at::Tensor& logits, const Figures& figures) {
   const at::Tensor words = (figures.at("targets") != -100).unsqueeze(-1);
   return difference(logits * words, figures.at("logits") * words);
 }
 
-/// Transformers is given a mask and places for it; here padding is document -1.
+/// Transformers gets a mask and positions for padding; here, padding is document -1.
 double behind_padding(const std::vector<std::shared_ptr<Layer>>& layers, const Figures& figures) {
   const at::Tensor tokens = figures.at("tokens").slice(0, 1, 2);
   const std::int64_t padding = tokens.size(1) - figures.at("logits.left").size(0);
@@ -73,7 +73,7 @@ at::Tensor every_third(const at::Tensor& gradient) {
   return gradient.flatten().slice(0, {}, {}, gradient.numel() <= many ? 3 : 61);
 }
 
-/// Gradients as the folder has its tensors.
+/// Returns gradients as tensors of the folder.
 Figures gradients_in_folder(const plan::HuggingFaceShape& shape,
                             const std::vector<std::shared_ptr<Layer>>& layers) {
   Figures all;
@@ -129,7 +129,7 @@ Differences differences(const FiguresFolder& folder) {
   return found;
 }
 
-TEST_CASE("logits and gradients of each family are those of transformers", "[exec][models]") {
+TEST_CASE("Logits and gradients of each family equal those of transformers", "[exec][models]") {
   const auto names = test::figures_folders();
   CHECK(names.size() >= 17);
   for (const std::string& name : names) {
@@ -144,7 +144,7 @@ TEST_CASE("logits and gradients of each family are those of transformers", "[exe
   }
 }
 
-TEST_CASE("how far each family is off transformers, as a table", "[.hf-figures]") {
+TEST_CASE("A table shows the differences of each family from transformers", "[.hf-figures]") {
   for (const std::string& name : test::figures_folders()) {
     const Differences found = differences(FiguresFolder(name));
     fmt::print("| {} | {:.1e} | {:.1e} | {:.1e} | {:.1e} | {:.1e} | {:.1e} |\n", name, found.loss,
@@ -153,7 +153,7 @@ TEST_CASE("how far each family is off transformers, as a table", "[.hf-figures]"
   }
 }
 
-TEST_CASE("each layer of a folder has the parameters that the planner counts", "[exec][models]") {
+TEST_CASE("Each layer of a folder has the parameters that the planner counts", "[exec][models]") {
   for (const std::string& name : test::figures_folders()) {
     const FiguresFolder folder(name);
     const auto shape = folder.shape();
@@ -201,7 +201,7 @@ TrainingSetup fine_tuning(const plan::HuggingFaceShape& shape, const Dataset& da
   return setup;
 }
 
-TEST_CASE("twenty steps of fine-tuning have the losses of transformers", "[exec][models]") {
+TEST_CASE("Twenty steps of fine-tuning have the losses of transformers", "[exec][models]") {
   for (const std::string& name : test::figures_folders()) {
     const FiguresFolder folder(name);
     const auto shape = folder.shape();
@@ -215,7 +215,8 @@ TEST_CASE("twenty steps of fine-tuning have the losses of transformers", "[exec]
   }
 }
 
-TEST_CASE("pipelines and shards of a folder have the bits of serial training", "[exec][models]") {
+TEST_CASE("Pipelines and tensor parallelism of a folder are bit-identical to serial training",
+          "[exec][models]") {
   for (const std::string& name : test::figures_folders()) {
     const FiguresFolder folder(name);
     const auto shape = folder.shape();
@@ -240,7 +241,8 @@ TEST_CASE("pipelines and shards of a folder have the bits of serial training", "
   }
 }
 
-/// Of every layer, the shard's parameters are its parts of those of the whole.
+/// Checks that the tensor-parallel rank's parameters in every layer are its parts of the whole
+/// ones.
 std::size_t check_parts(const std::vector<LayerSpec>& specs, const ShardPlace& place) {
   std::size_t cut_parameters = 0;
   for (int index = 0; index < static_cast<int>(specs.size()); ++index) {
@@ -261,7 +263,7 @@ std::size_t check_parts(const std::vector<LayerSpec>& specs, const ShardPlace& p
   return cut_parameters;
 }
 
-TEST_CASE("shards and ranks that share out experts have their parts of a folder's tensors",
+TEST_CASE("Tensor-parallel and expert-parallel ranks load their parts of a folder's tensors",
           "[exec][models]") {
   const at::NoGradGuard no_grad;
   for (const char* name : {"mixtral", "deepseek-v3", "qwen2", "gpt2"}) {
@@ -294,7 +296,7 @@ std::string refusal(const FiguresFolder& folder, const Figures& weights) {
   return shown;
 }
 
-TEST_CASE("weights that are not those of the config are refused by name", "[exec][models]") {
+TEST_CASE("Weights that do not fit the config are rejected by name", "[exec][models]") {
   const FiguresFolder folder("llama2");
   const auto without = [&](const std::string& name) {
     Figures weights = folder.weights();
@@ -306,22 +308,22 @@ TEST_CASE("weights that are not those of the config are refused by name", "[exec
   Figures weights = folder.weights();
   weights["model.norm.weight"] = at::ones({31});
   CHECK(refusal(folder, weights) ==
-        "DIR/model.safetensors: tensor 'model.norm.weight' is [31], config.json makes it [32]");
+        "DIR/model.safetensors: tensor 'model.norm.weight' is [31], but config.json requires [32]");
   weights["model.norm.weight"] = at::ones({32}, at::kInt);
   CHECK(refusal(folder, weights) ==
-        "DIR/model.safetensors: tensor 'model.norm.weight' is of int32; float32, bfloat16, float16 "
-        "or float64 are read");
+        "DIR/model.safetensors: tensor 'model.norm.weight' has type int32; float32, bfloat16, "
+        "float16 and float64 are supported");
   weights = folder.weights();
   weights["model.layers.0.self_attn.q_norm.weight"] = at::ones({8});
   CHECK(refusal(folder, weights) ==
-        "DIR/model.safetensors: tensor 'model.layers.0.self_attn.q_norm.weight' [8] is asked for "
-        "by no layer of the llama that config.json describes");
+        "DIR/model.safetensors: tensor 'model.layers.0.self_attn.q_norm.weight' [8] is not used by "
+        "any layer of the llama that config.json describes");
   weights = folder.weights();
   weights["model.layers.0.self_attn.rotary_emb.inv_freq"] = at::ones({4});
   CHECK(refusal(folder, weights) == "no error");
 }
 
-TEST_CASE("a folder without weights begins at random", "[exec][models]") {
+TEST_CASE("A folder without weights is initialized randomly", "[exec][models]") {
   const FiguresFolder folder("llama2");
   std::filesystem::remove(folder.path() / "model.safetensors");
   const auto specs = specs_of(folder.shape());

@@ -25,7 +25,7 @@ struct Built {
       layers.push_back(build_layer(specs, l, /*base_seed=*/1));
   }
 
-  /// What goes into the layer, or what comes out of the last.
+  /// Returns the inputs of the layer, or the outputs of the last one.
   Tensors before(int layer, int microbatch = 0) {
     Tensors tensors{at::tensor({0, 2, 5}, at::kLong)};
     for (int l = 0; l < layer; ++l)
@@ -40,7 +40,7 @@ struct Built {
   std::vector<std::shared_ptr<Layer>> layers;
 };
 
-TEST_CASE("Layers have the archive's numbers under the module's names", "[exec][imported]") {
+TEST_CASE("Layers have the archive's weights under the module's names", "[exec][imported]") {
   Built built;
   const auto parameters = built.layers.at(1)->named_parameters();
   REQUIRE(parameters.contains("up.weight"));
@@ -50,10 +50,10 @@ TEST_CASE("Layers have the archive's numbers under the module's names", "[exec][
   CHECK(built.specs.at(0).tied_key == built.specs.at(3).tied_key);
   CHECK(built.specs.at(3).tied_weights == std::vector<std::string>{"weight"});
   CHECK(built.specs.at(1).kind == built.specs.at(1).kind);
-  CHECK(built.specs.at(1).kind != built.specs.at(2).kind);  // which has the dropout
+  CHECK(built.specs.at(1).kind != built.specs.at(2).kind);  // the second has the dropout
 }
 
-TEST_CASE("Operators compute what they do in PyTorch", "[exec][imported]") {
+TEST_CASE("Operators compute the same as in PyTorch", "[exec][imported]") {
   Built built;
   const Tensors in = built.before(1);
   REQUIRE(in.size() == 2);
@@ -73,7 +73,7 @@ TEST_CASE("Operators compute what they do in PyTorch", "[exec][imported]") {
   CHECK(at::equal(out[1], wanted));
 }
 
-TEST_CASE("A batch norm's sums change while training alone", "[exec][imported]") {
+TEST_CASE("A batch norm's running statistics change only in training", "[exec][imported]") {
   Built built;
   const auto sums = [&] {
     return built.layers.at(1)->named_buffers()["norm.running_mean"].clone();
@@ -88,7 +88,7 @@ TEST_CASE("A batch norm's sums change while training alone", "[exec][imported]")
   CHECK(at::equal(sums(), trained));
 }
 
-TEST_CASE("What is dropped depends on step and microbatch alone", "[exec][imported]") {
+TEST_CASE("Dropout depends only on step and microbatch", "[exec][imported]") {
   Built built;
   CHECK(built.specs.at(2).varies);
   CHECK_FALSE(built.specs.at(2).random);
@@ -97,7 +97,7 @@ TEST_CASE("What is dropped depends on step and microbatch alone", "[exec][import
   const auto dropped = [&](int microbatch) {
     return built.layers.at(2)->forward_all(in, {.step = 4, .microbatch = microbatch}).front();
   };
-  // Batch norm gives the same in each call, whatever its sums are.
+  // In training, batch norm gives the same in each call, independent of its running statistics.
   CHECK(at::equal(dropped(1), dropped(1)));
   CHECK((dropped(1) == 0).any().item<bool>());
   bool differ = false;
@@ -108,14 +108,14 @@ TEST_CASE("What is dropped depends on step and microbatch alone", "[exec][import
   CHECK_FALSE((dropped(1) == 0).any().item<bool>());
 }
 
-TEST_CASE("The loss is the one that was exported", "[exec][imported]") {
+TEST_CASE("The exported loss is used", "[exec][imported]") {
   Built built;
   const at::Tensor scores = at::randn({3, 6}), targets = at::tensor({1, 0, 4}, at::kLong);
   CHECK(at::equal(imported_loss(built.model)({scores}, {targets}),
                   at::cross_entropy_loss(scores, targets)));
 }
 
-/// Tokens of a vocabulary of six, and the next one as a target.
+/// Tokens of a vocabulary of six, with the next one as a target.
 class Counting final : public Dataset {
  public:
   at::Tensor input(int step, int microbatch) const override {
@@ -126,7 +126,8 @@ class Counting final : public Dataset {
   }
 };
 
-TEST_CASE("A PipelineModule of them has the losses of serial training", "[exec][imported]") {
+TEST_CASE("A PipelineModule of imported layers has the losses of serial training",
+          "[exec][imported]") {
   constexpr int microbatches = 4;
   const Built built;
   const Counting data;
@@ -157,7 +158,7 @@ TEST_CASE("A PipelineModule of them has the losses of serial training", "[exec][
   CHECK(cases == 12);
 }
 
-TEST_CASE("Other sizes than were exported are refused", "[exec][imported]") {
+TEST_CASE("Sizes other than the exported ones are rejected", "[exec][imported]") {
   Built built;
   CHECK(error_of([&] {
           built.layers.front()->forward_all({at::tensor({0, 2}, at::kLong)}, {});
@@ -166,18 +167,18 @@ TEST_CASE("Other sizes than were exported are refused", "[exec][imported]") {
         "3 samples (training.microbatch_size)");
 }
 
-TEST_CASE("Operators of no library are named with the user's lines", "[exec][imported]") {
+TEST_CASE("Unknown operators are reported with the user's lines", "[exec][imported]") {
   ExportedArchive archive;
   archive.node("mul")["target"] = "torch.ops.mylib.scale.default";
   archive.node("mul_1")["inputs"][1]["name"] = "by";
   CHECK(error_of([&] { Built built(archive); }) ==
-        "mylib::scale: no library that is loaded here has this operator, at make.py:21: return x + "
+        "mylib::scale: no loaded library provides this operator, at make.py:21: return x + "
         "F.relu_(self.norm(self.up(x) * scale))");
   ExportedArchive other;
   other.node("mul_1")["inputs"][1]["name"] = "by";
   CHECK(error_of([&] {
           Built built(other);
-        }).starts_with("aten::mul.Tensor: it needs \"other\", at make.py:21"));
+        }).starts_with("aten::mul.Tensor: it requires argument \"other\", at make.py:21"));
 }
 
 }  // namespace

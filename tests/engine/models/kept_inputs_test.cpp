@@ -1,4 +1,4 @@
-// Norms, gates and attention that keep less than LibTorch's own have the gradients of these.
+// Norms, gates and attention that save less than LibTorch's own, with the same gradients.
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -32,8 +32,8 @@ Tensors gradients(const Work& work, const Tensors& inputs, at::ScalarType type) 
   return all;
 }
 
-/// In double precision, where both kinds of kernels are the same function; and the own ones in 16
-/// bits are as near to it as these have digits.
+/// In double precision, both kinds of kernels must give the same function. The own kernels in 16
+/// bits must be as close to it as 16 bits allow.
 void check_equal(const Work& own, const Work& plain, const Tensors& inputs) {
   const Tensors expected = gradients(plain, inputs, at::kDouble);
   const Tensors found = gradients(own, inputs, at::kDouble);
@@ -55,20 +55,20 @@ at::Tensor plain_norm(const at::Tensor& x, const at::Tensor& weight) {
   return x / (x.square().mean(-1, /*keepdim=*/true) + 1e-5).sqrt() * weight;
 }
 
-TEST_CASE("a norm that keeps its input alone has the gradients of its formula", "[exec][models]") {
+TEST_CASE("A norm that saves only its input has the gradients of its formula", "[exec][models]") {
   const Tensors inputs{numbers({3, 5, 2, 7}, 0.1), numbers({7}, 0.4)};
   check_equal([](const Tensors& t) { return root_norm(t[0], t[1], 1e-5, false); },
               [](const Tensors& t) { return plain_norm(t[0], t[1]); }, inputs);
 }
 
-TEST_CASE("a gradient that nobody asked a norm for is not made", "[exec][models]") {
+TEST_CASE("A norm does not compute gradients that are not needed", "[exec][models]") {
   const at::Tensor input = numbers({3, 7}, 0.1).requires_grad_(), weight = numbers({7}, 0.4);
   const at::Tensor output = root_norm(input, weight, 1e-5, true);
   CHECK(torch::autograd::grad({output.sum()}, {input}).at(0).sizes() == input.sizes());
   CHECK(at::allclose(output, plain_norm(input, weight + 1), 1e-5, 1e-5));
 }
 
-TEST_CASE("gates that are bent again have their gradients", "[exec][models]") {
+TEST_CASE("Gates with a recomputed activation have the right gradients", "[exec][models]") {
   const Tensors inputs{numbers({3, 11}, 0.2), numbers({3, 11}, 0.9)};
   using plan::Activation;
   check_equal([](const Tensors& t) { return activated(Activation::Usual, t[0], t[1]); },
@@ -79,7 +79,7 @@ TEST_CASE("gates that are bent again have their gradients", "[exec][models]") {
               [](const Tensors& t) { return at::gelu(t[1], "tanh") * t[0]; }, inputs);
 }
 
-/// Tokens of two rows, each seen from its own and the two behind it.
+/// Two rows of tokens, each visible from itself and the two after it.
 std::optional<at::Tensor> band(const at::Tensor& like) {
   return at::ones({9, 9}, like.options().dtype(at::kBool)).tril().triu(-2);
 }
@@ -91,9 +91,9 @@ at::Tensor written(const Tensors& t, const at::Tensor& seen, double scale) {
   return at::matmul(at::softmax(scores.masked_fill(seen.logical_not(), -1e30), -1), all[2]);
 }
 
-TEST_CASE("attention that keeps shared keys once has the gradients of written scores",
+TEST_CASE("Attention that saves shared keys once has the gradients of materialized scores",
           "[exec][models]") {
-  // Six heads on two of keys, values narrower than these.
+  // Six query heads on two key heads, with values narrower than keys.
   const Tensors inputs{numbers({2, 6, 9, 8}, 0.1), numbers({2, 2, 9, 8}, 0.5),
                        numbers({2, 2, 9, 5}, 0.7)};
   check_equal([](const Tensors& t) { return fused_attention(t, none, {}); },

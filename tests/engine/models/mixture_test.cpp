@@ -1,4 +1,4 @@
-// Where the tokens of a mixture go, and what experts learn from however many come.
+// Routing of a mixture's tokens, and gradients of experts with any number of tokens.
 
 #include "models/mixture.hpp"
 
@@ -14,7 +14,7 @@ using namespace pipewright;
 using namespace pipewright::engine;
 using namespace pipewright::exec;
 
-TEST_CASE("choices are put in the order of experts, and of tokens within one", "[exec][models]") {
+TEST_CASE("Choices are sorted by expert, and by token within one", "[exec][models]") {
   const Routing routing = routing_of(at::tensor({2, 0, 0, 3, 2, 3}, at::kLong).view({3, 2}), 5);
   CHECK(routing.counts == std::vector<std::int64_t>{2, 0, 2, 2, 0});
   CHECK(at::equal(routing.order, at::tensor({1, 2, 0, 4, 3, 5}, at::kLong)));
@@ -25,10 +25,10 @@ TEST_CASE("choices are put in the order of experts, and of tokens within one", "
                   at::tensor({10.0, 10.0, 11.0, 11.0, 12.0, 12.0}).view({3, 2})));
 }
 
-TEST_CASE("gradients of a token's choices are added up in their order", "[exec][models]") {
+TEST_CASE("Gradients of a token's choices are summed in their order", "[exec][models]") {
   const Routing routing = routing_of(at::tensor({2, 0, 1}, at::kLong).view({1, 3}), 3);
   const at::Tensor token = at::ones({1, 1}).requires_grad_();
-  // By expert; as choices 1, 1e8 and -1e8: in another order 1 is left.
+  // By expert. As choices they are 1, 1e8 and -1e8: in another order the sum is 1.
   const at::Tensor gradient = at::tensor({1e8, -1e8, 1.0}, at::kFloat).view({3, 1});
   in_order_of_experts(token, routing).backward(gradient);
   CHECK(token.grad().item<float>() == 0);
@@ -43,7 +43,7 @@ plan::TransformerConfig config_of(int experts, int per_token) {
 
 at::Tensor waves() { return at::sin(at::arange(2 * 7 * 20, at::kFloat)).view({2, 7, 20}); }
 
-/// All tokens go to the last experts.
+/// Returns a mixture that routes all tokens to the last experts.
 Mixture unbalanced(const plan::TransformerConfig& config) {
   at::manual_seed(3);
   plan::TransformerConfig with_bias = config;
@@ -54,7 +54,7 @@ Mixture unbalanced(const plan::TransformerConfig& config) {
   return mixture;
 }
 
-TEST_CASE("experts without a token have a gradient, which is zero", "[exec][models]") {
+TEST_CASE("Experts without tokens have a gradient of zero", "[exec][models]") {
   Mixture mixture = unbalanced(config_of(5, 2));
   const at::Tensor input = waves().requires_grad_();
   mixture->forward(input).square().sum().backward();
@@ -72,7 +72,7 @@ TEST_CASE("experts without a token have a gradient, which is zero", "[exec][mode
   CHECK(seen == 3);
 }
 
-TEST_CASE("an expert that gets all tokens is a feed-forward", "[exec][models]") {
+TEST_CASE("An expert that receives all tokens equals a feed-forward", "[exec][models]") {
   plan::TransformerConfig config = config_of(4, 1);
   config.shared_feed_forward = 0;
   Mixture mixture = unbalanced(config);

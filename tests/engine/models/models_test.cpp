@@ -1,4 +1,4 @@
-// What plan says of a model is what exec builds: over all models in the list, and odd sizes.
+// The models that plan describes and engine builds: all models in the list, and odd sizes.
 
 #include <ATen/ATen.h>
 
@@ -34,7 +34,7 @@ std::int64_t parameters_of(const Layer& layer) {
   return count;
 }
 
-/// Without the batch; of several tensors their number, and the shape that all of them have.
+/// Returns the shape without the batch. For several tensors, their number and their common shape.
 std::vector<int> shape_of(const Tensors& values) {
   std::vector<int> shape(values.front().sizes().begin() + 1, values.front().sizes().end());
   for (const at::Tensor& value : values)
@@ -44,7 +44,7 @@ std::vector<int> shape_of(const Tensors& values) {
   return shape;
 }
 
-/// Builds all layers, each on the outputs of the one before, and gives the last output.
+/// Builds all layers, each on the outputs of the previous one, and returns the last output.
 at::Tensor check_layers(const plan::ModelShape& shape) {
   const plan::Model model = plan::model_of(shape);
   const auto specs = builder_of(shape).layers(shape, {});
@@ -71,8 +71,7 @@ std::vector<std::reference_wrapper<const plan::ModelDescriptor>> trained_kinds()
   return kinds;
 }
 
-TEST_CASE("Every model's layers have the names, parameters and shapes that were planned",
-          "[exec][models]") {
+TEST_CASE("Every model's layers have the planned names, parameters and shapes", "[exec][models]") {
   const at::NoGradGuard no_grad;
   std::vector<plan::ModelShape> shapes{test::small_shape, plan::AlexNetShape{.image_size = 63},
                                        plan::AlexNetShape{.image_size = 64}};
@@ -89,7 +88,7 @@ TEST_CASE("Every model's layers have the names, parameters and shapes that were 
   }
 }
 
-TEST_CASE("Every model names the data that it does not find", "[exec][models]") {
+TEST_CASE("Every model names missing data", "[exec][models]") {
   std::size_t models = 0;
   for (const plan::ModelDescriptor& model : trained_kinds()) {
     INFO(model.kind);
@@ -102,16 +101,16 @@ TEST_CASE("Every model names the data that it does not find", "[exec][models]") 
   CHECK(models >= 2);
 }
 
-TEST_CASE("Layers of another program cannot be trained, and that is said", "[exec][models]") {
+TEST_CASE("Layers of another program cannot be trained, which the error says", "[exec][models]") {
   CHECK(test::error_of([] { builder_of(plan::ModelShape(plan::MeasuredShape{})); }) ==
-        "nothing here builds the layers of the model measured, which is planned and predicted "
-        "only: `pipewright simulate` does that");
+        "the model measured cannot be trained, only planned and predicted: use `pipewright "
+        "simulate`");
 }
 
-TEST_CASE("A model that plan alone knows cannot be trained, and that is said", "[exec][models]") {
+TEST_CASE("A model that only plan knows cannot be trained, which the error says",
+          "[exec][models]") {
   CHECK(test::error_of([] { builder_of(plan::ModelShape(test::StackShape{})); }) ==
-        "nothing here builds the layers of the model stack, which is planned and predicted only: "
-        "`pipewright simulate` does that");
+        "the model stack cannot be trained, only planned and predicted: use `pipewright simulate`");
 }
 
 }  // namespace models_test

@@ -47,7 +47,8 @@ class Count final : public torch::autograd::FunctionPostHook {
   int& runs_;
 };
 
-/// The slow nodes that run in a backward from `output`: the operands of the addition that made it.
+/// Counts the slow nodes that run in a backward from `output`: the operands of the addition that
+/// made it.
 struct SlowNodes {
   explicit SlowNodes(const at::Tensor& output) {
     const auto& edges = output.grad_fn()->next_edges();
@@ -59,7 +60,7 @@ struct SlowNodes {
   int weight_runs = 0;
 };
 
-TEST_CASE("a paced layer takes its times and leaves numbers as they are", "[exec]") {
+TEST_CASE("A paced layer takes its times and leaves numbers unchanged", "[exec]") {
   const auto layer = build(times);
   const at::Tensor input = numbers_with_gradient();
   at::Tensor output;
@@ -72,7 +73,7 @@ TEST_CASE("a paced layer takes its times and leaves numbers as they are", "[exec
   CHECK(at::equal(layer->parameters().front().grad(), at::full({1}, 6.0F)));
 }
 
-TEST_CASE("a paced layer's parameter is added to its input", "[exec]") {
+TEST_CASE("A paced layer's parameter is added to its input", "[exec]") {
   const auto layer = build({});
   {
     const at::NoGradGuard no_grad;
@@ -81,7 +82,8 @@ TEST_CASE("a paced layer's parameter is added to its input", "[exec]") {
   CHECK(at::equal(layer->forward(numbers(), {}), numbers() + 0.5));
 }
 
-TEST_CASE("a paced layer's two gradients can be had apart, each for its own time", "[exec]") {
+TEST_CASE("A paced layer's two gradients can be computed separately, each in its own time",
+          "[exec]") {
   const auto layer = build(times);
   const at::Tensor weight = layer->parameters().front(), input = numbers_with_gradient();
   const at::Tensor output = layer->forward(input, {});
@@ -102,7 +104,7 @@ TEST_CASE("a paced layer's two gradients can be had apart, each for its own time
   CHECK(nodes.weight_runs == 1);
 }
 
-TEST_CASE("a paced layer whose input needs no gradient has the weight's alone", "[exec]") {
+TEST_CASE("A paced layer whose input needs no gradient computes only the weight's", "[exec]") {
   const auto layer = build(times);
   const at::Tensor output = layer->forward(numbers(), {});
   SlowNodes nodes(output);
@@ -111,7 +113,7 @@ TEST_CASE("a paced layer whose input needs no gradient has the weight's alone", 
   CHECK(nodes.weight_runs == 1);
 }
 
-TEST_CASE("a pace is a time that one can wait for", "[exec]") {
+TEST_CASE("A pace must be a time that can be waited for", "[exec]") {
   CHECK(test::error_of([] { paced_layer("x", {.forward = Seconds{-1}}); }) ==
         "layer x: paced at -1 s; possible are 0 to 3600 s");
   CHECK(test::error_of([] { paced_layer("x", {.weight_gradient = Seconds{std::nan("")}}); }) ==

@@ -1,5 +1,5 @@
-// Documents that are packed into one sample have the scores, the loss and the gradients that they
-// have alone, and pipelines of shards the bits of training without one.
+// Documents packed into one sample have the same logits, loss and gradients as alone. Pipelines
+// with tensor parallelism are bit-identical to training without.
 
 #include <ATen/ATen.h>
 
@@ -27,13 +27,13 @@ at::Tensor scores_of(const std::vector<LayerSpec>& specs, Tensors values) {
   return values.front();
 }
 
-TEST_CASE("a packed document sees itself alone", "[exec][models]") {
+TEST_CASE("A packed document sees only itself", "[exec][models]") {
   const at::NoGradGuard no_grad;
   for (const auto& [name, shape] : test::small_transformers()) {
     CAPTURE(name);
     const auto specs = transformer_layers(shape);
     const at::Tensor tokens = (at::arange(2 * longest) * 7 + 3).remainder(37).view({2, longest});
-    // Of the first sample 3 and 4 tokens and one of padding, of the second 5 and 3.
+    // The first sample has 3 and 4 tokens and one of padding, the second 5 and 3.
     const at::Tensor documents =
         at::tensor({0, 0, 0, 1, 1, 1, 1, -1, 0, 0, 0, 0, 0, 1, 1, 1}, at::kLong).view({2, longest});
     const at::Tensor packed = scores_of(specs, {tokens, documents});
@@ -46,13 +46,13 @@ TEST_CASE("a packed document sees itself alone", "[exec][models]") {
   }
 }
 
-TEST_CASE("places begin anew with each document", "[exec][models]") {
+TEST_CASE("Positions restart with each document", "[exec][models]") {
   CHECK(
       at::equal(places_in_documents(at::tensor({0, 0, 0, 1, 1, 2, -1, -1}, at::kLong).view({1, 8})),
                 at::tensor({0, 1, 2, 0, 1, 0, 0, 1}, at::kLong).view({1, 8})));
 }
 
-TEST_CASE("packed samples train with the same bits in pipelines and on shards", "[exec]") {
+TEST_CASE("Packed samples train bit-identically with pipelines and tensor parallelism", "[exec]") {
   const test::TempFolder folder;
   std::vector<std::uint16_t> tokens;
   for (int t = 0; t < 400; ++t)

@@ -1,4 +1,4 @@
-// What shards compute together has the bits of one that computes all groups alone.
+// Tensor-parallel ranks, whose results are bit-identical to one rank that computes all groups.
 
 #include <ATen/ATen.h>
 
@@ -24,7 +24,7 @@ using namespace pipewright;
 using namespace pipewright::exec;
 using namespace pipewright::engine;
 
-/// Multiples of nothing, but for the heads.
+/// Sizes that divide nothing evenly, except the heads.
 constexpr plan::GptShape shape{
     .blocks = 1, .hidden = 36, .heads = 4, .sequence = 7, .vocabulary = 253};
 constexpr int batch = 3;
@@ -39,10 +39,10 @@ struct Case {
   bool selective = false;
 };
 
-/// What one shard, or all together, made of a microbatch.
+/// The results of one tensor-parallel rank, or of all together, for a microbatch.
 struct Made {
-  at::Tensor output;          // of the last layer the loss
-  at::Tensor input_gradient;  // undefined behind the embedding
+  at::Tensor output;          // the loss for the last layer
+  at::Tensor input_gradient;  // undefined for the embedding
   std::map<std::string, at::Tensor> gradients;
   std::vector<CutParameter> cuts;
 };
@@ -100,7 +100,7 @@ Made run_shard(const Case& c, const std::vector<LayerSpec>& specs, const ShardPl
   return made;
 }
 
-/// What shards have whole is the same on all, and what they have in parts is put together.
+/// Checks that replicated results are equal on all ranks, and joins partitioned ones.
 Made put_together(const std::vector<Made>& shards) {
   Made all = shards.front();
   for (const Made& shard : shards) {
@@ -157,7 +157,8 @@ void check_close(const Made& a, const Made& b) {
 
 constexpr int layers = 3;  // embedding, block, head
 
-TEST_CASE("1, 2 and 4 shards have the same bits where the groups are the same", "[exec][shards]") {
+TEST_CASE("1, 2 and 4 tensor-parallel ranks are bit-identical for the same groups",
+          "[exec][shards]") {
   int tried = 0;
   for (int layer = 0; layer < layers; ++layer)
     for (const auto precision : {at::kFloat, at::kBFloat16})
@@ -174,7 +175,7 @@ TEST_CASE("1, 2 and 4 shards have the same bits where the groups are the same", 
   CHECK(tried == 18);
 }
 
-TEST_CASE("Groups in other numbers than powers of two have the same bits as well",
+TEST_CASE("Numbers of groups that are not powers of two are bit-identical as well",
           "[exec][shards]") {
   plan::GptShape six = shape;
   six.heads = 6;
@@ -191,7 +192,7 @@ TEST_CASE("Groups in other numbers than powers of two have the same bits as well
   CHECK(tried == 9);
 }
 
-TEST_CASE("Shards compute what the layer computes that is not cut", "[exec][shards]") {
+TEST_CASE("Tensor-parallel ranks compute the same as the unpartitioned layer", "[exec][shards]") {
   for (int layer = 0; layer < layers; ++layer) {
     INFO("layer " << layer);
     const Made whole = run(1, {.layer = layer, .groups = 1});
@@ -199,7 +200,8 @@ TEST_CASE("Shards compute what the layer computes that is not cut", "[exec][shar
   }
 }
 
-TEST_CASE("A shard's backward in two halves has the bits of the whole one", "[exec][shards]") {
+TEST_CASE("A tensor-parallel rank's split backward is bit-identical to the whole one",
+          "[exec][shards]") {
   for (const int layer : {1, 2})
     for (const int count : {1, 2, 4}) {
       Case c{.layer = layer, .groups = 4};
@@ -210,15 +212,14 @@ TEST_CASE("A shard's backward in two halves has the bits of the whole one", "[ex
     }
 }
 
-TEST_CASE("A shard whose attention runs again in the backward has the same bits",
-          "[exec][shards]") {
+TEST_CASE("A tensor-parallel rank with recomputed attention is bit-identical", "[exec][shards]") {
   for (const auto kind : {Backward::Full, Backward::Split}) {
     const Made kept = run(1, {.layer = 1, .groups = 2});
     check_equal(run(2, {.layer = 1, .groups = 2, .backward = kind, .selective = true}), kept);
   }
 }
 
-/// A decoder of these widths that shards can share out in everything that one can have.
+/// A decoder of these widths in which all partitionable layers have partitions.
 plan::TransformerShape decoder(bool gated) {
   return {.config = {.layers = 1,
                      .hidden = shape.hidden,
@@ -239,7 +240,7 @@ plan::TransformerShape decoder(bool gated) {
           .sequence = shape.sequence};
 }
 
-/// The same with experts of a width that does not divide evenly.
+/// A decoder with experts of a width that does not divide evenly.
 plan::TransformerShape mixture(bool gated) {
   plan::TransformerShape sparse = decoder(gated);
   sparse.config.experts = 6;
@@ -251,7 +252,7 @@ plan::TransformerShape mixture(bool gated) {
   return sparse;
 }
 
-TEST_CASE("Shards of a mixture have the same bits where the groups are the same",
+TEST_CASE("Tensor-parallel ranks of a mixture are bit-identical for the same groups",
           "[exec][shards]") {
   for (const bool gated : {true, false})
     for (const auto kind : {Backward::Full, Backward::Split})
@@ -273,7 +274,7 @@ TEST_CASE("Shards of a mixture have the same bits where the groups are the same"
   }
 }
 
-TEST_CASE("Shards of a decoder have the same bits where the groups are the same",
+TEST_CASE("Tensor-parallel ranks of a decoder are bit-identical for the same groups",
           "[exec][shards]") {
   for (const bool gated : {true, false}) {
     const auto specs = transformer_layers(decoder(gated));
@@ -298,7 +299,8 @@ TEST_CASE("Shards of a decoder have the same bits where the groups are the same"
   }
 }
 
-TEST_CASE("Shards of a decoder compute what it computes that is not cut", "[exec][shards]") {
+TEST_CASE("Tensor-parallel ranks of a decoder compute the same as the unpartitioned decoder",
+          "[exec][shards]") {
   for (const bool gated : {true, false})
     for (int layer = 0; layer < layers; ++layer) {
       INFO("layer " << layer);
@@ -308,7 +310,7 @@ TEST_CASE("Shards of a decoder compute what it computes that is not cut", "[exec
     }
 }
 
-/// Attention in which each head of keys and values is that of two of queries.
+/// Attention in which two query heads share each head of keys and values.
 class GroupedQueries final : public Layer {
  public:
   static constexpr int heads = 8, kv_heads = 4, width = 5, hidden = shape.hidden;
@@ -345,7 +347,7 @@ class GroupedQueries final : public Layer {
   RowLinear project_;
 };
 
-TEST_CASE("Heads of keys and values that several of queries share are shared out with them",
+TEST_CASE("Shared heads of keys and values are partitioned with their query heads",
           "[exec][shards]") {
   std::vector<LayerSpec> specs(layers, {.name = "attention", .build = [] {
                                           return std::make_shared<GroupedQueries>(ShardPlace{});
@@ -360,7 +362,7 @@ TEST_CASE("Heads of keys and values that several of queries share are shared out
   check_close(run(1, {.layer = 1, .groups = 1}, specs), alone);
 }
 
-TEST_CASE("Heads that do not divide among the groups are refused, with what would do",
+TEST_CASE("Heads that do not divide among the groups are rejected with valid numbers",
           "[exec][shards]") {
   const auto specs = gpt_layers(shape);
   CHECK(test::error_of([&] { build_layer(specs, 1, 0, {.index = 0, .count = 1, .groups = 3}); }) ==
@@ -368,7 +370,8 @@ TEST_CASE("Heads that do not divide among the groups are refused, with what woul
         "divide evenly, and no part of the vocabulary be empty; 2 or 4 would do");
 }
 
-TEST_CASE("Targets and tokens out of the vocabulary are refused on every shard", "[exec][shards]") {
+TEST_CASE("Targets and tokens outside the vocabulary are rejected on every tensor-parallel rank",
+          "[exec][shards]") {
   const auto specs = gpt_layers(shape);
   const at::Tensor words = at::tensor({0, 253}, at::kLong).view({1, 2});
   const ShardPlace place{.index = 0, .count = 1, .groups = 2};

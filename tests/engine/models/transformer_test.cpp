@@ -1,5 +1,5 @@
-// The decoder of scenarios against one that is written out by formulas, with the same weights; and
-// what of a transformer nothing trains.
+// The decoder of scenarios, compared with one written out by formulas with the same weights, and
+// the fields of a transformer that cannot be trained.
 
 #include <ATen/ATen.h>
 
@@ -20,7 +20,7 @@ using namespace pipewright::exec;
 using plan::TransformerConfig;
 using test::error_of;
 
-/// Of one layer, by name.
+/// Weights of one layer, by name.
 using Weights = std::map<std::string, at::Tensor>;
 
 at::Tensor normed(const TransformerConfig& c, const at::Tensor& x, const Weights& w,
@@ -38,12 +38,13 @@ at::Tensor linear(const at::Tensor& x, const Weights& w, const std::string& name
   return w.contains(name + ".bias") ? product + w.at(name + ".bias") : product;
 }
 
-/// [batch, sequence, heads * channels] to [batch, heads, sequence, channels].
+/// Converts [batch, sequence, heads * channels] to [batch, heads, sequence, channels].
 at::Tensor by_head(const at::Tensor& x, int heads) {
   return x.view({x.size(0), x.size(1), heads, -1}).transpose(1, 2);
 }
 
-/// Channel i and the one half a head on are a point, turned by position / 10000^(2i / channels).
+/// Channel i and the channel half a head later form a point, rotated by position / 10000^(2i /
+/// channels).
 at::Tensor turned(const at::Tensor& x) {
   const std::int64_t half = x.size(3) / 2;
   at::Tensor angles = at::empty({x.size(2), half});
@@ -68,7 +69,8 @@ at::Tensor attention(const TransformerConfig& c, const at::Tensor& x, const Weig
     keys = turned(keys);
   }
   const at::Tensor later =
-      at::ones({x.size(1), x.size(1)}, at::kBool).triu(/*diagonal=*/1);  // than the query's token
+      at::ones({x.size(1), x.size(1)}, at::kBool).triu(/*diagonal=*/1);  // later than the query's
+                                                                         // token
   std::vector<at::Tensor> mixed;
   for (int head = 0; head < c.heads; ++head) {
     const int shared = head / (c.heads / c.kv_heads);
@@ -90,7 +92,7 @@ at::Tensor feed_forward(const TransformerConfig& c, const at::Tensor& x, const W
   return linear(gate * at::sigmoid(gate) * up, w, name + ".down");
 }
 
-/// One of a mixture's experts, as a feed-forward.
+/// Returns one of a mixture's experts as a feed-forward.
 Weights expert_of(const Weights& w, int expert) {
   Weights one;
   for (const std::string part : {"up", "gate", "down"})
@@ -102,7 +104,8 @@ Weights expert_of(const Weights& w, int expert) {
   return one;
 }
 
-/// Token by token: all experts' probabilities, of which the largest are made to sum to 1.
+/// Computes token by token: all experts' probabilities, of which the largest are normalized to sum
+/// to 1.
 at::Tensor mixture(const TransformerConfig& c, const at::Tensor& x, const Weights& w) {
   const at::Tensor probabilities = at::softmax(linear(x, w, "feed_forward.router"), -1);
   Tensors tokens;
@@ -122,7 +125,7 @@ at::Tensor mixture(const TransformerConfig& c, const at::Tensor& x, const Weight
                                     : routed + feed_forward(c, x, w, "feed_forward.shared");
 }
 
-/// Logits.
+/// Returns the logits.
 at::Tensor written_out(const TransformerConfig& c, const at::Tensor& tokens,
                        const std::vector<Weights>& layers) {
   at::Tensor x = at::embedding(layers.front().at("tokens.weight"), tokens);
@@ -138,7 +141,7 @@ at::Tensor written_out(const TransformerConfig& c, const at::Tensor& tokens,
   return linear(normed(c, x, layers.back(), "norm"), layers.back(), "logits");
 }
 
-/// Numbers that no initialiser gives to norms and biases.
+/// Sets values that no initializer gives to norms and biases.
 void stir(const std::vector<std::shared_ptr<Layer>>& layers) {
   const at::NoGradGuard no_grad;
   double phase = 0;
@@ -149,7 +152,7 @@ void stir(const std::vector<std::shared_ptr<Layer>>& layers) {
           /*alpha=*/0.1);
 }
 
-TEST_CASE("losses and gradients are those of the decoder written out by formulas",
+TEST_CASE("Losses and gradients equal those of a decoder written out by formulas",
           "[exec][models]") {
   const test::MadeUpTokens data;
   for (const auto& [name, shape] : test::all_small_transformers()) {
@@ -183,7 +186,7 @@ TEST_CASE("losses and gradients are those of the decoder written out by formulas
   }
 }
 
-TEST_CASE("each layer has the parameters that the planner counts", "[exec][models]") {
+TEST_CASE("Each layer has the parameters that the planner counts", "[exec][models]") {
   for (const auto& [name, shape] : test::all_small_transformers()) {
     const auto counted = plan::layers_of(plan::training_of(shape, 1));
     const auto layers = test::build_all(transformer_layers(shape));
@@ -198,13 +201,13 @@ TEST_CASE("each layer has the parameters that the planner counts", "[exec][model
   }
 }
 
-TEST_CASE("a tied head begins with the embedding's numbers", "[exec][models]") {
+TEST_CASE("A tied head starts with the embedding's weights", "[exec][models]") {
   const auto layers = test::build_all(transformer_layers(test::small_gpt2()));
   CHECK(at::equal(*layers.front()->named_parameters().find("tokens.weight"),
                   *layers.back()->named_parameters().find("logits.weight")));
 }
 
-TEST_CASE("what of a transformer nothing trains is named", "[exec][models]") {
+TEST_CASE("Transformer fields that cannot be trained are named", "[exec][models]") {
   const auto refusal = [](auto&& change) {
     plan::TransformerShape shape = test::small_llama();
     change(shape);
@@ -212,8 +215,7 @@ TEST_CASE("what of a transformer nothing trains is named", "[exec][models]") {
   };
   const auto named = [](const char* field) {
     return fmt::format(
-        "nothing here builds a transformer with such values of {}: they are planned and predicted "
-        "only",
+        "a transformer with these values of {} cannot be trained, only planned and predicted",
         field);
   };
   CHECK(refusal([](auto& s) { s.config.set_mixture_behind(1); }) ==
@@ -241,7 +243,8 @@ TEST_CASE("what of a transformer nothing trains is named", "[exec][models]") {
         }) == named("dropout, attention, products"));
 }
 
-TEST_CASE("parts that heads do not divide into are refused, with what would do", "[exec][models]") {
+TEST_CASE("Numbers of parts that heads do not divide into are rejected with valid ones",
+          "[exec][models]") {
   const auto specs = transformer_layers(test::small_llama());
   CHECK(error_of([&] { build_layer(specs, 1, 0, {.index = 0, .count = 8, .groups = 8}); }) ==
         "layer layer0: 8 heads, 4 of them of keys and values, a feed-forward of 43 and a "

@@ -16,7 +16,7 @@ constexpr plan::VitShape small{.blocks = 1, .hidden = 12, .heads = 2, .patch = 2
 
 std::vector<LayerSpec> layers() { return builder_of(plan::ModelShape(small)).layers(small, {}); }
 
-TEST_CASE("vit: a patch is a square of pixels, and no other changes it", "[exec][models]") {
+TEST_CASE("ViT: a patch is a square of pixels, which no other affects", "[exec][models]") {
   const at::NoGradGuard no_grad;
   const auto patches = build_layer(layers(), 0, /*base_seed=*/1);
   const at::Tensor image = at::rand({1, 3, 6, 6});
@@ -32,7 +32,7 @@ TEST_CASE("vit: a patch is a square of pixels, and no other changes it", "[exec]
   }
 }
 
-TEST_CASE("vit: each patch sees all others, before and behind it", "[exec][models]") {
+TEST_CASE("ViT: each patch sees all other patches", "[exec][models]") {
   const at::NoGradGuard no_grad;
   const auto block = build_layer(layers(), 1, /*base_seed=*/1);
   const at::Tensor input = at::rand({1, 9, 12});
@@ -44,7 +44,7 @@ TEST_CASE("vit: each patch sees all others, before and behind it", "[exec][model
   }
 }
 
-TEST_CASE("vit: sizes that do not go together are refused with what would do", "[exec][models]") {
+TEST_CASE("ViT: sizes that do not fit together are rejected with valid ones", "[exec][models]") {
   CHECK(test::error_of([] {
           builder_of(plan::ModelShape(small)).layers(small, {.tokens = Tokens::Cut});
         }).starts_with("pipeline.sequence_parallel: "));

@@ -163,7 +163,7 @@ TEST_CASE("A Megatron checkpoint of another model is rejected with all differenc
   CHECK(error_of([&] {
           megatron_weights(DistributedCheckpoint::open(data / "megatron"), config);
         }) == (data / "megatron").string() +
-                  ": no checkpoint of this model\n"
+                  ": not a checkpoint of this model\n"
                   "no tensor 'decoder.layers.self_attention.linear_proj.bias'\n"
                   "'decoder.layers.mlp.linear_fc1.weight' is [2, 12, 8], the model has [2, 10, 8]\n"
                   "'decoder.layers.mlp.linear_fc2.weight' is [2, 8, 6], the model has [2, 8, 5]");

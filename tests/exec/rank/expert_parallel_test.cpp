@@ -271,7 +271,7 @@ TEST_CASE("Training that expert-parallel ranks do not support is rejected", "[ex
         "pipeline.expert: without a flush one pipeline trains alone, and has nobody to share out "
         "experts with: use a schedule with a flush");
   CHECK(refusal({make("1f1b", 1, 4), 8, 1}, mixture, 8) ==
-        "pipeline.expert: 8 ranks cannot share out 4 experts");
+        "pipeline.expert: 8 ranks cannot partition 4 experts evenly");
 }
 
 }  // namespace expert_parallel_test

@@ -10,15 +10,15 @@
 #include "pipewright/plan/json/json.hpp"
 #include "support/catch.hpp"
 
-/// What LibTorch's allocator did on a GPU, by its own trace, against ours: the same segments in the
-/// same order, each tensor in the same place, the same peaks (tests/data/gpu/README.md).
+/// The trace of LibTorch's allocator on a GPU, compared with our model: the same segments in the
+/// same order, each tensor at the same place, the same peaks (tests/data/gpu/README.md).
 namespace allocator_trace_test {
 
 using namespace pipewright::plan;
 using namespace pipewright::models;
 using Block = CachingAllocator::Block;
 
-/// A row of a trace. A block is free for others from `free_completed` on.
+/// A row of a trace. A block is available to others from `free_completed` on.
 struct Entry {
   std::string action;
   std::int64_t address = 0, bytes = 0;
@@ -43,7 +43,7 @@ std::string unzipped(const std::filesystem::path& file) {
 struct Trace {
   std::filesystem::path file;
   Entries entries;
-  Json stats;  // null: it has none
+  Json stats;  // null: the trace has none
 };
 
 void add_entries(Trace& trace, const Json& rows) {
@@ -68,8 +68,8 @@ std::vector<Trace> recorded_traces() {
   return all;
 }
 
-/// Puts segments where the trace has them, and demands that they be those of the trace: behind what
-/// it asks for stands what came of it, before a request the segment that was taken for it.
+/// Places segments at the trace's addresses, and checks that they are those of the trace. In a
+/// trace, the result follows each request, and a new segment precedes the request that needed it.
 class TraceReplay : SegmentSource {
  public:
   void run(const Entries& entries) {
@@ -124,10 +124,10 @@ class TraceReplay : SegmentSource {
 
   CachingAllocator allocator_{{.source = this}};
   std::map<std::int64_t, Block*> blocks_;  // by address
-  Entries expected_, done_;                // of segments
+  Entries expected_, done_;                // segment events
 };
 
-/// Without a word of where the driver's segments lay, as all our forecasts are.
+/// Replays without the driver's segment addresses, as in all our predictions.
 AllocatorCounters from_sizes_alone(const Entries& entries) {
   CachingAllocator allocator;
   std::map<std::int64_t, Block*> blocks;
@@ -158,7 +158,7 @@ void check_counters(const AllocatorCounters& counters, const Json& stats) {
   CHECK(counters.inactive_split == stats["inactive_split_bytes.all.current"]);
 }
 
-TEST_CASE("LibTorch's allocator on a GPU: the same segments, places and peaks as its own trace",
+TEST_CASE("LibTorch's allocator on a GPU: segments, places and peaks equal its own trace",
           "[plan][allocator]") {
   const std::vector<Trace> traces = recorded_traces();
   CHECK(traces.size() >= 3);
@@ -171,7 +171,7 @@ TEST_CASE("LibTorch's allocator on a GPU: the same segments, places and peaks as
   }
 }
 
-TEST_CASE("LibTorch's allocator on a GPU: its peaks from sizes alone", "[plan][allocator]") {
+TEST_CASE("LibTorch's allocator on a GPU: peaks follow from sizes alone", "[plan][allocator]") {
   std::size_t compared = 0;
   for (const Trace& trace : recorded_traces()) {
     if (trace.stats.is_null())

@@ -13,7 +13,8 @@ using Block = CachingAllocator::Block;
 
 constexpr std::int64_t mib = 1 << 20;
 
-TEST_CASE("Sizes are rounded to 512 bytes, and segments to their pool's", "[plan][allocator]") {
+TEST_CASE("Sizes are rounded to 512 bytes, and segments to the sizes of their pool",
+          "[plan][allocator]") {
   struct Case {
     std::int64_t bytes, allocated, reserved;
   };
@@ -32,7 +33,7 @@ TEST_CASE("A large block is not split for its last MiB", "[plan][allocator]") {
   CachingAllocator allocator;
   Block* whole = allocator.allocate(30 * mib);
   allocator.free(whole);
-  Block* nearly = allocator.allocate(29 * mib);  // 1 MiB would be left: it is part of it
+  Block* nearly = allocator.allocate(29 * mib);  // the remaining 1 MiB is not split off
   CHECK(CachingAllocator::size_of(nearly) == 30 * mib);
   allocator.free(nearly);
   Block* less = allocator.allocate(29 * mib - 512);
@@ -41,7 +42,7 @@ TEST_CASE("A large block is not split for its last MiB", "[plan][allocator]") {
   CHECK(allocator.counters().reserved == 30 * mib);
 }
 
-TEST_CASE("The smallest block that is large enough is taken, of equal ones the lowest",
+TEST_CASE("The smallest sufficient block is used, and among equal ones the lowest",
           "[plan][allocator]") {
   CachingAllocator allocator;
   Block* large = allocator.allocate(40 * mib);
@@ -54,7 +55,7 @@ TEST_CASE("The smallest block that is large enough is taken, of equal ones the l
   CHECK(allocator.counters().reserved == 80 * mib);
 }
 
-TEST_CASE("Neighbours that are free become one block", "[plan][allocator]") {
+TEST_CASE("Free neighbors are merged into one block", "[plan][allocator]") {
   CachingAllocator allocator;
   allocator.free(allocator.allocate(60 * mib));
   Block* a = allocator.allocate(20 * mib);
@@ -77,11 +78,11 @@ TEST_CASE("Streams and pools share no blocks", "[plan][allocator]") {
   allocator.free(allocator.allocate(16 * mib, 0));
   allocator.allocate(16 * mib, 1);
   CHECK(allocator.counters().reserved == 32 * mib);
-  allocator.allocate(mib, 0);  // small, though a large block is free
+  allocator.allocate(mib, 0);  // small pool, although a large block is free
   CHECK(allocator.counters().reserved == 34 * mib);
 }
 
-TEST_CASE("On a full device the cache is emptied of whole segments", "[plan][allocator]") {
+TEST_CASE("On a full device, whole cached segments are released", "[plan][allocator]") {
   CachingAllocator allocator({.device_bytes = 100 * mib});
   Block* split = allocator.allocate(20 * mib);
   allocator.free(split);
@@ -94,16 +95,17 @@ TEST_CASE("On a full device the cache is emptied of whole segments", "[plan][all
   CHECK(allocator.allocate(18 * mib) == nullptr);  // 16 are free, in the segment of 20
 }
 
-TEST_CASE("Blocks above max_split_size stay whole", "[plan][allocator]") {
+TEST_CASE("Blocks above max_split_size are not split", "[plan][allocator]") {
   CachingAllocator allocator({.max_split = 32 * mib, .device_bytes = 100 * mib});
   Block* oversize = allocator.allocate(64 * mib);
   allocator.free(oversize);
-  allocator.allocate(24 * mib);  // does not take it
+  allocator.allocate(24 * mib);  // does not use it
   CHECK(allocator.counters().reserved == 88 * mib);
   CHECK(allocator.allocate(50 * mib) == oversize);  // within 20 MiB
   CHECK(allocator.counters().allocated == 88 * mib);
   allocator.free(oversize);
-  CHECK(allocator.allocate(40 * mib) != nullptr);  // too small for it: that is given back first
+  CHECK(allocator.allocate(40 * mib) != nullptr);  // the block is too small, so it is released
+                                                   // first
   CHECK(allocator.counters().reserved == 64 * mib);
   CHECK(allocator.counters().retries == 0);
 }
@@ -113,14 +115,14 @@ TEST_CASE("Expandable segments grow by pages and have no holes between tensors",
   CachingAllocator allocator({.expandable_segments = true});
   Block* a = allocator.allocate(30 * mib);
   CHECK(allocator.counters().reserved == 40 * mib);  // pages of 20 MiB
-  Block* b = allocator.allocate(30 * mib);           // 10 of them are there
+  Block* b = allocator.allocate(30 * mib);           // 10 of them are already mapped
   CHECK(allocator.counters().reserved == 60 * mib);
   allocator.free(b);
-  Block* c = allocator.allocate(50 * mib);  // b's place, and a page behind
+  Block* c = allocator.allocate(50 * mib);  // b's place, and one more page
   CHECK(allocator.counters().reserved == 80 * mib);
   allocator.free(a);
   CHECK(allocator.counters().inactive_split == 0);
-  allocator.empty_cache();  // the page that a had for itself
+  allocator.empty_cache();  // the page that only a used
   CHECK(allocator.counters().reserved == 60 * mib);
   allocator.allocate(30 * mib);  // into the gap
   CHECK(allocator.counters().reserved == 80 * mib);
@@ -129,8 +131,7 @@ TEST_CASE("Expandable segments grow by pages and have no holes between tensors",
   CHECK(allocator.counters().reserved == 40 * mib);
 }
 
-TEST_CASE("What is allocated is never more than what is reserved, whatever comes",
-          "[plan][allocator]") {
+TEST_CASE("Allocated bytes never exceed reserved bytes", "[plan][allocator]") {
   const bool expandable = GENERATE(false, true);
   CachingAllocator allocator({.expandable_segments = expandable, .device_bytes = 4096 * mib});
   std::mt19937 random(7);

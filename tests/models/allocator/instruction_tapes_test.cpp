@@ -10,8 +10,8 @@ using namespace pipewright::models;
 
 Instruction of(const char* words) { return parse_instruction(words).value(); }
 
-/// F makes 8 bytes for its B and 2 for itself, the first one of a step 1 byte that the first of the
-/// next step lets go of; B lets go of all 8.
+/// F allocates 8 bytes for its B and 2 for itself. The first F of a step also allocates 1 byte,
+/// which the first one of the next step frees. B frees all 8.
 InstructionTapes learnt() {
   InstructionTapes tapes;
   tapes.learn({{0, of("0F0"), {{0, 8}, {1, 2}, {1, -2}, {2, 1}}},
@@ -25,7 +25,7 @@ InstructionTapes learnt() {
   return tapes;
 }
 
-TEST_CASE("Tapes of instructions make the stream of another order", "[plan][allocator]") {
+TEST_CASE("Recorded tapes give the stream of another order", "[plan][allocator]") {
   const auto streams =
       learnt().streams_of({{0, of("0F0")}, {0, of("0F1")}, {0, of("0B0")}, {0, of("0B1")}}, 2);
   CHECK(streams == std::vector<TensorStream>{{{0, 8},
@@ -50,9 +50,9 @@ TEST_CASE("Tapes of instructions make the stream of another order", "[plan][allo
   CHECK(counters_of(streams.front()).peak_allocated == 4 * 512);
 }
 
-TEST_CASE("A tensor is of the rank that makes it, and goes when the last who needs it has run",
+TEST_CASE("A tensor belongs to the rank that allocates it, and is freed after its last use",
           "[plan][allocator]") {
-  // Of stage 1's I and W, either may be the last that needs what F has made.
+  // Either stage 1's I or its W may be the last to use F's tensor.
   InstructionTapes tapes;
   tapes.learn({{0, of("0F0"), {{0, 8}}},
                {0, of("1I0"), {}},
@@ -74,7 +74,7 @@ TEST_CASE("A tensor is of the rank that makes it, and goes when the last who nee
   CHECK(with("1W0", "1I0") == expected);
 }
 
-TEST_CASE("Gradients that come too early stay until it is their turn", "[plan][allocator]") {
+TEST_CASE("Gradients that come too early wait for their turn", "[plan][allocator]") {
   InstructionTapes tapes;
   tapes.learn({{0, of("0B1"), {{0, 4}}}, {0, of("0B0"), {{1, 2}, {1, -2}, {0, -4}}}});
   tapes.learn({{0, of("0B0"), {{0, 2}, {0, -2}}}, {0, of("0B1"), {{1, 2}, {1, -2}}}});
@@ -84,7 +84,8 @@ TEST_CASE("Gradients that come too early stay until it is their turn", "[plan][a
         std::vector<TensorStream>{{{0, 2}, {0, -2}, {1, 4}, {2, 2}, {2, -2}, {1, -4}}});
 }
 
-TEST_CASE("What was not recorded is refused, but for transfers", "[plan][allocator]") {
+TEST_CASE("Instructions that were not recorded are rejected, except transfers",
+          "[plan][allocator]") {
   CHECK_THROWS_AS(learnt().streams_of({{0, of("0W0")}}, 1), InputError);
   CHECK(learnt().streams_of({{0, of("0SEND_F0")}}, 1) == std::vector<TensorStream>(1));
 }

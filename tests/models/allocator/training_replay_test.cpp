@@ -41,7 +41,7 @@ Run run_of(const pipewright::test::ReferenceRow& row) {
   return run;
 }
 
-/// The most of all ranks.
+/// Returns the maximum over all ranks.
 AllocatorCounters most_of(const Run& run) {
   AllocatorCounters most;
   for (int rank = 0; rank < run.cut.pipeline; ++rank) {
@@ -56,7 +56,7 @@ double error_of(std::int64_t bytes, const std::string& measured_gib) {
   return std::abs(static_cast<double>(bytes) / gib / std::stod(measured_gib) - 1);
 }
 
-TEST_CASE("Reserved bytes of Megatron-LM on B200, to 1.5 % in the mean with nothing fitted",
+TEST_CASE("Reserved bytes of Megatron-LM on B200 are within 1.5 % on average, with nothing fitted",
           "[plan][allocator][reference]") {
   double allocated = 0, reserved = 0, worst = 0;
   std::size_t rows = 0;
@@ -84,8 +84,7 @@ Run small_run() {
   return run;
 }
 
-TEST_CASE("Full recomputation and shards of the optimizer's state reserve less",
-          "[plan][allocator]") {
+TEST_CASE("Full recomputation and a sharded optimizer state reserve less", "[plan][allocator]") {
   Run run = small_run();
   run.training.model.layers = 8;
   run.cut.data = 4, run.training.batch = 16;
@@ -97,22 +96,21 @@ TEST_CASE("Full recomputation and shards of the optimizer's state reserve less",
   CHECK(most_of(run).peak_allocated < sharded.peak_allocated);
 }
 
-TEST_CASE("A rank holds as many microbatches as 1F1B lets it, each the same bytes",
-          "[plan][allocator]") {
+TEST_CASE("A rank holds as many microbatches as 1F1B allows, of equal size", "[plan][allocator]") {
   Run run = small_run();
   run.training.model.layers = 4, run.cut.pipeline = 4;
   const auto peak_with = [&](int microbatches) {
     run.training.batch = microbatches;
     return replay_training(run.training, run.cut, {.rank = 0}).peak_allocated;
   };
-  // Input, two norms and the sum between: 8 h; queries, keys, values and what comes out: 8 h;
-  // up and activated: 4 f; in fp32 the statistics of norms, and of scores for each head.
+  // Input, two norms and the sum in between: 8 h; queries, keys, values and output: 8 h; up and
+  // activated: 4 f; in fp32 the statistics of norms, and of scores for each head.
   const std::int64_t kept = 2048LL * (8 * 1024 + 8 * 1024 + 4 * 4096 + 8 + 4 * 8);
   CHECK(peak_with(3) - peak_with(2) == Approx(kept).epsilon(0.001));
   CHECK(peak_with(8) == peak_with(4));
 }
 
-TEST_CASE("What a device must have is what its allocator reserves, its context and communicators",
+TEST_CASE("A device needs its allocator's reserved bytes, its context and communicators",
           "[plan][allocator]") {
   Run run = small_run();
   run.training.model.layers = 8;
@@ -130,7 +128,7 @@ TEST_CASE("What a device must have is what its allocator reserves, its context a
   CHECK(gpu_memory({100}, Cut{}, "why").left_out == "why");
 }
 
-/// By schedule, ZeRO, recomputation and precision.
+/// Runs with various schedules, ZeRO stages, recomputation and precisions.
 std::vector<Run> drawn_runs() {
   std::vector<Run> runs;
   for (const char* const schedule : {"", "zb-h1", "zbv"})
@@ -154,7 +152,7 @@ std::vector<Run> drawn_runs() {
   return runs;
 }
 
-TEST_CASE("Bytes alone are what the allocator hands out, but for what it rounds up",
+TEST_CASE("Bytes counted without an allocator equal its allocated bytes except for rounding",
           "[plan][allocator]") {
   for (const Run& run : drawn_runs()) {
     CAPTURE(run.cut.schedule, run.cut.zero, to_string(run.cut.recompute));
@@ -169,8 +167,7 @@ TEST_CASE("Bytes alone are what the allocator hands out, but for what it rounds 
   }
 }
 
-TEST_CASE("What bounds a plan's memory is no more than what its tensors take",
-          "[plan][allocator]") {
+TEST_CASE("A plan's memory bound does not exceed the bytes of its tensors", "[plan][allocator]") {
   MachineConstants none;
   none.context_bytes = none.token_bytes = none.feed_forward_bytes = none.weight_bytes = 0;
   none.logit_bytes = none.head_gradient_bytes = none.routed_token_bytes = none.latent_head_bytes =
@@ -184,7 +181,7 @@ TEST_CASE("What bounds a plan's memory is no more than what its tensors take",
   }
 }
 
-TEST_CASE("A backward in halves lets everything go in the end", "[plan][allocator]") {
+TEST_CASE("A split backward frees everything in the end", "[plan][allocator]") {
   Run run = small_run();
   run.training.model.layers = 8;
   run.cut.pipeline = 4;
@@ -201,7 +198,7 @@ TEST_CASE("A backward in halves lets everything go in the end", "[plan][allocato
   }
 }
 
-TEST_CASE("ZeRO takes less with each stage, and FSDP its shards, two layers and what is kept",
+TEST_CASE("ZeRO needs less with each stage, and FSDP its shards, two layers and saved activations",
           "[plan][allocator]") {
   Run run;
   run.training.model = find_transformer("llama3-8b").value();
@@ -215,15 +212,16 @@ TEST_CASE("ZeRO takes less with each stage, and FSDP its shards, two layers and 
   const double first = peak(1), second = peak(2), third = peak(3);
   CHECK(second < first);
   CHECK(third < second);
-  // 8.03e9 parameters: 18 bytes of each among 8; what is whole at a time are two units of the
-  // layers, of 218e6, and the head's 525e6; logits and their gradient of 8192 tokens in 16 bits.
+  // 8.03e9 parameters with 18 bytes each, divided by 8; two gathered units at a time, of the layers
+  // with 218e6 parameters and of the head with 525e6; logits and their gradient for 8192 tokens in
+  // 16 bits.
   const double shards = 8.03e9 * 18 / 8, logits = 2 * 2.0 * 8192 * 128256;
   const double units = (2 + 4) * (525e6 + 218e6);
   CHECK(third > shards + logits);
   CHECK(third < 1.1 * (shards + logits + units + 32 * 2.0 * 8192 * 4096));
 }
 
-TEST_CASE("More experts of a token take as much more by the bound as by the replay, gated or not",
+TEST_CASE("More experts per token add as much to the bound as to the replay, gated or not",
           "[plan][allocator]") {
   for (const bool gated : {false, true}) {
     Run run = small_run();
@@ -241,7 +239,7 @@ TEST_CASE("More experts of a token take as much more by the bound as by the repl
       model.experts_per_token = experts_per_token;
       return static_cast<double>(allocated_by_rank(run.training, run.cut).front().value);
     };
-    // Two layers of two microbatches, and what is at work.
+    // Two layers of two microbatches, and temporary tensors.
     const double more = 4 * (kept(6) - kept(2));
     CHECK(more > 0);
     CHECK(counted(6) - counted(2) > more);
@@ -249,7 +247,7 @@ TEST_CASE("More experts of a token take as much more by the bound as by the repl
   }
 }
 
-TEST_CASE("What nobody knows the stream of is refused", "[plan][allocator]") {
+TEST_CASE("Trainings with an unknown stream are rejected", "[plan][allocator]") {
   Run run = small_run();
   run.training.precision = ProductPrecision::Single;
   CHECK_THROWS_AS(replay_training(run.training, run.cut, {}), InputError);

@@ -21,7 +21,7 @@ plan::Scenario scenario(const std::vector<std::string>& assignments = {}) {
   return test::shared_card(assignments).scenario;
 }
 
-TEST_CASE("Estimated: a layer takes its FLOPs over the part of the peak that is reached",
+TEST_CASE("Estimated: a layer's time is its FLOPs at the achieved fraction of the peak",
           "[loop][costs]") {
   const auto known = scenario({"cluster.device.flops_per_s=1e12", "model.hidden=4096",
                                "model.heads=32", "cluster.device.memory_bandwidth_per_s=1e12"});
@@ -36,17 +36,16 @@ TEST_CASE("Estimated: a layer takes its FLOPs over the part of the peak that is 
   CHECK(costs.layers[0].forward.value > 0);
 }
 
-TEST_CASE("Estimated: the note says whose peak was taken", "[loop][costs]") {
-  CHECK(
-      models::estimate_note(scenario()) ==
-      "times are estimated, not measured: from the layers' FLOPs at 40 % of 1e+12 FLOP/s, which is "
-      "taken for the device's peak, as it is not known");
+TEST_CASE("Estimated: the note says which peak was used", "[loop][costs]") {
+  CHECK(models::estimate_note(scenario()) ==
+        "times are estimated, not measured: from the layers' FLOPs at 40 % of 1e+12 FLOP/s, which "
+        "is assumed because the device's peak is not known");
   CHECK(models::estimate_note(scenario({"cluster.device.flops_per_s=9.89e14"})) ==
         "times are estimated, not measured: from the layers' FLOPs at 40 % of 9.89e+14 FLOP/s, the "
         "device's peak");
 }
 
-/// A plain one; a folder is one that is there.
+/// Returns a plain model of the kind; for a folder, one that exists.
 plan::Json model_of_kind(const plan::ModelDescriptor& model) {
   plan::Json json = to_json(model.plain());
   static const test::TempFolder imported;
@@ -60,7 +59,7 @@ plan::Json model_of_kind(const plan::ModelDescriptor& model) {
   return json;
 }
 
-TEST_CASE("Estimated: every schedule of every model has an answer", "[loop][costs]") {
+TEST_CASE("Estimated: every schedule of every model gives a result", "[loop][costs]") {
   std::size_t answers = 0;
   for (const plan::ScheduleDescriptor& schedule : plan::schedules())
     for (const plan::ModelDescriptor& model : plan::model_kinds()) {
@@ -79,7 +78,7 @@ TEST_CASE("Estimated: every schedule of every model has an answer", "[loop][cost
   CHECK(answers == plan::schedules().size() * plan::model_kinds().size());
 }
 
-TEST_CASE("Estimated: a model of one's own costs what it declares", "[loop][costs]") {
+TEST_CASE("Estimated: a custom model costs what it declares", "[loop][costs]") {
   plan::Scenario own = scenario();
   own.model = test::StackShape{.depth = 2, .width = 6};
   const std::int64_t samples = own.training.microbatch_size;
@@ -92,7 +91,8 @@ TEST_CASE("Estimated: a model of one's own costs what it declares", "[loop][cost
   CHECK(costs.layers[0].selective_forward == costs.layers[0].forward);  // as many FLOPs
 }
 
-/// Llama 3's small folder: 4 heads of 8 channels, 2 of keys, feed-forward 37, hidden 32, 61 words.
+/// Llama 3's small folder: 4 query heads of 8 channels, 2 key heads, feed-forward 37, hidden 32,
+/// vocabulary 61.
 plan::Scenario folder(const std::vector<std::string>& more = {}) {
   std::vector<std::string> changes{
       fmt::format(R"(model={{"kind": "hf", "path": "{}", "sequence": 23}})",
@@ -102,9 +102,10 @@ plan::Scenario folder(const std::vector<std::string>& more = {}) {
   return scenario(changes);
 }
 
-TEST_CASE("Estimated: a folder's layers hold what the executor's own hold", "[loop][costs]") {
+TEST_CASE("Estimated: a folder's layers hold what the executor's layers hold", "[loop][costs]") {
   constexpr std::int64_t tokens = 3 * 23;
-  // Two norms' outputs, the residual, queries, keys, values, what attention gives, three wide ones.
+  // Two norms' outputs, the residual, queries, keys, values, the attention output, and three
+  // feed-forward tensors.
   constexpr std::int64_t values = 3 * 32 + 2 * 32 + 2 * 16 + 3 * 37, sums = 4 * 4;
   const auto full = estimated_costs(folder());
   CHECK(full.layers[1].activation == plan::Bytes{tokens * (4 * values + sums)});
@@ -123,7 +124,7 @@ TEST_CASE("Estimated: a folder's layers hold what the executor's own hold", "[lo
   CHECK(mixed.dtype == "bfloat16");
 }
 
-TEST_CASE("Estimated: folders that ship hold what was measured of them", "[loop][costs]") {
+TEST_CASE("Estimated: the memory of shipped folders equals the measured one", "[loop][costs]") {
   for (const char* name : {"llama-tiny", "qwen3-moe-tiny"}) {
     CAPTURE(name);
     const std::string shipped = fmt::format("{}/scenarios/{}/", PIPEWRIGHT_SOURCE_DIR, name);
@@ -131,7 +132,7 @@ TEST_CASE("Estimated: folders that ship hold what was measured of them", "[loop]
         plan::layer_costs_from_json(plan::JsonDocument::read(shipped + "costs.json"));
     plan::Scenario scenario =
         plan::scenario_from_json(plan::JsonDocument::read(shipped + "scenario.json"));
-    scenario.pipeline.expert = 1;  // measured are whole mixtures
+    scenario.pipeline.expert = 1;  // the measured mixtures are not partitioned
     const auto estimated = estimated_costs(scenario);
     CHECK(measured.tensor == estimated.tensor);
     CHECK(measured.dtype == estimated.dtype);
@@ -139,7 +140,7 @@ TEST_CASE("Estimated: folders that ship hold what was measured of them", "[loop]
     REQUIRE(measured.layers.size() == estimated.layers.size());
     for (std::size_t at = 0; at < measured.layers.size(); ++at) {
       CAPTURE(measured.layers[at].name);
-      const auto kept = [&](const plan::LayerCosts& costs) {  // the first layer's input are words
+      const auto kept = [&](const plan::LayerCosts& costs) {  // the first layer's inputs are tokens
         const plan::LayerCost& layer = costs.layers[at];
         return layer.activation + (at == 0 && layer.saves_input ? costs.input : plan::Bytes{});
       };
@@ -161,7 +162,7 @@ TEST_CASE("Estimated: recomputation trades memory for time", "[loop][costs]") {
   CHECK(answer("full").iteration_s > answer("selective").iteration_s);
 }
 
-TEST_CASE("Estimated: twice the microbatch is twice the activation", "[loop][costs]") {
+TEST_CASE("Estimated: twice the microbatch gives twice the activations", "[loop][costs]") {
   const auto four = estimated_costs(scenario());
   const auto eight = estimated_costs(scenario({"training.microbatch_size=8"}));
   CHECK(eight.layers[1].activation == four.layers[1].activation * 2);

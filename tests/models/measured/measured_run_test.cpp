@@ -38,7 +38,7 @@ TEST_CASE("A table of runs is read with the defaults of a GPT", "[plan][measured
   CHECK(table.ignored.empty());
 }
 
-TEST_CASE("Optional columns, other names and seconds are understood", "[plan][measured]") {
+TEST_CASE("Optional columns, alternative names and seconds are understood", "[plan][measured]") {
   const RunTable table = read(
       "gpus,tensor,data,pipeline,global_batch,mbs,layers,hidden,heads,sequence,iter_s,vp,recompute,"
       "zero,sp,cp,kv_heads,ffn,gated,vocab,precision,attention,memory_gb,colour\r\n"
@@ -61,7 +61,7 @@ TEST_CASE("Optional columns, other names and seconds are understood", "[plan][me
   CHECK(table.ignored == std::vector<std::string>{"colour"});
 }
 
-TEST_CASE("Where layers do not divide, the embedding and the head may count as one each",
+TEST_CASE("If layers do not divide, the embedding and the head may count as one each",
           "[plan][measured]") {
   const MeasuredRun run = read(header + "a,16,1,1,16,16,1,126,2048,16,1024,160.6\n").runs.front();
   std::vector<int> layers(16, 8);
@@ -70,7 +70,7 @@ TEST_CASE("Where layers do not divide, the embedding and the head may count as o
   CHECK(read(header + "a,4,1,1,4,16,1,24,2048,16,1024,160.6\n")
             .runs.front()
             .cut.stage_layers.empty());
-  // A stage with the embedding alone would hold nothing to cut.
+  // A stage with only the embedding would have no layer.
   CHECK(refusal(header + "a,4,1,1,4,16,1,2,2048,16,1024,160.6\n").find("pp is 4") !=
         std::string::npos);
 }
@@ -81,14 +81,14 @@ TEST_CASE("A layer of a GPT has 12 h² + 13 h parameters", "[plan][measured]") {
   CHECK(embedding_parameters(run.training) == (50257.0 + 1024) * 2048);
 }
 
-TEST_CASE("What a run says of recomputation counts more than what is assumed", "[plan][measured]") {
+TEST_CASE("A run's own recomputation overrides the assumed one", "[plan][measured]") {
   MeasuredRun run;
   CHECK(run.cut_if(RecomputeMode::Full).recompute == RecomputeMode::Full);
   run.tells_recompute = true;
   CHECK(run.cut_if(RecomputeMode::Full).recompute == RecomputeMode::None);
 }
 
-TEST_CASE("Experts of a table make a mixture behind its dense layers", "[plan][measured]") {
+TEST_CASE("Experts of a table form a mixture after its dense layers", "[plan][measured]") {
   const std::string columns =
       "gpus,tp,dp,pp,global_batch,micro_batch,layers,hidden,heads,seq,iter_ms,experts,top_k,"
       "expert_ffn,shared_experts,dense_layers\n";
@@ -98,18 +98,19 @@ TEST_CASE("Experts of a table make a mixture behind its dense layers", "[plan][m
   CHECK(model.leading_dense_layers() == 3);
   CHECK(model.shared_feed_forward == 2 * 512);
   CHECK(refusal(columns + "1,1,1,1,8,2,20,2048,16,1024,1,64,4,9999999,200,3\n") ==
-        "runs.csv:2:44: shared_experts is 200, of 9999999 channels each: 1000000000 together are "
-        "possible");
+        "runs.csv:2:44: shared_experts is 200, of 9999999 channels each: at most 1000000000 "
+        "channels in total are possible");
 }
 
-TEST_CASE("A run without a time can be predicted, not learnt from", "[plan][measured]") {
+TEST_CASE("A run without a time can be predicted, but not used for calibration",
+          "[plan][measured]") {
   const std::string text = header + "a,8,4,1,2,8,2,20,2048,16,1024,\n";
   CHECK_FALSE(read(text, RunTimes::Optional).runs.front().iteration);
   CHECK(refusal(text) ==
-        "runs.csv:2:31: iter_ms is empty: a run to learn from needs the time of an iteration");
+        "runs.csv:2:31: iter_ms is empty: a run to calibrate from needs the time of an iteration");
 }
 
-TEST_CASE("Impossible runs are refused, all of a file at once, with what would be right",
+TEST_CASE("Impossible runs are rejected, all of a file at once, with valid values",
           "[plan][measured]") {
   CHECK(refusal(header + "a,8,4,2,2,8,2,20,2048,16,1024,1\n"
                          "b,6,1,1,6,8,2,20,2048,16,1024,1\n"
@@ -125,7 +126,7 @@ TEST_CASE("Impossible runs are refused, all of a file at once, with what would b
         "runs.csv:6:7: dp is 3, which does not divide global_batch 8: 2 or 4 would");
 }
 
-TEST_CASE("Cells that are no numbers are refused with their value", "[plan][measured]") {
+TEST_CASE("Cells that are not numbers are rejected with their value", "[plan][measured]") {
   CHECK(
       refusal(header + "a,8,four,1,2,8,2,20,2048,16,1024,1\n"
                        "b,8,4,1,2.5,8,2,20,2048,16,1024,-3\n"
@@ -139,14 +140,14 @@ TEST_CASE("Cells that are no numbers are refused with their value", "[plan][meas
       "and less than a million seconds");
 }
 
-TEST_CASE("Headers and lines that do not fit are refused", "[plan][measured]") {
+TEST_CASE("Headers and lines that do not match are rejected", "[plan][measured]") {
   CHECK(refusal("") == "runs.csv: is empty: a header and a line for each run are needed");
   CHECK(refusal(header) == "runs.csv: has a header and no runs");
   CHECK(refusal("gpus,tp,dp,pp,global_batch,microbach,layers,hidden,heads,seq\n1\n") ==
         "runs.csv:1:1: no column \"micro_batch\", did you mean \"microbach\"?\n"
-        "runs.csv:1:1: no column \"iter_ms\" or \"iter_s\": what a run took has to be known");
+        "runs.csv:1:1: no column \"iter_ms\" or \"iter_s\": the time of each run is needed");
   CHECK(refusal(header + "a,8,4\n") == "runs.csv:2:1: 3 cells, but the header has 12");
-  CHECK(refusal("gpus,gpus\n").find("runs.csv:1:6: \"gpus\" is there twice") == 0);
+  CHECK(refusal("gpus,gpus\n").find("runs.csv:1:6: \"gpus\" appears twice") == 0);
   CHECK(refusal(header + "\"a,8,4,1,2,8,2,20,2048,16,1024,1\n")
             .find("runs.csv:2:1: a quote is opened and never closed") == 0);
 }
@@ -160,7 +161,7 @@ TEST_CASE("Interleaved stages need pipelines, and layers for each", "[plan][meas
         "runs.csv:3:9: chunks is 4, which does not divide layers of a rank 6: 3 or 6 would");
 }
 
-TEST_CASE("A round that is not whole is Megatron-LM's last one", "[plan][measured]") {
+TEST_CASE("In Megatron-LM, the last round may be incomplete", "[plan][measured]") {
   const std::string chunked =
       "gpus,tp,dp,pp,chunks,global_batch,micro_batch,layers,hidden,heads,seq,iter_ms,other_args\n";
   const auto cut = [&](const std::string& batch, const std::string& arguments) {
@@ -179,7 +180,8 @@ const std::string staged =
     "first_stage_layers,last_stage_layers,embedding_counts_as_layer,loss_counts_as_layer,"
     "layers_per_virtual_stage\n";
 
-TEST_CASE("Stages of unequal layers are said in each of Megatron-LM's ways", "[plan][measured]") {
+TEST_CASE("Stages of unequal layers can be given in each of Megatron-LM's ways",
+          "[plan][measured]") {
   const auto cut = [](const std::string& layers, const std::string& words) {
     return read(staged + "4,1,1,4,8,1," + layers + ",2048,16,1024,1," + words + "\n")
         .runs.front()
@@ -198,7 +200,7 @@ TEST_CASE("Stages of unequal layers are said in each of Megatron-LM's ways", "[p
   CHECK(cut("12", ",,,,,").stage_layers.empty());
 }
 
-TEST_CASE("Stages that cannot be are refused in the column that says them", "[plan][measured]") {
+TEST_CASE("Impossible stages are rejected in the column that gives them", "[plan][measured]") {
   const auto refused = [](const std::string& words) {
     return refusal(staged + "4,1,1,4,8,1,12,2048,16,1024,1," + words + "\n");
   };
@@ -206,18 +208,18 @@ TEST_CASE("Stages that cannot be are refused in the column that says them", "[pl
         "runs.csv:2:31: pipeline_layout has 3 stages, which do not divide among 4 ranks");
   CHECK(refused("Et|tt|t|L,,,,,") ==
         "runs.csv:2:31: pipeline_layout has 4 layers, but layers is 12");
-  CHECK(refused("Ex,,,,,").find("pipeline_layout is no layout: layout \"Ex\", column 2") !=
+  CHECK(refused("Ex,,,,,").find("pipeline_layout is not a valid layout: layout \"Ex\", column 2") !=
         std::string::npos);
   CHECK(refused(",1,2,,,") == "runs.csv:2:32: first_stage_layers leaves 9 layers of 12 to 2 ranks");
   CHECK(refused(",,,yes,yes,") ==
         "runs.csv:2:34: embedding_counts_as_layer makes 14 layers, which do not divide among 4 "
         "stages");
   CHECK(refused(",,,,,5") ==
-        "runs.csv:2:36: layers_per_virtual_stage is 5, but 12 layers are no multiple of that on "
+        "runs.csv:2:36: layers_per_virtual_stage is 5, but 12 layers are not a multiple of that on "
         "each of 4 ranks");
 }
 
-TEST_CASE("A wrong row of runs to predict is refused by itself", "[plan][measured]") {
+TEST_CASE("An invalid row of runs to predict is rejected alone", "[plan][measured]") {
   const RunTable table = read(header +
                                   "a,8,4,1,2,8,2,20,2048,16,1024,1\n"
                                   "b,,4,1,2,8,2,20,2048,16,1024,1\n"
@@ -232,7 +234,7 @@ TEST_CASE("A wrong row of runs to predict is refused by itself", "[plan][measure
   CHECK(table.refused[1].line == 4);
 }
 
-TEST_CASE("Experts that are cut otherwise than the rest are shared by all devices of a stage",
+TEST_CASE("Experts partitioned differently from the rest are shared by all devices of a stage",
           "[plan][measured]") {
   const std::string columns =
       "gpus,tp,dp,pp,ep,etp,global_batch,micro_batch,layers,hidden,heads,seq,iter_ms,experts\n";
@@ -243,7 +245,7 @@ TEST_CASE("Experts that are cut otherwise than the rest are shared by all device
         "runs.csv:2:9: ep is 4, which does not divide devices of dp and cp 2: 2 would");
 }
 
-TEST_CASE("vTrain's tables are read whole", "[plan][measured][reference]") {
+TEST_CASE("vTrain's tables are read completely", "[plan][measured][reference]") {
   for (const auto& [name, count] : {std::pair{"single", 707U}, std::pair{"multi", 54U}})
     CHECK(read_runs(
               pipewright::test::reference_file(std::string("papers/vtrain_") + name + "_node.csv"),
@@ -251,7 +253,7 @@ TEST_CASE("vTrain's tables are read whole", "[plan][measured][reference]") {
               .runs.size() == count);
 }
 
-TEST_CASE("Heads that do not divide the width need their channels in the row itself",
+TEST_CASE("Heads that do not divide the width need their channels in the same row",
           "[plan][measured]") {
   const std::string table =
       "gpus,tp,dp,pp,global_batch,micro_batch,layers,hidden,heads,head_channels,seq,iter_ms\n";

@@ -28,7 +28,7 @@ MegatronRun run_of(const std::string& end) {
   return megatron_run_of(table.runs.front());
 }
 
-TEST_CASE("A row in Megatron's words is a run of the last rank", "[plan][measured]") {
+TEST_CASE("A row with Megatron's options is a run of the last rank", "[plan][measured]") {
   const MegatronRun run = run_of(
       "bf16,auto,transformer_engine,adam,last,no,wgrad-deferral-limit=2; qk-layernorm,"
       "CUBLAS_WORKSPACE_CONFIG=:4096:2:16:8 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
@@ -43,8 +43,7 @@ TEST_CASE("A row in Megatron's words is a run of the last rank", "[plan][measure
   CHECK(run.gradient_bytes == 4);
 }
 
-TEST_CASE("What a row says that nobody has counted is refused with its column",
-          "[plan][measured]") {
+TEST_CASE("Unsupported settings of a row are rejected with their column", "[plan][measured]") {
   CHECK_THAT(error_of([&] { run_of("bf16,auto,transformer_engine,muon,last,no,,"); }),
              Contains("optimizer is \"muon\""));
   CHECK_THAT(error_of([&] { run_of("bf16,auto,transformer_engine,adam,last,local,,"); }),
@@ -56,13 +55,13 @@ TEST_CASE("What a row says that nobody has counted is refused with its column",
              Contains("attention_backend is \"magic\": auto, flash"));
 }
 
-TEST_CASE("Shares of kinds place a hybrid's layers as Megatron does", "[plan][measured]") {
+TEST_CASE("Ratios of layer kinds place a hybrid's layers as Megatron does", "[plan][measured]") {
   CHECK(hybrid_pattern("hybrid-layer-pattern=M-|M*; squared-relu", 4) == "M-|M*");
   CHECK(hybrid_pattern("hybrid-attention-ratio=0.3; hybrid-mlp-ratio=0.2", 10) == "MM*M-*M*M-");
   CHECK(hybrid_pattern("squared-relu", 4).empty());
 }
 
-/// |predicted / measured - 1| of runs.
+/// The values of |predicted / measured - 1| of runs.
 struct Errors {
   std::vector<double> peak, allocated;
   void add(const MeasuredRun& run, const MegatronMemory& memory) {
@@ -81,7 +80,7 @@ double quantile(std::vector<double> values, double part) {
 }
 
 TEST_CASE(
-    "Megatron-LM's own tests hold what is counted: peaks within 1 % in the median, 4 % at "
+    "The memory of Megatron-LM's own tests is predicted: peaks within 1 % in the median, 4 % at "
     "the 90th percentile",
     "[plan][measured][reference]") {
   const RunTable table =
@@ -94,7 +93,7 @@ TEST_CASE(
         run.options.date >= "2025-06-01")
       recent.add(run, memory);
   }
-  CHECK(table.refused.size() == 11);  // whose number of GPUs is not public
+  CHECK(table.refused.size() == 11);  // their number of GPUs is not public
   REQUIRE(recent.peak.size() == 88);
   REQUIRE(all.peak.size() == 191);
   CHECK(quantile(recent.peak, 0.5) < 0.002);

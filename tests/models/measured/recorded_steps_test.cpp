@@ -26,7 +26,7 @@ TEST_CASE("A table of steps is read by operation, in the order of its steps", "[
   CHECK(read_recorded_steps(to_csv(record), "again.csv") == record);
 }
 
-TEST_CASE("What is wrong with a table of steps is said all at once, with its place",
+TEST_CASE("All faults of a table of steps are reported at once, with their places",
           "[plan][measured]") {
   CHECK(error_of([] { read_recorded_steps("step,rank,action,seconds\n", "steps.csv"); }) ==
         "steps.csv:1:1: the first line must be step,replica,rank,action,seconds");
@@ -54,7 +54,7 @@ TEST_CASE("What is wrong with a table of steps is said all at once, with its pla
               "0,0,0,0F0,1\n"
               "1,0,2,2B0,1\n");
         }) ==
-        "steps.csv:3:1: step 0 of 0F0 of rank 0 of replica 0 is there twice\n"
+        "steps.csv:3:1: step 0 of 0F0 of rank 0 of replica 0 appears twice\n"
         "steps.csv: 0F0 of rank 0 of replica 0 has no line for step 1, which others have\n"
         "steps.csv: 2B0 of rank 2 of replica 0 has no line for step 0, which others have");
 }

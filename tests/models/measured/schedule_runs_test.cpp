@@ -1,4 +1,4 @@
-// Runs that name their schedule, and say how fast they were in other words than a time.
+// Runs that name their schedule, and give their speed in other units than a time.
 
 #include <set>
 
@@ -23,7 +23,7 @@ MeasuredRun run_called(const std::string& schedule) {
       .runs.at(0);
 }
 
-TEST_CASE("A schedule is known by what papers, torch and this catalogue call it",
+TEST_CASE("A schedule is known by its names in papers, in torch and in the catalogue",
           "[plan][measured]") {
   struct Name {
     const char* said;
@@ -85,7 +85,7 @@ TEST_CASE("Every schedule of the catalogue can be named in a table", "[plan][mea
   CHECK(read.size() > 12);
 }
 
-TEST_CASE("What no generator makes is refused, with its reason", "[plan][measured]") {
+TEST_CASE("Schedules without a generator are rejected with the reason", "[plan][measured]") {
   const auto reason = [](const std::string& schedule) {
     return read_runs(std::string_view(header + "\n" + sizes + schedule + "\n"), "t.csv",
                      RunTimes::Optional)
@@ -95,17 +95,18 @@ TEST_CASE("What no generator makes is refused, with its reason", "[plan][measure
   CHECK(reason("PipeDream-2BW").find("\"PipeDream-2BW\" is not predicted: it has no flush") !=
         std::string::npos);
   CHECK(reason("Seq1F1B").find("slices") != std::string::npos);
-  CHECK(reason("ZB-Q").find("\"ZB-Q\" is no schedule that is known; 1F1B-I") != std::string::npos);
+  CHECK(reason("ZB-Q").find("\"ZB-Q\" is not a known schedule; known are 1F1B-I") !=
+        std::string::npos);
   CHECK(error_of([&] {
           read_runs(std::string_view(header + ",iter_s\n" + sizes + "ZB-Q,1\n"), "t.csv",
                     RunTimes::Needed);
         }).find("t.csv:2:") != std::string::npos);
 }
 
-TEST_CASE("The first and the last stage have a layer less, of whatever schedule",
+TEST_CASE("The first and the last stage have one layer less under any schedule",
           "[plan][measured]") {
   CHECK(run_called("1F1B").cut.stage_layers == std::vector{3, 4, 4, 4, 4, 4, 4, 3});
-  // The head and the embedding are a stage each of the first rank.
+  // On the first rank, the head and the embedding are one stage each.
   const MeasuredRun bare = read_runs(std::string_view(header + "\n8,8,6,24,14,2304,24,1024,ZB-V\n"),
                                      "t.csv", RunTimes::Optional)
                                .runs.at(0);
@@ -115,7 +116,7 @@ TEST_CASE("The first and the last stage have a layer less, of whatever schedule"
 }
 
 TEST_CASE(
-    "Whoever names schedules holds both ends of a transfer, recomputes nothing and pads the "
+    "Runs with a named schedule block both ends of a transfer, recompute nothing and pad the "
     "vocabulary",
     "[plan][measured]") {
   const MeasuredRun named = run_called("1F1B-I");
@@ -142,7 +143,7 @@ TEST_CASE(
   CHECK(unnamed.training.gradient_bytes == 4);
 }
 
-TEST_CASE("A rate is the time of an iteration", "[plan][measured]") {
+TEST_CASE("A rate is converted to the time of an iteration", "[plan][measured]") {
   const auto run_at = [](const std::string& column, const std::string& value) {
     auto table =
         read_runs(std::string_view(header + "," + column + "\n" + sizes + "1F1B," + value + "\n"),

@@ -12,8 +12,8 @@ using pipewright::test::error_of;
 
 constexpr long long mebibyte = 1LL << 20;
 
-/// Megatron's tests' GPT, 12 layers of 512 on four ranks, whose last one has three layers and the
-/// head.
+/// The GPT of Megatron's tests, 12 layers of 512 on four ranks, the last of which has three layers
+/// and the head.
 MegatronRun small_run() {
   MegatronRun run;
   TransformerConfig& model = run.training.model;
@@ -34,7 +34,7 @@ MegatronRun small_run() {
 }
 
 constexpr long long h = 512;
-/// Matrices, biases and two norms of a layer.
+/// The matrices, biases and two norms of a layer.
 constexpr long long layer_size = 12 * h * h + 13 * h;
 constexpr long long last_rank = 3 * layer_size + 2 * h + 50304 * h;
 
@@ -43,14 +43,14 @@ long long standing(const Holdings& held) {
          held.of("optimizer state");
 }
 
-TEST_CASE("Each parameter stands for 2 + 4 + 12 bytes", "[plan][megatron]") {
+TEST_CASE("Each parameter takes 2 + 4 + 12 persistent bytes", "[plan][megatron]") {
   const Holdings held = megatron_memory(small_run()).behind_iteration;
   CHECK(held.of("parameters") == 2 * last_rank);
   CHECK(held.of("gradients") == 4 * last_rank);
   CHECK(standing(held) == 18 * last_rank);
 }
 
-TEST_CASE("The distributed optimizer shares twelve of them out over replicas and context",
+TEST_CASE("The distributed optimizer partitions twelve of them over replicas and context",
           "[plan][megatron]") {
   MegatronRun run = small_run();
   run.cut.zero = 1;
@@ -59,7 +59,7 @@ TEST_CASE("The distributed optimizer shares twelve of them out over replicas and
   CHECK(standing(megatron_memory(run).behind_iteration) == 6 * last_rank + 12 * last_rank / 4);
 }
 
-TEST_CASE("fp32 copies of 16-bit gradients stay behind the step, and are gone at the peak",
+TEST_CASE("fp32 copies of 16-bit gradients remain after the step, and are gone at the peak",
           "[plan][megatron]") {
   MegatronRun run = small_run();
   run.gradient_bytes = 2;
@@ -70,7 +70,7 @@ TEST_CASE("fp32 copies of 16-bit gradients stay behind the step, and are gone at
 }
 
 TEST_CASE(
-    "Behind an iteration stand workspaces of two threads and of TransformerEngine, and the "
+    "After an iteration, workspaces of two threads and of TransformerEngine remain, and the "
     "stage's input with its gradient",
     "[plan][megatron]") {
   MegatronRun run = small_run();
@@ -84,7 +84,7 @@ TEST_CASE(
   CHECK(megatron_memory(run).behind_iteration.of("TransformerEngine workspaces") == 32 * mebibyte);
 }
 
-/// Activations at the peak, without the loss and what surrounds them.
+/// Returns the activations at the peak, without the loss and its temporary tensors.
 long long activations(const Holdings& held) {
   long long sum = 0;
   for (const char* const name :
@@ -97,12 +97,12 @@ long long activations(const Holdings& held) {
 constexpr long long sbh = 1024 * 4 * h;
 constexpr long long scores = 8 * 4 * 1024 * 1024;
 
-TEST_CASE("A layer keeps s b h (34 + 5 a s / h) bytes (Korthikanti et al.)", "[plan][megatron]") {
+TEST_CASE("A layer saves s b h (34 + 5 a s / h) bytes (Korthikanti et al.)", "[plan][megatron]") {
   const MegatronMemory memory = megatron_memory(small_run());
   CHECK(activations(memory.at_peak) == 3 * (34 * sbh + 5 * scores));
 }
 
-TEST_CASE("Tensor parallelism cuts 24 of them, sequence parallelism the other 10",
+TEST_CASE("Tensor parallelism divides 24 of them, sequence parallelism the other 10",
           "[plan][megatron]") {
   MegatronRun run = small_run();
   run.cut.tensor = 2;
@@ -111,25 +111,25 @@ TEST_CASE("Tensor parallelism cuts 24 of them, sequence parallelism the other 10
   CHECK(activations(megatron_memory(run).at_peak) == 3 * (17 * sbh + 5 * scores / 2));
 }
 
-TEST_CASE("FlashAttention keeps no scores, but a copy of its output; cuDNN none",
+TEST_CASE("FlashAttention saves no scores, but a copy of its output; cuDNN saves no copy",
           "[plan][megatron]") {
   MegatronRun run = small_run();
-  run.attention = AttentionBackend::Auto;  // on this GPU FlashAttention
+  run.attention = AttentionBackend::Auto;  // FlashAttention on this GPU
   CHECK(activations(megatron_memory(run).at_peak) == 3 * 36 * sbh);
   run.gpu = GpuKind::Hopper;
   CHECK(activations(megatron_memory(run).at_peak) == 3 * 34 * sbh);
 }
 
-TEST_CASE("Full recomputation keeps each layer's input, and one layer comes back",
+TEST_CASE("Full recomputation saves each layer's input, and restores one layer",
           "[plan][megatron]") {
   MegatronRun run = small_run();
   run.cut.recompute = RecomputeMode::Full;
   const MegatronMemory memory = megatron_memory(run);
   CHECK(activations(memory.at_peak) == 3 * 2 * sbh);
-  CHECK(memory.at_peak.of("loss") > 0);  // that is more than a layer
+  CHECK(memory.at_peak.of("loss") > 0);  // which is more than a layer
 }
 
-TEST_CASE("The loss is computed on 6 bytes of each logit, fused by Megatron's compiler on 10",
+TEST_CASE("The loss needs 6 bytes per logit, or 10 if fused by Megatron's compiler",
           "[plan][megatron]") {
   MegatronRun run = small_run();
   const long long logits = 4 * 1024 * 50304LL;
@@ -150,7 +150,7 @@ TEST_CASE("Before the first step there is no momentum and no variance", "[plan][
   CHECK(memory.peak.value - memory.first_step_peak.value == 8 * last_rank);
 }
 
-/// Four experts, two on each device, of as many channels as the dense layers have.
+/// A mixture of four experts, two per device, with as many channels as the dense layers.
 MegatronRun mixture_run() {
   MegatronRun run = small_run();
   TransformerConfig& model = run.training.model;
@@ -161,7 +161,7 @@ MegatronRun mixture_run() {
   return run;
 }
 
-TEST_CASE("Experts are shared out, and so is their optimizer's state, over fewer replicas",
+TEST_CASE("Experts and their optimizer state are partitioned, over fewer replicas",
           "[plan][megatron]") {
   MegatronRun run = mixture_run();
   run.cut.zero = 1;
@@ -172,14 +172,15 @@ TEST_CASE("Experts are shared out, and so is their optimizer's state, over fewer
   CHECK(held.of("optimizer state") == 8 * others / 2 + 8 * experts);
 }
 
-TEST_CASE("Grouped products have workspaces of four more streams", "[plan][megatron]") {
+TEST_CASE("Grouped products have workspaces for four more streams", "[plan][megatron]") {
   MegatronRun run = mixture_run();
   run.grouped_experts = true;
   CHECK(megatron_memory(run).behind_iteration.of("TransformerEngine workspaces") ==
         5 * 4 * mebibyte);
 }
 
-TEST_CASE("Fused weight gradients leave a stand-in for each shape of weight", "[plan][megatron]") {
+TEST_CASE("Fused weight gradients keep a placeholder for each shape of weight",
+          "[plan][megatron]") {
   MegatronRun run = small_run();
   run.fused_weight_gradients = true;
   CHECK(megatron_memory(run).behind_iteration.of("stand-ins of weight gradients") ==
@@ -188,7 +189,8 @@ TEST_CASE("Fused weight gradients leave a stand-in for each shape of weight", "[
   CHECK(megatron_memory(run).behind_iteration.of("stand-ins of weight gradients") == 0);
 }
 
-TEST_CASE("8 bits keep casts of weights and half of what products keep", "[plan][megatron]") {
+TEST_CASE("8-bit training keeps casts of weights and half of the products' saved inputs",
+          "[plan][megatron]") {
   MegatronRun run = small_run();
   run.precision = MegatronPrecision::Float8;
   const MegatronMemory memory = megatron_memory(run);
@@ -211,7 +213,7 @@ TEST_CASE("A hybrid's layers are those of its pattern", "[plan][megatron]") {
   CHECK_THAT(error_of([&] { megatron_memory(run); }), Contains("2 stages, but pp 4"));
 }
 
-TEST_CASE("What nobody has counted is refused", "[plan][megatron]") {
+TEST_CASE("Unsupported runs are rejected", "[plan][megatron]") {
   MegatronRun run = small_run();
   run.cut.zero = 3;
   CHECK_THAT(error_of([&] { megatron_memory(run); }), Contains("zero is 3"));

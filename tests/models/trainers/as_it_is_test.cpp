@@ -23,7 +23,8 @@ const std::string interleaved =
     "--tensor-model-parallel-size 2 --sequence-parallel --num-layers-per-virtual-pipeline-stage 3 "
     "--use-distributed-optimizer --attention-backend unfused --no-gradient-accumulation-fusion ";
 
-TEST_CASE("arguments and the row of a table that says the same are one run", "[plan][trainers]") {
+TEST_CASE("Arguments and a table's row with the same settings give the same run",
+          "[plan][trainers]") {
   const MeasuredRun run = run_of(interleaved, 8);
   const auto table = read_runs(
       "gpus,tp,dp,pp,global_batch,micro_batch,layers,hidden,heads,seq,vocab,vocab_padded,chunks,"
@@ -47,7 +48,7 @@ TEST_CASE("arguments and the row of a table that says the same are one run", "[p
   }
 }
 
-TEST_CASE("rounds of other than a microbatch for each rank are taken", "[plan][trainers]") {
+TEST_CASE("Rounds of more or less than one microbatch per rank are accepted", "[plan][trainers]") {
   const MeasuredRun run =
       run_of(interleaved + "--microbatch-group-size-per-virtual-pipeline-stage 3", 8);
   CHECK(run.cut.group == 3);
@@ -55,17 +56,17 @@ TEST_CASE("rounds of other than a microbatch for each rank are taken", "[plan][t
   CHECK(run.microbatches() == 8);
 }
 
-TEST_CASE("sizes that do not fit each other are named by their options", "[plan][trainers]") {
+TEST_CASE("Sizes that do not fit together are reported by their options", "[plan][trainers]") {
   const auto refusal = [](const std::string& arguments, int gpus) {
     return error_of([&] { run_of(arguments, gpus); });
   };
   CHECK(refusal(interleaved, 6) == "args.sh: --gpus is 6, but tp 2 × dp 1 × pp 2 are 4 devices");
   CHECK(refusal(interleaved + "--num-layers 13 --num-layers-per-virtual-pipeline-stage 13", 8)
-            .find("13 layers are no multiple of 13 on each of 2 ranks") != std::string::npos);
+            .find("13 layers are not a multiple of 13 on each of 2 ranks") != std::string::npos);
   CHECK(refusal("--num-layers 3 --hidden-size 64 --num-attention-heads 4 --seq-length 128 "
                 "--vocab-size 100 --global-batch-size 8 --pipeline-model-parallel-size 2",
                 8)
-            .find("args.sh: --num-layers 3: 2 stages do not share them evenly") == 0);
+            .find("args.sh: --num-layers 3 does not divide evenly among 2 stages") == 0);
 }
 
 }  // namespace as_it_is_test

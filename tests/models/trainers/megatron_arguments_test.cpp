@@ -20,7 +20,7 @@ std::string refusal(const std::string& text) {
   return error_of([&] { transformer_from_megatron(text, "args.sh"); });
 }
 
-TEST_CASE("Megatron's example of a GPT: a script with a variable and quoted options",
+TEST_CASE("Megatron's example of a GPT is read: a script with a variable and quoted options",
           "[plan][model]") {
   const auto found = read_transformer(PIPEWRIGHT_TEST_DATA_DIR "/models/megatron-345m.sh");
   CHECK(found.training.model.name == "megatron-345m");
@@ -88,7 +88,7 @@ TEST_CASE("DeepSeek-V3's sizes as Megatron's arguments give its parameters", "[p
   CHECK(found.training.model.predictions == 1);
 }
 
-TEST_CASE("What is not said is what Megatron takes", "[plan][model]") {
+TEST_CASE("Missing arguments get Megatron's defaults", "[plan][model]") {
   const auto config = config_of("");
   CHECK(config.feed_forward == 256);
   CHECK(config.tied);
@@ -104,7 +104,7 @@ TEST_CASE("What is not said is what Megatron takes", "[plan][model]") {
   CHECK_FALSE(mixture.has_experts(1));
 }
 
-TEST_CASE("Megatron's arguments are refused with line, column and the nearest known",
+TEST_CASE("Invalid arguments of Megatron are rejected with line, column and the nearest known one",
           "[plan][model]") {
   CHECK(refusal("--num-layer 2 --hidden-size 64 \\\n --num-attention-heads 4 --seq-length 8") ==
         "args.sh:1:13: --num-layer: \"--num-layers\" is missing; this is the nearest to it\n"
@@ -130,7 +130,7 @@ TEST_CASE("Megatron's arguments are refused with line, column and the nearest kn
 const std::string without_words =
     "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 128 ";
 
-TEST_CASE("A tokenizer whose words are known stands for --vocab-size, and is named",
+TEST_CASE("A tokenizer with a known vocabulary replaces --vocab-size, and is named",
           "[plan][model]") {
   const auto told = [](const std::string& more) {
     return transformer_from_megatron(without_words + more, "args.sh");
@@ -147,8 +147,8 @@ TEST_CASE("A tokenizer whose words are known stands for --vocab-size, and is nam
   CHECK(told("--tokenizer-type GPT2BPETokenizer").assumed ==
         std::vector<std::string>{"--vocab-size 50257, as GPT2BPETokenizer has it"});
   CHECK(refusal(without_words + "--tokenizer-type OwnTokenizer") ==
-        "args.sh:1:91: --tokenizer-type: how many words OwnTokenizer has is not known here: "
-        "--vocab-size would tell it");
+        "args.sh:1:91: --tokenizer-type: the vocabulary size of OwnTokenizer is unknown: set "
+        "--vocab-size");
   CHECK(refusal(without_words) == "args.sh:1:1: --vocab-size: is missing");
 }
 
@@ -177,8 +177,7 @@ MODEL_ARGS:
         "CUBLAS_WORKSPACE_CONFIG=:4096:8 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 }
 
-TEST_CASE("What Megatron's arguments say of kernels, precision and overlap is read",
-          "[plan][model]") {
+TEST_CASE("Megatron's arguments for kernels, precision and overlap are read", "[plan][model]") {
   const auto usual = transformer_from_megatron(small, "args.sh");
   CHECK(usual.options.implementation == "transformer_engine");
   CHECK(usual.options.attention_backend == "auto");
@@ -211,7 +210,7 @@ TEST_CASE("What Megatron's arguments say of kernels, precision and overlap is re
   CHECK(other.unknown == std::vector<std::string>{"--new-thing"});
 }
 
-TEST_CASE("Layers of stages in Megatron's four words", "[plan][model]") {
+TEST_CASE("Layers per stage can be given in Megatron's four ways", "[plan][model]") {
   const auto layers = [](const std::string& more) {
     return transformer_from_megatron(small + "--num-layers 14 " + more, "args.sh").cut.stage_layers;
   };
@@ -229,7 +228,7 @@ TEST_CASE("Layers of stages in Megatron's four words", "[plan][model]") {
         std::string::npos);
 }
 
-TEST_CASE("A file that is not there is named", "[plan][model]") {
+TEST_CASE("A missing file is named", "[plan][model]") {
   CHECK(error_of([] { read_transformer("nowhere/config.json"); }) ==
         "nowhere/config.json: cannot be read: No such file or directory");
 }

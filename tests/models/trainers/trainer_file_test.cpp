@@ -22,7 +22,7 @@ using namespace pipewright::plan;
 using namespace pipewright::models;
 using pipewright::test::error_of;
 
-/// Sixteen blocks, which stages of 1 to 8 ranks share unequally.
+/// Sixteen blocks, which stages of 1 to 8 ranks divide unequally.
 Scenario plan_of(const std::string& schedule, int ranks, int chunks, int replicas) {
   Scenario scenario;
   scenario.name = "told";
@@ -47,7 +47,7 @@ Scenario plan_of(const std::string& schedule, int ranks, int chunks, int replica
   return scenario;
 }
 
-/// A scenario that says otherwise wherever a file may say something, with what the file says.
+/// A scenario that differs in every field that a file may set, after the file's assignments.
 Scenario read_back(Trainer trainer, const Scenario& told) {
   Scenario other = plan_of("gpipe", 2, 1, told.pipeline.replicas);
   other.pipeline.microbatches = 7;
@@ -59,22 +59,20 @@ Scenario read_back(Trainer trainer, const Scenario& told) {
   return scenario_from_json(document);
 }
 
-/// All that decides how a training is cut.
+/// Returns all fields that determine the parallelism of a training.
 Json cut_of(const Scenario& scenario) {
   Json json = to_json(scenario).at("pipeline");
   for (const char* training : {"microbatch_size", "zero", "recompute"})
     json[training] = to_json(scenario).at("training").at(training);
-  if (json["schedule"] == "megatron-interleaved")  // the same where ranks divide microbatches
+  if (json["schedule"] == "megatron-interleaved")  // the same if ranks divide microbatches
     json["schedule"] = "interleaved-1f1b";
   if (scenario.pipeline.replicas == 1)
-    json["zero"] = 0;  // there is nobody to share with
+    json["zero"] = 0;  // there are no other replicas
   return json;
 }
 
-TEST_CASE(
-    "what a trainer is told is read as the same cut, or each field is named that it cannot be "
-    "told",
-    "[plan][trainers]") {
+TEST_CASE("An exported plan is read back as the same one, or each unsupported field is named",
+          "[plan][trainers]") {
   std::map<Trainer, int> read;
   const auto check = [&](Trainer trainer, const Scenario& scenario) {
     const auto lines = untold(trainer, scenario);
@@ -112,13 +110,13 @@ TEST_CASE(
                 scenario.training.recompute = recompute;
                 check(trainer_of(word), scenario);
               }
-  // 1F1B (and ours of torch's interleaved order) under its rules.
+  // 1F1B, and our version of torch's interleaved order under its rules.
   CHECK(read[Trainer::Megatron] > 100);
   CHECK(read[Trainer::Torchtitan] > 200);
   CHECK(read[Trainer::DeepSpeed] == 2 * 2 * 2 * 2);  // ranks, replicas, ZeRO 0 and 1, recomputation
 }
 
-TEST_CASE("a trainer runs the schedules that say so, and its file is read as the same one",
+TEST_CASE("A trainer runs the schedules that declare it, and its file is read back as the same one",
           "[plan][trainers]") {
   const auto check = [](Trainer trainer, const ScheduleDescriptor& schedule, bool runs) {
     const int chunks = usual_chunks(schedule.chunks).front();
@@ -129,7 +127,7 @@ TEST_CASE("a trainer runs the schedules that say so, and its file is read as the
       return;
     const auto read = assignments_of(trainer, trainer_file(trainer, scenario), file_name(trainer));
     const auto name = "pipeline.schedule=\"" + schedule.name + "\"";
-    // In rounds of a microbatch for each rank, Megatron-LM's two are one.
+    // With rounds of one microbatch per rank, Megatron-LM's two schedules are the same.
     const bool is_one_of_two = trainer == Trainer::Megatron && schedule.takes_group;
     CHECK((std::ranges::find(read, name) != read.end()) != is_one_of_two);
   };
@@ -152,7 +150,7 @@ std::vector<std::string> lines_of(const std::string& name) {
   return lines;
 }
 
-TEST_CASE("torchtitan has every field that it is told, and takes the values", "[plan][trainers]") {
+TEST_CASE("Torchtitan has every exported field, and accepts its values", "[plan][trainers]") {
   std::map<std::string, std::string> types;
   for (const std::string& line : lines_of("torchtitan-0.2.2.txt"))
     types[line.substr(0, line.find('\t'))] = line.substr(line.find('\t') + 1);
@@ -181,8 +179,7 @@ TEST_CASE("torchtitan has every field that it is told, and takes the values", "[
   CHECK(fields >= 20);
 }
 
-TEST_CASE("Megatron-LM has every option that it is told, with a value or without",
-          "[plan][trainers]") {
+TEST_CASE("Megatron-LM has every exported option, with or without a value", "[plan][trainers]") {
   std::map<std::string, bool> takes_value;
   for (const std::string& line : lines_of("megatron-core-0.20.txt"))
     takes_value[line.substr(0, line.find(' '))] = line.ends_with(" value");
@@ -213,8 +210,7 @@ TEST_CASE("Megatron-LM has every option that it is told, with a value or without
   CHECK(options > 25);
 }
 
-TEST_CASE("public models as Megatron's arguments have the sizes that they had",
-          "[plan][trainers]") {
+TEST_CASE("Public models exported as Megatron's arguments keep their sizes", "[plan][trainers]") {
   int told = 0;
   for (const auto& file : std::filesystem::directory_iterator(PIPEWRIGHT_TEST_DATA_DIR "/models")) {
     if (file.path().extension() != ".json")
@@ -227,7 +223,7 @@ TEST_CASE("public models as Megatron's arguments have the sizes that they had",
     scenario.pipeline.partition =
         std::vector<int>{0, static_cast<int>(model_of(scenario).layers.size())};
     const auto lines = untold(Trainer::Megatron, scenario);
-    if (!lines.empty()) {  // what its arguments have no words for
+    if (!lines.empty()) {  // its arguments do not support the model
       CHECK(lines.size() == 1);
       CHECK(lines.front().starts_with("model: "));
       continue;
@@ -240,7 +236,7 @@ TEST_CASE("public models as Megatron's arguments have the sizes that they had",
   CHECK(told >= 15);
 }
 
-TEST_CASE("DeepSpeed's file says what its engine checks, and only that is refused",
+TEST_CASE("DeepSpeed's file has what its engine checks, and only such faults are rejected",
           "[plan][trainers]") {
   Scenario scenario = plan_of("1f1b", 4, 1, 3);
   scenario.training.precision = Precision::MixedHalf;
@@ -255,12 +251,11 @@ TEST_CASE("DeepSpeed's file says what its engine checks, and only that is refuse
   const auto refusal = [](const std::string& text) {
     return error_of([&] { assignments_of(Trainer::DeepSpeed, text, "ds.json"); });
   };
-  CHECK(
-      refusal(R"({"train_batch_size": 10, "train_micro_batch_size_per_gpu": 4,
+  CHECK(refusal(R"({"train_batch_size": 10, "train_micro_batch_size_per_gpu": 4,
                     "gradient_accumulation_steps": 2, "zero_optimization": {"stage": 2}})") ==
-      "ds.json:1:2: /train_batch_size: 10 is no multiple of 4 samples of 2 microbatches\n"
-      "ds.json:2:77: /zero_optimization/stage: its pipeline engine takes ZeRO 0 and 1 (ZeRO 2 and "
-      "3 are refused there)");
+        "ds.json:1:2: /train_batch_size: 10 is not a multiple of 4 samples in 2 microbatches\n"
+        "ds.json:2:77: /zero_optimization/stage: its pipeline engine supports ZeRO 0 and 1 (it "
+        "rejects ZeRO 2 and 3)");
   CHECK(refusal(R"({"pipeline": {"stages": 2, "partition": [0, 4]}})") ==
         "ds.json:1:28: /pipeline/partition: the first layer of each of 2 stages and the number of "
         "layers are needed here");
@@ -268,7 +263,7 @@ TEST_CASE("DeepSpeed's file says what its engine checks, and only that is refuse
         "no error");
 }
 
-TEST_CASE("a faulty torchtitan file is refused with the place of each fault", "[plan][trainers]") {
+TEST_CASE("A faulty torchtitan file is rejected with the place of each fault", "[plan][trainers]") {
   const auto refusal = [](const std::string& text) {
     return error_of([&] { assignments_of(Trainer::Torchtitan, text, "t.toml"); });
   };
@@ -277,15 +272,14 @@ TEST_CASE("a faulty torchtitan file is refused with the place of each fault", "[
   CHECK(refusal(none) == "no error");
   CHECK(refusal(none + "pipeline_parallel_degree = 0\npipeline_parallel_schedule = \"2F2B\"\n") ==
         "t.toml:4:28: parallelism.pipeline_parallel_degree: a whole number of at least 1 is needed "
-        "here\nt.toml:5:30: parallelism.pipeline_parallel_schedule: 2F2B is no schedule of torch "
-        "that "
-        "is known here");
+        "here\nt.toml:5:30: parallelism.pipeline_parallel_schedule: 2F2B is not a known torch "
+        "schedule");
   CHECK(
       refusal(none + "module_fqns_per_model_part = [[\"tok_embeddings\", \"layers.1\"]]\n") ==
       "t.toml:4:30: parallelism.module_fqns_per_model_part: [tok_embeddings, layers.1]: known here "
       "are tok_embeddings, layers.0 and so on in their order, norm and output");
   CHECK(refusal("").find("activation_checkpoint.mode: \"selective\"") != std::string::npos);
-  // Replicas that it leaves open are those of the scenario.
+  // Replicas that it does not set are those of the scenario.
   const auto assignments = assignments_of(Trainer::Torchtitan, none, "t.toml", 6);
   CHECK(std::ranges::find(assignments, "pipeline.replicas=6") != assignments.end());
 }

@@ -16,7 +16,7 @@ DescribedTransformer shipped(const std::string& name) {
 
 struct Named {
   const char* file;
-  const char* known;  // as tables of runs call it
+  const char* known;  // as tables of runs name it
 };
 constexpr Named named[] = {{"llama-2-7b", "llama2-7b"},       {"llama-2-13b", "llama2-13b"},
                            {"llama-2-70b", "llama2-70b"},     {"llama-3-8b", "llama3-8b"},
@@ -24,7 +24,7 @@ constexpr Named named[] = {{"llama-2-7b", "llama2-7b"},       {"llama-2-13b", "l
                            {"mistral-7b-v0.1", "mistral-7b"}, {"mixtral-8x7b", "mixtral-8x7b"},
                            {"deepseek-v2", "deepseekv2"},     {"deepseek-v3", "deepseekv3"}};
 
-/// Nobody asks for widths of layers that there are none of.
+/// Clears the widths of layer kinds that the model does not have.
 void forget_absent_layers(TransformerConfig& model) {
   if (!model.has_mixture())
     model.expert_feed_forward = 0;
@@ -32,7 +32,7 @@ void forget_absent_layers(TransformerConfig& model) {
     model.feed_forward = 0;
 }
 
-TEST_CASE("Models that tables of runs name have the sizes of their config.json",
+TEST_CASE("Models named by tables of runs have the sizes of their config.json",
           "[plan][measured]") {
   using Config = TransformerConfig;
   for (const Named& named_model : named) {
@@ -58,7 +58,7 @@ TEST_CASE("Models that tables of runs name have the sizes of their config.json",
   }
 }
 
-TEST_CASE("Means over layers, of parameters and kept bytes, are those of the layers one by one",
+TEST_CASE("Mean parameters and saved bytes over layers equal those of the single layers",
           "[plan][transformer]") {
   for (const char* name : {"llama-3-8b", "mixtral-8x7b", "gpt2-xl", "deepseek-v3"}) {
     CAPTURE(name);

@@ -7,7 +7,7 @@ namespace gradient_buckets_test {
 using namespace pipewright::plan;
 using namespace pipewright::models;
 
-/// Llama 3 8B from its head to its embedding, each tensor cut among so many devices.
+/// The tensors of Llama 3 8B from its head to its embedding, each divided among `cut` devices.
 std::vector<double> llama(double cut) {
   const double h = 4096, f = 14336, vocabulary = 128256;
   std::vector<double> tensors{vocabulary * h / cut};
@@ -18,14 +18,14 @@ std::vector<double> llama(double cut) {
   return tensors;
 }
 
-TEST_CASE("A bucket takes 40 million parameters, or a million for each device",
+TEST_CASE("A bucket takes 40 million parameters, or one million per device",
           "[plan][transformer]") {
   CHECK(least_bucket(8) == 40e6);
   CHECK(least_bucket(256) == 256e6);
 }
 
 TEST_CASE("The tensor that fills a bucket closes it", "[plan][transformer]") {
-  // The head; of each layer both parts of the feed-forward, and its projections; the embedding.
+  // The head; in each layer both parts of the feed-forward, and the projections; the embedding.
   CHECK(gradient_buckets(llama(1), 40e6).count == 1 + 32 * 3 + 1);
   // 218 million of a layer and the 59 of the next one's first tensor.
   CHECK(gradient_buckets(llama(1), 256e6).count == 26);
@@ -34,7 +34,7 @@ TEST_CASE("The tensor that fills a bucket closes it", "[plan][transformer]") {
   CHECK(gradient_buckets({30, 20, 60}, 50).last == Approx(60.0 / 110));
 }
 
-TEST_CASE("What fills no bucket is summed whole", "[plan][transformer]") {
+TEST_CASE("Gradients that fill no bucket are reduced at once", "[plan][transformer]") {
   CHECK(gradient_buckets({3, 4}, 50).count == 1);
   CHECK(gradient_buckets({3, 4}, 50).last == 1);
   CHECK(gradient_buckets({}, 50).count == 1);

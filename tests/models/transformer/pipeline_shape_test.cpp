@@ -17,7 +17,7 @@ int chunks_of(const std::string& schedule) {
   return find_schedule(schedule).chunks == Chunks::One ? 1 : 2;
 }
 
-TEST_CASE("a rank holds what its actions say, however many microbatches there are",
+TEST_CASE("A rank holds what its actions say, for any number of microbatches",
           "[plan][transformer]") {
   for (const std::string& name : planned_schedules())
     for (const int ranks : {1, 2, 3, 4, 6})
@@ -52,7 +52,7 @@ TEST_CASE("a rank holds what its actions say, however many microbatches there ar
       }
 }
 
-TEST_CASE("1F1B holds P - r microbatches, zbv's ranks have both arms of the V",
+TEST_CASE("1F1B holds P - r microbatches, and zbv's ranks have both arms of the V",
           "[plan][transformer]") {
   const PipelineShape plain = pipeline_shape("1f1b", 4, 8, 1);
   CHECK(plain.kept ==
@@ -63,9 +63,9 @@ TEST_CASE("1F1B holds P - r microbatches, zbv's ranks have both arms of the V",
   CHECK(vee.splits_backward);
 }
 
-TEST_CASE("interleaved stages hold the formula's microbatches, most of the first chunk",
+TEST_CASE("Interleaved stages hold the formula's microbatches, most of the first chunk",
           "[plan][transformer]") {
-  // Narayanan et al., arXiv 2104.04473: PV + P - 1 - 2r of a stage each.
+  // Narayanan et al., arXiv 2104.04473: PV + P - 1 - 2r microbatches of one stage each.
   const PipelineShape shape = pipeline_shape("interleaved-1f1b", 4, 16, 3);
   for (std::size_t rank = 0; rank < 4; ++rank) {
     int most = 0;

@@ -18,7 +18,7 @@ double longest(const std::vector<int>& layers, double embedding, double head) {
   return most;
 }
 
-/// Of all ways to deal out `layers`.
+/// Returns the shortest longest stage over all distributions of `layers`.
 double shortest_longest(int layers, int stages, double embedding, double head) {
   double best = 1e9;
   std::vector<int> counts;
@@ -40,7 +40,7 @@ double shortest_longest(int layers, int stages, double embedding, double head) {
   return best;
 }
 
-TEST_CASE("no way to deal out layers has a shorter longest stage", "[plan][transformer]") {
+TEST_CASE("No other distribution of layers has a shorter longest stage", "[plan][transformer]") {
   for (int stages = 1; stages <= 5; ++stages)
     for (int layers = stages; layers <= 14; ++layers)
       for (const double embedding : {0.0, 0.3, 1.0, 2.5})
@@ -54,15 +54,15 @@ TEST_CASE("no way to deal out layers has a shorter longest stage", "[plan][trans
         }
 }
 
-TEST_CASE("126 layers on 16 stages, with an embedding and a head of a layer each",
+TEST_CASE("126 layers are placed on 16 stages, with an embedding and a head of one layer each",
           "[plan][transformer]") {
-  // As Llama 3 405B was trained (arXiv 2407.21783, section 3.3.2).
+  // The layout with which Llama 3 405B was trained (arXiv 2407.21783, section 3.3.2).
   std::vector<int> expected(16, 8);
   expected.front() = expected.back() = 7;
   CHECK(balanced_stage_layers(126, 16, 1, 1) == expected);
 }
 
-TEST_CASE("a layer too many is on a late stage, which holds fewer microbatches",
+TEST_CASE("An extra layer is on a late stage, which holds fewer microbatches",
           "[plan][transformer]") {
   CHECK(balanced_stage_layers(9, 4, 0, 0) == std::vector{2, 2, 2, 3});
   CHECK(balanced_stage_layers(9, 4, 0, 0.5) == std::vector{2, 2, 3, 2});

@@ -19,7 +19,7 @@ std::vector<RankMemory> memory_of(const Run& run, RecomputeMode recompute) {
   return transformer_memory(run.training, cut);
 }
 
-/// Korthikanti's 22B (arXiv 2205.05198, Table 3): one stage, cut by 8.
+/// Korthikanti's 22B (arXiv 2205.05198, Table 3): one stage, partitioned over 8 devices.
 Run run_22b() {
   Run run;
   run.training.attention = AttentionKind::Scores;
@@ -33,7 +33,7 @@ Run run_22b() {
   return run;
 }
 
-TEST_CASE("A GPT's layer keeps s b h (10 + 24/t + 5 a s / (h t)) bytes", "[plan][transformer]") {
+TEST_CASE("A GPT's layer saves s b h (10 + 24/t + 5 a s / (h t)) bytes", "[plan][transformer]") {
   const Run run = run_22b();
   const double sbh = 4.0 * 2048 * 6144;
   CHECK(memory_of(run, RecomputeMode::None).front().kept ==
@@ -48,7 +48,7 @@ TEST_CASE("Sequence parallelism and selective recomputation leave 34 s b h / t",
         Approx(48 * 4.0 * 2048 * 6144 * 34 / 8));
 }
 
-TEST_CASE("Products in 8 bits keep what they multiply in one byte", "[plan][transformer]") {
+TEST_CASE("Products in 8 bits save their inputs in one byte", "[plan][transformer]") {
   Run run;
   TransformerConfig& model = run.training.model;
   model.layers = 1, model.hidden = 64, model.heads = model.kv_heads = 4, model.head_channels = 16;
@@ -69,7 +69,7 @@ TEST_CASE("Products in 8 bits keep what they multiply in one byte", "[plan][tran
   CHECK(kept(P::Float4, AttentionKind::Scores) < kept(P::Float8, AttentionKind::Scores));
 }
 
-TEST_CASE("Full recomputation keeps each layer's input, and one layer at work",
+TEST_CASE("Full recomputation saves each layer's input, and needs one layer at a time",
           "[plan][transformer]") {
   const Run run = run_22b();
   const double sbh = 4.0 * 2048 * 6144;
@@ -77,7 +77,8 @@ TEST_CASE("Full recomputation keeps each layer's input, and one layer at work",
         Approx(48 * 2 * sbh + sbh * (13 + 5.0 * 64 * 2048 / (6144 * 8))));
 }
 
-TEST_CASE("18 bytes of a parameter stand, and ZeRO divides twelve of them", "[plan][transformer]") {
+TEST_CASE("18 bytes of a parameter persist, and ZeRO divides twelve of them",
+          "[plan][transformer]") {
   Run run = run_22b();
   const double parameters =
       (48 * layer_parameters(run.training.model) + embedding_parameters(run.training) +
@@ -87,13 +88,15 @@ TEST_CASE("18 bytes of a parameter stand, and ZeRO divides twelve of them", "[pl
   run.cut.data = 4, run.training.batch = 16, run.cut.zero = 1;
   CHECK(memory_of(run, RecomputeMode::Full).front().standing == Approx(9 * parameters));
   run.cut.zero = 3;
-  // A stage's turn needs its layers whole: the three quarters that others hold, in two bytes each.
-  const double gathered = 1.5 * layer_parameters(run.training.model) / 8;  // a layer at a time
+  // A stage needs each layer gathered in turn: the three quarters that others hold, in two bytes
+  // each.
+  const double gathered = 1.5 * layer_parameters(run.training.model) / 8;  // one layer at a time
   CHECK(memory_of(run, RecomputeMode::Full).front().standing ==
         Approx(4.5 * parameters + gathered));
 }
 
-TEST_CASE("The first of four ranks keeps four microbatches, the last one", "[plan][transformer]") {
+TEST_CASE("The first of four ranks holds four microbatches, the last one holds one",
+          "[plan][transformer]") {
   Run run = run_22b();
   run.cut.pipeline = 4, run.training.batch = 64;
   const auto ranks = memory_of(run, RecomputeMode::None);
@@ -111,7 +114,7 @@ TEST_CASE("A rank of a V holds both its stages, and as many layers as these have
   run.cut.pipeline = 4, run.training.batch = 64, run.cut.chunks = 2, run.cut.schedule = "zbv";
   const double sbh = 4.0 * 2048 * 6144, layer = sbh * (13 + 5.0 * 64 * 2048 / (6144 * 8));
   for (const RankMemory& rank : memory_of(run, RecomputeMode::None))
-    CHECK(rank.kept == Approx(48 * layer));  // four microbatches of a fourth of the layers
+    CHECK(rank.kept == Approx(48 * layer));  // four microbatches of a quarter of the layers
   CHECK(memory_of(run, RecomputeMode::None)[0].logits > 0);
   run.cut.chunks = 1, run.cut.schedule = "", run.cut.stage_layers = {11, 13, 13, 11};
   const auto ranks = memory_of(run, RecomputeMode::None);

@@ -50,10 +50,12 @@ TransformerTimes times(Run run, RecomputeMode recompute = RecomputeMode::None,
 
 double whole(const PassSeconds& pass) { return pass.forward + pass.backward; }
 
-TEST_CASE("Hops and sums over a level further out take its bandwidth", "[plan][transformer]") {
+TEST_CASE("Transfers and all-reduces across a further network level use its bandwidth",
+          "[plan][transformer]") {
   Cluster cluster = a100();
   cluster.nodes = 8;
-  // Stages of two nodes, so that a hop stays in its group of four and one of four nodes does not.
+  // Stages of two nodes, so that their transfers stay within a group of four nodes, and stages of
+  // four nodes, whose transfers do not.
   const Run near = run_of(8, 2, 4, 1), far = run_of(8, 4, 2, 1);
   const TransformerWork near_alone = work_of(near, cluster), far_alone = work_of(far, cluster);
   cluster.fabric = {
@@ -67,7 +69,7 @@ TEST_CASE("Hops and sums over a level further out take its bandwidth", "[plan][t
   CHECK(sum_time(cluster, groups, 1e9).network_s == 4 * sum_time(cluster, two, 1e9).network_s);
 }
 
-TEST_CASE("Large layers take what their products take, small ones what the host takes",
+TEST_CASE("Large layers take the time of their products, small ones the host's time",
           "[plan][transformer]") {
   MachineConstants constants;
   constants.gemm_efficiency = 1, constants.gemm_saturation = 1e-9;
@@ -86,7 +88,7 @@ TEST_CASE("Large layers take what their products take, small ones what the host 
   CHECK(whole(times(run, RecomputeMode::None, constants).layer) == Approx(1).epsilon(1e-3));
 }
 
-TEST_CASE("Full recomputation adds a forward, selective one the attention's core",
+TEST_CASE("Full recomputation adds a forward, selective recomputation the attention core",
           "[plan][transformer]") {
   const Run run = run_of(8, 1, 1, 8);
   const double none = times(run).layer.backward;
@@ -97,7 +99,7 @@ TEST_CASE("Full recomputation adds a forward, selective one the attention's core
   CHECK(full / none == Approx(1.5).epsilon(0.1));
 }
 
-TEST_CASE("A cut layer is quicker and pays for its sums", "[plan][transformer]") {
+TEST_CASE("A partitioned layer is faster, but pays for its all-reduces", "[plan][transformer]") {
   const double one = whole(times(run_of(1, 1, 1, 8)).layer);
   const double four = whole(times(run_of(4, 1, 1, 8)).layer);
   CHECK(four < one / 2);
@@ -106,7 +108,7 @@ TEST_CASE("A cut layer is quicker and pays for its sums", "[plan][transformer]")
 
 TEST_CASE("Heads and microbatches that do not fit vectors cost launches", "[plan][transformer]") {
   Run fits = run_of(8, 1, 1, 1), odd = fits;
-  odd.training.model.heads = odd.training.model.kv_heads = 16;  // two of a device, of 256 channels
+  odd.training.model.heads = odd.training.model.kv_heads = 16;  // two per device, of 256 channels
   odd.training.model.head_channels = 256;
   CHECK_FALSE(work_of(fits).odd_scores);
   CHECK(work_of(odd).odd_scores);
@@ -114,14 +116,14 @@ TEST_CASE("Heads and microbatches that do not fit vectors cost launches", "[plan
   CHECK(work_of(fits).narrow_heads);
 }
 
-TEST_CASE("The first and the last stage end later than those between", "[plan][transformer]") {
+TEST_CASE("The first and the last stage end later than those in between", "[plan][transformer]") {
   const TransformerTimes ends = times(run_of(1, 2, 4, 1));
   CHECK(ends.first_end_s > ends.middle_end_s);
   CHECK(ends.last_end_s > ends.middle_end_s);
   CHECK(ends.only_end_s > ends.first_end_s);
 }
 
-TEST_CASE("Sums within a node are those of the table, between its sizes on a line of logarithms",
+TEST_CASE("All-reduces within a node follow the table, with logarithmic interpolation",
           "[plan][transformer]") {
   Cluster cluster = a100();
   cluster.machine.emplace().reductions = {
@@ -137,7 +139,7 @@ TEST_CASE("Sums within a node are those of the table, between its sizes on a lin
   CHECK(sum(128) == Approx(1e-4));  // no smaller than the smallest
 }
 
-TEST_CASE("Sums that span nodes go over the network", "[plan][transformer]") {
+TEST_CASE("All-reduces across nodes use the network", "[plan][transformer]") {
   const TransformerWork within = work_of(run_of(8, 1, 1, 1));
   const TransformerWork across = work_of(run_of(16, 1, 1, 1));
   CHECK(within.sum.network_s == 0);
@@ -146,7 +148,7 @@ TEST_CASE("Sums that span nodes go over the network", "[plan][transformer]") {
   CHECK(across.sum.steps_s == 0);  // over a tree
 }
 
-/// 64 copies of a layer or a few on 8 nodes, whose gradients are summed beside backwards.
+/// 64 replicas of a layer, or a few, on 8 nodes, whose gradient reductions overlap with backwards.
 Run overlapping() {
   Run run = run_of(1, 64, 1, 1);
   run.cut.zero = 1;
@@ -154,7 +156,7 @@ Run overlapping() {
   return run;
 }
 
-TEST_CASE("Each bucket of gradients takes a ring's steps, and the last one is beside nothing",
+TEST_CASE("Each bucket of gradients takes a ring's steps, and nothing overlaps the last one",
           "[plan][transformer]") {
   Run run = overlapping();
   const StageEndWork whole_sum = [&] {
@@ -165,15 +167,15 @@ TEST_CASE("Each bucket of gradients takes a ring's steps, and the last one is be
   const StageEndWork end = work_of(run).only_end;
   CHECK(end.sum.network_s == Approx(whole_sum.sum.network_s));
   CHECK(whole_sum.sum.steps_s == 0);
-  // A ring of 8 nodes: twice round 56 links within them and 7 between.
+  // A ring of 8 nodes: twice around 56 links within nodes and 7 between them.
   const double ring = 2 * (56 * 5e-6 + 7 * 1e-5);
-  // Of 64 million each: the head, of each layer three (67, 67 and 50 + 17), the embedding.
+  // Buckets of 64 million each: the head, three per layer (67, 67 and 50 + 17), the embedding.
   CHECK(end.sum.steps_s == Approx(1.9 * (1 + 24 * 3 + 1) * ring));
   const double embedding = 4096.0 * 51200;
   CHECK(end.alone == Approx(embedding / (24 * (12 * 4096.0 + 13) * 4096 + 2 * embedding)));
 }
 
-TEST_CASE("Parameters in 8 bits are gathered in half of the time, but for the ring's steps",
+TEST_CASE("8-bit parameters are gathered in half of the time, except for the ring's steps",
           "[plan][transformer]") {
   Run run = overlapping();
   const MachineConstants constants;
@@ -183,11 +185,11 @@ TEST_CASE("Parameters in 8 bits are gathered in half of the time, but for the ri
   const double steps = end.sum.steps_s / 2;
   CHECK(gathering_s(work_of(run), end, constants) - steps ==
         Approx((scattering_s(end, constants) - steps) / 2));
-  run.cut.zero = 0;  // gradients come back whole
+  run.cut.zero = 0;  // whole gradients are gathered
   CHECK(work_of(run).gathered == 1);
 }
 
-TEST_CASE("Products of 8 bits have their inputs cast", "[plan][transformer]") {
+TEST_CASE("Products in 8 bits cast their inputs", "[plan][transformer]") {
   Run run = run_of(2, 1, 1, 1);
   const double wide = work_of(run).layer.element_bytes_s;
   run.training.precision = ProductPrecision::Float8;
@@ -196,8 +198,7 @@ TEST_CASE("Products of 8 bits have their inputs cast", "[plan][transformer]") {
   CHECK(work_of(run).layer.element_bytes_s - wide == Approx(5 * elements / 3 / 2039e9));
 }
 
-TEST_CASE("Only products of fewer bits than 16 have an efficiency of their own",
-          "[plan][transformer]") {
+TEST_CASE("Only products of fewer bits than 16 have a separate efficiency", "[plan][transformer]") {
   Run run = run_of(1, 1, 1, 8);
   run.training.attention = AttentionKind::Fused;
   MachineConstants plain, quick;
@@ -213,7 +214,7 @@ TEST_CASE("Only products of fewer bits than 16 have an efficiency of their own",
   CHECK(layer(quick) == Approx(layer(plain) / 2));
 }
 
-TEST_CASE("What replaying leaves of launches is between kernels", "[plan][transformer]") {
+TEST_CASE("The remaining launch time after replaying is between kernels", "[plan][transformer]") {
   Run run = run_of(1, 1, 1, 8);
   MachineConstants constants;
   constants.layer_launch_s = 1e-9;
@@ -224,8 +225,7 @@ TEST_CASE("What replaying leaves of launches is between kernels", "[plan][transf
         Approx(kernels + 0.05 * 1e-2).epsilon(1e-6));
 }
 
-TEST_CASE("Attention that sums in one order has a kernel of its own on quick devices",
-          "[plan][transformer]") {
+TEST_CASE("Deterministic attention uses a separate kernel on fast devices", "[plan][transformer]") {
   Cluster quick = a100();
   quick.device.flops_per_s = 2250e12;
   Run run = run_of(1, 1, 1, 1);
@@ -238,7 +238,7 @@ TEST_CASE("Attention that sums in one order has a kernel of its own on quick dev
   CHECK(core(quick, true) > 2 * core(quick, false));
 }
 
-TEST_CASE("Transfers wait only for other pipelines of a node whose stages lie far apart",
+TEST_CASE("Transfers wait only for other pipelines of a node whose stages span more than two nodes",
           "[plan][transformer]") {
   const auto waits = [](int tensor, int data) {
     return work_of(run_of(tensor, data, 4, 1)).uplink_s;
@@ -249,7 +249,7 @@ TEST_CASE("Transfers wait only for other pipelines of a node whose stages lie fa
   CHECK(waits(2, 16) == Approx(3 * waits(4, 8)));
 }
 
-TEST_CASE("Factors of a measured class change its layers alone", "[plan][transformer]") {
+TEST_CASE("Factors of a measured class change only its layers", "[plan][transformer]") {
   const auto work = work_of(run_of(2, 1, 2, 1));
   const auto plain = transformer_times(work, {});
   const auto other = transformer_times(work, {}, {.layer = 2, .embedding = 1, .head = 3});

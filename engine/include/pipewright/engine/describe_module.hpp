@@ -1,6 +1,6 @@
 #pragma once
 
-// A PipelineModule in words, for those who look.
+// A human-readable description of a PipelineModule.
 
 #include <string>
 
@@ -8,8 +8,8 @@
 
 namespace pipewright::engine {
 
-/// A line for each stage: its layers, and how many numbers it trains, which are counted without
-/// having them (without_memory.hpp).
+/// Returns one line per stage, with its layers and its number of trainable parameters, which are
+/// counted without allocating them (without_memory.hpp).
 std::string to_string(const PipelineModule& module);
 
 }  // namespace pipewright::engine

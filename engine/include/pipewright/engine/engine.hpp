@@ -1,7 +1,7 @@
 #pragma once
 
-// Trains a PipelineModule batch by batch: the schedule, the reductions and the optimizer steps are
-// one call.
+// Trains a PipelineModule batch by batch. One call runs the schedule, the gradient reductions and
+// the optimizer step.
 
 #include <atomic>
 #include <cstdint>
@@ -24,135 +24,140 @@
 namespace pipewright::engine {
 
 struct EngineOptions {
-  int train_batch_size = 1;  // samples of a step, over all pipelines
-  int microbatch_size = 1;   // samples of one microbatch
-  /// A name; or a schedule of one's own: a Schedule, a Program, a ScheduleDescriptor with a
-  /// generator, or what `plan::schedule_from_file` reads.
+  int train_batch_size = 1;  // samples per step, over all data-parallel replicas
+  int microbatch_size = 1;   // samples per microbatch
+  /// A schedule's name, or a custom schedule: a Schedule, a Program, a ScheduleDescriptor with a
+  /// generator, or the result of `plan::schedule_from_file`.
   plan::ScheduleChoice schedule{};
-  int schedule_group = 0;  // microbatches of a round, or of a step; 0: as the schedule has it
+  int schedule_group = 0;  // microbatches per round, or per step; 0: the schedule's default
   exec::OptimizerOptions optimizer{};
   at::ScalarType precision = at::kFloat;
   exec::LossScaling loss_scaling{};
   double clip_norm = 0;
-  exec::GradientHook before_step{};  // sees the gradients of each step, and may change them
-  int zero = 0;                      // the stage of ZeRO, as in plan::LoweringOptions
+  exec::GradientHook before_step{};  // sees each step's gradients and may modify them
+  int zero = 0;                      // the ZeRO stage, as in plan::LoweringOptions
   bool exact = true;
-  exec::LossOf loss = exec::LossOf::Mean;  // that is trained
+  exec::LossOf loss = exec::LossOf::Mean;  // the loss to minimize: mean or sum
   int gradient_groups = 0;
-  int tensor_groups = 0;            // 0: one for each shard
-  int first_step = 0;               // after a checkpoint: the step that it was taken at
-  std::vector<StateHooks> hooks{};  // when weights and checkpoints are saved and loaded
-  /// Sizes and order of axes come from the module's topology.
+  int tensor_groups = 0;            // 0: one per tensor-parallel rank
+  int first_step = 0;               // when resuming: the step at which the checkpoint was taken
+  std::vector<StateHooks> hooks{};  // called when weights and checkpoints are saved and loaded
+  /// The sizes and the order of the axes are taken from the module's topology.
   exec::ExecutorOptions execution{};
 };
 
 struct OutputOptions {
-  bool outputs = false;         // hand out the last stage's outputs
-  std::vector<Merge> merges{};  // how they go together; none: along dimension 0
+  bool outputs = false;         // return the last stage's outputs
+  std::vector<Merge> merges{};  // one per output; empty: concatenate along dimension 0
 };
 
 struct EvaluationOptions {
-  int microbatches = 0;  // of a pipeline; 0: as in training
-  bool outputs = false;  // as of OutputOptions
+  int microbatches = 0;  // per pipeline; 0: as in training
+  bool outputs = false;  // as in OutputOptions
   std::vector<Merge> merges{};
-  bool loss = true;  // without one, no targets are needed
-  bool share_loss =
-      true;  // every process knows it; else those with the last stage of all pipelines
+  bool loss = true;        // false: targets are not needed
+  bool share_loss = true;  // share the loss with every process; false: only processes that hold the
+                           // last stages know it
 };
 
 struct BatchEvaluation {
-  std::optional<double> loss{};  // over the batch, where it is wanted and known
-  std::vector<double> losses{};  // of each microbatch, there
-  exec::Tensors outputs{};       // of the batch's microbatches whose last stage is in this process
+  std::optional<double> loss{};  // over the batch, if requested and known in this process
+  std::vector<double> losses{};  // per microbatch, if known in this process
+  exec::Tensors outputs{};       // of the microbatches whose last stage is in this process
 };
 
-/// A step on a whole batch.
+/// The result of a step on a whole batch.
 struct BatchStep {
-  exec::StepResult step{};  // its losses are those of the microbatches
-  exec::Tensors outputs{};  // as of a BatchEvaluation
+  exec::StepResult step{};  // its losses are per microbatch
+  exec::Tensors outputs{};  // as in BatchEvaluation
 };
 
 class PipelineEngine {
  public:
-  /// Throws InputError when schedule, module and batch size do not go together.
+  /// Throws InputError if schedule, module and batch size do not fit together.
   PipelineEngine(PipelineModule module, EngineOptions options);
   ~PipelineEngine();
 
-  /// What train_batch reads: one microbatch per call, those of all pipelines in order. Every
-  /// process is given the same data and keeps what its stages need; where none needs any it is not
-  /// read.
+  /// Sets the source that train_batch reads: one microbatch per call, those of all pipelines in
+  /// order. Every process must be given the same data. It keeps only what its stages need, and does
+  /// not read the source if they need nothing.
   void set_data(exec::BatchSource source);
-  /// What is made of each microbatch that any data gives, before its stages get it.
+  /// Sets a function that transforms each microbatch of a BatchSource or a WholeBatch before the
+  /// stages receive it. It is not applied to a Dataset.
   void set_batch_function(std::function<exec::Batch(exec::Batch)> function);
-  /// Each rank asks `data` for its own microbatches alone, by step and microbatch of the batch, as
-  /// the executor does: safe to call from several threads (dataset.hpp).
+  /// Sets the data set. Each rank requests only its own microbatches from `data`, by step and by
+  /// microbatch index in the batch, as the executor does. `data` must be safe to call from several
+  /// threads (dataset.hpp).
   void set_data(std::shared_ptr<const exec::Dataset> data);
 
-  /// One step on the next batch. Nothing when the data has ended (the same on every rank) or when
-  /// it was stopped. Throws as Executor::step.
+  /// Runs one step on the next batch. Returns nothing if the data has ended (the same on every
+  /// rank) or if training was stopped. Throws as Executor::step does.
   std::optional<exec::StepResult> train_batch();
-  /// The same on the next batch of `data`, whatever was set.
+  /// Runs one step on the next batch of `data` instead of the source that was set.
   std::optional<exec::StepResult> train_batch(exec::BatchSource& data);
 
-  /// One step on this batch, cut into the microbatches of all pipelines; each weighs as much in the
-  /// mean loss as it has samples. Where they are not equally large, `execution.dynamic_shapes` is
-  /// needed. Every process calls it. Nothing when it was stopped. Throws InputError when the batch
-  /// cannot be cut so, before anything is computed, and as Executor::step.
+  /// Runs one step on this batch, split into the microbatches of all pipelines. Each microbatch
+  /// contributes to the mean loss in proportion to its samples. Microbatches of unequal size need
+  /// `execution.dynamic_shapes`. Every process must call it. Returns nothing if training was
+  /// stopped. Throws InputError before computing anything if the batch cannot be split, and
+  /// otherwise as Executor::step does.
   std::optional<BatchStep> step(const WholeBatch& batch, const OutputOptions& how = {});
 
-  /// Loss and outputs of the next microbatches of `data`, with layers in evaluation mode. Changes
-  /// nothing that is trained. Nothing at the end of `data`.
+  /// Returns loss and outputs of the next microbatches of `data`, with layers in evaluation mode.
+  /// Does not change any training state. Returns nothing at the end of `data`.
   std::optional<BatchEvaluation> eval_batch(exec::BatchSource& data,
                                             const EvaluationOptions& how = {});
-  /// The same on this batch.
+  /// Returns loss and outputs of this batch, as eval_batch does.
   std::optional<BatchEvaluation> evaluate(const WholeBatch& batch,
                                           const EvaluationOptions& how = {});
 
-  /// The microbatch keeps its size, so their number changes; weights and optimizer stay. Throws
-  /// InputError with the nearest sizes when that does not divide.
+  /// Changes the batch size. The microbatch size stays, so the number of microbatches changes;
+  /// weights and optimizer state stay. Throws InputError with the nearest valid sizes if `samples`
+  /// does not divide evenly.
   void set_train_batch_size(int samples);
   int train_batch_size() const { return options_.train_batch_size; }
-  /// Microbatches of a step in one pipeline.
+  /// Returns the number of microbatches per step in one pipeline.
   int microbatches() const { return program_.microbatches; }
 
-  /// As `module_state` and `load_module_state` (module_state.hpp), with the engine's hooks.
+  /// Return and load weights with `module_state` and `load_module_state` (module_state.hpp),
+  /// including the engine's hooks.
   exec::StateDict module_state_dict(const StateOptions& options = {}) const;
   IncompatibleKeys load_module_state_dict(exec::NamedWeights weights,
                                           const LoadOptions& options = {});
   IncompatibleKeys load_module_state_dict(exec::StateDict state, const LoadOptions& options = {});
 
-  /// Adds one of the next step to the checkpoints of `folder`. Every process of a job calls it at
-  /// once, with a folder that all of them see. Throws std::runtime_error when it was not written
-  /// (on the first process, and on one that could not write its part); of one that is written in
-  /// the background the next `wait_for_checkpoint` does.
+  /// Adds a checkpoint taken before the next step to `folder`. Every process of a job must call it
+  /// at the same point, with a folder that all of them can access. Throws std::runtime_error if
+  /// writing failed: on the first process, and on each process that could not write its part. For a
+  /// checkpoint written in the background, the next `wait_for_checkpoint` throws instead.
   void save_checkpoint(const std::filesystem::path& folder, const SaveOptions& options = {});
   void wait_for_checkpoint();
-  /// Goes on where the checkpoint was taken, under whatever plan. The data are to be set from their
-  /// beginning: what had been read of them is read again and left out. Every process of a job calls
-  /// it at once. Throws InputError with all that does not fit, before anything is changed.
+  /// Resumes training from the checkpoint, under any plan. Set the data to their beginning: the
+  /// part that had been read is read again and skipped. Every process of a job must call it at the
+  /// same point. Throws InputError that lists all mismatches, before anything is changed.
   LoadedCheckpoint load_checkpoint(const std::filesystem::path& folder,
                                    const ResumeOptions& options = {});
 
-  /// Whether this is the only process, or the one with the first rank of the job.
+  /// Returns true if this is the only process, or the one with the first rank of the job.
   bool is_first_process() const;
-  /// Whether a rank of this process holds the first stage, and so reads inputs.
+  /// Returns true if a rank of this process holds the first stage, which reads inputs.
   bool is_first_stage() const { return needs_.inputs; }
-  /// Whether one holds the last stage, and so reads targets.
+  /// Returns true if a rank of this process holds the last stage, which reads targets.
   bool is_last_stage() const { return needs_.targets; }
-  /// False while gradients of a step are being added up: from its begin to the last backward of
-  /// this process. May be asked from any thread, such as an observer's.
+  /// Returns false while a step's gradients are being accumulated: from its beginning to the last
+  /// backward of this process. May be called from any thread, such as an observer's.
   bool is_gradient_accumulation_boundary() const { return backwards_left_ == 0; }
 
-  /// The step that comes next.
+  /// Returns the number of the next step.
   int next_step() const { return step_; }
   const PipelineModule& module() const { return module_; }
   const EngineOptions& options() const { return options_; }
-  /// What is trained, for a SerialTrainer to do the same.
+  /// Returns the training setup, from which a SerialTrainer can repeat the same training.
   const exec::TrainingSetup& setup() const { return setup_; }
   exec::Executor& executor() { return *executor_; }
 
-  /// A pipeline runs forwards, backwards and optimizer steps in the order of its schedule, so there
-  /// is no calling them one by one: these throw InputError that says what to call.
+  /// A pipeline runs forwards, backwards and optimizer steps in the order of its schedule, so they
+  /// cannot be called one by one. These functions throw an InputError that names the call to use.
   template <class... Arguments>
   [[noreturn]] void forward(const Arguments&...) const {
     refuse("forward");
@@ -190,11 +195,11 @@ class PipelineEngine {
   std::function<exec::Batch(exec::Batch)> batch_function_;
   exec::StepBuffer buffer_;
   std::unique_ptr<exec::Executor> executor_;
-  std::atomic<int> backwards_left_{0};  // of the step under way, on the ranks of this process
+  std::atomic<int> backwards_left_{0};  // of the current step, on the ranks of this process
   int step_;
-  std::int64_t microbatches_read_ = 0;  // of the data, since their beginning
-  std::int64_t to_leave_out_ = 0;       // of data that are read from their beginning again
-  std::unique_ptr<exec::CheckpointWriter> writer_;  // while something may be written
+  std::int64_t microbatches_read_ = 0;              // since the beginning of the data
+  std::int64_t to_leave_out_ = 0;                   // microbatches to skip after the data was reset
+  std::unique_ptr<exec::CheckpointWriter> writer_;  // set while a write may be pending
 };
 
 }  // namespace pipewright::engine

@@ -1,6 +1,6 @@
 #pragma once
 
-// A folder of Hugging Face and an engine of its model's layers, both ways.
+// Loads a Hugging Face model folder into an engine and saves an engine as such a folder.
 
 #include <filesystem>
 
@@ -9,15 +9,17 @@
 
 namespace pipewright::engine {
 
-/// The engine's weights become those of the folder, each process reading what it has. The engine's
-/// layers are those that `builder_of<plan::HuggingFaceShape>()` makes of the folder, or of one like
-/// it. Throws InputError with all that is missing or of another shape.
+/// Loads the folder's weights into the engine; each process reads only what its layers need. The
+/// engine's layers must be those that `builder_of<plan::HuggingFaceShape>()` builds for this folder
+/// or for one with the same architecture. Throws InputError that lists all tensors that are missing
+/// or have another shape.
 void load_hugging_face(PipelineEngine& engine, const std::filesystem::path& folder);
 
-/// Writes the engine's weights as a folder that transformers loads (`write_folder`), with
-/// config.json and the tokenizer's files of `model`, the folder that its layers came from. Every
-/// process of a job calls it at once, with a folder that all of them see: the first one writes, the
-/// others hand over their parts through a checkpoint beside it, which is removed.
+/// Writes the engine's weights as a folder that transformers can load (`write_folder`), with
+/// config.json and the tokenizer files of `model`, the folder that its layers came from. Every
+/// process of a job must call it at the same point, with a folder that all of them can access. The
+/// first process writes; the others pass it their parts through a temporary checkpoint in the same
+/// folder, which is removed.
 void save_hugging_face(PipelineEngine& engine, const std::filesystem::path& model,
                        const std::filesystem::path& out);
 

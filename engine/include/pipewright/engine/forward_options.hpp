@@ -1,6 +1,6 @@
 #pragma once
 
-// Where a model that only runs forward lies, and in which precision.
+// Options of a forward-only model: its devices, its transport and its precision.
 
 #include <c10/core/ScalarType.h>
 
@@ -14,12 +14,12 @@
 namespace pipewright::engine {
 
 struct ForwardOptions {
-  at::ScalarType precision = at::kFloat;  // as TrainingSetup has it
-  bool pin_threads = true;                // as ExecutorOptions has it
-  /// By rank: where it computes. Empty: on the CPU.
+  at::ScalarType precision = at::kFloat;  // as in TrainingSetup
+  bool pin_threads = true;                // as in ExecutorOptions
+  /// Device of each rank. Empty: all on the CPU.
   std::vector<exec::RankDevice> devices{};
-  /// Where the other ranks are not threads of this process: a transport that nothing else uses, and
-  /// which rank of the job this process is. Empty: all ranks are here.
+  /// If the other ranks are not threads of this process: a transport that nothing else uses, and
+  /// the rank of this process in the job. Empty: all ranks are in this process.
   std::shared_ptr<exec::Transport> transport{};
   std::optional<int> only_rank{};
 };

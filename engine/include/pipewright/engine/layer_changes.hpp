@@ -1,7 +1,7 @@
 #pragma once
 
-// Layers that do something more than they did: say that they are built, run again in the backward,
-// draw their first weights in another way.
+// Wrappers that add behavior to layers: logging when they are built, recomputation in the backward,
+// and another initialization of the weights.
 
 #include <functional>
 #include <string>
@@ -11,29 +11,30 @@
 
 namespace pipewright::engine {
 
-/// `layer`, whose name and class are told right before it is built: "a (torch::nn::LinearImpl)".
-/// Calls of different ranks overlap.
+/// Returns `layer` with a call to `log` right before it is built. `log` receives the layer's name
+/// and class, such as "a (torch::nn::LinearImpl)". Calls from different ranks may overlap.
 exec::LayerSpec logged(exec::LayerSpec layer, std::function<void(const std::string& what)> log);
 
-/// A layer's forward, for who runs it again. The same inputs give the same bits.
+/// A layer's forward, for a function that recomputes it. The same inputs give the same bits.
 struct CheckpointedWork {
   std::function<exec::Tensors(const exec::Tensors& inputs)> run;
-  exec::Tensors parameters;  // that it trains, whose gradients the function must give, too
+  exec::Tensors parameters;  // trainable; the function must compute their gradients too
 };
 
-/// Runs the work once now, and again when its gradients are asked for: what
-/// `run_again_in_backward` does, or something of one's own.
+/// A function that runs the work now, and again when its gradients are needed.
+/// `run_again_in_backward` is the default.
 using CheckpointFunction =
     std::function<exec::Tensors(const CheckpointedWork&, const exec::Tensors& inputs)>;
 
-/// `layer`, which keeps its inputs alone and runs again in its backward; in both halves of one in
-/// two. Under a schedule whose own actions recompute, it runs once more. Empty `how`:
-/// `run_again_in_backward`. Throws InputError for a random layer.
+/// Returns `layer` with activation recomputation: it keeps only its inputs and runs again in its
+/// backward, and in a split backward it runs again in both halves. Under a schedule whose own
+/// actions recompute, it runs one more time. Empty `how`: `run_again_in_backward`. Throws
+/// InputError for a random layer.
 exec::LayerSpec checkpointed(exec::LayerSpec layer, CheckpointFunction how = {});
 
-/// The layers as a model that is built in a row is: with LibTorch's generator seeded by the base
-/// seed once, each draws its first weights where the one before has stopped. For a layer those in
-/// front of it are built, and let go of, the first time that a process asks.
+/// Returns the layers with the initial weights of a model that is built sequentially: LibTorch's
+/// generator is seeded once with the base seed, and each layer continues where the previous one
+/// stopped. When a process first builds a layer, it builds and discards all layers before it.
 std::vector<exec::LayerSpec> seeded_in_a_row(std::vector<exec::LayerSpec> layers);
 
 }  // namespace pipewright::engine

@@ -1,7 +1,7 @@
 #pragma once
 
-// This process among those that train together: one call in a program of one's own, whichever
-// launcher has started it.
+// This process's membership in a training job: one call in the user's own program, for any
+// launcher.
 
 #include <functional>
 #include <memory>
@@ -16,47 +16,49 @@
 namespace pipewright::engine {
 
 struct MemberOptions {
-  bool on_gpu = false;               // NCCL between processes, each with a GPU
-  bool own_multiprocessors = false;  // threads that share a GPU divide it (RankDevice::parts)
+  bool on_gpu = false;               // NCCL between processes, each with its own GPU
+  bool own_multiprocessors = false;  // threads that share a GPU partition it (RankDevice::parts)
   exec::TransferOptions transfers{};
   exec::JobOptions job{};
 };
 
-/// One rank of a job that torchrun, Slurm, mpirun or `run_local_job` has started, or alone with all
-/// ranks as threads.
+/// One rank of a job that torchrun, Slurm, mpirun or `run_local_job` has started, or a single
+/// process with all ranks as threads.
 class Member {
  public:
-  /// Alone.
+  /// Creates a single process without a job.
   Member();
-  /// Joins the job that the environment describes, if there is one, and opens the devices; to be
-  /// called before LibTorch is used, for which it sets one thread (kernels round where the shares
-  /// of threads end). Throws InputError when the job has another number of processes than the
-  /// topology has ranks or there is no such device, JobFailure when the processes do not meet.
+  /// Joins the job that the environment describes, if any, and opens the devices. Call it before
+  /// the first use of LibTorch: it limits LibTorch to one thread, because rounding in kernels
+  /// depends on how work is split among threads. Throws InputError if the job's number of processes
+  /// differs from the topology's number of ranks or if a device does not exist, and JobFailure if
+  /// the processes fail to connect.
   explicit Member(plan::Topology topology, MemberOptions options = {});
   ~Member();
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
 
   bool in_job() const { return job_ != nullptr; }
-  /// Whether this process speaks for all: the only one, or rank 0.
+  /// Returns true if this is the only process, or rank 0.
   bool is_first() const { return !job_ || job_->rank() == 0; }
-  /// Nothing where all ranks are threads of this process.
+  /// Returns nothing if all ranks are threads of this process.
   std::optional<int> rank() const;
-  /// For an executor; empty where all ranks are threads of this process.
+  /// Returns the transport for an executor, empty if all ranks are threads of this process.
   const std::shared_ptr<exec::Transport>& transport() const { return transport_; }
   exec::Job* job() { return job_.get(); }
   const exec::Job* job() const { return job_.get(); }
 
-  /// What makes an engine or an executor one with this rank: transport, rank, axes and devices.
+  /// Returns the options that make an engine or executor run this rank: transport, rank, axes and
+  /// devices.
   exec::ExecutorOptions execution() const;
-  /// The ranks that differ from this one along `axis` alone, itself included: who talks to whom in
-  /// its collectives. Throws InputError for an axis that the topology does not have, and where all
+  /// Returns the ranks that differ from this one only along `axis`, itself included: the members of
+  /// its collectives. Throws InputError for an axis that the topology does not have, and if all
   /// ranks are threads.
   std::vector<int> group_along(const std::string& axis) const;
 
-  /// What the first process says; every process calls it.
+  /// Broadcasts the first process's text. Every process must call it.
   std::string from_first(const std::string& text) const;
-  /// What each process says, by rank; every process calls it.
+  /// Gathers the texts of all processes, by rank. Every process must call it.
   std::vector<std::string> from_all(const std::string& text) const;
   std::vector<exec::Tensors> from_all(const exec::Tensors& tensors) const;
 
@@ -71,12 +73,12 @@ class Member {
   std::shared_ptr<exec::Transport> transport_;
 };
 
-/// A GPU for each of `ranks` ranks that are threads of this process, or for the one that it is in
-/// `job` (what others have is not known here).
+/// Returns one GPU per rank if `ranks` ranks are threads of this process. In a job, returns only
+/// the GPU of this process's rank, because the others' are not known here.
 std::vector<exec::RankDevice> gpus_of(int ranks, const exec::Job* job, bool own_multiprocessors);
 
-/// Does this process's part of a job. The other processes do not wait for one whose part throws:
-/// they end, with what it says as the reason.
+/// Runs this process's part of a job. If it throws, the other processes end with its message as the
+/// reason instead of waiting for it.
 void take_part(Member& member, const std::function<void()>& part);
 
 }  // namespace pipewright::engine

@@ -1,6 +1,6 @@
 #pragma once
 
-// A batch is cut into microbatches argument by argument, and their outputs are put together again.
+// Splitting of a batch into microbatches, argument by argument, and merging of their outputs.
 
 #include <cstdint>
 #include <functional>
@@ -10,39 +10,39 @@
 
 namespace pipewright::engine {
 
-/// How one argument of a batch reaches the microbatches: cut along a dimension, or whole to each.
+/// How one argument of a batch reaches the microbatches: split along a dimension, or replicated.
 struct ChunkSpec {
-  int dimension = 0;  // negative: counted from the last
+  int dimension = 0;  // negative: counted from the last dimension
   bool replicated = false;
 };
 inline constexpr ChunkSpec replicate{.dimension = 0, .replicated = true};
 
-/// Samples of microbatch `chunk` of `chunks`: where they do not divide, the first ones have one
-/// more than the last, as torch's tensor_split has it.
+/// Returns the number of samples in microbatch `chunk` of `chunks`. If they do not divide evenly,
+/// the first ones have one sample more than the last, as in torch's tensor_split.
 constexpr std::int64_t samples_in(std::int64_t samples, int chunks, int chunk) {
   return samples / chunks + (chunk < samples % chunks ? 1 : 0);
 }
 
-/// The arguments of each of `chunks` microbatches: views of the batch, no copies. An undefined
-/// tensor stays undefined. One spec an argument, or none: then all are cut along dimension 0.
-/// Throws InputError when the cut arguments are not equally long, when there is none, or when they
-/// have fewer samples than there are microbatches.
+/// Returns the arguments of each of `chunks` microbatches, as views of the batch. An undefined
+/// tensor stays undefined. Give one spec per argument, or none to split all along dimension 0.
+/// Throws InputError if the split arguments differ in length, if no argument is split, or if there
+/// are fewer samples than microbatches.
 std::vector<exec::Tensors> split_batch(const exec::Tensors& batch, int chunks,
                                        const std::vector<ChunkSpec>& specs = {});
 
-/// Makes one output of the batch from those of its microbatches, which come in order.
+/// A function that combines one output of the batch from those of its microbatches, in order.
 using Merge = std::function<at::Tensor(const exec::Tensors& parts)>;
 
-/// Puts them one behind the other.
+/// Concatenates the parts.
 Merge concatenate(int dimension = 0);
-/// Adds them up, in the order of the microbatches.
+/// Adds the parts up, in the order of the microbatches.
 Merge sum();
-/// The sum over the number of microbatches.
+/// Returns the sum divided by the number of microbatches.
 Merge mean();
 
-/// The outputs of the batch. One merge an output, or none: then all are concatenated along
-/// dimension 0. Throws InputError when microbatches have different numbers of outputs, or parts do
-/// not go together.
+/// Returns the outputs of the batch. Give one merge per output, or none to concatenate all along
+/// dimension 0. Throws InputError if microbatches have different numbers of outputs, or if parts
+/// cannot be merged.
 exec::Tensors merge_outputs(const std::vector<exec::Tensors>& microbatches,
                             const std::vector<Merge>& merges = {});
 

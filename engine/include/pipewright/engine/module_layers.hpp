@@ -1,6 +1,6 @@
 #pragma once
 
-// Layers from what users have: LibTorch modules, plain functions, and layers that share a weight.
+// Layers made from LibTorch modules and plain functions, and layers that share a weight.
 
 #include <c10/util/Type.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -17,13 +17,14 @@
 
 namespace pipewright::engine {
 
-/// A layer around a module, whose parameters, buffers and children it holds under the same names.
+/// A layer around a module, which holds the module's parameters, buffers and children under the
+/// same names.
 class WrappedLayer final : public exec::Layer {
  public:
   using Body =
       std::function<exec::Tensors(const exec::Tensors& inputs, const exec::CallContext& context)>;
 
-  /// `module`: what `body` calls, or nothing where it is a mere function.
+  /// `module`: the module that `body` calls, or null if `body` is a plain function.
   WrappedLayer(std::shared_ptr<torch::nn::Module> module, Body body);
 
   exec::Tensors forward_all(const exec::Tensors& inputs,
@@ -31,7 +32,7 @@ class WrappedLayer final : public exec::Layer {
     return body_(inputs, context);
   }
   void train(bool on = true) override;
-  /// Those of a module that is a layer itself.
+  /// Returns the split parameters of a module that is itself a layer.
   std::vector<exec::CutParameter> cut_parameters() const override;
   std::vector<exec::ParameterAlias> aliases() override;
 
@@ -40,14 +41,14 @@ class WrappedLayer final : public exec::Layer {
   Body body_;
 };
 
-/// The one tensor that came in. Throws InputError when it is another number of them.
+/// Returns the only tensor of `inputs`. Throws InputError if there is not exactly one.
 const at::Tensor& only(const exec::Tensors& inputs);
 
 inline exec::Tensors as_tensors(at::Tensor output) { return {std::move(output)}; }
 inline exec::Tensors as_tensors(exec::Tensors outputs) { return outputs; }
 
-/// Calls a function of all tensors, or of the only one; `leading` arguments stand before them, and
-/// behind them the call's context, if the function takes it.
+/// Calls a function of all tensors or of the only one. `leading` arguments precede the tensors, and
+/// the call's context follows them if the function takes it.
 template <class Function, class... Leading>
 exec::Tensors call_with(Function& function, const exec::Tensors& inputs,
                         const exec::CallContext& context, Leading&... leading) {
@@ -63,7 +64,7 @@ exec::Tensors call_with(Function& function, const exec::Tensors& inputs,
     return as_tensors(function(leading..., only(inputs)));
 }
 
-/// A layer without parameters, from a function of a tensor or of Tensors to either.
+/// Returns a layer without parameters, from a function that takes and returns a tensor or Tensors.
 template <class Function>
 exec::LayerSpec function_layer(std::string name, Function function) {
   return {std::move(name), [function] {
@@ -75,7 +76,7 @@ exec::LayerSpec function_layer(std::string name, Function function) {
           }};
 }
 
-/// What a module does where nothing else is said.
+/// The default forward, which calls the module's own.
 struct OwnForward {
   template <class Module>
   at::Tensor operator()(Module& module, const at::Tensor& input) const {
@@ -91,9 +92,9 @@ inline std::shared_ptr<torch::nn::Module> pointer_of(std::shared_ptr<torch::nn::
   return module;
 }
 
-/// A layer from a module that each rank builds only where it needs it: `build` returns a holder or
-/// a shared pointer, such as [] { return torch::nn::Linear(4, 2); }. `forward` takes it and a
-/// tensor, or Tensors, and maybe the CallContext, and returns either.
+/// Returns a layer from a module that each rank builds only if it needs it. `build` returns a
+/// holder or a shared pointer, such as [] { return torch::nn::Linear(4, 2); }. `forward` takes it,
+/// a tensor or Tensors, and optionally the CallContext, and returns a tensor or Tensors.
 template <class Build, class Forward = OwnForward>
 exec::LayerSpec module_layer(std::string name, Build build, Forward forward = {}) {
   exec::LayerSpec spec{std::move(name), [build, forward] {
@@ -110,16 +111,16 @@ exec::LayerSpec module_layer(std::string name, Build build, Forward forward = {}
   return spec;
 }
 
-/// A copy of `module` for layer `name`; what is frozen stays so. Throws InputError for a module
-/// that cannot be cloned.
+/// Returns a copy of `module` for layer `name`; frozen parameters stay frozen. Throws InputError
+/// for a module that cannot be cloned.
 std::shared_ptr<torch::nn::Module> copy_of(const std::string& name,
                                            const torch::nn::Module& module);
 
-/// Whether one of LibTorch's dropouts is in it.
+/// Returns true if the module contains one of LibTorch's dropouts.
 bool drops_out(const torch::nn::Module& module);
 
-/// A layer from a module that is there already. Every rank gets a copy, with the same weights under
-/// every base_seed. It is marked `random` where the module drops out.
+/// Returns a layer from an existing module. Every rank gets a copy with the same weights,
+/// regardless of base_seed. The layer is marked `random` if the module contains a dropout.
 template <class Module, class Forward = OwnForward>
 exec::LayerSpec copied_layer(const std::string& name, const std::shared_ptr<Module>& module,
                              Forward forward = {}) {
@@ -136,14 +137,14 @@ exec::LayerSpec copied_layer(const std::string& name, const torch::nn::ModuleHol
   return copied_layer(name, module.ptr(), forward);
 }
 
-/// A layer for each module of a list, copied, under the names that they have there.
+/// Returns one layer per module of a list, copied, under the names that the modules have there.
 std::vector<exec::LayerSpec> layers_of(const torch::nn::Sequential& list);
-/// The same, but of a list in the list its own modules, as deep as there are lists: the second
-/// module of a list "encoder" is the layer "encoder.1". What is derived from SequentialImpl is a
-/// list, whose forward must be one of its modules behind the other.
+/// Returns one layer per module, with nested lists flattened to any depth: the second module of a
+/// list "encoder" becomes the layer "encoder.1". A class derived from SequentialImpl counts as a
+/// list, so its forward must run its modules in sequence.
 std::vector<exec::LayerSpec> nested_layers_of(const torch::nn::Sequential& list);
 
-/// The name of a parameter, or several of them.
+/// The names of one or several parameters.
 struct WeightNames {
   WeightNames(const char* name) : all{name} {}
   WeightNames(std::string name) : all{std::move(name)} {}
@@ -152,8 +153,8 @@ struct WeightNames {
 };
 
 /// A layer that shares parameters with all others of the same key, such as a head's weight with the
-/// embedding's: `weight`, or {"weight", "bias"} with what others name in these places. Its forward
-/// is that of `layer`.
+/// embedding's. `weight` names one parameter or several, such as {"weight", "bias"}, which are
+/// matched by position with those of the other layers. Its forward is that of `layer`.
 struct TiedLayerSpec {
   std::string key;
   WeightNames weight;
@@ -161,21 +162,22 @@ struct TiedLayerSpec {
   operator exec::LayerSpec() const;
 };
 
-/// `layer`, whose forward takes these keyword arguments of the batch from its CallContext.
+/// Returns `layer` with a forward that takes these keyword arguments of the batch from its
+/// CallContext.
 exec::LayerSpec keyword_layer(exec::LayerSpec layer, std::vector<std::string> keywords);
 
-/// `layer`, which draws from LibTorch's own generator: a dropout, say.
+/// Marks `layer` as using LibTorch's global generator, for example for dropout.
 exec::LayerSpec random_layer(exec::LayerSpec layer);
 
-/// `layer`, which may give something else in another call: it draws from a generator of its own,
-/// say, or counts its calls.
+/// Marks `layer` as possibly returning different results for the same inputs, for example because
+/// it has its own generator or counts its calls.
 exec::LayerSpec varying_layer(exec::LayerSpec layer);
 
-/// `layer` with its parameters frozen, all or those in whose names `pattern` is found (ECMAScript,
-/// any case): they get no gradient, no state of an optimizer and no update, but checkpoints have
-/// them. Throws InputError when it is no pattern.
+/// Returns `layer` with its parameters frozen: all of them, or those whose name contains a match of
+/// `pattern` (ECMAScript, case-insensitive). Frozen parameters get no gradient, no optimizer state
+/// and no update, but are in checkpoints. Throws InputError if the pattern is invalid.
 exec::LayerSpec frozen(exec::LayerSpec layer, const std::string& pattern = "");
-/// The same of those with these names.
+/// Returns `layer` with the parameters of these names frozen.
 exec::LayerSpec frozen_parameters(exec::LayerSpec layer, const std::vector<std::string>& names);
 
 }  // namespace pipewright::engine

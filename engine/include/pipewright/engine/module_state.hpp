@@ -1,6 +1,6 @@
 #pragma once
 
-// What a training has learnt, by name, and the way back: strictly, or as far as names agree.
+// A training's state by name, and functions to load it: strictly, or as far as names match.
 
 #include <functional>
 #include <map>
@@ -18,53 +18,55 @@ class Executor;
 
 namespace pipewright::engine {
 
-/// As of torch's load_state_dict: names of the model that were not given, and given names that no
-/// layer of the model has.
+/// The mismatches of a load, as in torch's load_state_dict: model names that were not given, and
+/// given names that no layer of the model has.
 struct IncompatibleKeys {
   std::vector<std::string> missing{};
   std::vector<std::string> unexpected{};
 };
 
 struct StateOptions {
-  bool frozen = true;  // parameters without gradients, too
+  bool frozen = true;  // include parameters without gradients
 };
 
 struct LoadOptions {
-  bool strict = true;  // names that are missing or unexpected are refused
-  /// What we call a tensor of the file; empty: it is left out. No function: the same.
+  bool strict = true;  // reject missing and unexpected names
+  /// Maps a tensor's name in the file to our name. An empty result skips the tensor. No function:
+  /// names are used unchanged.
   std::function<std::string(const std::string& theirs)> rename{};
-  /// Instead of names: what goes into our tensor of this name, whole. Nothing: it is missing.
-  /// Called twice for each tensor that this process has, to look and to load; nothing is unexpected
-  /// then.
+  /// Returns the whole tensor to load into our tensor `name`, instead of a lookup by name; nothing
+  /// if it is missing. Called twice for each tensor of this process, to check and to load. No name
+  /// is unexpected then.
   std::function<std::optional<at::Tensor>(const std::string& name, const exec::NamedWeights& file)>
       load{};
 };
 
-/// Called by the engine, in the order in which they were given: see EngineOptions.
+/// Called by the engine, in the order in which they were given (EngineOptions::hooks).
 struct StateHooks {
-  std::function<void(exec::StateDict& state)> saved{};      // before it is handed out
-  std::function<void(exec::NamedWeights& file)> loading{};  // before anything is looked at
+  std::function<void(exec::StateDict& state)> saved{};      // before the state is returned
+  std::function<void(exec::NamedWeights& file)> loading{};  // before anything is checked
   std::function<void(IncompatibleKeys& keys)>
-      loaded{};  // before a strict load refuses what is left
-  /// Notes of a checkpoint that is about to be saved, and of one that was loaded.
+      loaded{};  // before a strict load rejects the remaining names
+  /// Called with the notes of a checkpoint that is about to be saved, and of one that was loaded.
   std::function<void(std::map<std::string, std::string>& notes)> saving_checkpoint{};
   std::function<void(const std::map<std::string, std::string>& notes)> loaded_checkpoint{};
 };
 
-/// The weights of a checkpoint, whole, of which a layer is read at a time.
+/// Returns the weights of a checkpoint, unpartitioned; one layer is read at a time.
 exec::NamedWeights weights_of(const exec::Checkpoint& checkpoint);
 
-/// Copies of parameters and buffers of the ranks of this process, on the CPU, each once. What
-/// shards share out is whole where all of them are here, else the part of this one. Where
-/// parameters are sharded (ZeRO-3), every process of a job calls it at once. Not while a step runs.
+/// Returns copies of the parameters and buffers of this process's ranks, on the CPU, each once. A
+/// partitioned tensor is joined if all parts are in this process; otherwise the local part is
+/// returned. Under ZeRO-3 every process of a job must call it at the same point. Do not call it
+/// during a step.
 exec::StateDict module_state(const exec::Executor& executor, const exec::TrainingSetup& setup,
                              const StateOptions& options = {});
 
-/// Gives the ranks of this process what the file has for them: whole tensors, or parts as
-/// `module_state` gives them. A tied weight is that of any layer with its key, the first one first.
-/// Where the optimizer keeps a master copy, that takes the same numbers; its other states stay.
-/// Throws InputError before anything is changed for shapes that differ, two names that become one
-/// and, when `strict`, for all missing and unexpected names.
+/// Loads the file's tensors into the ranks of this process: whole tensors, or parts as
+/// `module_state` returns them. A tied weight may be stored under the name of any layer with its
+/// key; the first layer has priority. A master copy of the optimizer is updated as well, while its
+/// other state stays. Throws InputError before anything is changed for mismatched shapes, for two
+/// names that map to one and, if `strict`, for all missing and unexpected names.
 IncompatibleKeys load_module_state(exec::Executor& executor, const exec::TrainingSetup& setup,
                                    exec::NamedWeights file, const LoadOptions& options = {},
                                    const std::vector<StateHooks>& hooks = {});

@@ -1,7 +1,6 @@
 #pragma once
 
-// A model as a pipeline sees it: its layers, how they are cut into stages, and what is computed
-// with them.
+// A model as a pipeline runs it: its layers, their partition into stages, and the loss.
 
 #include <functional>
 #include <string>
@@ -15,44 +14,47 @@
 
 namespace pipewright::engine {
 
-/// Boundaries of so many stages, such as {0, 2, 5} of two.
+/// A function that returns the boundaries of `stages` stages, such as {0, 2, 5} for two.
 using Partitioner =
     std::function<std::vector<int>(const std::vector<exec::LayerSpec>&, int stages)>;
 
-/// How layers are cut into stages: by a method, at explicit boundaries such as {0, 2, 5}, at
-/// points, or by a function, such as `loop::by_measured_cost`. Methods: "uniform" counts layers,
-/// "parameters" balances parameters, "type:REGEX" balances the layers in whose name or class
-/// (LayerSpec::type) REGEX is found.
+/// How layers are partitioned into stages: by a method, at explicit boundaries such as {0, 2, 5},
+/// at split points, or by a function, such as `loop::by_measured_cost`. Methods: "uniform" balances
+/// the number of layers, "parameters" balances parameters, and "type:REGEX" balances the layers
+/// whose name or class (LayerSpec::type) contains a match of REGEX.
 using PartitionBy =
     std::variant<std::string, std::vector<int>, std::vector<SplitPoint>, Partitioner>;
 
 struct PipelineOptions {
-  /// Axes pipe, with replicas data, and with shards of layers (LayerSpec::build_shard) tensor.
+  /// Has the axis pipe, with data parallelism also data, and with tensor parallelism
+  /// (LayerSpec::build_shard) also tensor.
   plan::Topology topology = plan::pipe_data_topology(1, 1);
   int stages_per_rank = 1;
   PartitionBy partition = std::string("parameters");
-  exec::Loss loss{};            // none: the module is for inference
-  int base_seed = 0;            // weights depend on it and the layer alone, not on the partition
-  int checkpoint_interval = 0;  // layers that are recomputed together in the backward; 0: none are
-  /// Of a checkpoint_interval of 1: layers in whose name or class this pattern is found run again,
-  /// all others keep what they need. Empty: all do.
+  exec::Loss loss{};            // empty: the module is for inference only
+  int base_seed = 0;            // weights depend on it and the layer only, not on the partition
+  int checkpoint_interval = 0;  // layers per recomputation segment; 0: no recomputation
+  /// With a checkpoint_interval of 1: only layers whose name or class contains a match are
+  /// recomputed. Empty: all are.
   std::string checkpointable_layers{};
-  /// Of a checkpoint_interval of 1: runs each of those layers in place of `run_again_in_backward`.
+  /// With a checkpoint_interval of 1: recomputes each of those layers, instead of
+  /// `run_again_in_backward`.
   CheckpointFunction checkpoint{};
-  /// False: layers draw their first weights one behind the other (`seeded_in_a_row`).
+  /// False: layers initialize their weights from one continuous random stream (`seeded_in_a_row`).
   bool seed_layers = true;
-  /// Seeds LibTorch's generator before each layer is built, in place of both.
+  /// Called before each layer is built, to seed LibTorch's generator instead of the two methods
+  /// above.
   std::function<void(int base_seed, int layer)> seed{};
-  /// Parameters that are not trained, as `frozen` has it: those in whose LAYER.PARAMETER this
-  /// pattern is found. Empty: none beside those whose layers say so.
+  /// Freezes the parameters whose LAYER.PARAMETER contains a match of this pattern, as `frozen`
+  /// does. Empty: only those frozen by their layers.
   std::string frozen{};
 };
 
-/// One stage, for those who look.
+/// The description of one stage, for inspection.
 struct StageDescription {
   int index = 0;
   int first_layer = 0;
-  int end_layer = 0;  // the first layer after it
+  int end_layer = 0;  // one past the last layer
   std::vector<std::string> layers;
   bool is_first = false;
   bool is_last = false;
@@ -60,10 +62,10 @@ struct StageDescription {
 
 class PipelineModule {
  public:
-  /// Layers are built where a stage needs them; "parameters" counts them without their numbers
-  /// (without_memory.hpp), and so is what `frozen` names. Throws InputError when two layers have
-  /// the same name, nothing is found to freeze, or the partition does not fit
-  /// layers and topology.
+  /// Layers are built only where a stage needs them. The method "parameters" and `frozen` look at
+  /// parameters without allocating them (without_memory.hpp). Throws InputError if two layers have
+  /// the same name, if `frozen` matches nothing, or if the partition does not fit layers and
+  /// topology.
   PipelineModule(std::vector<exec::LayerSpec> layers, PipelineOptions options);
 
   const std::vector<exec::LayerSpec>& layers() const { return layers_; }
@@ -72,11 +74,11 @@ class PipelineModule {
 
   std::vector<StageDescription> stages() const;
   int stage_count() const { return static_cast<int>(boundaries_.size()) - 1; }
-  /// Ranks of one pipeline.
+  /// Returns the number of ranks of one pipeline.
   int pipeline_ranks() const;
-  /// Pipelines side by side.
+  /// Returns the number of data-parallel replicas of the pipeline.
   int replicas() const;
-  /// That share out each stage.
+  /// Returns the number of tensor-parallel ranks per stage.
   int shards() const;
 
  private:
@@ -85,7 +87,8 @@ class PipelineModule {
   std::vector<int> boundaries_;
 };
 
-/// How many numbers each layer trains, tied weights in each layer that has them.
+/// Returns the number of trainable parameters of each layer. Tied weights count in every layer that
+/// has them.
 std::vector<std::int64_t> parameter_counts(const std::vector<exec::LayerSpec>& layers);
 
 }  // namespace pipewright::engine

@@ -1,8 +1,8 @@
 #pragma once
 
-// One stage by itself, for a training loop of one's own: each call does one thing to one
-// microbatch, and the loop decides in which order. With the same microbatches the bits are those of
-// serial training, whatever the order.
+// A single stage, for a custom training loop: each call performs one operation on one microbatch,
+// and the loop decides the order. With the same microbatches, results are bit-identical to serial
+// training, in any order.
 
 #include <memory>
 #include <vector>
@@ -17,8 +17,8 @@
 namespace pipewright::engine {
 
 struct PipelineStageOptions {
-  int microbatches = 1;  // of a step
-  // What TrainingSetup says of each.
+  int microbatches = 1;  // per step
+  // These fields have the same meaning as in TrainingSetup.
   exec::OptimizerOptions optimizer{};
   at::ScalarType precision = at::kFloat;
   exec::LossScaling loss_scaling{};
@@ -27,81 +27,83 @@ struct PipelineStageOptions {
   int gradient_groups = 0;
 
   exec::RankDevice device{};
-  bool dynamic_shapes = false;  // tensors between stages may differ from microbatch to microbatch
-  /// How the ranks of the other stages are reached. Empty: the loop moves tensors itself.
+  bool dynamic_shapes = false;  // boundary tensors may differ in shape between microbatches
+  /// Connects the ranks of the stages. Empty: the loop moves tensors itself.
   std::shared_ptr<exec::Transport> transport{};
-  /// By stage, the rank of the job that has it. Empty: each stage is on the rank of its number.
+  /// The job rank of each stage. Empty: stage i is on rank i.
   std::vector<int> ranks{};
 
-  /// A microbatch of the model's inputs, or tensors like it without numbers: the shapes of all that
-  /// goes into this stage and out of it then follow before anything runs (without_memory.hpp).
+  /// A microbatch of the model's inputs, or meta tensors like it, from which the shapes of this
+  /// stage's inputs and outputs follow before anything runs (without_memory.hpp).
   exec::Tensors example{};
-  /// Or else what goes into this stage and out of it. With neither the first microbatch of a step
-  /// says it.
+  /// Alternatively, the stage's inputs and outputs themselves. If neither is given, the first
+  /// microbatch of a step determines them.
   exec::Tensors inputs{}, outputs{};
 };
 
-/// One thread at a time calls a stage, and computes with one thread from `begin` on. A call that
-/// comes too early, or twice, throws InputError that says what comes first. What throws ends no
-/// other rank: for that call Transport::abort.
+/// Only one thread at a time may call a stage, and it computes single-threaded from `begin` on. A
+/// call that comes too early, or twice, throws an InputError that names the call that must come
+/// first. An exception does not end the other ranks; call Transport::abort for that.
 class PipelineStage {
  public:
-  /// Builds the stage's layers. The module is one pipeline of whole layers: throws InputError where
-  /// its axes data or tensor are longer than 1, and where shapes do not follow from the example.
+  /// Builds the stage's layers. The module must be one pipeline without tensor parallelism: throws
+  /// InputError if its axes data or tensor are longer than 1, or if shapes cannot be derived from
+  /// the example.
   PipelineStage(const PipelineModule& module, int index, PipelineStageOptions options = {});
   PipelineStage(PipelineStage&&) noexcept;
   ~PipelineStage();
 
   int index() const;
-  /// Stages of the model.
+  /// Returns the number of stages of the model.
   int count() const;
   bool is_first() const { return index() == 0; }
   bool is_last() const { return index() == count() - 1; }
 
-  /// Before the first microbatch of a step. Of several stages on a rank that share a transport, in
-  /// their order and before a microbatch of any.
+  /// Begins a step, before its first microbatch. If several stages of a rank share a transport,
+  /// call it for them in order, before any microbatch.
   void begin(int step);
 
-  /// The first stage takes the inputs, the last one the targets, and each the keyword arguments
-  /// that its layers name; other stages need no load. `weight`: of the microbatch's loss in that of
-  /// the step, as Dataset::weight has it.
+  /// Loads a microbatch: the inputs on the first stage, the targets on the last one, and on each
+  /// stage the keyword arguments that its layers name. Other stages need no load. `weight`: the
+  /// microbatch's weight in the step's loss, as in Dataset::weight.
   void load(int microbatch, const exec::Batch& batch, double weight = 1);
-  /// Waits for what the stage before sends; nothing on the first stage.
+  /// Blocks until the previous stage's outputs arrive. Does nothing on the first stage.
   void receive_inputs(int microbatch);
   void forward(int microbatch);
-  /// Sends what the forward gave to the stage after, and returns at once; nothing on the last one.
+  /// Sends the forward's outputs to the next stage and returns at once. Does nothing on the last
+  /// stage.
   void send_outputs(int microbatch);
-  /// Waits for what the stage after sends; nothing on the last stage.
+  /// Blocks until the next stage's gradients arrive. Does nothing on the last stage.
   void receive_gradients(int microbatch);
-  /// The whole backward; or its two halves, the second at any time behind the first. Gradients of
-  /// parameters are added up in an order that does not depend on this one.
+  /// Computes the whole backward, or its two halves, of which the second may run at any later time.
+  /// Parameter gradients are accumulated in an order that is independent of the order of calls.
   void backward(int microbatch);
   void input_gradient(int microbatch);
   void weight_gradient(int microbatch);
-  /// Of inputs, after `backward` or `input_gradient`; nothing on the first stage.
+  /// Sends the input gradients, after `backward` or `input_gradient`. Does nothing on the first
+  /// stage.
   void send_gradients(int microbatch);
 
-  // For a loop that moves tensors itself, and between two stages of a rank: in place of the
-  // receives and sends.
+  // For a loop that moves tensors itself, and between two stages of one rank: these calls replace
+  // the receives and sends.
   void set_inputs(int microbatch, exec::Tensors inputs);
   exec::Tensors take_outputs(int microbatch);
   void set_output_gradients(int microbatch, exec::Tensors gradients);
-  /// Undefined where an input has none.
+  /// A gradient is undefined if its input has none.
   exec::Tensors take_input_gradients(int microbatch);
 
-  /// Once all microbatches have had their backwards: scales and clips gradients, and steps the
-  /// optimizer. With a transport all ranks call it, and all learn the loss; without one, only the
-  /// last stage knows it. Throws InputError where a microbatch is missing, where the rank has
-  /// further stages (`update_together`), or where gradients are needed of stages that are
-  /// out of reach.
+  /// Scales and clips gradients and steps the optimizer, after the backwards of all microbatches.
+  /// With a transport all ranks must call it, and all receive the loss; without one, only the last
+  /// stage knows it. Throws InputError if a microbatch is missing, if the rank has further stages
+  /// (`update_together`), or if gradients of unreachable stages are needed.
   exec::StepResult update();
 
-  /// What goes in and out, without numbers; empty where it is not known beforehand.
+  /// Return inputs and outputs as meta tensors; empty if they are not known in advance.
   const exec::Tensors& input_shapes() const;
   const exec::Tensors& output_shapes() const;
-  /// In the order of layers.
+  /// Returns the parameters in the order of layers.
   std::vector<at::Tensor> parameters() const;
-  /// What is trained, for a SerialTrainer to do the same.
+  /// Returns the training setup, from which a SerialTrainer can repeat the same training.
   const exec::TrainingSetup& setup() const;
 
  private:
@@ -110,7 +112,7 @@ class PipelineStage {
   std::unique_ptr<State> state_;
 };
 
-/// `PipelineStage::update` for all stages of a rank, in their order.
+/// Runs `PipelineStage::update` for all stages of a rank, in order.
 exec::StepResult update_together(const std::vector<PipelineStage*>& stages);
 
 }  // namespace pipewright::engine

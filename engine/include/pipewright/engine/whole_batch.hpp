@@ -1,6 +1,6 @@
 #pragma once
 
-// A batch as its user has it, whole, with how each argument is cut into microbatches.
+// A batch as the user has it, with a rule for each argument how to split it into microbatches.
 
 #include <map>
 #include <string>
@@ -11,22 +11,23 @@
 
 namespace pipewright::engine {
 
-/// Of all pipelines together. What a process's stages do not take may be left out there: inputs
-/// where no first stage is, targets where no last one is.
+/// The batch of all pipelines together. Arguments that no stage of a process needs may be omitted
+/// there: inputs without a first stage, targets without a last one.
 struct WholeBatch {
-  exec::Tensors inputs{};                 // of the first layer
-  exec::Tensors targets{};                // of the loss
-  exec::NamedTensors keywords{};          // of layers that name them
-  std::vector<ChunkSpec> input_chunks{};  // one an argument, or none: all along dimension 0
+  exec::Tensors inputs{};                 // to the first layer
+  exec::Tensors targets{};                // for the loss
+  exec::NamedTensors keywords{};          // for layers that name them
+  std::vector<ChunkSpec> input_chunks{};  // one per argument; empty: all along dimension 0
   std::vector<ChunkSpec> target_chunks{};
-  std::map<std::string, ChunkSpec> keyword_chunks{};  // of those that are not cut along dimension 0
+  std::map<std::string, ChunkSpec> keyword_chunks{};  // for keywords not split along dimension 0
 };
 
-/// The microbatches of the batch, in order; each counts as many samples as it has. Throws
-/// InputError as split_batch, and where inputs, targets and keywords differ in their samples.
+/// Returns the microbatches of the batch, in order, each weighted by its number of samples. Throws
+/// InputError as split_batch does, and if inputs, targets and keywords differ in their number of
+/// samples.
 std::vector<exec::Batch> microbatches_of(const WholeBatch& batch, int count);
 
-/// Whether all microbatches have the same sizes.
+/// Returns true if all microbatches have the same size.
 bool are_even(const std::vector<exec::Batch>& microbatches);
 
 }  // namespace pipewright::engine

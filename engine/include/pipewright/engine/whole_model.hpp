@@ -1,6 +1,6 @@
 #pragma once
 
-// A PipelineModule as one model on one process, for a forward without a pipeline.
+// A PipelineModule as one model in one process, for a forward without a pipeline.
 
 #include <memory>
 #include <vector>
@@ -12,18 +12,18 @@ namespace pipewright::engine {
 
 class WholeModel {
  public:
-  /// Builds every layer, with the weights that a training begins with. `device`: where they lie.
+  /// Builds every layer on `device`, with the initial weights of a training.
   explicit WholeModel(const PipelineModule& module, at::Device device = at::kCPU);
 
-  /// What the last layer makes of what the first one takes, which lies on the device. Layers are in
-  /// evaluation mode unless `context` says that it trains; there is a graph where LibTorch makes
-  /// one. Of several calls at once the caller takes care.
+  /// Returns the last layer's outputs. `inputs` must be on the model's device. Layers run in
+  /// evaluation mode unless `context` sets training; LibTorch records an autograd graph if
+  /// gradients are enabled. Concurrent calls must be synchronized by the caller.
   exec::Tensors forward(const exec::Tensors& inputs,
                         const exec::CallContext& context = {.training = false});
   at::Tensor forward(const at::Tensor& input);
 
   const std::vector<std::shared_ptr<exec::Layer>>& layers() const { return layers_; }
-  /// In the order of layers, as Executor::parameters.
+  /// Returns the parameters in the order of layers, as Executor::parameters does.
   std::vector<at::Tensor> parameters() const;
 
  private:

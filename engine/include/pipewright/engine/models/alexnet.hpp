@@ -1,6 +1,6 @@
 #pragma once
 
-// AlexNet as LibTorch computes it.
+// AlexNet, built from LibTorch operators.
 
 #include <vector>
 
@@ -9,9 +9,9 @@
 
 namespace pipewright::engine {
 
-/// The layers that `plan::alexnet_model` describes. Input: images [batch, 3, size, size]; output:
-/// logits [batch, classes]. Dropout draws from `seed`, layer, step and microbatch alone, so that it
-/// does not depend on the order in which microbatches run.
+/// Returns the layers that `plan::alexnet_model` describes. Input: images [batch, 3, size, size];
+/// output: logits [batch, classes]. Dropout masks depend only on `seed`, layer, step and
+/// microbatch, and so not on the order in which microbatches run.
 std::vector<exec::LayerSpec> alexnet_layers(const plan::AlexNetShape& shape, int seed);
 
 }  // namespace pipewright::engine

@@ -1,7 +1,7 @@
 #pragma once
 
-// Attention of a decoder: tokens look at those before them. On a CPU it keeps queries, keys, values
-// and what it gives for its backward, and a number for each query; scores only where they are bent.
+// Causal attention of a decoder. On a CPU it saves queries, keys, values, its output and one number
+// per query for the backward. It saves attention scores only where they are capped.
 
 #include <ATen/core/Tensor.h>
 
@@ -12,29 +12,30 @@
 
 namespace pipewright::engine {
 
-/// How tokens look at those before them.
+/// Options of causal attention.
 struct Attending {
-  std::int64_t width = 0;   // of a head of keys
-  std::int64_t window = 0;  // tokens that one sees, itself included; 0: all before it
-  double scale = 0;         // times queries with keys; 0: 1 / sqrt(width)
-  double cap = 0;           // what scores approach as they grow; 0: none
-  /// int64 [batch, sequence], of which document each token is: it sees no other's. Undefined: one.
+  std::int64_t width = 0;   // channels per key head
+  std::int64_t window = 0;  // tokens visible to a token, itself included; 0: all before it
+  double scale = 0;         // factor for query-key products; 0: 1 / sqrt(width)
+  double cap = 0;           // tanh cap of the scores, which they approach as they grow; 0: none
+  /// int64 [batch, sequence]: each token's document in a packed sequence. A token sees only its own
+  /// document. Undefined: one document.
   at::Tensor documents{};
 };
 
-/// The position of each token in its document, whose tokens lie one behind the other; the same
-/// shape.
+/// Returns the position of each token within its document, in the same shape. A document's tokens
+/// must be contiguous.
 at::Tensor places_in_documents(const at::Tensor& documents);
 
-/// Of heads side by side, each for itself: no token sees a later one. `queries` [batch, sequence,
-/// heads · width], `keys` the same, or with fewer heads, each of which is that of equally many of
-/// queries in a row; `values` have as many heads as keys, of any width. `core_again`: the backward
-/// computes scores anew.
+/// Computes multi-head causal attention. `queries` is [batch, sequence, heads · width]. `keys` is
+/// the same, or has fewer heads, each shared by the same number of consecutive query heads
+/// (grouped-query attention). `values` have as many heads as keys, of any width. `core_again`:
+/// recompute the scores in the backward.
 at::Tensor causal_attention(const at::Tensor& queries, const at::Tensor& keys,
                             const at::Tensor& values, const Attending& how, bool core_again);
 
-/// The same of the tokens of a sequence that come next, which see all before them as well: all of
-/// one that begins, or one more. `group`: of the heads that the layer has.
+/// Computes attention for a sequence's next tokens, which also see all tokens in the KV cache:
+/// either the whole prompt, or one more token. `group`: index of the layer's group of heads.
 at::Tensor next_attention(const at::Tensor& queries, const at::Tensor& keys,
                           const at::Tensor& values, const Attending& how, SequenceMemory& memory,
                           std::size_t group);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Layers that go on with a sequence: of its next tokens alone they make what they would make of
-// them at the end of the whole sequence, as each remembers what it needs of the tokens before.
+// Layers that decode incrementally: from a sequence's next tokens and a KV cache of those before,
+// they compute the same as from the whole sequence.
 
 #include <ATen/core/Tensor.h>
 
@@ -10,23 +10,23 @@
 
 namespace pipewright::engine {
 
-/// What one layer remembers of one sequence: the keys and values of its tokens.
+/// The KV cache of one layer for one sequence: the keys and values of its tokens.
 class SequenceMemory {
  public:
-  /// Of a sequence that will have `room` tokens at most.
+  /// Creates a cache for a sequence of at most `room` tokens.
   explicit SequenceMemory(std::int64_t room) : room_(room) {}
 
   std::int64_t room() const { return room_; }
-  /// Those before the tokens that come next.
+  /// Returns the number of cached tokens, before the next ones.
   std::int64_t tokens() const { return tokens_; }
-  /// After all that a layer does with them.
+  /// Adds the next tokens to the count. Call it once the layer has processed them.
   void advance(std::int64_t tokens) { tokens_ += tokens; }
 
   struct KeysAndValues {
     at::Tensor keys, values;
   };
-  /// Remembers those of the tokens that come next, [batch, heads, tokens, channels], for one of the
-  /// layer's groups of heads, and gives them behind all before.
+  /// Appends the keys and values of the next tokens, [batch, heads, tokens, channels], for one of
+  /// the layer's groups of heads. Returns them preceded by all cached ones.
   KeysAndValues with(std::size_t group, const KeysAndValues& next);
 
  private:
@@ -35,21 +35,22 @@ class SequenceMemory {
   std::vector<KeysAndValues> groups_;  // with room for all tokens
 };
 
-/// Beside exec::Layer. `gpt`, `transformer` and `hf` are made of such.
+/// Interface of layers that can decode, implemented in addition to exec::Layer. The layers of
+/// `gpt`, `transformer` and `hf` implement it.
 class GeneratingLayer {
  public:
   virtual ~GeneratingLayer() = default;
-  /// Of the tokens that come next, which are all of a prompt, or then one at a time: [batch,
-  /// tokens, …]. The last layer gives logits of the last token alone.
+  /// Processes the next tokens, [batch, tokens, …]: all of a prompt first, then one at a time. The
+  /// last layer returns the logits of the last token only.
   virtual at::Tensor go_on(const at::Tensor& next, SequenceMemory& memory) = 0;
-  /// Throws InputError where a sequence cannot begin with `prompt` tokens and come to have `all`.
+  /// Throws InputError if a sequence cannot start with `prompt` tokens and grow to `all`.
   virtual void check_length(std::int64_t /*prompt*/, std::int64_t /*all*/) const {}
 };
 
-/// The positions of the tokens that come next, int64 [1, tokens].
+/// Returns the positions of the next tokens, int64 [1, tokens].
 at::Tensor next_places(const at::Tensor& next, const SequenceMemory& memory);
-/// Throws InputError where there are fewer positions than a sequence will have tokens. `field`: of
-/// the model, that says how many.
+/// Throws InputError if there are fewer positions than tokens in a sequence. `field` names the
+/// model field that sets the number of positions.
 void require_positions(const char* field, std::int64_t positions, std::int64_t tokens);
 
 }  // namespace pipewright::engine

@@ -1,6 +1,6 @@
 #pragma once
 
-// The GPT of scenarios as LibTorch computes it.
+// The GPT model of scenarios, built from LibTorch operators.
 
 #include <vector>
 
@@ -10,8 +10,9 @@
 
 namespace pipewright::engine {
 
-/// The layers that `plan::gpt_model` describes. Input: int64 tokens [batch, sequence]; output:
-/// logits [batch, sequence, vocabulary]. `tokens`: what a shard has of them between products.
+/// Returns the layers that `plan::gpt_model` describes. Input: int64 tokens [batch, sequence];
+/// output: logits [batch, sequence, vocabulary]. `tokens`: the tokens that a tensor-parallel rank
+/// holds between products (sequence parallelism).
 std::vector<exec::LayerSpec> gpt_layers(const plan::GptShape& shape,
                                         exec::Tokens tokens = exec::Tokens::Whole);
 

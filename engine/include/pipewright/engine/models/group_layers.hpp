@@ -1,10 +1,11 @@
 #pragma once
 
-// What layers that shards share out are made of (Megatron-LM, arXiv 1909.08053): linear layers cut
-// along their outputs or their inputs, an embedding cut by words, and what of tokens that are cut
-// each shard has whole. A shard computes the groups of its own one after the other, in the same
-// pieces in which serial training with as many groups does. With one group each is LibTorch's
-// module of its name.
+// Building blocks of tensor-parallel layers (Megatron-LM, arXiv 1909.08053): linear layers split
+// along outputs or inputs, an embedding split along the vocabulary, and replicated layers for
+// sequence parallelism. A layer is computed in tensor groups: equal slices whose number does not
+// depend on the number of ranks. A rank computes its groups one after the other, exactly as serial
+// training with as many groups does, so that results do not depend on the number of ranks. With a
+// single group each block equals LibTorch's module of its name.
 
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
@@ -21,16 +22,17 @@
 
 namespace pipewright::engine {
 
-/// Cut along its outputs: each group has outputs of its own. `blocks`: equal parts of the outputs
-/// that are shared out each, as queries, keys and values are.
+/// A column-parallel linear layer, split along its outputs: each group has its own outputs.
+/// `blocks`: number of equal parts of the outputs that are partitioned separately, such as queries,
+/// keys and values.
 class ColumnLinearImpl final : public torch::nn::LinearImpl {
  public:
   ColumnLinearImpl(std::int64_t in, std::int64_t out, const exec::ShardPlace& place, int blocks = 1,
                    bool has_bias = true);
 
-  /// What the groups of this shard make of an input each: [batch, …, outputs of the group].
+  /// Computes each local group's outputs from its own input: [batch, …, outputs of the group].
   exec::Tensors of_groups(const exec::Tensors& inputs) const;
-  /// For a layer that registers it by this name.
+  /// Returns the split parameters of a layer that registers this block as `name`.
   std::vector<exec::CutParameter> cut_parameters(const std::string& name) const;
 
  private:
@@ -39,18 +41,19 @@ class ColumnLinearImpl final : public torch::nn::LinearImpl {
   int blocks_;
 };
 
-/// Cut along its inputs: what the groups give is added up, and then the bias is added.
+/// A row-parallel linear layer, split along its inputs: the groups' outputs are summed, then the
+/// bias is added.
 class RowLinearImpl final : public torch::nn::LinearImpl {
  public:
   RowLinearImpl(std::int64_t in, std::int64_t out, const exec::ShardPlace& place,
                 bool has_bias = true, exec::Tokens tokens = exec::Tokens::Whole);
 
-  /// Of an input for each group of this shard, [batch, tokens, inputs of the group], the sum over
-  /// all.
+  /// Returns the sum over all groups of all ranks, from one input [batch, tokens, inputs of the
+  /// group] per local group.
   at::Tensor sum_over(const exec::Tensors& inputs) const;
-  /// What each group of this shard adds to the sum, which has no bias yet.
+  /// Computes each local group's partial sum, without the bias.
   exec::Tensors of_groups(const exec::Tensors& inputs) const;
-  /// [batch, tokens, outputs], of this shard's tokens.
+  /// Adds the bias. Returns [batch, tokens, outputs] for this rank's tokens.
   at::Tensor with_bias(const at::Tensor& sum) const;
   std::vector<exec::CutParameter> cut_parameters(const std::string& name) const;
 
@@ -60,13 +63,13 @@ class RowLinearImpl final : public torch::nn::LinearImpl {
   exec::Tokens tokens_;
 };
 
-/// Not cut: all shards have it, and each multiplies the tokens that it has.
+/// A replicated linear layer: every rank has it and applies it to its own tokens.
 class GroupLinearImpl final : public torch::nn::LinearImpl {
  public:
   GroupLinearImpl(std::int64_t in, std::int64_t out, const exec::ShardPlace& place, bool has_bias,
                   exec::Tokens tokens);
 
-  /// [batch, tokens, inputs], of this shard's tokens.
+  /// Takes [batch, tokens, inputs] of this rank's tokens.
   at::Tensor forward(const at::Tensor& input) const;
 
  private:
@@ -74,14 +77,15 @@ class GroupLinearImpl final : public torch::nn::LinearImpl {
   exec::Tokens tokens_;
 };
 
-/// Cut by words.
+/// An embedding split along the vocabulary.
 class GroupEmbeddingImpl final : public torch::nn::EmbeddingImpl {
  public:
-  /// `padding`: a word whose row gets no gradient here; -1: none.
+  /// `padding`: a token whose row gets no gradient here; -1: none.
   GroupEmbeddingImpl(std::int64_t words, std::int64_t width, const exec::ShardPlace& place,
                      exec::Tokens tokens = exec::Tokens::Whole, std::int64_t padding = -1);
 
-  /// int64 [batch, tokens] to [batch, tokens, width]. Throws InputError where a token is no word.
+  /// Maps int64 [batch, tokens] to [batch, tokens, width]. Throws InputError if a token is outside
+  /// the vocabulary.
   at::Tensor rows_of(const at::Tensor& tokens) const;
   std::vector<exec::CutParameter> cut_parameters(const std::string& name) const;
 
@@ -92,14 +96,14 @@ class GroupEmbeddingImpl final : public torch::nn::EmbeddingImpl {
   std::int64_t padding_;
 };
 
-/// A learned row for each position, which all shards have.
+/// Learned position embeddings, replicated on all ranks.
 class GroupPositionsImpl final : public torch::nn::EmbeddingImpl {
  public:
   GroupPositionsImpl(std::int64_t longest, std::int64_t width, const exec::ShardPlace& place,
                      exec::Tokens tokens = exec::Tokens::Whole);
 
-  /// [batch, tokens, width], of this shard's tokens. `places`: int64 [batch, all tokens], the
-  /// position of each; undefined: from 0 on.
+  /// Adds the position embeddings: [batch, tokens, width], for this rank's tokens. `places` is
+  /// int64 [batch, all tokens], the position of each token. Undefined: positions start at 0.
   at::Tensor added_to(const at::Tensor& rows, const at::Tensor& places = {}) const;
 
  private:
@@ -107,26 +111,26 @@ class GroupPositionsImpl final : public torch::nn::EmbeddingImpl {
   exec::Tokens tokens_;
 };
 
-/// A norm over the last dimension, in sizes.
+/// Options of a norm over the last dimension.
 struct NormSizes {
   plan::NormKind kind = plan::NormKind::Layer;
   std::int64_t width = 0;
   double epsilon = 1e-5;
-  bool plus_one = false;  // it multiplies by its weight and 1; the weight begins as zeros
+  bool plus_one = false;  // multiplies by 1 + weight; the weight starts at zero
 };
 inline NormSizes norm_of(const plan::TransformerConfig& config, std::int64_t width) {
   return {config.norm, width, config.norm_epsilon, config.norm_plus_one};
 }
 
-/// What a norm learns, which all shards have.
+/// A norm, whose parameters are replicated on all ranks.
 class GroupNormImpl final : public torch::nn::Module {
  public:
   GroupNormImpl(const NormSizes& sizes, const exec::ShardPlace& place,
                 exec::Tokens tokens = exec::Tokens::Whole);
 
-  /// [batch, tokens, width], of this shard's tokens.
+  /// Takes and returns [batch, tokens, width] of this rank's tokens.
   at::Tensor forward(const at::Tensor& input) const;
-  /// Of something of each of its groups.
+  /// Normalizes one input per local group.
   exec::Tensors of_groups(const exec::Tensors& inputs) const;
 
  private:
@@ -134,7 +138,7 @@ class GroupNormImpl final : public torch::nn::Module {
                     const at::Tensor& bias) const;
 
   NormSizes sizes_;
-  at::Tensor weight_, bias_;  // no bias: a root-mean-square norm
+  at::Tensor weight_, bias_;  // a root-mean-square norm has no bias
   exec::ShardPlace place_;
   exec::Tokens tokens_;
 };
@@ -146,9 +150,10 @@ TORCH_MODULE(GroupEmbedding);
 TORCH_MODULE(GroupPositions);
 TORCH_MODULE(GroupNorm);
 
-/// A layer of class `Kind`, which is made of a model's shape, the place of a shard, and what that
-/// has of the tokens. Parts of which `faults_of_cut` has something to say are refused by
-/// InputError, and so are tokens that do not divide. `kind`: as in LayerSpec.
+/// Returns the spec of a layer of class `Kind`, constructed from a model's shape, a tensor-parallel
+/// rank's place, and the tokens that it holds. Building throws InputError if `faults_of_cut`
+/// reports faults for the number of parts, or if tokens do not divide evenly. `kind`: as in
+/// LayerSpec.
 template <class Kind, class Shape>
 exec::LayerSpec layer_with_shards(std::string name, std::string kind, const Shape& shape,
                                   exec::Tokens tokens,
@@ -159,7 +164,7 @@ exec::LayerSpec layer_with_shards(std::string name, std::string kind, const Shap
     if constexpr (requires { shape.sequence; })
       if (tokens == exec::Tokens::Cut && shape.sequence % place.groups != 0)
         faults.push_back("pipeline.sequence_parallel: " + std::to_string(shape.sequence) +
-                         " tokens cannot be shared out equally in " + std::to_string(place.groups) +
+                         " tokens cannot be divided evenly into " + std::to_string(place.groups) +
                          " parts");
     if (!faults.empty())
       throw plan::InputError("layer " + name + ": " + faults.front());

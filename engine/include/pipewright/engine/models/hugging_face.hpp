@@ -1,6 +1,6 @@
 #pragma once
 
-// A trained model as a folder that transformers loads.
+// Export of a trained model as a folder that transformers can load.
 
 #include <cstdint>
 #include <filesystem>
@@ -10,8 +10,8 @@
 
 namespace pipewright::engine {
 
-/// Writes the weights; config.json, with their type; and the tokenizer's files of the model's
-/// folder. Throws InputError where a layer is not the model's.
+/// Writes the weights, config.json with their data type, and the tokenizer files of the model's
+/// folder. Throws InputError if a layer is not the model's.
 void write_folder(const plan::HuggingFaceShape& shape, const ReadLayer& layers,
                   const std::filesystem::path& out, std::int64_t most_bytes = 5'000'000'000);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// A module that PyTorch exported, as layers: its operators are called through LibTorch's
-// dispatcher, by name and overload, so whatever LibTorch can differentiate is trained.
+// Layers of a module that PyTorch exported. Operators are called through LibTorch's dispatcher, by
+// name and overload, so every operator that LibTorch can differentiate can be trained.
 
 #include <memory>
 #include <vector>
@@ -12,17 +12,18 @@
 
 namespace pipewright::engine {
 
-/// For PipelineModule and TrainingSetup. Layers begin with the archive's weights. What is dropped
-/// is drawn from a generator of the layer's own, by `seed`, layer, step and microbatch. Throws
-/// InputError that names operators which no loaded library has, with the user's line.
+/// Returns layers for PipelineModule and TrainingSetup, which start with the archive's weights.
+/// Dropout uses a generator of the layer's own, seeded by `seed`, layer, step and microbatch.
+/// Throws InputError that names operators that no loaded library provides, with the user's source
+/// line.
 std::vector<exec::LayerSpec> imported_layers(
     const std::shared_ptr<const plan::ImportedModel>& model, int seed);
 
-/// The loss that was exported with the module; cross entropy where none was.
+/// Returns the loss that was exported with the module, or cross entropy if there was none.
 exec::Loss imported_loss(const std::shared_ptr<const plan::ImportedModel>& model);
 
-/// Writes the weights and buffers of a trained one, by the names that the module has for them. Of a
-/// weight with several names, the first. Throws InputError where a layer is not the model's.
+/// Writes the weights and buffers of a trained model under the module's names. A weight with
+/// several names gets the first. Throws InputError if a layer is not the model's.
 void write_imported(const plan::ImportedModel& model, const ReadLayer& layers,
                     const std::filesystem::path& out);
 

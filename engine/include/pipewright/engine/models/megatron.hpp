@@ -1,6 +1,7 @@
 #pragma once
 
-// Weights of Megatron-LM (its core's GPTModel in the torch_dist format) for a transformer's layers.
+// Weights of a Megatron-LM checkpoint (Megatron Core's GPTModel in torch_dist format) for a
+// transformer's layers.
 
 #include "pipewright/exec/checkpoint/distributed_checkpoint.hpp"
 #include "pipewright/exec/checkpoint/named_weights.hpp"
@@ -8,13 +9,14 @@
 
 namespace pipewright::engine {
 
-/// As weights of `transformer_layers`, under their names. All layers lie in one tensor, such as
-/// `decoder.layers.self_attention.linear_qkv.weight` [layers, rows, hidden], or each in its own,
-/// `decoder.layers.3.…`; queries, keys and values stand group by group of heads that share a key;
-/// of a gated feed-forward the gate before the up projection; norms by themselves, or with the
-/// product behind them. Of a tensor of all layers only the layer that is asked for is read; of a
-/// padded vocabulary the rows that are words. Throws InputError for mixtures and latent attention,
-/// and with the names of tensors that are missing or of another shape.
+/// Returns the checkpoint's weights under the names of `transformer_layers`. The checkpoint may
+/// stack all layers in one tensor, such as `decoder.layers.self_attention.linear_qkv.weight`
+/// [layers, rows, hidden], or store each in its own, `decoder.layers.3.…`. Queries, keys and values
+/// are interleaved by group of heads that share a key. In a gated feed-forward the gate precedes
+/// the up projection. Norms may be stored separately or fused with the following product. From a
+/// stacked tensor only the requested layer is read; from a padded vocabulary only the rows of
+/// actual tokens. Throws InputError for mixtures of experts and latent attention, and lists tensors
+/// that are missing or have another shape.
 exec::NamedWeights megatron_weights(const exec::DistributedCheckpoint& checkpoint,
                                     const plan::TransformerConfig& config);
 

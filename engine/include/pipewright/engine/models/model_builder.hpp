@@ -1,7 +1,7 @@
 #pragma once
 
-// What makes a model real: its layers, the data that it learns from, and its loss. A model's file
-// in src/models ends with
+// The parts that make a model trainable: its layers, its data and its loss. A model's file in
+// src/models ends with
 //
 //   template <>
 //   const ModelBuilder& builder_of<plan::GptShape>() {
@@ -21,24 +21,24 @@
 
 namespace pipewright::engine {
 
-/// What a training wants of the layers, beside their sizes.
+/// Options of the layers to build, in addition to the model's sizes.
 struct LayerChoice {
-  int seed = 0;  // that random numbers of a layer depend on
+  int seed = 0;  // seed of the layers' random numbers
   exec::Tokens tokens = exec::Tokens::Whole;
 };
 
 struct ModelBuilder {
-  /// Those that `plan::model_of` describes.
+  /// Builds the layers that `plan::model_of` describes.
   std::function<std::vector<exec::LayerSpec>(const plan::ModelShape&, const LayerChoice&)> layers;
-  /// Opens the data at a path. Throws InputError when they do not fit.
+  /// Opens the data at a path. Throws InputError if they do not fit the model.
   std::function<std::unique_ptr<exec::Dataset>(
       const plan::ModelShape&, const std::filesystem::path&, const exec::BatchShape&)>
       open;
   std::function<exec::Loss(const plan::ModelShape&)> loss;
-  bool dynamic_shapes = false;  // tensors may differ from microbatch to microbatch
+  bool dynamic_shapes = false;  // tensors may differ in shape between microbatches
 };
 
-/// The same of one type of shape. The loss is a cross entropy unless something else is said.
+/// A ModelBuilder for one type of shape. The loss defaults to cross entropy.
 template <class Shape>
 struct BuilderDeclaration {
   std::vector<exec::LayerSpec> (*layers)(const Shape&, const LayerChoice&);
@@ -60,14 +60,15 @@ ModelBuilder declare_builder(const BuilderDeclaration<Shape>& declared) {
                   const plan::ModelShape& shape) { return loss(shape.as<Shape>()); }};
 }
 
-/// Each model of `plan::model_kinds()` has its own: without it, nothing links.
+/// Every model of `plan::model_kinds()` defines its own specialization; a missing one is a link
+/// error.
 template <class Shape>
 const ModelBuilder& builder_of();
 
-/// What builds the model of that descriptor, which is none of `plan`'s own list.
+/// Registers the builder of a model that is not in `plan`'s own list.
 void add_builder(const plan::ModelDescriptor& model, ModelBuilder builder);
 
-/// Throws InputError for a model that was declared to `plan` alone.
+/// Returns the builder of a model. Throws InputError for a model that was declared to `plan` only.
 const ModelBuilder& builder_of(const plan::ModelShape& shape);
 
 }  // namespace pipewright::engine

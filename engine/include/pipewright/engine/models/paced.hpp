@@ -1,7 +1,7 @@
 #pragma once
 
-// Layers that sleep instead of computing: many ranks keep their pace on few cores. Schedule,
-// transfers and backward are real; the arithmetic is not.
+// Layers that sleep instead of computing, so that many ranks keep realistic timing on few cores.
+// Schedule, transfers and backward are real; the arithmetic is not.
 
 #include <string>
 
@@ -10,16 +10,16 @@
 
 namespace pipewright::engine {
 
-/// What a layer takes of each microbatch, however large it is.
+/// A layer's durations per microbatch, independent of the microbatch's size.
 struct PacedTimes {
   plan::Seconds forward{};
-  plan::Seconds input_gradient{};  // not taken where the input requires none
+  plan::Seconds input_gradient{};  // skipped if the input requires no gradient
   plan::Seconds weight_gradient{};
 };
 
-/// One tensor in, the same numbers plus a parameter out: one number, at first 0. A full backward
-/// takes the time of both gradients, and each can be had without the other. Throws InputError when
-/// a time is not between 0 and an hour.
+/// Returns a layer that adds its parameter, a single number that starts at 0, to its only input. A
+/// full backward takes the time of both gradients; a split backward can compute each separately.
+/// Throws InputError if a time is not between 0 and one hour.
 exec::LayerSpec paced_layer(std::string name, const PacedTimes& times);
 
 }  // namespace pipewright::engine

@@ -1,13 +1,14 @@
 #pragma once
 
-// How many rows a mixture sends to each of its experts, for whoever measures that.
+// Counts of the tokens that mixture-of-experts layers route to each expert, for measurements.
 
 #include <cstdint>
 #include <vector>
 
 namespace pipewright::engine {
 
-/// While it lives, the mixtures that run on its thread tell it; of two that live, the inner one.
+/// A listener for the mixtures that run on its thread while it exists. If listeners are nested, the
+/// innermost one counts.
 class RoutedRows {
  public:
   RoutedRows();
@@ -15,10 +16,10 @@ class RoutedRows {
   RoutedRows(const RoutedRows&) = delete;
   RoutedRows& operator=(const RoutedRows&) = delete;
 
-  /// By expert, of all forwards together; empty: no mixture has run.
+  /// Returns the rows per expert, summed over all forwards. Empty: no mixture has run.
   const std::vector<std::int64_t>& by_expert() const { return rows_; }
 
-  /// From a mixture's forward.
+  /// Reports the rows of a mixture's forward.
   static void note(const std::vector<std::int64_t>& rows);
 
  private:

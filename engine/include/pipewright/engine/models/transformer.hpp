@@ -1,6 +1,7 @@
 #pragma once
 
-// A decoder as LibTorch computes it: of Llama's family, with mixtures of experts, and of GPT-2's.
+// Decoder-only transformers built from LibTorch operators: Llama's family, mixtures of experts, and
+// GPT-2's.
 
 #include <vector>
 
@@ -10,12 +11,13 @@
 
 namespace pipewright::engine {
 
-/// The layers that `plan::layers_of` counts, as the fields of their config say: pre-norm, or with
-/// norms on both sides; positions learned, or queries and keys turned by them; attention of heads
-/// or latent (its own norms with ε = 10⁻⁶). A router drops no token of those that it sends. Tables
-/// begin with a standard deviation of 0.02, all else as LibTorch begins it. Input: int64 tokens
-/// [batch, sequence]; output: logits [batch, sequence, vocabulary]. `tokens`: what a shard has of
-/// them between products. Throws InputError for what `plan::only_predicted` names.
+/// Returns the layers that `plan::layers_of` counts, as set by the config: pre-norm, or norms on
+/// both sides; learned positions or rotary embeddings (RoPE); multi-head or latent attention (whose
+/// own norms use ε = 10⁻⁶). Routers drop no tokens. Embedding tables are initialized with a
+/// standard deviation of 0.02, everything else as in LibTorch. Input: int64 tokens [batch,
+/// sequence]; output: logits [batch, sequence, vocabulary]. `tokens`: the tokens that a
+/// tensor-parallel rank holds between products. Throws InputError for fields that
+/// `plan::only_predicted` names.
 std::vector<exec::LayerSpec> transformer_layers(const plan::TransformerShape& shape,
                                                 exec::Tokens tokens = exec::Tokens::Whole);
 

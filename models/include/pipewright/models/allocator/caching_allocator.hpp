@@ -1,9 +1,10 @@
 #pragma once
 
-// LibTorch's caching allocator of a CUDA device, without the device: which segments it takes, which
-// block of them each tensor gets, and so how much more it reserves than is allocated. The policy is
-// that of c10/cuda/CUDACachingAllocator.cpp (LibTorch 2.x). Where segments lie is the driver's
-// choice, which matters where blocks are as large: without one, addresses rise.
+// A model of LibTorch's caching allocator for a CUDA device, without the device: the segments it
+// reserves, the block that each tensor gets, and so how much it reserves beyond what is allocated.
+// The policy is that of c10/cuda/CUDACachingAllocator.cpp (LibTorch 2.x). The driver chooses the
+// addresses of segments, which break ties between blocks of equal size. Without a SegmentSource,
+// addresses increase.
 
 #include <cstdint>
 #include <limits>
@@ -13,31 +14,31 @@
 
 namespace pipewright::models {
 
-/// What gives a device's memory; hears of all segments but expandable ones.
+/// A source of device memory. It is notified of all segments except expandable ones.
 class SegmentSource {
  public:
   virtual ~SegmentSource() = default;
-  /// The address of a new segment.
+  /// Returns the address of a new segment.
   virtual std::int64_t take(std::int64_t bytes, int stream) = 0;
   virtual void give_back(std::int64_t address, std::int64_t bytes, int stream) = 0;
 };
 
-/// PYTORCH_CUDA_ALLOC_CONF, and the device.
+/// Settings of PYTORCH_CUDA_ALLOC_CONF, and of the device.
 struct AllocatorOptions {
   static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
   bool expandable_segments = false;
   std::int64_t max_split = unlimited;     // bytes; larger blocks are never split
-  std::int64_t device_bytes = unlimited;  // that segments may take together
-  SegmentSource* source = nullptr;        // outlives the allocator; none: addresses rise
+  std::int64_t device_bytes = unlimited;  // limit for all segments together
+  SegmentSource* source = nullptr;        // must outlive the allocator; null: addresses increase
 };
 
 struct AllocatorCounters {
   std::int64_t allocated = 0, peak_allocated = 0;
   std::int64_t reserved = 0, peak_reserved = 0;
-  /// Of the reserved: free parts of segments that are in use, which emptying the cache leaves;
-  /// expandable segments give them back and have none.
+  /// Reserved bytes in the free parts of segments that are partly in use, which emptying the cache
+  /// cannot release. Expandable segments release them and have none.
   std::int64_t inactive_split = 0, peak_inactive_split = 0;
-  int retries = 0;  // after the cache was emptied, as the device was full
+  int retries = 0;  // allocations retried after emptying the cache because the device was full
 };
 
 class CachingAllocator {
@@ -49,18 +50,20 @@ class CachingAllocator {
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
-  /// Of `bytes` > 0; null where the device has no room, with the cache emptied.
+  /// Allocates `bytes` > 0. Returns null if the device has no room even after the cache was
+  /// emptied.
   Block* allocate(std::int64_t bytes, int stream = 0);
-  /// Bytes that the block has: at least as many as were asked for.
+  /// Returns the size of the block in bytes, which is at least the requested size.
   static std::int64_t size_of(const Block* block);
   static std::int64_t address_of(const Block* block);
   void free(Block* block);
-  /// Gives back segments, of expandable ones pages, that nobody uses.
+  /// Releases unused segments, or unused pages of expandable ones.
   void empty_cache();
   const AllocatorCounters& counters() const { return counters_; }
 
  private:
-  /// By stream, size and address. There are few, so that a sorted row is quicker than a tree.
+  /// Free blocks sorted by stream, size and address. There are few, so a sorted vector is faster
+  /// than a tree.
   class FreeBlocks {
    public:
     using Iterator = std::vector<Block*>::iterator;
@@ -77,7 +80,7 @@ class CachingAllocator {
   struct Pool {
     bool is_small = false;
     FreeBlocks free{};
-    std::map<int, Block*> expandable{};  // by stream: the first block of its segment
+    std::map<int, Block*> expandable{};  // first block of each stream's segment
   };
 
   Block* make_block(Pool& pool, int stream, std::int64_t address, std::int64_t size);
@@ -101,8 +104,8 @@ class CachingAllocator {
   AllocatorCounters counters_{};
   Pool small_{.is_small = true}, large_{};
   std::int64_t next_address_ = 0;
-  std::list<Block> blocks_;     // all that there ever were
-  std::vector<Block*> unused_;  // of these
+  std::list<Block> blocks_;     // all blocks ever created
+  std::vector<Block*> unused_;  // blocks of that list to reuse
 };
 
 }  // namespace pipewright::models

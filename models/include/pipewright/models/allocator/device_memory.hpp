@@ -13,36 +13,38 @@
 
 namespace pipewright::models {
 
-/// Guesses, in bytes: a context with the kernels that training loads takes 0.4 to 0.6 GB of an A100
-/// or H100; a communicator 0.1 to 0.7 GB by its channels and algorithms (NVIDIA/nccl#864, #964;
-/// since NCCL 2.22 connections are made when they are first used).
+/// Guesses, in bytes: a context with the kernels that training loads takes 0.4 to 0.6 GB on an A100
+/// or H100. A communicator takes 0.1 to 0.7 GB, depending on its channels and algorithms
+/// (NVIDIA/nccl#864, #964; since NCCL 2.22, connections are created on first use).
 constexpr plan::Bytes cuda_context{500'000'000};
 constexpr plan::Bytes of_communicator{200'000'000};
 
 struct DeviceMemory {
-  plan::Bytes standing{};       // by parameters, gradients and the optimizer; 0: not told apart
-  plan::Bytes allocated{};      // by all tensors, most at once
-  plan::Bytes reserved{};       // by the allocator for them
-  plan::Bytes context{};        // CUDA's; none on a CPU
-  plan::Bytes communicators{};  // NCCL's buffers
-  std::string left_out{};       // why fragmentation is not counted; empty: it is
+  plan::Bytes standing{};   // parameters, gradients and optimizer state; 0: not known separately
+  plan::Bytes allocated{};  // peak of all tensors
+  plan::Bytes reserved{};   // reserved by the allocator for them
+  plan::Bytes context{};    // the CUDA context; 0 on a CPU
+  plan::Bytes communicators{};  // buffers of NCCL
+  std::string left_out{};       // why fragmentation is not included; empty: it is included
   plan::Bytes total() const { return reserved + context + communicators; }
   plan::Bytes fragmentation() const { return reserved - allocated; }
 };
-/// The sum for each rank.
+/// Returns the total of each rank.
 std::vector<plan::Bytes> totals_of(const std::vector<DeviceMemory>& ranks);
-/// `bytes` (the sum), `standing_bytes` if known, `allocated_bytes`, `fragmentation_bytes`,
-/// `context_bytes`, `communicator_bytes` and, where something is left out, `left_out`.
+/// Returns an object with `bytes` (the sum), `standing_bytes` if known, `allocated_bytes`,
+/// `fragmentation_bytes`, `context_bytes`, `communicator_bytes` and, if something is left out,
+/// `left_out`.
 plan::Json to_json(const DeviceMemory& memory);
 
-/// The memory of a GPU whose tensors need `allocated` bytes at their peak. `left_out` says why the
-/// allocator could not be replayed.
+/// Returns the memory of a GPU whose tensors need `allocated` bytes at their peak. `left_out` says
+/// why the allocator could not be replayed.
 DeviceMemory gpu_memory(plan::Bytes allocated, const plan::Cut& cut, std::string left_out);
-/// The memory of one pipeline rank, from a replay of its tensors. Throws like `replay_training`.
+/// Returns the memory of one pipeline rank, from a replay of its tensors. Throws as
+/// `replay_training` does.
 DeviceMemory replayed_memory(const plan::TransformerTraining& training, const plan::Cut& cut,
                              int rank);
-/// The memory of every pipeline rank. Only the fullest rank is replayed for several data-parallel
-/// copies; the others are replayed for one.
+/// Returns the memory of every pipeline rank. Only the rank with the most allocated bytes is
+/// replayed for several data-parallel replicas; the others are replayed for one.
 std::vector<DeviceMemory> replayed_memory(const plan::TransformerTraining& training,
                                           const plan::Cut& cut);
 

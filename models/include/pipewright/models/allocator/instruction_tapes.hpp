@@ -1,9 +1,9 @@
 #pragma once
 
-// The streams of tensors that the ranks of any schedule ask of an allocator, from one recording of
-// the same stages: what an instruction makes and lets go of depends on its schedule only by whether
-// it is the first of its kind in a step, and by whether gradients come before those of an earlier
-// microbatch: then they are set aside until it is their turn to be added.
+// Streams of tensor allocations and frees of the ranks of any schedule, derived from one recording
+// of the same stages. The events of an instruction depend on its schedule in only two ways: whether
+// it is the first of its kind in a step, and whether its gradients come before those of an earlier
+// microbatch. In that case they are set aside until it is their turn to be accumulated.
 
 #include <compare>
 #include <cstdint>
@@ -18,9 +18,9 @@
 
 namespace pipewright::models {
 
-/// A tensor is made, or, with bytes below zero, let go of.
+/// A tensor is allocated or, if `bytes` is negative, freed.
 struct StreamEvent {
-  int tensor = 0;  // its number, in the order in which those of the stream are made
+  int tensor = 0;  // its number, in the order of allocations in the stream
   std::int64_t bytes = 0;
   friend bool operator==(const StreamEvent&, const StreamEvent&) = default;
 };
@@ -29,41 +29,42 @@ using TensorStream = std::vector<StreamEvent>;
 struct RecordedInstruction {
   int step = 0;
   plan::Instruction instruction{};
-  TensorStream events{};  // of the one stream that goes through all that was recorded
+  TensorStream events{};  // from the single stream that runs through the whole recording
 };
 
 class InstructionTapes {
  public:
-  /// A few steps of one rank that has all stages, each with several microbatches; the newest
-  /// instruction of a kind speaks for all. Of recordings in several orders: what several
-  /// instructions need is let go of by the last of them.
+  /// Learns from a recording of a few steps on one rank that has all stages, with several
+  /// microbatches each. The newest instruction of a kind represents all. Given recordings in
+  /// several orders, a tensor that several instructions hold is freed by the last of them.
   void learn(const std::vector<RecordedInstruction>& recorded);
 
   struct PlacedInstruction {
     int rank = 0;
     plan::Instruction instruction{};
   };
-  /// By rank: of steps in whose Program instructions follow one another in this order. A tensor is
-  /// of the rank that makes it, whoever lets go of it. Throws InputError for an action that was not
-  /// recorded.
+  /// Returns the stream of each rank for steps whose Program has its instructions in this order. A
+  /// tensor belongs to the rank that allocates it, whichever rank frees it. Throws InputError for
+  /// an action that was not recorded.
   std::vector<TensorStream> streams_of(const std::vector<PlacedInstruction>& program,
                                        int steps) const;
 
  private:
-  /// Early: with gradients, before an earlier microbatch's.
+  /// Early: makes gradients before an earlier microbatch does.
   enum class Turn { First, Later, Early };
-  /// Of instructions of one tape: what they do with which stage, and when.
+  /// The kind, stage and turn of the instructions that share a tape.
   using Key = std::tuple<plan::InstructionKind, int, Turn>;
-  /// A tensor by who made it: for the same microbatch, or else the newest.
+  /// A tensor, identified by the instruction that allocates it: of the same microbatch, or else the
+  /// newest.
   struct Made {
     Key by{};
-    int place = 0;  // among what that made
+    int place = 0;  // index among the tensors that `by` allocates
     bool of_microbatch = false;
     friend auto operator<=>(const Made&, const Made&) = default;
   };
   struct Entry {
-    std::int64_t bytes = 0;  // 0: here gradients are added that were set aside
-    Made tensor{};           // that is let go of
+    std::int64_t bytes = 0;  // 0: set-aside gradients are accumulated here
+    Made tensor{};           // the tensor to free
     friend bool operator==(const Entry&, const Entry&) = default;
   };
   using Tape = std::vector<Entry>;
@@ -75,11 +76,13 @@ class InstructionTapes {
   void find_holders();
 
   std::map<Key, Tape> tapes_{};
-  std::map<Made, std::set<std::pair<plan::InstructionKind, int>>> holders_{};  // who lets go of it
-  std::map<Key, std::vector<int>> aside_{};  // of an early one, in this order
+  /// The instructions that release each tensor.
+  std::map<Made, std::set<std::pair<plan::InstructionKind, int>>> holders_{};
+  /// The tensors that an early instruction sets aside, in this order.
+  std::map<Key, std::vector<int>> aside_{};
 };
 
-/// Of an allocator that was asked for all of it.
+/// Returns the counters of an allocator that has served the whole stream.
 AllocatorCounters counters_of(const TensorStream& stream, const AllocatorOptions& options = {});
 
 }  // namespace pipewright::models

@@ -1,8 +1,9 @@
 #pragma once
 
-// What a rank of a transformer's training asks of LibTorch's allocator, tensor after tensor, and
-// what the allocator reserves for it: two steps by Megatron-LM's order, from the first parameter
-// on. Sizes alone go in, nothing is fitted; docs/time-and-memory.md has the stream.
+// The requests of one rank of a transformer training to LibTorch's allocator, tensor by tensor, and
+// the memory that the allocator reserves for them: two steps in Megatron-LM's order, from the first
+// parameter on. The only input is sizes, nothing is fitted. docs/time-and-memory.md describes the
+// stream.
 
 #include "pipewright/models/allocator/caching_allocator.hpp"
 #include "pipewright/plan/model/transformer_training.hpp"
@@ -11,28 +12,32 @@
 
 namespace pipewright::models {
 
-/// The optimizer's states come with the first; the second meets what is left of its cache.
+/// The first step creates the optimizer state; the second starts with the cache that the first
+/// leaves.
 constexpr int replayed_steps = 2;
 
 /// One device of a training.
 struct ReplayedRank {
-  int rank = 0;  // of the pipeline
-  int copy = 0;  // of those that share out the optimizer's state
+  int rank = 0;  // in the pipeline
+  int copy = 0;  // index among the replicas that partition the optimizer state
 };
 
-/// ZeRO 0 and 1 as Megatron-LM has them; 2 and 3 as PyTorch's FSDP: layer by layer gathered and
-/// reduced. A backward in halves keeps the operands of its weight gradients, as the zero-bubble
-/// schedules' implementation does. Throws InputError where nobody knows the stream: products in 32
-/// bits, written scores of a sequence that is cut, schedules that do not take the sizes.
+/// Replays the training on one rank. ZeRO 0 and 1 work as in Megatron-LM; 2 and 3 as in PyTorch's
+/// FSDP, which gathers and reduces layer by layer. A split backward keeps the operands of its
+/// weight gradients, as the zero-bubble schedules' implementation does. Throws InputError if the
+/// stream is not known: for 32-bit products, for materialized scores with context parallelism, and
+/// for schedules that do not support the sizes.
 AllocatorCounters replay_training(const plan::TransformerTraining& training, const plan::Cut& cut,
                                   const ReplayedRank& which);
 
-/// Peak bytes of tensors, by pipeline rank: the same replay without the allocator. The allocator
-/// rounds some blocks up, so its own count is slightly higher. Throws like `replay_training`.
+/// Returns each pipeline rank's peak bytes of tensors: the same replay without the allocator. The
+/// allocator rounds some blocks up, so its own count is slightly higher. Throws as
+/// `replay_training` does.
 std::vector<plan::Bytes> allocated_by_rank(const plan::TransformerTraining& training,
                                            const plan::Cut& cut);
 
-/// Of the rank's copies, of which at most eight are looked at, the one that reserves most.
+/// Returns the replay that reserves most among the rank's data-parallel replicas, of which at most
+/// eight are tried.
 AllocatorCounters fullest_replay(const plan::TransformerTraining& training, const plan::Cut& cut,
                                  int rank);
 

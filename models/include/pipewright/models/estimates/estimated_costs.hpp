@@ -1,7 +1,7 @@
 #pragma once
 
-// Layer costs that nobody measured: from the model's FLOPs and shapes and the device's peak. They
-// show how a plan behaves; how long it takes they only guess.
+// Estimated layer costs, without measurements: from the model's FLOPs and shapes and the device's
+// peak. They show how a plan behaves, but only roughly how long it takes.
 
 #include <string>
 
@@ -10,26 +10,27 @@
 
 namespace pipewright::models {
 
-/// What is taken for a device that says nothing of itself.
+/// Values assumed for a device whose figures are not given.
 inline constexpr double assumed_flops_per_s = 1e12;
 inline constexpr double assumed_memory_bandwidth_per_s = 1e11;
-/// The part of its peak that a device reaches.
+/// The fraction of its peak that a device is assumed to reach.
 inline constexpr double assumed_efficiency = 0.4;
 
-/// For the scenario's microbatch size. A layer takes the longer of its FLOPs at
-/// `assumed_efficiency` of the peak and its bytes at the memory's bandwidth; each half of its
-/// backward takes as long as the forward. It keeps what its backward needs by its shapes
+/// Returns costs for the scenario's microbatch size. A layer takes the longer of two times: its
+/// FLOPs at `assumed_efficiency` of the peak, and its bytes at the memory bandwidth. Each half of
+/// its backward takes as long as the forward. Its saved activations follow from its shapes
 /// (transformer blocks: Korthikanti et al., 2205.05198, section 4.1). `software` is "estimated".
-/// Transformers in sizes have the costs of `plan::transformer_costs`; of those that a folder has,
-/// memory is what the executor's own layers hold (`plan::executor_layers`).
+/// Transformers given by sizes have the costs of `transformer_costs`. For those given by a folder,
+/// memory is that of the executor's own layers (`plan::executor_layers`).
 plan::LayerCosts estimated_costs(const plan::Scenario& scenario);
 
-/// Whether they follow from the sizes of the scenario's model alone, and are what is planned with.
+/// Returns true if the costs follow from the sizes of the scenario's model alone, and planning uses
+/// them.
 bool has_analytic_costs(const plan::Scenario& scenario);
 
 bool is_estimated(const plan::LayerCosts& costs);
 
-/// A sentence that says what the estimate stands on.
+/// Returns a sentence that names the basis of the estimate.
 std::string estimate_note(const plan::Scenario& scenario);
 
 }  // namespace pipewright::models

@@ -1,7 +1,7 @@
 #pragma once
 
-// A measured run of a transformer's training: what was trained, how it was cut, how long an
-// iteration took and what memory it needed. Tables of them are CSV files.
+// A measured run of a transformer training: the model, its parallelism, the time per iteration and
+// the memory. Tables of runs are CSV files.
 
 #include <filesystem>
 #include <optional>
@@ -17,22 +17,22 @@
 namespace pipewright::models {
 
 struct MeasuredRun {
-  std::string id;  // as the table calls it, or "line 7"
-  int line = 0;    // of the table
+  std::string id;  // as in the table, or "line 7"
+  int line = 0;    // in the table
   plan::TransformerTraining training;
   plan::Cut cut;
   TrainerOptions options{};
-  bool tells_recompute = false;  // whether `cut.recompute` was said of the run
-  bool tells_attention = false;  // … `training.attention`
+  bool tells_recompute = false;  // `cut.recompute` was given
+  bool tells_attention = false;  // `training.attention` was given
   bool names_schedule = false;
   std::optional<plan::Seconds> iteration{};
-  std::optional<double> utilization{};  // of the device's peak, where the table says that alone
-  std::optional<plan::Bytes> peak_memory{};       // at its highest
-  std::optional<plan::Bytes> reserved_memory{};   // by LibTorch's allocator, likewise
+  std::optional<double> utilization{};  // fraction of the device's peak, if the table has only that
+  std::optional<plan::Bytes> peak_memory{};       // at its maximum
+  std::optional<plan::Bytes> reserved_memory{};   // maximum reserved by LibTorch's allocator
   std::optional<plan::Bytes> allocated_memory{};  // between two iterations
 
   int microbatches() const { return cut.microbatches(training.batch); }
-  /// The cut, where a run that does not say so recomputed like this.
+  /// Returns the cut, with this recomputation if the run does not specify one.
   plan::Cut cut_if(plan::RecomputeMode recompute) const {
     plan::Cut assumed = cut;
     if (!tells_recompute)
@@ -42,7 +42,7 @@ struct MeasuredRun {
   friend bool operator==(const MeasuredRun&, const MeasuredRun&) = default;
 };
 
-/// A row that is no run, with all that is wrong with it.
+/// A row that is not a valid run, with all its faults.
 struct RefusedRow {
   std::string id;
   int line = 0;
@@ -51,19 +51,20 @@ struct RefusedRow {
 
 struct RunTable {
   std::vector<MeasuredRun> runs;
-  std::vector<std::string> ignored;  // columns that nobody knows
+  std::vector<std::string> ignored;  // unknown columns
   std::vector<RefusedRow> refused;
 };
 
-/// Whether each run has to have its time. Where it need not, the runs are to be predicted: a row
-/// that is wrong is refused by itself. A table to learn from has to be right.
+/// The rule for iteration times of a table. Needed: the table is for calibration, so every row must
+/// be valid and have a time. Optional: the runs are to be predicted, and an invalid row is rejected
+/// without the others.
 enum class RunTimes { Needed, Optional };
 
-/// The time of an iteration of runs that say what share of a device's peak they reached, counted as
-/// Megatron-LM does, without what is computed again. `peak`: FLOP/s.
+/// Sets the iteration time of runs that report a fraction of a device's peak (MFU), counted as in
+/// Megatron-LM, without recomputation. `peak`: FLOP/s.
 void set_times_by_peak(std::vector<MeasuredRun>& runs, double peak);
 
-/// Reads a table. Throws InputError with every fault of the file: `name:line:column: …`.
+/// Reads a table. Throws InputError with all faults of the file: `name:line:column: …`.
 RunTable read_runs(std::string_view csv, const std::string& name, RunTimes times);
 RunTable read_runs(const std::filesystem::path& file, RunTimes times);
 

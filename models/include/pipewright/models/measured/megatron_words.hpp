@@ -1,23 +1,23 @@
 #pragma once
 
-// A measured run in Megatron-LM's words as a run whose memory can be accounted for.
+// Conversion of a measured run with Megatron-LM's options into a run whose memory can be computed.
 
 #include "pipewright/models/measured/measured_run.hpp"
 #include "pipewright/models/megatron/megatron_run.hpp"
 
 namespace pipewright::models {
 
-/// Whether a row says which of Megatron's implementations trained: only then all that its memory
-/// follows from is told.
+/// Returns true if a row names Megatron's implementation. Only then is everything known that its
+/// memory depends on.
 bool tells_megatron(const MeasuredRun& run);
 
-/// The last rank of its pipeline. Throws InputError: what the run says that nobody has counted, and
-/// in which column.
+/// Returns the run of its pipeline's last rank. Throws InputError that names a setting that is not
+/// supported, and its column.
 MegatronRun megatron_run_of(const MeasuredRun& run);
 
-/// The layers that --hybrid-layer-pattern and its like tell, or the shares of kinds: M Mamba, *
-/// attention, - feed-forward, E experts; | between stages, / before further predictions. Empty:
-/// none do.
+/// Returns the layers given by --hybrid-layer-pattern and related options, or by the ratios of
+/// layer kinds: M Mamba, * attention, - feed-forward, E experts; | between stages, / before further
+/// predictions. Empty if no option gives them.
 std::string hybrid_pattern(const std::string& arguments, int layers);
 
 }  // namespace pipewright::models

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the operations of a training took in each of several steps, on every worker that somebody
-// looked at: days as they were, of which no two are alike. A table of them is a CSV file.
+// Durations of a training's operations over several recorded steps, on every observed worker, with
+// their real variation from step to step. A table of them is a CSV file.
 
 #include <cstddef>
 #include <filesystem>
@@ -13,18 +13,18 @@
 
 namespace pipewright::models {
 
-/// An operation of a worker, which is a rank of one of the pipelines side by side.
+/// An operation of a worker, which is a rank of one data-parallel replica.
 struct RecordedOperation {
   int replica = 0;
-  int rank = 0;  // of its pipeline
+  int rank = 0;  // in its pipeline
   plan::Instruction instruction;
-  std::vector<double> seconds{};  // by step
+  std::vector<double> seconds{};  // per step
   friend bool operator==(const RecordedOperation&, const RecordedOperation&) = default;
 };
 
 struct RecordedSteps {
-  std::vector<int> numbers{};  // of the steps, rising
-  /// By replica, rank and instruction; each has as many seconds as there are steps.
+  std::vector<int> numbers{};  // of the steps, ascending
+  /// Sorted by replica, rank and instruction; each has one duration per step.
   std::vector<RecordedOperation> operations{};
 
   std::size_t steps() const { return numbers.size(); }
@@ -32,7 +32,7 @@ struct RecordedSteps {
 };
 
 /// Reads a table with the columns step, replica, rank, action and seconds: "23,0,1,1F0,0.0661".
-/// Every operation has a line for each step. Throws InputError with every fault of the file:
+/// Every operation needs a line for each step. Throws InputError with all faults of the file:
 /// `name:line:column: …`.
 RecordedSteps read_recorded_steps(std::string_view csv, const std::string& name);
 RecordedSteps read_recorded_steps(const std::filesystem::path& file);

@@ -1,7 +1,8 @@
 #pragma once
 
-// What a row of a table says of its trainer, Megatron-LM, beside sizes and cut: what the trainer
-// keeps in memory and what it does at once follow from these. An empty text or 0: not said.
+// The trainer options (Megatron-LM) in a row of a table, besides sizes and parallelism. The tensors
+// that the trainer keeps and the work that it overlaps depend on them. An empty text or 0 means not
+// given.
 
 #include <string>
 #include <vector>
@@ -9,24 +10,25 @@
 namespace pipewright::models {
 
 struct TrainerOptions {
-  std::string family{};    // of the model: gpt, moe, bert, t5, hybrid and others
+  std::string family{};    // model family: gpt, moe, bert, t5, hybrid and others
   std::string date{};      // of the trainer's version: 2025-04-28
-  std::string platform{};  // where it ran, as its table calls it
-  std::string device{};    // the GPU, likewise
+  std::string platform{};  // as its table names it
+  std::string device{};    // the GPU, as its table names it
   int nodes = 0;
-  int repeat = 0;  // which run of a test it is: the second resumes the first one's checkpoint
-  std::string test_type{};  // what the test is for
+  int repeat = 0;  // number of the run within a test: the second resumes the first one's checkpoint
+  std::string test_type{};  // the purpose of the test
 
-  int padded_vocabulary = 0;  // 0: as usual
+  int padded_vocabulary = 0;  // 0: Megatron-LM's default padding
   std::string position{};     // learned_absolute, rope, none
   bool bias = false;
   double attention_dropout = 0;
   double hidden_dropout = 0;
 
-  bool overlaps_gather_with_step = false;  // of parameters, and the optimizer's step
-  bool late_embedding_gradient = false;    // of its weight, behind the last backward
+  bool overlaps_gather_with_step = false;  // parameter all-gather overlaps the optimizer step
+  bool late_embedding_gradient = false;    // the embedding's weight gradient runs after the last
+                                           // backward
 
-  std::string precision{};  // as it stands there: bf16, fp16, fp8-hybrid+bf16, …
+  std::string precision{};  // as in the table: bf16, fp16, fp8-hybrid+bf16, …
   std::string fp8_recipe{};
   bool fp8_parameters = false;
   std::string fp8_attention{};
@@ -43,13 +45,13 @@ struct TrainerOptions {
   bool fp32_residual = false;
   std::string cross_entropy_fusion{};  // no, native, te
 
-  bool grouped_products = false;  // of a device's experts
+  bool grouped_products = false;  // grouped GEMM for a device's experts
   std::string dispatcher{};       // allgather, alltoall, flex
   std::string cuda_graph{};
   bool deterministic = false;
-  std::string arguments{};    // further ones: name=value; name
+  std::string arguments{};    // further arguments: name=value; name
   std::string environment{};  // NAME=value NAME=value
-  std::string memory_rank{};  // whose memory was read: a number, or "last"
+  std::string memory_rank{};  // the rank whose memory was read: a number, or "last"
   friend bool operator==(const TrainerOptions&, const TrainerOptions&) = default;
 };
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// What LibTorch's allocator holds of a training by Megatron-LM on one rank, by name: behind an
-// iteration, and at its peak. Counted from sizes and options; the rules, with where they come from,
-// are in docs/megatron-memory.md.
+// The memory of a Megatron-LM training on one rank in LibTorch's allocator, by name: after an
+// iteration, and at its peak. It is computed from sizes and options. docs/megatron-memory.md has
+// the rules and their sources.
 
 #include <string>
 #include <string_view>
@@ -19,13 +19,13 @@ struct Holder {
   friend bool operator==(const Holder&, const Holder&) = default;
 };
 
-/// Holders by name, in the order of their first addition; what is added again is summed.
+/// Named sizes in the order of their first addition. Repeated names are summed.
 class Holdings {
  public:
-  /// Nothing where `bytes` is 0.
+  /// Adds `bytes` to a name. Ignores 0.
   void add(std::string_view name, long long bytes);
   void add(const Holdings& others, long long times);
-  /// Of a name; 0 where nobody has it.
+  /// Returns the bytes of a name, or 0 if it was never added.
   long long of(std::string_view name) const;
   long long total() const;
   const std::vector<Holder>& holders() const { return holders_; }
@@ -37,13 +37,13 @@ class Holdings {
 struct MegatronMemory {
   Holdings behind_iteration;
   Holdings at_peak;
-  plan::Bytes allocated{};        // the sum of the former
+  plan::Bytes allocated{};        // the total of `behind_iteration`
   plan::Bytes peak{};             // over all steps
-  plan::Bytes first_step_peak{};  // before there is an optimizer's state
+  plan::Bytes first_step_peak{};  // before the optimizer state exists
 };
 
-/// Throws InputError where the run's sizes do not fit each other, or where it has something that
-/// nobody has counted.
+/// Computes the memory of a run. Throws InputError if its sizes do not fit together, or if it uses
+/// a feature that is not supported.
 MegatronMemory megatron_memory(const MegatronRun& run);
 
 }  // namespace pipewright::models

@@ -1,8 +1,8 @@
 #pragma once
 
-// Megatron-LM's arguments as one run on so many GPUs: nothing is searched, what they say is kept.
-// It is the run that a row of a table says in its columns (measured/measured_run.hpp), so whoever
-// predicts that predicts this.
+// Megatron-LM's arguments as one run on a given number of GPUs: nothing is searched, and all
+// settings are kept. The result is the same run as from a row of a table of runs
+// (measured/measured_run.hpp), so its predictions are the same, too.
 
 #include <string>
 
@@ -11,8 +11,8 @@
 
 namespace pipewright::models {
 
-/// As many copies of the pipeline as there are GPUs for. `kind`: "H100". Throws InputError with
-/// every size that does not fit another: `file: --option …`.
+/// Returns the run with as many data-parallel replicas as `gpus` allow. `kind`: "H100". Throws
+/// InputError that lists all sizes that do not fit together: `file: --option …`.
 MeasuredRun run_as_it_is(const DescribedTransformer& told, const std::string& file, int gpus,
                          const std::string& kind);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Megatron-LM's arguments, as they stand in a command, a script or a YAML file: sizes, the cut, and
-// what a row of a table of runs says of the trainer beside them.
+// Reads Megatron-LM's arguments from a command, a script or a YAML file: the sizes, the
+// parallelism, and the other trainer options that a table of runs can have.
 
 #include <string>
 #include <string_view>
@@ -13,25 +13,26 @@
 
 namespace pipewright::models {
 
-/// A transformer and, where a text says that too, how it is cut.
+/// A transformer and, if given, its parallelism.
 struct DescribedTransformer {
   plan::TransformerTraining training;
   plan::Cut cut;
-  TrainerOptions options{};            // of Megatron
-  std::vector<std::string> assumed{};  // what was not said, and is taken to be so
-  std::vector<std::string> unknown{};  // options whose meaning for time and memory is not known
+  TrainerOptions options{};            // of Megatron-LM
+  std::vector<std::string> assumed{};  // values that were not given, and their defaults
+  std::vector<std::string> unknown{};  // options with an unknown effect on time and memory
   friend bool operator==(const DescribedTransformer&, const DescribedTransformer&) = default;
 };
 
-/// Throws InputError with every fault: `name:line:column: --option: …`.
+/// Reads the arguments. Throws InputError with all faults: `name:line:column: --option: …`.
 DescribedTransformer transformer_from_megatron(std::string_view text, const std::string& name);
 
-/// A config.json of Hugging Face, or a file with Megatron's arguments: whatever begins with a brace
-/// is the former. That names no sequence: it is the longest, but 4096 at most.
+/// Reads a Hugging Face config.json or a file with Megatron's arguments. A file that begins with a
+/// brace is a config.json, which has no sequence length: the maximum length is used, but at most
+/// 4096.
 DescribedTransformer read_transformer(const std::string& file);
 
-/// A public model by its name, or what such a file says of one; how that cuts it is left out.
-/// Throws InputError where it is neither.
+/// Returns a public model by name, or the model in such a file, without its parallelism. Throws
+/// InputError if it is neither.
 plan::TransformerConfig transformer_named(const std::string& name);
 
 }  // namespace pipewright::models

@@ -1,8 +1,8 @@
 #pragma once
 
-// A plan in the words of other trainers, and the way back: Megatron-LM's arguments, the TOML of
-// torchtitan 0.2, the JSON of DeepSpeed's pipeline engine. What is written is read as the same
-// plan; what a trainer cannot do is named, never left out.
+// Export of plans to other trainers and import from them: Megatron-LM's arguments, torchtitan 0.2's
+// TOML, and the JSON of DeepSpeed's pipeline engine. An exported file imports as the same plan.
+// Features that a trainer lacks are reported, never dropped.
 
 #include <filesystem>
 #include <optional>
@@ -18,33 +18,34 @@ enum class Trainer { Megatron, Torchtitan, DeepSpeed };
 
 const std::vector<std::string>& trainers();  // megatron, torchtitan, deepspeed
 std::string to_string(Trainer trainer);
-/// Throws InputError where it is none of these words.
+/// Throws InputError if the word names no trainer.
 Trainer trainer_of(const std::string& word);
-/// What its file is called beside a plan: megatron.txt, torchtitan.toml, deepspeed.json.
+/// Returns the trainer's file name within a plan: megatron.txt, torchtitan.toml, deepspeed.json.
 std::string file_name(Trainer trainer);
 
-// The scenario's partition has to be the borders of its stages, for they are told. Throws
-// InputError where it says what they shall balance.
+// The scenario's partition must consist of explicit stage boundaries, because the files contain
+// them. The functions throw InputError for a partition method.
 
-/// What the trainer cannot be told or does not do, a line for each field: "training.zero=2: …".
+/// Returns the features that the trainer does not support, one line per field: "training.zero=2:
+/// …".
 std::vector<std::string> untold(Trainer trainer, const plan::Scenario& scenario);
 
-/// The file's text. Throws Infeasible with all of `untold`.
+/// Returns the text of the file. Throws Infeasible with all lines of `untold`.
 std::string trainer_file(Trainer trainer, const plan::Scenario& scenario);
-/// Nothing where the trainer cannot be told all of it.
+/// Returns the text of the file, or nothing if the trainer does not support a feature.
 std::optional<std::string> find_trainer_file(Trainer trainer, const plan::Scenario& scenario);
 
-/// What such a text says of a plan, as assignments to fields of a scenario: "pipeline.ranks=4".
-/// What it leaves open keeps its value; `replicas`: where it leaves open how many pipelines share
-/// its batch. Fields of theirs that no plan follows from are not looked at. Throws InputError that
-/// names file, place and field of all faults at once.
+/// Reads a plan from such a text, as assignments to fields of a scenario: "pipeline.ranks=4".
+/// Fields that it does not set keep their values. `replicas`: the number of data-parallel replicas
+/// if the text does not give it. Fields of the trainer that do not affect a plan are ignored.
+/// Throws InputError that lists file, position and field of all faults.
 std::vector<std::string> assignments_of(Trainer trainer, std::string_view text,
                                         const std::string& name, int replicas = 1);
-/// Of a file; whose it is, its text tells: JSON, sections in brackets, or arguments.
+/// Reads a file, and detects the trainer from its text: JSON, sections in brackets, or arguments.
 std::vector<std::string> read_assignments(const std::filesystem::path& file, int replicas = 1);
 
-/// The class of torch.distributed.pipelining that has this order of ours: "Interleaved1F1B"; empty
-/// where torch has none.
+/// Returns the class of torch.distributed.pipelining with the same order as our schedule, such as
+/// "Interleaved1F1B"; empty if torch has none.
 std::string torch_schedule(const std::string& schedule);
 
 }  // namespace pipewright::models

@@ -1,7 +1,7 @@
 #pragma once
 
 // The schedule of a cut, by name: one of the catalogue, or one that Zero Bubble's search finds
-// within so much memory, by what the cut's stages cost.
+// within a memory limit, given the costs of the cut's stages.
 
 #include <string>
 
@@ -9,11 +9,11 @@
 
 namespace pipewright::models {
 
-/// By its name in the catalogue, or by that of a memory limit of it ("zb-2p"). Throws InputError
-/// where nobody knows the name.
+/// Returns the schedule with this name in the catalogue, or that with a memory limit of this name
+/// ("zb-2p"). Throws InputError if the name is unknown.
 const plan::ScheduleDescriptor& cut_schedule(const std::string& name);
-/// Throws InputError likewise. `costs` are asked for only where the schedule orders its actions by
-/// times.
+/// Returns a request for the schedule. Throws InputError if the name is unknown. `costs` are used
+/// only if the schedule orders its actions by times.
 plan::ScheduleRequest schedule_request(const std::string& name, int ranks, int microbatches,
                                        int chunks, int group,
                                        const plan::ScheduleCosts& costs = {});

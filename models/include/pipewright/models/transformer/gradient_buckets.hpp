@@ -1,7 +1,7 @@
 #pragma once
 
-// In how many sums a stage's gradients go where they overlap with backwards: in buckets, as those
-// of Megatron-LM's DistributedDataParallel.
+// Number of buckets in which a stage's gradients are reduced if the reductions overlap with
+// backwards, as in Megatron-LM's DistributedDataParallel.
 
 #include <vector>
 
@@ -9,14 +9,14 @@ namespace pipewright::models {
 
 struct GradientBuckets {
   double count = 1;
-  double last = 1;  // share of the parameters in the last one, which no backward is beside
+  double last = 1;  // fraction of the parameters in the last bucket, which no backward overlaps
 };
 
-/// Parameters that a bucket has at least, where so many devices sum them.
+/// Returns the minimum number of parameters per bucket for a group of `copies` devices.
 double least_bucket(int copies);
 
-/// `tensors`: parameters of each, in the order in which the backward ends them. The one that fills
-/// a bucket closes it.
+/// `tensors`: sizes in parameters, in the order in which the backward completes them. The tensor
+/// that fills a bucket closes it.
 GradientBuckets gradient_buckets(const std::vector<double>& tensors, double least);
 
 }  // namespace pipewright::models

@@ -1,7 +1,7 @@
 #pragma once
 
-// What of a schedule a plan's memory and bounds need: which rank has which stages, and how many
-// microbatches of each it holds at once.
+// The properties of a schedule that a plan's memory and bounds depend on: the stages of each rank,
+// and the number of microbatches in flight per stage.
 
 #include <map>
 #include <optional>
@@ -16,34 +16,37 @@
 namespace pipewright::models {
 
 struct PipelineShape {
-  std::vector<std::vector<int>> stages_of_rank;  // in rising order
-  /// By rank: for each moment at which it holds most, the microbatches of each of its stages that
-  /// are kept whole, from the forward on; behind these counts, as many of those that have only
-  /// their weight gradient before them. No entry has at most as many of each as another.
+  std::vector<std::vector<int>> stages_of_rank;  // in ascending order
+  /// For each rank, the maximal combinations of microbatches in flight. An entry has one count per
+  /// stage of the rank for microbatches with all their activations, from the forward on. Then
+  /// follow as many counts for microbatches of which only the weight gradient is outstanding. No
+  /// entry is dominated by another.
   std::vector<std::vector<std::vector<int>>> kept;
-  bool splits_backward = false;  // into input and weight gradients
-  bool fuses = false;            // forwards with backwards, in pairs
+  bool splits_backward = false;  // into input gradients and weight gradients
+  bool fuses = false;            // pairs of a forward and a backward run as one
 };
 
-/// The schedules that a plan can choose: one direction, one optimizer step, no search of their own.
+/// Returns the schedules that a plan can choose: unidirectional, with one optimizer step, and
+/// without a search of their own.
 const std::vector<std::string>& planned_schedules();
-/// The planned schedules that a search tries by default.
+/// Returns the planned schedules that a search tries by default.
 const std::vector<std::string>& usual_planned_schedules();
 
-/// Beyond 4·P microbatches a rank holds no more, so no more are looked at. Throws InputError where
-/// the schedule does not take the sizes; interleaved stages take them by Megatron's rule, whole
-/// rounds of P.
+/// Returns the shape of a schedule. The number of microbatches is reduced to about 4·P, because a
+/// rank holds no more beyond that. Throws InputError if the schedule does not support the sizes;
+/// for interleaved stages, Megatron's rule requires whole rounds of P microbatches.
 PipelineShape pipeline_shape(const std::string& schedule, int ranks, int microbatches, int chunks,
                              int group = 0);
-/// The cut's schedule, by the same rule of how many microbatches are looked at.
+/// Returns the cut's schedule with a reduced number of microbatches: to about two rounds if a rank
+/// has one stage, else by the same rule.
 plan::Schedule shortened_schedule(const plan::Cut& cut, int batch);
-/// The shape of a cut of `batch` samples.
+/// Returns the shape of a cut with a batch of `batch` samples.
 PipelineShape pipeline_shape(const plan::Cut& cut, int batch);
 
-/// Shapes that were asked for before.
+/// A cache of shapes.
 class PipelineShapes {
  public:
-  /// Null where the schedule does not take the sizes.
+  /// Returns null if the schedule does not support the sizes.
   const PipelineShape* find(std::string_view schedule, int ranks, int microbatches, int chunks,
                             int group = 0);
   const PipelineShape* find(const plan::Cut& cut, int batch);

@@ -1,7 +1,8 @@
 #pragma once
 
-// How many of a transformer's layers each stage gets. The embedding and the head take time too, so
-// the stages at the ends may get fewer; where nothing divides, some get one more.
+// The number of transformer layers per stage. The embedding and the head take time too, so the
+// first and last stage may get fewer layers. If layers do not divide evenly, some stages get one
+// more.
 
 #include <vector>
 
@@ -9,13 +10,14 @@
 
 namespace pipewright::models {
 
-/// The longest stage is as short as it can be, where a layer takes 1 and the embedding and the head
-/// take `embedding` and `head` of that. Every stage has at least one layer; of those that could
-/// have one more, it is a late one, which holds fewer microbatches. `layers` >= `stages` >= 1.
+/// Returns the layers per stage that minimize the longest stage, if a layer takes 1 and the
+/// embedding and the head take `embedding` and `head`. Every stage has at least one layer. If
+/// several stages could get one more, a later one does, because it holds fewer microbatches.
+/// Requires `layers` >= `stages` >= 1.
 std::vector<int> balanced_stage_layers(int layers, int stages, double embedding, double head);
 
-/// The borders of the cut's stages, where the embedding is a layer in front of all others and the
-/// head one behind them.
+/// Returns the boundaries of the cut's stages, counting the embedding as the first layer and the
+/// head as the last.
 std::vector<int> boundaries_of(const plan::Cut& cut, int layers);
 
 }  // namespace pipewright::models

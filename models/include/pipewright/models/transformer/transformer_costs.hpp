@@ -1,7 +1,7 @@
 #pragma once
 
-// A transformer's layers as costs, from sizes: what each takes and keeps on a device that has a
-// shard of it. With them a scenario says what the planner's times and memory say.
+// Costs of a transformer's layers from sizes: time and memory on a device with one tensor-parallel
+// rank's part. With them a scenario predicts the same times and memory as the planner.
 
 #include "pipewright/models/transformer/transformer_times.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
@@ -10,25 +10,25 @@ namespace pipewright::models {
 
 inline constexpr const char* analytic_software = "analytic";
 
-/// Where nothing is known of the machine, the constants are those of any.
+/// Returns the cluster's machine. If none is given, its constants are generic guesses.
 plan::Machine machine_of(const plan::Cluster& cluster);
-/// What a machine knows of a class of layers; null: nothing.
+/// Returns the machine's calibration of a class of layers, or null if it has none.
 const plan::LayerClass* class_in(const std::vector<plan::LayerClass>& classes,
                                  const plan::LayerClass& wanted);
 LayerFactors factors_of(const plan::LayerClass& known);
-/// At the constants of the machine, with the factors of the class where it is known.
+/// Prices the work with the machine's constants and the factors of the class, if it is calibrated.
 TransformerTimes priced(const TransformerWork& work, const plan::Machine& machine,
                         const plan::LayerClass& layers);
-/// The same for a cut on a cluster, from its start.
+/// Counts and prices a cut on a cluster.
 TransformerTimes times_on(const plan::Cluster& cluster, const plan::TransformerTraining& training,
                           const plan::Cut& cut);
 
-/// Throws InputError where the cluster does not say what times need of its device.
+/// Throws InputError if the cluster lacks figures of its device that times need.
 void require_figures(const plan::Cluster& cluster);
 
-/// Figures of the shard that a rank of the cut has: what its shards pass on among each other stands
-/// beside the times, gradients are summed by the Program. Throws InputError where the cluster lacks
-/// a figure or the cut does not fit.
+/// Returns the costs of one tensor-parallel rank's part of each layer. Communication within the
+/// layer is listed separately from the times; gradients are reduced by the Program. Throws
+/// InputError if the cluster lacks a figure or if the cut does not fit.
 plan::LayerCosts transformer_costs(const plan::Cluster& cluster,
                                    const plan::TransformerTraining& training, const plan::Cut& cut);
 

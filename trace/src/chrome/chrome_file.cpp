@@ -12,7 +12,7 @@
 namespace pipewright::trace {
 namespace {
 
-/// One file, from its first letter on.
+/// Reads one file, from its first character on.
 class ChromeFileReader {
  public:
   ChromeFileReader(const std::filesystem::path& file, ChromeFile& header, ProblemList& problems,
@@ -21,7 +21,7 @@ class ChromeFileReader {
 
   void read() {
     if (window_.peek() == '\xef')
-      window_.drop(3);  // a mark of the encoding
+      window_.drop(3);  // byte order mark
     window_.skip_space();
     const auto first = window_.peek();
     if (first != '[' && first != '{')
@@ -52,7 +52,7 @@ class ChromeFileReader {
           fmt::format("byte {}: the file is cut off: shown is what stands before", end()));
   }
 
-  /// Whether the file goes on behind it.
+  /// Reads the events; returns true if the file continues after the list.
   bool read_list(bool may_stay_open) {
     ObjectList list(window_);
     const auto skip = [&](std::uint64_t offset, std::string_view why) {
@@ -71,7 +71,7 @@ class ChromeFileReader {
     return list.closed();
   }
 
-  /// The members of the object that holds the list.
+  /// Reads the members of the object that contains the list.
   void read_object() {
     bool has_events = false;
     while (true) {
@@ -111,17 +111,17 @@ class ChromeFileReader {
 
   static constexpr std::size_t most_kept = std::size_t{1} << 16U;  // bytes of one value
   static constexpr std::size_t most_of_groups = std::size_t{1}
-                                                << 22U;  // with ranks by the thousand
+                                                << 22U;  // enough for thousands of ranks
   static constexpr std::string_view distributed_info = "\"distributedInfo\"";
 
-  /// Moves the next letter to the end of `kept`, while that is short.
+  /// Moves the next character to the end of `kept`, until `kept` has `most` characters.
   void keep(std::string& kept, std::size_t most) {
     if (kept.size() < most)
       kept += *window_.peek();
     window_.drop(1);
   }
 
-  /// A text with its quotes.
+  /// Reads a text with its quotes.
   std::string text(std::size_t most) {
     std::string kept;
     keep(kept, most);
@@ -135,7 +135,7 @@ class ChromeFileReader {
     return kept;
   }
 
-  /// A whole value; of a long one its beginning.
+  /// Reads a whole value, and returns at most its first `most` characters.
   std::string value(std::size_t most) {
     std::string kept;
     int depth = 0;
@@ -169,8 +169,8 @@ class ChromeFileReader {
       header_.rank = count_of(info, "rank");
       header_.world_size = count_of(info, "world_size");
     } else if (key == "\"baseTimeNanoseconds\"") {
-      // Nanoseconds since 1970: too many for what microseconds may be. Two of them have a
-      // difference.
+      // Nanoseconds since 1970, which exceed the limit for microseconds. Below this limit two of
+      // them can be subtracted.
       constexpr std::int64_t most = 4'000'000'000'000'000'000;
       std::string_view token =
           std::string_view(json).substr(0, json.find_last_not_of(" \t\r\n") + 1);

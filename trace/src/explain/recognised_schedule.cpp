@@ -79,7 +79,7 @@ RecognisedSchedule recognised_schedule(const plan::Schedule& schedule) {
         }
       }
     } catch (const plan::InputError&) {
-      continue;  // the sizes are none of this schedule's
+      continue;  // the schedule does not support these sizes
     }
   }
   return found;

@@ -38,7 +38,7 @@ class Diagnoser {
   }
 
  private:
-  // The schedule.
+  // ---- schedule
 
   void follow(const std::vector<plan::Program>& schedules) {
     std::size_t most = 0;
@@ -116,10 +116,10 @@ class Diagnoser {
     }
   }
 
-  // What is stuck.
+  // ---- stuck communications
 
   bool found_without_order() {
-    // A schedule that all ranks follow does not explain a circle.
+    // If all ranks follow the schedule, its order does not explain a cycle.
     const bool is_followed = !followed_.empty();
     if (!is_followed && found_cycle(certain))
       return true;
@@ -131,8 +131,8 @@ class Diagnoser {
            found_cycle(all_waits);
   }
 
-  /// A rank that is in the middle of a step by the schedule, and went into a collective with one
-  /// that waits for its next send or receive.
+  /// Finds a rank that left the schedule in the middle of a step for a collective, together with a
+  /// rank that waits for its next send or receive.
   bool found_left_for_collective() {
     for (std::size_t r = 0; r < followed_.size(); ++r) {
       const auto& operations = records_[r].operations;
@@ -149,7 +149,7 @@ class Diagnoser {
     }
     return false;
   }
-  /// A transfer that `other` has issued and `rank` has not.
+  /// Returns a transfer that `other` has issued and `rank` has not.
   std::optional<int> waiting_for(int rank, int other) const {
     for (std::size_t at = 0; at < joined_.all.size(); ++at) {
       const Communication& own = joined_.all[at];
@@ -171,13 +171,13 @@ class Diagnoser {
           (best == nullptr || std::pair(stuck.is_held_up, first_operation(stuck)) <
                                   std::pair(best->is_held_up, first_operation(*best))))
         best = &stuck;
-    // Who only waits for others in a circle of sends is not late.
+    // A rank that only waits in a cycle of sends is not late.
     if (best == nullptr || (cause == StuckCause::OnlySends && are_all_sending(best->rank)))
       return false;
     tell(*best);
     return true;
   }
-  /// Whether the rank is in a circle in which every rank has only sends open.
+  /// Returns true if the rank is in a cycle in which every rank has only sends open.
   bool are_all_sending(int rank) const {
     std::set<int> sending;
     for (const StuckCommunication& stuck : graph_.stuck)
@@ -249,7 +249,8 @@ class Diagnoser {
     return fmt::format("{} of {} {}", words_of(member), tensors.types, tensors.sizes);
   }
 
-  /// Where the rank at fault is: at the operation itself, or behind the last that it issued.
+  /// Reports the position of the rank at fault: the operation itself, or after the last one that it
+  /// issued.
   void tell_last_operation(const StuckCommunication& stuck, const Communication& at) {
     const int record = record_of_rank(records_, stuck.rank);
     if (record < 0)
@@ -297,7 +298,7 @@ class Diagnoser {
     return {rank_of(other.record), words_of(other), stuck.rank, std::move(because)};
   }
 
-  // Who waits for whom.
+  // ---- waits
 
   bool found_cycle(const std::vector<WaitCause>& causes) {
     const auto cycle = shortest_cycle(graph_, causes);
@@ -327,7 +328,7 @@ class Diagnoser {
       }
     tell_way_to_rank(own_.rank);
   }
-  /// To what the rank has not issued.
+  /// Reports the waits that lead to a communication which the rank has not issued.
   void tell_way_to_rank(int rank) {
     for (const StuckCommunication& stuck : graph_.stuck)
       if (stuck.rank == rank && stuck.cause != StuckCause::Still &&
@@ -361,7 +362,7 @@ class Diagnoser {
     }
   }
 
-  // Ranks and words.
+  // ---- ranks and texts
 
   int rank_of(int record) const { return records_[static_cast<std::size_t>(record)].rank; }
   const FlightMember& member_of(const Communication& at, int rank) const {
@@ -370,7 +371,7 @@ class Diagnoser {
         return member;
     return at.members.front();
   }
-  /// One that has not got through it, of another rank.
+  /// Returns a member of another rank that has not completed it.
   const FlightMember& member_beside(const Communication& at, int rank) const {
     const FlightMember* best = &at.members.front();
     for (const FlightMember& member : at.members)

@@ -21,7 +21,7 @@ namespace {
 using plan::PickleNode;
 using NodeKind = PickleNode::Kind;
 
-constexpr std::size_t longest_text = 120;  // of sizes and places, that messages repeat
+constexpr std::size_t longest_text = 120;  // of sizes and places, which messages repeat
 constexpr int most_ranks = 1'000'000;
 
 std::optional<int> whole_number(std::string_view text) {
@@ -32,7 +32,7 @@ std::optional<int> whole_number(std::string_view text) {
   return value;
 }
 
-/// "[0, 1, 2]".
+/// Parses ranks such as "[0, 1, 2]".
 std::optional<std::vector<int>> ranks_in(std::string_view text) {
   if (text.size() < 2 || text.front() != '[' || text.back() != ']')
     return {};
@@ -60,7 +60,7 @@ std::string cut_short(std::string text) {
   return text;
 }
 
-/// The name of a file without its folders.
+/// Returns the name of a file without its folders.
 std::string_view base_name(std::string_view path) {
   const auto slash = path.rfind('/');
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
@@ -71,7 +71,7 @@ bool is_of_torch(std::string_view file) {
          file.find("/torch/distributed/") != std::string_view::npos;
 }
 
-/// One dump; collects its faults.
+/// Reads one dump and collects its errors.
 class FlightReader {
  public:
   FlightReader(const PickleNode& root, std::size_t length, const std::string& file, int rank)
@@ -83,7 +83,7 @@ class FlightReader {
       return;
     }
     read_groups(*root.find("pg_config"));
-    const PickleNode* const entries = root.find("entries");  // JSON without any leaves it out
+    const PickleNode* const entries = root.find("entries");  // absent in JSON without entries
     if (entries != nullptr && !entries->is(NodeKind::List))
       fault("/entries", "must be a list");
     else if (entries != nullptr)
@@ -103,13 +103,13 @@ class FlightReader {
     int group = 0;
     bool is_p2p = false;
     std::int64_t sequence = 0;
-    std::size_t operation = 0;  // which was made of it
+    std::size_t operation = 0;  // index of the resulting operation
   };
 
   void fault(const std::string& field, const std::string& what) {
     faults_.push_back(fmt::format("{}: {}{}{}", file_, field, field.empty() ? "" : ": ", what));
   }
-  /// What a pickle has once it may name again and again.
+  /// Limits the number of visits: a pickle may refer to one value any number of times.
   bool may_visit() {
     if (visits_left_ > 0)
       --visits_left_;
@@ -151,7 +151,7 @@ class FlightReader {
     }
   }
 
-  /// By name; the one that there is where torch has written another (Gloo's).
+  /// Returns the group by name, or the only group if torch has written another name (as with Gloo).
   int group_of(const PickleNode& entry, const std::string& where) {
     const PickleNode* const group = entry.find("process_group");
     const bool has_name = group != nullptr && group->is(NodeKind::List) && !group->items.empty() &&
@@ -226,7 +226,7 @@ class FlightReader {
     return {};
   }
 
-  /// "0->1" of a send, "0<-1" of a receive: ranks of the group, this rank's first.
+  /// Parses "0->1" of a send or "0<-1" of a receive: ranks of the group, this rank's first.
   void read_ends(FlightOperation& operation, std::string_view ends, const std::string& where) {
     const auto& ranks = record_.groups[static_cast<std::size_t>(operation.group)].ranks;
     const auto arrow = ends.find(operation.kind == FlightOperation::Kind::Send ? "->" : "<-");
@@ -283,7 +283,7 @@ class FlightReader {
     const PickleNode* const sequence = want(node, is_p2p ? "p2p_seq_id" : "collective_seq_id",
                                             NodeKind::Integer, where, "a number");
     operation.sequence = sequence == nullptr ? 0 : sequence->integer;
-    // Gloo says of what has ended that it is retired, and nothing more.
+    // Gloo marks completed operations only as retired.
     const PickleNode* const retired = node.find("retired");
     operation.completed =
         state->text == "completed" ||
@@ -311,7 +311,7 @@ class FlightReader {
     record_.operations.push_back(std::move(operation));
   }
 
-  /// The entry "coalesced" stands behind the operations of its launch, and alone knows their state.
+  /// The entry "coalesced" follows the operations of its launch, and only it has their state.
   void close_launch(const FlightOperation& end, bool is_p2p) {
     const int launch = launches_++;
     for (std::size_t at = record_.operations.size(); at-- > launch_begin_;) {
@@ -338,7 +338,7 @@ class FlightReader {
   int launches_ = 0;
 };
 
-/// The number that a dump's name ends in, before a suffix.
+/// Returns the number at the end of a dump's name, before the suffix.
 std::optional<int> rank_in_name(const std::filesystem::path& file) {
   const std::string suffix = file.extension().string();
   const bool is_known = suffix == ".json" || suffix == ".pkl" || suffix == ".pickle";

@@ -9,7 +9,7 @@
 namespace pipewright::trace {
 namespace {
 
-constexpr double least_slowdown = 1.03;  // below which there is nobody to look for
+constexpr double least_slowdown = 1.03;  // below which there is no straggler
 constexpr double most_of_it = 0.5;       // of the slowdown
 constexpr double long_together = 0.9;    // correlation of forwards and backwards
 constexpr double unequal = 0.03;         // spread of microbatches

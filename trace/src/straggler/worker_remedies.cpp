@@ -12,7 +12,7 @@
 namespace pipewright::trace {
 namespace {
 
-constexpr double least_slow = 1.02;     // over its peers
+constexpr double least_slow = 1.02;     // relative to its peers
 constexpr std::size_t most_single = 3;  // workers that are tried alone
 constexpr std::size_t most_listed = 8;
 
@@ -76,7 +76,8 @@ class WorkerRemedies {
     return fmt::format("replace {}", fmt::join(listed, ", "));
   }
 
-  /// Its microbatches go round the other replicas; who gets none more runs one of no length.
+  /// Distributes the replica's microbatches round-robin over the others; replicas without an extra
+  /// one run one of zero length.
   void leave_out(int replica) {
     const JobPlan& now = judge_.steps().plan;
     const int left = now.layout.replicas - 1, own = now.schedule.microbatches;
@@ -143,7 +144,7 @@ class WorkerRemedies {
   }
 
   RemedyJudge& judge_;
-  std::vector<int> order_;  // workers that are slow, the slowest first
+  std::vector<int> order_;  // slow workers, slowest first
 };
 
 }  // namespace

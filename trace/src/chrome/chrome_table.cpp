@@ -351,7 +351,7 @@ class TableMaker {
   void add(const Lane& lane, plan::EventTable& table) {
     const std::span<std::uint32_t> spans(order_.data() + begins_[lane.thread],
                                          counts_[lane.thread]);
-    // Of events that begin at the same time, the longer one encloses the other, and one without
+    // Among events that begin at the same time, the longer one encloses the other, and one without
     // duration comes first.
     const auto key = [&](std::uint32_t index) {
       const ChromeSpan& span = records_.spans[index];

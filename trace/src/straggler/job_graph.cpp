@@ -397,7 +397,7 @@ class JobGraphMaker {
   Groups groups_;
   std::map<Place, NodeNumber> places_;    // of a replica
   std::map<Place, NodeNumber> together_;  // the first node of a group of more than two
-  // Of the worker that is being added.
+  // The worker that is being added.
   int stage_ = 0, worker_ = 0;
   std::vector<NodeNumber> computes_, scatters_;
 };

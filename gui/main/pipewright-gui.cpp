@@ -1,4 +1,4 @@
-// pipewright-gui [FILE | FOLDER]: the window.
+// pipewright-gui [FILE | FOLDER]: opens the window.
 
 #include <CLI/CLI.hpp>
 #include <QApplication>
@@ -21,7 +21,8 @@ struct Wanted {
   bool dark = false;
 };
 
-/// Whether nothing of what was opened could be read: says why on stderr.
+/// Returns true if nothing of the opened document could be read, after printing the reasons to
+/// stderr.
 bool is_unreadable(const pipewright::gui::MainWindow& window) {
   const pipewright::gui::Document& document = window.workspace().document();
   const bool nothing = !document.scenario && !document.structure && !document.measured;
@@ -31,7 +32,7 @@ bool is_unreadable(const pipewright::gui::MainWindow& window) {
   return nothing && !document.problems.empty();
 }
 
-/// Draws without a display and exits.
+/// Renders the window without a display and exits.
 int take_screenshot(pipewright::gui::MainWindow& window, const Wanted& wanted) {
   int width = 0, height = 0;
   if (std::sscanf(wanted.size.c_str(), "%dx%d", &width, &height) != 2 || width < 200 ||
@@ -69,7 +70,7 @@ int take_screenshot(pipewright::gui::MainWindow& window, const Wanted& wanted) {
     QThread::msleep(5);
     QApplication::processEvents();
   }
-  QApplication::processEvents();  // what was found is laid out
+  QApplication::processEvents();  // lays out the results of background searches
   if (!window.grab().save(QString::fromStdString(wanted.screenshot.string()))) {
     std::fprintf(stderr, "%s: cannot be written\n", wanted.screenshot.c_str());
     return 2;
@@ -97,11 +98,11 @@ void add_options(CLI::App& app, Wanted& wanted) {
       "PIPEWRIGHT_SETTINGS, if that names a file.");
 }
 
-/// Whether there is something to draw on: a picture needs no display.
+/// Returns true if there is a display, or none is needed because only a picture is wanted.
 bool has_display(const Wanted& wanted) {
   if (!wanted.screenshot.empty()) {
     qputenv("QT_QPA_PLATFORM", "offscreen");
-    // Without a desktop Qt warns of what a picture does not need.
+    // Without a desktop, Qt prints warnings that do not concern a picture.
     qInstallMessageHandler([](QtMsgType type, const QMessageLogContext&, const QString& message) {
       if (type == QtCriticalMsg || type == QtFatalMsg)
         std::fprintf(stderr, "%s\n", message.toUtf8().constData());

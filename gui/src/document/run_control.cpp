@@ -17,8 +17,8 @@ namespace pipewright::gui {
 namespace {
 
 constexpr int look_every = 250;            // ms
-constexpr qsizetype most_words = 100'000;  // letters that are kept
-constexpr int patience = 3000;             // ms, for a training whose window closes
+constexpr qsizetype most_words = 100'000;  // characters that are kept
+constexpr int patience = 3000;             // ms that a closing window waits for the training
 constexpr int checkpoints_every = 10;      // steps
 
 QString qt(const std::filesystem::path& path) { return QString::fromStdString(path.string()); }

@@ -17,10 +17,10 @@ namespace {
 
 using Tone = Headline::Tone;
 
-/// What a timeline says of itself; nothing where it does not.
+/// The figures that a timeline itself contains; empty if it does not.
 struct TableFigures {
   std::optional<double> iteration_s;
-  std::optional<double> bubble_s;  // idle compute of a rank, on average
+  std::optional<double> bubble_s;  // idle compute time per rank, on average
   std::optional<double> peak;      // bytes
 };
 
@@ -105,7 +105,7 @@ void add_plan_figures(const Workspace& workspace, Headline& headline) {
     headline.figures[2].tone = Tone::Worse;
 }
 
-/// "as predicted", "predicted 12.10 ms (+2.0 %)".
+/// Adds a note such as "as predicted" or "predicted 12.10 ms (+2.0 %)".
 void add_prediction(Headline::Figure& shown, double figure, double predicted,
                     QString (*words)(double)) {
   const double change = 100 * (figure / predicted - 1);
@@ -113,12 +113,13 @@ void add_prediction(Headline::Figure& shown, double figure, double predicted,
                                        : QString("predicted %1 (%2%3 %)")
                                              .arg(words(predicted), change > 0 ? "+" : "−",
                                                   QString::number(std::abs(change), 'f', 1));
-  // A prediction is off in either direction, so there is a far and a near, no better.
+  // A prediction may be wrong in either direction, so there is no "better", only close and not
+  // close.
   if (std::abs(figure / predicted - 1) > 0.1)
     shown.tone = Tone::Worse;
 }
 
-/// The length of what was recorded, of a trace whose steps are only a part of it or are not known.
+/// Adds the length of a recording whose steps are only a part of it or are unknown.
 void add_trace_figures(const PaintedTable& painted, Headline& headline) {
   const auto& steps = painted.facts().steps;
   if (!steps.empty() && !headline.figures.empty()) {
@@ -137,7 +138,7 @@ void add_trace_figures(const PaintedTable& painted, Headline& headline) {
                               "From the first event of the trace to its last."});
 }
 
-/// What a whole job loses, by whom, and what would help most; before what is merely long.
+/// Adds a job's slowdown, its worst worker and its best remedy before the other figures.
 void add_stragglers(const trace::StragglerReport& report, Headline& headline) {
   const trace::StragglerMetrics& metrics = report.metrics;
   const trace::JobLayout& layout = report.steps.plan.layout;
@@ -159,12 +160,12 @@ void add_stragglers(const trace::StragglerReport& report, Headline& headline) {
                        QString::number(100 * told.front()->saves.part, 'f', 2) + " %", "",
                        QString::fromStdString(told.front()->kind), Tone::Neutral,
                        QString::fromStdString(told.front()->change)});
-  // The length of a step stands first.
+  // The step time comes first.
   headline.figures.insert(headline.figures.begin() + (headline.figures.size() > 1 ? 1 : 0),
                           figures.begin(), figures.end());
 }
 
-/// "2 replicas × 4 stages", "4 ranks", "12 rows".
+/// Returns "2 replicas × 4 stages", "4 ranks" or "12 rows".
 QString rows_words(const Workspace& workspace) {
   const PaintedTable& front = *workspace.front();
   if (const trace::JobTrace* const job = workspace.job())

@@ -27,7 +27,7 @@ struct Scale {
   double size;
 };
 
-/// The largest first.
+/// Returns the units, largest first.
 std::vector<Scale> scales_of(Unit unit) {
   switch (unit) {
     case Unit::Bandwidth:
@@ -47,7 +47,7 @@ std::vector<Scale> scales_of(Unit unit) {
   return {};
 }
 
-/// What a value of 0 is called; null: 0.
+/// Returns the text for the value 0; null: "0".
 const char* zero_words(Unit unit) {
   switch (unit) {
     case Unit::CountOrAuto:
@@ -66,10 +66,10 @@ const char* zero_words(Unit unit) {
   return nullptr;
 }
 
-/// How much "GB/s" is: what a person writes can lack the "/s", and be in small letters or the first
-/// one alone.
+/// Returns the factor of a unit such as "GB/s". Input may omit "/s", ignore case, or consist of the
+/// first letter only.
 std::optional<double> size_of(Unit unit, QString name) {
-  name.replace(QChar(0x03bc), QChar(0x00b5));  // both are written for micro
+  name.replace(QChar(0x03bc), QChar(0x00b5));  // the two Unicode characters for micro
   if (unit == Unit::Time && name.startsWith('u'))
     name[0] = QChar(0x00b5);
   for (const Scale& scale : scales_of(unit)) {
@@ -98,7 +98,7 @@ std::vector<double> decades(int first, int last) {
   return values;
 }
 
-/// Each number up to 16, then eight in each doubling.
+/// Returns each number up to 16, then eight per doubling.
 std::vector<double> counts(double least, double most) {
   std::vector<double> values;
   double step = 1;
@@ -110,9 +110,9 @@ std::vector<double> counts(double least, double most) {
   return values;
 }
 
-// ---- what the list of a scenario's fields says
+// ---- from the list of scenario fields
 
-/// A field that refers to a definition has what that says.
+/// Follows a field's reference to a definition.
 const plan::Json& resolved(const plan::Json& schema, const plan::Json& field) {
   if (const auto ways = field.find("oneOf"); ways != field.end())
     for (const plan::Json& way : *ways)
@@ -123,8 +123,8 @@ const plan::Json& resolved(const plan::Json& schema, const plan::Json& field) {
   return field;
 }
 
-/// "pipeline.ranks" as the scenario's JSON Schema has it; "cluster.fabric.levels.0.latency_s" as it
-/// has each level.
+/// Returns the entry of a field such as "pipeline.ranks" in the scenario's JSON Schema. For
+/// "cluster.fabric.levels.0.latency_s" it is the entry shared by all levels.
 const plan::Json& schema_of(const std::string& name) {
   static const plan::Json schema = plan::Json::parse(plan::scenario_schema());
   const plan::Json* at = &schema;
@@ -138,7 +138,7 @@ std::string text_of(const plan::Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-/// All values of a field that has a list of them, or a least and a greatest number.
+/// Returns all values of a field that has an enumeration, or a minimum and a maximum.
 std::vector<std::string> values_of(const plan::Json& field) {
   std::vector<std::string> values;
   if (const auto words = field.find("enum"); words != field.end()) {
@@ -156,7 +156,7 @@ std::vector<std::string> values_of(const plan::Json& field) {
   return values;
 }
 
-// ---- what a person reads of it
+// ---- texts for people
 
 struct OptionWords {
   const char* field;
@@ -205,7 +205,7 @@ QString schedule_help(const std::string& name) {
   return help.join('\n');
 }
 
-/// A value that has no words of its own here stands as it does in the file.
+/// A value without a text here is shown as in the file.
 PlanField::Option option_for(const std::string& field, const std::string& value) {
   for (const OptionWords& words : option_words)
     if (field == words.field && value == words.value)
@@ -214,7 +214,7 @@ PlanField::Option option_for(const std::string& field, const std::string& value)
           field == "pipeline.schedule" ? schedule_help(value) : QString()};
 }
 
-/// How a value is shown: as the panel has it, or else as the file does.
+/// Returns a value as the panel shows it, or as the file does if the panel has no such field.
 QString shown_value(const PlanField* field, const plan::Json& value) {
   if (value.is_null())
     return "none";
@@ -239,7 +239,7 @@ void add_speed_changes(const plan::Json& before, const plan::Json& after,
           QString("Speed, rank %1 %2 → %3").arg(rank).arg(speed(before, rank), speed(after, rank)));
 }
 
-/// "Latency, leaf".
+/// Returns "Latency, leaf".
 QString long_label(const PlanField& field) {
   return field.of.isEmpty() ? field.label : field.label + ", " + field.of;
 }
@@ -256,7 +256,8 @@ bool are_objects(const plan::Json& list) {
   return list.is_array() && !list.empty() && list.front().is_object();
 }
 
-/// Adds the change of a field, or of all fields below an object or of a list of as many.
+/// Adds the change of a field, or of all fields within an object or within a list of unchanged
+/// length.
 void add_changes(const Fields& fields, const plan::Json& before, const plan::Json& after,
                  const std::string& name, std::vector<QString>& changes) {
   if (before == after)
@@ -335,7 +336,7 @@ void add_level_fields(const plan::Cluster& cluster, std::size_t level,
   add("oversubscription", "Oversubscription", Unit::Ratio);
 }
 
-/// Its nodes are those from `first` on.
+/// Adds the fields of a node kind, whose nodes begin at `first`.
 void add_kind_fields(const plan::NodeKind& kind, std::size_t at, int first,
                      std::vector<PlanField>& fields) {
   const auto name = QString::fromStdString(kind.device.name);

@@ -54,7 +54,7 @@ PlansPanel::PlansPanel(Workspace& workspace, QWidget* parent)
   workspace.observe([this](Workspace::Change change) {
     if (change != Workspace::Change::Document)
       return;
-    found_.reset();  // they were of another document
+    found_.reset();  // they belong to the previous document
     outdate();
   });
 }

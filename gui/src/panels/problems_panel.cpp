@@ -13,7 +13,7 @@
 namespace pipewright::gui {
 namespace {
 
-/// A dot that says how bad it is.
+/// Returns a dot whose color shows the severity.
 QIcon dot(const QColor& colour) {
   QPixmap pixmap(24, 24);
   pixmap.setDevicePixelRatio(2);

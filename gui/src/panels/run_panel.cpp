@@ -15,7 +15,7 @@
 namespace pipewright::gui {
 namespace {
 
-/// "3 min 20 s".
+/// Returns "3 min 20 s".
 QString duration_words(double seconds) {
   const int whole = static_cast<int>(std::lround(seconds));
   if (whole < 60)
@@ -31,7 +31,7 @@ QString count_words(double count) {
 
 }  // namespace
 
-// ---- a small chart
+// ---- chart
 
 SmallChart::SmallChart(const QString& title, QWidget* parent)
     : QWidget(parent), title_(title), theme_(&light_theme()) {
@@ -54,7 +54,7 @@ void SmallChart::show_points(std::vector<std::pair<double, double>> points, cons
   update();
 }
 
-/// The least value and the greatest, band included, with some room.
+/// Returns the smallest and largest value, including the band and a margin.
 std::pair<double, double> SmallChart::range() const {
   double least = points_.front().second, most = least;
   for (const auto& [x, y] : points_) {
@@ -105,7 +105,7 @@ void SmallChart::paintEvent(QPaintEvent*) {
   painter.drawEllipse(line.back(), 3, 3);
 }
 
-// ---- the panel
+// ---- panel
 
 RunPanel::RunPanel(PanelHost& host, QWidget* parent)
     : QWidget(parent),
@@ -131,7 +131,7 @@ RunPanel::RunPanel(PanelHost& host, QWidget* parent)
   set_theme(*theme_);
 }
 
-/// Where it stands, in words and figures, and what can be done.
+/// Creates the state of the training, its figures, and its buttons.
 QLayout* RunPanel::make_state() {
   auto* left = new QVBoxLayout;
   left->setSpacing(gap);
@@ -208,7 +208,7 @@ QLayout* RunPanel::make_buttons() {
   return buttons;
 }
 
-/// What the program says, as it says it.
+/// Creates the view of the program's output.
 QWidget* RunPanel::make_words() {
   words_ = new QPlainTextEdit;
   words_->setReadOnly(true);

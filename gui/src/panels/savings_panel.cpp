@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t most_slack = 500;
 constexpr std::size_t most_shares = 9;
-constexpr int after_ms = 200;  // a hand that drags a border does not wait for it
+constexpr int after_ms = 200;  // so that dragging a stage boundary does not wait for it
 
 QString name_of(const loop::Saving& saving) {
   switch (saving.part) {
@@ -31,7 +31,7 @@ QString name_of(const loop::Saving& saving) {
   return {};
 }
 
-/// The path by what runs on it; what is small is one share.
+/// Returns the parts of the critical path; small parts are one share.
 std::vector<Share> critical_shares(const search::Answer& answer, const Theme& theme) {
   std::vector<Share> shares;
   double rest = 0;

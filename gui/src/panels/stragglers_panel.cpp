@@ -15,8 +15,8 @@
 namespace pipewright::gui {
 namespace {
 
-constexpr std::size_t most_slow_workers = 100;  // the timeline has all of them
-constexpr std::size_t most_slow_places = 8;     // stages, and as many replicas
+constexpr std::size_t most_slow_workers = 100;  // the timeline shows all of them
+constexpr std::size_t most_slow_places = 8;     // stages, and the same number of replicas
 
 QString four_digits(double figure) { return QString::number(figure, 'f', 4); }
 
@@ -32,7 +32,7 @@ FigureTable::Row slowdown_row(const QString& name, double slowdown) {
   return {{words_cell(name), quotient_cell(slowdown)}};
 }
 
-/// Those that cost most first.
+/// Returns the rows with the largest slowdown first.
 std::vector<FigureTable::Row> slowest_places(const std::vector<trace::Slowdown>& places,
                                              const QString& name, std::size_t most) {
   std::vector<FigureTable::Row> rows;
@@ -161,7 +161,7 @@ StragglersPanel::StragglersPanel(Workspace& workspace, QWidget* parent)
   layout->addStretch();
 }
 
-/// The two switches of the timeline's rows.
+/// Creates the two switches for the timeline's rows.
 QWidget* StragglersPanel::make_arrangement() {
   groups_ = make_choice("stragglers_groups", "How rows are grouped",
                         {"Worker by worker", "By replica", "By stage"});
@@ -234,7 +234,7 @@ void StragglersPanel::rebuild() {
   groups_->setCurrentIndex(static_cast<int>(now.groups));
   order_->setCurrentIndex(static_cast<int>(now.order));
   if (report == nullptr || report == shown_)
-    return;  // the tables are as they were, also how somebody sorted them
+    return;  // keep the tables, and how the user sorted them
   shown_ = report;
   workers_->show_table(worker_table(*report, most_slow_workers));
   slowdowns_->show_table(slowdown_table(*report, most_slow_places));

@@ -16,7 +16,7 @@ constexpr std::size_t most_waited_for = 4;
 
 QString of_std(const std::string& text) { return QString::fromStdString(text); }
 
-/// The marks of a text in the sizes of the theme.
+/// Builds HTML in the sizes of the theme.
 class WhyHtml {
  public:
   explicit WhyHtml(const Theme& theme) : theme_(theme) {}
@@ -48,7 +48,7 @@ class WhyHtml {
   QString text_;
 };
 
-/// "2F5", to be clicked.
+/// Returns a clickable action name such as "2F5".
 QString link_to(const PaintedTable& table, std::uint64_t event) {
   return QString("<a href=\"event:%1\" style=\"text-decoration:none\">%2</a>")
       .arg(event)
@@ -60,7 +60,7 @@ QString rank_of(const PaintedTable& table, std::uint64_t event) {
       .toHtmlEscaped();
 }
 
-/// What a trace of others says of its steps, and what it cannot say.
+/// Describes the steps of a foreign trace, and what it cannot explain.
 QString trace_sentence(const plan::TimelineFacts& facts) {
   const plan::MarkedStep* const typical = facts.typical_step();
   const QString steps = typical == nullptr
@@ -72,7 +72,7 @@ QString trace_sentence(const plan::TimelineFacts& facts) {
   return steps + " It does not say what a thread waits for.";
 }
 
-/// How long each row of a foreign trace has events, which is all that is known.
+/// Returns the busy time of each row of a foreign trace, which is all that is known.
 FigureTable trace_area_table(const PaintedTable& table, const PickedArea& area) {
   FigureTable figures;
   figures.columns = {{"row", "", false},
@@ -89,7 +89,7 @@ FigureTable trace_area_table(const PaintedTable& table, const PickedArea& area) 
   return figures;
 }
 
-/// The columns of an area: those alone that a row has something in.
+/// The columns of an area that have a value in some row.
 class AreaColumns {
  public:
   explicit AreaColumns(const std::vector<AreaRow>& rows) {
@@ -207,7 +207,8 @@ WhyPanel::WhyPanel(Workspace& workspace, QWidget* parent)
                    [this](const QString& link) { follow(link); });
 }
 
-/// An action or a bubble in words, and beside it what idle time is made of.
+/// Creates the page for an action or a bubble: its explanation, and the shares of idle time next to
+/// it.
 QWidget* WhyPanel::make_words() {
   words_ = new QLabel;
   words_->setObjectName("why_words");
@@ -237,7 +238,7 @@ QWidget* WhyPanel::make_words() {
   return scroll;
 }
 
-/// An area, rank by rank.
+/// Creates the page for an area, rank by rank.
 QWidget* WhyPanel::make_area() {
   auto* area = new QWidget;
   area->setAutoFillBackground(true);
@@ -279,7 +280,7 @@ void WhyPanel::follow(const QString& link) {
 
 void WhyPanel::rebuild() {
   show_picked();
-  // Rich text is read out letter by letter, tags and all, unless it has a name without them.
+  // Screen readers spell out rich text with its tags unless the label has a plain accessible name.
   words_->setAccessibleName(pages_->currentIndex() == 0 ? spoken() : QString());
 }
 

@@ -14,7 +14,7 @@
 namespace pipewright::gui {
 namespace {
 
-/// Arrows of a chain: each event waits for the one behind it.
+/// Returns the arrows of a chain in which each event waits for the next one.
 std::vector<Arrow> arrows_of(const std::vector<std::uint64_t>& chain) {
   std::vector<Arrow> arrows;
   for (std::size_t i = 1; i < chain.size(); ++i)
@@ -169,7 +169,7 @@ void MainWindow::make_plan_commands() {
   make_panel_commands();
 }
 
-/// What panels can do, each of which is brought to the front for it.
+/// Adds the panels' commands, each of which brings its panel to the front.
 void MainWindow::make_panel_commands() {
   for (const Shown& shown : panels_)
     for (const PanelCommand& command : shown.made.commands)
@@ -287,7 +287,7 @@ void MainWindow::refresh(Workspace::Change change) {
       arrange_job();
       break;
     case Workspace::Change::Document:
-      if (std::exchange(arranged_, false)) {  // the rows were of another job
+      if (std::exchange(arranged_, false)) {  // the rows belong to another job
         timeline_->set_rows({});
         timeline_->set_notes({});
       }
@@ -308,7 +308,7 @@ void MainWindow::refresh(Workspace::Change change) {
   commands_.refresh();
 }
 
-/// Rows that a person has pinned, collapsed or filtered stay so while others are told to move.
+/// Keeps the rows that the user pinned, collapsed or filtered when the order changes.
 void MainWindow::arrange_job() {
   const auto& report = workspace_.stragglers();
   RowState rows = job_rows(workspace_.job()->layout, report.get(), workspace_.arrangement());
@@ -334,7 +334,7 @@ void MainWindow::follow_pick(const Picked& picked) {
       add(why->chain);
   } else if (const auto* event = std::get_if<PickedEvent>(&picked);
              event != nullptr && !event->ghost) {
-    // What it waited for, and where its data go.
+    // What the event waited for, and where its data go.
     const sim::Structure* structure = workspace_.structure();
     const int at = workspace_.structure_event(event->event);
     if (structure != nullptr && at >= 0) {

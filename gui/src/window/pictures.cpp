@@ -18,7 +18,7 @@ namespace pipewright::gui {
 namespace {
 
 constexpr std::uint64_t most_events = 500'000;
-constexpr double png_scale = 2;  // fit for a screen of twice as many pixels
+constexpr double png_scale = 2;  // suits a screen with twice the pixel density
 constexpr double widest_png = 20'000;
 
 void require_drawable(const plan::EventTable& table) {
@@ -28,7 +28,7 @@ void require_drawable(const plan::EventTable& table) {
                     table.name.empty() ? "the timeline" : table.name, table.size(), most_events));
 }
 
-/// The title that `run` gives its own figure.
+/// Returns the title that `run` gives its own figure.
 std::string title_of(const plan::Scenario& scenario) {
   return fmt::format("{}: {}, {} ranks, {} microbatches", scenario.name,
                      scenario.pipeline.schedule.label(), scenario.pipeline.ranks,

@@ -1,5 +1,5 @@
-// What stands beside the panels: pictures, runs, the palette, search, notes, help, and what is
-// remembered.
+// Services other than panels: pictures, runs, the palette, search, notes, help, and persistent
+// settings.
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ namespace pipewright::gui {
 namespace {
 
 constexpr int said_for = 8000;  // ms
-constexpr int most_ranks = 64;  // that the palette lists without being asked for one
+constexpr int most_ranks = 64;  // that the palette lists before one is typed
 
 QString shown_path(const std::filesystem::path& path) {
   return QString::fromStdString(path.string());
@@ -128,7 +128,7 @@ void MainWindow::make_recent_menu() {
     if (top->menu() != nullptr && top->text() == "File") {
       recent_menu_ = new QMenu("Open recent", this);
       top->menu()->insertMenu(commands_.find("file.reload"), recent_menu_);
-      // Quit stands last, whatever was added after it.
+      // Quit stays last, whatever is added after it.
       top->menu()->removeAction(commands_.find("file.quit"));
       top->menu()->addSeparator();
       top->menu()->addAction(commands_.find("file.quit"));
@@ -163,7 +163,7 @@ bool MainWindow::open_example() {
   return true;
 }
 
-// ---- what is remembered
+// ---- persistent settings
 
 void MainWindow::remember_in(const QString& file) {
   remembered_ = std::make_unique<Remembered>(file);
@@ -250,7 +250,7 @@ void MainWindow::follow_run() {
   const bool ended = run_control_.phase() == RunControl::Phase::Ended;
   if (watch->timelines() <= timelines_seen_ && !(ended && timelines_seen_ >= 0))
     return;
-  // Who goes on drafting keeps the draft.
+  // A draft that the user has changed meanwhile is kept.
   const bool is_there = workspace_.document().path == watch->folder();
   const bool untouched =
       is_there ? !workspace_.changed()
@@ -284,7 +284,7 @@ void MainWindow::keep_notes(std::vector<Note> notes) {
   notes_->set_notes(std::move(notes));
 }
 
-// ---- the palette and help
+// ---- palette and help
 
 std::vector<PaletteEntry> MainWindow::palette_entries(const QString& typed) {
   std::vector<PaletteEntry> entries;

@@ -72,8 +72,8 @@ std::optional<FuzzyMatch> fuzzy_match(const QString& typed_words, const QString&
         }
     at = chosen;
   }
-  match.score = 4 * match.score - static_cast<int>(text.size()) / 4;  // of equal scores, prefer the
-                                                                      // shorter text
+  // Among equal scores, prefers the shorter text.
+  match.score = 4 * match.score - static_cast<int>(text.size()) / 4;
   return match;
 }
 

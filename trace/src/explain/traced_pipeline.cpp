@@ -117,8 +117,8 @@ class Joiner {
     }
   }
 
-  /// Returns true if any trace shows transfers. Those of ActionSource::Passing prove nothing: at the
-  /// ends of its pipeline, Megatron also calls transfer functions, which do nothing there.
+  /// Returns true if any trace shows transfers. Those of ActionSource::Passing prove nothing: at
+  /// the ends of its pipeline, Megatron also calls transfer functions, which do nothing there.
   bool knows_transfers() const {
     return std::any_of(steps_.begin(), steps_.end(),
                        [](const TracedStep& step) { return !step.transfers.empty(); });

@@ -106,7 +106,7 @@ TEST_CASE("Chrome trace: a B and its E are one event", "[loop]") {
         "process 1/thread 1/1: b 1-2\n"
         "process 1/thread 2/0: d 7-8\n");
   CHECK(problems ==
-        std::vector<std::string>{"byte 173: event skipped: nothing has begun that it could end",
+        std::vector<std::string>{"byte 173: event skipped: it ends an event that has not begun",
                                  "1 event begins and does not end: shown up to the end"});
 }
 
@@ -184,7 +184,7 @@ TEST_CASE("Chrome trace: a file truncated anywhere is shown up to the cut", "[lo
     CHECK(table.size() == whole);
     REQUIRE(problems.size() == 1);
     CHECK(problems.front() ==
-          fmt::format("byte {}: the file is cut off: shown is what stands before", size));
+          fmt::format("byte {}: the file is cut off: only what precedes it is shown", size));
   }
   CHECK(error_of([&] { read(text.substr(0, 60)); }).find("no events that can be shown") !=
         std::string::npos);
@@ -207,15 +207,15 @@ TEST_CASE("Chrome trace: a truncated or damaged gzipped file is read up to the d
   REQUIRE(problems.size() == 1);
   const std::string& problem = problems.front();
   CHECK(problem.starts_with(cut.string() + ": byte "));
-  CHECK(problem.ends_with(": unexpected end of file: shown is what stands before"));
+  CHECK(problem.ends_with(": unexpected end of file: only what precedes it is shown"));
 }
 
 TEST_CASE("Chrome trace: a file of another format is rejected with a hint", "[loop]") {
   for (const char* text : {"", "  ", "hello", "17", "\"traceEvents\""})
-    CHECK(error_of([&] { read(text); }).find("no Chrome trace: it is a JSON list") !=
+    CHECK(error_of([&] { read(text); }).find("not a Chrome trace: expected a JSON list") !=
           std::string::npos);
   for (const char* text : {"{}", "{\"a\":[]}", "{\"traceEvents\":7}", "{\"traceEvents\""})
-    CHECK(error_of([&] { read(text); }).find("no Chrome trace: it has no list") !=
+    CHECK(error_of([&] { read(text); }).find("not a Chrome trace: it has no list") !=
           std::string::npos);
   for (const char* text : {"[]", "{\"traceEvents\":[]}", "[1,2]", "[{\"ph\":\"s\"}]"})
     CHECK(error_of([&] { read(text); }).find("no events that can be shown") != std::string::npos);

@@ -159,7 +159,7 @@ TEST_CASE("An unknown schedule is reported with the nearest one and the first di
   const TraceExplanation own = explained(schedule);
   CHECK(own.schedule.name == "");
   CHECK(own.schedule.nearest == "1f1b");
-  CHECK(own.schedule.difference == "rank 1, action 6: 1F3 ran, where that has 1B2");
+  CHECK(own.schedule.difference == "rank 1, action 6: 1F3 ran, but the schedule has 1B2");
   CHECK(to_json(own)["schedule"] == "unknown");
   CHECK(to_json(own)["nearest"]["schedule"] == "1f1b");
 }
@@ -272,15 +272,16 @@ TEST_CASE("Traces of different runs are not combined", "[loop][explain]") {
         "runs");
   const auto operators =
       traces_of(plan::make_schedule("1f1b", 2, 4), {.style = TraceStyle::Operators});
-  CHECK(refusal({four[0], operators[1]}) ==
-        "rank1.json: its actions are told by operators, those of rank0.json by ranges: they are of "
-        "different runs");
+  CHECK(
+      refusal({four[0], operators[1]}) ==
+      "rank1.json: its actions were found by operators, those of rank0.json by ranges: they are of "
+      "different runs");
   const auto later = traces_of(plan::make_schedule("1f1b", 2, 4), {.clocks = {0, 3600}});
-  CHECK(refusal({four[0], later[1]}).find("3600 s apart by what was sent and received") !=
+  CHECK(refusal({four[0], later[1]}).find("3600 s apart according to their sends and receives") !=
         std::string::npos);
   const auto gpipe = traces_of(plan::make_schedule("gpipe", 2, 4));
-  CHECK(refusal({four[0], gpipe[1]}).find("no whole pipeline: deadlock: rank 0 at 0B0 waits for") !=
-        std::string::npos);
+  CHECK(refusal({four[0], gpipe[1]})
+            .find("not a whole pipeline: deadlock: rank 0 at 0B0 waits for") != std::string::npos);
 }
 
 TEST_CASE("A file that is not a pipeline's trace is rejected with a hint", "[loop][explain]") {
@@ -288,7 +289,8 @@ TEST_CASE("A file that is not a pipeline's trace is rejected with a hint", "[loo
   CHECK(refusal({R"([{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":1,"dur":1}])"})
             .starts_with("rank0.json: no pipeline in it"));
   CHECK(refusal({"garbage"}) ==
-        "rank0.json: no Chrome trace: it is a JSON list of events, or an object with such a list "
+        "rank0.json: not a Chrome trace: expected a JSON list of events, or an object with such a "
+        "list "
         "as \"traceEvents\"");
   CHECK(refusal({""}).starts_with("rank0.json: "));
 }

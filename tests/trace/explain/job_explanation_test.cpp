@@ -255,7 +255,7 @@ TEST_CASE("Ranks of several pipelines without groups or axes are rejected", "[lo
     const std::string message =
         refusal(traces_of_job({.axes = {{"pipe", "data"}, {2, 2}}, .made = {.style = style}}));
     INFO(message);
-    CHECK(message.find("give the traces of all its ranks, and --axes where they are of several "
+    CHECK(message.find("give the traces of all its ranks, and --axes if they are of several "
                        "pipelines") != std::string::npos);
   }
 }
@@ -273,7 +273,7 @@ TEST_CASE("Axes that contradict the traces are rejected", "[loop][explain]") {
         "rank1.json and rank2.json: both are of rank 1 (distributedInfo.rank); give one trace for "
         "each rank");
   // The ranks' order contradicts the axes.
-  CHECK(refusal(texts, "data=2,pipe=2").find("no whole pipeline") != std::string::npos);
+  CHECK(refusal(texts, "data=2,pipe=2").find("not a whole pipeline") != std::string::npos);
 
   const auto named = traces_of_job({.axes = {{"pipe", "data"}, {2, 2}}, .names = torch_names});
   CHECK(refusal(named, "data=2,pipe=2") ==
@@ -284,7 +284,7 @@ TEST_CASE("Axes that contradict the traces are rejected", "[loop][explain]") {
         "of all ranks of a pipeline");
   const auto other = traces_of_job({.axes = {{"data", "pipe"}, {2, 2}}, .names = torch_names});
   CHECK(refusal({named[0], named[1], other[2], other[3]}) ==
-        "rank 2 stands twice in the pipelines that the traces name (distributedInfo.pg_config), "
+        "rank 2 appears twice in the pipelines that the traces name (distributedInfo.pg_config), "
         "0, 2 and 2, 3: they are of different runs");
   CHECK(refusal({named[0], texts[1], named[2], texts[3]}) ==
         "rank1.json: rank 1 is in none of the pipelines that the traces name "

@@ -285,9 +285,9 @@ TEST_CASE("An invalid nsys export is rejected with file, table and column", "[lo
     return refusal(folder, {nsys.done()});
   };
   CHECK(refusal(folder, {folder.write("a.sqlite", "{}")}) ==
-        "a.sqlite: no SQLite database, which begins with \"SQLite format 3\"");
+        "a.sqlite: not an SQLite database, which begins with \"SQLite format 3\"");
   CHECK(refusal(folder, {folder.write("a.nsys-rep", "x")}) ==
-        "a.nsys-rep: a report of Nsight Systems as it was recorded; what is right is its export: "
+        "a.nsys-rep: a report of Nsight Systems as recorded; export it first: "
         "nsys export --type sqlite a.nsys-rep");
   CHECK(broken("DROP TABLE NVTX_EVENTS")
             .starts_with("r.sqlite: it has no table NVTX_EVENTS, so no ranges were recorded"));
@@ -297,9 +297,9 @@ TEST_CASE("An invalid nsys export is rejected with file, table and column", "[lo
   CHECK(broken("ALTER TABLE NVTX_EVENTS RENAME COLUMN textId TO t")
             .starts_with("r.sqlite: table NVTX_EVENTS has no column textId; it has start, end, "));
   CHECK(broken("DELETE FROM NVTX_EVENTS")
-            .starts_with("r.sqlite: no range in it (NVTX_EVENTS) speaks of a pipeline"));
+            .starts_with("r.sqlite: no range in it (NVTX_EVENTS) belongs to a pipeline"));
   CHECK(broken("UPDATE NVTX_EVENTS SET end = 5000000000000000000") ==
-        "r.sqlite: NVTX_EVENTS.end is 5000000000000000000: what is right are nanoseconds up to "
+        "r.sqlite: NVTX_EVENTS.end is 5000000000000000000: expected nanoseconds up to "
         "4000000000000000000");
   // A view does not count, because its contents are computed.
   CHECK(broken("DROP TABLE StringIds; CREATE VIEW StringIds AS SELECT 1 AS id, 'x' AS value") ==

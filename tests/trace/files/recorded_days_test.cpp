@@ -77,8 +77,7 @@ TEST_CASE("Recorded steps are found as a table, or in the folder of a run", "[lo
   const auto read = [&](const std::filesystem::path& path) { return trace::read_record(path); };
   const std::string nothing = test::error_of([&] { read(folder.path()); });
   CHECK(nothing == folder.path().string() +
-                       ": has no steps.csv: `pipewright run` leaves one, of all the steps that it "
-                       "measured");
+                       ": has no steps.csv: `pipewright run` writes one with all measured steps");
   const auto record = trace::record_of({{step_of(1, 0), step_of(2, 0)}});
   plan::write_file(folder.path() / "steps.csv", models::to_csv(record));
   CHECK(read(folder.path()) == record);

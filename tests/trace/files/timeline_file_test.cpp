@@ -139,7 +139,7 @@ TEST_CASE("Timeline file: a file without a timeline is rejected with the support
        std::vector<std::string>{"", "hello", "0F0,0B0\n", "\x1f\x8bnot gzip",
                                 "\x7f"
                                 "ELF"})
-    CHECK(refusal(text).find("a timeline is needed: one of ours (.pwt") != std::string::npos);
+    CHECK(refusal(text).find("a timeline is needed: one of Pipewright (.pwt") != std::string::npos);
   CHECK(refusal(R"({"format":"pipewright/program/1","ranks":[]})")
             .find("this is a program; a time") != std::string::npos);
   CHECK(refusal("{}").find("no list \"traceEvents\"") != std::string::npos);

@@ -73,8 +73,8 @@ TEST_CASE("Hang: two ranks that first send to each other wait in a cycle", "[loo
   CHECK(own.kind == HangKind::Order);
   CHECK(own.is_cycle);
   CHECK(waits_of(own) ==
-        "rank 0 at send to rank 1 waits for rank 1, which has it behind send to rank 0\n"
-        "rank 1 at send to rank 0 waits for rank 0, which has it behind send to rank 1\n");
+        "rank 0 at send to rank 1 waits for rank 1, which has issued it after send to rank 0\n"
+        "rank 1 at send to rank 0 waits for rank 0, which has issued it after send to rank 1\n");
 }
 
 TEST_CASE("Hang: the schedule shows which of two ranks changed the order", "[loop][hang]") {
@@ -101,7 +101,7 @@ TEST_CASE("Hang: a rank skipped a receive or a send", "[loop][hang]") {
   CHECK(receive.kind == HangKind::MissingReceive);
   CHECK(receive.rank == 1);
   CHECK(waits_of(receive) ==
-        "rank 0 at send to rank 1 waits for rank 1, which went on without it\n");
+        "rank 0 at send to rank 1 waits for rank 1, which continued without it\n");
 
   const HangDiagnosis send =
       diagnose_hang({Rank(0, 2).send(1).all("all_reduce", false),
@@ -157,7 +157,7 @@ TEST_CASE("Hang: a late rank is found at the end of a chain", "[loop][hang]") {
   CHECK(own.operation == "behind send to rank 1");
   CHECK(!own.is_cycle);
   CHECK(waits_of(own) ==
-        "rank 2 at recv from rank 1 waits for rank 1, which has not issued it and stands at recv "
+        "rank 2 at recv from rank 1 waits for rank 1, which has not issued it and waits in recv "
         "from rank 0\n"
         "rank 1 at recv from rank 0 waits for rank 0, which has not issued it and is in no "
         "communication\n");

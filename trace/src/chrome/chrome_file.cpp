@@ -26,7 +26,7 @@ class ChromeFileReader {
     const auto first = window_.peek();
     if (first != '[' && first != '{')
       refuse(
-          "no Chrome trace: it is a JSON list of events, or an object with such a list as "
+          "not a Chrome trace: expected a JSON list of events, or an object with such a list as "
           "\"traceEvents\"");
     window_.drop(1);
     if (first == '[')
@@ -35,7 +35,7 @@ class ChromeFileReader {
       read_object();
     if (!window_.failure().empty())
       problems_.note(
-          fmt::format("byte {}: {}: shown is what stands before", end(), window_.failure()));
+          fmt::format("byte {}: {}: only what precedes it is shown", end(), window_.failure()));
   }
 
  private:
@@ -49,7 +49,7 @@ class ChromeFileReader {
   void cut_off() {
     if (window_.failure().empty())
       problems_.note(
-          fmt::format("byte {}: the file is cut off: shown is what stands before", end()));
+          fmt::format("byte {}: the file is cut off: only what precedes it is shown", end()));
   }
 
   /// Reads the events; returns true if the file continues after the list.
@@ -85,8 +85,8 @@ class ChromeFileReader {
       }
       if (letter != '"') {
         if (letter)
-          problems_.note(
-              fmt::format("byte {}: no JSON: shown is what stands before", window_.offset()));
+          problems_.note(fmt::format("byte {}: invalid JSON: only what precedes it is shown",
+                                     window_.offset()));
         else
           cut_off();
         break;
@@ -106,7 +106,7 @@ class ChromeFileReader {
       }
     }
     if (!has_events)
-      refuse("no Chrome trace: it has no list \"traceEvents\"");
+      refuse("not a Chrome trace: it has no list \"traceEvents\"");
   }
 
   static constexpr std::size_t most_kept = std::size_t{1} << 16U;  // bytes of one value

@@ -132,7 +132,7 @@ void ChromeRecords::take_end(const ChromeEvent& event) {
   const std::uint32_t thread = thread_of(event);
   auto& open = threads[thread].open;
   if (open.empty())
-    return problems.skipped(event.offset, "nothing has begun that it could end");
+    return problems.skipped(event.offset, "it ends an event that has not begun");
   const ChromeThread::Open begun = open.back();
   open.pop_back();
   if (*end < begun.start)
@@ -166,7 +166,7 @@ void ChromeRecords::add_sample(const ChromeEvent& event, const std::string& coun
   if (!time)
     return;
   if (!(bytes >= 0 && bytes < 9e18))
-    return problems.skipped(event.offset, "no number of bytes");
+    return problems.skipped(event.offset, "it has no valid number of bytes");
   samples.push_back(
       {*time, static_cast<std::int64_t>(bytes), process_of(event), counters.number_of(counter)});
 }

@@ -367,7 +367,7 @@ class TableMaker {
       ++level_sizes[level];
     if (level_sizes[most_levels] > 0)
       records_.problems.note(
-          fmt::format("{} events of {} are not shown: {} others go on at the same time",
+          fmt::format("{} events of {} are not shown: {} others run at the same time",
                       level_sizes[most_levels], lane.name, most_levels));
     const double shift = shift_of(records_.threads[lane.thread].process) - first_;
     std::vector<Place> places;

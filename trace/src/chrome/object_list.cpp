@@ -150,7 +150,7 @@ std::size_t ObjectList::scan_block(std::size_t at) {
       return *closed;
     if (depth_ == 0)
       begin_ = at + line_end;
-    give_up("a text in it has no end");
+    give_up("a text in it is not terminated");
     return at + line_end + 1;
   }
   in_text_ = 0 - (in_text >> 63U);

@@ -27,7 +27,8 @@ Order in_order(const std::vector<TracedRank>& ranks) {
   for (const TracedRank& rank : ranks)
     if (rank.rank.has_value() != ranks.front().rank.has_value())
       throw plan::InputError(fmt::format(
-          "{}: says of no rank (distributedInfo.rank), but {} does: give traces that all say it",
+          "{}: does not state its rank (distributedInfo.rank), but {} does: give traces that all "
+          "state it",
           rank.rank ? ranks.front().file : rank.file, rank.rank ? rank.file : ranks.front().file));
   if (!ranks.front().rank)
     return order;
@@ -51,7 +52,7 @@ void require_one_run(const Order& order) {
           rank->file, rank->world_size.value_or(0), first.file, first.world_size.value_or(0)));
     if (rank->source != first.source)
       throw plan::InputError(fmt::format(
-          "{}: its actions are told by {}, those of {} by {}: they are of different runs",
+          "{}: its actions were found by {}, those of {} by {}: they are of different runs",
           rank->file, to_string(rank->source), first.file, to_string(first.source)));
   }
 }
@@ -160,7 +161,7 @@ std::set<std::vector<int>> named_pipelines(const Order& order) {
     for (const int rank : pipeline)
       if (const auto [at, is_new] = pipeline_of_rank.emplace(rank, &pipeline); !is_new)
         throw plan::InputError(
-            fmt::format("rank {} stands twice in the pipelines that the traces name "
+            fmt::format("rank {} appears twice in the pipelines that the traces name "
                         "(distributedInfo.pg_config), {} and {}: they are of different runs",
                         rank, fmt::join(*at->second, ", "), fmt::join(pipeline, ", ")));
   for (const TracedRank* rank : order)
@@ -221,9 +222,9 @@ void require_all_ranks(const Order& order, const plan::Topology& axes) {
   require(static_cast<int>(order.size()), "traces; give one for each rank of the job");
   for (std::size_t place = 0; place < order.size(); ++place)
     if (const int number = number_at(order, place); number >= axes.rank_count())
-      throw plan::InputError(fmt::format("{}: rank {} is none of --axes: its {} ranks are 0 to {}",
-                                         order[place]->file, number, axes.rank_count(),
-                                         axes.rank_count() - 1));
+      throw plan::InputError(
+          fmt::format("{}: rank {} is outside of --axes, whose {} ranks are 0 to {}",
+                      order[place]->file, number, axes.rank_count(), axes.rank_count() - 1));
 }
 
 std::vector<JobPipeline> along_axes(const Order& order, const plan::Topology& axes) {

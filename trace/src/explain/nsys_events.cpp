@@ -110,7 +110,7 @@ class NsysReader {
   std::vector<PipelineEvents> read() {
     if (!file_.has_table("NVTX_EVENTS"))
       refuse(
-          "it has no table NVTX_EVENTS, so no ranges were recorded: what is right is a profile "
+          "it has no table NVTX_EVENTS, so no ranges were recorded: record a profile "
           "with "
           "NVTX (nsys profile -t cuda,nvtx)");
     read("StringIds", {"id", "value"}, [&](const SqliteRow& row) {
@@ -120,7 +120,7 @@ class NsysReader {
     read_ranges();
     if (processes_.empty())
       refuse(
-          "no range in it (NVTX_EVENTS) speaks of a pipeline or of an operator; what is right is "
+          "no range in it (NVTX_EVENTS) belongs to a pipeline or to an operator: record "
           "a profile with ranges called \"PP:2F0\", with Megatron-LM's (--nvtx-ranges) or with "
           "torch's operators (torch.autograd.profiler.emit_nvtx)");
     read_device();
@@ -144,7 +144,7 @@ class NsysReader {
   std::optional<std::int64_t> time(const SqliteRow& row, int column, const char* field) const {
     const auto ns = row.number(column);
     if (ns && (*ns > most_ns || *ns < -most_ns))
-      refuse(fmt::format("{} is {}: what is right are nanoseconds up to {}", field, *ns, most_ns));
+      refuse(fmt::format("{} is {}: expected nanoseconds up to {}", field, *ns, most_ns));
     return ns;
   }
 

@@ -169,10 +169,10 @@ std::vector<PipelineEvents> read_ranks(const std::filesystem::path& file,
                                        const std::function<void()>& ask) {
   const std::string suffix = file.extension().string();
   if (suffix == ".nsys-rep" || suffix == ".qdrep")
-    throw plan::InputError(fmt::format(
-        "{}: a report of Nsight Systems as it was recorded; what is right is its export: "
-        "nsys export --type sqlite {}",
-        file.string(), file.filename().string()));
+    throw plan::InputError(
+        fmt::format("{}: a report of Nsight Systems as recorded; export it first: "
+                    "nsys export --type sqlite {}",
+                    file.string(), file.filename().string()));
   if (suffix == ".sqlite" || is_sqlite_file(file))
     return read_nsys_ranks(file, ask);
   return {read_pipeline_events(file, problems, ask)};

@@ -205,25 +205,26 @@ class ScenarioMaker {
     if (schedule_.name.empty())
       told.push_back(
           schedule_.nearest.empty()
-              ? fmt::format("no schedule of the catalogue has these sizes: the scenario has {}",
+              ? fmt::format("no schedule of the catalogue has these sizes: the scenario uses {}",
                             traced_.scenario.pipeline.schedule.name)
               : fmt::format(
-                    "the schedule is none of the catalogue: the scenario has the nearest, {}",
+                    "the schedule is not in the catalogue: the scenario uses the nearest one, {}",
                     schedule_.nearest));
     if (std::none_of(traced_.stages.begin(), traced_.stages.end(),
                      [](const TracedStage& stage) { return stage.is_split; }))
       told.emplace_back(
-          "no backward ran in two parts: input gradient and weight gradient are taken for half of "
+          "no backward ran in two halves: input gradient and weight gradient are assumed to take "
+          "half of "
           "it each");
     told.push_back(
         traced_.layers_known
-            ? "a cut may fall between any two forward operators of a stage: whether the "
-              "model can be cut there is not told"
-            : "operators are not told apart: a stage is taken for equal parts, so another "
-              "cut is a bound and no plan");
+            ? "stages may begin at any forward operator: whether the "
+              "model can be split there is unknown"
+            : "operators cannot be told apart: a stage is treated as equal parts, so another "
+              "partition gives a bound, not a plan");
     told.emplace_back(
-        "a transfer takes the same time wherever the model is cut; how many bytes it has, and what "
-        "ranks hold in memory, is not told");
+        "a transfer takes the same time wherever the model is split; its bytes, and the memory of "
+        "ranks, are unknown");
     told.emplace_back(
         "a microbatch of half the size takes half the time: small ones take longer than that");
   }

@@ -22,7 +22,7 @@ namespace {
 constexpr double most_apart = 60;  // seconds between the clocks of one run
 constexpr int most_events = 4'000'000;
 constexpr const char* what_would_be_right =
-    "give the traces of all its ranks, and --axes where they are of several pipelines";
+    "give the traces of all its ranks, and --axes if they are of several pipelines";
 
 std::string name_of(const TracedRank& rank) {
   return rank.rank ? fmt::format("{} (rank {})", rank.file, *rank.rank) : rank.file;
@@ -140,14 +140,14 @@ class Joiner {
                                          name, what, where, what_would_be_right));
     };
     if (rank == 0 && before)
-      refuse("receives before its forwards or sends behind its backwards", "first");
+      refuse("receives before its forwards or sends after its backwards", "first");
     if (rank == ranks() - 1 && behind)
-      refuse("sends behind its forwards or receives before its backwards", "last");
+      refuse("sends after its forwards or receives before its backwards", "last");
     if (rank > 0 && !before)
       refuse("receives nothing before its forwards",
              rank == ranks() - 1 ? "last" : fmt::format("{}th", rank + 1).c_str());
     if (rank < ranks() - 1 && !behind)
-      refuse("sends nothing behind its forwards",
+      refuse("sends nothing after its forwards",
              rank == 0 ? "first" : fmt::format("{}th", rank + 1).c_str());
   }
 
@@ -172,9 +172,9 @@ class Joiner {
     }
   }
   [[noreturn]] void refuse(const std::string& why) const {
-    throw plan::InputError(
-        fmt::format("{}: together they are no whole pipeline: {}; {}, all of one run and one step",
-                    fmt::join(pipeline_.files, ", "), why, what_would_be_right));
+    throw plan::InputError(fmt::format(
+        "{}: together they are not a whole pipeline: {}; {}, all of one run and one step",
+        fmt::join(pipeline_.files, ", "), why, what_would_be_right));
   }
 
   void require_stages(const plan::Schedule& schedule, std::size_t actions) const {
@@ -345,16 +345,16 @@ class Joiner {
       return last - first;
     }();
     if (apart > most_apart + length && all_have_origin())
-      throw plan::InputError(
-          fmt::format("{}: their clocks (baseTimeNanoseconds) are {:.0f} s apart by what was sent "
-                      "and received: "
-                      "they are of different runs",
-                      fmt::join(pipeline_.files, ", "), apart));
-    if (clocks.residual.value > 0.1 * length)
       throw plan::InputError(fmt::format(
-          "{}: on no clock is all that was received sent before: by {:.3f} ms in an iteration of "
-          "{:.3f} ms; they are of different runs, or of different steps",
-          fmt::join(pipeline_.files, ", "), clocks.residual.value * 1e3, length * 1e3));
+          "{}: their clocks (baseTimeNanoseconds) are {:.0f} s apart according to their sends "
+          "and receives: they are of different runs",
+          fmt::join(pipeline_.files, ", "), apart));
+    if (clocks.residual.value > 0.1 * length)
+      throw plan::InputError(
+          fmt::format("{}: no shift of their clocks puts every send before its receive: {:.3f} ms "
+                      "are missing in an iteration of "
+                      "{:.3f} ms; they are of different runs, or of different steps",
+                      fmt::join(pipeline_.files, ", "), clocks.residual.value * 1e3, length * 1e3));
     for (const plan::Seconds& offset : clocks.offset)
       pipeline_.clock_s.push_back(offset.value);
     timeline = plan::aligned(std::move(timeline), clocks);

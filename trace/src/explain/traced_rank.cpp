@@ -108,7 +108,7 @@ class RankTracer {
       refuse(
           "its ranks have several stages each (Megatron's interleaved schedule), and no range "
           "tells "
-          "which stage runs; what is right is one stage a rank, or ranges as torch's schedule "
+          "which stage runs; use one stage per rank, or ranges as torch's schedule "
           "runtime writes them (\"PP:2F0\")");
     } else if (!of(RangeKind::ForwardCall).empty() && !of(RangeKind::BackwardCall).empty()) {
       rank.source = ActionSource::Functions;
@@ -123,7 +123,7 @@ class RankTracer {
       if (events_.arrows.empty() || !transfers)
         refuse(fmt::format(
             "no pipeline in it: it has neither ranges called \"PP:2F0\" or \"Forward 3\" nor {}; "
-            "what is right is a trace of torch's profiler of a rank that trains in a pipeline",
+            "give a trace of torch's profiler from a rank that trains in a pipeline",
             events_.arrows.empty() ? "arrows from forward operators to the autograd engine's "
                                      "(\"fwdbwd\")"
                                    : "sends and receives (\"c10d::send\", \"c10d::recv_\")"));
@@ -342,8 +342,8 @@ class RankTracer {
     if (!groups)
       refuse(fmt::format(
           "the forward operators of {} do not fall into microbatches: a forward and its backward "
-          "are each told by what lies between two transfers, so several stages on a rank or a "
-          "backward in two parts need ranges as torch's schedule runtime writes them (\"PP:2F0\")",
+          "are found as the operators between two transfers, so several stages on a rank or a "
+          "backward in two halves need ranges as torch's schedule runtime writes them (\"PP:2F0\")",
           window.number ? fmt::format("ProfilerStep#{}", *window.number) : "a step"));
     for (const OperatorGroup& group : *groups) {
       const auto kind = group.is_backward ? plan::ActionKind::Backward : plan::ActionKind::Forward;

@@ -124,7 +124,7 @@ models::RecordedSteps read_record(const std::filesystem::path& file_or_folder) {
   const auto table = file_or_folder / recorded_steps_file;
   if (!std::filesystem::exists(table))
     throw plan::InputError(
-        fmt::format("{}: has no {}: `pipewright run` leaves one, of all the steps that it measured",
+        fmt::format("{}: has no {}: `pipewright run` writes one with all measured steps",
                     file_or_folder.string(), recorded_steps_file));
   return models::read_recorded_steps(table);
 }

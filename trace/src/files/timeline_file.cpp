@@ -109,14 +109,15 @@ plan::EventTable read_any(const std::filesystem::path& file, Damage damage,
     }
   }
   const std::string wanted =
-      "a timeline is needed: one of ours (.pwt, or .json as --trace writes "
+      "a timeline is needed: one of Pipewright (.pwt, or .json as --trace writes "
       "it) or a Chrome trace (.json, .json.gz)";
   if (!format.empty() && beginning.find("\"traceEvents\"") == std::string::npos)
     throw plan::MalformedFile(fmt::format("{}: this is a {}; {}", file.string(), format, wanted));
   const auto first = beginning.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   if (first == std::string::npos || (beginning[first] != '{' && beginning[first] != '['))
-    throw plan::MalformedFile(fmt::format(
-        "{}: {}; {}", file.string(), beginning.empty() ? "it is empty" : "it is none", wanted));
+    throw plan::MalformedFile(
+        fmt::format("{}: {}; {}", file.string(),
+                    beginning.empty() ? "it is empty" : "it is not a timeline", wanted));
   return read_chrome_trace(file, problems);
 }
 
@@ -225,7 +226,7 @@ void write_csv(const std::filesystem::path& file, const plan::EventTable& table)
 
 void write_svg(const std::filesystem::path& file, const plan::EventTable& table) {
   if (table.size() > most_to_draw)
-    throw plan::InputError(fmt::format("{}: {} events are too many for a picture, {} are not",
+    throw plan::InputError(fmt::format("{}: {} events are too many for a picture: the limit is {}",
                                        file.string(), table.size(), most_to_draw));
   const plan::Timeline timeline = actions_of(table, file.string());
   plan::write_file(file, draw::to_svg(draw::timeline_scene({timeline}, timeline.name)));
@@ -261,7 +262,7 @@ void require_one_iteration(const plan::Timeline& timeline, const std::string& na
     if (plan::parse_action(span.action) && !seen.emplace(span.rank, span.action).second)
       throw plan::InputError(fmt::format(
           "{}: rank {} runs {} more than once, and no step is marked (\"ProfilerStep#7\"): how "
-          "long an iteration takes cannot be told; \"pipewright explain TRACES --timeline FILE\" "
+          "long an iteration takes is unknown; \"pipewright explain TRACES --timeline FILE\" "
           "finds one",
           name, span.rank, span.action));
 }
@@ -324,7 +325,7 @@ void require_timeline_suffix(const std::filesystem::path& file) {
   if (suffix != ".pwt" && suffix != ".json" && suffix != ".csv" && suffix != ".svg" &&
       !file.string().ends_with(".json.gz"))
     throw plan::InputError(
-        fmt::format("{}: what it should become is told by the suffix: .pwt, .json, .json.gz, .csv "
+        fmt::format("{}: the format is unknown: use the suffix .pwt, .json, .json.gz, .csv "
                     "or .svg",
                     file.string()));
 }

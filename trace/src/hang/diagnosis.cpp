@@ -29,11 +29,11 @@ class Diagnoser {
   HangDiagnosis run() {
     note_absent_ranks();
     if (!is_any_open())
-      own_.what = "every operation of every rank is complete: nothing stands still";
+      own_.what = "every operation of every rank is complete: the job does not hang";
     else if (!diverged() && !found_stuck(StuckCause::Disagreement, false) &&
              !found_stuck(StuckCause::Dead, true) && !found_stuck(StuckCause::Passed, true) &&
              !found_without_order() && !found_stuck(StuckCause::Disagreement, true))
-      own_.what = "nothing in the dumps says why it stands still";
+      own_.what = "the dumps do not show why the job hangs";
     return std::move(own_);
   }
 
@@ -58,7 +58,7 @@ class Diagnoser {
     if (parted > 1 && 2 * parted > static_cast<std::ptrdiff_t>(followed_.size())) {
       own_.notes.push_back(
           fmt::format("{} of {} ranks send and receive in another order than the schedule has: it "
-                      "is taken for none of this job",
+                      "is assumed to belong to another job",
                       parted, followed_.size()));
       followed_.clear();
     }
@@ -106,10 +106,10 @@ class Diagnoser {
     switch (found.kind) {
       case HangKind::MissingSend:
       case HangKind::MissingReceive:
-        return fmt::format("rank {} left out {} and went on with {}", own_.rank, expected,
+        return fmt::format("rank {} skipped {} and continued with {}", own_.rank, expected,
                            words_of(member));
       case HangKind::Extra:
-        return fmt::format("rank {} issued {}, where the schedule has {}", own_.rank,
+        return fmt::format("rank {} issued {}, but the schedule has {}", own_.rank,
                            words_of(member), expected);
       default:
         return fmt::format("rank {} issued {} before {}", own_.rank, words_of(member), expected);
@@ -207,8 +207,9 @@ class Diagnoser {
         own_.kind = operation_of(records_, other).kind == FlightKind::Send
                         ? HangKind::MissingReceive
                         : HangKind::MissingSend;
-        own_.what = fmt::format("rank {} went on without what rank {} waits for at {}", stuck.rank,
-                                rank_of(other.record), words_of(other));
+        own_.what =
+            fmt::format("rank {} continued without the operation that rank {} waits for at {}",
+                        stuck.rank, rank_of(other.record), words_of(other));
         break;
       case StuckCause::Late:
       case StuckCause::OnlySends:
@@ -220,8 +221,8 @@ class Diagnoser {
       case StuckCause::Still:
         own_.kind = HangKind::Late;
         own_.what = fmt::format(
-            "rank {} has issued {}, and it does not move: what it sends is not computed, or the "
-            "link does not carry it",
+            "rank {} has issued {}, but it makes no progress: its data is not computed, or the "
+            "link does not transfer it",
             stuck.rank, words_of(member_of(at, stuck.rank)));
         break;
     }
@@ -285,7 +286,7 @@ class Diagnoser {
         because = "has left no dump";
         break;
       case StuckCause::Passed:
-        because = "went on without it";
+        because = "continued without it";
         break;
       case StuckCause::Late:
       case StuckCause::OnlySends:
@@ -356,9 +357,9 @@ class Diagnoser {
       const std::string stands = words_of(member_of(next, step.wait.rank));
       const bool has_issued =
           std::find(at.missing.begin(), at.missing.end(), step.wait.rank) == at.missing.end();
-      own_.waits.push_back(
-          {rank_of(waiting->record), words_of(*waiting), step.wait.rank,
-           has_issued ? "has it behind " + stands : "has not issued it and stands at " + stands});
+      own_.waits.push_back({rank_of(waiting->record), words_of(*waiting), step.wait.rank,
+                            has_issued ? "has issued it after " + stands
+                                       : "has not issued it and waits in " + stands});
     }
   }
 

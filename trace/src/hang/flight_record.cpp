@@ -79,7 +79,7 @@ class FlightReader {
     record_.rank = rank;
     record_.file = file;
     if (!root.is(NodeKind::Dict) || root.find("pg_config") == nullptr) {
-      fault("", "is no dump of torch's FlightRecorder: a dictionary with pg_config and entries");
+      fault("", "is not a dump of torch's FlightRecorder: a dictionary with pg_config and entries");
       return;
     }
     read_groups(*root.find("pg_config"));
@@ -115,7 +115,7 @@ class FlightReader {
       --visits_left_;
     else if (!was_endless_) {
       was_endless_ = true;
-      fault("", "names the same values again and again");
+      fault("", "refers to the same values too often");
     }
     return !was_endless_;
   }
@@ -142,7 +142,7 @@ class FlightReader {
           want(group, "ranks", NodeKind::Text, where, "a list of ranks");
       const auto members = ranks == nullptr ? std::nullopt : ranks_in(ranks->text);
       if (ranks != nullptr && !members)
-        fault(where + "/ranks", fmt::format("\"{}\" is no list of ranks, such as \"[0, 1]\"",
+        fault(where + "/ranks", fmt::format("\"{}\" is not a list of ranks, such as \"[0, 1]\"",
                                             cut_short(ranks->text)));
       const PickleNode* const description = group.find("desc");
       record_.groups.push_back({config.items[at]->text,
@@ -172,7 +172,7 @@ class FlightReader {
       return 0;
     }
     fault(where + "/process_group",
-          fmt::format("group \"{}\" does not stand in pg_config", cut_short(name)));
+          fmt::format("group \"{}\" is not in pg_config", cut_short(name)));
     return 0;
   }
 
@@ -237,7 +237,7 @@ class FlightReader {
       return rank >= 0 && static_cast<std::size_t>(rank) < ranks.size();
     };
     if (!is_member(own) || !is_member(peer) || own == peer) {
-      fault(where + "/profiling_name", fmt::format("\"{}\" are no two ranks of a group of {}",
+      fault(where + "/profiling_name", fmt::format("\"{}\" are not two ranks of a group of {}",
                                                    cut_short(std::string(ends)), ranks.size()));
       return;
     }
@@ -246,7 +246,7 @@ class FlightReader {
     if (rank != record_.rank && !has_other_rank_) {
       has_other_rank_ = true;
       fault(where + "/profiling_name",
-            fmt::format("is of rank {}, but the file's name ends in {}: a dump is called by its "
+            fmt::format("is of rank {}, but the file's name ends in {}: a dump is named after its "
                         "rank, such as nccl_trace_rank_{}",
                         rank, record_.rank, rank));
     }
@@ -291,7 +291,7 @@ class FlightReader {
     operation.started = state->text == "started";
     if (!operation.completed && !operation.started && state->text != "scheduled")
       fault(where + "/state",
-            fmt::format("\"{}\" is none of scheduled, started, completed", cut_short(state->text)));
+            fmt::format("\"{}\" is not scheduled, started or completed", cut_short(state->text)));
     add(node, std::move(operation), is_p2p);
   }
 
@@ -359,10 +359,10 @@ std::vector<std::filesystem::path> files_at(const std::filesystem::path& path) {
     if (entry.is_regular_file(error) && rank_in_name(entry.path()))
       files.push_back(entry.path());
   if (files.empty())
-    throw plan::InputError(fmt::format(
-        "{}: no dump of FlightRecorder lies there: their names end in the rank, such as "
-        "nccl_trace_rank_0",
-        path.string()));
+    throw plan::InputError(
+        fmt::format("{}: contains no dump of FlightRecorder: their names end in the rank, such as "
+                    "nccl_trace_rank_0",
+                    path.string()));
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -392,7 +392,8 @@ FlightRecord parse_flight_record(std::string_view bytes, const std::string& file
     pickled = plan::parse_pickle(bytes, file, {});
   else
     throw plan::MalformedFile(fmt::format(
-        "{}: is no dump of torch's FlightRecorder: it begins as neither a pickle nor JSON", file));
+        "{}: is not a dump of torch's FlightRecorder: it begins as neither a pickle nor JSON",
+        file));
   return FlightReader(*pickled.root, bytes.size(), file, rank).record();
 }
 

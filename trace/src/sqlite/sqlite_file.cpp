@@ -67,7 +67,7 @@ SqliteFile::SqliteFile(const std::filesystem::path& file)
   if (error)
     throw plan::InputError(fmt::format("{}: {}", name_, error.message()));
   if (!is_sqlite_file(file))
-    refuse("no SQLite database, which begins with \"SQLite format 3\"");
+    refuse("not an SQLite database, which begins with \"SQLite format 3\"");
   if (sqlite3_open_v2(uri_of(file).c_str(), &connection_->handle,
                       SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr) != SQLITE_OK)
     refuse(fmt::format("cannot be opened as an SQLite database: {}",
@@ -131,7 +131,7 @@ void SqliteFile::read(const std::string& table, const std::vector<std::string>& 
     take(SqliteRow(rows.get()));
   }
   if (state != SQLITE_DONE)
-    refuse(fmt::format("table {} is damaged or cut off: {}", table,
+    refuse(fmt::format("table {} is damaged or truncated: {}", table,
                        sqlite3_errmsg(connection_->handle)));
 }
 

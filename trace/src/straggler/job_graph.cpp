@@ -63,7 +63,7 @@ JobOperation operation_of(plan::ActionKind kind) {
     case plan::ActionKind::Recompute:
       break;
   }
-  throw plan::InputError("a schedule that computes forwards again cannot be replayed");
+  throw plan::InputError("a schedule with recomputation cannot be replayed");
 }
 
 /// Union-find of groups: each node points to another node of its group, the first one to itself.
@@ -350,7 +350,7 @@ class JobGraphMaker {
     graph_.wait_begins = lists.begins;
     graph_.waits = lists.values;
     if (graph_.last.empty())
-      throw plan::InputError("no worker does anything");
+      throw plan::InputError("no worker has an operation");
   }
 
   /// Sorts the groups topologically (Kahn's algorithm), each represented by its first node.
@@ -386,7 +386,7 @@ class JobGraphMaker {
     const auto stuck = std::find_if(open.begin(), open.end(), [](int left) { return left > 0; });
     const JobNode& node = graph_.nodes[static_cast<std::size_t>(stuck - open.begin())];
     throw plan::InputError(fmt::format(
-        "{} {} of dp {} stage {} waits for itself: the order of a step's computes cannot be run",
+        "{} {} of dp {} stage {} waits for itself: the order of a step's computes has a cycle",
         name_of(node.operation), node.index, plan_.layout.replica_of(node.worker),
         plan_.layout.stage_of(node.worker)));
   }

@@ -130,7 +130,7 @@ class TimelineMaker {
 std::size_t place_of_step(const JobSteps& steps, int number) {
   const auto found = std::find(steps.numbers.begin(), steps.numbers.end(), number);
   if (found == steps.numbers.end())
-    throw plan::InputError(fmt::format("step {} is none of the trace's whole steps: {}", number,
+    throw plan::InputError(fmt::format("step {} is not one of the trace's whole steps: {}", number,
                                        fmt::join(steps.numbers, ", ")));
   return static_cast<std::size_t>(found - steps.numbers.begin());
 }

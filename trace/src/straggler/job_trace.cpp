@@ -102,8 +102,9 @@ class JobReader {
   int thread_of(const ChromeEvent& event) const {
     const auto thread = number_in(event.thread);
     if (!thread || *thread < 0)
-      refuse(fmt::format("byte {}: thread (tid) {}: 5 times the worker's rank and its row is right",
-                         event.offset, event.thread));
+      refuse(
+          fmt::format("byte {}: thread (tid) {}: expected 5 times the worker's rank plus its row",
+                      event.offset, event.thread));
     return *thread;
   }
 
@@ -131,7 +132,7 @@ class JobReader {
     }
     const auto replica = number_in(event.process);
     if (!replica || *replica < 0)
-      refuse(fmt::format("byte {}: process (pid) {}: the data-parallel rank is right", event.offset,
+      refuse(fmt::format("byte {}: process (pid) {}: expected the data-parallel rank", event.offset,
                          event.process));
     const double seconds = seconds_of(event.duration.value_or(Microseconds{}));
     if (seconds < 0)
@@ -216,7 +217,7 @@ class JobReader {
       if (known >= 0 && known != own)
         refuse(
             fmt::format("data-parallel rank {} on stage {} has events of ranks {} and {} (tid "
-                        "over {}): one of those that share out a stage is right",
+                        "over {}): only one of the ranks that partition a stage may have events",
                         replicas_[at], stage, known, own, rows_of_worker));
       known = own;
       trace_.events[at].worker = worker;

@@ -100,14 +100,15 @@ class LayerRemedies {
       if (parts[stage] != parts_of_stage)
         moves.push_back(fmt::format("stage {} {} of its quarters", stage,
                                     change_words(parts[stage] - parts_of_stage)));
-    judge_.add({.kind = "move layers",
-                .change = fmt::format("move borders: {} (quarters of layers by stage: {})",
-                                      fmt::join(moves, ", "), fmt::join(parts, ", ")),
-                .supposed = "the layers of a stage are equal and move by the quarter; what the "
-                            "first and the last stage take beyond the middle ones is embedding, "
-                            "head and loss, and stays; a layer takes on its new stage what those "
-                            "there take"},
-               times);
+    judge_.add(
+        {.kind = "move layers",
+         .change = fmt::format("move stage boundaries: {} (quarters of layers by stage: {})",
+                               fmt::join(moves, ", "), fmt::join(parts, ", ")),
+         .supposed = "the layers of a stage are equal and move in quarters; the time that the "
+                     "first and the last stage take beyond the middle ones is embedding, "
+                     "head and loss, which stay; a layer takes as long on its new stage as "
+                     "the layers there"},
+        times);
   }
 
   static std::string change_words(int change) {

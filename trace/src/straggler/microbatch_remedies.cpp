@@ -29,7 +29,7 @@ class MicrobatchRemedies {
       for (const MicrobatchOrder order : {MicrobatchOrder::AsItCame, MicrobatchOrder::LongestFirst,
                                           MicrobatchOrder::ShortestFirst})
         add_dealt("deal out microbatches",
-                  "deal the microbatches of a step out evenly over the "
+                  "distribute the microbatches of a step evenly over the "
                   "replicas" +
                       order_words(order),
                   true, order);
@@ -135,9 +135,10 @@ class MicrobatchRemedies {
     judge_.add(
         {.kind = kind,
          .change = change,
-         .supposed = "how long a microbatch takes is known before the step, by its "
-                     "sequences, and is the same on every replica but for workers that are slow by "
-                     "themselves"},
+         .supposed =
+             "the time of a microbatch is known before the step from its "
+             "sequences, and is the same on every replica except for workers that are slow by "
+             "themselves"},
         times);
   }
 

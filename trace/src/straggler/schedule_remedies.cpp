@@ -91,9 +91,9 @@ class ScheduleRemedies {
                           ? "schedule " + name
                           : fmt::format("schedule {}, {} stages on each rank", name, chunks),
             .supposed =
-                "the layers of a stage are equal, but for embedding, head and loss; half "
-                "of a backward is input gradient, where it is split; transfers take what "
-                "they take now in the mean; memory is not told",
+                "the layers of a stage are equal, except for embedding, head and loss; half "
+                "of a split backward is input gradient; transfers take "
+                "their present mean time; memory is unknown",
             .activations = *std::max_element(peaks.begin(), peaks.end())};
   }
 

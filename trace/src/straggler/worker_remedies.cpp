@@ -62,8 +62,9 @@ class WorkerRemedies {
           time /= slower(nodes[node].worker);
     judge_.add({.kind = "replace workers",
                 .change = change_of(workers),
-                .supposed = "another machine computes as the same stage of the other replicas does "
-                            "in the mean"},
+                .supposed =
+                    "another machine computes as fast as the same stage of the other replicas does "
+                    "on average"},
                times);
   }
 
@@ -100,7 +101,7 @@ class WorkerRemedies {
          .change = fmt::format("leave out dp {} with {}; its {} microbatches go to the other "
                                "{} replicas",
                                replica, words(order_.front()), own, left),
-         .supposed = "a microbatch takes longer on another replica by as much as that is "
+         .supposed = "a microbatch takes longer on another replica by the factor by which that is "
                      "slower"},
         graph, without(graph, plan.layout, replica));
   }

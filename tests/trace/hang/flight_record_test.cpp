@@ -67,19 +67,19 @@ std::string refused(const std::string& bytes, int rank = 0) {
 TEST_CASE("An invalid dump is rejected with file and field of all errors", "[loop][hang]") {
   CHECK(refused("") == "rank0: is empty");
   CHECK(refused("PK\x03\x04") ==
-        "rank0: is no dump of torch's FlightRecorder: it begins as neither a pickle nor JSON");
+        "rank0: is not a dump of torch's FlightRecorder: it begins as neither a pickle nor JSON");
   CHECK(refused(test::pickle_file(test::pickle_list({}))) ==
-        "rank0: is no dump of torch's FlightRecorder: a dictionary with pg_config and entries");
+        "rank0: is not a dump of torch's FlightRecorder: a dictionary with pg_config and entries");
   CHECK(refused("\x80\x02"
                 "cos\nsystem\n.") ==
         "rank0: byte 2: the name 'os system' is none that such a file needs; nothing is run");
   CHECK(refused(R"({"pg_config": {"0": {"ranks": "[0, x]"}}, "entries": [3,
     {"profiling_name": "nccl:send 0->7", "state": "lost", "process_group": ["0", ""],
      "p2p_seq_id": 1}]})") ==
-        "rank0: /pg_config/0/ranks: \"[0, x]\" is no list of ranks, such as \"[0, 1]\"\n"
+        "rank0: /pg_config/0/ranks: \"[0, x]\" is not a list of ranks, such as \"[0, 1]\"\n"
         "rank0: /entries/0: must be a dictionary\n"
-        "rank0: /entries/1/profiling_name: \"0->7\" are no two ranks of a group of 0\n"
-        "rank0: /entries/1/state: \"lost\" is none of scheduled, started, completed");
+        "rank0: /entries/1/profiling_name: \"0->7\" are not two ranks of a group of 0\n"
+        "rank0: /entries/1/state: \"lost\" is not scheduled, started or completed");
 }
 
 TEST_CASE("A dump belongs to the rank at the end of its name", "[loop][hang]") {
@@ -89,7 +89,7 @@ TEST_CASE("A dump belongs to the rank at the end of its name", "[loop][hang]") {
   CHECK(refused(dump) == "no error");
   CHECK(refused(dump, 1) ==
         "rank0: /entries/0/profiling_name: is of rank 0, but the file's name ends in 1: a dump is "
-        "called by its rank, such as nccl_trace_rank_0");
+        "named after its rank, such as nccl_trace_rank_0");
 
   const test::TempFolder folder;
   const auto nameless = folder.write("trace.json", dump);

@@ -82,7 +82,8 @@ TEST_CASE("Remedies: layers move away from a last stage that also has the head",
   CHECK(report.remedies.step_s == Approx((6 * 60 + 2 * 30) * ms));
   const Remedy& moved = best(report.remedies, "move layers");
   CHECK(moved.change ==
-        "move borders: stage 0 gets 1 of its quarters, stage 1 gets 1 of its quarters, stage 2 "
+        "move stage boundaries: stage 0 gets 1 of its quarters, stage 1 gets 1 of its quarters, "
+        "stage 2 "
         "gives 2 of its quarters (quarters of layers by stage: 5, 5, 2)");
   CHECK(moved.step_s == Approx((6 * 45 + 2 * 37.5) * ms));
   // Two chunks per rank shorten the bubble; the head stays with the last of them.
@@ -152,7 +153,7 @@ TEST_CASE("A worker clearly slower than its peers comes first, whatever its S_w"
   CHECK(report.workers.front() == 2);
   CHECK(reading_of(report) ==
         "dp 2, stage 0 (rank 2) computes 1.50 times as long as the same stage of the others; the "
-        "last stage is slow: layers should move from it");
+        "last stage is slow: move layers away from it");
 }
 
 TEST_CASE("A job's timeline has its slowest worker on top", "[loop][straggler]") {
@@ -173,7 +174,7 @@ TEST_CASE("A job's timeline has its slowest worker on top", "[loop][straggler]")
   const plan::EventTable one = job_timeline(report.steps, report.metrics.workers, 9);
   CHECK(one.length.value == Approx(report.steps.measured[1]));
   CHECK_THROWS_WITH(job_timeline(report.steps, report.metrics.workers, 8),
-                    "step 8 is none of the trace's whole steps: 7, 9");
+                    "step 8 is not one of the trace's whole steps: 7, 9");
 }
 
 }  // namespace pipewright::trace::job_remedies_test

@@ -37,7 +37,8 @@ int take_screenshot(pipewright::gui::MainWindow& window, const Wanted& wanted) {
   int width = 0, height = 0;
   if (std::sscanf(wanted.size.c_str(), "%dx%d", &width, &height) != 2 || width < 200 ||
       height < 150 || width > 16384 || height > 16384) {
-    std::fprintf(stderr, "--size: \"%s\" is no size: give it as 1920x1080\n", wanted.size.c_str());
+    std::fprintf(stderr, "--size: \"%s\" is not a size: write it as 1920x1080\n",
+                 wanted.size.c_str());
     return 2;
   }
   window.resize(width, height);
@@ -56,8 +57,7 @@ int take_screenshot(pipewright::gui::MainWindow& window, const Wanted& wanted) {
   if (!wanted.pick.empty()) {
     const auto picked = pipewright::gui::picked_from(wanted.pick);
     if (!picked || !window.workspace().front()) {
-      std::fprintf(stderr,
-                   "--pick: \"%s\" is nothing that can be picked: give 1@12.5 or 0-3@10-20\n",
+      std::fprintf(stderr, "--pick: \"%s\" cannot be selected: write 1@12.5 or 0-3@10-20\n",
                    wanted.pick.c_str());
       return 2;
     }
@@ -86,16 +86,17 @@ void add_options(CLI::App& app, Wanted& wanted) {
       "(CSV)");
   app.add_option("--screenshot", wanted.screenshot,
                  "draw into this PNG file without a display, and exit");
-  app.add_option("--size", wanted.size, "of the window in the picture")->capture_default_str();
+  app.add_option("--size", wanted.size, "size of the window in the picture")->capture_default_str();
   app.add_option("--view", wanted.view,
                  "what is shown below the timeline, or a command such as help.palette")
       ->capture_default_str();
-  app.add_option("--pick", wanted.pick,
-                 "of the picture: what a rank does then, RANK@MS, or an area, RANK-RANK@MS-MS");
-  app.add_flag("--dark", wanted.dark, "light on dark");
+  app.add_option(
+      "--pick", wanted.pick,
+      "selection in the picture: an instant of a rank, RANK@MS, or an area, RANK-RANK@MS-MS");
+  app.add_flag("--dark", wanted.dark, "use the dark theme");
   app.footer(
-      "Without a file it opens the example that ships. What the window remembers lies in "
-      "PIPEWRIGHT_SETTINGS, if that names a file.");
+      "Without a file it opens the example scenario. The window stores its settings in the file "
+      "that PIPEWRIGHT_SETTINGS names, if it is set.");
 }
 
 /// Returns true if there is a display, or none is needed because only a picture is wanted.

@@ -61,7 +61,7 @@ void require_readable(const fs::path& path) {
   if (!fs::is_regular_file(path))
     throw plan::InputError("is neither a file nor a folder");
   if (!std::ifstream(path, std::ios::binary))
-    throw plan::InputError("may not be read: its permissions do not let you");
+    throw plan::InputError("cannot be read: you have no permission");
   if (fs::file_size(path) == 0)
     throw plan::InputError("is empty");
 }
@@ -69,7 +69,7 @@ void require_readable(const fs::path& path) {
 plan::JsonDocument read_json(const fs::path& path) {
   require_readable(path);
   if (fs::file_size(path) > most_json)
-    throw plan::InputError(fmt::format("is {:.1f} GB of JSON, and {:.0f} GB are read at most",
+    throw plan::InputError(fmt::format("is {:.1f} GB of JSON, but at most {:.0f} GB can be read",
                                        static_cast<double>(fs::file_size(path)) / 1e9,
                                        most_json / 1e9));
   return plan::JsonDocument::read(path);
@@ -212,7 +212,8 @@ void open_scenario(Document& document, const plan::JsonDocument& json, const fs:
           [&] { document.costs = plan::layer_costs_from_json(read_json(beside)); });
   else
     document.notes.push_back(
-        "No costs.json lies beside the scenario: layers' costs are estimated from the model.");
+        "There is no costs.json next to the scenario, so layers' costs are estimated from the "
+        "model.");
 }
 
 /// A job whose trace is not whole is opened as any other trace.
@@ -306,7 +307,7 @@ void open_folder(Document& document, const fs::path& folder) {
   else if (fs::exists(folder / "scenario.json"))
     open_scenario(document, read_json(folder / "scenario.json"), folder / "scenario.json");
   else
-    throw plan::InputError("holds neither a run nor a scenario.json");
+    throw plan::InputError("contains neither a run nor a scenario.json");
 }
 
 }  // namespace

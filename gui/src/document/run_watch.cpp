@@ -77,7 +77,7 @@ std::optional<Alarm> alarm_of(const PredictedBand& band, const std::vector<loop:
     alarm.text += fmt::format(": rank {} computes {:.0f} % {} than predicted", alarm.rank,
                               std::abs(percent), slow ? "longer" : "shorter");
   else if (alarm.rank >= 0)
-    alarm.text += ": ranks compute as predicted, so it is transfers and waiting";
+    alarm.text += ": ranks compute as predicted, so the cause is transfers and waiting";
   return alarm;
 }
 

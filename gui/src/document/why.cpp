@@ -75,17 +75,17 @@ const char* meaning_of(plan::IdleCause cause) {
     case plan::IdleCause::CoolDown:
       return "the pipeline drains: the rank waits for the last gradients, or for the end";
     case plan::IdleCause::Imbalance:
-      return "another rank still computes what this one needs: they are not equally loaded";
+      return "another rank still computes what this one needs: the ranks are not equally loaded";
     case plan::IdleCause::Transfer:
-      return "what the rank needs is on its way";
+      return "the rank's input is being transferred";
     case plan::IdleCause::Queue:
-      return "what the rank needs stands behind another transfer";
+      return "the transfer of the rank's input waits for another transfer";
     case plan::IdleCause::Exposed:
       return "a transfer or collective during which the rank may not compute";
     case plan::IdleCause::Launch:
-      return "nothing held the rank back: it had not begun yet";
+      return "nothing delayed the rank: it could have begun earlier";
     case plan::IdleCause::Shards:
-      return "in the middle of an action: another who shares out its stages is late";
+      return "a tensor-parallel rank that takes part in the action is late";
   }
   return "";
 }

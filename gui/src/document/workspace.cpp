@@ -220,7 +220,7 @@ void Workspace::keep_as_baseline() {
 void Workspace::back_to_baseline() {
   if (!changed())
     return;
-  history_->replace(baseline_draft_, "back to the plan compared with");
+  history_->replace(baseline_draft_, "back to the baseline");
   history_->settle();
   show_draft();
 }

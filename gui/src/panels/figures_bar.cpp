@@ -90,9 +90,9 @@ QToolButton* FiguresBar::make_side(const char* name, const char* text, const cha
 QLayout* FiguresBar::make_buttons() {
   auto* buttons = new QHBoxLayout;
   buttons->setSpacing(0);
-  run_ = make_side("figures.run", "Run", "What was measured, before its prediction (Ctrl+1).",
+  run_ = make_side("figures.run", "Run", "The measured run, in front of its prediction (Ctrl+1).",
                    Workspace::Shown::Run);
-  plan_ = make_side("figures.plan", "Plan", "The draft as it is predicted (Ctrl+2).",
+  plan_ = make_side("figures.plan", "Plan", "The prediction of the draft (Ctrl+2).",
                     Workspace::Shown::Plan);
   buttons->addWidget(run_);
   buttons->addWidget(plan_);
@@ -100,7 +100,7 @@ QLayout* FiguresBar::make_buttons() {
   keep_ = new QPushButton("Keep as baseline");
   keep_->setObjectName("figures.keep");
   keep_->setFont(font_of(text_size));
-  keep_->setToolTip("Hold what comes next against the plan as it is now (Ctrl+K).");
+  keep_->setToolTip("Compare further changes with the plan as it is now (Ctrl+K).");
   connect(keep_, &QPushButton::clicked, this, [this] { workspace_.keep_as_baseline(); });
   buttons->addWidget(keep_);
   return buttons;
@@ -259,12 +259,12 @@ void FiguresBar::show_alert(const Headline& headline) {
                         time_words(remedy_->need.iteration.value));
       alert_button_->setText("Set " + QString::fromStdString(remedy_->assignment));
     } else {
-      words += " No single change that is tried would fit.";
+      words += " None of the single changes that were tried makes it fit.";
     }
   } else if (headline.for_memory && search_ == Search::Begun) {
-    alert_button_->setText("Looking for what would fit…");
+    alert_button_->setText("Searching for a fitting change…");
   } else if (headline.for_memory) {
-    alert_button_->setText("Find what would fit");
+    alert_button_->setText("Find a fitting change");
     remedy_timer_.start();
   }
   alert_text_->setText(words);
@@ -311,7 +311,7 @@ void FiguresBar::paintEvent(QPaintEvent*) {
 PanelDescriptor panel::figures() {
   return {.name = "figures",
           .title = "Figures",
-          .help = "What is shown, and its iteration, bubble, memory and throughput.",
+          .help = "The iteration, bubble, memory and throughput of the shown timeline.",
           .shortcut = "",
           .dock = PanelDock::Above,
           .make = [](PanelHost& host) -> MadePanel { return new FiguresBar(host.workspace); }};

@@ -88,13 +88,13 @@ void add_plan_figures(const Workspace& workspace, Headline& headline) {
   add(
       "Bubble", time_words(now.bubble_s), percent_words(part(now.bubble_s, now.iteration_s)),
       now.bubble_s, [](const search::Figures& of) { return of.bubble_s; }, time_words, true,
-      "The time in which a rank computes nothing, on average of the ranks.");
+      "The time in which a rank computes nothing, averaged over the ranks.");
   add(
       "Peak memory", byte_words(static_cast<double>(now.peak.value)),
       answer.cap.value > 0 ? "of " + byte_words(static_cast<double>(answer.cap.value)) : QString(),
       static_cast<double>(now.peak.value),
       [](const search::Figures& of) { return static_cast<double>(of.peak.value); }, byte_words,
-      true, "Of the rank that holds most.");
+      true, "On the rank with the highest peak.");
   add(
       "Throughput", rate_words(now.units_per_s), QString::fromStdString(now.unit) + "/s",
       now.units_per_s, [](const search::Figures& of) { return of.units_per_s; }, rate_words, false,
@@ -129,7 +129,7 @@ void add_trace_figures(const PaintedTable& painted, Headline& headline) {
     Headline::Figure& iteration = headline.figures.front();
     iteration.beside = steps.size() > 1 ? "median of " + counted(steps.size(), "step", "steps")
                                         : QString("the one step that is marked");
-    iteration.help = "Of the steps that the trace marks.";
+    iteration.help = "Over the steps that the trace marks.";
     if (iteration.note.isEmpty() && steps.size() > 1)
       iteration.note =
           time_words(shortest->length().value) + " to " + time_words(longest->length().value);
@@ -149,12 +149,12 @@ void add_stragglers(const trace::StragglerReport& report, Headline& headline) {
        QString("M_W %1, M_S %2")
            .arg(digits(metrics.workers_explain.share), digits(metrics.last_stage_explains.share)),
        Tone::Neutral,
-       "S: steps are so many times as long as with ideal lengths of all operations. M_W is the "
+       "S is the step time divided by that with ideal durations of all operations. M_W is the "
        "part of it that the slowest workers explain, M_S that of the last stage."},
       {"Slowest worker",
        QString("dp %1, stage %2").arg(layout.replica_of(worst)).arg(layout.stage_of(worst)), "",
        "S_w " + digits(metrics.by_worker[static_cast<std::size_t>(worst)]), Tone::Neutral,
-       "Its row is the first. S_w is the lesser of what its stage and what its replica cost."}};
+       "Its row is the first. S_w is the smaller of the slowdowns of its stage and its replica."}};
   if (const auto told = trace::told_remedies(report.remedies); !told.empty())
     figures.push_back({"Best remedy",
                        QString::number(100 * told.front()->saves.part, 'f', 2) + " %", "",
@@ -193,15 +193,15 @@ void add_run_figures(const Workspace& workspace, Headline& headline) {
     headline.figures.push_back(std::move(shown));
   };
   add("Iteration", now.iteration_s, expected.iteration_s, "", time_words,
-      "Of the step that is shown.");
+      "For the step that is shown.");
   add("Bubble", now.bubble_s, expected.bubble_s,
       percent_words(part(now.bubble_s.value_or(0), now.iteration_s.value_or(0))), time_words,
-      "The time in which a rank computes nothing, on average of the ranks.");
+      "The time in which a rank computes nothing, averaged over the ranks.");
   if (!front.facts().is_iteration)
     add_trace_figures(front, headline);
   if (workspace.stragglers())
     add_stragglers(*workspace.stragglers(), headline);
-  add("Peak memory", now.peak, expected.peak, "", byte_words, "Of the rank that holds most.");
+  add("Peak memory", now.peak, expected.peak, "", byte_words, "On the rank with the highest peak.");
   const auto& run = workspace.document().run;
   if (workspace.answer() == nullptr || !run || now.iteration_s.value_or(0) <= 0)
     return;

@@ -304,7 +304,7 @@ void MemoryView::paintEvent(QPaintEvent*) {
     painter.setFont(font_of(text_size));
     painter.drawText(viewport()->rect(), Qt::AlignCenter,
                      picture_.ranks() == 0
-                         ? "Open a scenario or a run: what each rank holds over time stands here."
+                         ? "Open a scenario or a run to see each rank's memory over time."
                          : "This timeline has no samples of memory.");
     return;
   }
@@ -336,14 +336,14 @@ QString MemoryView::holders_words(int rank, double time) const {
     double all = 0;
     for (const sim::Holder& holder : holders)
       all += static_cast<double>(holder.bytes.value);
-    add("predicted in all", all);
+    add("predicted total", all);
     for (std::size_t i = 0; i < std::min(most_holders, holders.size()); ++i)
       add(QString::fromStdString(holders[i].name), static_cast<double>(holders[i].bytes.value));
     if (holders.size() > most_holders)
       words += QString("\nand %1 more").arg(holders.size() - most_holders);
   }
   if (const auto samples = picture_.samples(rank); !samples.empty())
-    add(picture_.is_measured() ? "measured in all" : "in all",
+    add(picture_.is_measured() ? "measured total" : "total",
         static_cast<double>(held_at(samples, time)->bytes));
   return words;
 }
@@ -384,7 +384,7 @@ bool MemoryView::viewportEvent(QEvent* event) {
 PanelDescriptor panel::memory() {
   return {.name = "memory",
           .title = "Memory",
-          .help = "What each rank holds over time, and who holds the peak.",
+          .help = "Each rank's memory over time, and its owners at the peak.",
           .shortcut = "Alt+3",
           .dock = PanelDock::Details,
           .make = [](PanelHost& host) -> MadePanel {

@@ -116,7 +116,7 @@ PartitionStrip::PartitionStrip(Workspace& workspace, QWidget* parent)
   balance_ = new QPushButton("Balance by time");
   balance_->setObjectName("partition.balance");
   balance_->setFont(font_of(text_size));
-  balance_->setToolTip("Let each stage take as equal a time as the layers allow.");
+  balance_->setToolTip("Give the stages as equal times as the layers allow.");
   connect(balance_, &QPushButton::clicked, this, [this] {
     workspace_.set("pipeline.partition=profile");
     workspace_.settle();
@@ -185,8 +185,8 @@ void PartitionStrip::place_borders() {
     const QString& before =
         QString::fromStdString(strip_->layers[static_cast<std::size_t>(layer)].name);
     border->setAccessibleName(
-        QString("Border of stages %1 and %2, in front of %3").arg(i).arg(i + 1).arg(before));
-    border->setToolTip(QString("Border of stages %1 and %2. Drag it, or move it with the arrow "
+        QString("Boundary of stages %1 and %2, before %3").arg(i).arg(i + 1).arg(before));
+    border->setToolTip(QString("Boundary of stages %1 and %2. Drag it, or move it with the arrow "
                                "keys; Tab goes to the next.")
                            .arg(i)
                            .arg(i + 1));
@@ -222,14 +222,14 @@ void PartitionStrip::show_words() {
     return;
   const auto& choice = workspace_.draft().scenario.pipeline.partition;
   const auto* method = std::get_if<std::string>(&choice);
-  summary_->setText(QString("%1 in %2, %3.  Drag a border, or a layer to the stage beside it.")
+  summary_->setText(QString("%1 in %2, %3.  Drag a boundary, or a layer to the adjacent stage.")
                         .arg(counted(strip_->layers.size(), "layer", "layers"),
                              counted(strip_->stages.size(), "stage", "stages"),
                              method == nullptr         ? "chosen by hand"
                              : *method == "profile"    ? "balanced by time"
                              : *method == "parameters" ? "balanced by parameters"
                              : *method == "uniform"
-                                 ? "equally many in each"
+                                 ? "the same number in each"
                                  : "balanced by " + QString::fromStdString(*method)));
   balance_->setEnabled(method == nullptr || *method != "profile");
   const search::Answer* answer = workspace_.answer();
@@ -385,12 +385,12 @@ void PartitionStrip::paintEvent(QPaintEvent*) {
   if (!strip_) {
     painter.setPen(theme_->soft_text);
     painter.setFont(font_of(text_size));
-    painter.drawText(rect().adjusted(2 * gap, gap, -2 * gap, -gap),
-                     Qt::AlignCenter | Qt::TextWordWrap,
-                     workspace_.has_plan()
-                         ? "The plan has no stages to cut: see above why it is not possible."
-                         : "Open a scenario or a run to see its layers and move the borders of its "
-                           "stages.");
+    painter.drawText(
+        rect().adjusted(2 * gap, gap, -2 * gap, -gap), Qt::AlignCenter | Qt::TextWordWrap,
+        workspace_.has_plan()
+            ? "The plan has no stages: the reason is shown above."
+            : "Open a scenario or a run to see its layers and move the boundaries of its "
+              "stages.");
     return;
   }
   const QRectF times = time_rect(), memory = memory_rect();
@@ -477,7 +477,7 @@ void PartitionStrip::mouseReleaseEvent(QMouseEvent*) {
 PanelDescriptor panel::partition() {
   return {.name = "partition",
           .title = "Partition",
-          .help = "The layers and the borders of stages: drag one.",
+          .help = "The layers and the stage boundaries, which can be dragged.",
           .shortcut = "Alt+2",
           .dock = PanelDock::Details,
           .make = [](PanelHost& host) -> MadePanel { return new PartitionStrip(host.workspace); }};

@@ -166,24 +166,25 @@ struct OptionWords {
 };
 constexpr std::array option_words{
     OptionWords{"pipeline.partition", "profile", "balanced by time",
-                "Each stage takes as equal a time as layers allow."},
+                "The stages take as equal times as the layers allow."},
     OptionWords{"pipeline.partition", "parameters", "balanced by parameters",
-                "Each stage holds as equally many parameters."},
+                "The stages have as equal numbers of parameters as the layers allow."},
     OptionWords{"pipeline.partition", "uniform", "equally many layers",
-                "Each stage has as equally many layers."},
+                "The stages have as equal numbers of layers as possible."},
     OptionWords{"training.recompute", "none", "none", "Keeps all activations."},
     OptionWords{"training.recompute", "selective", "selective",
-                "Runs the attention core again: much memory for little time."},
+                "Recomputes the attention core: saves much memory for little time."},
     OptionWords{"training.recompute", "full", "full",
-                "Keeps each layer's input alone and runs its forward again."},
-    OptionWords{"training.zero", "0", "off", "Each replica holds all of the optimizer's state."},
+                "Keeps only each layer's input and recomputes its forward."},
+    OptionWords{"training.zero", "0", "off", "Each replica has the whole optimizer state."},
     OptionWords{"training.zero", "1", "stage 1",
-                "Each replica holds and steps its shard of the optimizer's state."},
+                "Each replica has and steps its shard of the optimizer state."},
     OptionWords{"training.zero", "2", "stage 2",
-                "Of the gradients, too: they are summed microbatch by microbatch."},
+                "Shards the gradients, too: they are reduced microbatch by microbatch."},
     OptionWords{"training.zero", "3", "stage 3",
-                "Of the parameters, too: they are gathered before each use."},
-    OptionWords{"training.precision", "full", "full", "All figures in the type that was measured."},
+                "Shards the parameters, too: they are gathered before each use."},
+    OptionWords{"training.precision", "full", "full",
+                "All numbers have the type that was measured."},
     OptionWords{"training.precision", "mixed", "mixed",
                 "2 bytes a parameter and gradient, with a master copy in fp32."},
     OptionWords{"training.optimizer", "adamw", "AdamW", "Two values for each parameter."},
@@ -291,14 +292,16 @@ std::vector<PlanField> named_fields() {
   return {
       {"pipeline.schedule", "Pipeline", "Schedule", Unit::Choice, ""},
       {"pipeline.ranks", "Pipeline", "Ranks", Unit::Count,
-       "They stand in a row, and each sends its activations to the next."},
+       "Each rank sends its activations to the next one."},
       {"pipeline.microbatches", "Pipeline", "Microbatches", Unit::Count,
-       "More of them fill the pipeline better: its ramps stay as long while the step grows."},
+       "More microbatches fill the pipeline better: warm-up and cool-down stay as long while the "
+       "step grows."},
       {"pipeline.chunks", "Pipeline", "Stages per rank", Unit::CountOrAuto,
-       "Several smaller stages on each rank shorten the ramps and send more."},
-      {"pipeline.replicas", "Pipeline", "Replicas", Unit::Count, "Each has data of its own."},
+       "Several smaller stages on each rank shorten warm-up and cool-down, and send more."},
+      {"pipeline.replicas", "Pipeline", "Replicas", Unit::Count,
+       "Each data-parallel replica trains on its own samples."},
       {"pipeline.partition", "Pipeline", "Partition", Unit::Choice,
-       "Drag a border in the Partition view to choose the boundaries by hand."},
+       "Drag a boundary in the Partition view to choose the boundaries by hand."},
       {"training.recompute", "Work", "Recomputation", Unit::Choice,
        "It takes less memory and more time."},
       {"training.zero", "Work", "ZeRO", Unit::Choice, ""},
@@ -307,17 +310,16 @@ std::vector<PlanField> named_fields() {
       {"training.microbatch_size", "Work", "Microbatch size", Unit::Count,
        "Times and activations grow with it."},
       {"cluster.within_node.bandwidth_per_s", "Cluster", "Bandwidth, node", Unit::Bandwidth,
-       "Of a link between ranks of one node."},
+       "Between ranks of one node."},
       {"cluster.within_node.latency_s", "Cluster", "Latency, node", Unit::Time,
-       "Of a link between ranks of one node."},
+       "Between ranks of one node."},
       {"cluster.between_nodes.bandwidth_per_s", "Cluster", "Bandwidth, net", Unit::Bandwidth,
-       "Of a link between nodes."},
-      {"cluster.between_nodes.latency_s", "Cluster", "Latency, net", Unit::Time,
-       "Of a link between nodes."},
+       "Between nodes."},
+      {"cluster.between_nodes.latency_s", "Cluster", "Latency, net", Unit::Time, "Between nodes."},
       {"cluster.device.memory_bytes", "Cluster", "Device memory", Unit::Bytes,
-       "A plan that needs more is refused, with the change that would fit."},
+       "A plan that needs more is rejected, with a change that makes it fit."},
       {rank_speeds, "Speed of a rank", "Speed of the rank", Unit::Factor,
-       "A straggler at 0.8 × holds up all others."},
+       "A straggler at 0.8 × delays all others."},
   };
 }
 
@@ -392,10 +394,11 @@ QString cluster_words(const plan::Cluster& cluster) {
   if (!cluster.fabric)
     return {};
   if (cluster.fabric->rails)
-    words << "By rails: links between nodes join only devices of equal place in their nodes.";
+    words
+        << "By rails: links between nodes connect only devices with the same index in their nodes.";
   for (const plan::LinkLevel& level : cluster.fabric->levels)
     if (level.link.shared)
-      words << QString("The way out of a group of the level %1 is shared by its transfers.")
+      words << QString("The link out of a group of the level %1 is shared by its transfers.")
                    .arg(QString::fromStdString(level.name));
   return words.join('\n');
 }

@@ -119,7 +119,8 @@ RunPanel::RunPanel(PanelHost& host, QWidget* parent)
   layout->addLayout(make_state(), 4);
   losses_ = new SmallChart("loss");
   times_ = new SmallChart("time of a step");
-  times_->setToolTip("Shaded: the band that was predicted, as far as the machine's speed drifts.");
+  times_->setToolTip(
+      "Shaded: the predicted band, which is as wide as the drift of the machine's speed.");
   layout->addWidget(losses_, 2);
   layout->addWidget(times_, 2);
   layout->addWidget(make_words(), 4);
@@ -190,13 +191,15 @@ QLayout* RunPanel::make_buttons() {
   run_ = make_button("Run", "Profiles, predicts, trains and compares this plan on this machine.",
                      "run.start");
   train_ = make_button(
-      "Train", "Trains by this plan with checkpoints: it can be stopped and resumed.", "run.train");
-  stop_ = make_button("Stop", "Ends after the step that it is at; a second time ends it at once.",
+      "Train", "Trains with this plan and writes checkpoints: it can be stopped and resumed.",
+      "run.train");
+  stop_ = make_button("Stop", "Ends after the current step; a second click ends it at once.",
                       "run.stop");
-  resume_ = make_button("Resume", "Goes on from the newest checkpoint.", "run.resume");
-  open_ = make_button("Show the run", "Opens what the run has left so far.", "run.open");
+  resume_ = make_button("Resume", "Continues from the newest checkpoint.", "run.resume");
+  open_ =
+      make_button("Show the run", "Opens the files that the run has written so far.", "run.open");
   follow_ = new QCheckBox("Follow the last step");
-  follow_->setToolTip("While it trains, the timeline shows the last step.");
+  follow_->setToolTip("The timeline shows the last step during training.");
   follow_->setChecked(control_.is_followed());
   connect(follow_, &QCheckBox::toggled, this,
           [this](bool followed) { control_.set_followed(followed); });
@@ -214,8 +217,8 @@ QWidget* RunPanel::make_words() {
   words_->setReadOnly(true);
   words_->setLineWrapMode(QPlainTextEdit::NoWrap);
   words_->setFrameShape(QFrame::NoFrame);
-  words_->setAccessibleName("What the program says");
-  words_->setPlaceholderText("What the program says is written here.");
+  words_->setAccessibleName("Output of the program");
+  words_->setPlaceholderText("The program's output appears here.");
   QFont fixed("DejaVu Sans Mono");
   fixed.setStyleHint(QFont::Monospace);
   fixed.setPixelSize(small_size);
@@ -238,7 +241,7 @@ void RunPanel::show_state() {
   switch (control_.phase()) {
     case Phase::Nothing:
       heading_->setText("Nothing runs");
-      says_->setText(possible ? "Run measures this plan on this machine and holds it against its "
+      says_->setText(possible ? "Run measures this plan on this machine and compares it with its "
                                 "prediction. Train keeps checkpoints instead."
                               : "Open a scenario or a run: its plan can be run from here.");
       break;
@@ -318,7 +321,7 @@ void RunPanel::show_steps(const RunWatch& watch) {
 PanelDescriptor panel::training() {
   return {.name = "training",
           .title = "Run",
-          .help = "Runs or trains by this plan, and follows it.",
+          .help = "Runs this plan or trains with it, and follows the progress.",
           .shortcut = "Alt+8",
           .dock = PanelDock::Details,
           .make = [](PanelHost& host) -> MadePanel { return new RunPanel(host); }};

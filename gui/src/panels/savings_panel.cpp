@@ -95,7 +95,7 @@ FigureTable slack_table(const search::Answer& answer, const std::vector<double>&
   table.columns = {{"action", "click to see it", false},
                    {"rank", "", true},
                    {"takes", "", true},
-                   {"could end later by", "with the iteration as long as it is", true}};
+                   {"could end later by", "without lengthening the iteration", true}};
   const double largest = sorted.empty() ? 0 : room(sorted.front());
   for (const int event : sorted) {
     const auto& times = answer.times[event];
@@ -133,7 +133,7 @@ SavingsPanel::SavingsPanel(Workspace& workspace, QWidget* parent)
   slack_->setObjectName("slack_table");
   columns->addWidget(titled("A millisecond less", savings_), 1);
   columns->addWidget(critical_, 0, Qt::AlignTop);
-  columns->addWidget(titled("Room: could take longer for nothing", slack_));
+  columns->addWidget(titled("Slack: could take longer without loss", slack_));
   layout->addWidget(columns_, 1);
 
   QObject::connect(part_, &QComboBox::currentIndexChanged, this, [this] { show_savings(); });
@@ -178,12 +178,12 @@ void SavingsPanel::rebuild() {
   part_->setVisible(answer != nullptr);
   if (answer == nullptr) {
     headline_->setText(
-        heading(workspace_.has_plan() ? "This plan is not possible" : "There is no plan to ask") +
+        heading(workspace_.has_plan() ? "This plan is not possible" : "There is no plan") +
         "<br><br>" +
         soft(workspace_.has_plan()
                  ? QString::fromStdString(workspace_.refusal().text).toHtmlEscaped()
-                 : QString("Open a scenario or the folder of a run: what would shorten its "
-                           "iteration stands here then."),
+                 : QString("Open a scenario or the folder of a run to see what would shorten its "
+                           "iteration."),
              *theme_));
     return;
   }

@@ -28,8 +28,8 @@ std::vector<Share> shares_of(const Spent& spent, const Theme& theme) {
                         spent.idle[at], time_words(spent.idle[at]), theme.causes[at]});
   }
   if (spent.unnamed > 0)
-    shares.push_back({"idle", "the cause is not known: there is no Program beside this timeline",
-                      spent.unnamed, time_words(spent.unnamed), theme.idle});
+    shares.push_back({"idle", "the cause is not known: this timeline has no Program", spent.unnamed,
+                      time_words(spent.unnamed), theme.idle});
   std::stable_sort(shares.begin(), shares.end(),
                    [](const Share& a, const Share& b) { return a.value > b.value; });
   return shares;

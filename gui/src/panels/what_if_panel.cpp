@@ -209,7 +209,7 @@ void WhatIfPanel::take_text(Row& row) {
     return;
   }
   show_number(row, value_of(row));
-  row.error->setText(QString("“%1” is no value here: it can be such as %2").arg(text, shown));
+  row.error->setText(QString("“%1” is not a valid value. Example: %2").arg(text, shown));
   row.error->show();
 }
 
@@ -259,7 +259,7 @@ void WhatIfPanel::make_changes(QVBoxLayout* into) {
   undo_ = add("what_if.undo", "Undo", [this] { workspace_.undo(); });
   redo_ = add("what_if.redo", "Redo", [this] { workspace_.redo(); });
   back_ = add("what_if.back", "Start over", [this] { workspace_.back_to_baseline(); });
-  back_->setToolTip("Back to the plan that the figures are held against. It can be undone.");
+  back_->setToolTip("Back to the baseline that the figures are compared with. This can be undone.");
   column->addLayout(line);
   changes_ = make_label(text_size);
   changes_->setObjectName("what_if.changes");
@@ -349,9 +349,9 @@ void WhatIfPanel::refresh(Workspace::Change change) {
   empty_->setVisible(!has_plan);
   if (!has_plan) {
     empty_->setText(workspace_.document().kind == Document::Kind::Nothing
-                        ? "Open a scenario or a run to ask what would happen if."
-                        : "What was opened has no scenario beside it, so nothing can be asked of "
-                          "its plan. Open a scenario or a run's folder.");
+                        ? "Open a scenario or a run to use What if."
+                        : "This document has no scenario, so its plan cannot be changed. "
+                          "Open a scenario or a run's folder.");
     return;
   }
   show_cluster();
@@ -447,7 +447,7 @@ void WhatIfPanel::show_changes() {
     row->label->setFont(font_of(text_size, differs(*row)));
   set_colour(changes_, workspace_.changed() ? theme_->text : theme_->soft_text);
   if (!workspace_.changed()) {
-    changes_->setText("Nothing yet: turn something above, or drag a border of stages.");
+    changes_->setText("Nothing yet: change a value above, or drag a stage boundary.");
     effect_->hide();
     return;
   }
@@ -466,7 +466,7 @@ void WhatIfPanel::show_effect() {
   const search::Answer* answer = workspace_.answer();
   effect_->setVisible(answer == nullptr || workspace_.baseline() != nullptr);
   if (answer == nullptr) {
-    effect_->setText("It is not possible: see above the timeline why.");
+    effect_->setText("The plan is not possible: the reason is shown above the timeline.");
   } else if (workspace_.baseline() != nullptr) {
     QStringList lines;
     for (const std::string& part :

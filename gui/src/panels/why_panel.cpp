@@ -76,7 +76,7 @@ QString trace_sentence(const plan::TimelineFacts& facts) {
 FigureTable trace_area_table(const PaintedTable& table, const PickedArea& area) {
   FigureTable figures;
   figures.columns = {{"row", "", false},
-                     {"busy", "time in which at least one event of the row goes on", true},
+                     {"busy", "time in which at least one event of the row runs", true},
                      {"of the area", "", true}};
   for (const int rank : area.ranks) {
     const double busy = table.busy(rank, area.first, area.last);
@@ -117,11 +117,11 @@ class AreaColumns {
     }
     if (with_unnamed_)
       titles.push_back({"no cause", "idle time whose cause is not known", true});
-    titles.push_back({"sends", "time in which it sends, beside all else", true});
+    titles.push_back({"sends", "time in which it sends, whatever else it does", true});
     if (any_held_) {
-      titles.push_back({"memory at start", "what it holds when the area begins", true});
-      titles.push_back({"at end", "what it holds when the area ends", true});
-      titles.push_back({"peak", "the most it holds in between", true});
+      titles.push_back({"memory at start", "its memory when the area begins", true});
+      titles.push_back({"at end", "its memory when the area ends", true});
+      titles.push_back({"peak", "its peak memory in between", true});
     }
     return titles;
   }
@@ -351,7 +351,7 @@ QString WhyPanel::html_of_nothing() const {
         .take();
   return html
       .soft(
-          "Click <b>idle time</b> (the light stretches of a row) to read what held it back, or "
+          "Click <b>idle time</b> (the light stretches of a row) to read its cause, or "
           "an <b>action</b> to see what it waited for. <b>Drag</b> across rows to measure an "
           "area, rank by rank.")
       .take();
@@ -377,8 +377,7 @@ QString WhyPanel::html_of(const PickedIdle& picked) const {
   html.heading(heading);
   const auto why = workspace_.why_idle(picked.rank, picked.time);
   if (!why) {
-    return html
-        .paragraph("There is no Program beside this timeline, so what it waited for is not known.")
+    return html.paragraph("This timeline has no Program, so what it waited for is not known.")
         .take();
   }
   html.paragraph(upper_first(of_std(why->sentence).toHtmlEscaped()) + ".");
@@ -436,7 +435,8 @@ QString WhyPanel::html_of(const PickedEvent& picked) const {
     html.row("Critical", "yes: the iteration is as long as this path");
   if (facts.slack)
     html.row("Slack", *facts.slack > 1e-9
-                          ? QString("could end %1 later for nothing").arg(time_words(*facts.slack))
+                          ? QString("could end %1 later without lengthening the iteration")
+                                .arg(time_words(*facts.slack))
                           : QString("none: the iteration waits for it"));
   for (std::size_t i = 0; i < std::min(most_waited_for, facts.waited_for.size()); ++i) {
     const WaitedFor& waited = facts.waited_for[i];
@@ -452,7 +452,7 @@ QString WhyPanel::html_of(const PickedEvent& picked) const {
 PanelDescriptor panel::why() {
   return {.name = "why",
           .title = "Why",
-          .help = "What you clicked on, and what held it back.",
+          .help = "Explains what you clicked on, and what delayed it.",
           .shortcut = "Alt+1",
           .dock = PanelDock::Details,
           .make = [](PanelHost& host) -> MadePanel { return new WhyPanel(host.workspace); }};

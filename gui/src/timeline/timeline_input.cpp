@@ -208,7 +208,7 @@ void TimelineInput::show_tip(const QHelpEvent& event) {
   else if (std::holds_alternative<PickedEvent>(under))
     words = model_.tables.describe(under);
   else if (std::holds_alternative<PickedIdle>(under) && model_.tables.front->facts().is_iteration)
-    words = "Idle: click to see what held it back.";
+    words = "Idle: click to see the cause.";
   QToolTip::showText(event.globalPos(), words, view_.viewport());
 }
 

@@ -185,7 +185,7 @@ void MainWindow::make_panel_commands() {
 void MainWindow::make_view_commands() {
   const auto has_ghost = [this] { return workspace_.ghost() != nullptr; };
   commands_.add(
-      "view.run", "View", "Show the run beside its prediction", QKeySequence("Ctrl+1"),
+      "view.run", "View", "Show the run with its prediction", QKeySequence("Ctrl+1"),
       [this] { workspace_.show(Workspace::Shown::Run); },
       [this] { return workspace_.document().measured.has_value(); });
   commands_.add(
@@ -200,10 +200,10 @@ void MainWindow::make_view_commands() {
     return action;
   };
   add_switch(
-      "view.heat", "Colour by difference from the prediction", "H",
+      "view.heat", "Color by difference from the prediction", "H",
       [this] { workspace_.set_heat(!workspace_.heat()); }, has_ghost);
   add_switch(
-      "view.over", "Lay both over each other", "O",
+      "view.over", "Overlay both", "O",
       [this] {
         timeline_->set(&TimelineModel::overlaid, commands_.find("view.over")->isChecked());
       },

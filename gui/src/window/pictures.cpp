@@ -24,7 +24,7 @@ constexpr double widest_png = 20'000;
 void require_drawable(const plan::EventTable& table) {
   if (table.size() > most_events)
     throw plan::InputError(
-        fmt::format("{} has {} events, and a figure holds {} at most: save a step of it",
+        fmt::format("{} has {} events, but a figure can have at most {}: save one of its steps",
                     table.name.empty() ? "the timeline" : table.name, table.size(), most_events));
 }
 

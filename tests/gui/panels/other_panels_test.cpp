@@ -90,8 +90,8 @@ TEST_CASE("Memory shows the owners at an instant", "[gui][panels]") {
   auto& memory = opened.show<gui::MemoryView>("memory");
   const QString words = memory.holders_words(0, opened.workspace().front()->length() / 2);
   CHECK(words.startsWith("rank 0 at "));
-  CHECK(words.contains("predicted in all"));
-  CHECK(words.contains("measured in all"));
+  CHECK(words.contains("predicted total"));
+  CHECK(words.contains("measured total"));
   CHECK(memory.holders_words(0, -1).isEmpty());
   CHECK(memory.holders_words(2, 0).isEmpty());  // there are two ranks
   const gui::TimelineView& view = opened.timeline();

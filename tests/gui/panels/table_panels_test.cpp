@@ -65,7 +65,7 @@ TEST_CASE("Residuals show each rank's part, and each cause in complete sentences
 TEST_CASE("Residuals say what is missing if nothing was measured", "[gui][panels]") {
   OpenedWindow opened(test::opened_plan);
   opened.show<gui::ResidualPanel>("residuals");
-  CHECK(opened.find<QLabel>("residual_headline").text().contains("Nothing to hold this against"));
+  CHECK(opened.find<QLabel>("residual_headline").text().contains("Nothing to compare with"));
   CHECK_FALSE(opened.find<FigureTableView>("residual_ranks").isVisible());
   opened.workspace().set("pipeline.microbatches=8");  // two plans can be compared
   CHECK(opened.find<FigureTableView>("residual_actions").isVisible());

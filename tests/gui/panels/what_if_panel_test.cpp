@@ -181,7 +181,7 @@ TEST_CASE("An invalid or impossible value is rejected next to its field", "[gui]
   Opened opened;
   opened.type("pipeline.ranks", "many");
   CHECK(opened.error("pipeline.ranks").isVisible());
-  CHECK(opened.error("pipeline.ranks").text() == "“many” is no value here: it can be such as 4");
+  CHECK(opened.error("pipeline.ranks").text() == "“many” is not a valid value. Example: 4");
   CHECK(opened.field("pipeline.ranks") == "4");
   opened.type("pipeline.ranks", "4096");
   CHECK(opened.error("pipeline.ranks").isVisible());

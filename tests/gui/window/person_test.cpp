@@ -188,13 +188,13 @@ TEST_CASE("A plan that needs too much memory gets a change that makes it fit", "
   const auto peak = workspace.answer()->figures.peak;
   workspace.set("cluster.device.memory_bytes=" + std::to_string(peak.value - 10'000'000));
   REQUIRE(workspace.answer()->over);
-  QAccessibleInterface* button = found(panel(opened.window, "figures"), "Find what would fit");
+  QAccessibleInterface* button = found(panel(opened.window, "figures"), "Find a fitting change");
   REQUIRE(button);
   const auto click = [&] {
     QTest::mouseClick(qobject_cast<QWidget*>(button->object()), Qt::LeftButton);
   };
   click();
-  CHECK(button->text(QAccessible::Name).startsWith("Looking for"));
+  CHECK(button->text(QAccessible::Name).startsWith("Searching for"));
   REQUIRE(QTest::qWaitFor([&] { return button->text(QAccessible::Name).startsWith("Set "); },
                           patience_ms));
   click();

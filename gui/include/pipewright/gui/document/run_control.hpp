@@ -70,7 +70,7 @@ class RunControl {
   void set_program(const QString& program) { program_ = program; }
   void start(RunRequest request);
   void resume();
-  /// The first call lets the training finish its step; the second one kills it.
+  /// The first call lets the training finish its step; the second one terminates it.
   void stop();
 
   /// Registers a function that is called after each change; they are called in the order of

@@ -24,7 +24,7 @@ Spent spent_by(const PaintedTable& table, int rank, double first, double last);
 Spent spent_by_all(const PaintedTable& table);
 /// Returns the cause with the most idle time; nothing if there is none.
 std::optional<plan::IdleCause> largest_cause(const Spent& spent);
-/// Describes a cause of a rank's idle time, such as "waits for the first microbatches to reach it".
+/// Describes a cause of a rank's idle time, such as "the rank's input is being transferred".
 const char* meaning_of(plan::IdleCause cause);
 
 /// A rank's memory at the begin and end of an area, and its peak in between.
@@ -62,7 +62,8 @@ struct ActionFacts {
   std::optional<std::uint64_t> other{};  // its event in the other table
   double other_start = 0;
   double other_end = 0;
-  /// How much later it could end without lengthening the iteration; set for predictions.
+  /// How much later it could end without lengthening the iteration, by the prediction; empty if
+  /// that is unknown.
   std::optional<double> slack{};
   bool critical = false;
   std::vector<WaitedFor> waited_for{};  // latest end first

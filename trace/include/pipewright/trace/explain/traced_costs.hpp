@@ -30,13 +30,14 @@ struct TracedLayer {
   int parts = 1;              // number of parts in the stage
   std::string operator_name;  // "aten::linear"; empty: an equal part
 };
-/// Formats the position as "stage 1, operator 7 of 18 (aten::linear)", counted from 1.
+/// Formats the position as "stage 1, operator 7 of 18 (aten::linear)". Stages count from 0,
+/// operators from 1.
 std::string to_string(const TracedLayer& layer);
 
 struct TracedCosts {
   std::vector<TracedStage> stages;
-  /// Median duration of the transfers whose receiver was ready before they began; 0: there are
-  /// none.
+  /// Median duration of the transfers whose receiver was ready before they began. If there are
+  /// none, the shortest transfer; 0 without transfers.
   double transfer_s = 0;
   /// The model is a `measured` one, because no trace records its sizes. Its layers' times are those
   /// of the traced operators in order, merged into at most `pieces_of_stage` pieces per stage. If

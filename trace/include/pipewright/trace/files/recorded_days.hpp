@@ -20,9 +20,9 @@ models::RecordedSteps read_record(const std::filesystem::path& file_or_folder);
 /// differ. Steps are numbered from `first` on; all have the same Program.
 /// Computes: the duration without the time spent waiting for other tensor-parallel ranks.
 /// Transfers, under the name of the send: the time from when both ends had reached it to the
-/// receipt, if the receiver had nothing else to do. A transfer that no rank waited for has no such
-/// time and gets the median of the others. A transfer with a time in less than half of the steps is
-/// omitted, as are all-reduces, because most of their duration is waiting.
+/// receipt. If the receiver was computing meanwhile, the time is unknown, and the median of the
+/// transfer's other steps stands in. Transfers unknown in more than half of the steps are omitted.
+/// All-reduces are omitted as well, because most of their duration is waiting.
 models::RecordedSteps record_of(const std::vector<std::vector<plan::Timeline>>& pipelines,
                                 int first = 0);
 

@@ -70,7 +70,7 @@ void wheel(QWidget& widget, QPointF at, int steps, Qt::KeyboardModifiers keys) {
 
 QString tooltip(QWidget& widget, QPointF at) {
   // Qt hides a tooltip with a delay and keeps its text until then.
-  const QString none = "no help stands here";
+  const QString none = "there is no tooltip here";
   const QPoint place = at.toPoint();
   QToolTip::showText(widget.mapToGlobal(place), none, &widget);
   QHelpEvent event(QEvent::ToolTip, place, widget.mapToGlobal(place));

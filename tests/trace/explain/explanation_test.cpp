@@ -86,7 +86,7 @@ TEST_CASE("GPipe and 1F1B are recognized without ranges that name stages", "[loo
         std::pair("gpipe", TraceStyle::Operators)})
     for (const int ranks : {2, 3, 4})
       for (const bool step_ranges : {true, false}) {
-        INFO(name << " on " << ranks << " ranks, told by " << static_cast<int>(style));
+        INFO(name << " on " << ranks << " ranks, found by " << static_cast<int>(style));
         const plan::Schedule schedule = plan::make_schedule(name, ranks, 6);
         const MadeUpTraces made{.style = style, .slow_stage = 1, .step_ranges = step_ranges};
         const TraceExplanation own = explained(schedule, made);

@@ -88,7 +88,7 @@ class RankTracer {
       rank.steps.push_back(std::move(step));
     }
     if (rank.steps.empty())
-      refuse("no action of a pipeline lies in any ProfilerStep range");
+      refuse("no action of a pipeline is in any ProfilerStep range");
     return rank;
   }
 

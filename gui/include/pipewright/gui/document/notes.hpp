@@ -23,7 +23,7 @@ std::filesystem::path notes_file(const std::filesystem::path& document);
 /// are read.
 std::vector<Note> read_notes(const std::filesystem::path& file, std::vector<std::string>& problems);
 
-/// Writes the notes, or removes the file if there are none. Throws InputError if it cannot be
+/// Writes the notes, or removes the file if the list is empty. Throws InputError if it cannot be
 /// written.
 void write_notes(const std::filesystem::path& file, const std::vector<Note>& notes);
 

@@ -47,7 +47,7 @@ class RunWatch {
  public:
   explicit RunWatch(std::filesystem::path folder);
 
-  /// Reads new data; returns false if there is none. Never throws: incomplete data are read later.
+  /// Reads new data; returns false without any. Never throws: incomplete data are read later.
   bool look();
 
   const std::filesystem::path& folder() const { return folder_; }

@@ -22,7 +22,7 @@ struct Spent {
 Spent spent_by(const PaintedTable& table, int rank, double first, double last);
 /// Returns the sum over all ranks and the whole iteration.
 Spent spent_by_all(const PaintedTable& table);
-/// Returns the cause with the most idle time; nothing if there is none.
+/// Returns the cause with the most idle time; nothing without idle time.
 std::optional<plan::IdleCause> largest_cause(const Spent& spent);
 /// Describes a cause of a rank's idle time, such as "the rank's input is being transferred".
 const char* meaning_of(plan::IdleCause cause);

@@ -59,7 +59,8 @@ class Workspace {
   /// so `found` is called later, and not at all if the draft changes or another search begins
   /// before that.
   void look_for_remedy(std::function<void(const std::optional<sim::Remedy>&)> found);
-  /// The fastest plans for the draft's batch on the same number of devices, or why there are none.
+  /// The fastest plans for the draft's batch on the same number of devices, or the reason why no
+  /// plan was found.
   struct PlansFound {
     std::vector<search::DraftPlan> plans{};
     std::size_t candidates = 0;
@@ -91,8 +92,8 @@ class Workspace {
   // ---- timeline
 
   enum class Shown {
-    Run,   // the measured or opened timeline, with its prediction behind it
-    Plan,  // the draft's prediction, with the baseline behind it once they differ
+    Run,   // the measured or opened timeline, and its prediction as the ghost
+    Plan,  // the draft's prediction, and the baseline as the ghost once they differ
   };
   Shown shown() const { return shown_; }
   void show(Shown shown);

@@ -205,7 +205,7 @@ void add_run_figures(const Workspace& workspace, Headline& headline) {
   const auto& run = workspace.document().run;
   if (workspace.answer() == nullptr || !run || now.iteration_s.value_or(0) <= 0)
     return;
-  // The same work in another time.
+  // Throughput of the same work at another iteration time.
   const auto throughput_in = [&](double iteration_s) {
     return sim::throughput_of(run->scenario, workspace.answer()->plan, iteration_s);
   };

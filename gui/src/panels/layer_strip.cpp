@@ -25,7 +25,7 @@ std::vector<StripLayer> layers_of(const plan::Scenario& scenario, const plan::La
     StripLayer layer{cost.name,          i < model.layers.size() ? model.layers[i].kind : "",
                      cost.forward.value, cost.input_gradient.value + cost.weight_gradient.value,
                      weights[i],         bytes(cost.parameters)};
-    // The layer is priced as a stage of its own, so that precision, ZeRO and recomputation count.
+    // The layer is priced as a separate stage, so that precision, ZeRO and recomputation count.
     alone.layers = {cost};
     alone.loss = {};
     const plan::StageCost stage = plan::stage_costs(alone, {{0, 1}}, training).front();

@@ -334,7 +334,7 @@ void MainWindow::follow_pick(const Picked& picked) {
       add(why->chain);
   } else if (const auto* event = std::get_if<PickedEvent>(&picked);
              event != nullptr && !event->ghost) {
-    // What the event waited for, and where its data go.
+    // The event that produced its data, or the other end of its transfer.
     const sim::Structure* structure = workspace_.structure();
     const int at = workspace_.structure_event(event->event);
     if (structure != nullptr && at >= 0) {

@@ -21,8 +21,7 @@ struct Opened : test::OpenedWindow {
   }
 };
 
-/// Returns the first element in depth-first order whose name contains a text; null if there is
-/// none.
+/// Returns the first element in depth-first order whose name contains a text, or null.
 QAccessibleInterface* found(QAccessibleInterface* in, const std::string& text) {
   if (in == nullptr || in->text(QAccessible::Name).toStdString().find(text) != std::string::npos)
     return in;

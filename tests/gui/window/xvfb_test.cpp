@@ -20,8 +20,8 @@ using namespace pipewright;
 
 constexpr int patience_ms = 60'000;
 
-/// Returns the screen of an Xvfb that was started with -fbdir: an X window dump. Null if there is
-/// none.
+/// Returns the screen of an Xvfb that was started with -fbdir: an X window dump. Null without a
+/// dump.
 QImage screen_of(const QString& file) {
   QFile dump(file);
   if (!dump.open(QIODevice::ReadOnly))

@@ -22,7 +22,7 @@ class MemoryPicture {
   bool is_measured() const { return is_measured_; }
   /// Returns the owners of each rank; empty if no plan is known.
   const std::vector<std::vector<sim::OwnersPoint>>& owners() const { return owners_; }
-  /// Returns the memory samples of a rank in a run or a foreign trace; empty if there are none.
+  /// Returns the memory samples of a rank in a run or a foreign trace; empty if none were recorded.
   std::span<const plan::EventTable::Memory> samples(int rank) const;
   /// Returns the peak memory of a rank, from its owners if known, otherwise from its samples.
   sim::MemoryPeak peak(int rank) const;

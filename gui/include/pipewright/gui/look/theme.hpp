@@ -50,8 +50,8 @@ struct Theme {
 const Theme& light_theme();
 const Theme& dark_theme();
 
-/// Returns the class of an instruction by its kind; the last class if the kind has no appearance of
-/// its own.
+/// Returns the class of an instruction by its kind; the last class for kinds without a separate
+/// appearance.
 std::uint8_t kind_class(plan::InstructionKind kind);
 
 QPalette palette_of(const Theme& theme);

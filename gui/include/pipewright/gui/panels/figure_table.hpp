@@ -56,7 +56,7 @@ class FigureTableView : public QTableWidget {
 
   std::function<void(int key)> on_chosen;  // by click or Enter
 
-  /// As wide as its columns need.
+  /// Returns the width that its columns need.
   QSize sizeHint() const override;
 
  protected:

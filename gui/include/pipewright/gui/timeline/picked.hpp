@@ -11,7 +11,7 @@
 namespace pipewright::gui {
 
 struct PickedEvent {
-  bool ghost = false;  // in the table behind
+  bool ghost = false;  // in the ghost table
   std::uint64_t event = 0;
   friend bool operator==(const PickedEvent&, const PickedEvent&) = default;
 };

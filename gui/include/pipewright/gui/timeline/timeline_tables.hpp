@@ -18,7 +18,8 @@ struct PickedSpan {
   int rank = -1;
 };
 
-/// `front` is the main table; `ghost` is drawn behind it, such as a prediction. Either may be null.
+/// `front` is the main table; `ghost` is the paler one for comparison, such as a prediction. Either
+/// may be null.
 struct TimelineTables {
   std::shared_ptr<PaintedTable> front{}, ghost{};
 

@@ -26,7 +26,7 @@ class Commands {
                const QKeySequence& shortcut, std::function<void()> run,
                std::function<bool()> enabled = {});
   const std::vector<Command>& all() const { return commands_; }
-  /// Returns null if there is none.
+  /// Returns null for an unknown id.
   QAction* find(const QString& id) const;
   /// Updates whether each command is enabled.
   void refresh();

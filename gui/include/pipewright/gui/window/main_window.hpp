@@ -30,9 +30,9 @@ class MainWindow : public QMainWindow {
   void open(const std::filesystem::path& path);
   /// Names of the views that `show_view` accepts: "timeline", "why", "residuals", …
   static const std::vector<QString>& view_names();
-  /// Brings a view to the front; returns false if there is none with this name.
+  /// Brings a view to the front; returns false for an unknown name.
   bool show_view(const QString& name);
-  /// Returns the widget of a panel; null if there is none with this name.
+  /// Returns the widget of a panel; null for an unknown name.
   QWidget* panel(const QString& name) const;
   void set_dark(bool dark);
 

@@ -1,4 +1,4 @@
-// pipewright-gui [FILE | FOLDER]: the window.
+// pipewright-gui [FILE | FOLDER]: opens the window.
 
 #include <CLI/CLI.hpp>
 #include <QApplication>
@@ -21,7 +21,8 @@ struct Wanted {
   bool dark = false;
 };
 
-/// Whether nothing of what was opened could be read: says why on stderr.
+/// Returns true if nothing of the opened document could be read, after printing the reasons to
+/// stderr.
 bool is_unreadable(const pipewright::gui::MainWindow& window) {
   const pipewright::gui::Document& document = window.workspace().document();
   const bool nothing = !document.scenario && !document.structure && !document.measured;
@@ -31,12 +32,13 @@ bool is_unreadable(const pipewright::gui::MainWindow& window) {
   return nothing && !document.problems.empty();
 }
 
-/// Draws without a display and exits.
+/// Renders the window without a display and exits.
 int take_screenshot(pipewright::gui::MainWindow& window, const Wanted& wanted) {
   int width = 0, height = 0;
   if (std::sscanf(wanted.size.c_str(), "%dx%d", &width, &height) != 2 || width < 200 ||
       height < 150 || width > 16384 || height > 16384) {
-    std::fprintf(stderr, "--size: \"%s\" is no size: give it as 1920x1080\n", wanted.size.c_str());
+    std::fprintf(stderr, "--size: \"%s\" is not a size: write it as 1920x1080\n",
+                 wanted.size.c_str());
     return 2;
   }
   window.resize(width, height);
@@ -55,8 +57,7 @@ int take_screenshot(pipewright::gui::MainWindow& window, const Wanted& wanted) {
   if (!wanted.pick.empty()) {
     const auto picked = pipewright::gui::picked_from(wanted.pick);
     if (!picked || !window.workspace().front()) {
-      std::fprintf(stderr,
-                   "--pick: \"%s\" is nothing that can be picked: give 1@12.5 or 0-3@10-20\n",
+      std::fprintf(stderr, "--pick: \"%s\" cannot be selected: write 1@12.5 or 0-3@10-20\n",
                    wanted.pick.c_str());
       return 2;
     }
@@ -69,7 +70,7 @@ int take_screenshot(pipewright::gui::MainWindow& window, const Wanted& wanted) {
     QThread::msleep(5);
     QApplication::processEvents();
   }
-  QApplication::processEvents();  // what was found is laid out
+  QApplication::processEvents();  // lays out the results of background searches
   if (!window.grab().save(QString::fromStdString(wanted.screenshot.string()))) {
     std::fprintf(stderr, "%s: cannot be written\n", wanted.screenshot.c_str());
     return 2;
@@ -85,23 +86,24 @@ void add_options(CLI::App& app, Wanted& wanted) {
       "(CSV)");
   app.add_option("--screenshot", wanted.screenshot,
                  "draw into this PNG file without a display, and exit");
-  app.add_option("--size", wanted.size, "of the window in the picture")->capture_default_str();
+  app.add_option("--size", wanted.size, "size of the window in the picture")->capture_default_str();
   app.add_option("--view", wanted.view,
                  "what is shown below the timeline, or a command such as help.palette")
       ->capture_default_str();
-  app.add_option("--pick", wanted.pick,
-                 "of the picture: what a rank does then, RANK@MS, or an area, RANK-RANK@MS-MS");
-  app.add_flag("--dark", wanted.dark, "light on dark");
+  app.add_option(
+      "--pick", wanted.pick,
+      "selection in the picture: an instant of a rank, RANK@MS, or an area, RANK-RANK@MS-MS");
+  app.add_flag("--dark", wanted.dark, "use the dark theme");
   app.footer(
-      "Without a file it opens the example that ships. What the window remembers lies in "
-      "PIPEWRIGHT_SETTINGS, if that names a file.");
+      "Without a file it opens the example scenario. The window stores its settings in the file "
+      "that PIPEWRIGHT_SETTINGS names, if it is set.");
 }
 
-/// Whether there is something to draw on: a picture needs no display.
+/// Returns true if there is a display, or none is needed because only a picture is wanted.
 bool has_display(const Wanted& wanted) {
   if (!wanted.screenshot.empty()) {
     qputenv("QT_QPA_PLATFORM", "offscreen");
-    // Without a desktop Qt warns of what a picture does not need.
+    // Without a desktop, Qt prints warnings that do not concern a picture.
     qInstallMessageHandler([](QtMsgType type, const QMessageLogContext&, const QString& message) {
       if (type == QtCriticalMsg || type == QtFatalMsg)
         std::fprintf(stderr, "%s\n", message.toUtf8().constData());

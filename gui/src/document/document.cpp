@@ -27,10 +27,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// JSON of more than this is no timeline that anybody meant to open as JSON.
+/// JSON larger than this is not opened as JSON.
 constexpr std::uintmax_t most_json = 4'000'000'000;
 
-/// Each line of a message is a problem of its own. The reader names the file where it can.
+/// Adds each line of a message as a problem. `what` is prepended unless the line already names it.
 void add_problem(Document& document, const std::string& what, const std::string& message) {
   std::istringstream lines(message);
   for (std::string line; std::getline(lines, line);) {
@@ -41,7 +41,7 @@ void add_problem(Document& document, const std::string& what, const std::string&
   }
 }
 
-/// Runs a part of the reading; what it throws is a problem, and the rest goes on.
+/// Runs a part of the reading. Its exceptions become problems, and reading continues.
 template <class Part>
 bool tried(Document& document, const std::string& what, Part&& part) {
   try {
@@ -55,13 +55,13 @@ bool tried(Document& document, const std::string& what, Part&& part) {
   return false;
 }
 
-/// Throws InputError for what is there but cannot be read as a file: a device, a pipe, a file that
-/// another user does not share.
+/// Throws InputError for a path that exists but cannot be read as a file: a device, a pipe, or a
+/// file without read permission.
 void require_readable(const fs::path& path) {
   if (!fs::is_regular_file(path))
     throw plan::InputError("is neither a file nor a folder");
   if (!std::ifstream(path, std::ios::binary))
-    throw plan::InputError("may not be read: its permissions do not let you");
+    throw plan::InputError("cannot be read: you have no permission");
   if (fs::file_size(path) == 0)
     throw plan::InputError("is empty");
 }
@@ -69,14 +69,14 @@ void require_readable(const fs::path& path) {
 plan::JsonDocument read_json(const fs::path& path) {
   require_readable(path);
   if (fs::file_size(path) > most_json)
-    throw plan::InputError(fmt::format("is {:.1f} GB of JSON, and {:.0f} GB are read at most",
+    throw plan::InputError(fmt::format("is {:.1f} GB of JSON, but at most {:.0f} GB can be read",
                                        static_cast<double>(fs::file_size(path)) / 1e9,
                                        most_json / 1e9));
   return plan::JsonDocument::read(path);
 }
 
-/// Shows a timeline with what the document's Program says of it: why ranks were idle, and the
-/// critical path.
+/// Shows a timeline together with what the document's Program explains: causes of idle time, and
+/// the critical path.
 void show_explained(Document& document, plan::Timeline timeline) {
   const sim::Structure& structure = *document.structure;
   const std::vector<std::size_t> spans = sim::spans_of(structure, timeline);
@@ -95,7 +95,7 @@ void show_explained(Document& document, plan::Timeline timeline) {
   document.ran = std::move(ran);
 }
 
-/// A Program without times is shown as if all its actions were alike.
+/// Shows a Program without times as if all its actions took equally long.
 void open_program(Document& document, plan::Program program) {
   document.kind = Document::Kind::Program;
   plan::validate(program);
@@ -113,8 +113,8 @@ void open_program(Document& document, plan::Program program) {
 constexpr std::array run_files{"costs.json", "partition.json", "program.json",
                                "predicted.trace.json", "steps.jsonl"};
 
-/// Reads the folder in which `run` or `train` has left what it has so far, file by file: what is
-/// wrong in one is a problem, and the rest is shown.
+/// Reads the folder of a `run` or `train`, finished or not, file by file: an error in one file is a
+/// problem, and the others are shown.
 class RunReader {
  public:
   RunReader(Document& document, const fs::path& folder)
@@ -137,7 +137,7 @@ class RunReader {
     return fs::exists(file) && tried(document_, file.string(), [&] { use(read_json(file)); });
   }
 
-  /// What is not there yet is no problem while the run goes on.
+  /// A missing file is not a problem while the run is still going on.
   template <class Use>
   void need(const char* name, Use&& use) {
     if (!fs::exists(folder_ / name)) {
@@ -179,7 +179,7 @@ class RunReader {
     });
   }
 
-  /// While it trains, its last step stands for the typical one.
+  /// During training, shows the last step instead of the typical one.
   void read_steps() {
     const bool measured = fs::exists(folder_ / "measured.trace.json");
     read(measured ? "measured.trace.json" : "last_step.trace.json", [&](const auto& json) {
@@ -212,10 +212,11 @@ void open_scenario(Document& document, const plan::JsonDocument& json, const fs:
           [&] { document.costs = plan::layer_costs_from_json(read_json(beside)); });
   else
     document.notes.push_back(
-        "No costs.json lies beside the scenario: layers' costs are estimated from the model.");
+        "There is no costs.json next to the scenario, so layers' costs are estimated from the "
+        "model.");
 }
 
-/// A job that is not whole is opened as any other trace.
+/// A job whose trace is not whole is opened as any other trace.
 bool is_opened_as_job(Document& document, const fs::path& path) {
   if (!trace::is_job_trace(path))
     return false;
@@ -232,7 +233,7 @@ bool is_opened_as_job(Document& document, const fs::path& path) {
   return true;
 }
 
-/// Native files, traces of ours and of others, however large.
+/// Opens native files, Pipewright's traces and foreign ones, of any size.
 void open_timeline(Document& document, const fs::path& path) {
   document.kind = Document::Kind::Timeline;
   if (is_opened_as_job(document, path))
@@ -240,8 +241,8 @@ void open_timeline(Document& document, const fs::path& path) {
   document.measured = trace::with_thread_rows(trace::read_timeline_file(path, document.problems));
 }
 
-/// What a file is, is told by its beginning, behind blanks: it may be too large to look into as a
-/// whole.
+/// Returns the first characters of a file after white space, which determine its type: the file may
+/// be too large to read as a whole.
 std::string beginning_of(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
   stream >> std::ws;
@@ -280,7 +281,7 @@ void open_json(Document& document, const fs::path& path, const std::string& begi
 void open_file(Document& document, const fs::path& path) {
   require_readable(path);
   const std::string begin = beginning_of(path);
-  // Timelines by the million, and gzipped ones, are no text, which has no zero bytes.
+  // Native timelines and gzipped files are binary, since text contains no zero bytes.
   if (begin.find('\0') != std::string::npos) {
     open_timeline(document, path);
     return;
@@ -289,7 +290,7 @@ void open_file(Document& document, const fs::path& path) {
   if (first == '{' || first == '[')
     open_json(document, path, begin);
   else if (path.extension() == ".json" || path.extension() == ".jsonl") {
-    read_json(path);  // it says where the JSON ends, if it does
+    read_json(path);  // throws if the JSON is invalid, and says where
     throw plan::InputError("is JSON, but neither an object nor a list");
   } else if (std::string_view("0123456789(,\"").find(first) == std::string_view::npos)
     throw plan::InputError(
@@ -306,7 +307,7 @@ void open_folder(Document& document, const fs::path& folder) {
   else if (fs::exists(folder / "scenario.json"))
     open_scenario(document, read_json(folder / "scenario.json"), folder / "scenario.json");
   else
-    throw plan::InputError("holds neither a run nor a scenario.json");
+    throw plan::InputError("contains neither a run nor a scenario.json");
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ std::optional<std::filesystem::path> find_example(const std::filesystem::path& o
   const auto installed = (own / "../share/pipewright" / example).lexically_normal();
   if (std::filesystem::exists(installed, absent))
     return installed;
-  // build/bin/ lies in the source tree.
+  // build/bin/ is in the source tree.
   auto folder = std::filesystem::absolute(own, absent).lexically_normal();
   for (int up = 0; up < 4 && folder.has_relative_path(); ++up, folder = folder.parent_path())
     if (std::filesystem::exists(folder / example, absent))

@@ -12,7 +12,7 @@ int group_of_worker(const trace::JobLayout& layout, int worker, JobGroups groups
   return groups == JobGroups::Replicas ? layout.replica_of(worker) : layout.stage_of(worker);
 }
 
-/// "stage 3: S 1.2323, 2 workers".
+/// Returns a heading such as "stage 3: S 1.2323, 2 workers".
 std::string group_name(const trace::JobLayout& layout, const trace::StragglerReport* report,
                        int group, JobGroups groups) {
   const bool replicas = groups == JobGroups::Replicas;
@@ -25,7 +25,7 @@ std::string group_name(const trace::JobLayout& layout, const trace::StragglerRep
   return name + fmt::format(", {} worker{}", workers, workers == 1 ? "" : "s");
 }
 
-/// The members of a group together, groups and members in the order in which they come.
+/// Makes the members of each group adjacent. Groups and members keep the order of first occurrence.
 std::vector<int> grouped(const std::vector<int>& order, const std::vector<int>& group_of_rank,
                          std::size_t groups) {
   std::vector<std::vector<int>> members(groups);

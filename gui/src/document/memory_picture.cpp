@@ -30,7 +30,7 @@ MemoryPicture::MemoryPicture(const Workspace& workspace) : table_(workspace.fron
           sim::holding_of(run.scenario, document.structure->program())});
       length_ = std::max(length_, run.predicted.length.value);
     } catch (const std::exception&) {
-      timed_.reset();  // the run's files do not belong together: what was sampled is still shown
+      timed_.reset();  // the run's files do not match: the samples are still shown
     }
     if (timed_ && !is_measured_)
       table_.reset();

@@ -29,7 +29,7 @@ std::vector<Note> read_notes(const std::filesystem::path& file,
     const plan::JsonDocument json = plan::JsonDocument::read(file);
     const plan::Json& root = json.root();
     if (!root.is_object() || root.value("format", "") != notes_format)
-      throw plan::InputError(fmt::format("{}: is no {}", file.string(), notes_format));
+      throw plan::InputError(fmt::format("{}: is not a {}", file.string(), notes_format));
     const auto list = root.find("notes");
     if (list == root.end() || !list->is_array())
       throw plan::InputError(

@@ -39,7 +39,7 @@ Places places_of_row(const Workspace& workspace, int rank, plan::Row row) {
   return with_longest_first(table, std::move(events));
 }
 
-/// The longest stretch of a rank that has this cause.
+/// Returns the rank's longest idle interval with this cause.
 Places place_of_idle(const Workspace& workspace, int rank, plan::IdleCause cause) {
   const plan::EventTable::Idle* longest = nullptr;
   for (const plan::EventTable::Idle& idle : workspace.front()->table().idle)

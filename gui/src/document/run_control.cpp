@@ -17,8 +17,8 @@ namespace pipewright::gui {
 namespace {
 
 constexpr int look_every = 250;            // ms
-constexpr qsizetype most_words = 100'000;  // letters that are kept
-constexpr int patience = 3000;             // ms, for a training whose window closes
+constexpr qsizetype most_words = 100'000;  // characters that are kept
+constexpr int patience = 3000;             // ms that a closing window waits for the training
 constexpr int checkpoints_every = 10;      // steps
 
 QString qt(const std::filesystem::path& path) { return QString::fromStdString(path.string()); }
@@ -62,7 +62,7 @@ RunRequest prepared(RunRequest::What what, const search::Draft& draft,
   std::filesystem::create_directories(parent, failure);
   if (failure)
     throw plan::InputError(
-        fmt::format("{}: cannot be made: {}", parent.string(), failure.message()));
+        fmt::format("{}: cannot be created: {}", parent.string(), failure.message()));
   const std::string base =
       fmt::format("{}-{:%Y%m%d-%H%M%S}", draft.scenario.name, fmt::localtime(std::time(nullptr)));
   std::string name = base;
@@ -129,7 +129,8 @@ void RunControl::start(RunRequest request) {
   last_words_.clear();
   if (program_.isEmpty()) {
     phase_ = Phase::Failed;
-    last_words_ = "There is no pipewright beside this program nor in PATH: ./dev build makes it.";
+    last_words_ =
+        "pipewright is neither next to this program nor in PATH. Build it with ./dev build.";
     tell();
     return;
   }

@@ -14,9 +14,9 @@ namespace {
 constexpr double least_drift = 0.05;
 constexpr std::size_t warm_up = 2;  // steps, as in a run's report
 constexpr std::size_t fewest = 3;
-constexpr std::size_t looked_at = 5;  // a single slow step is no alarm
+constexpr std::size_t looked_at = 5;  // a single slow step does not raise an alarm
 
-/// When the file was written last, where that is not `before`.
+/// Returns true if the file was written since `before`, and updates `before`.
 bool is_new(const std::filesystem::path& file, std::filesystem::file_time_type& before) {
   std::error_code absent;
   const auto written = std::filesystem::last_write_time(file, absent);
@@ -51,7 +51,8 @@ std::optional<Alarm> alarm_of(const PredictedBand& band, const std::vector<loop:
        i < steps.size(); ++i)
     last.push_back(steps[i].seconds);
   Alarm alarm{.step_s = plan::median(last), .band = band, .text = {}};
-  alarm.text = steps.back().slow;  // what ranks know of each other, which is more than is seen here
+  alarm.text = steps.back().slow;  // what the ranks know about each other, which is more than can
+                                   // be seen here
   if (!alarm.text.empty())
     return alarm;
   const bool slow = alarm.step_s > band.most_s;
@@ -76,7 +77,7 @@ std::optional<Alarm> alarm_of(const PredictedBand& band, const std::vector<loop:
     alarm.text += fmt::format(": rank {} computes {:.0f} % {} than predicted", alarm.rank,
                               std::abs(percent), slow ? "longer" : "shorter");
   else if (alarm.rank >= 0)
-    alarm.text += ": ranks compute as predicted, so it is transfers and waiting";
+    alarm.text += ": ranks compute as predicted, so the cause is transfers and waiting";
   return alarm;
 }
 
@@ -93,7 +94,7 @@ bool RunWatch::look_at_prediction() {
         plan::layer_costs_from_json(plan::JsonDocument::read(folder_ / "costs.json"));
     band_ = band_of(predicted_->length.value, costs.drift);
     return true;
-  } catch (const std::exception&) {  // half written
+  } catch (const std::exception&) {  // incomplete
     predicted_at_ = {};
     return false;
   }
@@ -108,7 +109,7 @@ bool RunWatch::look_at_last_step() {
     ++timelines_;
     return true;
   } catch (const std::exception&) {
-    return false;  // the next one follows at once
+    return false;  // the next version follows at once
   }
 }
 
@@ -116,7 +117,7 @@ bool RunWatch::look() {
   bool changed = look_at_prediction();
   changed = look_at_last_step() || changed;
   for (loop::StepLine& step : reader_.next()) {
-    // A training that was resumed does again what came after its checkpoint.
+    // A resumed training repeats the steps after its checkpoint.
     while (!steps_.empty() && steps_.back().step >= step.step)
       steps_.pop_back();
     steps_.push_back(std::move(step));

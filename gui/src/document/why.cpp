@@ -8,7 +8,7 @@ namespace {
 
 double sum_of(const ClassTimes& times) { return std::accumulate(times.begin(), times.end(), 0.0); }
 
-/// How many events of the same rank and name begin before this one.
+/// Returns how many events with the same rank and name begin before this one.
 std::size_t place_among_equals(const PaintedTable& table, std::uint64_t event) {
   const plan::EventTable& of = table.table();
   const int rank = of.tracks[table.track_of(event)].rank;
@@ -33,7 +33,8 @@ Spent spent_by(const PaintedTable& table, int rank, double first, double last) {
   last = std::clamp(last, first, table.length());
   spent.busy = table.busy(rank, first, last);
   spent.idle = table.idle(rank).between(first, last);
-  // Where tracks of one rank compute side by side, it is not idle by what they leave.
+  // If several tracks of a rank compute at the same time, the difference can be negative, which is
+  // not idle time.
   const double rest = last - first - spent.busy - sum_of(spent.idle);
   spent.unnamed = rest > 1e-9 * table.length() ? rest : 0;
   const auto tracks = table.tracks_of(rank);
@@ -74,17 +75,17 @@ const char* meaning_of(plan::IdleCause cause) {
     case plan::IdleCause::CoolDown:
       return "the pipeline drains: the rank waits for the last gradients, or for the end";
     case plan::IdleCause::Imbalance:
-      return "another rank still computes what this one needs: they are not equally loaded";
+      return "another rank still computes what this one needs: the ranks are not equally loaded";
     case plan::IdleCause::Transfer:
-      return "what the rank needs is on its way";
+      return "the rank's input is being transferred";
     case plan::IdleCause::Queue:
-      return "what the rank needs stands behind another transfer";
+      return "the transfer of the rank's input waits for another transfer";
     case plan::IdleCause::Exposed:
       return "a transfer or collective during which the rank may not compute";
     case plan::IdleCause::Launch:
-      return "nothing held the rank back: it had not begun yet";
+      return "nothing delayed the rank: it could have begun earlier";
     case plan::IdleCause::Shards:
-      return "in the middle of an action: another who shares out its stages is late";
+      return "a tensor-parallel rank that takes part in the action is late";
   }
   return "";
 }
@@ -146,7 +147,7 @@ std::optional<std::uint64_t> counterpart(const PaintedTable& of, std::uint64_t e
 
 namespace {
 
-/// What the event waited for, the last to be over first. `event`: of the Program.
+/// Returns the events that `event` of the Program waited for, the latest end first.
 std::vector<WaitedFor> waited_for(const Workspace& workspace, const sim::Structure& structure,
                                   int event) {
   const sim::Times& times = *workspace.times();

@@ -11,10 +11,10 @@ namespace pipewright::gui {
 namespace {
 
 constexpr int most_plans = 20;
-/// Borders between the classes of Theme::heat: measured over predicted.
+/// Limits between the classes of Theme::heat, as measured divided by predicted time.
 constexpr std::array<double, class_count - 1> heat_borders{0.75, 0.87, 0.95, 1.0, 1.05, 1.15, 1.33};
 
-/// Events of one rank and name, in the order of time.
+/// Events of one rank and name, in order of time.
 using Named = std::unordered_map<std::string_view, std::vector<std::uint64_t>>;
 
 std::vector<Named> by_rank_and_name(const plan::EventTable& table) {
@@ -100,7 +100,7 @@ void Workspace::take(Document document) {
     explain_job();
 }
 
-/// The rows are there at once, by rank; who is slow is told when it is known.
+/// The rows appear at once, by rank; the slow workers are known later.
 void Workspace::explain_job() {
   job_search_.start(
       [trace = document_.job](const std::stop_token&) -> Explained {
@@ -220,7 +220,7 @@ void Workspace::keep_as_baseline() {
 void Workspace::back_to_baseline() {
   if (!changed())
     return;
-  history_->replace(baseline_draft_, "back to the plan compared with");
+  history_->replace(baseline_draft_, "back to the baseline");
   history_->settle();
   show_draft();
 }
@@ -235,7 +235,7 @@ void Workspace::set(const std::string& assignment) {
 void Workspace::move_boundary(int boundary, int layer) {
   if (!has_plan())
     return;
-  // A plan that was refused has borders too, once they were chosen by hand.
+  // A rejected plan has stage boundaries, too, if they were chosen by hand.
   const auto* chosen = std::get_if<std::vector<int>>(&draft().scenario.pipeline.partition);
   if (!answer_ && chosen == nullptr)
     return;

@@ -24,7 +24,7 @@ QString in_unit(double value, const std::array<Unit, n>& units) {
       break;
     }
   const double shown = value / unit->size;
-  // The digits are those of the rounded value: 99.996 is "100.0".
+  // The number of digits follows from the rounded value: 99.996 becomes "100.0".
   const double rounded = std::abs(shown) * 1.00005;
   const int whole = shown == 0 ? 1 : static_cast<int>(std::floor(std::log10(rounded))) + 1;
   return QString::fromStdString(

@@ -1,6 +1,6 @@
 #pragma once
 
-// One line per panel: the function with which its file ends.
+// One line per panel, with the name of the function at the end of its file.
 
 #include "pipewright/gui/panels/panel_catalogue.hpp"
 

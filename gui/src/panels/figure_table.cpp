@@ -18,11 +18,11 @@ namespace {
 
 constexpr int figure_height = 24;
 constexpr int figure_bar = 36;
-constexpr int least_words = 60;  // of a column, in pixels
+constexpr int least_words = 60;  // of a text column, in pixels
 constexpr int good_words = 280;
 constexpr int number_role = Qt::UserRole, bar_role = Qt::UserRole + 1, key_role = Qt::UserRole + 2;
 
-/// Sorted by its number where it has one.
+/// Sorted by its number if it has one.
 class FigureItem : public QTableWidgetItem {
  public:
   using QTableWidgetItem::QTableWidgetItem;
@@ -38,7 +38,7 @@ QString tsv_field(QString text) { return text.replace('\t', ' ').replace('\n', '
 
 }  // namespace
 
-/// A bar to the left of the number, from its middle where differences have signs.
+/// Paints a bar to the left of the number, from the bar's middle if the column has negative values.
 class FigureTableView::Delegate : public QStyledItemDelegate {
  public:
   explicit Delegate(FigureTableView* view) : QStyledItemDelegate(view), view_(view) {}
@@ -52,7 +52,7 @@ class FigureTableView::Delegate : public QStyledItemDelegate {
     if (bar == 0)
       return;
     const Theme& theme = *view_->theme_;
-    // A column that is wider than it needs to be has its bar beside the number all the same.
+    // The bar stays next to the number even if the column is wider than needed.
     const int needed = view_->needed_[static_cast<std::size_t>(index.column())];
     const QRectF room(option.rect.right() - needed + gap, option.rect.center().y() - 3.0,
                       figure_bar, 7);
@@ -163,7 +163,8 @@ bool FigureTableView::ends_in_words() const {
   return !table_.columns.empty() && !table_.columns.back().is_number;
 }
 
-/// What each column needs for its widest cell and its bar; words at the end can be narrower.
+/// Computes the width that each column needs for its widest cell and its bar. A text column at the
+/// end can be narrower.
 void FigureTableView::measure_columns() {
   resizeColumnsToContents();
   needed_.clear();
@@ -179,8 +180,8 @@ void FigureTableView::measure_columns() {
   updateGeometry();
 }
 
-/// All of the width: words at the end take what the numbers leave, and go on in a next line; where
-/// there are none, each column takes as much more.
+/// Uses the full width: a text column at the end takes what the numbers leave, and wraps its text;
+/// without one, all columns grow equally.
 void FigureTableView::fit_columns() {
   if (needed_.empty())
     return;

@@ -15,7 +15,7 @@ namespace pipewright::gui {
 namespace {
 
 constexpr std::size_t most_figures = 4;
-/// Long enough for a hand that still drags.
+/// Long enough that dragging does not start a search.
 constexpr int remedy_after_ms = 400;
 
 QColor tone_colour(const Theme& theme, Headline::Tone tone) {
@@ -57,7 +57,7 @@ FiguresBar::FiguresBar(Workspace& workspace, QWidget* parent)
   show_headline();
 }
 
-/// What is shown, and below it how it was planned.
+/// Creates the labels for the title, and for how it was planned.
 QLayout* FiguresBar::make_names() {
   auto* names = new QVBoxLayout;
   names->setSpacing(2);
@@ -86,13 +86,13 @@ QToolButton* FiguresBar::make_side(const char* name, const char* text, const cha
   return button;
 }
 
-/// The run or the plan, and the baseline.
+/// Creates the buttons for run, plan and baseline.
 QLayout* FiguresBar::make_buttons() {
   auto* buttons = new QHBoxLayout;
   buttons->setSpacing(0);
-  run_ = make_side("figures.run", "Run", "What was measured, before its prediction (Ctrl+1).",
+  run_ = make_side("figures.run", "Run", "The measured run, in front of its prediction (Ctrl+1).",
                    Workspace::Shown::Run);
-  plan_ = make_side("figures.plan", "Plan", "The draft as it is predicted (Ctrl+2).",
+  plan_ = make_side("figures.plan", "Plan", "The prediction of the draft (Ctrl+2).",
                     Workspace::Shown::Plan);
   buttons->addWidget(run_);
   buttons->addWidget(plan_);
@@ -100,13 +100,13 @@ QLayout* FiguresBar::make_buttons() {
   keep_ = new QPushButton("Keep as baseline");
   keep_->setObjectName("figures.keep");
   keep_->setFont(font_of(text_size));
-  keep_->setToolTip("Hold what comes next against the plan as it is now (Ctrl+K).");
+  keep_->setToolTip("Compare further changes with the plan as it is now (Ctrl+K).");
   connect(keep_, &QPushButton::clicked, this, [this] { workspace_.keep_as_baseline(); });
   buttons->addWidget(keep_);
   return buttons;
 }
 
-/// Why a plan is not possible, with the change that would fit.
+/// Creates the message about an impossible plan, with a button for a change that makes it fit.
 QWidget* FiguresBar::make_alert() {
   alert_ = new QWidget;
   alert_->setObjectName("figures.alert");
@@ -145,7 +145,7 @@ FiguresBar::Block FiguresBar::make_block(int place) {
   column->addWidget(block.caption);
   column->addLayout(figure);
   column->addWidget(block.note);
-  // The bar keeps its height when differences come and go.
+  // The bar keeps its height when differences appear and disappear.
   block.note->setMinimumHeight(block.note->fontMetrics().height());
   return block;
 }
@@ -161,7 +161,7 @@ void FiguresBar::refresh(Workspace::Change change) {
     search_ = Search::None;
     remedy_.reset();
   }
-  // Every change of the plan is one of the tables, which come last.
+  // Every change of the plan ends with a change of the tables.
   if (change == Workspace::Change::Tables || change == Workspace::Change::Document ||
       change == Workspace::Change::Job)
     show_headline();
@@ -203,8 +203,8 @@ void FiguresBar::show_headline() {
   show_alert(headline);
 }
 
-/// Shows as many figures as fit beside the names and buttons, the first ones first: half a figure
-/// is none. What is said below the name is cut short for them.
+/// Shows as many figures as fit next to the names and buttons, the first ones first, and none
+/// partially. Shortens the subtitle to make room for them.
 void FiguresBar::fit() {
   constexpr int least_subtitle = 150;
   const QFontMetrics metrics = subtitle_->fontMetrics();
@@ -224,12 +224,12 @@ void FiguresBar::fit() {
   subtitle_->setText(metrics.elidedText(subtitle_text_, Qt::ElideRight, names + std::max(0, room)));
   QStringList help{subtitle_help_};
   if (subtitle_->text() != subtitle_text_)
-    help.prepend(subtitle_text_);  // what was cut short is read there
+    help.prepend(subtitle_text_);  // the full text of a shortened subtitle
   help.removeAll(QString());
   subtitle_->setToolTip(help.join("\n"));
 }
 
-/// What its parts need is known only when they have their fonts, after they were first shown.
+/// The sizes of its parts are known only when they have their fonts, after they were first shown.
 bool FiguresBar::event(QEvent* event) {
   if (event->type() == QEvent::LayoutRequest)
     fit();
@@ -259,12 +259,12 @@ void FiguresBar::show_alert(const Headline& headline) {
                         time_words(remedy_->need.iteration.value));
       alert_button_->setText("Set " + QString::fromStdString(remedy_->assignment));
     } else {
-      words += " No single change that is tried would fit.";
+      words += " None of the single changes that were tried makes it fit.";
     }
   } else if (headline.for_memory && search_ == Search::Begun) {
-    alert_button_->setText("Looking for what would fit…");
+    alert_button_->setText("Searching for a fitting change…");
   } else if (headline.for_memory) {
-    alert_button_->setText("Find what would fit");
+    alert_button_->setText("Find a fitting change");
     remedy_timer_.start();
   }
   alert_text_->setText(words);
@@ -311,7 +311,7 @@ void FiguresBar::paintEvent(QPaintEvent*) {
 PanelDescriptor panel::figures() {
   return {.name = "figures",
           .title = "Figures",
-          .help = "What is shown, and its iteration, bubble, memory and throughput.",
+          .help = "The iteration, bubble, memory and throughput of the shown timeline.",
           .shortcut = "",
           .dock = PanelDock::Above,
           .make = [](PanelHost& host) -> MadePanel { return new FiguresBar(host.workspace); }};

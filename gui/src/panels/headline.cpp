@@ -17,10 +17,10 @@ namespace {
 
 using Tone = Headline::Tone;
 
-/// What a timeline says of itself; nothing where it does not.
+/// The figures that a timeline itself contains; empty if it does not.
 struct TableFigures {
   std::optional<double> iteration_s;
-  std::optional<double> bubble_s;  // idle compute of a rank, on average
+  std::optional<double> bubble_s;  // idle compute time per rank, on average
   std::optional<double> peak;      // bytes
 };
 
@@ -88,13 +88,13 @@ void add_plan_figures(const Workspace& workspace, Headline& headline) {
   add(
       "Bubble", time_words(now.bubble_s), percent_words(part(now.bubble_s, now.iteration_s)),
       now.bubble_s, [](const search::Figures& of) { return of.bubble_s; }, time_words, true,
-      "The time in which a rank computes nothing, on average of the ranks.");
+      "The time in which a rank computes nothing, averaged over the ranks.");
   add(
       "Peak memory", byte_words(static_cast<double>(now.peak.value)),
       answer.cap.value > 0 ? "of " + byte_words(static_cast<double>(answer.cap.value)) : QString(),
       static_cast<double>(now.peak.value),
       [](const search::Figures& of) { return static_cast<double>(of.peak.value); }, byte_words,
-      true, "Of the rank that holds most.");
+      true, "On the rank with the highest peak.");
   add(
       "Throughput", rate_words(now.units_per_s), QString::fromStdString(now.unit) + "/s",
       now.units_per_s, [](const search::Figures& of) { return of.units_per_s; }, rate_words, false,
@@ -105,7 +105,7 @@ void add_plan_figures(const Workspace& workspace, Headline& headline) {
     headline.figures[2].tone = Tone::Worse;
 }
 
-/// "as predicted", "predicted 12.10 ms (+2.0 %)".
+/// Adds a note such as "as predicted" or "predicted 12.10 ms (+2.0 %)".
 void add_prediction(Headline::Figure& shown, double figure, double predicted,
                     QString (*words)(double)) {
   const double change = 100 * (figure / predicted - 1);
@@ -113,12 +113,13 @@ void add_prediction(Headline::Figure& shown, double figure, double predicted,
                                        : QString("predicted %1 (%2%3 %)")
                                              .arg(words(predicted), change > 0 ? "+" : "−",
                                                   QString::number(std::abs(change), 'f', 1));
-  // A prediction is off in either direction, so there is a far and a near, no better.
+  // A prediction may be wrong in either direction, so there is no "better", only close and not
+  // close.
   if (std::abs(figure / predicted - 1) > 0.1)
     shown.tone = Tone::Worse;
 }
 
-/// The length of what was recorded, of a trace whose steps are only a part of it or are not known.
+/// Adds the length of a recording whose steps are only a part of it or are unknown.
 void add_trace_figures(const PaintedTable& painted, Headline& headline) {
   const auto& steps = painted.facts().steps;
   if (!steps.empty() && !headline.figures.empty()) {
@@ -128,7 +129,7 @@ void add_trace_figures(const PaintedTable& painted, Headline& headline) {
     Headline::Figure& iteration = headline.figures.front();
     iteration.beside = steps.size() > 1 ? "median of " + counted(steps.size(), "step", "steps")
                                         : QString("the one step that is marked");
-    iteration.help = "Of the steps that the trace marks.";
+    iteration.help = "Over the steps that the trace marks.";
     if (iteration.note.isEmpty() && steps.size() > 1)
       iteration.note =
           time_words(shortest->length().value) + " to " + time_words(longest->length().value);
@@ -137,7 +138,7 @@ void add_trace_figures(const PaintedTable& painted, Headline& headline) {
                               "From the first event of the trace to its last."});
 }
 
-/// What a whole job loses, by whom, and what would help most; before what is merely long.
+/// Adds a job's slowdown, its worst worker and its best remedy before the other figures.
 void add_stragglers(const trace::StragglerReport& report, Headline& headline) {
   const trace::StragglerMetrics& metrics = report.metrics;
   const trace::JobLayout& layout = report.steps.plan.layout;
@@ -148,23 +149,23 @@ void add_stragglers(const trace::StragglerReport& report, Headline& headline) {
        QString("M_W %1, M_S %2")
            .arg(digits(metrics.workers_explain.share), digits(metrics.last_stage_explains.share)),
        Tone::Neutral,
-       "S: steps are so many times as long as with ideal lengths of all operations. M_W is the "
+       "S is the step time divided by that with ideal durations of all operations. M_W is the "
        "part of it that the slowest workers explain, M_S that of the last stage."},
       {"Slowest worker",
        QString("dp %1, stage %2").arg(layout.replica_of(worst)).arg(layout.stage_of(worst)), "",
        "S_w " + digits(metrics.by_worker[static_cast<std::size_t>(worst)]), Tone::Neutral,
-       "Its row is the first. S_w is the lesser of what its stage and what its replica cost."}};
+       "Its row is the first. S_w is the smaller of the slowdowns of its stage and its replica."}};
   if (const auto told = trace::told_remedies(report.remedies); !told.empty())
     figures.push_back({"Best remedy",
                        QString::number(100 * told.front()->saves.part, 'f', 2) + " %", "",
                        QString::fromStdString(told.front()->kind), Tone::Neutral,
                        QString::fromStdString(told.front()->change)});
-  // The length of a step stands first.
+  // The step time comes first.
   headline.figures.insert(headline.figures.begin() + (headline.figures.size() > 1 ? 1 : 0),
                           figures.begin(), figures.end());
 }
 
-/// "2 replicas × 4 stages", "4 ranks", "12 rows".
+/// Returns "2 replicas × 4 stages", "4 ranks" or "12 rows".
 QString rows_words(const Workspace& workspace) {
   const PaintedTable& front = *workspace.front();
   if (const trace::JobTrace* const job = workspace.job())
@@ -192,19 +193,19 @@ void add_run_figures(const Workspace& workspace, Headline& headline) {
     headline.figures.push_back(std::move(shown));
   };
   add("Iteration", now.iteration_s, expected.iteration_s, "", time_words,
-      "Of the step that is shown.");
+      "For the step that is shown.");
   add("Bubble", now.bubble_s, expected.bubble_s,
       percent_words(part(now.bubble_s.value_or(0), now.iteration_s.value_or(0))), time_words,
-      "The time in which a rank computes nothing, on average of the ranks.");
+      "The time in which a rank computes nothing, averaged over the ranks.");
   if (!front.facts().is_iteration)
     add_trace_figures(front, headline);
   if (workspace.stragglers())
     add_stragglers(*workspace.stragglers(), headline);
-  add("Peak memory", now.peak, expected.peak, "", byte_words, "Of the rank that holds most.");
+  add("Peak memory", now.peak, expected.peak, "", byte_words, "On the rank with the highest peak.");
   const auto& run = workspace.document().run;
   if (workspace.answer() == nullptr || !run || now.iteration_s.value_or(0) <= 0)
     return;
-  // The same work in another time.
+  // Throughput of the same work at another iteration time.
   const auto throughput_in = [&](double iteration_s) {
     return sim::throughput_of(run->scenario, workspace.answer()->plan, iteration_s);
   };

@@ -25,7 +25,7 @@ std::vector<StripLayer> layers_of(const plan::Scenario& scenario, const plan::La
     StripLayer layer{cost.name,          i < model.layers.size() ? model.layers[i].kind : "",
                      cost.forward.value, cost.input_gradient.value + cost.weight_gradient.value,
                      weights[i],         bytes(cost.parameters)};
-    // The layer is priced as a stage of its own, so that precision, ZeRO and recomputation count.
+    // The layer is priced as a separate stage, so that precision, ZeRO and recomputation count.
     alone.layers = {cost};
     alone.loss = {};
     const plan::StageCost stage = plan::stage_costs(alone, {{0, 1}}, training).front();
@@ -36,8 +36,8 @@ std::vector<StripLayer> layers_of(const plan::Scenario& scenario, const plan::La
   return layers;
 }
 
-/// What each stage takes and holds; the slowest of several is marked. `answer`: says on which rank
-/// it lies; null: a loop over the ranks is taken for granted.
+/// Returns time and memory of each stage, and marks the slowest if there are several. `answer`
+/// gives the rank of each stage; if it is null, stages are assumed to be placed round-robin.
 std::vector<StripStage> stages_of(const plan::Scenario& scenario, const search::Answer* answer,
                                   const std::vector<int>& boundaries,
                                   const plan::LayerCosts& costs) {
@@ -88,7 +88,7 @@ std::optional<LayerStrip> strip_of(const Workspace& workspace) {
     strip.layers = layers_of(scenario, costs);
     strip.stages = stages_of(scenario, answer, strip.boundaries, costs);
   } catch (const plan::InputError&) {
-    return {};  // costs that are of another model
+    return {};  // the costs belong to another model
   }
   return strip;
 }
@@ -103,7 +103,7 @@ std::vector<double> layer_places(const std::vector<StripLayer>& layers, double w
   double sum = 0;
   for (const StripLayer& layer : layers)
     sum += std::max(0.0, layer.time_s);
-  // What the narrow ones need beyond their share, the wide ones give.
+  // Wide layers give up the space that narrow ones need beyond their share.
   std::vector<double> widths(layers.size(), least);
   double room = width, time = sum;
   std::vector<char> narrow(layers.size(), 0);

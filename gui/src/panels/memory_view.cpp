@@ -23,7 +23,7 @@ constexpr std::size_t most_holders = 8;
 
 QString owner_words(sim::Owner owner) { return QString::fromStdString(sim::to_string(owner)); }
 
-/// The last point that has begun by then.
+/// Returns the last point at or before `time`.
 template <class Points>
 auto held_at(const Points& points, double time) {
   const auto after = std::upper_bound(points.begin(), points.end(), time,
@@ -63,7 +63,7 @@ void MemoryView::rebuild() {
       fullest_ = rank;
   const auto highest = static_cast<double>(picture_.highest());
   const auto cap = static_cast<double>(picture_.cap().value);
-  // The cap is a part of the picture where it is not far above everything.
+  // The picture includes the device's memory unless it is far above all other values.
   top_bytes_ =
       std::max(1.0, 1.12 * (cap > 0 && cap < 3 * highest ? std::max(cap, highest) : highest));
   lay_out();
@@ -111,7 +111,7 @@ void MemoryView::render_rank(int rank, double ratio) {
     const double from = scale_.first + column * per_pixel, to = from + per_pixel;
     if (to < 0 || from >= picture_.length())
       continue;
-    // A pixel shows the most that falls into it, so that no peak is lost.
+    // A pixel shows the maximum within it, so that no peak is lost.
     while (std::next(point) != points.end() && std::next(point)->time <= from)
       ++point;
     auto most = point;
@@ -178,7 +178,7 @@ void MemoryView::paint_measured(QPainter& painter, int rank) const {
   const auto samples = picture_.samples(rank);
   if (samples.empty())
     return;
-  // One step per pixel at most: the most that was held within it.
+  // At most one point per pixel: the maximum within it.
   QPainterPath path;
   const double last = std::min(width_, scale_.x(workspace_.front()->length()));
   auto sample = samples.begin();
@@ -226,7 +226,7 @@ void MemoryView::paint_marks(QPainter& painter, int rank) const {
   paint_name(painter, rank);
 }
 
-/// "peak 1.200 GB"; of the rank that holds most also by whom, the three largest.
+/// Returns "peak 1.200 GB"; for the fullest rank followed by its three largest owners.
 QString MemoryView::peak_words(int rank) const {
   const sim::MemoryPeak peak = picture_.peak(rank);
   QString words = "peak " + byte_words(static_cast<double>(peak.held.value));
@@ -269,7 +269,7 @@ void MemoryView::paint_peak(QPainter& painter, int rank) const {
   painter.drawText(box, Qt::AlignCenter, words);
 }
 
-/// The rank beside its row, and its peaks: predicted, and below it measured.
+/// Paints the rank's name next to its row, with its predicted peak and the measured one below it.
 void MemoryView::paint_name(QPainter& painter, int rank) const {
   painter.setFont(font_of(text_size));
   painter.setPen(theme_->text);
@@ -283,7 +283,7 @@ void MemoryView::paint_name(QPainter& painter, int rank) const {
   const auto measured = static_cast<double>(picture_.measured_peak(rank).held.value);
   if (measured <= 0 || picture_.owners().empty())
     return;
-  // Behind a piece of its line.
+  // Preceded by a sample of its line.
   painter.fillRect(QRectF(header.left(), header.top() + 39, 10, 2), theme_->text);
   painter.drawText(header.adjusted(15, 33, 0, 0), Qt::AlignTop | Qt::AlignLeft,
                    byte_words(measured));
@@ -304,7 +304,7 @@ void MemoryView::paintEvent(QPaintEvent*) {
     painter.setFont(font_of(text_size));
     painter.drawText(viewport()->rect(), Qt::AlignCenter,
                      picture_.ranks() == 0
-                         ? "Open a scenario or a run: what each rank holds over time stands here."
+                         ? "Open a scenario or a run to see each rank's memory over time."
                          : "This timeline has no samples of memory.");
     return;
   }
@@ -336,14 +336,14 @@ QString MemoryView::holders_words(int rank, double time) const {
     double all = 0;
     for (const sim::Holder& holder : holders)
       all += static_cast<double>(holder.bytes.value);
-    add("predicted in all", all);
+    add("predicted total", all);
     for (std::size_t i = 0; i < std::min(most_holders, holders.size()); ++i)
       add(QString::fromStdString(holders[i].name), static_cast<double>(holders[i].bytes.value));
     if (holders.size() > most_holders)
       words += QString("\nand %1 more").arg(holders.size() - most_holders);
   }
   if (const auto samples = picture_.samples(rank); !samples.empty())
-    add(picture_.is_measured() ? "measured in all" : "in all",
+    add(picture_.is_measured() ? "measured total" : "total",
         static_cast<double>(held_at(samples, time)->bytes));
   return words;
 }
@@ -384,7 +384,7 @@ bool MemoryView::viewportEvent(QEvent* event) {
 PanelDescriptor panel::memory() {
   return {.name = "memory",
           .title = "Memory",
-          .help = "What each rank holds over time, and who holds the peak.",
+          .help = "Each rank's memory over time, and its owners at the peak.",
           .shortcut = "Alt+3",
           .dock = PanelDock::Details,
           .make = [](PanelHost& host) -> MadePanel {

@@ -23,16 +23,17 @@
 namespace pipewright::gui {
 namespace {
 
-constexpr double names_width = 100;  // of the strips, so that they begin where the rows do
-constexpr double head_height = 46;   // the line above with words and a button
+constexpr double names_width = 100;  // left of the strips, so that they begin where the timeline's
+                                     // rows do
+constexpr double head_height = 46;   // the line above with text and a button
 constexpr double stage_height = 38;  // two lines for each stage
 constexpr double most_time_height = 64;
 constexpr double least_layer = 5;
 constexpr double narrowest_name = 20;
 constexpr int widest_border = 13;
 
-/// A border between two stages: its value is the layer behind it. As a slider it has the keys and
-/// the accessibility of one; only where it stands and how it looks is its own.
+/// A boundary between two stages, whose value is the first layer after it. Being a slider, it has a
+/// slider's keys and accessibility; only position and appearance differ.
 class Border : public QSlider {
  public:
   Border(QWidget* parent, const Theme* const& theme)
@@ -94,7 +95,7 @@ class Border : public QSlider {
   void wheelEvent(QWheelEvent* event) override { event->ignore(); }
 
  private:
-  const Theme* const& theme_;  // the strip's, as it changes
+  const Theme* const& theme_;  // the strip's theme, which may change
 };
 
 }  // namespace
@@ -115,7 +116,7 @@ PartitionStrip::PartitionStrip(Workspace& workspace, QWidget* parent)
   balance_ = new QPushButton("Balance by time");
   balance_->setObjectName("partition.balance");
   balance_->setFont(font_of(text_size));
-  balance_->setToolTip("Let each stage take as equal a time as the layers allow.");
+  balance_->setToolTip("Give the stages as equal times as the layers allow.");
   connect(balance_, &QPushButton::clicked, this, [this] {
     workspace_.set("pipeline.partition=profile");
     workspace_.settle();
@@ -139,7 +140,7 @@ void PartitionStrip::rebuild() {
   strip_ = strip_of(workspace_);
   const std::size_t wanted = strip_ ? strip_->stages.size() - 1 : 0;
   while (borders_.size() > wanted) {
-    // It may be the one that is being dragged, or has the focus.
+    // It may be the one being dragged, or have the focus, so it cannot be deleted at once.
     borders_.back()->hide();
     borders_.back()->deleteLater();
     borders_.pop_back();
@@ -184,8 +185,8 @@ void PartitionStrip::place_borders() {
     const QString& before =
         QString::fromStdString(strip_->layers[static_cast<std::size_t>(layer)].name);
     border->setAccessibleName(
-        QString("Border of stages %1 and %2, in front of %3").arg(i).arg(i + 1).arg(before));
-    border->setToolTip(QString("Border of stages %1 and %2. Drag it, or move it with the arrow "
+        QString("Boundary of stages %1 and %2, before %3").arg(i).arg(i + 1).arg(before));
+    border->setToolTip(QString("Boundary of stages %1 and %2. Drag it, or move it with the arrow "
                                "keys; Tab goes to the next.")
                            .arg(i)
                            .arg(i + 1));
@@ -221,14 +222,14 @@ void PartitionStrip::show_words() {
     return;
   const auto& choice = workspace_.draft().scenario.pipeline.partition;
   const auto* method = std::get_if<std::string>(&choice);
-  summary_->setText(QString("%1 in %2, %3.  Drag a border, or a layer to the stage beside it.")
+  summary_->setText(QString("%1 in %2, %3.  Drag a boundary, or a layer to the adjacent stage.")
                         .arg(counted(strip_->layers.size(), "layer", "layers"),
                              counted(strip_->stages.size(), "stage", "stages"),
                              method == nullptr         ? "chosen by hand"
                              : *method == "profile"    ? "balanced by time"
                              : *method == "parameters" ? "balanced by parameters"
                              : *method == "uniform"
-                                 ? "equally many in each"
+                                 ? "the same number in each"
                                  : "balanced by " + QString::fromStdString(*method)));
   balance_->setEnabled(method == nullptr || *method != "profile");
   const search::Answer* answer = workspace_.answer();
@@ -258,7 +259,7 @@ QRectF PartitionStrip::memory_rect() const {
 }
 
 QColor PartitionStrip::rank_colour(int rank) const {
-  // Okabe and Ito's, in an order in which neighbours differ.
+  // Okabe and Ito's colors, in an order in which neighbors differ.
   static const std::array<QColor, 7> colours{
       QColor("#0072b2"), QColor("#e69f00"), QColor("#009e73"), QColor("#cc79a7"),
       QColor("#56b4e9"), QColor("#d55e00"), QColor("#e6c700")};
@@ -303,7 +304,7 @@ void PartitionStrip::paint_stages(QPainter& painter) const {
   }
 }
 
-/// The kind that most layers have, which needs no mark.
+/// Returns the kind of most layers, which needs no mark.
 std::string PartitionStrip::usual_kind() const {
   std::map<std::string, int> kinds;
   for (const StripLayer& layer : strip_->layers)
@@ -339,7 +340,7 @@ void PartitionStrip::paint_times(QPainter& painter) const {
   }
 }
 
-/// Its name and time where there is room, or else its number.
+/// Paints the layer's name and time if there is room, otherwise its number.
 void PartitionStrip::paint_layer_name(QPainter& painter, int at, const QRectF& box) const {
   if (box.width() < narrowest_name)
     return;
@@ -384,12 +385,12 @@ void PartitionStrip::paintEvent(QPaintEvent*) {
   if (!strip_) {
     painter.setPen(theme_->soft_text);
     painter.setFont(font_of(text_size));
-    painter.drawText(rect().adjusted(2 * gap, gap, -2 * gap, -gap),
-                     Qt::AlignCenter | Qt::TextWordWrap,
-                     workspace_.has_plan()
-                         ? "The plan has no stages to cut: see above why it is not possible."
-                         : "Open a scenario or a run to see its layers and move the borders of its "
-                           "stages.");
+    painter.drawText(
+        rect().adjusted(2 * gap, gap, -2 * gap, -gap), Qt::AlignCenter | Qt::TextWordWrap,
+        workspace_.has_plan()
+            ? "The plan has no stages: the reason is shown above."
+            : "Open a scenario or a run to see its layers and move the boundaries of its "
+              "stages.");
     return;
   }
   const QRectF times = time_rect(), memory = memory_rect();
@@ -450,7 +451,7 @@ void PartitionStrip::mousePressEvent(QMouseEvent* event) {
 void PartitionStrip::mouseMoveEvent(QMouseEvent* event) {
   if (dragged_layer_ < 0 || !strip_)
     return;
-  // A layer that is held over the stage beside its own goes there, with those between.
+  // A layer dragged over the adjacent stage moves there, together with the layers between.
   const int over = layer_at(places_, event->position().x() - time_rect().left());
   for (std::size_t s = 0; s < strip_->stages.size(); ++s) {
     const StripStage& stage = strip_->stages[s];
@@ -476,7 +477,7 @@ void PartitionStrip::mouseReleaseEvent(QMouseEvent*) {
 PanelDescriptor panel::partition() {
   return {.name = "partition",
           .title = "Partition",
-          .help = "The layers and the borders of stages: drag one.",
+          .help = "The layers and the stage boundaries, which can be dragged.",
           .shortcut = "Alt+2",
           .dock = PanelDock::Details,
           .make = [](PanelHost& host) -> MadePanel { return new PartitionStrip(host.workspace); }};

@@ -27,7 +27,7 @@ struct Scale {
   double size;
 };
 
-/// The largest first.
+/// Returns the units, largest first.
 std::vector<Scale> scales_of(Unit unit) {
   switch (unit) {
     case Unit::Bandwidth:
@@ -47,7 +47,7 @@ std::vector<Scale> scales_of(Unit unit) {
   return {};
 }
 
-/// What a value of 0 is called; null: 0.
+/// Returns the text for the value 0; null: "0".
 const char* zero_words(Unit unit) {
   switch (unit) {
     case Unit::CountOrAuto:
@@ -66,10 +66,10 @@ const char* zero_words(Unit unit) {
   return nullptr;
 }
 
-/// How much "GB/s" is: what a person writes can lack the "/s", and be in small letters or the first
-/// one alone.
+/// Returns the factor of a unit such as "GB/s". Input may omit "/s", ignore case, or consist of the
+/// first letter only.
 std::optional<double> size_of(Unit unit, QString name) {
-  name.replace(QChar(0x03bc), QChar(0x00b5));  // both are written for micro
+  name.replace(QChar(0x03bc), QChar(0x00b5));  // the two Unicode characters for micro
   if (unit == Unit::Time && name.startsWith('u'))
     name[0] = QChar(0x00b5);
   for (const Scale& scale : scales_of(unit)) {
@@ -98,7 +98,7 @@ std::vector<double> decades(int first, int last) {
   return values;
 }
 
-/// Each number up to 16, then eight in each doubling.
+/// Returns each number up to 16, then eight per doubling.
 std::vector<double> counts(double least, double most) {
   std::vector<double> values;
   double step = 1;
@@ -110,9 +110,9 @@ std::vector<double> counts(double least, double most) {
   return values;
 }
 
-// ---- what the list of a scenario's fields says
+// ---- from the list of scenario fields
 
-/// A field that refers to a definition has what that says.
+/// Follows a field's reference to a definition.
 const plan::Json& resolved(const plan::Json& schema, const plan::Json& field) {
   if (const auto ways = field.find("oneOf"); ways != field.end())
     for (const plan::Json& way : *ways)
@@ -123,8 +123,8 @@ const plan::Json& resolved(const plan::Json& schema, const plan::Json& field) {
   return field;
 }
 
-/// "pipeline.ranks" as the scenario's JSON Schema has it; "cluster.fabric.levels.0.latency_s" as it
-/// has each level.
+/// Returns the entry of a field such as "pipeline.ranks" in the scenario's JSON Schema. For
+/// "cluster.fabric.levels.0.latency_s" it is the entry shared by all levels.
 const plan::Json& schema_of(const std::string& name) {
   static const plan::Json schema = plan::Json::parse(plan::scenario_schema());
   const plan::Json* at = &schema;
@@ -138,7 +138,7 @@ std::string text_of(const plan::Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-/// All values of a field that has a list of them, or a least and a greatest number.
+/// Returns all values of a field that has an enumeration, or a minimum and a maximum.
 std::vector<std::string> values_of(const plan::Json& field) {
   std::vector<std::string> values;
   if (const auto words = field.find("enum"); words != field.end()) {
@@ -156,7 +156,7 @@ std::vector<std::string> values_of(const plan::Json& field) {
   return values;
 }
 
-// ---- what a person reads of it
+// ---- texts for people
 
 struct OptionWords {
   const char* field;
@@ -166,24 +166,25 @@ struct OptionWords {
 };
 constexpr std::array option_words{
     OptionWords{"pipeline.partition", "profile", "balanced by time",
-                "Each stage takes as equal a time as layers allow."},
+                "The stages take as equal times as the layers allow."},
     OptionWords{"pipeline.partition", "parameters", "balanced by parameters",
-                "Each stage holds as equally many parameters."},
+                "The stages have as equal numbers of parameters as the layers allow."},
     OptionWords{"pipeline.partition", "uniform", "equally many layers",
-                "Each stage has as equally many layers."},
+                "The stages have as equal numbers of layers as possible."},
     OptionWords{"training.recompute", "none", "none", "Keeps all activations."},
     OptionWords{"training.recompute", "selective", "selective",
-                "Runs the attention core again: much memory for little time."},
+                "Recomputes the attention core: saves much memory for little time."},
     OptionWords{"training.recompute", "full", "full",
-                "Keeps each layer's input alone and runs its forward again."},
-    OptionWords{"training.zero", "0", "off", "Each replica holds all of the optimizer's state."},
+                "Keeps only each layer's input and recomputes its forward."},
+    OptionWords{"training.zero", "0", "off", "Each replica has the whole optimizer state."},
     OptionWords{"training.zero", "1", "stage 1",
-                "Each replica holds and steps its shard of the optimizer's state."},
+                "Each replica has and steps its shard of the optimizer state."},
     OptionWords{"training.zero", "2", "stage 2",
-                "Of the gradients, too: they are summed microbatch by microbatch."},
+                "Shards the gradients, too: they are reduced microbatch by microbatch."},
     OptionWords{"training.zero", "3", "stage 3",
-                "Of the parameters, too: they are gathered before each use."},
-    OptionWords{"training.precision", "full", "full", "All figures in the type that was measured."},
+                "Shards the parameters, too: they are gathered before each use."},
+    OptionWords{"training.precision", "full", "full",
+                "All numbers have the type that was measured."},
     OptionWords{"training.precision", "mixed", "mixed",
                 "2 bytes a parameter and gradient, with a master copy in fp32."},
     OptionWords{"training.optimizer", "adamw", "AdamW", "Two values for each parameter."},
@@ -205,7 +206,7 @@ QString schedule_help(const std::string& name) {
   return help.join('\n');
 }
 
-/// A value that has no words of its own here stands as it does in the file.
+/// A value without a text here is shown as in the file.
 PlanField::Option option_for(const std::string& field, const std::string& value) {
   for (const OptionWords& words : option_words)
     if (field == words.field && value == words.value)
@@ -214,7 +215,7 @@ PlanField::Option option_for(const std::string& field, const std::string& value)
           field == "pipeline.schedule" ? schedule_help(value) : QString()};
 }
 
-/// How a value is shown: as the panel has it, or else as the file does.
+/// Returns a value as the panel shows it, or as the file does if the panel has no such field.
 QString shown_value(const PlanField* field, const plan::Json& value) {
   if (value.is_null())
     return "none";
@@ -239,7 +240,7 @@ void add_speed_changes(const plan::Json& before, const plan::Json& after,
           QString("Speed, rank %1 %2 → %3").arg(rank).arg(speed(before, rank), speed(after, rank)));
 }
 
-/// "Latency, leaf".
+/// Returns "Latency, leaf".
 QString long_label(const PlanField& field) {
   return field.of.isEmpty() ? field.label : field.label + ", " + field.of;
 }
@@ -256,7 +257,8 @@ bool are_objects(const plan::Json& list) {
   return list.is_array() && !list.empty() && list.front().is_object();
 }
 
-/// Adds the change of a field, or of all fields below an object or of a list of as many.
+/// Adds the change of a field, or of all fields within an object or within a list of unchanged
+/// length.
 void add_changes(const Fields& fields, const plan::Json& before, const plan::Json& after,
                  const std::string& name, std::vector<QString>& changes) {
   if (before == after)
@@ -290,14 +292,16 @@ std::vector<PlanField> named_fields() {
   return {
       {"pipeline.schedule", "Pipeline", "Schedule", Unit::Choice, ""},
       {"pipeline.ranks", "Pipeline", "Ranks", Unit::Count,
-       "They stand in a row, and each sends its activations to the next."},
+       "Each rank sends its activations to the next one."},
       {"pipeline.microbatches", "Pipeline", "Microbatches", Unit::Count,
-       "More of them fill the pipeline better: its ramps stay as long while the step grows."},
+       "More microbatches fill the pipeline better: warm-up and cool-down stay as long while the "
+       "step grows."},
       {"pipeline.chunks", "Pipeline", "Stages per rank", Unit::CountOrAuto,
-       "Several smaller stages on each rank shorten the ramps and send more."},
-      {"pipeline.replicas", "Pipeline", "Replicas", Unit::Count, "Each has data of its own."},
+       "Several smaller stages on each rank shorten warm-up and cool-down, and send more."},
+      {"pipeline.replicas", "Pipeline", "Replicas", Unit::Count,
+       "Each data-parallel replica trains on its own samples."},
       {"pipeline.partition", "Pipeline", "Partition", Unit::Choice,
-       "Drag a border in the Partition view to choose the boundaries by hand."},
+       "Drag a boundary in the Partition view to choose the boundaries by hand."},
       {"training.recompute", "Work", "Recomputation", Unit::Choice,
        "It takes less memory and more time."},
       {"training.zero", "Work", "ZeRO", Unit::Choice, ""},
@@ -306,17 +310,16 @@ std::vector<PlanField> named_fields() {
       {"training.microbatch_size", "Work", "Microbatch size", Unit::Count,
        "Times and activations grow with it."},
       {"cluster.within_node.bandwidth_per_s", "Cluster", "Bandwidth, node", Unit::Bandwidth,
-       "Of a link between ranks of one node."},
+       "Between ranks of one node."},
       {"cluster.within_node.latency_s", "Cluster", "Latency, node", Unit::Time,
-       "Of a link between ranks of one node."},
+       "Between ranks of one node."},
       {"cluster.between_nodes.bandwidth_per_s", "Cluster", "Bandwidth, net", Unit::Bandwidth,
-       "Of a link between nodes."},
-      {"cluster.between_nodes.latency_s", "Cluster", "Latency, net", Unit::Time,
-       "Of a link between nodes."},
+       "Between nodes."},
+      {"cluster.between_nodes.latency_s", "Cluster", "Latency, net", Unit::Time, "Between nodes."},
       {"cluster.device.memory_bytes", "Cluster", "Device memory", Unit::Bytes,
-       "A plan that needs more is refused, with the change that would fit."},
+       "A plan that needs more is rejected, with a change that makes it fit."},
       {rank_speeds, "Speed of a rank", "Speed of the rank", Unit::Factor,
-       "A straggler at 0.8 × holds up all others."},
+       "A straggler at 0.8 × delays all others."},
   };
 }
 
@@ -335,7 +338,7 @@ void add_level_fields(const plan::Cluster& cluster, std::size_t level,
   add("oversubscription", "Oversubscription", Unit::Ratio);
 }
 
-/// Its nodes are those from `first` on.
+/// Adds the fields of a node kind, whose nodes begin at `first`.
 void add_kind_fields(const plan::NodeKind& kind, std::size_t at, int first,
                      std::vector<PlanField>& fields) {
   const auto name = QString::fromStdString(kind.device.name);
@@ -391,10 +394,11 @@ QString cluster_words(const plan::Cluster& cluster) {
   if (!cluster.fabric)
     return {};
   if (cluster.fabric->rails)
-    words << "By rails: links between nodes join only devices of equal place in their nodes.";
+    words
+        << "By rails: links between nodes connect only devices with the same index in their nodes.";
   for (const plan::LinkLevel& level : cluster.fabric->levels)
     if (level.link.shared)
-      words << QString("The way out of a group of the level %1 is shared by its transfers.")
+      words << QString("The link out of a group of the level %1 is shared by its transfers.")
                    .arg(QString::fromStdString(level.name));
   return words.join('\n');
 }

@@ -13,9 +13,9 @@ FigureTable plan_list(const std::vector<search::DraftPlan>& plans) {
   FigureTable list;
   list.columns = {{"plan", "click to see its timeline; undo takes it back", false},
                   {"iteration", "", true},
-                  {"per second", "of what the model is counted in, such as tokens", true},
+                  {"per second", "in the unit of the model, such as tokens", true},
                   {"bubble", "idle time of a rank, on average", true},
-                  {"memory", "of the rank that holds most", true}};
+                  {"memory", "on the rank with the highest peak", true}};
   for (std::size_t at = 0; at < plans.size(); ++at) {
     const search::Figures& figures = plans[at].figures;
     const double bubble = figures.bubble_s / figures.iteration_s;
@@ -54,7 +54,7 @@ PlansPanel::PlansPanel(Workspace& workspace, QWidget* parent)
   workspace.observe([this](Workspace::Change change) {
     if (change != Workspace::Change::Document)
       return;
-    found_.reset();  // they were of another document
+    found_.reset();  // they belong to the previous document
     outdate();
   });
 }
@@ -83,8 +83,9 @@ QString PlansPanel::headline() const {
   if (workspace_.is_looking_for_plans())
     return heading("Searching …");
   if (!found_)
-    return heading("Ranks, replicas, schedules and borders for the same batch") + "<br><br>" +
-           soft("Each plan is simulated; the fastest stand here then, and a click shows one.",
+    return heading("Ranks, replicas, schedules and stage boundaries for the same batch") +
+           "<br><br>" +
+           soft("Each plan is simulated. The fastest are then listed here, and a click shows one.",
                 *theme_);
   const QString refusal = QString::fromStdString(found_->refusal).toHtmlEscaped();
   if (!refusal.isEmpty())
@@ -106,7 +107,7 @@ void PlansPanel::rebuild() {
 PanelDescriptor panel::plans() {
   return {.name = "plans",
           .title = "Plans",
-          .help = "The fastest plans for the same batch, searched when you ask.",
+          .help = "The fastest plans for the same batch, searched on request.",
           .shortcut = "Alt+5",
           .dock = PanelDock::Details,
           .make = [](PanelHost& host) -> MadePanel {

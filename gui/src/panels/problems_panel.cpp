@@ -13,7 +13,7 @@
 namespace pipewright::gui {
 namespace {
 
-/// A dot that says how bad it is.
+/// Returns a dot whose color shows the severity.
 QIcon dot(const QColor& colour) {
   QPixmap pixmap(24, 24);
   pixmap.setDevicePixelRatio(2);
@@ -125,7 +125,7 @@ void ProblemsPanel::refresh(Workspace::Change change) {
 PanelDescriptor panel::problems() {
   return {.name = "problems",
           .title = "Problems",
-          .help = "What could not be read, and what was taken for granted.",
+          .help = "What could not be read, and what was assumed.",
           .shortcut = "Alt+7",
           .dock = PanelDock::Details,
           .make = [](PanelHost& host) -> MadePanel { return new ProblemsPanel(host.workspace); }};

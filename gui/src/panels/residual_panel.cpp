@@ -28,15 +28,15 @@ FigureTable rank_table(const loop::Residuals& residuals) {
   table.columns = {
       {"rank", "", false},
       {"compute", "actions took longer (+) or shorter (-) than predicted", true},
-      {"transfer", "idle while data were on their way, or queued", true},
+      {"transfer", "idle while data were being transferred, or queued", true},
       {"waiting", "idle while other ranks computed: warm-up, cool-down, imbalance", true},
-      {"launch", "idle though nothing held it back", true},
+      {"launch", "idle though nothing delayed it", true},
       {"sum", "on every rank the difference of the iteration", true}};
   const bool has_memory =
       std::any_of(residuals.ranks.begin(), residuals.ranks.end(),
                   [](const loop::RankResidual& rank) { return rank.memory != plan::Bytes{}; });
   if (has_memory)
-    table.columns.push_back({"memory", "of the peaks: measured less predicted", true});
+    table.columns.push_back({"memory", "of the peaks: measured minus predicted", true});
   for (std::size_t rank = 0; rank < residuals.ranks.size(); ++rank) {
     const loop::RankResidual& of = residuals.ranks[rank];
     FigureTable::Row row{{words_cell(QString("rank %1").arg(rank)), difference_cell(of.compute_s),
@@ -71,7 +71,7 @@ FigureTable action_table(const std::vector<ActionDifference>& actions) {
   FigureTable table;
   table.columns = {{"action", "click to see it", false},
                    {"rank", "", true},
-                   {"expected", "what the timeline behind says", true},
+                   {"expected", "in the timeline behind", true},
                    {"took", "", true},
                    {"difference", "", true}};
   double largest = 0;
@@ -114,7 +114,7 @@ ResidualPanel::ResidualPanel(Workspace& workspace, QWidget* parent)
   budget->addWidget(titled("By rank", ranks_));
   budget->addWidget(titled("By cause", causes_), 1);
   columns->addWidget(budget_, 1);
-  columns->addWidget(titled("Actions furthest off", actions_));
+  columns->addWidget(titled("Largest differences", actions_));
   layout->addWidget(tables_, 1);
 
   causes_->on_chosen = [this](int key) {
@@ -148,7 +148,7 @@ void ResidualPanel::rebuild() {
   const auto& residuals = workspace_.residuals();
   budget_->setVisible(residuals && is_run);
   tables_->setVisible((residuals && is_run) || !worst_.empty());
-  const QString heat = soft(" &nbsp; H colours each action by its difference.", *theme_);
+  const QString heat = soft(" &nbsp; H colors each action by its difference.", *theme_);
   if (residuals && is_run) {
     ranks_->show_table(rank_table(*residuals));
     causes_->show_table(cause_table(*residuals));
@@ -165,9 +165,9 @@ void ResidualPanel::rebuild() {
         heat);
   } else {
     headline_->setText(
-        heading("Nothing to hold this against") + "<br><br>" +
-        soft("Open the folder of a run: it has a prediction and what was measured. Change the "
-             "plan under What if, and its actions are held against those before.",
+        heading("Nothing to compare with") + "<br><br>" +
+        soft("Open the folder of a run: it has a prediction and a measurement. Or change the "
+             "plan in What if, and its actions are compared with those before.",
              *theme_));
   }
 }

@@ -15,7 +15,7 @@
 namespace pipewright::gui {
 namespace {
 
-/// "3 min 20 s".
+/// Returns "3 min 20 s".
 QString duration_words(double seconds) {
   const int whole = static_cast<int>(std::lround(seconds));
   if (whole < 60)
@@ -31,7 +31,7 @@ QString count_words(double count) {
 
 }  // namespace
 
-// ---- a small chart
+// ---- chart
 
 SmallChart::SmallChart(const QString& title, QWidget* parent)
     : QWidget(parent), title_(title), theme_(&light_theme()) {
@@ -54,7 +54,7 @@ void SmallChart::show_points(std::vector<std::pair<double, double>> points, cons
   update();
 }
 
-/// The least value and the greatest, band included, with some room.
+/// Returns the smallest and largest value, including the band and a margin.
 std::pair<double, double> SmallChart::range() const {
   double least = points_.front().second, most = least;
   for (const auto& [x, y] : points_) {
@@ -105,7 +105,7 @@ void SmallChart::paintEvent(QPaintEvent*) {
   painter.drawEllipse(line.back(), 3, 3);
 }
 
-// ---- the panel
+// ---- panel
 
 RunPanel::RunPanel(PanelHost& host, QWidget* parent)
     : QWidget(parent),
@@ -119,7 +119,8 @@ RunPanel::RunPanel(PanelHost& host, QWidget* parent)
   layout->addLayout(make_state(), 4);
   losses_ = new SmallChart("loss");
   times_ = new SmallChart("time of a step");
-  times_->setToolTip("Shaded: the band that was predicted, as far as the machine's speed drifts.");
+  times_->setToolTip(
+      "Shaded: the predicted band, which is as wide as the drift of the machine's speed.");
   layout->addWidget(losses_, 2);
   layout->addWidget(times_, 2);
   layout->addWidget(make_words(), 4);
@@ -131,7 +132,7 @@ RunPanel::RunPanel(PanelHost& host, QWidget* parent)
   set_theme(*theme_);
 }
 
-/// Where it stands, in words and figures, and what can be done.
+/// Creates the state of the training, its figures, and its buttons.
 QLayout* RunPanel::make_state() {
   auto* left = new QVBoxLayout;
   left->setSpacing(gap);
@@ -190,13 +191,15 @@ QLayout* RunPanel::make_buttons() {
   run_ = make_button("Run", "Profiles, predicts, trains and compares this plan on this machine.",
                      "run.start");
   train_ = make_button(
-      "Train", "Trains by this plan with checkpoints: it can be stopped and resumed.", "run.train");
-  stop_ = make_button("Stop", "Ends after the step that it is at; a second time ends it at once.",
+      "Train", "Trains with this plan and writes checkpoints: it can be stopped and resumed.",
+      "run.train");
+  stop_ = make_button("Stop", "Ends after the current step; a second click ends it at once.",
                       "run.stop");
-  resume_ = make_button("Resume", "Goes on from the newest checkpoint.", "run.resume");
-  open_ = make_button("Show the run", "Opens what the run has left so far.", "run.open");
+  resume_ = make_button("Resume", "Continues from the newest checkpoint.", "run.resume");
+  open_ =
+      make_button("Show the run", "Opens the files that the run has written so far.", "run.open");
   follow_ = new QCheckBox("Follow the last step");
-  follow_->setToolTip("While it trains, the timeline shows the last step.");
+  follow_->setToolTip("The timeline shows the last step during training.");
   follow_->setChecked(control_.is_followed());
   connect(follow_, &QCheckBox::toggled, this,
           [this](bool followed) { control_.set_followed(followed); });
@@ -208,14 +211,14 @@ QLayout* RunPanel::make_buttons() {
   return buttons;
 }
 
-/// What the program says, as it says it.
+/// Creates the view of the program's output.
 QWidget* RunPanel::make_words() {
   words_ = new QPlainTextEdit;
   words_->setReadOnly(true);
   words_->setLineWrapMode(QPlainTextEdit::NoWrap);
   words_->setFrameShape(QFrame::NoFrame);
-  words_->setAccessibleName("What the program says");
-  words_->setPlaceholderText("What the program says is written here.");
+  words_->setAccessibleName("Output of the program");
+  words_->setPlaceholderText("The program's output appears here.");
   QFont fixed("DejaVu Sans Mono");
   fixed.setStyleHint(QFont::Monospace);
   fixed.setPixelSize(small_size);
@@ -238,7 +241,7 @@ void RunPanel::show_state() {
   switch (control_.phase()) {
     case Phase::Nothing:
       heading_->setText("Nothing runs");
-      says_->setText(possible ? "Run measures this plan on this machine and holds it against its "
+      says_->setText(possible ? "Run measures this plan on this machine and compares it with its "
                                 "prediction. Train keeps checkpoints instead."
                               : "Open a scenario or a run: its plan can be run from here.");
       break;
@@ -318,7 +321,7 @@ void RunPanel::show_steps(const RunWatch& watch) {
 PanelDescriptor panel::training() {
   return {.name = "training",
           .title = "Run",
-          .help = "Runs or trains by this plan, and follows it.",
+          .help = "Runs this plan or trains with it, and follows the progress.",
           .shortcut = "Alt+8",
           .dock = PanelDock::Details,
           .make = [](PanelHost& host) -> MadePanel { return new RunPanel(host); }};

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t most_slack = 500;
 constexpr std::size_t most_shares = 9;
-constexpr int after_ms = 200;  // a hand that drags a border does not wait for it
+constexpr int after_ms = 200;  // so that dragging a stage boundary does not wait for it
 
 QString name_of(const loop::Saving& saving) {
   switch (saving.part) {
@@ -31,7 +31,7 @@ QString name_of(const loop::Saving& saving) {
   return {};
 }
 
-/// The path by what runs on it; what is small is one share.
+/// Returns the parts of the critical path; small parts are one share.
 std::vector<Share> critical_shares(const search::Answer& answer, const Theme& theme) {
   std::vector<Share> shares;
   double rest = 0;
@@ -95,7 +95,7 @@ FigureTable slack_table(const search::Answer& answer, const std::vector<double>&
   table.columns = {{"action", "click to see it", false},
                    {"rank", "", true},
                    {"takes", "", true},
-                   {"could end later by", "with the iteration as long as it is", true}};
+                   {"could end later by", "without lengthening the iteration", true}};
   const double largest = sorted.empty() ? 0 : room(sorted.front());
   for (const int event : sorted) {
     const auto& times = answer.times[event];
@@ -133,7 +133,7 @@ SavingsPanel::SavingsPanel(Workspace& workspace, QWidget* parent)
   slack_->setObjectName("slack_table");
   columns->addWidget(titled("A millisecond less", savings_), 1);
   columns->addWidget(critical_, 0, Qt::AlignTop);
-  columns->addWidget(titled("Room: could take longer for nothing", slack_));
+  columns->addWidget(titled("Slack: could take longer without loss", slack_));
   layout->addWidget(columns_, 1);
 
   QObject::connect(part_, &QComboBox::currentIndexChanged, this, [this] { show_savings(); });
@@ -178,12 +178,12 @@ void SavingsPanel::rebuild() {
   part_->setVisible(answer != nullptr);
   if (answer == nullptr) {
     headline_->setText(
-        heading(workspace_.has_plan() ? "This plan is not possible" : "There is no plan to ask") +
+        heading(workspace_.has_plan() ? "This plan is not possible" : "There is no plan") +
         "<br><br>" +
         soft(workspace_.has_plan()
                  ? QString::fromStdString(workspace_.refusal().text).toHtmlEscaped()
-                 : QString("Open a scenario or the folder of a run: what would shorten its "
-                           "iteration stands here then."),
+                 : QString("Open a scenario or the folder of a run to see what would shorten its "
+                           "iteration."),
              *theme_));
     return;
   }

@@ -28,8 +28,8 @@ std::vector<Share> shares_of(const Spent& spent, const Theme& theme) {
                         spent.idle[at], time_words(spent.idle[at]), theme.causes[at]});
   }
   if (spent.unnamed > 0)
-    shares.push_back({"idle", "the cause is not known: there is no Program beside this timeline",
-                      spent.unnamed, time_words(spent.unnamed), theme.idle});
+    shares.push_back({"idle", "the cause is not known: this timeline has no Program", spent.unnamed,
+                      time_words(spent.unnamed), theme.idle});
   std::stable_sort(shares.begin(), shares.end(),
                    [](const Share& a, const Share& b) { return a.value > b.value; });
   return shares;
@@ -83,7 +83,7 @@ void ShareBar::paintEvent(QPaintEvent*) {
     paint_line(painter, i, all);
 }
 
-/// The shares side by side. `all`: their sum.
+/// Paints the shares side by side. `all` is their sum.
 void ShareBar::paint_bar(QPainter& painter, double all) const {
   const QRectF bar(0.5, share_bar_top + 0.5, width() - 1, share_bar_height - 1);
   QPainterPath round;
@@ -103,7 +103,7 @@ void ShareBar::paint_bar(QPainter& painter, double all) const {
   painter.drawPath(round);
 }
 
-/// A share in words, below the bar.
+/// Paints a share as text below the bar.
 void ShareBar::paint_line(QPainter& painter, std::size_t share, double all) const {
   const QRectF line = line_of(share);
   const Share& own = shares_[share];

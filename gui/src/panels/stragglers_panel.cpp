@@ -15,8 +15,8 @@
 namespace pipewright::gui {
 namespace {
 
-constexpr std::size_t most_slow_workers = 100;  // the timeline has all of them
-constexpr std::size_t most_slow_places = 8;     // stages, and as many replicas
+constexpr std::size_t most_slow_workers = 100;  // the timeline shows all of them
+constexpr std::size_t most_slow_places = 8;     // stages, and the same number of replicas
 
 QString four_digits(double figure) { return QString::number(figure, 'f', 4); }
 
@@ -32,7 +32,7 @@ FigureTable::Row slowdown_row(const QString& name, double slowdown) {
   return {{words_cell(name), quotient_cell(slowdown)}};
 }
 
-/// Those that cost most first.
+/// Returns the rows with the largest slowdown first.
 std::vector<FigureTable::Row> slowest_places(const std::vector<trace::Slowdown>& places,
                                              const QString& name, std::size_t most) {
   std::vector<FigureTable::Row> rows;
@@ -65,7 +65,7 @@ QString job_words(const trace::StragglerReport& report) {
                              time_words(trace::mean_of(report.metrics.replayed_s)),
                              time_words(trace::mean_of(report.metrics.ideal_step_s)))};
   if (!report.steps.left_out.empty())
-    words.insert(4, QString("%1 more not whole").arg(report.steps.left_out.size()));
+    words.insert(4, QString("%1 more incomplete").arg(report.steps.left_out.size()));
   return words.join(" &nbsp;·&nbsp; ");
 }
 
@@ -87,11 +87,12 @@ FigureTableView* make_table(const char* name) {
 
 FigureTable worker_table(const trace::StragglerReport& report, std::size_t most) {
   FigureTable table;
-  table.columns = {{"worker", "click to see its row", false},
-                   {"S_w", "what it costs: of its stage and its replica the lesser slowdown", true},
-                   {"computes", "of a step, in the mean", true},
-                   {"to peers", "over the same stage of the other replicas", true},
-                   {"by itself", "of that, what is no matter of long microbatches", true}};
+  table.columns = {
+      {"worker", "click to see its row", false},
+      {"S_w", "its cost: the smaller of the slowdowns of its stage and its replica", true},
+      {"computes", "per step, on average", true},
+      {"to peers", "relative to the same stage of the other replicas", true},
+      {"by itself", "the part of it that long microbatches do not explain", true}};
   for (std::size_t at = 0; at < std::min(most, report.workers.size()); ++at) {
     const auto worker = static_cast<std::size_t>(report.workers[at]);
     table.rows.push_back(
@@ -106,8 +107,8 @@ FigureTable worker_table(const trace::StragglerReport& report, std::size_t most)
 
 FigureTable slowdown_table(const trace::StragglerReport& report, std::size_t most_places) {
   FigureTable table;
-  table.columns = {{"alone as recorded", "all others of ideal length", false},
-                   {"S", "so many times as long as with ideal lengths throughout", true}};
+  table.columns = {{"alone as recorded", "all others with ideal durations", false},
+                   {"S", "step time divided by that with ideal durations of all operations", true}};
   table.rows = slowest_places(report.metrics.by_stage, "stage", most_places);
   for (FigureTable::Row& row : slowest_places(report.metrics.by_replica, "dp", most_places))
     table.rows.push_back(std::move(row));
@@ -123,10 +124,10 @@ FigureTable slowdown_table(const trace::StragglerReport& report, std::size_t mos
 FigureTable remedy_table(const trace::StragglerReport& report) {
   FigureTable table;
   table.columns = {{"saves", "of the mean step", true},
-                   {"learnt", "on every second step, of which it was learnt", true},
+                   {"learnt", "on every second step, from which it was learned", true},
                    {"kept", "on the others", true},
                    {"step", "replayed with it", true},
-                   {"simulated", "what it takes for granted is told of each", false}};
+                   {"simulated", "the tooltip of each states its assumptions", false}};
   for (const trace::Remedy* const remedy : trace::told_remedies(report.remedies)) {
     FigureCell change = words_cell(QString::fromStdString(remedy->change));
     change.help = "Supposed: " + QString::fromStdString(remedy->supposed);
@@ -161,7 +162,7 @@ StragglersPanel::StragglersPanel(Workspace& workspace, QWidget* parent)
   layout->addStretch();
 }
 
-/// The two switches of the timeline's rows.
+/// Creates the two switches for the timeline's rows.
 QWidget* StragglersPanel::make_arrangement() {
   groups_ = make_choice("stragglers_groups", "How rows are grouped",
                         {"Worker by worker", "By replica", "By stage"});
@@ -209,14 +210,15 @@ void StragglersPanel::arrange() {
 
 QString StragglersPanel::headline() const {
   if (workspace_.job() == nullptr)
-    return heading("This is no trace of a whole job") + "<br><br>" +
+    return heading("This is not the trace of a whole job") + "<br><br>" +
            soft(
-               "Open one, with all workers of a training in one file: who slows it down, and what "
-               "would help, stands here then, as `pipewright explain` tells it.",
+               "Open one, with all workers of a training in one file, to see which workers slow it "
+               "down and "
+               "what would help, as `pipewright explain` reports it.",
                *theme_);
   if (workspace_.is_explaining())
     return heading("Replaying the job …") + "<br><br>" +
-           soft("Until it is known who is slow, rows stand in the order of ranks.", *theme_);
+           soft("Rows are in the order of ranks until the slow workers are known.", *theme_);
   if (workspace_.stragglers() == nullptr)
     return heading("This job is not explained") + "<br><br>" +
            soft(html_of_std(workspace_.job_refusal()), *theme_);
@@ -234,7 +236,7 @@ void StragglersPanel::rebuild() {
   groups_->setCurrentIndex(static_cast<int>(now.groups));
   order_->setCurrentIndex(static_cast<int>(now.order));
   if (report == nullptr || report == shown_)
-    return;  // the tables are as they were, also how somebody sorted them
+    return;  // keep the tables, and how the user sorted them
   shown_ = report;
   workers_->show_table(worker_table(*report, most_slow_workers));
   slowdowns_->show_table(slowdown_table(*report, most_slow_places));
@@ -244,7 +246,7 @@ void StragglersPanel::rebuild() {
 PanelDescriptor panel::stragglers() {
   return {.name = "stragglers",
           .title = "Stragglers",
-          .help = "Who slows a whole job down, and what would help.",
+          .help = "The workers that slow a whole job down, and what would help.",
           .shortcut = "Alt+0",
           .dock = PanelDock::Details,
           .make = [](PanelHost& host) -> MadePanel {

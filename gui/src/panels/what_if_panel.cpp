@@ -45,7 +45,7 @@ WhatIfPanel::WhatIfPanel(Workspace& workspace, QWidget* parent)
   refresh(Workspace::Change::Document);
 }
 
-/// A row for each field, below the heading of its group.
+/// Creates a row for each field, below the heading of its group.
 QWidget* WhatIfPanel::make_rows() {
   auto* rows = new QWidget;
   auto* layout = new QVBoxLayout(rows);
@@ -92,18 +92,18 @@ QLabel* WhatIfPanel::make_heading(const QString& text) {
   return heading;
 }
 
-/// The rows of levels and kinds belong to one cluster. Another cluster gets rows of its own.
+/// Replaces the rows of link levels and node kinds, which belong to one cluster.
 void WhatIfPanel::show_cluster() {
   const plan::Cluster& cluster = workspace_.draft().scenario.cluster;
   std::vector<PlanField> fields = cluster_fields(cluster);
   QString words = cluster_words(cluster);
   const auto is_same = [](const PlanField& a, const PlanField& b) {
-    return a.name == b.name && a.group == b.group;  // these decide its other members
+    return a.name == b.name && a.group == b.group;  // these determine its other members
   };
   if (words == cluster_words_ && std::equal(fields.begin(), fields.end(), cluster_fields_.begin(),
                                             cluster_fields_.end(), is_same))
     return;
-  delete cluster_box_;  // with the widgets of the rows that go
+  delete cluster_box_;  // together with the widgets of its rows
   std::erase_if(rows_,
                 [](const auto& row) { return find_plan_field(row->field->name) == nullptr; });
   cluster_fields_ = std::move(fields);
@@ -154,7 +154,7 @@ WhatIfPanel::Row& WhatIfPanel::add_row(const PlanField& field, QVBoxLayout& into
   return row;
 }
 
-/// The rank whose speed is set, in the label's place.
+/// Adds the choice of the rank whose speed is set, in place of the label.
 void WhatIfPanel::add_rank(Row& row) {
   row.label->hide();
   row.combo = new Choice;
@@ -209,7 +209,7 @@ void WhatIfPanel::take_text(Row& row) {
     return;
   }
   show_number(row, value_of(row));
-  row.error->setText(QString("“%1” is no value here: it can be such as %2").arg(text, shown));
+  row.error->setText(QString("“%1” is not a valid value. Example: %2").arg(text, shown));
   row.error->show();
 }
 
@@ -259,7 +259,7 @@ void WhatIfPanel::make_changes(QVBoxLayout* into) {
   undo_ = add("what_if.undo", "Undo", [this] { workspace_.undo(); });
   redo_ = add("what_if.redo", "Redo", [this] { workspace_.redo(); });
   back_ = add("what_if.back", "Start over", [this] { workspace_.back_to_baseline(); });
-  back_->setToolTip("Back to the plan that the figures are held against. It can be undone.");
+  back_->setToolTip("Back to the baseline that the figures are compared with. This can be undone.");
   column->addLayout(line);
   changes_ = make_label(text_size);
   changes_->setObjectName("what_if.changes");
@@ -291,7 +291,7 @@ void WhatIfPanel::set_theme(const Theme& theme) {
 }
 
 bool WhatIfPanel::eventFilter(QObject* watched, QEvent* event) {
-  // A wheel that was meant to scroll would turn what happens to be below it.
+  // A wheel event meant for scrolling must not change the control under the mouse.
   if (event->type() == QEvent::Wheel) {
     event->ignore();
     return true;
@@ -337,7 +337,7 @@ void WhatIfPanel::set(Row& row, const std::string& assignment) {
   if (!refused.isEmpty()) {
     row.error->setText(refused);
     row.error->show();
-    show_row(row);  // as it was
+    show_row(row);  // restores it
   }
 }
 
@@ -349,9 +349,9 @@ void WhatIfPanel::refresh(Workspace::Change change) {
   empty_->setVisible(!has_plan);
   if (!has_plan) {
     empty_->setText(workspace_.document().kind == Document::Kind::Nothing
-                        ? "Open a scenario or a run to ask what would happen if."
-                        : "What was opened has no scenario beside it, so nothing can be asked of "
-                          "its plan. Open a scenario or a run's folder.");
+                        ? "Open a scenario or a run to use What if."
+                        : "This document has no scenario, so its plan cannot be changed. "
+                          "Open a scenario or a run's folder.");
     return;
   }
   show_cluster();
@@ -407,7 +407,8 @@ void WhatIfPanel::show_number(Row& row, double value) {
 void WhatIfPanel::show_choice(Row& row) {
   const QSignalBlocker blocker(row.combo);
   const std::string value = option_of(*row.field, now_);
-  // What is none of the options stands last: what it was, to go back to, and what it is.
+  // Values that are not options are appended: the baseline's, so that the user can return to it,
+  // and the current one.
   const int options = static_cast<int>(row.field->options.size());
   while (row.combo->count() > options)
     row.combo->removeItem(options);
@@ -425,7 +426,7 @@ void WhatIfPanel::show_choice(Row& row) {
 }
 
 bool WhatIfPanel::differs(const Row& row) const {
-  // A plan before may have been for a cluster without this level or kind.
+  // The baseline may have a cluster without this link level or node kind.
   if (!has_value(*row.field, before_))
     return true;
   return row.is_choice()
@@ -446,7 +447,7 @@ void WhatIfPanel::show_changes() {
     row->label->setFont(font_of(text_size, differs(*row)));
   set_colour(changes_, workspace_.changed() ? theme_->text : theme_->soft_text);
   if (!workspace_.changed()) {
-    changes_->setText("Nothing yet: turn something above, or drag a border of stages.");
+    changes_->setText("Nothing yet: change a value above, or drag a stage boundary.");
     effect_->hide();
     return;
   }
@@ -460,12 +461,12 @@ void WhatIfPanel::show_changes() {
   show_effect();
 }
 
-/// A line for each figure that differs.
+/// Shows a line for each figure that differs.
 void WhatIfPanel::show_effect() {
   const search::Answer* answer = workspace_.answer();
   effect_->setVisible(answer == nullptr || workspace_.baseline() != nullptr);
   if (answer == nullptr) {
-    effect_->setText("It is not possible: see above the timeline why.");
+    effect_->setText("The plan is not possible: the reason is shown above the timeline.");
   } else if (workspace_.baseline() != nullptr) {
     QStringList lines;
     for (const std::string& part :

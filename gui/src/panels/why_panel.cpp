@@ -16,7 +16,7 @@ constexpr std::size_t most_waited_for = 4;
 
 QString of_std(const std::string& text) { return QString::fromStdString(text); }
 
-/// The marks of a text in the sizes of the theme.
+/// Builds HTML in the sizes of the theme.
 class WhyHtml {
  public:
   explicit WhyHtml(const Theme& theme) : theme_(theme) {}
@@ -48,7 +48,7 @@ class WhyHtml {
   QString text_;
 };
 
-/// "2F5", to be clicked.
+/// Returns a clickable action name such as "2F5".
 QString link_to(const PaintedTable& table, std::uint64_t event) {
   return QString("<a href=\"event:%1\" style=\"text-decoration:none\">%2</a>")
       .arg(event)
@@ -60,7 +60,7 @@ QString rank_of(const PaintedTable& table, std::uint64_t event) {
       .toHtmlEscaped();
 }
 
-/// What a trace of others says of its steps, and what it cannot say.
+/// Describes the steps of a foreign trace, and what it cannot explain.
 QString trace_sentence(const plan::TimelineFacts& facts) {
   const plan::MarkedStep* const typical = facts.typical_step();
   const QString steps = typical == nullptr
@@ -72,11 +72,11 @@ QString trace_sentence(const plan::TimelineFacts& facts) {
   return steps + " It does not say what a thread waits for.";
 }
 
-/// How long each row of a foreign trace has events, which is all that is known.
+/// Returns the busy time of each row of a foreign trace, which is all that is known.
 FigureTable trace_area_table(const PaintedTable& table, const PickedArea& area) {
   FigureTable figures;
   figures.columns = {{"row", "", false},
-                     {"busy", "time in which at least one event of the row goes on", true},
+                     {"busy", "time in which at least one event of the row runs", true},
                      {"of the area", "", true}};
   for (const int rank : area.ranks) {
     const double busy = table.busy(rank, area.first, area.last);
@@ -89,7 +89,7 @@ FigureTable trace_area_table(const PaintedTable& table, const PickedArea& area) 
   return figures;
 }
 
-/// The columns of an area: those alone that a row has something in.
+/// The columns of an area that have a value in some row.
 class AreaColumns {
  public:
   explicit AreaColumns(const std::vector<AreaRow>& rows) {
@@ -117,11 +117,11 @@ class AreaColumns {
     }
     if (with_unnamed_)
       titles.push_back({"no cause", "idle time whose cause is not known", true});
-    titles.push_back({"sends", "time in which it sends, beside all else", true});
+    titles.push_back({"sends", "time in which it sends, whatever else it does", true});
     if (any_held_) {
-      titles.push_back({"memory at start", "what it holds when the area begins", true});
-      titles.push_back({"at end", "what it holds when the area ends", true});
-      titles.push_back({"peak", "the most it holds in between", true});
+      titles.push_back({"memory at start", "its memory when the area begins", true});
+      titles.push_back({"at end", "its memory when the area ends", true});
+      titles.push_back({"peak", "its peak memory in between", true});
     }
     return titles;
   }
@@ -207,7 +207,8 @@ WhyPanel::WhyPanel(Workspace& workspace, QWidget* parent)
                    [this](const QString& link) { follow(link); });
 }
 
-/// An action or a bubble in words, and beside it what idle time is made of.
+/// Creates the page for an action or a bubble: its explanation, and the shares of idle time next to
+/// it.
 QWidget* WhyPanel::make_words() {
   words_ = new QLabel;
   words_->setObjectName("why_words");
@@ -237,7 +238,7 @@ QWidget* WhyPanel::make_words() {
   return scroll;
 }
 
-/// An area, rank by rank.
+/// Creates the page for an area, rank by rank.
 QWidget* WhyPanel::make_area() {
   auto* area = new QWidget;
   area->setAutoFillBackground(true);
@@ -279,7 +280,7 @@ void WhyPanel::follow(const QString& link) {
 
 void WhyPanel::rebuild() {
   show_picked();
-  // Rich text is read out letter by letter, tags and all, unless it has a name without them.
+  // Screen readers spell out rich text with its tags unless the label has a plain accessible name.
   words_->setAccessibleName(pages_->currentIndex() == 0 ? spoken() : QString());
 }
 
@@ -350,7 +351,7 @@ QString WhyPanel::html_of_nothing() const {
         .take();
   return html
       .soft(
-          "Click <b>idle time</b> (the light stretches of a row) to read what held it back, or "
+          "Click <b>idle time</b> (the light stretches of a row) to read its cause, or "
           "an <b>action</b> to see what it waited for. <b>Drag</b> across rows to measure an "
           "area, rank by rank.")
       .take();
@@ -376,8 +377,7 @@ QString WhyPanel::html_of(const PickedIdle& picked) const {
   html.heading(heading);
   const auto why = workspace_.why_idle(picked.rank, picked.time);
   if (!why) {
-    return html
-        .paragraph("There is no Program beside this timeline, so what it waited for is not known.")
+    return html.paragraph("This timeline has no Program, so what it waited for is not known.")
         .take();
   }
   html.paragraph(upper_first(of_std(why->sentence).toHtmlEscaped()) + ".");
@@ -435,7 +435,8 @@ QString WhyPanel::html_of(const PickedEvent& picked) const {
     html.row("Critical", "yes: the iteration is as long as this path");
   if (facts.slack)
     html.row("Slack", *facts.slack > 1e-9
-                          ? QString("could end %1 later for nothing").arg(time_words(*facts.slack))
+                          ? QString("could end %1 later without lengthening the iteration")
+                                .arg(time_words(*facts.slack))
                           : QString("none: the iteration waits for it"));
   for (std::size_t i = 0; i < std::min(most_waited_for, facts.waited_for.size()); ++i) {
     const WaitedFor& waited = facts.waited_for[i];
@@ -451,7 +452,7 @@ QString WhyPanel::html_of(const PickedEvent& picked) const {
 PanelDescriptor panel::why() {
   return {.name = "why",
           .title = "Why",
-          .help = "What you clicked on, and what held it back.",
+          .help = "Explains what you clicked on, and what delayed it.",
           .shortcut = "Alt+1",
           .dock = PanelDock::Details,
           .make = [](PanelHost& host) -> MadePanel { return new WhyPanel(host.workspace); }};

@@ -5,8 +5,8 @@
 namespace pipewright::gui {
 namespace {
 
-/// Values below `time`, of values in order: first in steps that double from the guess, since
-/// whoever asks goes from pixel to pixel, then by halves.
+/// Returns the number of sorted values below `time`: by exponential search from the guess, because
+/// callers move from pixel to pixel, and then by bisection.
 std::uint64_t below(std::span<const double> values, double time, std::uint64_t guess) {
   std::uint64_t low = std::min<std::uint64_t>(guess, values.size()), high = low, step = 1;
   if (low > 0 && values[low - 1] >= time) {
@@ -48,7 +48,7 @@ BusySums::BusySums(std::span<const double> start, std::span<const double> end,
 }
 
 std::uint64_t BusySums::begun_before(double time, std::uint64_t guess) const {
-  // Marks lie close together, so that few lines of memory are read.
+  // Marks are contiguous, so that few cache lines are read.
   const std::uint64_t marks = below(mark_start_, time, (guess + stride - 1) / stride);
   if (marks == 0)
     return 0;
@@ -88,7 +88,7 @@ void BusySums::add_whole(std::uint64_t first, std::uint64_t last, ClassTimes& su
 ClassTimes BusySums::between(double first, double last, std::uint64_t begun_first,
                              std::uint64_t begun_last) const {
   ClassTimes sums{};
-  if (begun_first > 0) {  // the one that may still go on
+  if (begun_first > 0) {  // the event that may not have ended
     const std::uint64_t event = begun_first - 1;
     sums[classes_[event]] += std::max(0.0, std::min(end_[event], last) - first);
   }

@@ -19,7 +19,7 @@ double round_tick(double least) {
   return 10 * power;
 }
 
-/// All ticks in the unit of the last one, with the figures that tell them apart.
+/// Formats all ticks in the unit of the last one, with enough digits to distinguish them.
 QString tick_words(double time, double tick, double until) {
   const bool seconds = until >= 2, millis = until >= 1e-4;
   const double unit = seconds ? 1 : millis ? 1e-3 : 1e-6;
@@ -35,7 +35,7 @@ struct MarginPainter {
   const Theme& theme = *model.theme;
   const double width = at.viewport.width();
 
-  /// Writes into a box, and cuts words that are too long for it.
+  /// Writes into a box, and shortens text that does not fit.
   void write(const QRectF& box, Qt::Alignment side, const QString& words,
              Qt::TextElideMode cut = Qt::ElideNone) {
     painter.drawText(box, Qt::AlignVCenter | side,
@@ -75,7 +75,7 @@ struct MarginPainter {
     title(at.plot_left - Layout::busy_width, at.plot_left - 10, Qt::AlignRight, "busy");
   }
 
-  /// The names of groups, over the whole width.
+  /// Paints the names of groups, over the whole width.
   void paint_headings() {
     painter.setFont(font_of(small_size, true));
     for (const PlacedHeading* const heading : at.headings_in_sight()) {
@@ -89,7 +89,7 @@ struct MarginPainter {
     }
   }
 
-  /// The name of a row, how busy it is in view, and above it the name of what stands behind.
+  /// Paints the name of a row, how busy it is in view, and above it the name of the ghost.
   void paint_header(const PlacedRow& row) {
     const double y = at.row_y(row);
     const RowParts parts = at.parts_of(row);
@@ -118,7 +118,7 @@ struct MarginPainter {
     paint_figures(row, y + parts.front_top, parts.front_height);
   }
 
-  /// The note of a row, and how busy it is in view.
+  /// Paints the note of a row, and how busy it is in view.
   void paint_figures(const PlacedRow& row, double top, double height) {
     painter.setFont(font_of(row.height < 16 ? small_size - 2 : small_size));
     painter.setPen(theme.soft_text);

@@ -16,7 +16,7 @@ QColor faded(QColor colour, float alpha) {
   return colour;
 }
 
-/// Where the line under the compute of each rank lies; far below 0: the rank is not shown.
+/// Returns the y of the line below each rank's compute; far below 0: the rank is not shown.
 std::vector<double> lines_under_compute(const TimelineModel& model) {
   const PaintedTable& table = *model.tables.front;
   std::vector<double> lines(static_cast<std::size_t>(table.table().ranks), -1e9);
@@ -29,7 +29,7 @@ std::vector<double> lines_under_compute(const TimelineModel& model) {
   return lines;
 }
 
-/// One line under the bars of the path, up or down where it crosses to another rank.
+/// Returns one line below the bars of the path, which goes up or down where the path changes ranks.
 QPainterPath critical_line(const TimelineModel& model) {
   const TimelineLayout& at = model.layout;
   const plan::EventTable& table = model.tables.front->table();
@@ -84,7 +84,8 @@ void paint_hovered(QPainter& painter, const TimelineModel& model) {
 }
 
 void paint_arrow(QPainter& painter, const QColor& colour, const QRectF& from, const QRectF& to) {
-  // What waits may have begun long before, such as a receive: the arrow ends where it goes on.
+  // The waiting event, such as a receive, may have begun long before: the arrow ends at the time
+  // when it continues.
   const QPointF begin(from.right(), from.center().y());
   const QPointF end(std::clamp(begin.x(), to.left(), to.right()), to.center().y());
   const double across = end.x() - begin.x();

@@ -15,15 +15,16 @@
 namespace pipewright::gui {
 namespace {
 
-/// The class of a name that is no instruction: equal names look alike, and so do marks of steps.
+/// Returns the class of a name that is not an instruction: equal names have the same class, and so
+/// do step marks.
 std::uint8_t class_of_name(const std::string& name) {
   if (plan::step_number(name))
     return class_count - 1;
   return static_cast<std::uint8_t>(std::hash<std::string>{}(name) % class_count);
 }
 
-/// The class of each name is that of its kind. A table that was simulated carries the kinds; one
-/// that was read has names alone.
+/// Returns the class of each name by its kind. A simulated table contains the kinds; a table from a
+/// file has only names.
 std::vector<std::uint8_t> classes_of_names(const plan::EventTable& table) {
   std::vector<std::uint8_t> classes;
   classes.reserve(table.names.size());
@@ -44,7 +45,7 @@ struct Interval {
   double end = 0;
 };
 
-/// What at least one of these intervals and of the events [begin, end) covers; both are in order.
+/// Returns the union of these intervals and of a track's events; both are sorted.
 std::vector<Interval> united(const std::vector<Interval>& with, const plan::EventTrack& track,
                              std::span<const double> start, std::span<const double> end) {
   std::vector<Interval> all;
@@ -65,7 +66,7 @@ std::vector<Interval> united(const std::vector<Interval>& with, const plan::Even
   return all;
 }
 
-/// Whether a table's events are actions; in a foreign trace their classes mean nothing.
+/// Returns true if a table's events are actions; in a foreign trace classes have no meaning.
 bool are_actions(const plan::EventTable& table) {
   return !table.kinds.empty() ||
          (!table.names.empty() && plan::parse_instruction(table.names.front()));

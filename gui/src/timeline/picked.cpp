@@ -10,7 +10,7 @@ namespace pipewright::gui {
 Picked picked_at(const PaintedTable& table, int rank, double time) {
   if (rank < 0 || rank >= table.table().ranks || time < 0 || time > table.length())
     return {};
-  // All of the gap, whatever its causes.
+  // The whole gap, whatever its causes.
   const auto tracks = table.tracks_of(rank);
   double start = 0, end = table.length();
   for (std::size_t track = tracks.begin; track < tracks.end; ++track) {

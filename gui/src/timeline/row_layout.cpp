@@ -7,15 +7,15 @@ namespace pipewright::gui {
 namespace {
 
 constexpr double least_row = 18;
-constexpr double greatest_row = 600;  // one rank alone need not fill a tall screen
+constexpr double greatest_row = 600;  // a single rank need not fill a tall screen
 constexpr double collapsed_row = 10;
 constexpr double steps_row = 22;
 constexpr double heading_row = 22;
-constexpr double least_wire = 4;         // a thin band
+constexpr double least_wire = 4;         // a low band
 constexpr double wire_part = 1 / 30.0;   // of a tall row
-constexpr double least_with_wires = 26;  // lower rows show compute alone
+constexpr double least_with_wires = 26;  // lower rows show only compute
 
-/// By rank: whether all that its row shows is marks of steps.
+/// Returns, by rank, true if a row shows only step marks.
 std::vector<char> rows_of_steps(const plan::EventTable& table) {
   std::vector<char> only(static_cast<std::size_t>(table.ranks), 0), others = only;
   for (const plan::EventTrack& track : table.tracks)
@@ -30,7 +30,7 @@ int group_of_row(const RowGroups& groups, int rank) {
   return at < groups.of.size() ? groups.of[at] : -1;
 }
 
-/// Rows below each other, and headings where another group begins.
+/// Places rows below each other, and headings above the first row of each group.
 void stack(RowLayout& layout, const RowGroups& groups) {
   int group = -1;
   for (PlacedRow& row : layout.rows) {
@@ -92,7 +92,7 @@ RowLayout lay_out_rows(const plan::EventTable& table, const RowState& state, dou
   RowLayout layout;
   const std::vector<char> marks_steps = rows_of_steps(table);
   int open = 0;
-  double low = 0;  // pixels of those that do not share
+  double low = 0;  // pixels of rows with a fixed height
   for (const int rank : ordered_ranks(state, table.ranks)) {
     if (plan::rank_name(table, rank).find(state.filter) == std::string::npos)
       continue;

@@ -9,11 +9,11 @@ namespace pipewright::gui {
 namespace {
 
 constexpr double narrowest_hatched = 14;
-constexpr int lowest_hatched = 10;  // of pixels; below, a pattern is but noise
+constexpr int lowest_hatched = 10;  // pixels; in lower bands a pattern is only noise
 constexpr double narrowest_edged = 4;
 constexpr int period = 8;  // of hatches, in pixels
 
-/// Goes from pixel to pixel over one list of events.
+/// Moves from pixel to pixel over one list of events.
 class Sweep {
  public:
   Sweep(const BusySums* sums, double first) : sums_(sums) {
@@ -24,7 +24,7 @@ class Sweep {
   struct Pixel {
     bool whole = false;  // one event fills it
     std::uint64_t event = 0;
-    bool mixed = false;  // several do, or one in part
+    bool mixed = false;  // several events, or a part of one
     ClassTimes times{};
   };
 
@@ -58,14 +58,14 @@ class Sweep {
  private:
   const BusySums* sums_;
   std::uint64_t begun_ = 0;
-  std::uint64_t step_ = 0;  // events of the pixel before, about as many as of the next
-  // What lies before the last border that was looked at.
+  std::uint64_t step_ = 0;  // events of the previous pixel; the next has about as many
+  // Sums up to the last pixel edge.
   ClassTimes until_{};
   std::uint64_t until_of_ = 0;
   double until_at_ = -std::numeric_limits<double>::infinity();
 };
 
-/// Red, green and blue, added up in parts.
+/// A weighted sum of red, green and blue.
 struct Mix {
   float red = 0, green = 0, blue = 0;
   void add(QRgb colour, float part) {
@@ -95,7 +95,7 @@ QRgb colour_of(const ClassTimes& times, const ClassColours& colours, QRgb rest, 
   return mix.colour();
 }
 
-/// The colour of a pixel that no event fills, which is `whole` seconds long.
+/// Returns the color of a pixel that no single event fills and that is `whole` seconds long.
 QRgb mixed_pixel(const Sweep::Pixel& pixel, const Sweep::Pixel& below, const PaintedTrack& track,
                  double whole) {
   QRgb rest = track.blank;
@@ -104,7 +104,7 @@ QRgb mixed_pixel(const Sweep::Pixel& pixel, const Sweep::Pixel& below, const Pai
   if (!pixel.mixed)
     return below.mixed ? colour_of(below.times, track.ground_colours, track.blank, whole) : rest;
   if (below.mixed) {
-    // The ground shows between the events alone, so its share is of what they leave.
+    // The ground is visible only between the events, so its share applies to what they leave.
     double left = whole;
     for (const double part : pixel.times)
       left -= part;
@@ -113,7 +113,7 @@ QRgb mixed_pixel(const Sweep::Pixel& pixel, const Sweep::Pixel& below, const Pai
   return colour_of(pixel.times, track.colours, rest, whole);
 }
 
-/// Whether the pattern has a mark at a pixel.
+/// Returns true if the pattern has a mark at a pixel.
 bool marks(Hatch hatch, int x, int y) {
   switch (hatch) {
     case Hatch::None:
@@ -163,7 +163,7 @@ ClassColours colours_of(const QColor& colour) {
   return colours;
 }
 
-/// What the pixels of a line have in common.
+/// Data common to all pixels of a line.
 struct RowRaster::Line {
   const Band& band;
   const TimeScale& scale;
@@ -198,7 +198,7 @@ const std::vector<WideEvent>& RowRaster::paint(QImage& image, const Band& band, 
   return wide_;
 }
 
-/// A pixel that one event fills.
+/// Paints a pixel that one event fills.
 void RowRaster::paint_event(const Line& line, std::size_t pixel, std::uint64_t event) {
   const BusySums& sums = line.track.sums;
   const ClassColours& colours = line.track.colours;
@@ -212,7 +212,7 @@ void RowRaster::paint_event(const Line& line, std::size_t pixel, std::uint64_t e
   }
   if (seen_any_ && seen_ == event)
     return;
-  // An edge parts it from what came before.
+  // An edge separates it from the previous event.
   if (pixels >= narrowest_edged && seen_any_ && pixel > 0 && seen_ + 1 == event)
     line_[pixel - 1] = mixed(line_[pixel - 1], line.track.blank, 0.65);
   seen_ = event;
@@ -224,9 +224,9 @@ void RowRaster::paint_event(const Line& line, std::size_t pixel, std::uint64_t e
   wide_.push_back({event, x, end - x});
 }
 
-/// The line and its hatches, over and over down the band.
+/// Copies the line and its hatches into all lines of the band.
 void RowRaster::copy_to(QImage& image, const Band& band) const {
-  // Not scanLine: it counts its calls in the image, which bands in other threads share.
+  // Does not use scanLine, which changes a counter in the image that concurrent bands share.
   const auto line_at = [&](int y) {
     return reinterpret_cast<QRgb*>(const_cast<uchar*>(image.constScanLine(y))) + band.left;
   };

@@ -22,8 +22,7 @@ bool is_light(QRgb colour) {
   return 0.299 * qRed(colour) + 0.587 * qGreen(colour) + 0.114 * qBlue(colour) > 150;
 }
 
-/// The microbatch or the number of a step where there is little room, the whole name where there is
-/// more.
+/// Returns the whole name if there is room, otherwise the number of the microbatch or step.
 QString label_of(const std::string& name, double width, const QFontMetricsF& metrics) {
   const auto instruction = plan::parse_instruction(name);
   const QString whole = QString::fromStdString(name);
@@ -41,7 +40,7 @@ QString label_of(const std::string& name, double width, const QFontMetricsF& met
   return metrics.elidedText(whole, Qt::ElideRight, width - 8);
 }
 
-/// The colours of a row of events; those of the ghost are paler.
+/// Returns the colors of a row of events; those of the ghost are paler.
 ClassColours colours_for(const TimelineModel& model, plan::Row row, bool ghost) {
   ClassColours colours;
   if (model.heat && !ghost)
@@ -66,7 +65,7 @@ ClassColours colours_for(const TimelineModel& model, plan::Row row, bool ghost) 
   return colours;
 }
 
-/// Renders the rows in sight into an image, and finds the events wide enough for a label.
+/// Renders the visible rows into an image, and finds the events that are wide enough for a label.
 struct RowsRenderer {
   const TimelineModel& model;
   double scale;
@@ -94,7 +93,7 @@ struct RowsRenderer {
                       std::max(1, pixel(top + drawn.top + drawn.height) - band_top)};
       const QRgb blank = compute ? theme.idle.rgb() : theme.plot.rgb();
       const ClassColours colours = colours_for(model, track.row, ghost);
-      // Causes are of a rank, and many tracks of it would each repeat them.
+      // Causes belong to a rank, so only its first track shows them.
       const bool with_causes = compute && bands.front().track == drawn.track && !ghost;
       thread_local RowRaster raster;  // rows are painted by several threads
       const auto& wide = raster.paint(
@@ -128,7 +127,7 @@ struct RowsRenderer {
     const QRgb* other = behind.data();
     for (int line = first; line < last; ++line) {
       auto* pixels = reinterpret_cast<QRgb*>(image.scanLine(line));
-      for (int x = 0; x < image.width(); ++x, ++other)  // the mean of each colour
+      for (int x = 0; x < image.width(); ++x, ++other)  // the mean of each color
         pixels[x] = (((pixels[x] ^ *other) & 0xfefefefeU) >> 1) + (pixels[x] & *other);
     }
   }
@@ -158,11 +157,11 @@ struct RowsRenderer {
           helpers.emplace_back(render_others);
       render_others();
     }
-    // Pinned rows come last and cover what scrolls beneath them.
+    // Pinned rows come last and cover rows that scroll beneath them.
     for (const PlacedRow& row : at.pinned_rows())
       if (at.row_y(row) <= at.viewport.height())
         render_row(row);
-    // The order must not depend on which thread was first.
+    // The order must not depend on the threads' timing.
     std::sort(labels.begin(), labels.end(), [](const RowLabel& a, const RowLabel& b) {
       return std::tuple(a.box.top(), a.box.left()) < std::tuple(b.box.top(), b.box.left());
     });
@@ -181,7 +180,7 @@ QImage rendered_map(const TimelineModel& model, double scale) {
   colours.hatch.fill(Hatch::None);
   RowRaster raster;
   const auto& rows = model.layout.rows.rows;
-  // The map has the order of the rows; where there are more rows than lines, it has some of them.
+  // The map has the order of the rows. If there are more rows than lines, it shows a selection.
   const int shown = std::min(static_cast<int>(rows.size()), height);
   for (int i = 0; i < shown; ++i) {
     const int rank =

@@ -12,15 +12,15 @@
 namespace pipewright::gui {
 namespace {
 
-/// A row tells at most so many of its parts; one who wants more zooms in.
+/// Maximum number of parts of a row; zooming in shows others.
 constexpr std::size_t most_parts = 200;
-constexpr double narrowest_part = 1;  // pixels; a gap between two actions that is less is none
+constexpr double narrowest_part = 1;  // pixels; a narrower gap between two actions does not count
 
 QString rank_words(const plan::EventTable& table, int rank) {
   return QString::fromStdString(plan::rank_name(table, rank));
 }
 
-/// "most of it warm-up"; empty where causes are not known.
+/// Returns "most of it warm-up"; empty if causes are unknown.
 QString most_of_idle(const PaintedTable& table, int rank, double first, double last) {
   const ClassTimes causes = table.idle(rank).between(first, last);
   const auto most = std::max_element(causes.begin(), causes.end());
@@ -83,7 +83,7 @@ QAccessibleInterface* child_under(const QAccessibleInterface& parent, QPoint at)
   return nullptr;
 }
 
-/// Where the part of a box that is seen is on the screen.
+/// Returns the visible part of a box in screen coordinates.
 QRect on_screen(const TimelineView& view, const QRectF& seen, const QRectF& box) {
   const QRect on_view = box.intersected(seen).toAlignedRect();
   return {view.viewport()->mapToGlobal(on_view.topLeft()), on_view.size()};
@@ -91,7 +91,7 @@ QRect on_screen(const TimelineView& view, const QRectF& seen, const QRectF& box)
 
 class RowAccess;
 
-/// An action, or a stretch of idle time.
+/// An action, or an idle interval.
 class PartAccess final : public QAccessibleInterface, public QAccessibleActionInterface {
  public:
   PartAccess(TimelineView& view, RowAccess& row, Picked picked)
@@ -131,7 +131,7 @@ class PartAccess final : public QAccessibleInterface, public QAccessibleActionIn
     if (name == setFocusAction() || name == pressAction())
       view_->setFocus();
     if (name == pressAction())
-      view_->pick(Picked(picked_));  // a copy: the part may go with what follows
+      view_->pick(Picked(picked_));  // a copy: the selection may delete this part
   }
   QStringList keyBindingsForAction(const QString&) const override { return {}; }
 
@@ -188,7 +188,7 @@ class RowAccess final : public QAccessibleInterface {
                      view_->model().layout.row_rect(rank_));
   }
 
-  /// The part that was picked, if it is among those in view.
+  /// Returns the selected part if it is in view.
   QAccessibleInterface* part_of(const Picked& picked) const {
     for (int index = 0; index < childCount(); ++index)
       if (static_cast<PartAccess*>(child(index))->picked() == picked)
@@ -217,7 +217,7 @@ class RowAccess final : public QAccessibleInterface {
     return parts_;
   }
 
-  /// Actions of one rank in view, and how far it is idle before the first and behind the last.
+  /// Visible actions of one rank, and the idle time before the first and after the last.
   struct Seen {
     std::vector<std::uint64_t> events;
     double idle_from = 0, idle_until = 0;
@@ -248,7 +248,7 @@ class RowAccess final : public QAccessibleInterface {
     return all;
   }
 
-  /// Compute actions in the order of time, and the gaps between them.
+  /// Returns compute actions in order of time, and the gaps between them.
   std::vector<Picked> parts_in_view() const {
     const auto& start = view_->front()->table().start;
     const auto& end = view_->front()->table().end;
@@ -278,7 +278,8 @@ class RowAccess final : public QAccessibleInterface {
   TimelineView* view_;
   TimelineAccess* timeline_;
   int rank_;
-  mutable std::shared_ptr<PaintedTable> made_of_;  // kept, so that no other table has its address
+  mutable std::shared_ptr<PaintedTable> made_of_;  // kept alive, so that no other table gets its
+                                                   // address
   mutable TimeScale made_at_;
   mutable double made_width_ = 0;
   mutable std::vector<QAccessible::Id> parts_;
@@ -341,7 +342,7 @@ QAccessibleInterface* PartAccess::parent() const { return row_; }
 QAccessibleInterface* RowAccess::parent() const { return timeline_; }
 
 QAccessibleInterface* access_of(const QString&, QObject* object) {
-  // Without Qt's meta objects a class has the name of its base.
+  // Without Qt's meta objects a class has the name of its base class.
   auto* view = dynamic_cast<TimelineView*>(object);
   return view != nullptr ? new TimelineAccess(*view) : nullptr;
 }

@@ -111,7 +111,7 @@ void TimelineInput::move(QPointF to) {
   }
 }
 
-/// Picks the area between where the mouse was pressed and where it is now.
+/// Selects the area between the mouse press and the current position.
 void TimelineInput::select_area() {
   if (!moved_)
     return;
@@ -202,13 +202,13 @@ void TimelineInput::show_tip(const QHelpEvent& event) {
   const Picked under = model_.pick_at(at);
   const PlacedRow* const row =
       at.x() < model_.layout.plot_left ? model_.layout.row_at(at.y()) : nullptr;
-  QString words;       // none hide the last tip
-  if (row != nullptr)  // a long name is cut there
+  QString words;       // an empty text hides the last tip
+  if (row != nullptr)  // shows a name that the header shortens
     words = QString::fromStdString(plan::rank_name(model_.tables.front->table(), row->rank));
   else if (std::holds_alternative<PickedEvent>(under))
     words = model_.tables.describe(under);
   else if (std::holds_alternative<PickedIdle>(under) && model_.tables.front->facts().is_iteration)
-    words = "Idle: click to see what held it back.";
+    words = "Idle: click to see the cause.";
   QToolTip::showText(event.globalPos(), words, view_.viewport());
 }
 

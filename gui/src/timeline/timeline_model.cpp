@@ -11,7 +11,8 @@ constexpr double most_header = 380;
 constexpr double snap_within = 6;          // pixels
 constexpr double narrowest_revealed = 24;  // pixels
 
-/// The widest of many texts, found among the longest of them: to measure a text takes time.
+/// Returns the width of the widest text, measuring only the longest ones, because measuring is
+/// slow.
 double widest_of(const std::vector<std::string>& texts, const QFontMetricsF& metrics) {
   constexpr std::size_t most_measured = 64;
   std::vector<const std::string*> longest;
@@ -36,7 +37,7 @@ void TimelineModel::show(TimelineTables shown) {
   fit_headers();
 }
 
-/// Ranks have short names; the threads of a trace have what others called them.
+/// Ranks have short names, but names of a trace's threads can be long.
 void TimelineModel::fit_headers() {
   layout.note_width = std::ceil(widest_of(notes.of, QFontMetricsF(font_of(small_size))));
   layout.note_width += layout.note_width > 0 ? gap : 0;

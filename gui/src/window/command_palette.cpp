@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t most_shown = 60;
 constexpr int line_height = 28;
 
-/// The name, its typed letters in bold, and the shortcut at the right.
+/// Paints a command's name with the typed letters in bold, and its shortcut at the right.
 class EntryPainter : public QStyledItemDelegate {
  public:
   EntryPainter(const QLineEdit& typed, QObject* parent)

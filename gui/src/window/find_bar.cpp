@@ -22,7 +22,7 @@ std::vector<std::uint64_t> found_events(const plan::EventTable& table, const std
   std::vector<std::uint64_t> found;
   if (typed.empty())
     return found;
-  // Names stand once each, so what is compared is few, however many events there are.
+  // Each name is stored once, so few names are compared, however many events there are.
   const std::string wanted = lowered(typed);
   std::vector<char> fits(table.names.size(), 0);
   for (std::size_t name = 0; name < table.names.size(); ++name)

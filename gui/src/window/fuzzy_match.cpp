@@ -13,11 +13,12 @@ bool is_begin_of_word(const QString& text, int at) {
   return at == 0 || !text[at - 1].isLetterOrNumber();
 }
 
-/// The best place for letter `t` and those behind it, from `from` on, by trying each.
+/// Finds the best positions of letter `t` and the following ones from position `from` on, with
+/// memoization.
 struct Search {
   const QString& typed;
   const QString& text;
-  std::vector<std::vector<int>> best;  // by letter and place; -1: none, -2: not known yet
+  std::vector<std::vector<int>> best;  // by letter and position; -1: no match, -2: not computed yet
 
   int score(int t, int at) {
     int& known = best[static_cast<std::size_t>(t)][static_cast<std::size_t>(at)];
@@ -57,7 +58,7 @@ std::optional<FuzzyMatch> fuzzy_match(const QString& typed_words, const QString&
     }
   if (at < 0)
     return {};
-  // The way that led to the score.
+  // Follows the path with the best score.
   for (int t = 0; t < typed.size(); ++t) {
     match.letters.push_back(at);
     if (t + 1 == typed.size())
@@ -71,7 +72,8 @@ std::optional<FuzzyMatch> fuzzy_match(const QString& typed_words, const QString&
         }
     at = chosen;
   }
-  match.score = 4 * match.score - static_cast<int>(text.size()) / 4;  // of equals, the shorter
+  // Among equal scores, prefers the shorter text.
+  match.score = 4 * match.score - static_cast<int>(text.size()) / 4;
   return match;
 }
 

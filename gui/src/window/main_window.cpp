@@ -14,7 +14,7 @@
 namespace pipewright::gui {
 namespace {
 
-/// Arrows of a chain: each event waits for the one behind it.
+/// Returns the arrows of a chain in which each event waits for the next one.
 std::vector<Arrow> arrows_of(const std::vector<std::uint64_t>& chain) {
   std::vector<Arrow> arrows;
   for (std::size_t i = 1; i < chain.size(); ++i)
@@ -169,7 +169,7 @@ void MainWindow::make_plan_commands() {
   make_panel_commands();
 }
 
-/// What panels can do, each of which is brought to the front for it.
+/// Adds the panels' commands, each of which brings its panel to the front.
 void MainWindow::make_panel_commands() {
   for (const Shown& shown : panels_)
     for (const PanelCommand& command : shown.made.commands)
@@ -185,7 +185,7 @@ void MainWindow::make_panel_commands() {
 void MainWindow::make_view_commands() {
   const auto has_ghost = [this] { return workspace_.ghost() != nullptr; };
   commands_.add(
-      "view.run", "View", "Show the run beside its prediction", QKeySequence("Ctrl+1"),
+      "view.run", "View", "Show the run with its prediction", QKeySequence("Ctrl+1"),
       [this] { workspace_.show(Workspace::Shown::Run); },
       [this] { return workspace_.document().measured.has_value(); });
   commands_.add(
@@ -200,10 +200,10 @@ void MainWindow::make_view_commands() {
     return action;
   };
   add_switch(
-      "view.heat", "Colour by difference from the prediction", "H",
+      "view.heat", "Color by difference from the prediction", "H",
       [this] { workspace_.set_heat(!workspace_.heat()); }, has_ghost);
   add_switch(
-      "view.over", "Lay both over each other", "O",
+      "view.over", "Overlay both", "O",
       [this] {
         timeline_->set(&TimelineModel::overlaid, commands_.find("view.over")->isChecked());
       },
@@ -287,7 +287,7 @@ void MainWindow::refresh(Workspace::Change change) {
       arrange_job();
       break;
     case Workspace::Change::Document:
-      if (std::exchange(arranged_, false)) {  // the rows were of another job
+      if (std::exchange(arranged_, false)) {  // the rows belong to another job
         timeline_->set_rows({});
         timeline_->set_notes({});
       }
@@ -308,7 +308,7 @@ void MainWindow::refresh(Workspace::Change change) {
   commands_.refresh();
 }
 
-/// Rows that a person has pinned, collapsed or filtered stay so while others are told to move.
+/// Keeps the rows that the user pinned, collapsed or filtered when the order changes.
 void MainWindow::arrange_job() {
   const auto& report = workspace_.stragglers();
   RowState rows = job_rows(workspace_.job()->layout, report.get(), workspace_.arrangement());
@@ -334,7 +334,7 @@ void MainWindow::follow_pick(const Picked& picked) {
       add(why->chain);
   } else if (const auto* event = std::get_if<PickedEvent>(&picked);
              event != nullptr && !event->ghost) {
-    // What it waited for, and where its data go.
+    // The event that produced its data, or the other end of its transfer.
     const sim::Structure* structure = workspace_.structure();
     const int at = workspace_.structure_event(event->event);
     if (structure != nullptr && at >= 0) {

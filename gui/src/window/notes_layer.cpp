@@ -151,7 +151,7 @@ EditedNote edit_note(const Note& note, bool is_new, QWidget* window) {
       note.rank < 0 ? QString("At %1").arg(time_words(note.time))
                     : QString("Rank %1, at %2").arg(note.rank).arg(time_words(note.time))));
   auto* text = new QPlainTextEdit(QString::fromStdString(note.text));
-  text->setPlaceholderText("What should be remembered here?");
+  text->setPlaceholderText("Text of the note");
   text->setMinimumSize(360, 110);
   text->setTabChangesFocus(true);
   layout->addWidget(text);

@@ -18,17 +18,17 @@ namespace pipewright::gui {
 namespace {
 
 constexpr std::uint64_t most_events = 500'000;
-constexpr double png_scale = 2;  // fit for a screen of twice as many pixels
+constexpr double png_scale = 2;  // suits a screen with twice the pixel density
 constexpr double widest_png = 20'000;
 
 void require_drawable(const plan::EventTable& table) {
   if (table.size() > most_events)
     throw plan::InputError(
-        fmt::format("{} has {} events, and a figure holds {} at most: save a step of it",
+        fmt::format("{} has {} events, but a figure can have at most {}: save one of its steps",
                     table.name.empty() ? "the timeline" : table.name, table.size(), most_events));
 }
 
-/// The title that `run` gives its own figure.
+/// Returns the title that `run` gives its own figure.
 std::string title_of(const plan::Scenario& scenario) {
   return fmt::format("{}: {}, {} ranks, {} microbatches", scenario.name,
                      scenario.pipeline.schedule.label(), scenario.pipeline.ranks,

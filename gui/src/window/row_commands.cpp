@@ -78,7 +78,7 @@ void add_row_commands(Commands& commands, const Workspace& workspace, TimelineVi
       "rows.down", "View", "Move this row down", QKeySequence("Alt+Down"), [move] { move(1); },
       has_rows);
   commands.add(
-      "rows.reset", "", "Show all rows as they were", {},
+      "rows.reset", "", "Reset all rows", {},
       [&workspace, &timeline] {
         timeline.set_rows(workspace.job() == nullptr
                               ? RowState{}

@@ -16,7 +16,7 @@ struct Form {
   const char* id;
   const char* text;
   const char* ending;
-  const char* suffix;  // that the dialog adds
+  const char* suffix;  // added by the dialog
   const char* filter;
 };
 constexpr Form forms[]{
@@ -36,7 +36,8 @@ const sim::ScenarioPlan& plan_of(const Workspace& workspace) {
   return workspace.answer()->plan;
 }
 
-/// Asks where to, which includes whether a file that is there may be replaced. Empty: nowhere.
+/// Asks for the file, including whether an existing one may be replaced. Returns an empty text if
+/// the user cancels.
 QString asked_path(const Workspace& workspace, SavedAs as, QWidget* window) {
   const Form& form = form_of(as);
   QFileDialog dialog(window, QString(form.text).remove(QChar(0x2026)));
@@ -54,7 +55,8 @@ QString asked_path(const Workspace& workspace, SavedAs as, QWidget* window) {
 
 void save(const Workspace& workspace, SavedAs as, QWidget* window) {
   try {
-    const std::string text = saved_text(workspace, as);  // before anybody is asked where to
+    const std::string text = saved_text(workspace, as);  // throws before the user is asked for a
+                                                         // file
     const QString path = asked_path(workspace, as, window);
     if (!path.isEmpty())
       plan::write_file(path.toStdString(), text);

@@ -14,7 +14,7 @@ QColor colour_of(const std::string& name, std::optional<double> opacity) {
   return colour;
 }
 
-/// The colours follow SVG: what names no colour is filled black, and drawn around not at all.
+/// Colors follow SVG: a shape without a color is filled black and has no outline.
 QBrush brush_of(const draw::Look& look) {
   if (look.fill == "none")
     return Qt::NoBrush;
@@ -81,7 +81,8 @@ struct ElementPainter {
   void operator()(const draw::Words& words) const {
     QFont font;
     font.setFamilies({"Helvetica", "Arial", "Liberation Sans", "DejaVu Sans"});
-    // Letters grow with the painter, so they are measured at a size that hints do not bend.
+    // Letters scale with the painter, so they are measured at a size at which hinting does not
+    // distort them.
     constexpr int fine = 16;
     font.setPixelSize(static_cast<int>(words.look.size * fine));
     font.setBold(words.look.bold);
@@ -89,7 +90,7 @@ struct ElementPainter {
     painter.save();
     painter.translate(words.x, words.y);
     painter.rotate(words.look.turn);
-    // Scenes leave room for Helvetica's letters, and DejaVu's are wider.
+    // Scenes leave room for Helvetica's letters; DejaVu's are wider.
     const bool wide = QFontInfo(font).family().startsWith("DejaVu");
     painter.scale((wide ? 0.87 : 1.0) / fine, 1.0 / fine);
     painter.setFont(font);

@@ -66,7 +66,7 @@ QWidget* make_shortcuts_sheet(const Commands& commands, QWidget* window) {
   sheet->setObjectName("shortcuts");
   sheet->setAttribute(Qt::WA_DeleteOnClose);
   sheet->setAccessibleName("Keys");
-  sheet->setWindowFlags(Qt::Widget);  // within the window, over what is there
+  sheet->setWindowFlags(Qt::Widget);  // within the window, over its content
   auto* layout = new QHBoxLayout(sheet);
   layout->setContentsMargins(3 * gap, 3 * gap, 3 * gap, 3 * gap);
   layout->setSpacing(5 * gap);

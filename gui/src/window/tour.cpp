@@ -95,7 +95,7 @@ void Tour::show_stop() {
   next_->setText(at_ + 1 == stops_.size() ? "Done" : "Next");
   card_->adjustSize();
   const QRect place = place_now();
-  // Beside the place where there is room, or else within it.
+  // Next to the place if there is room, otherwise within it.
   QPoint at = rect().center() - card_->rect().center();
   if (!place.isEmpty()) {
     if (place.left() > card_width + 4 * gap)

@@ -1,5 +1,5 @@
-// What stands beside the panels: pictures, runs, the palette, search, notes, help, and what is
-// remembered.
+// Services other than panels: pictures, runs, the palette, search, notes, help, and persistent
+// settings.
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ namespace pipewright::gui {
 namespace {
 
 constexpr int said_for = 8000;  // ms
-constexpr int most_ranks = 64;  // that the palette lists without being asked for one
+constexpr int most_ranks = 64;  // that the palette lists before one is typed
 
 QString shown_path(const std::filesystem::path& path) {
   return QString::fromStdString(path.string());
@@ -66,10 +66,10 @@ void MainWindow::make_service_commands() {
       "find.actions", "Edit", "Find actions…", QKeySequence::Find, [this] { find_bar_->find(); },
       has_table);
   commands_.add(
-      "find.next", "Edit", "Next that was found", QKeySequence("F3"),
-      [this] { find_bar_->step(true); }, has_table);
+      "find.next", "Edit", "Next match", QKeySequence("F3"), [this] { find_bar_->step(true); },
+      has_table);
   commands_.add(
-      "find.before", "Edit", "Previous that was found", QKeySequence("Shift+F3"),
+      "find.before", "Edit", "Previous match", QKeySequence("Shift+F3"),
       [this] { find_bar_->step(false); }, has_table);
   commands_.add(
       "rows.filter", "View", "Filter ranks…", QKeySequence("Ctrl+L"),
@@ -117,7 +117,7 @@ void MainWindow::make_file_commands() {
           return;
         attempt([&] {
           save_picture(picture_of(workspace_), path.toStdString());
-          say(path + " is written");
+          say(path + " was written");
         });
       },
       [this] { return workspace_.front() != nullptr; });
@@ -128,7 +128,7 @@ void MainWindow::make_recent_menu() {
     if (top->menu() != nullptr && top->text() == "File") {
       recent_menu_ = new QMenu("Open recent", this);
       top->menu()->insertMenu(commands_.find("file.reload"), recent_menu_);
-      // Quit stands last, whatever was added after it.
+      // Quit stays last, whatever is added after it.
       top->menu()->removeAction(commands_.find("file.quit"));
       top->menu()->addSeparator();
       top->menu()->addAction(commands_.find("file.quit"));
@@ -163,7 +163,7 @@ bool MainWindow::open_example() {
   return true;
 }
 
-// ---- what is remembered
+// ---- persistent settings
 
 void MainWindow::remember_in(const QString& file) {
   remembered_ = std::make_unique<Remembered>(file);
@@ -217,7 +217,7 @@ void MainWindow::make_run_commands() {
       "run.start", "Run", "Run this plan", QKeySequence("F9"),
       [this] { start_run(RunRequest::What::Run); }, can_start);
   commands_.add(
-      "run.train", "Run", "Train by this plan, with checkpoints", QKeySequence("Shift+F9"),
+      "run.train", "Run", "Train with this plan, with checkpoints", QKeySequence("Shift+F9"),
       [this] { start_run(RunRequest::What::Train); }, can_start);
   commands_.add(
       "run.stop", "Run", "Stop", QKeySequence("Ctrl+F9"), [this] { run_control_.stop(); },
@@ -226,7 +226,7 @@ void MainWindow::make_run_commands() {
       "run.resume", "Run", "Resume from the last checkpoint", {}, [this] { run_control_.resume(); },
       [this] { return run_control_.can_resume(); });
   commands_.add(
-      "run.open", "Run", "Show what the run has left", {},
+      "run.open", "Run", "Show the files of the run", {},
       [this] { open(run_control_.watch()->folder()); },
       [this] { return run_control_.watch() != nullptr; });
 }
@@ -250,7 +250,7 @@ void MainWindow::follow_run() {
   const bool ended = run_control_.phase() == RunControl::Phase::Ended;
   if (watch->timelines() <= timelines_seen_ && !(ended && timelines_seen_ >= 0))
     return;
-  // Who goes on drafting keeps the draft.
+  // A draft that the user has changed meanwhile is kept.
   const bool is_there = workspace_.document().path == watch->folder();
   const bool untouched =
       is_there ? !workspace_.changed()
@@ -284,7 +284,7 @@ void MainWindow::keep_notes(std::vector<Note> notes) {
   notes_->set_notes(std::move(notes));
 }
 
-// ---- the palette and help
+// ---- palette and help
 
 std::vector<PaletteEntry> MainWindow::palette_entries(const QString& typed) {
   std::vector<PaletteEntry> entries;
@@ -320,19 +320,21 @@ std::vector<PaletteEntry> MainWindow::palette_entries(const QString& typed) {
 void MainWindow::make_tour() {
   tour_ = new Tour(
       {{timeline_, "A row per rank",
-        "Colours are what a rank computes, pale stretches are idle time by cause. The wheel or W "
+        "Colors show what a rank computes, and pale stretches idle time by cause. The wheel or W "
         "and S zoom, dragging in the ruler pans, F fits everything."},
        {tabs_, "Every bubble has a reason",
-        "Click a pale stretch: here it says what held the rank back, and arrows show the way.",
+        "Click a pale stretch: this panel says what delayed the rank, and arrows show the chain of "
+        "causes.",
         [this] { show_view("why"); }},
        {panel("what_if"), "What would happen if",
-        "Other ranks, microbatches, schedules or links: each change is simulated at once and held "
-        "against the plan before. Undo takes it back.",
+        "Other ranks, microbatches, schedules or links: each change is simulated at once and "
+        "compared "
+        "with the plan before. Undo reverts it.",
         [this] { show_view("what_if"); }},
-       {tabs_, "Cut the model elsewhere",
-        "The layers and the borders of stages: drag one and watch the iteration and the memory.",
+       {tabs_, "Change the partition",
+        "The layers and the stage boundaries: drag one and watch iteration time and memory.",
         [this] { show_view("partition"); }},
-       {menuBar(), "All of it by keyboard",
+       {menuBar(), "Everything by keyboard",
         "Ctrl+Shift+P finds every command, every rank and every action. ? shows the keys. Now open "
         "a run of your own, or press F9 to run this plan where the model can be trained."}},
       this);
@@ -359,7 +361,7 @@ void MainWindow::make_help_commands() {
   commands_.add("help.tour", "Help", "A short tour", {}, [this] { tour_->begin(); });
   commands_.add("help.example", "Help", "Open the example", {}, [this] {
     if (!open_example())
-      say("The example is not installed beside this program.");
+      say("The example is not installed next to this program.");
   });
 }
 

@@ -180,7 +180,7 @@ TEST_CASE("explain --axes: the slowest of several pipelines", "[cli][explain]") 
 
   const auto refused = run_program({"explain", files[0], files[1], files[2], files[3]});
   CHECK(refused.exit_code == 2);
-  CHECK(refused.err.find("--axes where they are of several pipelines") != std::string::npos);
+  CHECK(refused.err.find("--axes if they are of several pipelines") != std::string::npos);
 }
 
 const std::string dumps = PIPEWRIGHT_TEST_DATA_DIR "/flight_recorder/gloo";

@@ -212,7 +212,7 @@ TEST_CASE("simulate --draws: without a record there is nothing to draw from", "[
   CHECK(refusal({"--draws", "10", "--jitter", record, "--set", "training.jitter=0.1"})
             .find("training.jitter is a standard deviation") != std::string::npos);
   CHECK(refusal({"--draws", "10", "--jitter", folder_of_scenario})
-            .find("has no steps.csv: `pipewright run` leaves one") != std::string::npos);
+            .find("has no steps.csv: `pipewright run` writes one") != std::string::npos);
 }
 
 TEST_CASE("simulate --explain: a sentence, or what is wrong with the question", "[cli][simulate]") {

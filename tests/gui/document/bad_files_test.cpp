@@ -1,4 +1,4 @@
-// Whatever a file holds, the window stays: what is wrong with it is in the list of problems.
+// Checks that the window survives any file content, and lists the errors among the problems.
 #include <QApplication>
 #include <QTest>
 #include <algorithm>
@@ -31,7 +31,7 @@ std::vector<fs::path> files_of_run() {
   return files;
 }
 
-/// Either there is something to look at, or a line says why not.
+/// Checks that there is something to show, or a problem that says why not.
 void check_opened(const Document& document) {
   const bool something = document.scenario || document.structure || document.measured ||
                          document.predicted || document.run;
@@ -40,7 +40,7 @@ void check_opened(const Document& document) {
     CHECK(!problem.empty());
 }
 
-/// What a person does first.
+/// Performs a user's usual first actions.
 void look_around(gui::MainWindow& window) {
   gui::TimelineView& view = window.timeline();
   QApplication::processEvents();
@@ -93,7 +93,7 @@ const std::vector<std::string>& foreign_texts() {
   return texts;
 }
 
-TEST_CASE("foreign files are refused in words", "[gui][document]") {
+TEST_CASE("Foreign files are rejected with a reason", "[gui][document]") {
   const test::TempFolder folder;
   for (const std::string& text : foreign_texts()) {
     CAPTURE(text.substr(0, 60));
@@ -103,7 +103,7 @@ TEST_CASE("foreign files are refused in words", "[gui][document]") {
   }
 }
 
-TEST_CASE("a file that ends early says where, at whatever byte", "[gui][document]") {
+TEST_CASE("A file truncated at any byte is reported with the position", "[gui][document]") {
   const test::TempFolder folder;
   for (const fs::path& file : files_of_run()) {
     const std::string text = text_of(file);
@@ -119,7 +119,7 @@ TEST_CASE("a file that ends early says where, at whatever byte", "[gui][document
   }
 }
 
-TEST_CASE("hundreds of files that are almost right are opened or refused", "[gui][document]") {
+TEST_CASE("Hundreds of slightly damaged files are opened or rejected", "[gui][document]") {
   const test::TempFolder folder;
   for (const fs::path& file : files_of_run()) {
     fuzz::Mutator mutator({text_of(file)});
@@ -131,8 +131,7 @@ TEST_CASE("hundreds of files that are almost right are opened or refused", "[gui
   }
 }
 
-TEST_CASE("a run with one file that is almost right, in a window that is looked around in",
-          "[gui][document]") {
+TEST_CASE("A run with one damaged file can be opened and explored", "[gui][document]") {
   const test::TempFolder folder;
   for (const fs::path& file : files_of_run())
     fs::copy(file, folder.path() / file.filename());
@@ -154,7 +153,7 @@ TEST_CASE("a run with one file that is almost right, in a window that is looked 
   CHECK(window.workspace().document().problems.empty());
 }
 
-TEST_CASE("foreign files leave the window as it is", "[gui][document]") {
+TEST_CASE("Foreign files do not break the window", "[gui][document]") {
   const test::TempFolder folder;
   gui::MainWindow window;
   window.show();
@@ -164,7 +163,7 @@ TEST_CASE("foreign files leave the window as it is", "[gui][document]") {
     look_around(window);
   }
   window.open(folder.path() / "is not there");
-  window.open(folder.path());  // a folder that is no run
+  window.open(folder.path());  // a folder without a run
   look_around(window);
   CHECK(!window.workspace().document().problems.empty());
 }

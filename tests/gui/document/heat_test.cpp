@@ -19,7 +19,7 @@ std::map<std::string, int> classes_by_name(const plan::Timeline& measured,
   return by_name;
 }
 
-TEST_CASE("heat says how far an action is from its prediction", "[gui][document]") {
+TEST_CASE("Heat shows an action's difference from its prediction", "[gui][document]") {
   const plan::Timeline predicted = test::small_pipeline();
   auto same = classes_by_name(predicted, predicted);
   CHECK(same["2F0"] == 4);
@@ -31,7 +31,7 @@ TEST_CASE("heat says how far an action is from its prediction", "[gui][document]
   CHECK(classes_by_name(test::small_pipeline(1.1), predicted)["2F0"] == 5);
 }
 
-TEST_CASE("what has no prediction is as predicted", "[gui][document]") {
+TEST_CASE("An action without a prediction counts as predicted", "[gui][document]") {
   plan::Timeline few = test::small_pipeline();
   few.ranks = 1;
   std::erase_if(few.spans, [](const plan::Span& span) { return span.rank > 0; });
@@ -41,7 +41,7 @@ TEST_CASE("what has no prediction is as predicted", "[gui][document]") {
   CHECK(classes["0F0"] == 4);
 }
 
-TEST_CASE("the same name twice is matched in the order of time", "[gui][document]") {
+TEST_CASE("Equal names are matched in order of time", "[gui][document]") {
   plan::Timeline predicted{
       .name = "p", .ranks = 1, .length = plan::Seconds{4}, .spans = {}, .memory = {}};
   predicted.spans = {{0, plan::Row::Compute, "0F0", plan::Seconds{0}, plan::Seconds{1}},

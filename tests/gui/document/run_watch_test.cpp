@@ -29,7 +29,7 @@ plan::EventTable busy(double first, double second) {
                          .memory = {}});
 }
 
-TEST_CASE("The band is as wide as the machine drifts, and at least 5 %", "[gui][run]") {
+TEST_CASE("The band is as wide as the machine's drift, and at least 5 %", "[gui][run]") {
   CHECK(band_of(1, 0.2) == gui::PredictedBand{1, 0.8, 1.2});
   CHECK(band_of(2, 0) == gui::PredictedBand{2, 1.9, 2.1});
 }
@@ -45,8 +45,7 @@ TEST_CASE("An alarm names the rank that is slower than predicted", "[gui][run]")
         "longer than predicted");
 }
 
-TEST_CASE("What the training itself finds slow is the alarm, within the band as well",
-          "[gui][run]") {
+TEST_CASE("A slow rank reported by the training is an alarm even within the band", "[gui][run]") {
   auto steps = steps_of({9, 9, 1, 1, 1});
   steps.back().slow = "rank 1 is slow: it computes for 0.2 s";
   const auto alarm = alarm_of(band_of(1, 0), steps, nullptr, nullptr);
@@ -56,14 +55,13 @@ TEST_CASE("What the training itself finds slow is the alarm, within the band as 
   CHECK_FALSE(alarm_of(band_of(1, 0), steps, nullptr, nullptr));
 }
 
-TEST_CASE("There is no alarm while it warms up, for one slow step, or within the band",
-          "[gui][run]") {
+TEST_CASE("There is no alarm during warm-up, for one slow step, or within the band", "[gui][run]") {
   CHECK_FALSE(alarm_of(band_of(1, 0), steps_of({9, 9, 9, 9}), nullptr, nullptr));
   CHECK_FALSE(alarm_of(band_of(1, 0), steps_of({9, 9, 1, 1, 1, 5, 1}), nullptr, nullptr));
   CHECK_FALSE(alarm_of(band_of(1, 0), steps_of({9, 9, 1.04, 0.96, 1}), nullptr, nullptr));
 }
 
-TEST_CASE("Steps that a resumed training does again replace the first ones", "[gui][run]") {
+TEST_CASE("Steps repeated by a resumed training replace the first ones", "[gui][run]") {
   const TempFolder folder;
   std::string lines;
   for (const int step : {0, 1, 2, 1, 2, 3})
@@ -75,7 +73,8 @@ TEST_CASE("Steps that a resumed training does again replace the first ones", "[g
   CHECK_FALSE(watch.look());
 }
 
-TEST_CASE("Notes lie beside their file, and go with the last of them", "[gui][notes]") {
+TEST_CASE("Notes are stored next to their file, which is removed with the last note",
+          "[gui][notes]") {
   const TempFolder folder;
   const auto file = gui::notes_file(folder.path() / "run/");
   CHECK(file == folder.path() / "run.notes.json");

@@ -16,7 +16,8 @@ using Change = Workspace::Change;
 const std::string run_folder = PIPEWRIGHT_TEST_DATA_DIR "/gui/run";
 const std::string scenario = PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/scenario.json";
 
-TEST_CASE("a run is shown with its prediction behind, each action matched", "[gui][document]") {
+TEST_CASE("A run is shown with its prediction behind it, and each action is matched",
+          "[gui][document]") {
   Workspace workspace;
   workspace.open(run_folder);
   CHECK(workspace.document().problems.empty());
@@ -45,7 +46,7 @@ TEST_CASE("a run is shown with its prediction behind, each action matched", "[gu
   CHECK(workspace.structure_event(1U << 30U) == -1);
 }
 
-TEST_CASE("a bubble of a run is explained by what ran meanwhile", "[gui][document]") {
+TEST_CASE("A bubble of a run is explained by concurrent events", "[gui][document]") {
   Workspace workspace;
   workspace.open(run_folder);
   const plan::EventTable& table = workspace.front()->table();
@@ -59,7 +60,7 @@ TEST_CASE("a bubble of a run is explained by what ran meanwhile", "[gui][documen
     CHECK(why->sentence.find("rank " + std::to_string(idle.rank)) != std::string::npos);
     REQUIRE(why->cause);
     CHECK(static_cast<std::uint32_t>(*why->cause) == idle.cause);
-    // What is shown of the chain are events of the table.
+    // The displayed part of the chain consists of events of the table.
     for (const int event : why->chain)
       if (const std::int64_t at = workspace.table_event(event); at >= 0)
         CHECK(static_cast<std::uint64_t>(at) < table.size());
@@ -70,7 +71,7 @@ TEST_CASE("a bubble of a run is explained by what ran meanwhile", "[gui][documen
   CHECK(!workspace.why_idle(99, 0));
 }
 
-TEST_CASE("a plan's events carry their kinds", "[gui][document]") {
+TEST_CASE("A plan's events have their kinds", "[gui][document]") {
   Workspace workspace;
   workspace.open(scenario);
   const plan::EventTable& table = workspace.front()->table();
@@ -80,7 +81,7 @@ TEST_CASE("a plan's events carry their kinds", "[gui][document]") {
     CHECK(plan::parse_instruction(table.names[name])->kind == table.kinds[name]);
 }
 
-TEST_CASE("a change is answered, undone and done again", "[gui][document]") {
+TEST_CASE("A change is answered, undone and redone", "[gui][document]") {
   Workspace workspace;
   workspace.open(scenario);
   REQUIRE(workspace.has_plan());
@@ -105,17 +106,16 @@ TEST_CASE("a change is answered, undone and done again", "[gui][document]") {
   CHECK(!workspace.ghost());
   workspace.redo();
   CHECK(workspace.answer()->figures.iteration_s == after);
-  workspace.redo();  // there is no more
+  workspace.redo();  // there is nothing left to redo
   workspace.undo();
   workspace.undo();
   CHECK(workspace.answer()->figures.iteration_s == before);
 }
 
-TEST_CASE("what is not possible is refused in words, and the way back stays open",
-          "[gui][document]") {
+TEST_CASE("An impossible plan is rejected with a reason and can be undone", "[gui][document]") {
   Workspace workspace;
   workspace.open(scenario);
-  workspace.set("model.blocks=5");  // the costs are of another model
+  workspace.set("model.blocks=5");  // the costs belong to another model
   CHECK(!workspace.answer());
   CHECK(!workspace.refusal().text.empty());
   CHECK(!workspace.front());
@@ -132,7 +132,7 @@ TEST_CASE("what is not possible is refused in words, and the way back stays open
   CHECK(!workspace.history().can_undo());
 }
 
-TEST_CASE("a slider that is dragged is one step back", "[gui][document]") {
+TEST_CASE("Dragging a slider is one step to undo", "[gui][document]") {
   Workspace workspace;
   workspace.open(scenario);
   for (const int microbatches : {5, 6, 7})
@@ -142,7 +142,7 @@ TEST_CASE("a slider that is dragged is one step back", "[gui][document]") {
   CHECK(!workspace.changed());
 }
 
-TEST_CASE("a boundary moves a layer to the other stage", "[gui][document]") {
+TEST_CASE("Moving a stage boundary moves a layer to the other stage", "[gui][document]") {
   Workspace workspace;
   workspace.open(scenario);
   const std::vector<int> before = workspace.answer()->plan.partition.boundaries;
@@ -155,7 +155,7 @@ TEST_CASE("a boundary moves a layer to the other stage", "[gui][document]") {
   CHECK(workspace.answer()->plan.partition.boundaries == before);
 }
 
-TEST_CASE("another baseline is what differences are held against", "[gui][document]") {
+TEST_CASE("Differences refer to the new baseline", "[gui][document]") {
   Workspace workspace;
   workspace.open(scenario);
   workspace.set("pipeline.microbatches=4");
@@ -165,7 +165,8 @@ TEST_CASE("another baseline is what differences are held against", "[gui][docume
   CHECK(workspace.baseline()->figures.iteration_s == workspace.answer()->figures.iteration_s);
 }
 
-TEST_CASE("a run and its plan take turns, and a pick is of one of them", "[gui][document]") {
+TEST_CASE("The run and its plan are shown alternately, and a selection belongs to one of them",
+          "[gui][document]") {
   Workspace workspace;
   workspace.open(run_folder);
   workspace.pick(gui::PickedEvent{false, 3});
@@ -178,7 +179,7 @@ TEST_CASE("a run and its plan take turns, and a pick is of one of them", "[gui][
   CHECK(workspace.front()->table().name == "measured");
 }
 
-TEST_CASE("who observes is told what has changed, and a pick that is none is not told",
+TEST_CASE("Observers are notified of changes, but not of an unchanged selection",
           "[gui][document]") {
   Workspace workspace;
   std::vector<Change> told;
@@ -194,7 +195,7 @@ TEST_CASE("who observes is told what has changed, and a pick that is none is not
   CHECK(told == std::vector{Change::Tables});
 }
 
-TEST_CASE("another file stands behind what is shown", "[gui][document]") {
+TEST_CASE("Another file is shown behind the timeline", "[gui][document]") {
   Workspace workspace;
   workspace.open(scenario);
   workspace.compare_with(run_folder + "/predicted.trace.json");
@@ -207,7 +208,7 @@ TEST_CASE("another file stands behind what is shown", "[gui][document]") {
   CHECK(workspace.ghost());
 }
 
-TEST_CASE("what is missing from a run is named, and the rest is shown", "[gui][document]") {
+TEST_CASE("Missing files of a run are reported, and the rest is shown", "[gui][document]") {
   const test::TempFolder folder;
   for (const char* name : {"scenario.json", "costs.json", "measured.trace.json", "report.json"})
     std::filesystem::copy(std::filesystem::path(run_folder) / name, folder.path() / name);
@@ -231,7 +232,7 @@ TEST_CASE("what is missing from a run is named, and the rest is shown", "[gui][d
   CHECK(workspace.document().problems.size() == 1);
 }
 
-TEST_CASE("a measured run has a critical path, which ends with the iteration", "[gui][document]") {
+TEST_CASE("A measured run has a critical path that ends with the iteration", "[gui][document]") {
   const gui::Document document = gui::open_document(run_folder);
   REQUIRE(document.measured);
   const plan::EventTable& table = *document.measured;
@@ -244,7 +245,7 @@ TEST_CASE("a measured run has a critical path, which ends with the iteration", "
     CHECK(table.end[table.critical[at - 1]] <= table.end[table.critical[at]]);
 }
 
-TEST_CASE("what is undone is seen, whatever was shown before", "[gui][document]") {
+TEST_CASE("An undone change is shown, whatever was shown before", "[gui][document]") {
   Workspace workspace;
   workspace.open(run_folder);
   workspace.set("pipeline.microbatches=4");
@@ -256,7 +257,7 @@ TEST_CASE("what is undone is seen, whatever was shown before", "[gui][document]"
   CHECK(workspace.shown() == Workspace::Shown::Plan);
 }
 
-/// Too large for its devices by a little.
+/// Opens a plan that slightly exceeds its devices' memory.
 void open_too_large(Workspace& workspace) {
   workspace.open(scenario);
   workspace.set("pipeline.replicas=1");
@@ -266,7 +267,7 @@ void open_too_large(Workspace& workspace) {
 
 constexpr int patience_ms = 60'000;
 
-TEST_CASE("what would fit is found while the window goes on", "[gui][document]") {
+TEST_CASE("A plan that fits is found in the background", "[gui][document]") {
   Workspace workspace;
   open_too_large(workspace);
   std::optional<sim::Remedy> remedy;
@@ -280,7 +281,7 @@ TEST_CASE("what would fit is found while the window goes on", "[gui][document]")
   CHECK_FALSE(workspace.answer()->over);
 }
 
-TEST_CASE("what would have fitted another draft is not told", "[gui][document]") {
+TEST_CASE("A remedy for a previous draft is not reported", "[gui][document]") {
   Workspace workspace;
   open_too_large(workspace);
   std::string told;
@@ -300,7 +301,7 @@ TEST_CASE("what would have fitted another draft is not told", "[gui][document]")
   CHECK(told == "again ");
 }
 
-TEST_CASE("a workspace may go while something is looked for", "[gui][document]") {
+TEST_CASE("A workspace can be destroyed during a search", "[gui][document]") {
   bool told = false;
   {
     Workspace workspace;

@@ -9,7 +9,7 @@ namespace words_test {
 
 using namespace pipewright::gui;
 
-TEST_CASE("times have four figures in the unit that suits", "[gui][look]") {
+TEST_CASE("Times have four digits in a suitable unit", "[gui][look]") {
   CHECK(time_words(0) == "0 ms");
   CHECK(time_words(12.345) == "12.35 s");
   CHECK(time_words(1.23456e-3) == "1.235 ms");
@@ -20,34 +20,34 @@ TEST_CASE("times have four figures in the unit that suits", "[gui][look]") {
   CHECK(time_difference(-3e-3) == "-3.000 ms");
 }
 
-TEST_CASE("sizes are in powers of ten, parts in per cent", "[gui][look]") {
+TEST_CASE("Sizes are in powers of ten, fractions in percent", "[gui][look]") {
   CHECK(byte_words(1.25e9) == "1.250 GB");
   CHECK(byte_words(999) == "999.0 B");
   CHECK(percent_words(0.1234) == "12.3 %");
 }
 
-TEST_CASE("one is one, and a sentence begins with a capital letter", "[gui][look]") {
+TEST_CASE("Singular and plural are distinguished, and sentences are capitalized", "[gui][look]") {
   CHECK(counted(1, "rank", "ranks") == "1 rank");
   CHECK(counted(std::size_t{0}, "rank", "ranks") == "0 ranks");
   CHECK(upper_first("rank 3") == "Rank 3");
   CHECK(upper_first("") == "");
 }
 
-TEST_CASE("an action is said in words, and what is none is not", "[gui][look]") {
+TEST_CASE("An action is described in words, and other texts are not", "[gui][look]") {
   CHECK(action_words("3B5") == "stage 3: backward of microbatch 5");
   CHECK(action_words("0SEND_F2") == "stage 0: sends the activation of microbatch 2");
   CHECK(action_words("1STEP") == "stage 1: optimizer step");
   CHECK(action_words("aten::mm").isEmpty());
 }
 
-TEST_CASE("every kind of action has a class, all others one together", "[gui][look]") {
+TEST_CASE("Every kind of action has a class, and all others share one", "[gui][look]") {
   using Kind = pipewright::plan::InstructionKind;
   CHECK(kind_class(Kind::Forward) != kind_class(Kind::Backward));
   CHECK(kind_class(Kind::InputGradient) != kind_class(Kind::WeightGradient));
   CHECK(kind_class(Kind::ShareLoss) == class_count - 1);
 }
 
-TEST_CASE("text is legible on every ground it stands on, light and dark", "[gui][look]") {
+TEST_CASE("Text is legible on every background, light and dark", "[gui][look]") {
   const auto luminance = [](const QColor& colour) {
     const auto linear = [](double level) {
       return level <= 0.04045 ? level / 12.92 : std::pow((level + 0.055) / 1.055, 2.4);
@@ -60,7 +60,7 @@ TEST_CASE("text is legible on every ground it stands on, light and dark", "[gui]
                  low = std::min(luminance(a), luminance(b));
     return (high + 0.05) / (low + 0.05);
   };
-  // WCAG 2.1 asks for 4.5.
+  // WCAG 2.1 requires 4.5.
   for (const Theme* theme : {&light_theme(), &dark_theme()})
     for (const QColor& ground : {theme->window, theme->panel}) {
       CAPTURE(theme->dark, ground.name().toStdString());

@@ -1,4 +1,4 @@
-// What the window says of a trace of others: what is in it, and nothing that is not.
+// Checks that the window shows what a foreign trace contains, and nothing else.
 #include <QTest>
 
 #include "pipewright/gui/panels/headline.hpp"
@@ -27,7 +27,7 @@ std::vector<std::string> figures_of(const Workspace& workspace) {
   return figures;
 }
 
-TEST_CASE("an iteration of a trace is its median step, and it has no bubble", "[gui][trace]") {
+TEST_CASE("The iteration of a trace is its median step, and it has no bubble", "[gui][trace]") {
   Workspace workspace;
   open(workspace, "workers.json");
   CHECK(figures_of(workspace) ==
@@ -36,7 +36,7 @@ TEST_CASE("an iteration of a trace is its median step, and it has no bubble", "[
   CHECK(gui::headline_of(workspace).subtitle == "10 rows  ·  42 events");
 }
 
-TEST_CASE("a trace without marks has no iteration either", "[gui][trace]") {
+TEST_CASE("A trace without marks has no iteration", "[gui][trace]") {
   Workspace workspace;
   open(workspace, "no-marks.json");
   CHECK(figures_of(workspace) == std::vector<std::string>{"Recorded 100.0 µs"});
@@ -44,7 +44,7 @@ TEST_CASE("a trace without marks has no iteration either", "[gui][trace]") {
         "This trace marks no steps. It does not say what a thread waits for.");
 }
 
-TEST_CASE("a row is busy where any of its events goes on", "[gui][trace]") {
+TEST_CASE("A row is busy while any of its events lasts", "[gui][trace]") {
   Workspace workspace;
   open(workspace, "no-marks.json");
   const gui::PaintedTable& front = *workspace.front();
@@ -54,7 +54,7 @@ TEST_CASE("a row is busy where any of its events goes on", "[gui][trace]") {
   CHECK(front.busy(0, 50e-6, 90e-6) == Approx(30e-6));
   CHECK(front.busy(1, 0, front.length()) == Approx(40e-6));
 
-  // A mark of a step makes no thread busy.
+  // A step mark does not make a thread busy.
   open(workspace, "torch-steps.json");
   int rows = 0;
   for (int rank = 0; rank < workspace.front()->table().ranks; ++rank)
@@ -65,7 +65,7 @@ TEST_CASE("a row is busy where any of its events goes on", "[gui][trace]") {
   CHECK(rows == 1);
 }
 
-TEST_CASE("why a thread of a trace has no event is not guessed", "[gui][trace]") {
+TEST_CASE("The cause of a gap in a trace's thread is not guessed", "[gui][trace]") {
   Workspace workspace;
   open(workspace, "workers.json");
   gui::WhyPanel panel(workspace);

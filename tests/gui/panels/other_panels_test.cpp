@@ -1,4 +1,5 @@
-// Panels that are not tables: the figures above the timeline, memory, problems, the partition.
+// Checks panels that are not tables: the figures above the timeline, memory, problems, the
+// partition.
 #include <QApplication>
 #include <QClipboard>
 #include <QListWidget>
@@ -17,7 +18,7 @@ namespace other_panels_test {
 using namespace pipewright;
 using test::OpenedWindow;
 
-TEST_CASE("the figures are those of what is shown, the run or the plan", "[gui][panels]") {
+TEST_CASE("The figures are those of the run or the plan, whichever is shown", "[gui][panels]") {
   OpenedWindow opened;
   opened.window.resize(1920, 1000);
   QApplication::processEvents();
@@ -36,7 +37,7 @@ TEST_CASE("the figures are those of what is shown, the run or the plan", "[gui][
   CHECK(figure("figures.0").startsWith("Iteration: " + gui::time_words(planned)));
 }
 
-TEST_CASE("of a window that is shown with a plan in it, figures are whole or not there",
+TEST_CASE("Figures are shown completely or not at all when a window opens with a plan",
           "[gui][panels]") {
   gui::MainWindow window;
   window.open(test::opened_plan);
@@ -55,7 +56,8 @@ TEST_CASE("of a window that is shown with a plan in it, figures are whole or not
   }
 }
 
-TEST_CASE("a figure says how far it is from the baseline, until that is kept", "[gui][panels]") {
+TEST_CASE("A figure shows its difference from the baseline until the plan is kept",
+          "[gui][panels]") {
   OpenedWindow opened(test::opened_plan);
   opened.window.resize(1920, 1000);
   auto& keep = opened.find<QPushButton>("figures.keep");
@@ -68,7 +70,7 @@ TEST_CASE("a figure says how far it is from the baseline, until that is kept", "
   CHECK_FALSE(opened.find<QWidget>("figures.0").accessibleName().contains("(+"));
 }
 
-TEST_CASE("a name that is cut short above the timeline is read in its help", "[gui][panels]") {
+TEST_CASE("A name that is shortened above the timeline is in its tooltip", "[gui][panels]") {
   test::PanelBench bench(test::opened_run);
   gui::FiguresBar bar(bench.workspace);
   bar.resize(420, 80);
@@ -83,13 +85,13 @@ TEST_CASE("a name that is cut short above the timeline is read in its help", "[g
   CHECK(cut == 1);
 }
 
-TEST_CASE("Memory says who holds what at an instant", "[gui][panels]") {
+TEST_CASE("Memory shows the owners at an instant", "[gui][panels]") {
   OpenedWindow opened;
   auto& memory = opened.show<gui::MemoryView>("memory");
   const QString words = memory.holders_words(0, opened.workspace().front()->length() / 2);
   CHECK(words.startsWith("rank 0 at "));
-  CHECK(words.contains("predicted in all"));
-  CHECK(words.contains("measured in all"));
+  CHECK(words.contains("predicted total"));
+  CHECK(words.contains("measured total"));
   CHECK(memory.holders_words(0, -1).isEmpty());
   CHECK(memory.holders_words(2, 0).isEmpty());  // there are two ranks
   const gui::TimelineView& view = opened.timeline();
@@ -113,7 +115,7 @@ TEST_CASE("Memory shows the section of time that the timeline shows", "[gui][pan
   CHECK(said() == "rank 0 at " + gui::time_words(time()));
 }
 
-TEST_CASE("Problems name the file that could not be read, and are copied", "[gui][panels]") {
+TEST_CASE("Problems name the unreadable file, and can be copied", "[gui][panels]") {
   const test::TempFolder folder;
   OpenedWindow opened(folder.write("broken.json", "{"));
   auto& panel = static_cast<gui::ProblemsPanel&>(*opened.window.panel("problems"));
@@ -148,7 +150,8 @@ TEST_CASE("Partition shows stages and layers, and balances them by a click", "[g
   CHECK(test::tooltip(strip, layer).contains("activation of a microbatch"));
 }
 
-TEST_CASE("a strip has the layers' times, and a stage is as long as its layers", "[gui][panels]") {
+TEST_CASE("A strip has the layers' times, and a stage takes as long as its layers",
+          "[gui][panels]") {
   gui::Workspace workspace;
   CHECK_FALSE(gui::strip_of(workspace));
   workspace.open(test::opened_plan);
@@ -165,7 +168,7 @@ TEST_CASE("a strip has the layers' times, and a stage is as long as its layers",
   CHECK(slowest == 1);
 }
 
-TEST_CASE("layers are as wide as they take time, and none vanishes", "[gui][panels]") {
+TEST_CASE("Layer widths are proportional to time, and none vanishes", "[gui][panels]") {
   std::vector<gui::StripLayer> layers(4);
   layers[0].time_s = 1;
   layers[1].time_s = 3;
@@ -181,7 +184,7 @@ TEST_CASE("layers are as wide as they take time, and none vanishes", "[gui][pane
   CHECK(gui::layer_at(places, -1) == -1);
   CHECK(gui::layer_at(places, 100) == -1);
   CHECK(gui::nearest_layer(places, 46, 1, 3) == 2);
-  CHECK(gui::nearest_layer(places, 0, 1, 3) == 1);  // no further than it may
+  CHECK(gui::nearest_layer(places, 0, 1, 3) == 1);  // limited to the allowed range
 }
 
 }  // namespace other_panels_test

@@ -1,4 +1,4 @@
-// What is true of every panel that is declared.
+// Checks properties of all declared panels.
 #include <QImage>
 #include <algorithm>
 #include <cstdlib>
@@ -12,7 +12,7 @@ namespace panels_test {
 using namespace pipewright;
 using test::PanelBench;
 
-/// Pixels of another colour than the one in the corner.
+/// Returns the number of pixels whose color differs from that of the corner.
 int painted_pixels(const QImage& picture) {
   int painted = 0;
   for (int y = 0; y < picture.height(); ++y)
@@ -30,8 +30,8 @@ int different_pixels(const QImage& a, const QImage& b) {
   return different;
 }
 
-/// A panel with all that it needs to have something to show: a run with its prediction, a bubble
-/// that was clicked, a training that is over, and for problems a file that has one.
+/// A panel with content: a run with its prediction, a selected bubble, a finished training, and for
+/// the problems panel a broken file.
 struct ShownPanel {
   test::TempFolder folder;
   PanelBench bench;
@@ -58,7 +58,7 @@ struct ShownPanel {
   }
 };
 
-TEST_CASE("every panel has a name, a title, a help and a shortcut of its own", "[gui][panels]") {
+TEST_CASE("Every panel has a unique name, title and shortcut, and a help text", "[gui][panels]") {
   std::set<std::string> names, titles, shortcuts;
   for (const gui::PanelDescriptor& declared : gui::panels()) {
     CAPTURE(declared.name);
@@ -73,7 +73,7 @@ TEST_CASE("every panel has a name, a title, a help and a shortcut of its own", "
   CHECK(names.size() >= 10);
 }
 
-TEST_CASE("every panel stands in the window, where its shortcut brings it to the front",
+TEST_CASE("Every panel is in the window, and its shortcut brings it to the front",
           "[gui][panels]") {
   test::OpenedWindow opened;
   int asked = 0;
@@ -97,12 +97,12 @@ TEST_CASE("every panel stands in the window, where its shortcut brings it to the
   CHECK(asked >= 9);
 }
 
-TEST_CASE("every panel shows something, and something else in the other theme", "[gui][panels]") {
+TEST_CASE("Every panel shows something, and something else in the other theme", "[gui][panels]") {
   int shown = 0;
   for (const gui::PanelDescriptor& declared : gui::panels()) {
     CAPTURE(declared.name);
     const ShownPanel panel(declared);
-    // The palette stays: what differs is what the panel paints by itself.
+    // The palette stays unchanged, so all differences are painted by the panel itself.
     panel.made.set_theme(gui::light_theme());
     const QImage light = panel.picture();
     panel.made.set_theme(gui::dark_theme());
@@ -116,7 +116,7 @@ TEST_CASE("every panel shows something, and something else in the other theme", 
   CHECK(shown == static_cast<int>(gui::panels().size()));
 }
 
-TEST_CASE("every panel says what to do where nothing is open", "[gui][panels]") {
+TEST_CASE("Every panel says what to do if nothing is open", "[gui][panels]") {
   for (const gui::PanelDescriptor& declared : gui::panels()) {
     PanelBench bench;
     const gui::MadePanel made = declared.make(bench.host);

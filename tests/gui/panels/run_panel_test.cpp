@@ -32,7 +32,7 @@ struct Shown {
   }
 };
 
-TEST_CASE("before a training, the panel says what can be run", "[gui][panels]") {
+TEST_CASE("Before a training, the panel says what can be run", "[gui][panels]") {
   Shown shown(test::opened_plan);
   CHECK(shown.find<QLabel>("run_heading").text() == "Nothing runs");
   CHECK_FALSE(shown.find<QPushButton>("run.stop").isVisible());
@@ -45,7 +45,7 @@ TEST_CASE("before a training, the panel says what can be run", "[gui][panels]") 
   CHECK_FALSE(nothing.find<QPushButton>("run.start").isEnabled());
 }
 
-TEST_CASE("a training is followed: steps, loss, speed, curves and what it says", "[gui][panels]") {
+TEST_CASE("A training is followed with steps, loss, speed, curves and output", "[gui][panels]") {
   const test::TempFolder folder;
   Shown shown(test::opened_plan);
   shown.bench.train(folder.path(), 3);
@@ -67,7 +67,7 @@ TEST_CASE("a training is followed: steps, loss, speed, curves and what it says",
   CHECK(shown.find<QPushButton>("run.open").isVisible());
 }
 
-TEST_CASE("a program that cannot be started is said", "[gui][panels]") {
+TEST_CASE("A program that cannot be started is reported", "[gui][panels]") {
   const test::TempFolder folder;
   Shown shown(test::opened_plan);
   shown.bench.runs.set_program("/no/such/program");
@@ -78,7 +78,7 @@ TEST_CASE("a program that cannot be started is said", "[gui][panels]") {
   CHECK(shown.find<QLabel>("run_heading").text() == "It failed");
 }
 
-TEST_CASE("whether the last step is followed is the person's choice", "[gui][panels]") {
+TEST_CASE("The user chooses whether the last step is followed", "[gui][panels]") {
   Shown shown(test::opened_plan);
   CHECK(shown.bench.runs.is_followed());
   shown.panel.findChild<QCheckBox*>()->click();

@@ -1,4 +1,4 @@
-// Panels of tables: what stands in them, and that all of it can be read.
+// Checks panels of tables: their contents, and that all of it is readable.
 #include <QPushButton>
 #include <QScrollBar>
 #include <numeric>
@@ -20,7 +20,7 @@ double number(const FigureTableView& view, std::size_t row, std::size_t column) 
   return view.table().rows.at(row).cells.at(column).number;
 }
 
-/// All columns are in sight, and each word of a sentence is on one of its lines.
+/// Checks that all columns are visible, and that each word of a sentence is on one of its lines.
 void check_readable(const FigureTableView& view) {
   CAPTURE(view.objectName().toStdString(), view.width());
   CHECK(view.horizontalScrollBar()->maximum() == 0);
@@ -40,7 +40,8 @@ void check_readable(const FigureTableView& view) {
     }
 }
 
-TEST_CASE("Residuals show each rank's part, and each cause in whole sentences", "[gui][panels]") {
+TEST_CASE("Residuals show each rank's part, and each cause in complete sentences",
+          "[gui][panels]") {
   OpenedWindow opened;
   opened.window.resize(1920, 1000);
   opened.show<gui::ResidualPanel>("residuals");
@@ -61,16 +62,16 @@ TEST_CASE("Residuals show each rank's part, and each cause in whole sentences", 
     check_readable(*view);
 }
 
-TEST_CASE("Residuals say what is missing where nothing was measured", "[gui][panels]") {
+TEST_CASE("Residuals say what is missing if nothing was measured", "[gui][panels]") {
   OpenedWindow opened(test::opened_plan);
   opened.show<gui::ResidualPanel>("residuals");
-  CHECK(opened.find<QLabel>("residual_headline").text().contains("Nothing to hold this against"));
+  CHECK(opened.find<QLabel>("residual_headline").text().contains("Nothing to compare with"));
   CHECK_FALSE(opened.find<FigureTableView>("residual_ranks").isVisible());
-  opened.workspace().set("pipeline.microbatches=8");  // two plans can be held against each other
+  opened.workspace().set("pipeline.microbatches=8");  // two plans can be compared
   CHECK(opened.find<FigureTableView>("residual_actions").isVisible());
 }
 
-TEST_CASE("Savings show the largest first, of stages, layers and links", "[gui][panels]") {
+TEST_CASE("Savings of stages, layers and links show the largest first", "[gui][panels]") {
   OpenedWindow opened(test::opened_plan);
   opened.window.resize(1920, 1000);
   opened.show<gui::SavingsPanel>("savings");
@@ -94,7 +95,7 @@ TEST_CASE("Savings show the largest first, of stages, layers and links", "[gui][
   CHECK(std::holds_alternative<gui::PickedEvent>(opened.workspace().picked()));
 }
 
-TEST_CASE("Savings are shown anew for another plan, and go with it", "[gui][panels]") {
+TEST_CASE("Savings are updated for another plan, and disappear with it", "[gui][panels]") {
   OpenedWindow opened(test::opened_plan);
   opened.show<gui::SavingsPanel>("savings");
   auto& table = opened.find<FigureTableView>("savings_table");
@@ -102,13 +103,13 @@ TEST_CASE("Savings are shown anew for another plan, and go with it", "[gui][pane
   opened.workspace().set("pipeline.microbatches=4");
   CHECK(QTest::qWaitFor([&] { return number(table, 0, 1) != before; }, test::patience_ms));
   opened.workspace().open(test::opened_run);
-  opened.workspace().set("model.blocks=7");  // the costs are of another model
+  opened.workspace().set("model.blocks=7");  // the costs belong to another model
   auto& headline = opened.find<QLabel>("savings_headline");
   CHECK(
       QTest::qWaitFor([&] { return headline.text().contains("not possible"); }, test::patience_ms));
 }
 
-TEST_CASE("Plans stand in a list with their figures", "[gui][panels]") {
+TEST_CASE("Plans are listed with their figures", "[gui][panels]") {
   OpenedWindow opened(test::opened_plan);
   opened.window.resize(1920, 1000);
   opened.show<gui::PlansPanel>("plans");
@@ -127,11 +128,11 @@ TEST_CASE("Plans stand in a list with their figures", "[gui][panels]") {
     CHECK(number(list, row, 1) >= number(list, row - 1, 1));  // the fastest first
   QApplication::processEvents();
   check_readable(list);
-  opened.workspace().open(test::opened_run);  // they were of another document
+  opened.workspace().open(test::opened_run);  // they belong to another document
   CHECK(headline.text().contains("for the same batch"));
 }
 
-TEST_CASE("Why begins with where the time goes", "[gui][panels]") {
+TEST_CASE("Why begins with a summary of where the time goes", "[gui][panels]") {
   OpenedWindow opened;
   auto& why = opened.show<gui::WhyPanel>("why");
   CHECK(why.spoken().startsWith("Where does the time go?"));

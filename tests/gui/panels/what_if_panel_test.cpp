@@ -33,7 +33,7 @@ struct Opened : test::OpenedWindow {
   const plan::Scenario& scenario() { return workspace().draft().scenario; }
 };
 
-TEST_CASE("each field of the plan stands there with its value and its unit", "[gui][panels]") {
+TEST_CASE("Each field of the plan is shown with its value and unit", "[gui][panels]") {
   Opened opened;
   const std::vector<std::pair<std::string, std::string>> expected{
       {"pipeline.ranks", "4"},
@@ -62,7 +62,8 @@ TEST_CASE("each field of the plan stands there with its value and its unit", "[g
     CHECK(opened.find<QComboBox>(name).currentText() == words);
 }
 
-/// Eight nodes, in groups of two below a leaf and of four below a spine; the last two are slower.
+/// Returns a scenario of eight nodes, in groups of two below a leaf and of four below a spine; the
+/// last two are slower.
 std::string scenario_of_levels(bool on_rails = true) {
   auto json = to_json(plan::scenario_from_json(plan::JsonDocument::read(test::opened_plan)));
   json["cluster"]["nodes"] = 8;
@@ -77,8 +78,7 @@ std::string scenario_of_levels(bool on_rails = true) {
   return json.dump(2);
 }
 
-TEST_CASE("levels of links and kinds of nodes stand there, are turned, and are saved",
-          "[gui][panels]") {
+TEST_CASE("Link levels and node kinds are shown, changed and saved", "[gui][panels]") {
   const test::TempFolder folder;
   const auto file = folder.write("scenario.json", scenario_of_levels());
   Opened opened(file);
@@ -98,7 +98,7 @@ TEST_CASE("levels of links and kinds of nodes stand there, are turned, and are s
   CHECK(words.contains("By rails"));
   CHECK(words.contains("level spine is shared"));
 
-  // As it was opened, it is saved.
+  // Saving an unchanged scenario gives the scenario that was opened.
   const plan::Scenario before = opened.scenario();
   REQUIRE(before.cluster.fabric);
   const auto saved = [&] {
@@ -117,7 +117,7 @@ TEST_CASE("levels of links and kinds of nodes stand there, are turned, and are s
   opened.type("cluster.fabric.levels.1.oversubscription", "0.5");
   CHECK(opened.error("cluster.fabric.levels.1.oversubscription").text().contains("at least 1"));
 
-  // Another cluster with the same rows has other words.
+  // Another cluster with the same rows has another description.
   opened.window.open(folder.write("no_rails.json", scenario_of_levels(/*on_rails=*/false)));
   const QString without = opened.find<QLabel>("what_if.cluster").text();
   CHECK_FALSE(without.contains("By rails"));
@@ -130,7 +130,7 @@ TEST_CASE("levels of links and kinds of nodes stand there, are turned, and are s
   CHECK(opened.field("pipeline.ranks") == "4");
 }
 
-TEST_CASE("a schedule's file is chosen, drawn, named and can be gone back to", "[gui][panels]") {
+TEST_CASE("A schedule file is chosen, drawn and named, and can be chosen again", "[gui][panels]") {
   const test::TempFolder folder;
   const plan::Schedule order = plan::make_schedule("gpipe", 4, 16);
   const auto file = folder.write("mine.csv", plan::to_csv(order));
@@ -151,12 +151,12 @@ TEST_CASE("a schedule's file is chosen, drawn, named and can be gone back to", "
   CHECK(opened.find<QLabel>("what_if.changes").text().startsWith("Nothing yet"));
 }
 
-TEST_CASE("a value that is typed is planned, and what it changed is said", "[gui][panels]") {
+TEST_CASE("A typed value is planned, and its effect is shown", "[gui][panels]") {
   Opened opened;
   opened.type("pipeline.microbatches", "32");
   CHECK(opened.scenario().pipeline.microbatches == 32);
   CHECK(opened.find<QLabel>("what_if.changes").text() == "Microbatches 16 → 32");
-  // A line for each figure that differs, each with what stands in its parentheses.
+  // A line for each figure that differs, each with its values in parentheses.
   const QStringList effect = opened.find<QLabel>("what_if.effect").text().split('\n');
   REQUIRE(effect.size() >= 2);
   CHECK(effect[0].startsWith("iteration +"));
@@ -168,20 +168,20 @@ TEST_CASE("a value that is typed is planned, and what it changed is said", "[gui
   CHECK(opened.find<QLabel>("what_if.changes").text().startsWith("Nothing yet"));
 }
 
-TEST_CASE("a value in another unit is the same value", "[gui][panels]") {
+TEST_CASE("A value can be entered in another unit", "[gui][panels]") {
   Opened opened;
   opened.type("cluster.within_node.bandwidth_per_s", "50000 MB/s");
   CHECK(opened.scenario().cluster.within_node.bandwidth_per_s == 50e9);
   CHECK(opened.field("cluster.within_node.bandwidth_per_s") == "50 GB/s");
-  opened.type("cluster.within_node.latency_s", "3");  // in the unit that stood there
+  opened.type("cluster.within_node.latency_s", "3");  // in the unit that was shown
   CHECK(opened.scenario().cluster.within_node.latency.value == Approx(3e-6));
 }
 
-TEST_CASE("what is no value, or not possible, is refused beside the field", "[gui][panels]") {
+TEST_CASE("An invalid or impossible value is rejected next to its field", "[gui][panels]") {
   Opened opened;
   opened.type("pipeline.ranks", "many");
   CHECK(opened.error("pipeline.ranks").isVisible());
-  CHECK(opened.error("pipeline.ranks").text() == "“many” is no value here: it can be such as 4");
+  CHECK(opened.error("pipeline.ranks").text() == "“many” is not a valid value. Example: 4");
   CHECK(opened.field("pipeline.ranks") == "4");
   opened.type("pipeline.ranks", "4096");
   CHECK(opened.error("pipeline.ranks").isVisible());
@@ -191,7 +191,7 @@ TEST_CASE("what is no value, or not possible, is refused beside the field", "[gu
   CHECK_FALSE(opened.error("pipeline.ranks").isVisible());
 }
 
-TEST_CASE("a choice and the speed of one rank are set", "[gui][panels]") {
+TEST_CASE("A choice and the speed of one rank are set", "[gui][panels]") {
   Opened opened;
   auto& recompute = opened.find<QComboBox>("what_if.choice.training.recompute");
   recompute.setCurrentIndex(recompute.findText("full"));
@@ -201,7 +201,7 @@ TEST_CASE("a choice and the speed of one rank are set", "[gui][panels]") {
   CHECK(opened.find<QLabel>("what_if.changes").text().contains("Speed, rank 0 1 × → 0.5 ×"));
 }
 
-TEST_CASE("a slider is dragged to its end", "[gui][panels]") {
+TEST_CASE("A slider is dragged to its end", "[gui][panels]") {
   Opened opened;
   auto& slider = opened.find<QSlider>("what_if.slider.pipeline.ranks");
   REQUIRE(slider.isVisible());
@@ -216,7 +216,7 @@ TEST_CASE("a slider is dragged to its end", "[gui][panels]") {
   test::drag(slider, handle.center(), handle.center() - QPointF(200, 0));
   CHECK(slider.value() == slider.minimum());
   CHECK(opened.scenario().pipeline.ranks == 1);
-  // The wheel is meant for the list of fields.
+  // The wheel scrolls the list of fields.
   test::wheel(slider, slider.rect().center(), 3);
   CHECK(opened.scenario().pipeline.ranks == 1);
 }

@@ -1,5 +1,5 @@
-// Tests of the window: a QApplication without a display, with a font of our own and settings that
-// nobody else sees.
+// Runs the tests of the window: a QApplication without a display, with a test font and private
+// settings.
 #include <QApplication>
 #include <QSettings>
 #include <QStyleFactory>

@@ -18,7 +18,7 @@ void send(QWidget& widget, QEvent::Type type, QPointF at, Qt::MouseButton button
   QApplication::processEvents();
 }
 
-/// A mouse reaches what lies on top.
+/// Checks that the widget is the topmost one at this point, since a mouse reaches only that.
 void require_on_top(const QWidget& widget, QPointF at) {
   QWidget* const window = widget.window();
   const QPoint in_window = widget.mapTo(window, at.toPoint());
@@ -33,7 +33,8 @@ void drag(QWidget& widget, QPointF from, QPointF to, Qt::KeyboardModifiers keys)
   require_on_top(widget, from);
   send(widget, QEvent::MouseButtonPress, from, Qt::LeftButton, Qt::LeftButton, keys);
   constexpr int moves = 5;
-  // What is dragged may move along, such as a border: the hand moves over the window.
+  // The dragged item, such as a stage boundary, may move along, so the mouse moves relative to the
+  // window.
   const QPointF begin = widget.mapToGlobal(from), by = to - from;
   for (int move = 1; move <= moves; ++move)
     send(widget, QEvent::MouseMove, widget.mapFromGlobal(begin + by * move / moves), Qt::NoButton,
@@ -68,8 +69,8 @@ void wheel(QWidget& widget, QPointF at, int steps, Qt::KeyboardModifiers keys) {
 }
 
 QString tooltip(QWidget& widget, QPointF at) {
-  // What hides a tooltip does so later, and leaves its words until then.
-  const QString none = "no help stands here";
+  // Qt hides a tooltip with a delay and keeps its text until then.
+  const QString none = "there is no tooltip here";
   const QPoint place = at.toPoint();
   QToolTip::showText(widget.mapToGlobal(place), none, &widget);
   QHelpEvent event(QEvent::ToolTip, place, widget.mapToGlobal(place));

@@ -1,7 +1,6 @@
 #pragma once
 
-// The window with something open in it, as a person has it before them; and the panels without a
-// window.
+// The window with a document open, as a user sees it; and panels without a window.
 
 #include <QApplication>
 #include <QTest>
@@ -30,21 +29,21 @@ struct OpenedWindow {
   gui::Workspace& workspace() { return window.workspace(); }
   gui::TimelineView& timeline() { return window.timeline(); }
 
-  /// A panel at the front.
+  /// Returns a panel after bringing it to the front.
   template <class Panel>
   Panel& show(const char* name) {
     REQUIRE(window.show_view(name));
     QApplication::processEvents();
     return static_cast<Panel&>(*window.panel(name));
   }
-  /// A widget in the window, by its name.
+  /// Returns a widget of the window by name.
   template <class Widget>
   Widget& find(const char* name) {
     auto* widget = window.findChild<Widget*>(name);
     REQUIRE(widget);
     return *widget;
   }
-  /// Does what a command does.
+  /// Executes a command.
   void trigger(const char* command) {
     QAction* action = window.commands().find(command);
     REQUIRE(action);
@@ -54,7 +53,7 @@ struct OpenedWindow {
   }
 };
 
-/// What a panel needs around it, without a window; what it asks for is kept.
+/// The host of a panel without a window; it records the panel's requests.
 struct PanelBench {
   gui::Workspace workspace;
   gui::RunControl runs;
@@ -74,7 +73,7 @@ struct PanelBench {
     if (!path.empty())
       workspace.open(path);
   }
-  /// Starts a program in place of a training, which leaves so many steps in its folder, and waits
+  /// Starts a script in place of a training, which writes `steps` steps into its folder, and waits
   /// for its end.
   void train(const std::filesystem::path& folder, int steps);
 };

@@ -13,7 +13,7 @@
 namespace pipewright::test {
 namespace {
 
-constexpr int same_level = 10;      // of 255, of a colour
+constexpr int same_level = 10;      // of 255, of a color
 constexpr int most_different = 24;  // pixels of a whole picture
 
 const std::filesystem::path stored_folder = PIPEWRIGHT_TEST_DATA_DIR "/gui/pictures";
@@ -30,7 +30,7 @@ struct Comparison {
   int different = 0;
   int greatest = 0;
   QRect where;
-  QImage marked;  // pale, what differs is red
+  QImage marked;  // pale, with differences in red
 };
 
 Comparison compared(const QImage& actual, const QImage& stored) {

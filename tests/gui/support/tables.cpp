@@ -16,7 +16,7 @@ struct Work {
   int microbatch = 0;
 };
 
-/// As many forwards ahead as there are ranks behind, then one backward for each forward.
+/// Returns as many forwards as there are later ranks, then one backward per forward.
 std::vector<Work> order_of(int rank) {
   std::vector<Work> order;
   const int ahead = std::min(microbatches, ranks - 1 - rank);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Timelines to be looked at: random ones, and a small pipeline by hand.
+// Timelines for display tests: random ones, and a small pipeline made by hand.
 
 #include <random>
 #include <string>
@@ -32,8 +32,8 @@ struct RandomTrack {
   double length() const { return end.empty() ? 1 : end.back() + 0.5; }
 };
 
-/// Four ranks, 1F1B with six microbatches, a transfer between each two; a forward takes 1 ms and a
-/// backward 2 ms. Rank 2 is slower by `slow`.
+/// Returns four ranks of 1F1B with six microbatches and a transfer between adjacent ranks; a
+/// forward takes 1 ms and a backward 2 ms. Rank 2 is slower by the factor `slow`.
 plan::Timeline small_pipeline(double slow = 1);
 
 }  // namespace pipewright::test

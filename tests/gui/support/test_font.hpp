@@ -1,7 +1,7 @@
 #pragma once
 
-// A font in which every letter is the same box (tests/data/gui/boxes.ttf), so that what is painted
-// does not depend on the fonts of a machine.
+// Returns a font in which every letter is the same box (tests/data/gui/boxes.ttf), so that painted
+// text does not depend on the fonts of a machine.
 
 #include <QFont>
 

@@ -21,7 +21,8 @@ ClassTimes naive_between(const RandomTrack& track, double first, double last) {
   return sums;
 }
 
-TEST_CASE("between any two instants it is what a plain sum over all events is", "[gui][timeline]") {
+TEST_CASE("The time between any two instants equals a plain sum over all events",
+          "[gui][timeline]") {
   std::mt19937 random(7);
   for (const int events : {0, 1, 2, 31, 32, 33, 64, 100, 1000}) {
     const RandomTrack track(random, events);
@@ -29,7 +30,7 @@ TEST_CASE("between any two instants it is what a plain sum over all events is", 
     std::uniform_real_distribution<double> instant(-1, track.length() + 1);
     for (int round = 0; round < 60; ++round) {
       double first = instant(random), last = instant(random);
-      if (round % 4 == 0 && events > 0)  // where an event begins or ends
+      if (round % 4 == 0 && events > 0)  // begin or end of an event
         first = track.start[random() % track.start.size()];
       if (round % 5 == 0 && events > 0)
         last = track.end[random() % track.end.size()];
@@ -45,7 +46,8 @@ TEST_CASE("between any two instants it is what a plain sum over all events is", 
   }
 }
 
-TEST_CASE("the events begun before an instant are counted whatever the guess", "[gui][timeline]") {
+TEST_CASE("Events that begin before an instant are counted, whatever the guess",
+          "[gui][timeline]") {
   std::mt19937 random(8);
   const RandomTrack track(random, 200);
   const BusySums sums = track.sums();
@@ -60,7 +62,7 @@ TEST_CASE("the events begun before an instant are counted whatever the guess", "
   }
 }
 
-TEST_CASE("pixels that touch add up to what all of them hold", "[gui][timeline]") {
+TEST_CASE("Adjacent pixels add up to their total", "[gui][timeline]") {
   std::mt19937 random(9);
   const RandomTrack track(random, 500);
   const BusySums sums = track.sums();

@@ -19,7 +19,7 @@ std::vector<int> rows_of(const PlacedLegend& legend) {
   return rows;
 }
 
-TEST_CASE("a legend that fits is one row", "[gui]") {
+TEST_CASE("A legend that fits is one row", "[gui]") {
   const QFontMetricsF metrics(font_of(small_size));
   const PlacedLegend legend = placed(entries, metrics, 100, 2000);
   CHECK(legend.rows == 1);
@@ -28,7 +28,7 @@ TEST_CASE("a legend that fits is one row", "[gui]") {
   CHECK(legend.places[1].x() >= 100 + legend_box + metrics.horizontalAdvance("forward"));
 }
 
-TEST_CASE("a legend that does not fit breaks before a heading, then wherever it must", "[gui]") {
+TEST_CASE("A legend that does not fit breaks before a heading, then where necessary", "[gui]") {
   const QFontMetricsF metrics(font_of(small_size));
   const PlacedLegend whole = placed(entries, metrics, 0, 2000);
   const double all = whole.places[3].x() + legend_box + metrics.horizontalAdvance("warm-up");

@@ -14,7 +14,7 @@ using namespace pipewright;
 using Kind = plan::InstructionKind;
 using gui::PaintedTable;
 
-TEST_CASE("each rank has its tracks, each event its track", "[gui][timeline]") {
+TEST_CASE("Each rank has its tracks, each event its track", "[gui][timeline]") {
   const PaintedTable painted(plan::table_of(test::small_pipeline()));
   const plan::EventTable& table = painted.table();
   REQUIRE(table.ranks == 4);
@@ -33,7 +33,7 @@ TEST_CASE("each rank has its tracks, each event its track", "[gui][timeline]") {
   CHECK(tracks == table.tracks.size());
 }
 
-TEST_CASE("what runs at an instant is found, and so is what is idle", "[gui][timeline]") {
+TEST_CASE("Events and idle time at an instant are found", "[gui][timeline]") {
   const PaintedTable painted(plan::table_of(test::small_pipeline()));
   const plan::EventTable& table = painted.table();
   const std::size_t compute = painted.tracks_of(3).begin;
@@ -49,7 +49,7 @@ TEST_CASE("what runs at an instant is found, and so is what is idle", "[gui][tim
   CHECK(!painted.idle_at(3, 3.7e-3));
 }
 
-TEST_CASE("idle and busy time of a rank make up the iteration", "[gui][timeline]") {
+TEST_CASE("Idle and busy time of a rank add up to the iteration", "[gui][timeline]") {
   const PaintedTable painted(plan::table_of(test::small_pipeline(1.5)));
   for (int rank = 0; rank < 4; ++rank) {
     double idle = 0;
@@ -59,7 +59,8 @@ TEST_CASE("idle and busy time of a rank make up the iteration", "[gui][timeline]
   }
 }
 
-TEST_CASE("a rank that waits for a shard in an action is idle, and shown so", "[gui][timeline]") {
+TEST_CASE("A rank that waits for a tensor-parallel rank in an action is idle, and is shown as idle",
+          "[gui][timeline]") {
   plan::Timeline timeline{.name = "waits",
                           .ranks = 2,
                           .length = {10},
@@ -80,7 +81,7 @@ TEST_CASE("a rank that waits for a shard in an action is idle, and shown so", "[
   CHECK(static_cast<plan::IdleCause>(painted.table().idle[*wait].cause) == plan::IdleCause::Shards);
 }
 
-TEST_CASE("many events are summed by several threads as by one", "[gui][timeline]") {
+TEST_CASE("Many events are summed the same by several threads as by one", "[gui][timeline]") {
   plan::Timeline timeline{
       .name = "many", .ranks = 8, .length = plan::Seconds{30'000}, .spans = {}, .memory = {}};
   for (int rank = 0; rank < 8; ++rank)
@@ -96,7 +97,7 @@ TEST_CASE("many events are summed by several threads as by one", "[gui][timeline
   }
 }
 
-TEST_CASE("classes can mean something else, and kinds again", "[gui][timeline]") {
+TEST_CASE("Classes can change their meaning, and become kinds again", "[gui][timeline]") {
   PaintedTable painted(plan::table_of(test::small_pipeline()));
   const auto class_of_first = [&] { return painted.sums(0).class_of(0); };
   CHECK(class_of_first() == gui::kind_class(Kind::Forward));
@@ -106,12 +107,11 @@ TEST_CASE("classes can mean something else, and kinds again", "[gui][timeline]")
   CHECK(class_of_first() == gui::kind_class(Kind::Forward));
 }
 
-TEST_CASE("the class of a name is that of its kind, whatever names stand before it",
-          "[gui][timeline]") {
+TEST_CASE("The class of a name is that of its kind, whatever names precede it", "[gui][timeline]") {
   plan::Timeline timeline{
       .name = "names", .ranks = 1, .length = plan::Seconds{20}, .spans = {}, .memory = {}};
   const auto other = static_cast<std::uint8_t>(gui::class_count - 1);
-  // An instruction, or what is almost one; nothing: its class is up to its name.
+  // Instructions, and texts that are almost one; no class: it depends on the name.
   const std::vector<std::pair<std::string, std::optional<std::uint8_t>>> names{
       {"0F0", gui::kind_class(Kind::Forward)},
       {"17F123", gui::kind_class(Kind::Forward)},
@@ -144,7 +144,7 @@ TEST_CASE("the class of a name is that of its kind, whatever names stand before 
   }
 }
 
-TEST_CASE("a table that carries kinds is painted by them, whatever its names", "[gui][timeline]") {
+TEST_CASE("A table that contains kinds is painted by them, whatever its names", "[gui][timeline]") {
   plan::EventTable table = plan::table_of({.name = "renamed",
                                            .ranks = 1,
                                            .length = plan::Seconds{2},
@@ -159,7 +159,7 @@ TEST_CASE("a table that carries kinds is painted by them, whatever its names", "
   CHECK_FALSE(painted.has_kind(gui::kind_class(Kind::Forward)));
 }
 
-TEST_CASE("a table without events, ranks or idle time is nothing to fall over", "[gui][timeline]") {
+TEST_CASE("A table without events, ranks or idle time is accepted", "[gui][timeline]") {
   const PaintedTable none{plan::EventTable{.name = "none", .ranks = 0, .length = {}}};
   CHECK(none.length() == 0);
   const PaintedTable idle_ranks{

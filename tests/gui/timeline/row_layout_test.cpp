@@ -16,7 +16,7 @@ std::vector<int> ranks_of(const RowLayout& layout) {
   return ranks;
 }
 
-TEST_CASE("rows stand below each other and share the room", "[gui][timeline]") {
+TEST_CASE("Rows are below each other and share the height", "[gui][timeline]") {
   const plan::EventTable table = plan::table_of(test::small_pipeline());
   const RowLayout layout = gui::lay_out_rows(table, {}, 200, false);
   CHECK(ranks_of(layout) == std::vector{0, 1, 2, 3});
@@ -30,7 +30,7 @@ TEST_CASE("rows stand below each other and share the room", "[gui][timeline]") {
   CHECK(gui::lay_out_rows(table, {}, 5000, false).height < 5000);  // a row need not be that tall
 }
 
-TEST_CASE("a pinned rank stands first, with an own height", "[gui][timeline]") {
+TEST_CASE("A pinned rank comes first, with its own height", "[gui][timeline]") {
   const plan::EventTable table = plan::table_of(test::small_pipeline());
   const RowLayout layout = gui::lay_out_rows(
       table, {.order = {}, .pinned = {2}, .collapsed = {}, .filter = {}}, 200, false);
@@ -40,7 +40,7 @@ TEST_CASE("a pinned rank stands first, with an own height", "[gui][timeline]") {
   CHECK(layout.rows[1].top == 0);
 }
 
-TEST_CASE("collapsed rows leave their room to the others", "[gui][timeline]") {
+TEST_CASE("Collapsed rows leave their height to the others", "[gui][timeline]") {
   const plan::EventTable table = plan::table_of(test::small_pipeline());
   const RowLayout all = gui::lay_out_rows(table, {}, 120, false);
   const RowLayout some = gui::lay_out_rows(
@@ -50,7 +50,7 @@ TEST_CASE("collapsed rows leave their room to the others", "[gui][timeline]") {
   CHECK(some.height == Approx(120));
 }
 
-TEST_CASE("only ranks whose name has the text are shown", "[gui][timeline]") {
+TEST_CASE("Only ranks whose name contains the text are shown", "[gui][timeline]") {
   plan::EventTable table = plan::table_of(test::small_pipeline());
   CHECK(ranks_of(gui::lay_out_rows(
             table, {.order = {}, .pinned = {}, .collapsed = {}, .filter = "3"}, 160, false)) ==
@@ -61,7 +61,7 @@ TEST_CASE("only ranks whose name has the text are shown", "[gui][timeline]") {
         std::vector{0, 1});
 }
 
-TEST_CASE("a heading stands above the rows of each group, and rows are found by where they are",
+TEST_CASE("A heading is above the rows of each group, and rows are found by position",
           "[gui][timeline]") {
   const plan::EventTable table = plan::table_of(test::small_pipeline());
   RowState state{.order = {3, 1, 2, 0}, .pinned = {1}, .collapsed = {}, .filter = {}};
@@ -83,26 +83,27 @@ TEST_CASE("a heading stands above the rows of each group, and rows are found by 
     return ranks;
   };
   CHECK(ranks_between(0, layout.height) == std::vector{3, 2, 0});
-  CHECK(ranks_between(0, layout.row_of(3)->top).empty());  // there is the heading
+  CHECK(ranks_between(0, layout.row_of(3)->top).empty());  // the heading is there
   const double middle = layout.row_of(2)->top + 1;
   CHECK(ranks_between(middle, middle + 1) == std::vector{2});
   CHECK(ranks_between(layout.height, layout.height + 10).empty());
 
-  // Of a group that is filtered away no heading is left.
+  // A group whose rows are all filtered out has no heading.
   state.filter = "rank 0";
   CHECK(gui::lay_out_rows(table, state, 300, false).headings.size() == 1);
 }
 
-TEST_CASE("a rank is moved before another, and the order keeps all of them", "[gui][timeline]") {
+TEST_CASE("A rank is moved before another, and the order keeps all of them", "[gui][timeline]") {
   CHECK(gui::moved_before({0, 1, 2, 3}, 3, 1) == std::vector{0, 3, 1, 2});
   CHECK(gui::moved_before({0, 1, 2, 3}, 0, -1) == std::vector{1, 2, 3, 0});
   CHECK(gui::moved_before({0, 1, 2, 3}, 2, 2) == std::vector{0, 1, 2, 3});
-  // What a saved state knows may be of another file.
+  // A saved state may come from another file.
   CHECK(gui::ordered_ranks({.order = {5, 2, 2, -1}, .pinned = {}, .collapsed = {}, .filter = {}},
                            4) == std::vector{2, 0, 1, 3});
 }
 
-TEST_CASE("compute is tall, transfers thin below it, all within the row", "[gui][timeline]") {
+TEST_CASE("Compute is high, with low bands for transfers below it, all within the row",
+          "[gui][timeline]") {
   const gui::PaintedTable painted(plan::table_of(test::small_pipeline()));
   for (const double height : {9.0, 20.0, 40.0, 80.0}) {
     const auto bands = gui::bands_of(painted, 1, 5, height);

@@ -14,7 +14,7 @@ using test::RandomTrack;
 
 constexpr QRgb idle_colour = qRgb(240, 240, 240), outside = qRgb(255, 0, 255);
 
-/// Without hatches, so that a colour is a class.
+/// Returns colors without hatches, so that each class has exactly one color.
 gui::ClassColours flat_colours() {
   gui::ClassColours colours;
   for (std::size_t c = 0; c < gui::class_count; ++c)
@@ -33,7 +33,7 @@ QImage painted(const BusySums& sums, TimeScale scale, double length, int width,
   return image;
 }
 
-/// The colour by a sum over all events.
+/// Returns the color by a sum over all events.
 std::array<double, 3> mixed_by_time(const RandomTrack& track, double from, double to) {
   const auto colours = flat_colours();
   std::array<double, 3> colour{};
@@ -54,13 +54,14 @@ std::array<double, 3> mixed_by_time(const RandomTrack& track, double from, doubl
   return colour;
 }
 
-TEST_CASE("a pixel is the exact mix by time of what it holds", "[gui][timeline]") {
+TEST_CASE("A pixel is the exact mix, by time, of its events", "[gui][timeline]") {
   std::mt19937 random(3);
   for (const int events : {1, 5, 40, 300, 3000}) {
     const RandomTrack track(random, events);
     const BusySums sums = track.sums();
     constexpr int width = 97;
-    // From the whole down to where an event is less than a pixel and edges are not drawn yet.
+    // From the whole timeline down to where an event is less than a pixel and edges are not drawn
+    // yet.
     const double shortest = track.length() / width;
     for (const double seen : {1.0, 0.37, 0.11}) {
       const TimeScale scale = gui::fitted(track.length() * 0.2 * (1 - seen),
@@ -69,8 +70,8 @@ TEST_CASE("a pixel is the exact mix by time of what it holds", "[gui][timeline]"
         continue;
       const QImage image = painted(sums, scale, track.length(), width);
       for (int x = 0; x < width; ++x) {
-        // An edge is drawn where an event of four pixels follows at once: its neighbour is not
-        // mixed.
+        // An edge is drawn where an event of four pixels follows at once: the pixel before it is
+        // not a pure mix.
         const double after = scale.time(x + 1);
         const std::uint64_t begun = sums.begun_before(after + scale.per_pixel);
         bool edge = false;
@@ -89,8 +90,8 @@ TEST_CASE("a pixel is the exact mix by time of what it holds", "[gui][timeline]"
   }
 }
 
-TEST_CASE("a bubble stays light at every zoom", "[gui][timeline]") {
-  // One half of the time is one bubble; the other ten thousand small events.
+TEST_CASE("A bubble stays light at every zoom level", "[gui][timeline]") {
+  // Half of the time is one bubble; the other half is ten thousand small events.
   std::vector<double> start, end;
   for (int event = 0; event < 10'000; ++event) {
     const double at = event < 5'000 ? event : event + 10'000;
@@ -113,7 +114,7 @@ TEST_CASE("a bubble stays light at every zoom", "[gui][timeline]") {
   }
 }
 
-TEST_CASE("idle time shows its cause between the events, and only there", "[gui][timeline]") {
+TEST_CASE("Idle time shows its cause between the events, and only there", "[gui][timeline]") {
   const std::vector<double> start{0, 2}, end{1, 3}, idle_start{1}, idle_end{2};
   const std::vector<std::uint8_t> classes{0, 0}, causes{1};
   const BusySums sums(start, end, classes), idle(idle_start, idle_end, causes);
@@ -128,7 +129,7 @@ TEST_CASE("idle time shows its cause between the events, and only there", "[gui]
   CHECK(qGreen(one.pixel(0, 0)) == Approx(100 / 3.0).margin(1));
 }
 
-TEST_CASE("beyond the iteration nothing is painted as work or idle time", "[gui][timeline]") {
+TEST_CASE("Beyond the iteration nothing is painted as work or idle time", "[gui][timeline]") {
   const std::vector<double> start{0}, end{1};
   const std::vector<std::uint8_t> classes{0};
   const BusySums sums(start, end, classes);
@@ -138,7 +139,7 @@ TEST_CASE("beyond the iteration nothing is painted as work or idle time", "[gui]
   CHECK(image.pixel(250, 0) == outside);
 }
 
-TEST_CASE("wide events are told, with the part of them that is seen", "[gui][timeline]") {
+TEST_CASE("Wide events are reported with their visible part", "[gui][timeline]") {
   const std::vector<double> start{0, 10, 10.2}, end{10, 10.2, 20};
   const std::vector<std::uint8_t> classes{0, 1, 2};
   const BusySums sums(start, end, classes);
@@ -154,7 +155,8 @@ TEST_CASE("wide events are told, with the part of them that is seen", "[gui][tim
   CHECK(wide[1].width == Approx(48));
 }
 
-TEST_CASE("a band leaves the rest of the image alone, and may reach beyond it", "[gui][timeline]") {
+TEST_CASE("A band leaves the rest of the image unchanged, and may extend beyond it",
+          "[gui][timeline]") {
   const std::vector<double> start{0}, end{1};
   const std::vector<std::uint8_t> classes{1};
   const BusySums sums(start, end, classes);

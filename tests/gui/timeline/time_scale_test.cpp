@@ -6,7 +6,7 @@ namespace time_scale_test {
 
 using namespace pipewright::gui;
 
-TEST_CASE("what is under the mouse stays there when it is zoomed", "[gui][timeline]") {
+TEST_CASE("The time under the mouse stays there while zooming", "[gui][timeline]") {
   for (const double factor : {0.1, 0.8, 1.0, 1.25, 7.0, 1e6})
     for (const double x : {0.0, 13.0, 399.0, 800.0}) {
       CAPTURE(factor, x);
@@ -16,7 +16,7 @@ TEST_CASE("what is under the mouse stays there when it is zoomed", "[gui][timeli
     }
 }
 
-TEST_CASE("zooming out ends a little beyond the whole, zooming in at a picosecond a pixel",
+TEST_CASE("Zooming out ends slightly beyond the whole, zooming in at a picosecond per pixel",
           "[gui][timeline]") {
   TimeScale out = fitted(0, 2, 800), in = out;
   for (int i = 0; i < 300; ++i) {
@@ -27,25 +27,25 @@ TEST_CASE("zooming out ends a little beyond the whole, zooming in at a picosecon
   CHECK(in.per_pixel == Approx(1e-12));
 }
 
-TEST_CASE("however far it is panned, half of what is seen is of the timeline", "[gui][timeline]") {
+TEST_CASE("However far it is panned, half of the view shows the timeline", "[gui][timeline]") {
   const TimeScale scale = fitted(0, 2, 800);
   CHECK(panned(scale, 100, 2, 800).first == Approx(0.25));
   CHECK(panned(scale, 1e9, 2, 800).first == Approx(1.0));
   CHECK(panned(scale, -1e9, 2, 800).first == Approx(-1.0));
 }
 
-TEST_CASE("what is centred stands in the middle, as large as before", "[gui][timeline]") {
+TEST_CASE("A centered time is in the middle, at the same scale", "[gui][timeline]") {
   const TimeScale scale = centred(fitted(0, 2, 800), 1.75, 800);
   CHECK(scale.time(400) == Approx(1.75));
   CHECK(scale.per_pixel == fitted(0, 2, 800).per_pixel);
 }
 
-TEST_CASE("a pixel is the time that stands there, and back", "[gui][timeline]") {
+TEST_CASE("Pixels and times are converted into each other", "[gui][timeline]") {
   const TimeScale scale = fitted(3, 5, 1000);
   CHECK(scale.x(3) == Approx(0).margin(1e-9));
   CHECK(scale.x(5) == Approx(1000));
   CHECK(scale.time(scale.x(4.25)) == Approx(4.25));
-  CHECK(fitted(1, 1, 0).per_pixel > 0);  // nothing at all, in no room
+  CHECK(fitted(1, 1, 0).per_pixel > 0);  // an empty interval in no space
 }
 
 }  // namespace time_scale_test

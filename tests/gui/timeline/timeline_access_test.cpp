@@ -37,14 +37,14 @@ void press(QAccessibleInterface* part) {
   part->actionInterface()->doAction(QAccessibleActionInterface::pressAction());
 }
 
-TEST_CASE("a timeline is a list of rows that say what they are busy with", "[gui][access]") {
+TEST_CASE("A timeline is a list of rows that describe their busy time", "[gui][access]") {
   Shown shown;
   REQUIRE(shown.access);
   CHECK(shown.access->role() == QAccessible::List);
   CHECK(shown.access->text(QAccessible::Name) == "Timeline");
   CHECK(shown.access->text(QAccessible::Description).startsWith("4 ranks, "));
   REQUIRE(shown.access->childCount() == 4);
-  // Of 29.4 ms each rank computes for 18.
+  // Each rank computes for 18 of 29.4 ms.
   CHECK(name_of(shown.access->child(3)).starts_with("rank 3: busy "));
   CHECK(name_of(shown.access->child(3)).find(", most of it ") != std::string::npos);
   for (int row = 0; row < 4; ++row) {
@@ -55,7 +55,7 @@ TEST_CASE("a timeline is a list of rows that say what they are busy with", "[gui
   }
 }
 
-TEST_CASE("rows are told in the order in which they stand", "[gui][access]") {
+TEST_CASE("Rows are listed in display order", "[gui][access]") {
   Shown shown;
   shown.view.set_rows({.order = {3, 2}, .pinned = {}, .collapsed = {}, .filter = {}});
   CHECK(name_of(shown.access->child(0)).starts_with("rank 3"));
@@ -64,7 +64,7 @@ TEST_CASE("rows are told in the order in which they stand", "[gui][access]") {
   CHECK(name_of(shown.access->child(0)).starts_with("rank 1"));
 }
 
-TEST_CASE("actions and gaps of a row are buttons: pressed, they are picked", "[gui][access]") {
+TEST_CASE("Actions and gaps of a row are buttons that select them", "[gui][access]") {
   Shown shown;
   gui::Picked picked;
   shown.view.on_picked = [&](const gui::Picked& now) { picked = now; };
@@ -97,7 +97,7 @@ TEST_CASE("actions and gaps of a row are buttons: pressed, they are picked", "[g
   CHECK(!action->state().selected);
 }
 
-TEST_CASE("gaps and actions of a row cover all of what is seen", "[gui][access]") {
+TEST_CASE("Gaps and actions of a row cover the whole view", "[gui][access]") {
   Shown shown;
   const double length = shown.view.front()->length();
   for (const auto& [first, last] :
@@ -115,7 +115,7 @@ TEST_CASE("gaps and actions of a row cover all of what is seen", "[gui][access]"
   }
 }
 
-TEST_CASE("a row of a thousand actions tells of a part of them, and of more when zoomed in",
+TEST_CASE("A row of a thousand actions lists a part of them, and more when zoomed in",
           "[gui][access]") {
   plan::Timeline many{
       .name = "many", .ranks = 1, .length = plan::Seconds{10}, .spans = {}, .memory = {}};
@@ -142,7 +142,7 @@ TEST_CASE("A wider view has more parts", "[gui][access]") {
   CHECK(row->childCount() > before);
 }
 
-TEST_CASE("a selection is said in a sentence", "[gui][access]") {
+TEST_CASE("A selection is described in a sentence", "[gui][access]") {
   Shown shown;
   const auto said = [&] { return shown.access->text(QAccessible::Value).toStdString(); };
   CHECK(said().empty());
@@ -152,7 +152,7 @@ TEST_CASE("a selection is said in a sentence", "[gui][access]") {
         std::string::npos);
 }
 
-TEST_CASE("another timeline has other parts, and none is nothing to fall over", "[gui][access]") {
+TEST_CASE("Another timeline has other parts, and an absent one is accepted", "[gui][access]") {
   Shown shown;
   CHECK(shown.access->child(0)->childCount() > 0);
   shown.view.show_tables({}, {});
@@ -168,7 +168,7 @@ TEST_CASE("another timeline has other parts, and none is nothing to fall over", 
   CHECK(name_of(shown.access->child(0)->child(0)).starts_with("rank 0 is idle for 1.000 s"));
 }
 
-TEST_CASE("the focus is where one has walked to", "[gui][access]") {
+TEST_CASE("The focus follows the keys", "[gui][access]") {
   Shown shown;
   CHECK(shown.access->focusChild() == nullptr);
   for (const char* action : {"0F0 on rank 0", "0F1 on rank 0", "0F2 on rank 0"}) {

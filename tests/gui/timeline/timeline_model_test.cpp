@@ -1,4 +1,4 @@
-// Where everything stands, what is pointed at and what is selected, without a window.
+// Checks positions, hit tests and the selection without a window.
 #include "pipewright/gui/timeline/timeline_model.hpp"
 
 #include "gui/support/tables.hpp"
@@ -21,8 +21,10 @@ TimelineModel shown(bool with_ghost = false) {
   return model;
 }
 
-TEST_CASE("The plot takes the width beside the headers, and the rows what ruler and legend leave",
-          "[gui][timeline]") {
+TEST_CASE(
+    "The plot has the width next to the headers, and the rows have the height between ruler and "
+    "legend",
+    "[gui][timeline]") {
   const TimelineModel model = shown();
   const TimelineLayout& at = model.layout;
   CHECK(at.x(0) == at.plot_left);
@@ -45,13 +47,12 @@ TEST_CASE("Rows scroll beneath the pinned ones", "[gui][timeline]") {
   model.layout.scroll = 10;
   CHECK(model.layout.row_rect(2).top() == TimelineLayout::rows_top);
   CHECK(model.layout.row_rect(1).top() == before - 10);
-  // Row 0 begins behind row 2, which is seen there.
+  // Row 0 begins beneath row 2, which is pinned and covers it.
   CHECK(model.layout.row_rect(0).top() < model.layout.scrolled_top());
   CHECK(model.layout.row_at(model.layout.scrolled_top() - 1)->rank == 2);
 }
 
-TEST_CASE("The ghost stands above each row that is open, unless both lie over each other",
-          "[gui][timeline]") {
+TEST_CASE("The ghost is above each expanded row, unless both are overlaid", "[gui][timeline]") {
   TimelineModel model = shown(true);
   const auto ghost_height = [&] {
     return model.layout.parts_of(*model.layout.rows.row_of(0)).ghost_height;
@@ -66,7 +67,7 @@ TEST_CASE("The ghost stands above each row that is open, unless both lie over ea
   CHECK(ghost_height() == 0);
 }
 
-TEST_CASE("An event is found where it is painted, a gap beside it, and nothing on its header",
+TEST_CASE("An event is found where it is painted, a gap next to it, and nothing on its header",
           "[gui][timeline]") {
   const TimelineModel model = shown();
   const plan::EventTable& table = model.tables.front->table();
@@ -84,7 +85,7 @@ TEST_CASE("An event is found where it is painted, a gap beside it, and nothing o
   CHECK(model.pick_at({20, last.center().y()}) == gui::Picked());
 }
 
-TEST_CASE("An instant snaps to the border of an event within six pixels", "[gui][timeline]") {
+TEST_CASE("An instant snaps to the edge of an event within six pixels", "[gui][timeline]") {
   const TimelineModel model = shown();
   const QRectF first = model.event_rect(0);
   const double end = model.tables.front->table().end[0];
@@ -94,8 +95,7 @@ TEST_CASE("An instant snaps to the border of an event within six pixels", "[gui]
   CHECK(model.snapped(inside) == model.layout.time(inside.x()));
 }
 
-TEST_CASE("A step goes to the next event of the track, as far as the track goes",
-          "[gui][timeline]") {
+TEST_CASE("A step leads to the next event of the track, up to its end", "[gui][timeline]") {
   TimelineModel model = shown();
   CHECK(model.step(1) == gui::PickedEvent{false, 0});
   model.marks.pick(gui::PickedEvent{false, 0});
@@ -106,7 +106,7 @@ TEST_CASE("A step goes to the next event of the track, as far as the track goes"
   CHECK_FALSE(TimelineModel().step(1));
 }
 
-TEST_CASE("A new selection drops what explained the last one", "[gui][timeline]") {
+TEST_CASE("A new selection drops the explanation of the last one", "[gui][timeline]") {
   gui::TimelineMarks marks{.picked = gui::PickedEvent{false, 1},
                            .hovered = gui::PickedEvent{false, 2},
                            .row = 3,
@@ -120,10 +120,10 @@ TEST_CASE("A new selection drops what explained the last one", "[gui][timeline]"
   CHECK(marks.highlight.empty());
 }
 
-TEST_CASE("What is revealed is in the middle and wide enough to be seen", "[gui][timeline]") {
+TEST_CASE("A revealed item is in the middle and wide enough to be seen", "[gui][timeline]") {
   TimelineModel model = shown();
   const double width = model.layout.plot_width();
-  CHECK(model.revealing({5e-3, 15e-3, 0}) == model.layout.scale);  // is in sight
+  CHECK(model.revealing({5e-3, 15e-3, 0}) == model.layout.scale);  // already visible
   const gui::TimeScale scale = model.revealing({5e-3, 5e-3 + 1e-6, 0});
   CHECK(scale.per_pixel == Approx(1e-6 / 24));
   CHECK(scale.time(width / 2) == Approx(5e-3 + 0.5e-6));

@@ -1,4 +1,4 @@
-// A dozen sights of the timeline, light and dark; CMake runs them at scale 1 and 2.
+// Checks a dozen views of the timeline, light and dark; CMake runs them at scale 1 and 2.
 #include <QApplication>
 #include <algorithm>
 
@@ -40,7 +40,7 @@ struct Run {
   Run() { workspace.open(PIPEWRIGHT_TEST_DATA_DIR "/gui/run"); }
 };
 
-/// The same step over and over: its actions are far less than a pixel wide.
+/// Returns the same step many times: its actions are far less than a pixel wide.
 plan::Timeline many_steps(int steps) {
   const plan::Timeline step = test::small_pipeline(1.5);
   const plan::Seconds every = step.length + plan::Seconds{1e-5};
@@ -64,7 +64,7 @@ plan::Timeline many_steps(int steps) {
   return many;
 }
 
-/// One of each kind on each rank.
+/// Returns one action of each kind.
 plan::Timeline all_kinds() {
   plan::Timeline kinds{
       .name = "kinds", .ranks = 1, .length = plan::Seconds{9}, .spans = {}, .memory = {}};
@@ -76,7 +76,7 @@ plan::Timeline all_kinds() {
   return kinds;
 }
 
-TEST_CASE("a run stands before its prediction", "[gui][pictures]") {
+TEST_CASE("A run is shown before its prediction", "[gui][pictures]") {
   Run run;
   Sight sight(run.workspace.front(), run.workspace.ghost());
   sight.check("run");
@@ -84,7 +84,7 @@ TEST_CASE("a run stands before its prediction", "[gui][pictures]") {
   sight.check("run-dark");
 }
 
-TEST_CASE("what differs from its prediction is hot or cold", "[gui][pictures]") {
+TEST_CASE("Actions that differ from their prediction are hot or cold", "[gui][pictures]") {
   Run run;
   run.workspace.set_heat(true);
   Sight sight(run.workspace.front(), run.workspace.ghost());
@@ -92,32 +92,32 @@ TEST_CASE("what differs from its prediction is hot or cold", "[gui][pictures]") 
   sight.check("heat");
 }
 
-TEST_CASE("two plans stand above each other", "[gui][pictures]") {
+TEST_CASE("Two plans are shown above each other", "[gui][pictures]") {
   Sight sight(painted(test::small_pipeline(1.5)), painted(test::small_pipeline()));
   sight.check("two-plans");
   sight.view.set(&gui::TimelineModel::overlaid, true);
   sight.check("two-plans-over");
 }
 
-TEST_CASE("actions of less than a pixel are mixed, and bubbles stay light", "[gui][pictures]") {
+TEST_CASE("Actions of less than a pixel are mixed, and bubbles stay light", "[gui][pictures]") {
   Sight sight(painted(many_steps(300)));
   sight.check("zoomed-out");
 }
 
-TEST_CASE("single actions have names, hatches and edges", "[gui][pictures]") {
+TEST_CASE("Single actions have names, hatches and edges", "[gui][pictures]") {
   Sight sight(painted(test::small_pipeline(1.5)));
   sight.view.show_time(8e-3, 14e-3);
   sight.check("zoomed-in");
 }
 
-TEST_CASE("every kind of action looks different", "[gui][pictures]") {
+TEST_CASE("Every kind of action looks different", "[gui][pictures]") {
   Sight sight(painted(all_kinds()));
   sight.check("kinds");
   sight.view.set_theme(gui::dark_theme());
   sight.check("kinds-dark");
 }
 
-TEST_CASE("a bubble that was clicked has a chain of what held it back", "[gui][pictures]") {
+TEST_CASE("A selected bubble has a chain of the events that caused it", "[gui][pictures]") {
   Run run;
   const plan::EventTable& table = run.workspace.front()->table();
   // The longest.
@@ -142,25 +142,25 @@ TEST_CASE("a bubble that was clicked has a chain of what held it back", "[gui][p
   sight.check("bubble");
 }
 
-TEST_CASE("an action that was clicked is framed", "[gui][pictures]") {
+TEST_CASE("A selected action has a frame", "[gui][pictures]") {
   Sight sight(painted(test::small_pipeline()));
   sight.view.pick(gui::PickedEvent{false, 3});
   sight.check("action");
 }
 
-TEST_CASE("an area that was selected says how long it is", "[gui][pictures]") {
+TEST_CASE("A selected area shows its length", "[gui][pictures]") {
   Sight sight(painted(test::small_pipeline()));
   sight.view.pick(gui::PickedArea{5e-3, 12e-3, {1, 2}});
   sight.check("area");
 }
 
-TEST_CASE("rows are pinned, collapsed and moved", "[gui][pictures]") {
+TEST_CASE("Rows are pinned, collapsed and moved", "[gui][pictures]") {
   Sight sight(painted(test::small_pipeline()));
   sight.view.set_rows({.order = {3, 1}, .pinned = {2}, .collapsed = {0, 1}, .filter = {}});
   sight.check("rows");
 }
 
-TEST_CASE("many ranks are painted by several threads as by one", "[gui][pictures]") {
+TEST_CASE("Many ranks are painted the same by several threads as by one", "[gui][pictures]") {
   plan::Timeline many{.name = "many",
                       .ranks = 16,
                       .length = test::small_pipeline(1.5).length,
@@ -176,19 +176,19 @@ TEST_CASE("many ranks are painted by several threads as by one", "[gui][pictures
   sight.check("many-ranks");
   const QImage first = picture_of(sight.view);
   for (int again = 0; again < 10; ++again) {
-    sight.view.set_theme(gui::light_theme());  // all is painted anew
+    sight.view.set_theme(gui::light_theme());  // everything is painted again
     CHECK(picture_of(sight.view) == first);
   }
 }
 
-TEST_CASE("half a timeline is dimmed in the map when half of it is seen", "[gui][pictures]") {
+TEST_CASE("The map dims the half of the timeline that is out of view", "[gui][pictures]") {
   Sight sight(painted(many_steps(20)));
   sight.view.set_scale(
       gui::fitted(0, sight.view.front()->length() / 2, sight.view.model().layout.plot_width()));
   sight.check("half");
 }
 
-TEST_CASE("what is beyond the iteration is no bubble", "[gui][pictures]") {
+TEST_CASE("Time beyond the iteration is not a bubble", "[gui][pictures]") {
   Sight sight(painted(test::small_pipeline()));
   sight.view.set_scale(gui::fitted(-5e-3, 45e-3, sight.view.model().layout.plot_width()));
   sight.check("beyond");

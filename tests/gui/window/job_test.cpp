@@ -1,5 +1,5 @@
-// The trace of a whole job in the window: its workers, who is slow, and what thousands of rows
-// cost.
+// Checks the trace of a whole job in the window: its workers, the slow ones, and the cost of
+// thousands of rows.
 
 #include <QMimeData>
 #include <QProcess>
@@ -23,7 +23,7 @@ using gui::JobOrder;
 using test::OpenedWindow;
 using test::TempFolder;
 
-/// Opened, and explained.
+/// A job that was opened and explained.
 struct OpenedJob : OpenedWindow {
   explicit OpenedJob(const std::filesystem::path& path) : OpenedWindow(path) {
     REQUIRE(workspace().job());
@@ -32,7 +32,7 @@ struct OpenedJob : OpenedWindow {
     REQUIRE(workspace().stragglers());
   }
   std::string name_of_row(int rank) { return plan::rank_name(timeline().front()->table(), rank); }
-  /// Names of the rows and headings from top to bottom.
+  /// Returns the names of the rows and headings from top to bottom.
   std::vector<std::string> rows() {
     const gui::RowLayout& layout = timeline().model().layout.rows;
     std::vector<std::pair<double, std::string>> placed;
@@ -49,14 +49,14 @@ struct OpenedJob : OpenedWindow {
   }
 };
 
-/// Four workers, of which dp 1 on stage 0 is slow.
+/// Writes a job of four workers, of which dp 1 on stage 0 is slow.
 std::filesystem::path small_job(const TempFolder& folder) {
   auto job = test::noisy_job(2, 2, 4, {23, 25, 33}, 1);
   job.every_s = 0.4;
   return folder.write("job.json", job.trace());
 }
 
-TEST_CASE("a whole job opens with its slow worker on top, by replica and by stage", "[gui][job]") {
+TEST_CASE("A whole job opens with its slow worker on top, by replica and by stage", "[gui][job]") {
   const TempFolder folder;
   OpenedJob opened(small_job(folder));
   CHECK(opened.workspace().document().problems.empty());
@@ -70,7 +70,7 @@ TEST_CASE("a whole job opens with its slow worker on top, by replica and by stag
   }());
   CHECK(opened.rows().at(1) == "dp 1, stage 0 (rank 1)");
 
-  // A mark of a step is no kind of action.
+  // A step mark is not a kind of action.
   int kinds = 0;
   for (std::size_t kind = 0; kind < gui::class_count; ++kind)
     kinds += opened.timeline().front()->has_kind(kind) ? 1 : 0;
@@ -99,7 +99,7 @@ TEST_CASE("a whole job opens with its slow worker on top, by replica and by stag
   emit groups.activated(0);
   CHECK(opened.rows().size() == 5);
 
-  // What a person pinned stays so, until another job is open.
+  // Rows pinned by the user stay pinned until another job is open.
   opened.trigger("rows.by_stage");
   gui::RowState pinned = opened.timeline().model().rows;
   pinned.pinned.insert(0);
@@ -109,14 +109,14 @@ TEST_CASE("a whole job opens with its slow worker on top, by replica and by stag
   opened.window.open(folder.write("other.json", test::noisy_job(3, 2, 2, {1}, 1).trace()));
   CHECK(opened.timeline().model().rows.pinned == std::set{6});
 
-  // What comes next has no workers.
+  // The next document has no workers.
   opened.window.open(test::opened_run);
   CHECK(opened.timeline().model().rows == gui::RowState{});
   CHECK(opened.workspace().stragglers() == nullptr);
   CHECK(!opened.window.commands().find("rows.by_stage")->isEnabled());
 }
 
-TEST_CASE("the window has the numbers that explain prints", "[gui][job]") {
+TEST_CASE("The window shows the figures that explain prints", "[gui][job]") {
   const TempFolder folder;
   const auto file = small_job(folder);
   QProcess explain;
@@ -167,7 +167,7 @@ TEST_CASE("the window has the numbers that explain prints", "[gui][job]") {
             .contains(QString::fromStdString(told["reading"].get<std::string>())));
 }
 
-TEST_CASE("a line of the table of workers leads to its row", "[gui][job]") {
+TEST_CASE("A row of the table of workers leads to the worker's row", "[gui][job]") {
   const TempFolder folder;
   OpenedJob opened(folder.write("job.json", test::noisy_job(32, 2, 2, {1}, 5).trace()));
   auto& workers = opened.find<FigureTableView>("stragglers_workers");
@@ -181,7 +181,7 @@ TEST_CASE("a line of the table of workers leads to its row", "[gui][job]") {
         opened.timeline().viewport()->height());
 }
 
-TEST_CASE("a job is opened by dropping it", "[gui][job]") {
+TEST_CASE("A job is opened by dropping its file", "[gui][job]") {
   const TempFolder folder;
   OpenedWindow opened;
   QMimeData data;
@@ -194,8 +194,7 @@ TEST_CASE("a job is opened by dropping it", "[gui][job]") {
   CHECK(opened.workspace().job());
 }
 
-TEST_CASE("a trace of a job that is not whole opens as any other, and it is said why",
-          "[gui][job]") {
+TEST_CASE("An incomplete trace of a job opens as any other, with the reason", "[gui][job]") {
   const TempFolder folder;
   std::string trace = test::noisy_job(2, 2, 2, {1}, 1).trace();
   for (auto at = trace.find("forward-send"); at != std::string::npos;
@@ -209,7 +208,7 @@ TEST_CASE("a trace of a job that is not whole opens as any other, and it is said
   CHECK(workspace.document().notes[0].find("stage 0 has 0 of forward-send") != std::string::npos);
 }
 
-TEST_CASE("of 4096 workers those in sight are painted, and no others", "[gui][job]") {
+TEST_CASE("Only the visible ones of 4096 workers are painted", "[gui][job]") {
   const TempFolder folder;
   OpenedWindow opened(
       folder.write("job.json", test::noisy_job(64, 64, 1, {1}, 64 * 40 + 3).trace()));
@@ -226,7 +225,7 @@ TEST_CASE("of 4096 workers those in sight are painted, and no others", "[gui][jo
   paint();
   QScrollBar& bar = *view.verticalScrollBar();
   CHECK(bar.maximum() > 4000 * 18);
-  // Everywhere, as soon as ranks are in their order, by replica and by stage.
+  // Everywhere, once ranks are in order, by replica and by stage.
   for (const JobGroups groups : {JobGroups::None, JobGroups::Replicas, JobGroups::Stages}) {
     opened.workspace().arrange({groups, JobOrder::SlowestFirst});
     for (const double part : {0.0, 0.3, 1.0}) {
@@ -234,7 +233,7 @@ TEST_CASE("of 4096 workers those in sight are painted, and no others", "[gui][jo
       CHECK(paint().headings <= (groups == JobGroups::None ? 0 : 2));
     }
   }
-  // The last row ends where the picture of the rows does.
+  // The last row ends at the end of the picture of the rows.
   double end = 0;
   for (const gui::PlacedRow& row : view.model().layout.rows.rows)
     end = std::max(end, row.pinned ? 0.0 : row.top + row.height);
@@ -249,7 +248,7 @@ TEST_CASE("of 4096 workers those in sight are painted, and no others", "[gui][jo
   paint();
 }
 
-TEST_CASE("the job ST has the published answers on its first row", "[gui][job][reference]") {
+TEST_CASE("The job ST has the published results on its first row", "[gui][job][reference]") {
   OpenedJob opened(test::reference_file("traces/bytedance-straggler/timeline-ST.json.gz"));
   CHECK(opened.rows().at(1) == "dp 1, stage 3 (rank 7)");
   CHECK(gui::slowdown_words(*opened.workspace().stragglers()) ==

@@ -1,4 +1,4 @@
-// What a hand does in the window: it presses, moves and lets go, and turns the wheel.
+// Checks mouse actions in the window: pressing, moving, releasing, and turning the wheel.
 #include "gui/support/mouse.hpp"
 
 #include <QTableWidget>
@@ -13,8 +13,8 @@ namespace mouse_test {
 using namespace pipewright;
 using test::OpenedWindow;
 
-/// On the timeline, at an instant of a rank; in the lower part of its row, since above it stands
-/// what was predicted.
+/// Returns the position of an instant on a rank's row; in the lower part of the row, because the
+/// upper part shows the prediction.
 QPointF place(const gui::TimelineView& view, int rank, double time) {
   const QRectF row = view.model().layout.row_rect(rank);
   return {view.model().layout.x(time), row.top() + row.height() * 0.6};
@@ -31,7 +31,7 @@ std::vector<int> rows_of(const gui::TimelineView& view) {
   return ranks;
 }
 
-TEST_CASE("a bubble is clicked, and Why says what held the rank back", "[gui][mouse]") {
+TEST_CASE("A click on a bubble makes Why explain it", "[gui][mouse]") {
   OpenedWindow opened;
   const plan::EventTable& table = opened.workspace().front()->table();
   const auto longest = std::max_element(
@@ -51,7 +51,7 @@ TEST_CASE("a bubble is clicked, and Why says what held the rank back", "[gui][mo
   CHECK(panel.spoken().contains(QString::fromStdString(why->sentence).mid(1)));
 }
 
-TEST_CASE("an action is clicked, and its chain can be followed by its links", "[gui][mouse]") {
+TEST_CASE("A click on an action shows its chain, which can be followed by links", "[gui][mouse]") {
   OpenedWindow opened;
   const auto& front = *opened.workspace().front();
   const std::uint64_t event = gui::find_event(front, 0, "0B0").value();
@@ -66,7 +66,7 @@ TEST_CASE("an action is clicked, and its chain can be followed by its links", "[
   CHECK(std::get<gui::PickedEvent>(opened.workspace().picked()).event == link.mid(6).toULongLong());
 }
 
-TEST_CASE("time is selected across rows, and measured rank by rank", "[gui][mouse]") {
+TEST_CASE("An area is selected across rows, and measured rank by rank", "[gui][mouse]") {
   OpenedWindow opened;
   gui::TimelineView& view = opened.timeline();
   const double length = view.front()->length();
@@ -74,28 +74,28 @@ TEST_CASE("time is selected across rows, and measured rank by rank", "[gui][mous
   const auto* area = std::get_if<gui::PickedArea>(&opened.workspace().picked());
   REQUIRE(area);
   CHECK(area->ranks == std::vector{0, 1});
-  const double edge = 7 * view.scale().per_pixel;  // it snaps to what is near
+  const double edge = 7 * view.scale().per_pixel;  // it snaps to nearby edges
   CHECK(area->first == Approx(length * 0.2).margin(edge));
   CHECK(area->last == Approx(length * 0.7).margin(edge));
   const auto& panel = static_cast<gui::WhyPanel&>(*opened.window.panel("why"));
   const gui::FigureTable& table = panel.table().table();
-  REQUIRE(table.rows.size() == 3);  // and one for both
+  REQUIRE(table.rows.size() == 3);  // including one for both
   for (std::size_t rank = 0; rank < 2; ++rank)
     CHECK(table.rows[rank].cells[1].number + table.rows[rank].cells[2].number ==
           Approx(area->last - area->first));
 }
 
-TEST_CASE("a selection within one row is of its rank alone", "[gui][mouse]") {
+TEST_CASE("A selection within one row contains only its rank", "[gui][mouse]") {
   OpenedWindow opened;
   gui::TimelineView& view = opened.timeline();
   const double length = view.front()->length();
   test::drag(*view.viewport(), place(view, 1, length * 0.6), place(view, 1, length * 0.3));
   const auto& area = std::get<gui::PickedArea>(opened.workspace().picked());
   CHECK(area.ranks == std::vector{1});
-  CHECK(area.first < area.last);  // drawn from right to left
+  CHECK(area.first < area.last);  // dragged from right to left
 }
 
-TEST_CASE("a row is dragged by its name before another", "[gui][mouse]") {
+TEST_CASE("A row is dragged by its name before another", "[gui][mouse]") {
   OpenedWindow opened(test::opened_plan);
   gui::TimelineView& view = opened.timeline();
   REQUIRE(rows_of(view) == std::vector{0, 1, 2, 3});
@@ -109,7 +109,7 @@ TEST_CASE("a row is dragged by its name before another", "[gui][mouse]") {
   CHECK(view.model().rows.collapsed == std::set{3});
 }
 
-TEST_CASE("the wheel zooms where the mouse is", "[gui][mouse]") {
+TEST_CASE("The wheel zooms around the mouse", "[gui][mouse]") {
   OpenedWindow opened;
   gui::TimelineView& view = opened.timeline();
   const gui::TimeScale all = view.scale();
@@ -120,12 +120,12 @@ TEST_CASE("the wheel zooms where the mouse is", "[gui][mouse]") {
   CHECK(view.scale().time(x) == Approx(all.time(x)));
   test::wheel(*view.viewport(), at, 1, Qt::ShiftModifier);
   CHECK(view.scale().per_pixel == Approx(all.per_pixel / std::pow(1.2, 5)));
-  CHECK(view.scale().time(x) < all.time(x));  // pans to what was before
+  CHECK(view.scale().time(x) < all.time(x));  // pans to earlier times
   test::wheel(*view.viewport(), at, -50);
   CHECK(view.scale().per_pixel >= all.per_pixel);
 }
 
-TEST_CASE("the ruler pans, and the map goes where it is pressed", "[gui][mouse]") {
+TEST_CASE("The ruler pans, and the map moves to where it is pressed", "[gui][mouse]") {
   OpenedWindow opened;
   gui::TimelineView& view = opened.timeline();
   const double length = view.front()->length();
@@ -140,7 +140,7 @@ TEST_CASE("the ruler pans, and the map goes where it is pressed", "[gui][mouse]"
   CHECK(view.scale().time(view.model().layout.plot_width() / 2) == Approx(length * 0.25));
 }
 
-TEST_CASE("what lies under the mouse is said in the status line", "[gui][mouse]") {
+TEST_CASE("The status line describes the item under the mouse", "[gui][mouse]") {
   OpenedWindow opened;
   gui::TimelineView& view = opened.timeline();
   QString said;
@@ -154,7 +154,7 @@ TEST_CASE("what lies under the mouse is said in the status line", "[gui][mouse]"
   CHECK(test::tooltip(*view.viewport(), {20, at.y()}) == "rank 0");
 }
 
-TEST_CASE("a border of stages is dragged, which is one step to undo", "[gui][mouse]") {
+TEST_CASE("Dragging a stage boundary is one step to undo", "[gui][mouse]") {
   OpenedWindow opened(test::opened_plan);
   auto& strip = opened.show<gui::PartitionStrip>("partition");
   const auto boundaries = [&] { return opened.workspace().answer()->plan.partition.boundaries; };
@@ -171,12 +171,12 @@ TEST_CASE("a border of stages is dragged, which is one step to undo", "[gui][mou
   CHECK_FALSE(opened.workspace().history().can_undo());
 }
 
-TEST_CASE("a layer is dragged to the stage beside its own", "[gui][mouse]") {
+TEST_CASE("A layer is dragged to the adjacent stage", "[gui][mouse]") {
   OpenedWindow opened(test::opened_plan);
   auto& strip = opened.show<gui::PartitionStrip>("partition");
   const std::vector<int> before = opened.workspace().answer()->plan.partition.boundaries;
   REQUIRE(before[1] > 1);
-  // From just before the border to just behind it: the last layer of stage 0.
+  // From just before the boundary to just after it: the last layer of stage 0.
   const QRect border = strip.border(1)->geometry();
   const double y = border.center().y();
   test::drag(strip, {border.left() - 4.0, y}, {border.right() + 20.0, y});
@@ -185,7 +185,7 @@ TEST_CASE("a layer is dragged to the stage beside its own", "[gui][mouse]") {
   CHECK(opened.workspace().answer()->plan.partition.boundaries == after);
 }
 
-TEST_CASE("a line of a table is clicked, and the timeline shows what it is about", "[gui][mouse]") {
+TEST_CASE("A click on a table row shows its events in the timeline", "[gui][mouse]") {
   OpenedWindow opened;
   opened.window.resize(1920, 1000);
   for (const char* name : {"residual_causes", "residual_actions"}) {

@@ -1,5 +1,5 @@
-// The pictures of README.md and docs/gui.md: each can be drawn by the command that stands here.
-// PIPEWRIGHT_REFRESH_PICTURES=1 draws them anew.
+// Draws the pictures of README.md and docs/gui.md, each with the command that is listed here.
+// PIPEWRIGHT_REFRESH_PICTURES=1 stores them.
 
 #include <QImage>
 #include <QProcess>
@@ -20,11 +20,11 @@ namespace fs = std::filesystem;
 struct Picture {
   const char* name;
   QStringList options;
-  const char* opened;  // made_up_job: that
+  const char* opened;  // made_up_job: the generated job
 };
 constexpr const char* made_up_job = "job.json";
 
-/// 96 workers, of which dp 7 on stage 3 is slow.
+/// Writes a job of 96 workers, of which dp 7 on stage 3 is slow.
 void write_made_up_job(const fs::path& file) {
   auto job = test::noisy_job(12, 8, 12, {100, 150, 200, 250}, 3 * 12 + 7);
   job.every_s = 0.8;
@@ -66,7 +66,7 @@ QImage drawn(const Picture& picture, const fs::path& into) {
   return QImage(QString::fromStdString(file.string()));
 }
 
-TEST_CASE("every picture of the pages is drawn by a command", "[gui][docs]") {
+TEST_CASE("Every picture of the pages is drawn by a command", "[gui][docs]") {
   const bool refresh = std::getenv("PIPEWRIGHT_REFRESH_PICTURES") != nullptr;
   const fs::path stored = PIPEWRIGHT_SOURCE_DIR "/docs/pictures";
   const test::TempFolder folder;
@@ -83,7 +83,7 @@ TEST_CASE("every picture of the pages is drawn by a command", "[gui][docs]") {
   }
 }
 
-TEST_CASE("the pages show no picture that is not drawn here", "[gui][docs]") {
+TEST_CASE("The pages show no picture that is not drawn here", "[gui][docs]") {
   for (const char* page : {"README.md", "docs/gui.md"}) {
     std::ifstream file(fs::path(PIPEWRIGHT_SOURCE_DIR) / page);
     std::string text(std::istreambuf_iterator<char>(file), {});

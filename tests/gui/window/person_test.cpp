@@ -1,4 +1,4 @@
-// What a person does in the window, through what assistive technology sees of it.
+// Performs a user's actions in the window, through the interface for assistive technology.
 #include <QAccessible>
 #include <map>
 #include <set>
@@ -21,7 +21,7 @@ struct Opened : test::OpenedWindow {
   }
 };
 
-/// The first of these and what is in them whose name holds a text; null where there is none.
+/// Returns the first element in depth-first order whose name contains a text, or null.
 QAccessibleInterface* found(QAccessibleInterface* in, const std::string& text) {
   if (in == nullptr || in->text(QAccessible::Name).toStdString().find(text) != std::string::npos)
     return in;
@@ -31,7 +31,7 @@ QAccessibleInterface* found(QAccessibleInterface* in, const std::string& text) {
   return nullptr;
 }
 
-/// The same by role.
+/// Returns the first element with this role.
 QAccessibleInterface* found(QAccessibleInterface* in, QAccessible::Role role) {
   if (in == nullptr || in->role() == role)
     return in;
@@ -41,7 +41,7 @@ QAccessibleInterface* found(QAccessibleInterface* in, QAccessible::Role role) {
   return nullptr;
 }
 
-/// A panel by its name, which must have something in it.
+/// Returns a panel by its name, which must have content.
 QAccessibleInterface* panel(MainWindow& window, const char* name) {
   auto* widget = window.findChild<QWidget*>(name);
   REQUIRE(widget);
@@ -55,7 +55,7 @@ void press(QAccessibleInterface* part) {
   part->actionInterface()->doAction(QAccessibleActionInterface::pressAction());
 }
 
-TEST_CASE("the timeline is found in the window, and its rows in it", "[gui][person]") {
+TEST_CASE("The timeline is found in the window, and its rows in the timeline", "[gui][person]") {
   Opened opened;
   QAccessibleInterface* window = QAccessible::queryAccessibleInterface(&opened.window);
   QAccessibleInterface* timeline = found(window, "Timeline");
@@ -64,7 +64,7 @@ TEST_CASE("the timeline is found in the window, and its rows in it", "[gui][pers
   CHECK(found(timeline, "rank 1: busy "));
 }
 
-TEST_CASE("a bubble is clicked, and what held it back is outlined", "[gui][person]") {
+TEST_CASE("A click on a bubble outlines its cause", "[gui][person]") {
   Opened opened;
   QAccessibleInterface* bubble = found(opened.timeline()->child(1), "rank 1 is idle for ");
   REQUIRE(bubble);
@@ -78,7 +78,7 @@ TEST_CASE("a bubble is clicked, and what held it back is outlined", "[gui][perso
   CHECK(why->cause);
 }
 
-TEST_CASE("why a rank waits is read where it was clicked", "[gui][person]") {
+TEST_CASE("The reason for a rank's wait is read after a click", "[gui][person]") {
   Opened opened;
   QAccessibleInterface* bubble = found(opened.timeline()->child(0), "rank 0 is idle for ");
   REQUIRE(bubble);
@@ -87,10 +87,11 @@ TEST_CASE("why a rank waits is read where it was clicked", "[gui][person]") {
   const auto& idle = std::get<gui::PickedIdle>(opened.window.workspace().picked());
   const auto why = opened.window.workspace().why_idle(idle.rank, idle.time);
   REQUIRE(why);
-  CHECK(found(panel(opened.window, "why"), why->sentence.substr(1, 24)));  // a capital there
+  // The panel capitalizes the sentence.
+  CHECK(found(panel(opened.window, "why"), why->sentence.substr(1, 24)));
 }
 
-TEST_CASE("a border of stages is moved, and the plan answers", "[gui][person]") {
+TEST_CASE("Moving a stage boundary gives a new answer", "[gui][person]") {
   Opened opened(opened_plan);
   opened.window.show_view("partition");
   QApplication::processEvents();
@@ -106,7 +107,7 @@ TEST_CASE("a border of stages is moved, and the plan answers", "[gui][person]") 
   CHECK(workspace.answer()->plan.partition.boundaries == before);
 }
 
-TEST_CASE("the fastest plans are searched, one is clicked, and undone", "[gui][person]") {
+TEST_CASE("The fastest plans are searched, and one is applied and undone", "[gui][person]") {
   Opened opened(opened_plan);
   gui::Workspace& workspace = opened.window.workspace();
   const search::Draft before = workspace.draft();
@@ -117,7 +118,7 @@ TEST_CASE("the fastest plans are searched, one is clicked, and undone", "[gui][p
   REQUIRE(QTest::qWaitFor([&] { return list->rowCount() > 0; }, patience_ms));
   CHECK(list->isVisible());
   REQUIRE(list->rowCount() == 20);
-  // Sorted by memory: the leanest is on top.
+  // Sorted by memory, the smallest on top.
   list->sortItems(4, Qt::AscendingOrder);
   const auto number = [&](int row, int column) {
     return list->table()
@@ -135,12 +136,12 @@ TEST_CASE("the fastest plans are searched, one is clicked, and undone", "[gui][p
   CHECK(workspace.draft() == before);
 }
 
-TEST_CASE("the mouse picks the same bubble", "[gui][person]") {
+TEST_CASE("The mouse selects the same bubble", "[gui][person]") {
   Opened opened;
   QAccessibleInterface* bubble = found(opened.timeline()->child(1), "rank 1 is idle for ");
   REQUIRE(bubble);
   QWidget* viewport = opened.window.timeline().viewport();
-  // In the lower part of the row: above it stands what was predicted.
+  // In the lower part of the row: the upper part shows the prediction.
   const QRect on_screen = bubble->rect();
   const QPoint at(on_screen.center().x(), on_screen.top() + on_screen.height() * 6 / 10);
   QTest::mouseClick(viewport, Qt::LeftButton, {}, viewport->mapFromGlobal(at));
@@ -149,7 +150,7 @@ TEST_CASE("the mouse picks the same bubble", "[gui][person]") {
   CHECK(std::get<gui::PickedIdle>(picked).rank == 1);
 }
 
-TEST_CASE("the keys zoom, walk and let go", "[gui][person]") {
+TEST_CASE("Keys zoom, move the selection and clear it", "[gui][person]") {
   Opened opened;
   gui::TimelineView& view = opened.window.timeline();
   const gui::TimeScale all = view.scale();
@@ -166,7 +167,7 @@ TEST_CASE("the keys zoom, walk and let go", "[gui][person]") {
   CHECK(std::holds_alternative<std::monostate>(opened.window.workspace().picked()));
 }
 
-TEST_CASE("a change is taken back by a command, and done again", "[gui][person]") {
+TEST_CASE("A change is undone and redone by commands", "[gui][person]") {
   Opened opened;
   gui::Workspace& workspace = opened.window.workspace();
   CHECK(!opened.window.commands().find("edit.undo")->isEnabled());
@@ -179,27 +180,27 @@ TEST_CASE("a change is taken back by a command, and done again", "[gui][person]"
   CHECK(workspace.changed());
 }
 
-TEST_CASE("a plan that needs too much memory is given what would fit", "[gui][person]") {
+TEST_CASE("A plan that needs too much memory gets a change that makes it fit", "[gui][person]") {
   Opened opened(opened_plan);
   gui::Workspace& workspace = opened.window.workspace();
   workspace.set("pipeline.replicas=1");
   const auto peak = workspace.answer()->figures.peak;
   workspace.set("cluster.device.memory_bytes=" + std::to_string(peak.value - 10'000'000));
   REQUIRE(workspace.answer()->over);
-  QAccessibleInterface* button = found(panel(opened.window, "figures"), "Find what would fit");
+  QAccessibleInterface* button = found(panel(opened.window, "figures"), "Find a fitting change");
   REQUIRE(button);
   const auto click = [&] {
     QTest::mouseClick(qobject_cast<QWidget*>(button->object()), Qt::LeftButton);
   };
   click();
-  CHECK(button->text(QAccessible::Name).startsWith("Looking for"));
+  CHECK(button->text(QAccessible::Name).startsWith("Searching for"));
   REQUIRE(QTest::qWaitFor([&] { return button->text(QAccessible::Name).startsWith("Set "); },
                           patience_ms));
   click();
   CHECK_FALSE(workspace.answer()->over);
 }
 
-TEST_CASE("in a window of any width no figure and no button is shown in part", "[gui][person]") {
+TEST_CASE("No figure and no button is shown partially in a window of any width", "[gui][person]") {
   Opened opened;
   auto* bar = opened.window.findChild<QWidget*>("figures");
   REQUIRE(bar);
@@ -224,7 +225,7 @@ TEST_CASE("in a window of any width no figure and no button is shown in part", "
   CHECK(figures_before == 4);
 }
 
-TEST_CASE("every view can be asked for by its name, light and dark", "[gui][person]") {
+TEST_CASE("Every view can be opened by name, light and dark", "[gui][person]") {
   Opened opened;
   for (const bool dark : {false, true}) {
     opened.window.set_dark(dark);
@@ -236,7 +237,7 @@ TEST_CASE("every view can be asked for by its name, light and dark", "[gui][pers
   CHECK(!opened.window.show_view("no such view"));
 }
 
-TEST_CASE("every command has an own name and shortcut", "[gui][person]") {
+TEST_CASE("Every command has a unique name and shortcut", "[gui][person]") {
   Opened opened;
   std::set<QString> ids;
   std::map<QString, QString> shortcuts;

@@ -17,7 +17,7 @@ QByteArray bytes_of(const std::filesystem::path& path) {
   return file.readAll();
 }
 
-TEST_CASE("a plan's picture has the bytes that the command line writes", "[gui][picture]") {
+TEST_CASE("A plan's picture has the same bytes as the command line writes", "[gui][picture]") {
   const test::TempFolder folder;
   const std::string scenarios = PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/";
   const auto written = folder.path() / "command.svg", saved = folder.path() / "window.svg";
@@ -31,7 +31,7 @@ TEST_CASE("a plan's picture has the bytes that the command line writes", "[gui][
   CHECK(bytes_of(saved) == bytes_of(written));
 }
 
-TEST_CASE("a picture is saved as PDF and PNG too, and as nothing else", "[gui][picture]") {
+TEST_CASE("A picture is also saved as PDF and PNG, and as nothing else", "[gui][picture]") {
   const test::TempFolder folder;
   gui::Workspace workspace;
   workspace.open(PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/scenario.json");
@@ -45,7 +45,7 @@ TEST_CASE("a picture is saved as PDF and PNG too, and as nothing else", "[gui][p
   CHECK_THROWS(gui::save_picture(scene, folder.path() / "no" / "a.svg"));
 }
 
-TEST_CASE("without a timeline there is no picture", "[gui][picture]") {
+TEST_CASE("Without a timeline there is no picture", "[gui][picture]") {
   const gui::Workspace workspace;
   CHECK_THROWS_AS(gui::picture_of(workspace), plan::InputError);
 }

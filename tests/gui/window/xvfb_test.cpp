@@ -1,4 +1,4 @@
-// The program as it is started, on a display: Xvfb's, whose screen lies in a file.
+// Starts the program on a display: Xvfb, whose screen is in a file.
 #include <QFile>
 #include <QFileInfo>
 #include <QImage>
@@ -20,7 +20,8 @@ using namespace pipewright;
 
 constexpr int patience_ms = 60'000;
 
-/// The screen of an Xvfb that was started with -fbdir: an X window dump. Null where there is none.
+/// Returns the screen of an Xvfb that was started with -fbdir: an X window dump. Null without a
+/// dump.
 QImage screen_of(const QString& file) {
   QFile dump(file);
   if (!dump.open(QIODevice::ReadOnly))
@@ -58,7 +59,7 @@ bool waited_for(const std::function<bool()>& done) {
   return false;
 }
 
-/// Ends with its owner.
+/// A program that ends with its owner.
 struct Program {
   QProcess process;
   ~Program() {
@@ -69,7 +70,7 @@ struct Program {
   }
 };
 
-/// What `./dev demo` left last, whole; elsewhere a run that is kept with the tests.
+/// Returns the last complete run of `./dev demo`, or a run that is stored with the tests.
 std::filesystem::path run_to_show() {
   namespace fs = std::filesystem;
   fs::path newest;
@@ -87,7 +88,7 @@ std::filesystem::path run_to_show() {
   return PIPEWRIGHT_TEST_DATA_DIR "/gui/run";
 }
 
-TEST_CASE("the program shows what a run has left, on a display", "[gui][xvfb]") {
+TEST_CASE("The program shows a finished run on a display", "[gui][xvfb]") {
   const QString xvfb = QStandardPaths::findExecutable("Xvfb");
   if (xvfb.isEmpty())
     test::skip("Xvfb is not installed (apt install xvfb)");
@@ -133,7 +134,7 @@ TEST_CASE("the program shows what a run has left, on a display", "[gui][xvfb]") 
   CHECK(window.process.state() == QProcess::Running);
 }
 
-TEST_CASE("without a display the program says so in a line", "[gui][xvfb]") {
+TEST_CASE("Without a display the program says so in one line", "[gui][xvfb]") {
   Program window;
   QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
   for (const char* name : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"})
@@ -149,7 +150,7 @@ TEST_CASE("without a display the program says so in a line", "[gui][xvfb]") {
   CHECK(said.contains("display"));
 }
 
-TEST_CASE("a screenshot needs no display", "[gui][xvfb]") {
+TEST_CASE("A screenshot needs no display", "[gui][xvfb]") {
   const test::TempFolder folder;
   const auto file = folder.path() / "picture.png";
   Program window;
@@ -170,7 +171,7 @@ TEST_CASE("a screenshot needs no display", "[gui][xvfb]") {
         0.005);
 }
 
-TEST_CASE("a screenshot of what cannot be read is none: 2, and why", "[gui][xvfb]") {
+TEST_CASE("A screenshot of an unreadable file fails with code 2 and a reason", "[gui][xvfb]") {
   const test::TempFolder folder;
   const auto picture = folder.path() / "picture.png";
   const auto broken = folder.path() / "broken.json";

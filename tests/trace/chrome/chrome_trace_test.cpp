@@ -28,12 +28,12 @@ Read read(const std::string& text) {
   read.table = read_chrome_trace(file, read.problems);
   for (std::string& problem : read.problems)
     problem.erase(0, file.string().size() + 2);
-  // Whatever it was made of, it is what a native file can hold.
+  // Every table can be written to a native file.
   plan::write_event_file(folder.path() / "t.pwt", read.table);
   return read;
 }
 
-/// "rank/track/depth: name start-end, …" in µs, a line for each track.
+/// Returns "rank/track/depth: name start-end, …" in µs, with a line for each track.
 std::string shown(const plan::EventTable& table) {
   std::string text;
   for (const plan::EventTrack& track : table.tracks) {
@@ -62,7 +62,7 @@ void gzip(const std::filesystem::path& file, const std::string& text) {
   gzclose(stream);
 }
 
-TEST_CASE("chrome trace: a thread's events, and those inside others below them", "[loop]") {
+TEST_CASE("Chrome trace: nested events of a thread are below the enclosing ones", "[loop]") {
   const auto [table, problems] = read(
       list_of({span("inner", "7", 102, 3), span("outer", "7", 100, 10), span("leaf", "7", 102.5, 1),
                span("next", "7", 110, 5), span("other", "\"stream 3\"", 104, 2)}));
@@ -75,7 +75,8 @@ TEST_CASE("chrome trace: a thread's events, and those inside others below them",
   CHECK(problems.empty());
 }
 
-TEST_CASE("chrome trace: an object, a list, a list left open, a mark before it, gzip", "[loop]") {
+TEST_CASE("Chrome trace: an object, a list, an unclosed list, a byte order mark and gzip are read",
+          "[loop]") {
   const std::string event = span("a", "1", 0, 1);
   const std::string expected = "process 1/thread 1/0: a 0-1\n";
   for (const std::string& text :
@@ -94,7 +95,7 @@ TEST_CASE("chrome trace: an object, a list, a list left open, a mark before it, 
   CHECK(problems.empty());
 }
 
-TEST_CASE("chrome trace: a beginning and its end are an event", "[loop]") {
+TEST_CASE("Chrome trace: a B and its E are one event", "[loop]") {
   const auto [table, problems] = read(
       R"([{"ph":"B","name":"a","pid":1,"tid":1,"ts":1},{"ph":"B","name":"b","pid":1,"tid":1,"ts":2},
       {"ph":"E","pid":1,"tid":1,"ts":3},{"ph":"E","pid":1,"tid":1,"ts":5},
@@ -105,11 +106,11 @@ TEST_CASE("chrome trace: a beginning and its end are an event", "[loop]") {
         "process 1/thread 1/1: b 1-2\n"
         "process 1/thread 2/0: d 7-8\n");
   CHECK(problems ==
-        std::vector<std::string>{"byte 173: event skipped: nothing has begun that it could end",
+        std::vector<std::string>{"byte 173: event skipped: it ends an event that has not begun",
                                  "1 event begins and does not end: shown up to the end"});
 }
 
-TEST_CASE("chrome trace: names and order of processes and threads", "[loop]") {
+TEST_CASE("Chrome trace: metadata give names and order of processes and threads", "[loop]") {
   const auto [table, problems] = read(
       list_of({R"({"ph":"M","name":"process_name","pid":1,"args":{"name":"trainer"}})",
                R"({"ph":"M","name":"thread_name","pid":1,"tid":7,"args":{"name":"main \"loop\""}})",
@@ -124,29 +125,29 @@ TEST_CASE("chrome trace: names and order of processes and threads", "[loop]") {
   CHECK(problems.empty());
 }
 
-TEST_CASE("chrome trace: times keep their nanoseconds since 1970", "[loop]") {
+TEST_CASE("Chrome trace: times since 1970 keep their nanoseconds", "[loop]") {
   const auto [table, problems] =
       read(R"([{"ph":"X","name":"a","pid":1,"tid":1,"ts":1712345678000000.125,"dur":0.25},
                {"ph":"X","name":"b","pid":1,"tid":1,"ts":"1712345678000000.375","dur":1}])");
   CHECK(shown(table) == "process 1/thread 1/0: a 0-0.25 b 0.25-1.25\n");
 }
 
-TEST_CASE("chrome trace: what takes no time is not inside what comes next", "[loop]") {
+TEST_CASE("Chrome trace: an event without duration is not nested in the next one", "[loop]") {
   CHECK(shown(read(list_of({span("a", "1", 0, 0), span("b", "1", 0, 2)})).table) ==
         "process 1/thread 1/0: a 0-0 b 0-2\n");
 }
 
-TEST_CASE("chrome trace: rounded ends do not overlap", "[loop]") {
+TEST_CASE("Chrome trace: rounded ends do not overlap", "[loop]") {
   const auto table = read(list_of({span("a", "1", 0, 1.001), span("b", "1", 1, 1)})).table;
   CHECK(table.tracks.size() == 1);
   CHECK(table.start[1] == table.end[0]);
-  // What overlaps in earnest without being inside gets a track of its own.
+  // Events that overlap by more than rounding, without being nested, get separate tracks.
   CHECK(shown(read(list_of({span("a", "1", 0, 2), span("b", "1", 1, 2)})).table) ==
         "process 1/thread 1/0: a 0-2\n"
         "process 1/thread 1/1: b 1-3\n");
 }
 
-TEST_CASE("chrome trace: events that are wrong are left out, counted and named", "[loop]") {
+TEST_CASE("Chrome trace: invalid events are skipped, counted and reported", "[loop]") {
   const auto [table, problems] = read("[" + span("a", "1", 0, 1) + ",\n" +
                                       R"({"ph":"X","name":"no time","pid":1,"tid":1},
 {"ph":"X","name":"no JSON","pid":1,"tid":1,"ts":01x2,"dur":1},
@@ -166,7 +167,7 @@ TEST_CASE("chrome trace: events that are wrong are left out, counted and named",
   CHECK(problems[5] == "and 3 more events skipped");
 }
 
-TEST_CASE("chrome trace: wherever a file ends early, what stands before is shown", "[loop]") {
+TEST_CASE("Chrome trace: a file truncated anywhere is shown up to the cut", "[loop]") {
   std::string text = R"({"schemaVersion":1,"traceEvents":[)";
   for (int i = 0; i < 20; ++i)
     text += (i == 0 ? "\n" : ",\n") + span("a" + std::to_string(i), "1", i, 1);
@@ -183,13 +184,13 @@ TEST_CASE("chrome trace: wherever a file ends early, what stands before is shown
     CHECK(table.size() == whole);
     REQUIRE(problems.size() == 1);
     CHECK(problems.front() ==
-          fmt::format("byte {}: the file is cut off: shown is what stands before", size));
+          fmt::format("byte {}: the file is cut off: only what precedes it is shown", size));
   }
   CHECK(error_of([&] { read(text.substr(0, 60)); }).find("no events that can be shown") !=
         std::string::npos);
 }
 
-TEST_CASE("chrome trace: a gzipped file that is cut off or damaged", "[loop]") {
+TEST_CASE("Chrome trace: a truncated or damaged gzipped file is read up to the damage", "[loop]") {
   const TempFolder folder;
   std::string text = "[";
   test::Die die;
@@ -206,15 +207,15 @@ TEST_CASE("chrome trace: a gzipped file that is cut off or damaged", "[loop]") {
   REQUIRE(problems.size() == 1);
   const std::string& problem = problems.front();
   CHECK(problem.starts_with(cut.string() + ": byte "));
-  CHECK(problem.ends_with(": unexpected end of file: shown is what stands before"));
+  CHECK(problem.ends_with(": unexpected end of file: only what precedes it is shown"));
 }
 
-TEST_CASE("chrome trace: what is none says what is needed", "[loop]") {
+TEST_CASE("Chrome trace: a file of another format is rejected with a hint", "[loop]") {
   for (const char* text : {"", "  ", "hello", "17", "\"traceEvents\""})
-    CHECK(error_of([&] { read(text); }).find("no Chrome trace: it is a JSON list") !=
+    CHECK(error_of([&] { read(text); }).find("not a Chrome trace: expected a JSON list") !=
           std::string::npos);
   for (const char* text : {"{}", "{\"a\":[]}", "{\"traceEvents\":7}", "{\"traceEvents\""})
-    CHECK(error_of([&] { read(text); }).find("no Chrome trace: it has no list") !=
+    CHECK(error_of([&] { read(text); }).find("not a Chrome trace: it has no list") !=
           std::string::npos);
   for (const char* text : {"[]", "{\"traceEvents\":[]}", "[1,2]", "[{\"ph\":\"s\"}]"})
     CHECK(error_of([&] { read(text); }).find("no events that can be shown") != std::string::npos);
@@ -226,7 +227,7 @@ TEST_CASE("chrome trace: what is none says what is needed", "[loop]") {
         std::string::npos);
 }
 
-TEST_CASE("chrome trace: counters of memory, and torch's samples", "[loop]") {
+TEST_CASE("Chrome trace: memory counters and torch's samples are read", "[loop]") {
   const auto counted =
       read(list_of({span("a", "1", 10, 10),
                     R"({"ph":"C","name":"memory","pid":1,"ts":12,"args":{"held_bytes":7}})",
@@ -261,7 +262,7 @@ std::string torch_span(const std::string& category, const std::string& name, int
       category, name, process, start, duration);
 }
 
-TEST_CASE("chrome trace: a rank of torch's pipelining has its actions in a track", "[loop]") {
+TEST_CASE("Chrome trace: the actions of torch's pipelining have a track", "[loop]") {
   const auto table =
       read(torch_rank(3, torch_span("user_annotation", "PP:0F0", 42, 0, 4) + "," +
                              torch_span("cpu_op", "aten::mm", 42, 1, 2) + "," +
@@ -276,8 +277,7 @@ TEST_CASE("chrome trace: a rank of torch's pipelining has its actions in a track
   CHECK(table.tracks.back().row == plan::Row::Send);
 }
 
-TEST_CASE("chrome trace: what the device did for an action goes before when it was asked to",
-          "[loop]") {
+TEST_CASE("Chrome trace: an action's device times precede its host times", "[loop]") {
   const auto table = read(torch_rank(0, torch_span("user_annotation", "PP:0F0", 42, 0, 4) + "," +
                                             torch_span("gpu_user_annotation", "PP:0F0", 0, 2, 8)))
                          .table;
@@ -289,7 +289,7 @@ TEST_CASE("chrome trace: what the device did for an action goes before when it w
   CHECK(table.rank_names.empty());
 }
 
-TEST_CASE("chrome traces: a file for each rank, by their clocks", "[loop]") {
+TEST_CASE("Chrome traces: one file per rank is read and aligned by clock", "[loop]") {
   constexpr std::int64_t today = 1'790'857'026'000'000'000;
   const TempFolder folder;
   const auto b = folder.write(
@@ -306,7 +306,7 @@ TEST_CASE("chrome traces: a file for each rank, by their clocks", "[loop]") {
   CHECK(problems.empty());
 }
 
-TEST_CASE("chrome trace: what torch's profiler writes, megabytes of it", "[loop]") {
+TEST_CASE("Chrome trace: megabytes of torch's profiler are read", "[loop]") {
   const TempFolder folder;
   const auto file = folder.path() / "kineto.json";
   const std::uint64_t events = test::write_made_up_kineto(file, 3'000'000, 5);
@@ -322,7 +322,8 @@ TEST_CASE("chrome trace: what torch's profiler writes, megabytes of it", "[loop]
   CHECK(actions == 2 * table.memory.size());  // on the host and on the device
 }
 
-TEST_CASE("chrome trace: our own, with the same spans to the microsecond's digits", "[loop]") {
+TEST_CASE("Chrome trace: a trace of Pipewright keeps its spans to the digits of its microseconds",
+          "[loop]") {
   const plan::EventTable own = test::made_up_events(1'000, 3);
   const auto [table, problems] = read(plan::to_trace(plan::timeline_of(own)));
   CHECK(problems == std::vector<std::string>{});

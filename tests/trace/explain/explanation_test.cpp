@@ -44,7 +44,7 @@ TraceExplanation explained(const plan::Schedule& schedule, const MadeUpTraces& m
   return explained(traces_of(schedule, made));
 }
 
-/// What the message says behind the files' names.
+/// Returns the message without the folder's name.
 std::string refusal(const std::vector<std::string>& texts, std::optional<int> step = {}) {
   const TempFolder folder;
   std::vector<std::string> problems;
@@ -56,9 +56,9 @@ std::string refusal(const std::vector<std::string>& texts, std::optional<int> st
 
 bool near(double a, double b, double most) { return std::abs(a - b) <= most; }
 
-constexpr double bare = 1e-4;  // seconds that a made-up trace is off at its ends
+constexpr double bare = 1e-4;  // seconds by which a synthetic trace differs at its ends
 
-TEST_CASE("Every schedule that torch's runtime can run is recognised by its ranges",
+TEST_CASE("Every schedule that torch's runtime supports is recognized by its ranges",
           "[loop][explain]") {
   int recognised = 0;
   for (const plan::ScheduleDescriptor& entry : plan::schedules()) {
@@ -67,10 +67,10 @@ TEST_CASE("Every schedule that torch's runtime can run is recognised by its rang
     const int chunks = entry.chunks == plan::Chunks::One ? 1 : 2;
     const plan::Schedule schedule = test::make(entry.name, 4, 8, chunks);
     if (plan::placement_of(schedule).is_bidirectional())
-      continue;  // torch runs none
+      continue;  // torch has no bidirectional schedules
     INFO(entry.name);
     const TraceExplanation own = explained(schedule);
-    // One that another is action for action as well is called after the first of them.
+    // If two schedules are equal, the name of the first one is reported.
     CHECK(plan::merge_backwards(test::make(own.schedule.name, 4, 8, chunks)) ==
           plan::merge_backwards(schedule));
     CHECK(
@@ -80,13 +80,13 @@ TEST_CASE("Every schedule that torch's runtime can run is recognised by its rang
   CHECK(recognised >= 15);
 }
 
-TEST_CASE("GPipe and 1F1B without ranges of their stages are what they were", "[loop][explain]") {
+TEST_CASE("GPipe and 1F1B are recognized without ranges that name stages", "[loop][explain]") {
   for (const auto& [name, style] :
        {std::pair("gpipe", TraceStyle::MicrobatchRanges), std::pair("1f1b", TraceStyle::Operators),
         std::pair("gpipe", TraceStyle::Operators)})
     for (const int ranks : {2, 3, 4})
       for (const bool step_ranges : {true, false}) {
-        INFO(name << " on " << ranks << " ranks, told by " << static_cast<int>(style));
+        INFO(name << " on " << ranks << " ranks, found by " << static_cast<int>(style));
         const plan::Schedule schedule = plan::make_schedule(name, ranks, 6);
         const MadeUpTraces made{.style = style, .slow_stage = 1, .step_ranges = step_ranges};
         const TraceExplanation own = explained(schedule, made);
@@ -99,7 +99,7 @@ TEST_CASE("GPipe and 1F1B without ranges of their stages are what they were", "[
       }
 }
 
-TEST_CASE("Causes and busy time of a rank add up to the iteration", "[loop][explain]") {
+TEST_CASE("Idle time by cause and busy time of a rank add up to the iteration", "[loop][explain]") {
   for (const auto style :
        {TraceStyle::Ranges, TraceStyle::MicrobatchRanges, TraceStyle::Operators}) {
     const plan::Schedule schedule = plan::make_schedule("1f1b", 4, 8);
@@ -110,7 +110,7 @@ TEST_CASE("Causes and busy time of a rank add up to the iteration", "[loop][expl
         sum += idle.value;
       CHECK(near(sum, own.pipeline.timeline.length.value, 1e-9));
     }
-    // By the same rules as a prediction: rank 3 waits for its first forward, rank 0 at the end.
+    // The rules are those of a prediction: rank 3 waits for its first forward, rank 0 at the end.
     const auto cause = [&](std::size_t rank, plan::IdleCause which) {
       return own.ranks[rank].idle[static_cast<std::size_t>(which)].value;
     };
@@ -120,7 +120,7 @@ TEST_CASE("Causes and busy time of a rank add up to the iteration", "[loop][expl
   }
 }
 
-TEST_CASE("Clocks that are apart are put back by causality", "[loop][explain]") {
+TEST_CASE("Clocks that differ are aligned by causality", "[loop][explain]") {
   const plan::Schedule schedule = plan::make_schedule("1f1b", 3, 6);
   const MadeUpTraces together{.style = TraceStyle::Operators};
   MadeUpTraces apart = together;
@@ -133,12 +133,11 @@ TEST_CASE("Clocks that are apart are put back by causality", "[loop][explain]") 
   CHECK(own.schedule.name == "1f1b");
   CHECK(near(own.pipeline.timeline.length.value,
              explained(schedule, together).pipeline.timeline.length.value, 1e-3));
-  // What is right already stays as it is.
+  // Clocks that agree stay unchanged.
   CHECK(explained(schedule, together).pipeline.clock_s == std::vector<double>{0, 0, 0});
 }
 
-TEST_CASE("Of several steps the last whole one is explained, or the one asked for",
-          "[loop][explain]") {
+TEST_CASE("The last whole step is explained, or the requested one", "[loop][explain]") {
   const plan::Schedule schedule = plan::make_schedule("1f1b", 2, 4);
   for (const auto style : {TraceStyle::Ranges, TraceStyle::Operators}) {
     const auto traces = traces_of(schedule, {.style = style, .steps = 3});
@@ -153,32 +152,32 @@ TEST_CASE("Of several steps the last whole one is explained, or the one asked fo
   CHECK(unnamed.pipeline.steps == 3);
 }
 
-TEST_CASE("A schedule of somebody's own is unknown, with the nearest and the first difference",
+TEST_CASE("An unknown schedule is reported with the nearest one and the first difference",
           "[loop][explain]") {
   const plan::Schedule schedule =
       plan::parse_csv("0F0,0F1,0B0,0F2,0B1,0F3,0B2,0B3\n1F0,1B0,1F1,1B1,1F2,1F3,1B2,1B3\n", "own");
   const TraceExplanation own = explained(schedule);
   CHECK(own.schedule.name == "");
   CHECK(own.schedule.nearest == "1f1b");
-  CHECK(own.schedule.difference == "rank 1, action 6: 1F3 ran, where that has 1B2");
+  CHECK(own.schedule.difference == "rank 1, action 6: 1F3 ran, but the schedule has 1B2");
   CHECK(to_json(own)["schedule"] == "unknown");
   CHECK(to_json(own)["nearest"]["schedule"] == "1f1b");
 }
 
-TEST_CASE("The simulator with the costs that were found takes as long", "[loop][explain]") {
+TEST_CASE("A simulation with the traced costs takes as long as the trace", "[loop][explain]") {
   for (const char* name : {"gpipe", "1f1b", "zb-h1", "zbv", "interleaved-1f1b"}) {
     const int chunks = plan::find_schedule(name).chunks == plan::Chunks::One ? 1 : 2;
     const TraceExplanation own = explained(test::make(name, 3, 6, chunks), {.slow_stage = 2});
     INFO(name);
     CHECK(near(own.alternatives.now_s, own.pipeline.timeline.length.value, 4e-4));
-    // The scenario that is written says the same.
+    // The scenario that is written gives the same result.
     const auto plan = sim::lay_out(own.costs.scenario, own.costs.costs);
     CHECK(
         near(sim::Simulator(*plan.structure).iteration(plan.costs), own.alternatives.now_s, 1e-9));
   }
 }
 
-TEST_CASE("What would save time is simulated, the quickest first", "[loop][explain]") {
+TEST_CASE("Alternatives are simulated, the fastest first", "[loop][explain]") {
   const TraceExplanation own = explained(plan::make_schedule("1f1b", 2, 8), {.slow_stage = 1});
   const auto found = [&](const std::string& what) {
     for (const Alternative& change : own.alternatives.all)
@@ -192,10 +191,11 @@ TEST_CASE("What would save time is simulated, the quickest first", "[loop][expla
   CHECK(found("pipeline.microbatches=4") > own.alternatives.now_s);
   CHECK(std::is_sorted(own.alternatives.all.begin(), own.alternatives.all.end(),
                        [](const auto& a, const auto& b) { return a.iteration_s < b.iteration_s; }));
-  CHECK(found("pipeline.schedule=dualpipe ") < 0);  // its copies' gradients are summed
+  CHECK(found("pipeline.schedule=dualpipe ") < 0);  // the all-reduce of its replicas' gradients
+                                                    // cannot be priced
 }
 
-TEST_CASE("What is written can be read by all else", "[loop][explain]") {
+TEST_CASE("The written files can be read by other commands", "[loop][explain]") {
   const TempFolder folder;
   std::vector<std::string> found;
   const JobExplanation job = explain_traces(
@@ -218,7 +218,7 @@ TEST_CASE("What is written can be read by all else", "[loop][explain]") {
   }
 }
 
-TEST_CASE("Functions of torch, Megatron and DeepSpeed are known by file and name",
+TEST_CASE("Functions of torch, Megatron and DeepSpeed are identified by file and name",
           "[loop][explain]") {
   const auto call = [](const std::string& name) {
     return fmt::format(
@@ -241,7 +241,7 @@ TEST_CASE("Functions of torch, Megatron and DeepSpeed are known by file and name
   CHECK_FALSE(kinds("pretrain_gpt.py", "forward_step", "backward_step"));
 }
 
-TEST_CASE("Ranks that are missing or doubled are named", "[loop][explain]") {
+TEST_CASE("Missing and duplicate ranks are reported", "[loop][explain]") {
   for (const auto style : {TraceStyle::Ranges, TraceStyle::Operators}) {
     const auto traces = traces_of(plan::make_schedule("1f1b", 4, 8), {.style = style});
     CHECK(refusal({traces[0], traces[1], traces[1], traces[3]}) ==
@@ -260,7 +260,7 @@ TEST_CASE("Ranks that are missing or doubled are named", "[loop][explain]") {
   }
 }
 
-TEST_CASE("Traces of different runs are not put together", "[loop][explain]") {
+TEST_CASE("Traces of different runs are not combined", "[loop][explain]") {
   const auto four = traces_of(plan::make_schedule("1f1b", 2, 4));
   const auto six = traces_of(plan::make_schedule("1f1b", 2, 6));
   CHECK(refusal({four[0], six[1]}) ==
@@ -272,28 +272,30 @@ TEST_CASE("Traces of different runs are not put together", "[loop][explain]") {
         "runs");
   const auto operators =
       traces_of(plan::make_schedule("1f1b", 2, 4), {.style = TraceStyle::Operators});
-  CHECK(refusal({four[0], operators[1]}) ==
-        "rank1.json: its actions are told by operators, those of rank0.json by ranges: they are of "
-        "different runs");
+  CHECK(
+      refusal({four[0], operators[1]}) ==
+      "rank1.json: its actions were found by operators, those of rank0.json by ranges: they are of "
+      "different runs");
   const auto later = traces_of(plan::make_schedule("1f1b", 2, 4), {.clocks = {0, 3600}});
-  CHECK(refusal({four[0], later[1]}).find("3600 s apart by what was sent and received") !=
+  CHECK(refusal({four[0], later[1]}).find("3600 s apart according to their sends and receives") !=
         std::string::npos);
   const auto gpipe = traces_of(plan::make_schedule("gpipe", 2, 4));
-  CHECK(refusal({four[0], gpipe[1]}).find("no whole pipeline: deadlock: rank 0 at 0B0 waits for") !=
-        std::string::npos);
+  CHECK(refusal({four[0], gpipe[1]})
+            .find("not a whole pipeline: deadlock: rank 0 at 0B0 waits for") != std::string::npos);
 }
 
-TEST_CASE("What is no trace of a pipeline says what would be", "[loop][explain]") {
+TEST_CASE("A file that is not a pipeline's trace is rejected with a hint", "[loop][explain]") {
   CHECK(refusal({"[]"}).starts_with("rank0.json: no pipeline in it: it has neither ranges called"));
   CHECK(refusal({R"([{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":1,"dur":1}])"})
             .starts_with("rank0.json: no pipeline in it"));
   CHECK(refusal({"garbage"}) ==
-        "rank0.json: no Chrome trace: it is a JSON list of events, or an object with such a list "
+        "rank0.json: not a Chrome trace: expected a JSON list of events, or an object with such a "
+        "list "
         "as \"traceEvents\"");
   CHECK(refusal({""}).starts_with("rank0.json: "));
 }
 
-TEST_CASE("A trace that was cut off is explained up to its last whole step", "[loop][explain]") {
+TEST_CASE("A truncated trace is explained up to its last whole step", "[loop][explain]") {
   auto traces =
       traces_of(plan::make_schedule("1f1b", 2, 4), {.style = TraceStyle::Operators, .steps = 3});
   traces[1].resize(traces[1].size() - 2000);

@@ -21,14 +21,14 @@ using test::MadeUpTraces;
 using test::TempFolder;
 using test::TraceStyle;
 
-/// What a trainer calls the groups along an axis.
+/// A trainer's names for the groups along each axis.
 using GroupNames = std::vector<std::pair<std::string, std::string>>;
 const GroupNames torch_names{{"pipe", "mesh_pp"}, {"data", "mesh_dp"}, {"tensor", "mesh_tp"}};
 const GroupNames megatron_names{{"tensor", "TENSOR_MODEL_PARALLEL_GROUP"},
                                 {"data", "DATA_PARALLEL_GROUP"},
                                 {"pipe", "PIPELINE_MODEL_PARALLEL_GROUP"}};
 
-/// The groups of a rank, as torch's profiler writes them.
+/// Returns the groups of a rank, as torch's profiler writes them.
 std::string groups_of(const plan::Topology& axes, int rank, const GroupNames& names) {
   plan::Json groups{{{"pg_name", "0"},
                      {"pg_desc", "default_pg"},
@@ -52,12 +52,12 @@ std::string groups_of(const plan::Topology& axes, int rank, const GroupNames& na
 struct MadeUpJob {
   plan::Topology axes;
   MadeUpTraces made{};
-  GroupNames names{};  // none: the traces name no groups
+  GroupNames names{};  // empty: the traces name no groups
   int slow = 1;        // the pipeline that takes half as long again
-  double later = 0;    // seconds that it begins later
+  double later = 0;    // seconds by which it begins later
 };
 
-/// The texts of all ranks, by their numbers.
+/// Returns the texts of all ranks, in the order of their numbers.
 std::vector<std::string> traces_of_job(const MadeUpJob& job) {
   std::vector<std::string> texts(static_cast<std::size_t>(job.axes.rank_count()));
   int pipeline = 0;
@@ -96,7 +96,7 @@ JobExplanation explained(const Files& files, const TraceChoice& choice = {}) {
   return job;
 }
 
-/// What the message says without the folder.
+/// Returns the message without the folder.
 std::string refusal(const std::vector<std::string>& texts, const std::string& axes = "") {
   const TempFolder folder;
   std::string message = error_of([&] { explained(files_of(folder, texts), {.axes = axes}); });
@@ -105,7 +105,7 @@ std::string refusal(const std::vector<std::string>& texts, const std::string& ax
   return message;
 }
 
-/// The ranks [first, first + own.ranks) of the job are those of the pipeline, and no others'.
+/// Checks that the ranks [first, first + own.ranks) of the job are exactly those of the pipeline.
 void require_within(const plan::Timeline& job, int first, const plan::Timeline& own, double began) {
   std::size_t at = 0;
   for (const plan::Span& span : job.spans) {
@@ -121,7 +121,8 @@ void require_within(const plan::Timeline& job, int first, const plan::Timeline& 
   CHECK(at == own.spans.size());
 }
 
-TEST_CASE("Of two pipelines the slower is named and explained as it is alone", "[loop][explain]") {
+TEST_CASE("The slower of two pipelines is named, and explained as if it were alone",
+          "[loop][explain]") {
   for (const auto style : {TraceStyle::Ranges, TraceStyle::MicrobatchRanges, TraceStyle::Operators})
     for (const int slow : {0, 1}) {
       const TempFolder folder;
@@ -164,7 +165,7 @@ TEST_CASE("The timeline of a job has its pipelines on one clock", "[loop][explai
   CHECK(job.timeline.length.value == Approx(0.25 + job.pipelines[1].iteration_s).margin(1e-8));
   require_within(job.timeline, 2, job.explanation.pipeline.timeline, job.pipelines[1].began_s);
 
-  // Arrows stay within a pipeline, and no time of a rank is left without a cause.
+  // Arrows stay within a pipeline, and every idle time of a rank has a cause.
   const auto transfers = plan::transfers_of(job.timeline);
   CHECK(transfers.size() == 16);
   for (const auto& [send, receive] : transfers)
@@ -189,7 +190,8 @@ TEST_CASE("The timeline of a job has its pipelines on one clock", "[loop][explai
   }
 }
 
-TEST_CASE("Groups that torch and Megatron-LM name say who is where", "[loop][explain]") {
+TEST_CASE("Groups named by torch and Megatron-LM determine the ranks' coordinates",
+          "[loop][explain]") {
   const plan::Topology axes{{"pipe", "data", "tensor"}, {2, 2, 2}};
   for (const GroupNames& names : {torch_names, megatron_names}) {
     const TempFolder folder;
@@ -208,14 +210,14 @@ TEST_CASE("Groups that torch and Megatron-LM name say who is where", "[loop][exp
     CHECK(json["pipelines"][3]["ranks"] == plan::Json{3, 7});
     CHECK(json["ranks"][1]["rank"] == 6);
 
-    // Of some of the pipelines, too.
+    // Some of the pipelines can also be explained.
     const JobExplanation some = explained({files[2], files[6], files[1], files[5]});
     CHECK(some.pipelines.size() == 2);
     CHECK(to_json(some.explanation).dump() == to_json(job.explanation).dump());
   }
 }
 
-TEST_CASE("Replicas that are sharded are data as well, and unknown axes are counted",
+TEST_CASE("Sharded replicas are data-parallel, and pipelines along unknown axes are numbered",
           "[loop][explain]") {
   const plan::Topology axes{{"pipe", "replicate", "shard"}, {2, 2, 2}};
   const auto labels = [&](const GroupNames& names) {
@@ -248,18 +250,17 @@ TEST_CASE("All pipelines are explained at the same step", "[loop][explain]") {
   CHECK(job.explanation.pipeline.step == 5);
 }
 
-TEST_CASE("Ranks of several pipelines of which nobody says how they lie are refused",
-          "[loop][explain]") {
+TEST_CASE("Ranks of several pipelines without groups or axes are rejected", "[loop][explain]") {
   for (const auto style : {TraceStyle::Ranges, TraceStyle::Operators}) {
     const std::string message =
         refusal(traces_of_job({.axes = {{"pipe", "data"}, {2, 2}}, .made = {.style = style}}));
     INFO(message);
-    CHECK(message.find("give the traces of all its ranks, and --axes where they are of several "
+    CHECK(message.find("give the traces of all its ranks, and --axes if they are of several "
                        "pipelines") != std::string::npos);
   }
 }
 
-TEST_CASE("Axes that are not those of the traces are refused", "[loop][explain]") {
+TEST_CASE("Axes that contradict the traces are rejected", "[loop][explain]") {
   const auto texts = traces_of_job({.axes = {{"pipe", "data"}, {2, 2}}});
   CHECK(refusal({texts[0], texts[1], texts[2]}, "pipe=2,data=2") ==
         "--axes: pipe 2 x data 2 is 4 ranks, but there are 3 traces; give one for each rank of the "
@@ -271,8 +272,8 @@ TEST_CASE("Axes that are not those of the traces are refused", "[loop][explain]"
   CHECK(refusal({texts[0], texts[1], texts[1], texts[3]}, "pipe=2,data=2") ==
         "rank1.json and rank2.json: both are of rank 1 (distributedInfo.rank); give one trace for "
         "each rank");
-  // Ranks in another order than the axes say.
-  CHECK(refusal(texts, "data=2,pipe=2").find("no whole pipeline") != std::string::npos);
+  // The ranks' order contradicts the axes.
+  CHECK(refusal(texts, "data=2,pipe=2").find("not a whole pipeline") != std::string::npos);
 
   const auto named = traces_of_job({.axes = {{"pipe", "data"}, {2, 2}}, .names = torch_names});
   CHECK(refusal(named, "data=2,pipe=2") ==
@@ -283,7 +284,7 @@ TEST_CASE("Axes that are not those of the traces are refused", "[loop][explain]"
         "of all ranks of a pipeline");
   const auto other = traces_of_job({.axes = {{"data", "pipe"}, {2, 2}}, .names = torch_names});
   CHECK(refusal({named[0], named[1], other[2], other[3]}) ==
-        "rank 2 stands twice in the pipelines that the traces name (distributedInfo.pg_config), "
+        "rank 2 appears twice in the pipelines that the traces name (distributedInfo.pg_config), "
         "0, 2 and 2, 3: they are of different runs");
   CHECK(refusal({named[0], texts[1], named[2], texts[3]}) ==
         "rank1.json: rank 1 is in none of the pipelines that the traces name "
@@ -294,7 +295,7 @@ TEST_CASE("Axes that are not those of the traces are refused", "[loop][explain]"
         "(baseTimeNanoseconds): they are of different runs");
 }
 
-TEST_CASE("Axes that cannot be read say what would be right", "[loop][explain]") {
+TEST_CASE("Invalid axes are rejected with an example", "[loop][explain]") {
   CHECK(axes_of("pipe=4,data=2,tensor=3") == plan::Topology({"pipe", "data", "tensor"}, {4, 2, 3}));
   const auto why = [](const std::string& text) {
     const std::string message = error_of([&] { axes_of(text); });

@@ -1,4 +1,4 @@
-// The same run, written once by torch's profiler and once by Nsight Systems.
+// Checks the same run, written once by torch's profiler and once by Nsight Systems.
 
 #include <algorithm>
 #include <cmath>
@@ -31,7 +31,7 @@ TraceExplanation explained(const Files& files) {
   return own;
 }
 
-/// All figures, without the names of the files.
+/// Returns all figures, without the names of the files.
 plan::Json figures(const TraceExplanation& own) {
   plan::Json json = to_json(own);
   for (auto& rank : json["ranks"])
@@ -54,7 +54,7 @@ Files nsys_files(const TempFolder& folder, const std::vector<std::string>& texts
   return files;
 }
 
-/// What the message says behind the folder's name.
+/// Returns the message without the folder's name.
 std::string refusal(const TempFolder& folder, const Files& files) {
   std::string message = error_of([&] { explained(files); });
   for (std::size_t at; (at = message.find(folder.path().string() + "/")) != std::string::npos;)
@@ -62,7 +62,7 @@ std::string refusal(const TempFolder& folder, const Files& files) {
   return message;
 }
 
-TEST_CASE("An export of nsys is explained as Kineto's trace of the same run, figure for figure",
+TEST_CASE("An nsys export has the same explanation as Kineto's trace of the same run",
           "[loop][explain]") {
   int schedules = 0;
   for (const plan::ScheduleDescriptor& entry : plan::schedules()) {
@@ -91,7 +91,7 @@ TEST_CASE("An export of nsys is explained as Kineto's trace of the same run, fig
   }
 }
 
-TEST_CASE("One export holds several ranks, by their devices", "[loop][explain]") {
+TEST_CASE("One export contains several ranks, ordered by device", "[loop][explain]") {
   const TempFolder folder;
   const auto texts = test::traces_of(plan::make_schedule("1f1b", 2, 4), {.slow_stage = 1});
   NsysExport nsys(folder.path() / "node.sqlite");
@@ -106,7 +106,7 @@ TEST_CASE("One export holds several ranks, by their devices", "[loop][explain]")
   CHECK(own.pipeline.files[1].ends_with("node.sqlite (process 39)"));
 }
 
-/// What a rank of a trainer does, and what it calls its ranges.
+/// A trainer's rank: its actions, and the names of its ranges.
 class TrainerRank {
  public:
   TrainerRank(const plan::Schedule& schedule, const plan::Timeline& timeline, int rank)
@@ -127,7 +127,7 @@ class TrainerRank {
   std::vector<Own> actions;
 };
 
-/// All ranks call all of them.
+/// All ranks call all of these functions.
 void write_megatron(NsysExport& nsys, const TrainerRank& rank) {
   const auto passing = [&](const std::string& name, std::int64_t start, std::int64_t end) {
     nsys.range("megatron.core.pipeline_parallel.p2p_communication." + name, start, end);
@@ -161,7 +161,7 @@ void write_deepspeed(NsysExport& nsys, const TrainerRank& rank) {
     if (own.forward ? !rank.is_first : !rank.is_last)
       range(own.forward ? "recv_activations" : "recv_grads", free, own.start);
     range(own.forward ? "forward_pass" : "backward_pass", own.start, own.end);
-    if (own.forward || rank.is_last)  // the engine's own, within
+    if (own.forward || rank.is_last)  // the engine's own range, nested
       nsys.range(own.forward ? "DeepSpeedEngine.forward" : "DeepSpeedEngine.backward", own.start,
                  own.end);
     if (own.forward ? !rank.is_last : !rank.is_first)
@@ -170,7 +170,7 @@ void write_deepspeed(NsysExport& nsys, const TrainerRank& rank) {
   }
 }
 
-TEST_CASE("The ranges of Megatron-LM and DeepSpeed tell 1F1B as it ran", "[loop][explain]") {
+TEST_CASE("The ranges of Megatron-LM and DeepSpeed show 1F1B as it ran", "[loop][explain]") {
   for (const int ranks : {2, 4})
     for (const auto write : {write_megatron, write_deepspeed}) {
       INFO(ranks << (write == write_megatron ? " ranks, Megatron-LM" : " ranks, DeepSpeed"));
@@ -194,7 +194,8 @@ TEST_CASE("The ranges of Megatron-LM and DeepSpeed tell 1F1B as it ran", "[loop]
     }
 }
 
-TEST_CASE("Several stages of Megatron's ranks are not guessed at", "[loop][explain]") {
+TEST_CASE("Several stages per rank of Megatron are rejected instead of guessed",
+          "[loop][explain]") {
   const TempFolder folder;
   NsysExport nsys(folder.path() / "r.sqlite");
   const std::string core = "megatron.core.pipeline_parallel.";
@@ -204,7 +205,7 @@ TEST_CASE("Several stages of Megatron's ranks are not guessed at", "[loop][expla
             .starts_with("r.sqlite: its ranks have several stages each (Megatron's interleaved"));
 }
 
-/// Start and end of each action, in ns.
+/// Returns start and end of each action, in ns.
 std::string action_times(const std::filesystem::path& file) {
   std::vector<std::string> problems;
   std::string text;
@@ -219,7 +220,7 @@ std::string action_times(const std::filesystem::path& file) {
   return text;
 }
 
-TEST_CASE("Kernels that a CUDA graph replays are the launch's", "[loop][explain]") {
+TEST_CASE("Kernels that a CUDA graph replays belong to its launch", "[loop][explain]") {
   const TempFolder folder;
   const auto exported = [&](bool is_row_a_graph) {
     NsysExport nsys(folder.path() / (is_row_a_graph ? "graph.sqlite" : "nodes.sqlite"));
@@ -273,7 +274,7 @@ TEST_CASE("Kernels that a CUDA graph replays are the launch's", "[loop][explain]
         "0F0 0-5000 0B0 5500-10000 ");
 }
 
-TEST_CASE("What is no export of nsys is refused by file, table and column", "[loop][explain]") {
+TEST_CASE("An invalid nsys export is rejected with file, table and column", "[loop][explain]") {
   const TempFolder folder;
   const auto texts = test::traces_of(plan::make_schedule("1f1b", 2, 4));
   const auto broken = [&](const std::string& sql) {
@@ -284,9 +285,9 @@ TEST_CASE("What is no export of nsys is refused by file, table and column", "[lo
     return refusal(folder, {nsys.done()});
   };
   CHECK(refusal(folder, {folder.write("a.sqlite", "{}")}) ==
-        "a.sqlite: no SQLite database, which begins with \"SQLite format 3\"");
+        "a.sqlite: not an SQLite database, which begins with \"SQLite format 3\"");
   CHECK(refusal(folder, {folder.write("a.nsys-rep", "x")}) ==
-        "a.nsys-rep: a report of Nsight Systems as it was recorded; what is right is its export: "
+        "a.nsys-rep: a report of Nsight Systems as recorded; export it first: "
         "nsys export --type sqlite a.nsys-rep");
   CHECK(broken("DROP TABLE NVTX_EVENTS")
             .starts_with("r.sqlite: it has no table NVTX_EVENTS, so no ranges were recorded"));
@@ -296,16 +297,16 @@ TEST_CASE("What is no export of nsys is refused by file, table and column", "[lo
   CHECK(broken("ALTER TABLE NVTX_EVENTS RENAME COLUMN textId TO t")
             .starts_with("r.sqlite: table NVTX_EVENTS has no column textId; it has start, end, "));
   CHECK(broken("DELETE FROM NVTX_EVENTS")
-            .starts_with("r.sqlite: no range in it (NVTX_EVENTS) speaks of a pipeline"));
+            .starts_with("r.sqlite: no range in it (NVTX_EVENTS) belongs to a pipeline"));
   CHECK(broken("UPDATE NVTX_EVENTS SET end = 5000000000000000000") ==
-        "r.sqlite: NVTX_EVENTS.end is 5000000000000000000: what is right are nanoseconds up to "
+        "r.sqlite: NVTX_EVENTS.end is 5000000000000000000: expected nanoseconds up to "
         "4000000000000000000");
-  // A view computes what it holds.
+  // A view does not count, because its contents are computed.
   CHECK(broken("DROP TABLE StringIds; CREATE VIEW StringIds AS SELECT 1 AS id, 'x' AS value") ==
         "r.sqlite: it has no table StringIds");
 }
 
-TEST_CASE("An export that was cut off is refused", "[loop][explain]") {
+TEST_CASE("A truncated export is rejected", "[loop][explain]") {
   const TempFolder folder;
   const auto texts =
       test::traces_of(plan::make_schedule("1f1b", 2, 16), {.style = TraceStyle::Operators});

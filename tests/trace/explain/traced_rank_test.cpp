@@ -18,7 +18,7 @@ Events::Range range(RangeKind kind, const std::string& name, double start, doubl
 
 Events::Operator call(OperatorKind kind, double start, double end) { return {start, end, kind, 0}; }
 
-/// "0F0 1-2, …", transfers behind a bar.
+/// Returns "0F0 1-2, …", with transfers after a bar.
 std::string shown(const TracedStep& step) {
   std::string text;
   for (const TracedAction& own : step.actions)
@@ -40,20 +40,20 @@ constexpr auto engine = OperatorKind::Engine;
 constexpr auto send = OperatorKind::Send;
 constexpr auto receive = OperatorKind::Receive;
 
-TEST_CASE("An action begins where it no longer waits for its input", "[loop][explain]") {
+TEST_CASE("An action begins when it no longer waits for its input", "[loop][explain]") {
   const Events events{
       .names = {"op"},
       .ranges = {range(RangeKind::Action, "1RECV_F0", 0, 1),
                  range(RangeKind::Receive, "", 0.5, 6),     // waited for within the forward
-                 range(RangeKind::Action, "1F0", 2, 9),     //
+                 range(RangeKind::Action, "1F0", 2, 9),     // likewise
                  range(RangeKind::Receive, "", 8, 11),      // of the backward, begun meanwhile
-                 range(RangeKind::Action, "1I0", 10, 12)},  // which computes nothing
+                 range(RangeKind::Action, "1I0", 10, 12)},  // has no compute operators
       .operators = {call(receive, 0.5, 0.7), call(compute, 6.5, 8)},
       .arrows = {{6.6, 20}}};
   CHECK(shown(events) == "1F0 6-9 1I0 11-12 | 1RECV_F0 0-1");
 }
 
-TEST_CASE("Of a fused pair the backward begins where the engine does", "[loop][explain]") {
+TEST_CASE("The backward of a fused pair begins where the autograd engine does", "[loop][explain]") {
   const Events events{.names = {"op"},
                       .ranges = {range(RangeKind::Action, "(1F2;1B0)OVERLAP_F_B", 0, 10)},
                       .operators = {call(compute, 1, 4), call(engine, 5, 9)},
@@ -62,7 +62,7 @@ TEST_CASE("Of a fused pair the backward begins where the engine does", "[loop][e
   CHECK(traced_rank(events).steps.front().actions.front().action.fused_with_next);
 }
 
-TEST_CASE("GPipe's ranges hold transfers, and the loss stands behind the forward's",
+TEST_CASE("GPipe's ranges contain transfers, and the loss follows the forward's range",
           "[loop][explain]") {
   const Events events{
       .names = {"op"},
@@ -76,12 +76,13 @@ TEST_CASE("GPipe's ranges hold transfers, and the loss stands behind the forward
         " -1RECV_F0 0.1-2 -1SEND_B0 15-30");
 }
 
-TEST_CASE("What a backward computes again is no forward", "[loop][explain]") {
+TEST_CASE("Recomputation in a backward is not a forward", "[loop][explain]") {
   const Events events{.names = {"op"},
                       .ranges = {},
                       .operators = {call(compute, 0, 2), call(send, 2, 2.5), call(receive, 3, 3.5),
                                     call(engine, 4, 9)},
                       .arrows = {{1, 8}, {5, 7}}};  // the second begins within the engine's
+                                                    // operator
   const TracedRank rank = traced_rank(events);
   CHECK(rank.source == ActionSource::Operators);
   REQUIRE(rank.steps.size() == 1);
@@ -102,7 +103,7 @@ TEST_CASE("Two tensors of an action are one transfer", "[loop][explain]") {
   CHECK(step.transfers[1].end == 9.5);
 }
 
-TEST_CASE("Where a device works its times are those that count", "[loop][explain]") {
+TEST_CASE("The times of a device replace those of the host", "[loop][explain]") {
   Events events{
       .names = {"op"},
       .ranges = {range(RangeKind::Action, "0F0", 0, 2), range(RangeKind::Action, "0B0", 2, 4)},
@@ -111,7 +112,7 @@ TEST_CASE("Where a device works its times are those that count", "[loop][explain
       .device = {{0.5, 3, 6}, {1, 6, 10}, {2.5, 10, 12}, {3.5, 12, 25}}};
   CHECK(shown(events) == "0F0 3-10 0B0 10-25 |");
   CHECK(traced_rank(events).on_device);
-  // Without arrows from launches to kernels, a range's twin says the same.
+  // Without arrows from launches to kernels, a range's device counterpart gives the same result.
   events.device.clear();
   events.ranges.push_back(range(RangeKind::Action, "0F0", 3, 10, "stream 7"));
   events.ranges.push_back(range(RangeKind::Action, "0F0", 4, 5, "stream 9"));
@@ -119,7 +120,7 @@ TEST_CASE("Where a device works its times are those that count", "[loop][explain
   CHECK(shown(events) == "0F0 3-10 0B0 10-25 |");
 }
 
-TEST_CASE("Functions that run a microbatch tell actions where stacks were recorded",
+TEST_CASE("Actions are found by the functions that run a microbatch if stacks were recorded",
           "[loop][explain]") {
   Events events{
       .names = {"op"},
@@ -136,9 +137,9 @@ TEST_CASE("Functions that run a microbatch tell actions where stacks were record
   CHECK(error_of([&] { traced_rank(events); }).find("several stages each") != std::string::npos);
 }
 
-TEST_CASE("Several stages of a rank cannot be told from operators", "[loop][explain]") {
-  // Two forwards that nothing lies between, and their backwards in the same order: the second
-  // forward's part lies within the first's.
+TEST_CASE("Several stages of a rank cannot be distinguished by operators", "[loop][explain]") {
+  // Two consecutive forwards, and their backwards in the same order: the second forward's backward
+  // is within the first's.
   const Events events{
       .file = "r.json",
       .names = {"op"},

@@ -22,19 +22,19 @@ plan::Timeline step_of(double forward, double late) {
           .memory = {}};
 }
 
-TEST_CASE("A record of measured steps is what ranks computed, without waits among shards",
+TEST_CASE("Recorded steps contain compute times without waits for tensor-parallel ranks",
           "[loop][recorded]") {
   const models::RecordedSteps record = trace::record_of({{step_of(1, 0), step_of(1.5, 0.25)}}, 3);
   CHECK(record.numbers == std::vector{3, 4});
-  REQUIRE(record.operations.size() == 3);  // what a transfer took is waiting
+  REQUIRE(record.operations.size() == 3);  // without the transfer, whose duration is waiting
   using Operation = models::RecordedOperation;
   CHECK(record.operations[0] == Operation{0, 0, *plan::parse_instruction("0F0"), {1, 1.5}});
   CHECK(record.operations[1] == Operation{0, 1, *plan::parse_instruction("1B0"), {4, 3.75}});
   CHECK(record.operations[2] == Operation{0, 1, *plan::parse_instruction("1STEP"), {0.5, 0.5}});
 }
 
-/// A forward on each of two ranks and its transfer, which takes so long; the second rank computes
-/// something else until then.
+/// Returns a forward on each of two ranks and the transfer between them, which takes `seconds`; the
+/// second rank computes something else until `busy_until`.
 plan::Timeline transfer_of(double seconds, double busy_until) {
   return {.name = "measured",
           .ranks = 2,
@@ -47,9 +47,8 @@ plan::Timeline transfer_of(double seconds, double busy_until) {
           .memory = {}};
 }
 
-TEST_CASE(
-    "A record has each pipeline, and transfers as long as the receiver waited for nothing else",
-    "[loop][recorded]") {
+TEST_CASE("Recorded steps contain each pipeline, and transfers for which only the receiver waited",
+          "[loop][recorded]") {
   const auto sends = [](const std::vector<plan::Timeline>& steps) {
     std::vector<double> seconds;
     for (const auto& operation : trace::record_of({steps}).operations)
@@ -59,7 +58,7 @@ TEST_CASE(
   };
   using Seconds = std::vector<double>;
   CHECK(sends({transfer_of(1, 0.5), transfer_of(3, 2)}) == Seconds{1, 3});
-  // The receiver computed when it arrived: as long as the others.
+  // The receiver was computing when it arrived, so it counts as the median of the others.
   CHECK(sends({transfer_of(1, 0.5), transfer_of(3, 1), transfer_of(2, 8)}) == Seconds{1, 3, 2});
   CHECK(sends({transfer_of(1, 0.5), transfer_of(3, 7), transfer_of(2, 8)}).empty());
 
@@ -73,13 +72,12 @@ TEST_CASE(
   CHECK(record.operations[5].seconds == Seconds{2, 2});
 }
 
-TEST_CASE("A record is found as a table, or in the folder of a run", "[loop][recorded]") {
+TEST_CASE("Recorded steps are found as a table, or in the folder of a run", "[loop][recorded]") {
   const test::TempFolder folder;
   const auto read = [&](const std::filesystem::path& path) { return trace::read_record(path); };
   const std::string nothing = test::error_of([&] { read(folder.path()); });
   CHECK(nothing == folder.path().string() +
-                       ": has no steps.csv: `pipewright run` leaves one, of all the steps that it "
-                       "measured");
+                       ": has no steps.csv: `pipewright run` writes one with all measured steps");
   const auto record = trace::record_of({{step_of(1, 0), step_of(2, 0)}});
   plan::write_file(folder.path() / "steps.csv", models::to_csv(record));
   CHECK(read(folder.path()) == record);

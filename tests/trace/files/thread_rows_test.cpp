@@ -19,7 +19,8 @@ plan::EventTable stored(const std::string& name) {
   return table;
 }
 
-/// "name: event start-end, …" in µs, a line for each track, those inside others indented.
+/// Returns "name: event start-end, …" in µs, with a line for each track; nested tracks are
+/// indented.
 std::string shown(const plan::EventTable& table) {
   std::string text;
   for (const plan::EventTrack& track : table.tracks) {
@@ -33,7 +34,7 @@ std::string shown(const plan::EventTable& table) {
   return text;
 }
 
-TEST_CASE("thread rows: each worker's thread has a row with both its names", "[loop]") {
+TEST_CASE("Thread rows: each thread has a row named after its process and itself", "[loop]") {
   const plan::EventTable rows = with_thread_rows(stored("workers.json"));
   CHECK(rows.rank_names ==
         std::vector<std::string>{"DP rank [0], steps", "DP rank [0], PP rank 0, TP rank 0, compute",
@@ -51,8 +52,7 @@ TEST_CASE("thread rows: each worker's thread has a row with both its names", "[l
   CHECK(facts.typical_step()->length().value == Approx(1200e-6));
 }
 
-TEST_CASE("thread rows: marks of torch's steps stand beside the threads that they are around",
-          "[loop]") {
+TEST_CASE("Thread rows: torch's step marks have a row next to their threads", "[loop]") {
   CHECK(shown(with_thread_rows(stored("torch-steps.json"))) ==
         "steps: ProfilerStep#5 0-100 ProfilerStep#6 110-210 ProfilerStep#7 220-360\n"
         "steps on the device: ProfilerStep#5 20-110 ProfilerStep#6 130-220 ProfilerStep#7 240-370\n"
@@ -67,7 +67,7 @@ TEST_CASE("thread rows: marks of torch's steps stand beside the threads that the
   CHECK(facts.typical_step()->length().value == Approx(100e-6));
 }
 
-TEST_CASE("thread rows: NVTX ranges of iterations are steps", "[loop]") {
+TEST_CASE("Thread rows: NVTX ranges of iterations are steps", "[loop]") {
   const plan::EventTable rows = with_thread_rows(stored("nsys-ranges.json"));
   CHECK(shown(rows) ==
         "process Device 0, thread Stream 7: sgemm 12-32 sgemm 62-82\n"
@@ -76,7 +76,7 @@ TEST_CASE("thread rows: NVTX ranges of iterations are steps", "[loop]") {
   CHECK(plan::facts_of(rows).steps.size() == 2);
 }
 
-TEST_CASE("thread rows: a trace without marks has no steps", "[loop]") {
+TEST_CASE("Thread rows: a trace without marks has no steps", "[loop]") {
   const plan::EventTable rows = with_thread_rows(stored("no-marks.json"));
   CHECK(shown(rows) ==
         "renderer, compositor: frame 0-60\n"
@@ -87,7 +87,7 @@ TEST_CASE("thread rows: a trace without marks has no steps", "[loop]") {
   CHECK(plan::facts_of(rows).steps.empty());
 }
 
-TEST_CASE("thread rows: steps survive a native file and a Chrome trace", "[loop]") {
+TEST_CASE("Thread rows: steps are kept in a native file and a Chrome trace", "[loop]") {
   const TempFolder folder;
   std::vector<std::string> problems;
   for (const char* name : {"workers.json", "torch-steps.json", "nsys-ranges.json"})
@@ -105,7 +105,7 @@ TEST_CASE("thread rows: steps survive a native file and a Chrome trace", "[loop]
   CHECK(problems.empty());
 }
 
-TEST_CASE("thread rows: a rank's pipeline is the rank's row, above all threads", "[loop]") {
+TEST_CASE("Thread rows: a rank's pipeline has the rank's row, above all threads", "[loop]") {
   const TempFolder folder;
   std::vector<std::string> problems;
   const auto event = [](const std::string& name, int process, int start, int end) {
@@ -124,10 +124,10 @@ TEST_CASE("thread rows: a rank's pipeline is the rank's row, above all threads",
         "process 1, thread 7: PP:0F0 0-4 PP:0SEND_F0 4-5\n"
         "process 2, thread 7: PP:1F0 5-8\n"
         "  process 2, thread 7: aten::mm 6-7\n");
-  plan::write_event_file(folder.path() / "t.pwt", rows);  // throws where it is no sound table
+  plan::write_event_file(folder.path() / "t.pwt", rows);  // throws if the table is not valid
 }
 
-TEST_CASE("thread rows: memory stays with the first row of its process", "[loop]") {
+TEST_CASE("Thread rows: memory stays with the first row of its process", "[loop]") {
   const TempFolder folder;
   std::vector<std::string> problems;
   const auto file =
@@ -141,7 +141,7 @@ TEST_CASE("thread rows: memory stays with the first row of its process", "[loop]
         std::vector<std::uint64_t>{0, 0, 1, 1});
 }
 
-TEST_CASE("thread rows: a timeline of ours keeps its ranks", "[loop]") {
+TEST_CASE("Thread rows: a timeline of Pipewright keeps its ranks", "[loop]") {
   const plan::Timeline timeline{.name = "t",
                                 .ranks = 2,
                                 .length = {3},

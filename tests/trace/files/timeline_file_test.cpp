@@ -39,7 +39,7 @@ std::string text_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-TEST_CASE("timeline file: ours reads back exactly, under any name", "[loop]") {
+TEST_CASE("Timeline file: a trace of Pipewright is read back exactly under any name", "[loop]") {
   const TempFolder folder;
   std::vector<std::string> problems;
   for (const char* name : {"t.pwt", "t.json", "t.json.gz", "t.trace"}) {
@@ -54,7 +54,7 @@ TEST_CASE("timeline file: ours reads back exactly, under any name", "[loop]") {
   CHECK(problems.empty());
 }
 
-TEST_CASE("timeline file: of a trace of ours that is cut off, what could be read", "[loop]") {
+TEST_CASE("Timeline file: a truncated trace of Pipewright is read up to the cut", "[loop]") {
   const TempFolder folder;
   const std::string text = plan::to_trace(two_ranks());
   const auto file = folder.write("t.json", text.substr(0, text.find("1F0")));
@@ -68,7 +68,7 @@ TEST_CASE("timeline file: of a trace of ours that is cut off, what could be read
   CHECK(error_of([&] { read_timeline(file, problems); }).find("not JSON") != std::string::npos);
 }
 
-TEST_CASE("timeline file: of torch's trace the actions are compared", "[loop]") {
+TEST_CASE("Timeline file: the actions of torch's trace are compared", "[loop]") {
   const TempFolder folder;
   std::vector<std::string> problems;
   const auto file = folder.write("t.json", torch_trace);
@@ -81,7 +81,8 @@ TEST_CASE("timeline file: of torch's trace the actions are compared", "[loop]") 
         std::string::npos);
 }
 
-/// The forward of microbatch 0 of two steps, the second of which takes longer, and a third.
+/// Returns the forward of microbatch 0 in two steps, the second of which takes longer, and in a
+/// third.
 std::string traced_steps(bool marked) {
   const auto event = [](const std::string& name, int start, int duration) {
     return fmt::format(R"({{"ph":"X","name":"{}","pid":9,"tid":9,"ts":{},"dur":{}}},)", name, start,
@@ -96,7 +97,7 @@ std::string traced_steps(bool marked) {
   return text + R"({"ph":"X","name":"set up","pid":9,"tid":9,"ts":0,"dur":1}])";
 }
 
-TEST_CASE("timeline file: of several marked steps the median one is compared", "[loop]") {
+TEST_CASE("Timeline file: the median of several marked steps is compared", "[loop]") {
   const TempFolder folder;
   std::vector<std::string> problems;
   const auto timeline = read_timeline(folder.write("t.json", traced_steps(true)), problems);
@@ -107,7 +108,7 @@ TEST_CASE("timeline file: of several marked steps the median one is compared", "
   CHECK(timeline.spans[1].action == "0B0");
 }
 
-TEST_CASE("timeline file: several steps without marks are not compared", "[loop]") {
+TEST_CASE("Timeline file: several steps without marks are not compared", "[loop]") {
   const TempFolder folder;
   std::vector<std::string> problems;
   const auto file = folder.write("t.json", traced_steps(false));
@@ -115,7 +116,7 @@ TEST_CASE("timeline file: several steps without marks are not compared", "[loop]
         std::string::npos);
 }
 
-TEST_CASE("timeline file: one iteration without marks goes from its first action on", "[loop]") {
+TEST_CASE("Timeline file: an iteration without marks begins with its first action", "[loop]") {
   const TempFolder folder;
   std::vector<std::string> problems;
   const auto timeline = read_timeline(
@@ -127,7 +128,8 @@ TEST_CASE("timeline file: one iteration without marks goes from its first action
   CHECK(timeline.spans.front().start.value == Approx(0));
 }
 
-TEST_CASE("timeline file: what is none is told what would be one", "[loop]") {
+TEST_CASE("Timeline file: a file without a timeline is rejected with the supported formats",
+          "[loop]") {
   const TempFolder folder;
   std::vector<std::string> problems;
   const auto refusal = [&](const std::string& text) {
@@ -137,7 +139,7 @@ TEST_CASE("timeline file: what is none is told what would be one", "[loop]") {
        std::vector<std::string>{"", "hello", "0F0,0B0\n", "\x1f\x8bnot gzip",
                                 "\x7f"
                                 "ELF"})
-    CHECK(refusal(text).find("a timeline is needed: one of ours (.pwt") != std::string::npos);
+    CHECK(refusal(text).find("a timeline is needed: one of Pipewright (.pwt") != std::string::npos);
   CHECK(refusal(R"({"format":"pipewright/program/1","ranks":[]})")
             .find("this is a program; a time") != std::string::npos);
   CHECK(refusal("{}").find("no list \"traceEvents\"") != std::string::npos);
@@ -146,7 +148,7 @@ TEST_CASE("timeline file: what is none is told what would be one", "[loop]") {
         std::string::npos);
 }
 
-TEST_CASE("timeline file: torch's trace goes to every format and back", "[loop]") {
+TEST_CASE("Timeline file: torch's trace is converted to every format and back", "[loop]") {
   const TempFolder folder;
   std::vector<std::string> problems;
   const auto table = read_timeline_file(folder.write("t.json", torch_trace), problems);
@@ -162,7 +164,7 @@ TEST_CASE("timeline file: torch's trace goes to every format and back", "[loop]"
   CHECK(problems.empty());
 }
 
-TEST_CASE("timeline file: CSV has a line for each event", "[loop]") {
+TEST_CASE("Timeline file: CSV has a line for each event", "[loop]") {
   const TempFolder folder;
   plan::Timeline timeline = two_ranks();
   timeline.spans[0].action = "a \"b\", c";
@@ -174,7 +176,8 @@ TEST_CASE("timeline file: CSV has a line for each event", "[loop]") {
         "1,compute,0,1F0,3,4.1\n");
 }
 
-TEST_CASE("timeline file: a picture where people could read it, and no unknown suffix", "[loop]") {
+TEST_CASE("Timeline file: only legible pictures are written, and unknown suffixes are rejected",
+          "[loop]") {
   const TempFolder folder;
   write_timeline_file(folder.path() / "t.svg", table_of(two_ranks()));
   CHECK(text_of(folder.path() / "t.svg").find("</svg>") != std::string::npos);

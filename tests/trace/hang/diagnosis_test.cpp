@@ -1,4 +1,4 @@
-// Hangs by hand: what each rank has issued, and what is said of it.
+// Checks hangs constructed by hand: the operations of each rank, and the diagnosis.
 
 #include "pipewright/trace/hang/diagnosis.hpp"
 
@@ -14,7 +14,7 @@ namespace pipewright::trace::hang_diagnosis_test {
 using test::error_of;
 using Kind = FlightOperation::Kind;
 
-/// A record of ranks 0 to `ranks` - 1 in one group; "!" stands before what is not complete.
+/// Builds the record of one rank. All `ranks` ranks of the job are in one group.
 class Rank {
  public:
   Rank(int rank, int ranks) {
@@ -67,17 +67,17 @@ std::string waits_of(const HangDiagnosis& own) {
   return text;
 }
 
-TEST_CASE("A hang: two ranks that send to each other first wait in a circle", "[loop][hang]") {
+TEST_CASE("Hang: two ranks that first send to each other wait in a cycle", "[loop][hang]") {
   const HangDiagnosis own = diagnose_hang(
       {Rank(0, 2).send(1, false).recv(1, false), Rank(1, 2).send(0, false).recv(0, false)});
   CHECK(own.kind == HangKind::Order);
   CHECK(own.is_cycle);
   CHECK(waits_of(own) ==
-        "rank 0 at send to rank 1 waits for rank 1, which has it behind send to rank 0\n"
-        "rank 1 at send to rank 0 waits for rank 0, which has it behind send to rank 1\n");
+        "rank 0 at send to rank 1 waits for rank 1, which has issued it after send to rank 0\n"
+        "rank 1 at send to rank 0 waits for rank 0, which has issued it after send to rank 1\n");
 }
 
-TEST_CASE("A hang: the schedule says which of two ranks left the order", "[loop][hang]") {
+TEST_CASE("Hang: the schedule shows which of two ranks changed the order", "[loop][hang]") {
   // Two microbatches of 1F1B: rank 1 sends its first gradient before it has received anything.
   const plan::Program program = plan::lower(test::make("1f1b", 2, 2));
   const HangDiagnosis own =
@@ -94,14 +94,14 @@ TEST_CASE("A hang: the schedule says which of two ranks left the order", "[loop]
   CHECK(own.is_cycle);
 }
 
-TEST_CASE("A hang: a rank that left out a receive or a send", "[loop][hang]") {
+TEST_CASE("Hang: a rank skipped a receive or a send", "[loop][hang]") {
   const HangDiagnosis receive =
       diagnose_hang({Rank(0, 2).send(1).send(1, false).all("all_reduce", false),
                      Rank(1, 2).recv(0).all("all_reduce", false)});
   CHECK(receive.kind == HangKind::MissingReceive);
   CHECK(receive.rank == 1);
   CHECK(waits_of(receive) ==
-        "rank 0 at send to rank 1 waits for rank 1, which went on without it\n");
+        "rank 0 at send to rank 1 waits for rank 1, which continued without it\n");
 
   const HangDiagnosis send =
       diagnose_hang({Rank(0, 2).send(1).all("all_reduce", false),
@@ -110,7 +110,7 @@ TEST_CASE("A hang: a rank that left out a receive or a send", "[loop][hang]") {
   CHECK(send.rank == 0);
 }
 
-TEST_CASE("A hang: a send that the schedule does not have", "[loop][hang]") {
+TEST_CASE("Hang: a rank issued a send that the schedule does not have", "[loop][hang]") {
   const HangDiagnosis own =
       diagnose_hang({Rank(0, 2).send(1).send(1).send(1, false).recv(1, false).recv(1, false),
                      Rank(1, 2).recv(0).send(0, false).recv(0).send(0, false)},
@@ -120,7 +120,7 @@ TEST_CASE("A hang: a send that the schedule does not have", "[loop][hang]") {
   CHECK(own.instruction == "0RECV_B0");
 }
 
-TEST_CASE("A hang: rings that hold different parts are paired from the end of what is complete",
+TEST_CASE("Hang: ring buffers with different contents are matched from the last complete operation",
           "[loop][hang]") {
   FlightRecord sender = Rank(0, 2).send(1).send(1).send(1, false).all("all_reduce", false);
   FlightRecord receiver = Rank(1, 2).recv(0).all("all_reduce", false);
@@ -130,8 +130,8 @@ TEST_CASE("A hang: rings that hold different parts are paired from the end of wh
   CHECK(own.rank == 1);
 }
 
-TEST_CASE("A hang: what is issued as one has no order in itself", "[loop][hang]") {
-  // Both exchange, then rank 1 does not come to the next exchange.
+TEST_CASE("Hang: operations of one launch have no order", "[loop][hang]") {
+  // Both exchange, then rank 1 does not reach the next exchange.
   const auto exchange = [](FlightRecord record, bool completed) {
     for (std::size_t at = record.operations.size() - 2; at < record.operations.size(); ++at) {
       record.operations[at].launch = 100;
@@ -149,7 +149,7 @@ TEST_CASE("A hang: what is issued as one has no order in itself", "[loop][hang]"
   CHECK(late.rank == 1);
 }
 
-TEST_CASE("A hang: a rank that is late, at the end of a chain", "[loop][hang]") {
+TEST_CASE("Hang: a late rank is found at the end of a chain", "[loop][hang]") {
   const HangDiagnosis own = diagnose_hang(
       {Rank(0, 3).send(1), Rank(1, 3).recv(0).recv(0, false), Rank(2, 3).recv(1, false)});
   CHECK(own.kind == HangKind::Late);
@@ -157,20 +157,21 @@ TEST_CASE("A hang: a rank that is late, at the end of a chain", "[loop][hang]") 
   CHECK(own.operation == "behind send to rank 1");
   CHECK(!own.is_cycle);
   CHECK(waits_of(own) ==
-        "rank 2 at recv from rank 1 waits for rank 1, which has not issued it and stands at recv "
+        "rank 2 at recv from rank 1 waits for rank 1, which has not issued it and waits in recv "
         "from rank 0\n"
         "rank 1 at recv from rank 0 waits for rank 0, which has not issued it and is in no "
         "communication\n");
 }
 
-TEST_CASE("A hang: a rank that is dead", "[loop][hang]") {
+TEST_CASE("Hang: a rank without a dump is dead", "[loop][hang]") {
   const HangDiagnosis own = diagnose_hang({Rank(0, 3).recv(1, false), Rank(1, 3).recv(2, false)});
   CHECK(own.kind == HangKind::Dead);
   CHECK(own.rank == 2);
   CHECK(own.notes == std::vector<std::string>{"no dump of 1 rank: 2"});
 }
 
-TEST_CASE("A hang: a rank in another collective, with other sizes or types", "[loop][hang]") {
+TEST_CASE("Hang: a rank is in a different collective, or has other sizes or types",
+          "[loop][hang]") {
   const HangDiagnosis other =
       diagnose_hang({Rank(0, 3).all("all_reduce", false), Rank(1, 3).all("broadcast", false),
                      Rank(2, 3).all("all_reduce", false)});
@@ -180,7 +181,7 @@ TEST_CASE("A hang: a rank in another collective, with other sizes or types", "[l
         "rank 1 is at broadcast 1 of group 0 (default_pg), rank 0 at all_reduce 1 of group 0 "
         "(default_pg)");
 
-  // Of two, the one that did otherwise before.
+  // The rank of the two that behaved differently before is at fault.
   const HangDiagnosis sizes =
       diagnose_hang({Rank(0, 2).send(1).send(1, false, 8), Rank(1, 2).recv(0).recv(0, false)});
   CHECK(sizes.kind == HangKind::Sizes);
@@ -196,14 +197,14 @@ TEST_CASE("A hang: a rank in another collective, with other sizes or types", "[l
   CHECK(types.rank == 2);
 }
 
-TEST_CASE("A hang: where all is complete nothing stands still", "[loop][hang]") {
+TEST_CASE("Hang: there is none if all operations are complete", "[loop][hang]") {
   const HangDiagnosis own =
       diagnose_hang({Rank(0, 2).send(1).all("all_reduce"), Rank(1, 2).recv(0).all("all_reduce")});
   CHECK(own.kind == HangKind::None);
   CHECK(to_json(own)["rank"].is_null());
 }
 
-TEST_CASE("A hang: a schedule of other ranks is refused, one of another order is not followed",
+TEST_CASE("Hang: a schedule with other ranks is rejected, one with another order is ignored",
           "[loop][hang]") {
   const std::vector<FlightRecord> records{Rank(0, 2).recv(1, false), Rank(1, 2).recv(0, false)};
   CHECK(error_of([&] { diagnose_hang(records, {plan::lower(test::make("1f1b", 4, 4))}); }) ==

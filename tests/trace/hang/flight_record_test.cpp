@@ -1,4 +1,4 @@
-// Dumps of FlightRecorder: torch's own (tests/data/flight_recorder), and such that are refused.
+// Checks dumps of FlightRecorder: torch's own (tests/data/flight_recorder), and invalid ones.
 
 #include "pipewright/trace/hang/flight_record.hpp"
 
@@ -17,7 +17,7 @@ using Kind = FlightOperation::Kind;
 
 const std::string dumps = PIPEWRIGHT_TEST_DATA_DIR "/flight_recorder/";
 
-TEST_CASE("A dump that torch wrote has groups and operations", "[loop][hang]") {
+TEST_CASE("A dump written by torch has groups and operations", "[loop][hang]") {
   const auto records = read_flight_records({dumps + "gloo"});
   REQUIRE(records.size() == 2);
   CHECK(records[0].rank == 0);
@@ -35,7 +35,7 @@ TEST_CASE("A dump that torch wrote has groups and operations", "[loop][hang]") {
   CHECK(records[0].operations[0].place == "hang.py:25 train");
 }
 
-TEST_CASE("A dump that Python's pickle wrote is read like one in JSON", "[loop][hang]") {
+TEST_CASE("A dump written by Python's pickle is read like one in JSON", "[loop][hang]") {
   const auto pickled = read_flight_records({dumps + "nccl_trace_rank_1"}).front();
   const auto json = read_flight_records({dumps + "json/rank1.json"}).front();
   for (const FlightRecord& own : {pickled, json}) {
@@ -49,7 +49,7 @@ TEST_CASE("A dump that Python's pickle wrote is read like one in JSON", "[loop][
     CHECK(send.peer == 3);  // rank 1 of its group
     CHECK(send.completed);
     CHECK(send.inputs == FlightTensors{"[2, 3]", "BFloat16", 6});
-    // Of a launch only its end says how far it is.
+    // The state of a launch is only in its last entry.
     CHECK(own.operations[1].launch == own.operations[2].launch);
     CHECK(own.operations[1].is_coalesced);
     CHECK(own.operations[1].started);
@@ -64,32 +64,32 @@ std::string refused(const std::string& bytes, int rank = 0) {
   return error_of([&] { parse_flight_record(bytes, "rank0", rank); });
 }
 
-TEST_CASE("What is no dump is refused with file and field, all faults at once", "[loop][hang]") {
+TEST_CASE("An invalid dump is rejected with file and field of all errors", "[loop][hang]") {
   CHECK(refused("") == "rank0: is empty");
   CHECK(refused("PK\x03\x04") ==
-        "rank0: is no dump of torch's FlightRecorder: it begins as neither a pickle nor JSON");
+        "rank0: is not a dump of torch's FlightRecorder: it begins as neither a pickle nor JSON");
   CHECK(refused(test::pickle_file(test::pickle_list({}))) ==
-        "rank0: is no dump of torch's FlightRecorder: a dictionary with pg_config and entries");
+        "rank0: is not a dump of torch's FlightRecorder: a dictionary with pg_config and entries");
   CHECK(refused("\x80\x02"
                 "cos\nsystem\n.") ==
         "rank0: byte 2: the name 'os system' is none that such a file needs; nothing is run");
   CHECK(refused(R"({"pg_config": {"0": {"ranks": "[0, x]"}}, "entries": [3,
     {"profiling_name": "nccl:send 0->7", "state": "lost", "process_group": ["0", ""],
      "p2p_seq_id": 1}]})") ==
-        "rank0: /pg_config/0/ranks: \"[0, x]\" is no list of ranks, such as \"[0, 1]\"\n"
+        "rank0: /pg_config/0/ranks: \"[0, x]\" is not a list of ranks, such as \"[0, 1]\"\n"
         "rank0: /entries/0: must be a dictionary\n"
-        "rank0: /entries/1/profiling_name: \"0->7\" are no two ranks of a group of 0\n"
-        "rank0: /entries/1/state: \"lost\" is none of scheduled, started, completed");
+        "rank0: /entries/1/profiling_name: \"0->7\" are not two ranks of a group of 0\n"
+        "rank0: /entries/1/state: \"lost\" is not scheduled, started or completed");
 }
 
-TEST_CASE("A dump is of the rank that its name ends in", "[loop][hang]") {
+TEST_CASE("A dump belongs to the rank at the end of its name", "[loop][hang]") {
   const std::string dump = R"({"pg_config": {"0": {"ranks": "[0, 1]"}}, "entries": [
     {"profiling_name": "nccl:send 0->1", "state": "scheduled", "process_group": ["0", ""],
      "p2p_seq_id": 1}]})";
   CHECK(refused(dump) == "no error");
   CHECK(refused(dump, 1) ==
         "rank0: /entries/0/profiling_name: is of rank 0, but the file's name ends in 1: a dump is "
-        "called by its rank, such as nccl_trace_rank_0");
+        "named after its rank, such as nccl_trace_rank_0");
 
   const test::TempFolder folder;
   const auto nameless = folder.write("trace.json", dump);

@@ -1,4 +1,5 @@
-// 200 faults put into jobs that play our schedules: each is named by rank and kind.
+// Injects 200 faults into jobs that run Pipewright's schedules: each must be diagnosed with its
+// rank and kind.
 
 #include <fmt/format.h>
 
@@ -30,8 +31,8 @@ struct Sound {
   PlayedJob job;
 };
 
-/// All that plays to its end: schedules at several sizes, groups, hosts that wait and such that do
-/// not.
+/// Returns jobs without faults that run to their end: schedules of several sizes, kinds of groups,
+/// and hosts that do or do not wait.
 std::vector<Sound> sound_jobs() {
   struct Sizes {
     const char* schedule;
@@ -64,7 +65,7 @@ struct Fault {
   std::size_t item = 0;
 };
 
-/// The items of a rank's last step that `accepts`.
+/// Returns the items of a rank's last step that `accepts` accepts.
 template <class Accepts>
 std::vector<std::size_t> items_of(const PlayedJob& job, int rank, const Accepts& accepts) {
   const auto& items = job.ranks[static_cast<std::size_t>(rank)];
@@ -83,7 +84,7 @@ std::size_t any_of(Random& random, const std::vector<std::size_t>& places) {
   return places[random() % places.size()];
 }
 
-/// Puts a fault of this kind somewhere; nothing where it has no place.
+/// Injects a fault of this kind somewhere; returns nothing if there is no suitable place.
 std::optional<Fault> inject(PlayedJob& job, HangKind kind, Random& random) {
   Fault fault{kind, static_cast<int>(random() % job.ranks.size())};
   auto& items = job.ranks[static_cast<std::size_t>(fault.rank)];
@@ -130,7 +131,8 @@ std::optional<Fault> inject(PlayedJob& job, HangKind kind, Random& random) {
       if (at_collective)
         items[fault.item].name = "_all_gather_base";
       else
-        items[fault.item] = {};  // left out: it is in the next while the others are in this
+        items[fault.item] = {};  // left out: the rank is in the next collective while the others
+                                 // are in this one
       return fault;
     case HangKind::Sizes:
       fault.item = at_collective ? collectives.front() : any_of(random, transfers);
@@ -146,8 +148,9 @@ std::optional<Fault> inject(PlayedJob& job, HangKind kind, Random& random) {
   return {};
 }
 
-/// Of a rank that stands still right where its order is another, the dump is that of another fault
-/// as well: whether what it has not issued comes later or never is written nowhere.
+/// Returns true if the dumps can identify the fault. If a rank hangs directly at its wrong
+/// operation, its dump also fits another fault, because the dump does not show whether a missing
+/// operation would come later or never.
 bool is_told_by_dumps(const PlayedRanks& played, const PlayedJob& sound, const PlayedJob& job,
                       const Fault& fault) {
   if (fault.kind == HangKind::Late || fault.kind == HangKind::Dead ||
@@ -167,13 +170,13 @@ bool is_told_by_dumps(const PlayedRanks& played, const PlayedJob& sound, const P
          played.transfers_issued(fault.rank) >= parted.second - wrong.begin() + 3;
 }
 
-/// By rank.
+/// Returns the dumps by rank.
 std::map<int, std::string> dumps_of(const PlayedRanks& played, const PlayedJob& job,
                                     const Fault& fault, Random& random) {
   std::map<int, std::string> dumps;
   const bool is_ring = random() % 2 == 0, times_kernels = random() % 2 == 0;
   for (int rank = 0; rank < static_cast<int>(job.ranks.size()); ++rank) {
-    // A ring holds more than a step, but not the same on all ranks.
+    // A ring buffer holds more than a step, but a different number of entries on each rank.
     const std::size_t step = job.ranks[static_cast<std::size_t>(rank)].size() / steps;
     const std::size_t most = is_ring ? step * 3 / 2 + random() % 5 : 100'000;
     if (fault.kind != HangKind::Dead || rank != fault.rank)
@@ -189,12 +192,12 @@ std::vector<FlightRecord> records_of(const std::map<int, std::string>& dumps) {
   return records;
 }
 
-/// How many were named, by kind.
+/// Number of correctly diagnosed faults of one kind.
 struct Score {
   int named = 0, all = 0;
 };
 
-TEST_CASE("200 faults in jobs that play our schedules are named by rank and kind", "[loop][hang]") {
+TEST_CASE("200 injected faults are diagnosed with rank and kind", "[loop][hang]") {
   const std::vector<Sound> jobs = sound_jobs();
   REQUIRE(jobs.size() >= 30);
   const std::vector<HangKind> kinds{
@@ -231,7 +234,7 @@ TEST_CASE("200 faults in jobs that play our schedules are named by rank and kind
                            to_string(kind), fault->rank, fault->item, to_string(own.kind), own.rank,
                            own.what);
     CHECK(!own.waits.empty());
-    // Without the schedule nothing says which of the ranks that wait for each other is at fault.
+    // Without the schedule, it is unknown which of the ranks that wait for each other is at fault.
     const HangDiagnosis alone = diagnose_hang(records);
     const bool is_named_alone = alone.kind == kind && alone.rank == fault->rank;
     named_without += is_named_alone ? 1 : 0;

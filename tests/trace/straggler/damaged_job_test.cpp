@@ -1,6 +1,5 @@
-// Traces of whole jobs that were damaged event by event, the same every time: a reader answers in
-// numbers, or refuses with the name of the file. (tests/fuzz/job_trace_fuzz.cpp damages their
-// text.)
+// Damages traces of whole jobs event by event, in a reproducible way: the reader must return finite
+// figures, or reject the file by name. (tests/fuzz/job_trace_fuzz.cpp damages their text.)
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +17,7 @@ namespace pipewright::trace::damaged_job_test {
 
 using nlohmann::json;
 
-/// Fields, and values that no sound trace has there; others it may have.
+/// Fields with values that no valid trace has there, and others that it may have.
 const std::vector<std::pair<std::string, std::vector<json>>> odd_fields{
     {"/ts", {-1e9, 1e18, 1e300, -0.5, 0, nullptr, "soon", json::array()}},
     {"/dur", {-1, -1e-9, 1e18, 1e300, 0, nullptr, "long"}},
@@ -40,14 +39,14 @@ class Damage {
  public:
   explicit Damage(unsigned seed) : random_(seed) {}
 
-  /// One of the ways in which a trace may be damaged.
+  /// Applies one kind of damage.
   void damage(json& events) {
     if (events.empty())
       return;
     const auto at = static_cast<std::ptrdiff_t>(below(events.size()));
     const auto other = static_cast<std::ptrdiff_t>(below(events.size()));
     switch (below(12)) {
-      case 0:  // cut off
+      case 0:  // truncated
         events.erase(events.begin() + at, events.end());
         return;
       case 1:  // some are lost
@@ -63,11 +62,11 @@ class Damage {
       case 4:  // all in another order
         std::shuffle(events.begin(), events.end(), random_);
         return;
-      case 5:  // two operations begin in each other's place, which may be a circle
+      case 5:  // two operations exchange their begins, which may form a cycle
         swap_fields(events[static_cast<std::size_t>(at)], events[static_cast<std::size_t>(other)],
                     "ts");
         return;
-      case 6:  // all of an operation, a thread or a step
+      case 6:  // all events of an operation, a thread or a step
         drop_alike(events, events[static_cast<std::size_t>(at)]);
         return;
       default:
@@ -93,7 +92,8 @@ class Damage {
     events = std::move(left);
   }
 
-  /// A field that it has; half of the time one of a thread's name, on which all of a worker hangs.
+  /// Changes an existing field; half of the time one of a thread's name, which determines
+  /// everything about a worker.
   void make_odd(json& events) {
     json& event = below(2) == 0 ? any_thread(events) : events[below(events.size())];
     std::vector<std::size_t> known;
@@ -121,7 +121,7 @@ struct Told {
   int answers = 0, refusals = 0;
 };
 
-/// Explains it, if it can be.
+/// Explains the trace if possible.
 void explain(const std::filesystem::path& file, Told& told) {
   std::vector<std::string> problems;
   try {
@@ -156,7 +156,7 @@ Told explain_damaged(const std::string& trace, unsigned rounds) {
   return told;
 }
 
-TEST_CASE("a job's trace that is damaged is explained, or refused by name", "[loop][straggler]") {
+TEST_CASE("A damaged trace of a job is explained, or rejected by name", "[loop][straggler]") {
   test::MadeUpJob job{.schedule = plan::make_schedule("1f1b", 2, 3)};
   job.seconds = [](const JobNode& node, int) { return is_compute(node.operation) ? 0.1 : 0.01; };
   const Told plain = explain_damaged(job.trace(), 250);

@@ -1,5 +1,5 @@
-// Steps of a job that are drawn: their distribution where it has a closed form, and those of the
-// job ST of ByteDance's StragglerAnalysis beside steps that nobody learned from.
+// Checks sampled steps of a job: their distribution where it has a closed form, and, for the job ST
+// of ByteDance's StragglerAnalysis, the error on held-out steps.
 
 #include "pipewright/trace/straggler/job_days.hpp"
 
@@ -25,7 +25,8 @@ JobSteps steps_of(const MadeUpJob& job) {
   return job_steps(read_job_trace(folder.write("job.json", job.trace()), problems));
 }
 
-/// A second for each compute of a pipeline of one rank; `is_slow`: a forward of three.
+/// Returns a pipeline of one rank in which each compute takes a second; `is_slow`: its forward
+/// takes three.
 MadeUpJob job_with(int replicas, const std::function<bool(int replica, int step)>& is_slow) {
   MadeUpJob job{
       .schedule = plan::make_schedule("1f1b", 1, 1), .replicas = replicas, .steps = {1, 2, 3, 4}};
@@ -44,7 +45,7 @@ double part_of_long(const sim::Draws& draws) {
          static_cast<double>(all.size());
 }
 
-TEST_CASE("replicas that are slow together or apart in the trace are so in its draws",
+TEST_CASE("Replicas that are slow together or independently in the trace are so in its samples",
           "[loop][straggler]") {
   constexpr int count = 20'000;
   const auto margin = [](double part) { return 5 * std::sqrt(part * (1 - part) / count); };
@@ -61,13 +62,14 @@ TEST_CASE("replicas that are slow together or apart in the trace are so in its d
   CHECK(together.p50_s == Approx(2));
   CHECK(together.p95_s == Approx(4));
   CHECK(together.mean_s == Approx(2.5).margin(2 * margin(0.25)));
-  // One is slow in two of the steps, the other in two of which one is the same: on their own.
+  // One replica is slow in two of the steps, the other in two, of which one is the same: they are
+  // independent.
   const sim::Draws apart = draws_of(
       job_with(2, [](int replica, int step) { return replica == 0 ? step < 2 : step % 2 == 0; }));
   CHECK(part_of_long(apart) == Approx(0.75).margin(margin(0.75)));
 }
 
-TEST_CASE("a record of a traced job has what its workers did, step by step", "[loop][straggler]") {
+TEST_CASE("Recorded steps of a traced job contain its workers' times", "[loop][straggler]") {
   MadeUpJob job{.schedule = plan::make_schedule("1f1b", 2, 2), .replicas = 2, .steps = {7, 9}};
   job.seconds = [](const JobNode& node, int step) {
     return node.operation == JobOperation::Forward ? 1.0 + 0.5 * step : 0.25;
@@ -94,8 +96,7 @@ TEST_CASE("a record of a traced job has what its workers did, step by step", "[l
   CHECK(models::read_recorded_steps(models::to_csv(record), "again.csv") == record);
 }
 
-TEST_CASE("draws of the job ST come near the steps that nobody learned from",
-          "[loop][straggler][reference]") {
+TEST_CASE("Samples of the job ST match its held-out steps", "[loop][straggler][reference]") {
   const auto file = test::reference_file("traces/bytedance-straggler/timeline-ST.json.gz");
   std::vector<std::string> problems;
   const JobDays days = job_days(job_steps(read_job_trace(file, problems)), {.count = 2000});
@@ -108,7 +109,8 @@ TEST_CASE("draws of the job ST come near the steps that nobody learned from",
              100 * days.kept_mean.error());
 }
 
-/// From some places of ST's steps what others measured, and the range for it.
+/// Returns the P95 of the held-out steps, forecast from the other steps of ST, with its confidence
+/// interval.
 JobDay p95_of_others(const JobSteps& steps, const std::vector<std::size_t>& learnt) {
   std::vector<double> others;
   for (std::size_t place = 0; place < steps.numbers.size(); ++place)
@@ -119,8 +121,10 @@ JobDay p95_of_others(const JobSteps& steps, const std::vector<std::size_t>& lear
           job_ranges(own).p95};
 }
 
-TEST_CASE("what only one half of ST's steps has is in no forecast of the other, and in its range",
-          "[loop][straggler][reference]") {
+TEST_CASE(
+    "A delay in one half of ST's steps is not forecast from the other half, but within its "
+    "confidence interval",
+    "[loop][straggler][reference]") {
   const auto file = test::reference_file("traces/bytedance-straggler/timeline-ST.json.gz");
   std::vector<std::string> problems;
   const JobSteps steps = job_steps(read_job_trace(file, problems));
@@ -132,8 +136,8 @@ TEST_CASE("what only one half of ST's steps has is in no forecast of the other, 
   CHECK(second.error() == Approx(0.07).margin(0.005));
   CHECK(first.error() == Approx(-0.0655).margin(0.005));
   CHECK(second.range.has(second.measured_s));
-  CHECK(first.range.has(first.measured_s));  // 16 steps tell no upper end
-  // Without the two steps in which a sum waits the halves agree.
+  CHECK(first.range.has(first.measured_s));  // 16 steps do not give an upper limit
+  // Without the two steps in which an all-reduce waits, the halves agree.
   const JobSteps usual = chosen_steps(steps, {places.begin() + 2, places.end()});
   std::vector<std::size_t> learnt(places.begin(), places.begin() + half - 2);
   CHECK(std::abs(p95_of_others(usual, learnt).error()) < 0.005);

@@ -33,7 +33,7 @@ const Remedy& best(const Remedies& remedies, const std::string& kind) {
   return *found;
 }
 
-TEST_CASE("remedies: a slow worker is replaced, or left out with its replica",
+TEST_CASE("Remedies: a slow worker is replaced, or left out with its replica",
           "[loop][straggler]") {
   // dp 2, stage 1 of three replicas takes one and a half times as long as the others.
   const StragglerReport report =
@@ -54,8 +54,8 @@ TEST_CASE("remedies: a slow worker is replaced, or left out with its replica",
   CHECK(best(report.remedies, "leave out a replica").step_s == Approx(13 * 30 * ms));
 }
 
-TEST_CASE("remedies: long microbatches are dealt out", "[loop][straggler]") {
-  // One stage: replica 0 has three times as much to do in every step, in other places.
+TEST_CASE("Remedies: long microbatches are rebalanced", "[loop][straggler]") {
+  // One stage: replica 0 has three times as much to do in every step.
   const StragglerReport report =
       report_of({.schedule = plan::make_schedule("1f1b", 1, 2),
                  .steps = {1, 2},
@@ -65,10 +65,12 @@ TEST_CASE("remedies: long microbatches are dealt out", "[loop][straggler]") {
   CHECK(report.remedies.step_s == Approx(6 * 30 * ms));
   CHECK(best(report.remedies, "deal out microbatches").step_s == Approx(4 * 30 * ms));
   CHECK(best(report.remedies, "even out microbatches").step_s == Approx(4 * 30 * ms));
-  CHECK(report.lengths.correlation == Approx(0).margin(1e-9));  // a worker's own are all alike
+  // A worker's own microbatches are equally long.
+  CHECK(report.lengths.correlation == Approx(0).margin(1e-9));
 }
 
-TEST_CASE("remedies: layers leave a last stage that has the head as well", "[loop][straggler]") {
+TEST_CASE("Remedies: layers move away from a last stage that also has the head",
+          "[loop][straggler]") {
   const StragglerReport report =
       report_of({.schedule = plan::make_schedule("1f1b", 3, 6),
                  .replicas = 1,
@@ -80,14 +82,16 @@ TEST_CASE("remedies: layers leave a last stage that has the head as well", "[loo
   CHECK(report.remedies.step_s == Approx((6 * 60 + 2 * 30) * ms));
   const Remedy& moved = best(report.remedies, "move layers");
   CHECK(moved.change ==
-        "move borders: stage 0 gets 1 of its quarters, stage 1 gets 1 of its quarters, stage 2 "
+        "move stage boundaries: stage 0 gets 1 of its quarters, stage 1 gets 1 of its quarters, "
+        "stage 2 "
         "gives 2 of its quarters (quarters of layers by stage: 5, 5, 2)");
   CHECK(moved.step_s == Approx((6 * 45 + 2 * 37.5) * ms));
-  // Two chunks a rank shorten the bubble; the head stays with the last of them.
+  // Two chunks per rank shorten the bubble; the head stays with the last of them.
   CHECK(best(report.remedies, "another schedule").saves.part > 0.1);
 }
 
-TEST_CASE("remedies: late begins explain what a replay of lengths leaves", "[loop][straggler]") {
+TEST_CASE("Remedies: launch delays explain what a replay of durations does not",
+          "[loop][straggler]") {
   // Data are loaded for 8 ms before a step's first forward; optimizers begin 2 ms late, and 4 in
   // the second step.
   const StragglerReport report = report_of(
@@ -103,7 +107,7 @@ TEST_CASE("remedies: late begins explain what a replay of lengths leaves", "[loo
                         ? 8 * ms
                         : 0.0;
            }});
-  // The step's first event is the first forward itself: what is before it is in no event.
+  // The step's first event is the first forward itself: the time before it is in no event.
   CHECK(report.steps.measured[0] == Approx(152 * ms));
   CHECK(report.delays.plain_error == Approx((2 + 4) / 2.0 / 150));
   CHECK(report.delays.explained_error == Approx(0).margin(1e-9));
@@ -116,7 +120,7 @@ TEST_CASE("remedies: late begins explain what a replay of lengths leaves", "[loo
   CHECK(sum == Approx(3 * ms));
 }
 
-TEST_CASE("a slow machine stays slow under another schedule, and whatever microbatches it gets",
+TEST_CASE("A slow machine stays slow with another schedule and with other microbatches",
           "[loop][straggler]") {
   const StragglerReport report =
       report_of({.schedule = plan::make_schedule("1f1b", 2, 4),
@@ -135,7 +139,7 @@ TEST_CASE("a slow machine stays slow under another schedule, and whatever microb
     }
 }
 
-TEST_CASE("who is clearly slower than its peers comes first, whatever S_w says",
+TEST_CASE("A worker clearly slower than its peers comes first, whatever its S_w",
           "[loop][straggler]") {
   // Stage 1 takes three times as long as stage 0 everywhere, and dp 2 on stage 0 half as long again
   // as its peers: that costs nothing.
@@ -149,10 +153,10 @@ TEST_CASE("who is clearly slower than its peers comes first, whatever S_w says",
   CHECK(report.workers.front() == 2);
   CHECK(reading_of(report) ==
         "dp 2, stage 0 (rank 2) computes 1.50 times as long as the same stage of the others; the "
-        "last stage is slow: layers should move from it");
+        "last stage is slow: move layers away from it");
 }
 
-TEST_CASE("a job's timeline has its slowest worker on top", "[loop][straggler]") {
+TEST_CASE("A job's timeline has its slowest worker on top", "[loop][straggler]") {
   const StragglerReport report =
       report_of({.schedule = plan::make_schedule("1f1b", 2, 2),
                  .steps = {7, 9},
@@ -170,7 +174,7 @@ TEST_CASE("a job's timeline has its slowest worker on top", "[loop][straggler]")
   const plan::EventTable one = job_timeline(report.steps, report.metrics.workers, 9);
   CHECK(one.length.value == Approx(report.steps.measured[1]));
   CHECK_THROWS_WITH(job_timeline(report.steps, report.metrics.workers, 8),
-                    "step 8 is none of the trace's whole steps: 7, 9");
+                    "step 8 is not one of the trace's whole steps: 7, 9");
 }
 
 }  // namespace pipewright::trace::job_remedies_test

@@ -1,5 +1,5 @@
-// Jobs whose steps can be added up by hand, and the job ST of ByteDance's StragglerAnalysis with
-// the answers that its authors published.
+// Checks jobs whose steps can be added up by hand, and the job ST of ByteDance's StragglerAnalysis
+// against the results that its authors published.
 
 #include "pipewright/trace/straggler/straggler_metrics.hpp"
 
@@ -22,7 +22,8 @@ using test::TempFolder;
 
 constexpr double ms = 1e-3;
 
-/// What ends a step, and gathers: 5 + 1 + 2 + 4 + 3 + 6 ms. Transfers take none.
+/// Durations of gathers and of the operations that end a step: 5 + 1 + 2 + 4 + 3 + 6 ms. Transfers
+/// take none.
 double around_computes(JobOperation operation) {
   switch (operation) {
     case JobOperation::Gather:
@@ -44,7 +45,7 @@ double around_computes(JobOperation operation) {
   }
 }
 
-/// Forwards of 10 ms and backwards of 20, on one worker of twice that.
+/// Forwards take 10 ms and backwards 20, on one worker twice that.
 test::OfOperation with_slow_worker(int slow) {
   return [slow](const JobNode& node, int) {
     if (!is_compute(node.operation))
@@ -65,7 +66,7 @@ StragglerMetrics metrics_of(const MadeUpJob& job) {
   return straggler_metrics(steps_of(job.trace()));
 }
 
-TEST_CASE("stragglers: one worker of four takes twice as long", "[loop][straggler]") {
+TEST_CASE("Stragglers: one worker of four takes twice as long", "[loop][straggler]") {
   const int slow = 3;  // dp 1, stage 1
   const StragglerMetrics own = metrics_of({.schedule = plan::make_schedule("1f1b", 2, 4),
                                            .ranks_per_worker = 4,
@@ -85,7 +86,7 @@ TEST_CASE("stragglers: one worker of four takes twice as long", "[loop][straggle
   CHECK(own.by_replica[1].all == Approx(recorded / ideal));
   CHECK(own.by_worker[3] == Approx(recorded / ideal));
   CHECK(own.by_worker[2] == Approx(1));
-  // Of workers that are equally slow the lower rank comes first.
+  // Among equally slow workers the lower rank comes first.
   CHECK(own.workers == std::vector{3, 2, 0, 1});
   CHECK(own.slowest_workers == 1);
   const double without = (5 + 10 + 4 * 37.5 + 20 + 16) * ms;
@@ -95,7 +96,7 @@ TEST_CASE("stragglers: one worker of four takes twice as long", "[loop][straggle
   CHECK(own.by_operation.count("forward-pp-comm") == 1);
 }
 
-TEST_CASE("stragglers: two stages on a rank, with and without transfers that go nowhere",
+TEST_CASE("Stragglers: a rank has two stages, with and without transfers without a partner",
           "[loop][straggler]") {
   for (const bool outer : {false, true}) {
     plan::ScheduleRequest request;
@@ -120,7 +121,7 @@ TEST_CASE("stragglers: two stages on a rank, with and without transfers that go 
   }
 }
 
-TEST_CASE("stragglers: gradients are summed during the backwards, or behind them",
+TEST_CASE("Stragglers: gradients are reduced during the backwards or after them",
           "[loop][straggler]") {
   MadeUpJob job{.schedule = plan::parse_csv("0F0,0F1,1F0,1F1,1B0,1B1,0B0,0B1\n", "made up"),
                 .chunks = 2,
@@ -133,19 +134,19 @@ TEST_CASE("stragglers: gradients are summed during the backwards, or behind them
                                  : around_computes(node.operation);
                     },
                 .sums_during_backwards = true};
-  // The first sum runs beside the backwards of the other chunk, which end at 65 ms; the second
-  // gather beside the forwards.
+  // The first scatter overlaps with the backwards of the other chunk, which end at 65 ms; the
+  // second gather overlaps with the forwards.
   CHECK(mean_of(metrics_of(job).replayed_s) == Approx((65 + 15 + 1 + 2 + 7 + 3 + 6) * ms));
   job.sums_during_backwards = false;
   CHECK(mean_of(metrics_of(job).replayed_s) == Approx((65 + 1 + 2 + 2 * 15 + 3 + 6) * ms));
 }
 
-TEST_CASE("stragglers: who has no copy gathers nothing", "[loop][straggler]") {
+TEST_CASE("Stragglers: a single replica gathers nothing", "[loop][straggler]") {
   MadeUpJob job{.schedule = plan::make_schedule("1f1b", 2, 4),
                 .replicas = 1,
                 .seconds = with_slow_worker(-1)};
   CHECK(mean_of(metrics_of(job).replayed_s) == Approx((5 * 30 + 1 + 2 + 3 + 6) * ms));
-  // Sequence parallel copies of a stage share its sums, and one of them is recorded.
+  // Sequence-parallel ranks of a stage share its collectives, and one of them is recorded.
   job.ranks_per_worker = 2;
   CHECK(mean_of(metrics_of(job).replayed_s) == Approx((5 + 5 * 30 + 1 + 2 + 4 + 3 + 6) * ms));
 }
@@ -154,7 +155,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Events of the first worker in step 23 beside those that are there.
+/// Adds an event of the first worker in a step (default: 23) to the trace.
 std::string with_event(std::string trace, JobOperation operation, double begin, double length,
                        int step = 23) {
   const std::string event =
@@ -162,13 +163,13 @@ std::string with_event(std::string trace, JobOperation operation, double begin, 
   return trace.insert(1, event + ",\n");
 }
 
-TEST_CASE("stragglers: transfers before the first compute and behind the last serve none",
+TEST_CASE("Stragglers: transfers before the first compute and after the last are ignored",
           "[loop][straggler]") {
   const std::string trace = MadeUpJob{.schedule = plan::make_schedule("1f1b", 2, 4),
                                       .steps = {23},
                                       .seconds = with_slow_worker(-1)}
                                 .trace();
-  const double before = -10 * ms;  // a clock that is a little behind
+  const double before = -10 * ms;  // a clock that is slightly behind
   std::string strays = with_event(trace, JobOperation::ForwardSend, before, 1 * ms);
   strays = with_event(strays, JobOperation::BackwardReceive, 160 * ms, 1 * ms);
   const JobSteps steps = steps_of(strays);
@@ -177,8 +178,7 @@ TEST_CASE("stragglers: transfers before the first compute and behind the last se
   CHECK(mean_of(straggler_metrics(steps).replayed_s) == Approx(171 * ms));
 }
 
-TEST_CASE("stragglers: steps that are not whole are left out, and it is said why",
-          "[loop][straggler]") {
+TEST_CASE("Stragglers: incomplete steps are left out with a reason", "[loop][straggler]") {
   const std::string trace = MadeUpJob{.schedule = plan::make_schedule("1f1b", 2, 4),
                                       .steps = {23, 25, 33},
                                       .seconds = with_slow_worker(-1)}
@@ -191,7 +191,7 @@ TEST_CASE("stragglers: steps that are not whole are left out, and it is said why
   CHECK(steps.left_out[0].why == "dp 0 stage 0 has 5 of forward-compute, and 4 in most steps");
 }
 
-TEST_CASE("stragglers: what is no whole job is refused", "[loop][straggler]") {
+TEST_CASE("Stragglers: an incomplete job is rejected", "[loop][straggler]") {
   const TempFolder folder;
   std::vector<std::string> problems;
   const auto refused = [&](std::string trace, const std::string& from, const std::string& to) {
@@ -218,14 +218,14 @@ TEST_CASE("stragglers: what is no whole job is refused", "[loop][straggler]") {
                     R"("name":"PP rank 1, TP rank 0, row"}},
 {"name":"thread_name","pid":0,"tid":10)"),
             "thread (tid) 11 has no thread_name"));
-  // Both of the ranks that share out a stage: each microbatch would count twice.
+  // Two ranks that partition one stage: each microbatch would count twice.
   CHECK(has(refused(trace, R"("cat":"forward-recv","pid":0,"tid":11)",
                     R"("cat":"forward-recv","pid":0,"tid":16)"),
             "data-parallel rank 0 on stage 1 has events of ranks 2 and 3"));
 }
 
-TEST_CASE("stragglers: numbers of which none could be counted are refused", "[loop][straggler]") {
-  // As many replicas times stages times steps as there are numbers: 2^26 · 2^26 · 2^12.
+TEST_CASE("Stragglers: sizes that overflow are rejected", "[loop][straggler]") {
+  // More replicas times stages times steps than can be counted: 2^26 · 2^26 · 2^12.
   std::string trace =
       R"([{"name":"thread_name","pid":0,"tid":0,"ph":"M","args":{"name":"PP rank 67108863, TP rank 0, c"}})";
   for (int step = 0; step < 4096; ++step)
@@ -238,7 +238,7 @@ TEST_CASE("stragglers: numbers of which none could be counted are refused", "[lo
             "4096 steps of 67108864 replicas of 67108864 stages of 1 chunks are more than events"));
 }
 
-TEST_CASE("stragglers: what a replica costs is found beside one ideal replica, as beside all",
+TEST_CASE("Stragglers: a replica's slowdown is the same next to one ideal replica or all of them",
           "[loop][straggler]") {
   MadeUpJob job{.schedule = plan::make_schedule("1f1b", 2, 3), .replicas = 4};
   job.seconds = [](const JobNode& node, int step) {
@@ -260,7 +260,7 @@ TEST_CASE("stragglers: what a replica costs is found beside one ideal replica, a
   }
 }
 
-/// Compares all numbers that `expected` has; counts them.
+/// Compares and counts all numbers in `expected`.
 void compare(const nlohmann::json& expected, const nlohmann::ordered_json& own, int& compared) {
   for (const auto& [key, value] : expected.items()) {
     INFO(key);
@@ -269,14 +269,14 @@ void compare(const nlohmann::json& expected, const nlohmann::ordered_json& own, 
       compare(value, own[key], compared);
     if (!value.is_number())
       continue;
-    // The wait before a step's first transfer is in the answers and not in the trace.
+    // The wait before a step's first transfer is in the published results but not in the trace.
     const double tolerance = has(key, "measured") ? 2e-4 : 1e-6;
     ++compared;
     CHECK(own[key].get<double>() == Approx(value.get<double>()).epsilon(tolerance));
   }
 }
 
-TEST_CASE("stragglers: the published answers for the job ST", "[loop][straggler][reference]") {
+TEST_CASE("Stragglers: the job ST has the published results", "[loop][straggler][reference]") {
   const std::string folder = "traces/bytedance-straggler/";
   const auto file = test::reference_file(folder + "timeline-ST.json.gz");
   auto answers =

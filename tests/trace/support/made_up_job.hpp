@@ -1,5 +1,5 @@
-// The trace of a whole job that never was: its workers' operations take what a test says, and begin
-// when a replay lets them.
+// Generates the trace of a synthetic job: a test sets the durations of its workers' operations, and
+// a replay determines when they begin.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 
 namespace pipewright::test {
 
-/// Seconds of an operation in a step, or by which it begins late.
+/// Seconds that an operation takes in a step, or by which it begins late.
 using OfOperation = std::function<double(const trace::JobNode&, int step)>;
 
 struct MadeUpJob {
@@ -27,9 +27,9 @@ struct MadeUpJob {
   std::vector<int> steps{23, 25};
   OfOperation seconds{};
   OfOperation delay = [](const trace::JobNode&, int) { return 0.0; };
-  bool sums_during_backwards = false;  // with the separate sum behind
+  bool sums_during_backwards = false;  // with the separate sum after them
   bool outer_transfers = false;        // each compute has its send and its receive
-  double every_s = 10;                 // a step begins
+  double every_s = 10;                 // seconds between the begins of steps
 
   trace::JobPlan plan() const {
     trace::JobPlan plan;
@@ -45,7 +45,7 @@ struct MadeUpJob {
     return plan;
   }
 
-  /// Where events begin, and how long they are, as the trace has them.
+  /// Returns the trace, with events placed by the replay.
   std::string trace() const {
     const trace::JobPlan own = plan();
     const trace::JobGraph graph = trace::make_job_graph(own);
@@ -115,7 +115,8 @@ struct MadeUpJob {
   }
 };
 
-/// A job of 1F1B with a little noise, in which one worker computes 1.3 times as long as its peers.
+/// Returns a 1F1B job with a little noise, in which one worker computes 1.3 times as long as its
+/// peers.
 inline MadeUpJob noisy_job(int replicas, int stages, int microbatches, std::vector<int> steps,
                            int slow_worker) {
   const auto noise = [](const trace::JobNode& node, int step) {

@@ -1,5 +1,5 @@
-// Traces of torch's profiler that never were: a simulated pipeline, as each rank would have traced
-// it.
+// Generates synthetic traces of torch's profiler: a simulated pipeline, as each rank would have
+// traced it.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,13 +19,13 @@ enum class TraceStyle { Ranges, MicrobatchRanges, Operators };
 
 struct MadeUpTraces {
   TraceStyle style = TraceStyle::Ranges;
-  std::vector<double> clocks{};  // by rank: seconds that each is ahead; empty: none
+  std::vector<double> clocks{};  // by rank: seconds by which the clock is ahead; empty: none
   double forward_s = 4e-3;       // of a stage
   int slow_stage = -1;           // takes twice that
   double transfer_s = 3e-4;
-  int world_size = 0;                 // 0: as many as there are ranks
+  int world_size = 0;                 // 0: the number of ranks
   std::vector<int> numbers{};         // by rank: its number within the job; empty: 0, 1, …
-  std::vector<std::string> groups{};  // by rank: what "pg_config" is; empty: it is not there
+  std::vector<std::string> groups{};  // by rank: the value of "pg_config"; empty: absent
   int steps = 1;
   bool step_ranges = true;
 };
@@ -84,7 +84,7 @@ class TraceWriter {
   std::vector<std::string> events_;
 };
 
-/// One text for each rank.
+/// Returns one text for each rank.
 inline std::vector<std::string> traces_of(const plan::Schedule& schedule,
                                           const MadeUpTraces& made = {}) {
   constexpr double us = 1e-6;
@@ -100,12 +100,12 @@ inline std::vector<std::string> traces_of(const plan::Schedule& schedule,
       if (made.step_ranges)
         writer.add("user_annotation", fmt::format("ProfilerStep#{}", 4 + step), begin - 100 * us,
                    begin + timeline.length.value + 200 * us);
-      double free = begin - 50 * us;  // what was before has ended
+      double free = begin - 50 * us;  // end of the previous event
       for (const plan::Span& span : timeline.spans) {
         const auto action = plan::parse_action(span.action);
         if (span.rank != rank || !action)
           continue;
-        // What it does lies within, so that transfers have a place beside it.
+        // The operators are shorter than the action, so that transfers fit next to them.
         const double start = begin + span.start.value + 4 * us;
         const double end = begin + span.end.value - 4 * us;
         const bool forward = action->kind == plan::ActionKind::Forward;

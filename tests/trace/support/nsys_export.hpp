@@ -1,5 +1,5 @@
-// What Nsight Systems would have exported of traces that never were: SQLite in the schema that
-// NVIDIA describes, written as SQL or made of the events of a Kineto trace.
+// Writes synthetic exports of Nsight Systems: SQLite in the schema that NVIDIA describes, from SQL
+// or from the events of a Kineto trace.
 #pragma once
 
 #include <fmt/format.h>
@@ -71,7 +71,7 @@ class NsysExport {
     return file_;
   }
 
-  /// Serialized as nsys does: the process above 24 bits of a thread.
+  /// Serialized as nsys does: the process number above 24 bits for the thread.
   static std::int64_t global(int process) {
     return (std::int64_t{1} << 48) + (std::int64_t{process} << 24);
   }
@@ -89,8 +89,9 @@ class NsysExport {
   std::map<std::string, int> ids_;
 };
 
-/// The same run as Kineto's text tells of, into an export that may hold other processes as well:
-/// operators as torch's emit_nvtx calls them, arrows as the numbers of their operators.
+/// Adds the run of a Kineto trace to an export, which may contain other processes as well.
+/// Operators have the names of torch's emit_nvtx, and arrows become the operators' sequence
+/// numbers.
 inline void add_kineto(NsysExport& nsys, const std::string& kineto, int process = 7) {
   const auto trace = nlohmann::json::parse(kineto);
   const auto ns = [](const nlohmann::json& us) {

@@ -1,4 +1,4 @@
-// Values as torch's own pickler writes them: protocol 2, nothing noted for later.
+// Writes values as torch's own pickler does: protocol 2, without memoization.
 #pragma once
 
 #include <cstdint>

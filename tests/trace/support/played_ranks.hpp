@@ -1,5 +1,5 @@
-// Ranks that play a Program as torch does with NCCL, and stand still where a fault makes them: what
-// FlightRecorder would have kept of each.
+// Simulates ranks that run a Program as torch does with NCCL and hang at an injected fault, and
+// returns the dump that FlightRecorder would have kept for each.
 #pragma once
 
 #include <algorithm>
@@ -14,11 +14,11 @@
 
 namespace pipewright::test {
 
-/// Which operations share a group of torch, and with it a queue of NCCL.
+/// Determines which operations share a process group of torch, and with it an NCCL queue.
 enum class PlayedGroups {
-  Pairs,   // all in one group, one by one: a queue for each two ranks
+  Pairs,   // all in one group, one by one: a queue for each pair of ranks
   Edges,   // a group for each direction between two ranks
-  Batches  // batch_isend_irecv of what stands together: one queue
+  Batches  // batch_isend_irecv of adjacent operations: one queue
 };
 
 struct PlayedItem {
@@ -35,10 +35,11 @@ struct PlayedJob {
   std::vector<std::vector<PlayedItem>> ranks;
   std::vector<std::size_t> stops;  // the item that a rank never begins
   PlayedGroups groups = PlayedGroups::Pairs;
-  bool host_waits = false;  // for each receive, before it goes on
+  bool host_waits = false;  // for each receive, before it continues
 };
 
-/// `steps` times the Program, each with the collectives at its end for which all ranks wait.
+/// Repeats the Program `steps` times, each time with collectives at its end for which all ranks
+/// wait.
 inline PlayedJob played(const plan::Program& program, int steps, PlayedGroups groups,
                         bool host_waits) {
   PlayedJob job{.ranks = std::vector<std::vector<PlayedItem>>(program.ranks.size()),
@@ -91,8 +92,8 @@ class PlayedRanks {
     return at_[static_cast<std::size_t>(rank)] == job_.ranks[static_cast<std::size_t>(rank)].size();
   }
 
-  /// The dump of a rank: of its newest `most` entries. `times_kernels`: as with
-  /// TORCH_NCCL_ENABLE_TIMING, without which nothing is ever "started".
+  /// Returns the dump of a rank with its newest `most` entries. `times_kernels` is the effect of
+  /// TORCH_NCCL_ENABLE_TIMING, without which no operation is ever "started".
   std::string dump(int rank, std::size_t most, bool times_kernels) const {
     std::vector<std::string> entries;
     const auto& all = issued_[static_cast<std::size_t>(rank)];
@@ -149,8 +150,9 @@ class PlayedRanks {
  private:
   struct Issued : PlayedItem {
     std::string group{};
-    int needs = 0;   // so many of what the rank has issued, those that are receives must be done
-    int number = 0;  // in its channel, or of its group's collectives
+    /// Number of the rank's first operations whose receives must be done before this one.
+    int needs = 0;
+    int number = 0;  // in its channel, or among its group's collectives
     bool done = false;
   };
   using Channel = std::tuple<std::string, int, int>;  // group, sender, receiver
@@ -192,7 +194,7 @@ class PlayedRanks {
            std::to_string(peer);
   }
 
-  /// The hosts go on as far as they can.
+  /// Lets the hosts continue as far as they can.
   bool issue() {
     bool moved = false;
     for (std::size_t rank = 0; rank < at_.size(); ++rank)
@@ -228,7 +230,8 @@ class PlayedRanks {
                           items[at - 1].kind == PlayedItem::Kind::Receive);
     return goes_on ? issued_[rank].back().launch : launches_++;
   }
-  /// It waits for all behind a step, and for receives where the program says so.
+  /// Returns true if the host can continue. It waits for all operations after a step, and for
+  /// receives if the job says so.
   bool host_may(std::size_t rank) const {
     const auto& own = issued_[rank];
     const PlayedItem& item = job_.ranks[rank][at_[rank]];
@@ -266,7 +269,8 @@ class PlayedRanks {
         return false;
     return true;
   }
-  /// Whether it is at the front of its queue, and what its rank computed before it is there.
+  /// Returns true if the operation is at the front of its queue and the data that its rank computed
+  /// before have arrived.
   bool is_ready(int rank, std::size_t k) const {
     const auto& all = issued_[static_cast<std::size_t>(rank)];
     for (std::size_t before = fronts_.at(static_cast<std::size_t>(rank)); before < k; ++before) {
@@ -334,7 +338,7 @@ class PlayedRanks {
   const PlayedJob& job_;
   std::vector<std::size_t> at_;
   std::vector<std::vector<Issued>> issued_;
-  std::vector<std::size_t> fronts_;  // all before is done
+  std::vector<std::size_t> fronts_;  // everything before is done
   std::map<int, int> needs_, collectives_;
   std::map<std::tuple<int, PlayedItem::Kind, Channel>, int> channels_;
   int launches_ = 0;

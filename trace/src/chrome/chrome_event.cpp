@@ -36,12 +36,13 @@ std::string_view without_quotes(std::string_view token) {
   return token.substr(1, token.size() - 2);
 }
 
-/// Keys are compared with the quote behind them. The text goes on behind the last key.
+/// Compares a key together with its closing quote. Reading past the last key is safe, because the
+/// text continues.
 bool is_key(const char* key, std::string_view expected) {
   return std::memcmp(key, expected.data(), expected.size()) == 0;
 }
 
-/// Empty where it is no text.
+/// Returns an empty view if the value is not a text.
 std::string_view text_of(ondemand::value& value) {
   const std::string_view token = without_space_behind(value.raw_json_token());
   if (token.empty() || token.front() != '"')
@@ -124,7 +125,7 @@ simdjson::error_code read_object(ondemand::object& object, bool span_arguments,
   return simdjson::SUCCESS;
 }
 
-/// A letter of the window that is another one for a while.
+/// Replaces a character of the window during the lifetime of the object.
 class Replaced {
  public:
   Replaced(char* letter, char by) : letter_(letter), before_(*letter) { *letter = by; }
@@ -146,7 +147,8 @@ void ChromeEventParser::set_wants_span_arguments(bool wants) {
   parser_->wants_span_arguments = wants;
 }
 
-/// All in one go, as a list of their own; returns how many were read before one was wrong.
+/// Reads all objects at once, as a temporary list; returns how many were read before the first
+/// invalid one.
 std::size_t ChromeEventParser::Parser::read_all(TextWindow& window,
                                                 std::span<const ObjectList::Place> places,
                                                 const Take& take) {
@@ -176,7 +178,7 @@ std::size_t ChromeEventParser::Parser::read_all(TextWindow& window,
   return read;
 }
 
-/// Returns what is wrong with it, null where nothing is.
+/// Returns the error, or null if the object is valid.
 const char* ChromeEventParser::Parser::read_one(TextWindow& window, ObjectList::Place place,
                                                 const Take& take) {
   const std::size_t size = place.end - place.begin;
@@ -269,7 +271,7 @@ std::optional<Microseconds> parse_microseconds(std::string_view token) {
     time.fraction = token.front() == '-' ? -number : number;
     return time;
   }
-  // Another way to write a number, or none.
+  // A different notation of a number, or not a number.
   const auto read = std::from_chars(token.data(), end, number);
   if (read.ec != std::errc() || read.ptr != end || !(std::abs(number) < double(most)))
     return {};

@@ -1,6 +1,6 @@
 #pragma once
 
-// One event of a Chrome trace as it stands there. The one place that knows simdjson.
+// One event of a Chrome trace, as written in the file. Only this class uses simdjson.
 
 #include <cstdint>
 #include <functional>
@@ -16,21 +16,22 @@
 
 namespace pipewright::trace {
 
-/// Exact, where a double would round: microseconds since 1970 have 16 digits before the point.
+/// An exact time. A double would round: microseconds since 1970 have 16 digits before the decimal
+/// point.
 struct Microseconds {
   std::int64_t whole = 0;
   double fraction = 0;
 };
 
-/// Views are good as long as the event is looked at.
+/// The views are valid only during the call that passes the event.
 struct ChromeEvent {
   std::uint64_t offset = 0;  // in the text
   char phase = '\0';
   std::string_view name{}, category{};
-  std::string_view process{}, thread{};  // as they are written: 12, "stream 7"
-  std::string_view id{};                 // of both ends of an arrow, likewise
+  std::string_view process{}, thread{};  // as written: 12, "stream 7"
+  std::string_view id{};                 // common id of both ends of an arrow, as written
   std::optional<Microseconds> start{}, duration{};
-  std::string_view arguments{};  // JSON; of spans where the parser was asked for them
+  std::string_view arguments{};  // JSON; those of spans only if requested from the parser
 };
 
 class ChromeEventParser {
@@ -43,11 +44,12 @@ class ChromeEventParser {
   ChromeEventParser(const ChromeEventParser&) = delete;
   ChromeEventParser& operator=(const ChromeEventParser&) = delete;
 
-  /// Arguments of spans are many, and few say anything that is shown.
+  /// Spans have many arguments, and few of them contain anything that is shown, so they are skipped
+  /// by default.
   void set_wants_span_arguments(bool wants);
 
-  /// Reads the objects at `places` of the window, each by itself: one that is wrong spoils no
-  /// other.
+  /// Reads the objects at `places` of the window, each on its own, so that an invalid object does
+  /// not affect the others.
   void read(TextWindow& window, std::span<const ObjectList::Place> places, const Take& take,
             const Refuse& refuse);
 
@@ -56,7 +58,7 @@ class ChromeEventParser {
   std::unique_ptr<Parser> parser_;
 };
 
-/// The texts and numbers of one JSON object, what is in them left out.
+/// The texts and numbers of one JSON object, without nested values.
 struct FlatObject {
   std::vector<std::pair<std::string, std::string>> texts;
   std::vector<std::pair<std::string, double>> numbers;
@@ -66,7 +68,7 @@ struct FlatObject {
 };
 FlatObject flat_object(std::string_view json);
 
-/// A JSON number of microseconds, also between quotes.
+/// Parses a JSON number of microseconds, also in quotes.
 std::optional<Microseconds> parse_microseconds(std::string_view token);
 
 }  // namespace pipewright::trace

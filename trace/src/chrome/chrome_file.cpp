@@ -12,7 +12,7 @@
 namespace pipewright::trace {
 namespace {
 
-/// One file, from its first letter on.
+/// Reads one file, from its first character on.
 class ChromeFileReader {
  public:
   ChromeFileReader(const std::filesystem::path& file, ChromeFile& header, ProblemList& problems,
@@ -21,12 +21,12 @@ class ChromeFileReader {
 
   void read() {
     if (window_.peek() == '\xef')
-      window_.drop(3);  // a mark of the encoding
+      window_.drop(3);  // byte order mark
     window_.skip_space();
     const auto first = window_.peek();
     if (first != '[' && first != '{')
       refuse(
-          "no Chrome trace: it is a JSON list of events, or an object with such a list as "
+          "not a Chrome trace: expected a JSON list of events, or an object with such a list as "
           "\"traceEvents\"");
     window_.drop(1);
     if (first == '[')
@@ -35,7 +35,7 @@ class ChromeFileReader {
       read_object();
     if (!window_.failure().empty())
       problems_.note(
-          fmt::format("byte {}: {}: shown is what stands before", end(), window_.failure()));
+          fmt::format("byte {}: {}: only what precedes it is shown", end(), window_.failure()));
   }
 
  private:
@@ -49,10 +49,10 @@ class ChromeFileReader {
   void cut_off() {
     if (window_.failure().empty())
       problems_.note(
-          fmt::format("byte {}: the file is cut off: shown is what stands before", end()));
+          fmt::format("byte {}: the file is cut off: only what precedes it is shown", end()));
   }
 
-  /// Whether the file goes on behind it.
+  /// Reads the events; returns true if the file continues after the list.
   bool read_list(bool may_stay_open) {
     ObjectList list(window_);
     const auto skip = [&](std::uint64_t offset, std::string_view why) {
@@ -71,7 +71,7 @@ class ChromeFileReader {
     return list.closed();
   }
 
-  /// The members of the object that holds the list.
+  /// Reads the members of the object that contains the list.
   void read_object() {
     bool has_events = false;
     while (true) {
@@ -85,8 +85,8 @@ class ChromeFileReader {
       }
       if (letter != '"') {
         if (letter)
-          problems_.note(
-              fmt::format("byte {}: no JSON: shown is what stands before", window_.offset()));
+          problems_.note(fmt::format("byte {}: invalid JSON: only what precedes it is shown",
+                                     window_.offset()));
         else
           cut_off();
         break;
@@ -106,22 +106,22 @@ class ChromeFileReader {
       }
     }
     if (!has_events)
-      refuse("no Chrome trace: it has no list \"traceEvents\"");
+      refuse("not a Chrome trace: it has no list \"traceEvents\"");
   }
 
   static constexpr std::size_t most_kept = std::size_t{1} << 16U;  // bytes of one value
   static constexpr std::size_t most_of_groups = std::size_t{1}
-                                                << 22U;  // with ranks by the thousand
+                                                << 22U;  // enough for thousands of ranks
   static constexpr std::string_view distributed_info = "\"distributedInfo\"";
 
-  /// Moves the next letter to the end of `kept`, while that is short.
+  /// Moves the next character to the end of `kept`, until `kept` has `most` characters.
   void keep(std::string& kept, std::size_t most) {
     if (kept.size() < most)
       kept += *window_.peek();
     window_.drop(1);
   }
 
-  /// A text with its quotes.
+  /// Reads a text with its quotes.
   std::string text(std::size_t most) {
     std::string kept;
     keep(kept, most);
@@ -135,7 +135,7 @@ class ChromeFileReader {
     return kept;
   }
 
-  /// A whole value; of a long one its beginning.
+  /// Reads a whole value, and returns at most its first `most` characters.
   std::string value(std::size_t most) {
     std::string kept;
     int depth = 0;
@@ -169,8 +169,8 @@ class ChromeFileReader {
       header_.rank = count_of(info, "rank");
       header_.world_size = count_of(info, "world_size");
     } else if (key == "\"baseTimeNanoseconds\"") {
-      // Nanoseconds since 1970: too many for what microseconds may be. Two of them have a
-      // difference.
+      // Nanoseconds since 1970, which exceed the limit for microseconds. Below this limit two of
+      // them can be subtracted.
       constexpr std::int64_t most = 4'000'000'000'000'000'000;
       std::string_view token =
           std::string_view(json).substr(0, json.find_last_not_of(" \t\r\n") + 1);

@@ -1,6 +1,7 @@
 #pragma once
 
-// One file of a Chrome trace, from its first letter on, whoever takes its events.
+// Reads one file of a Chrome trace from its first character on, and passes its events to a
+// callback.
 
 #include <filesystem>
 
@@ -9,9 +10,9 @@
 
 namespace pipewright::trace {
 
-/// Hands over each event, and fills `header` with what the file says of itself. What is wrong goes
-/// into `problems`. Throws MalformedFile where nothing could be read, InputError where the file
-/// cannot be.
+/// Passes each event to `take`, and fills `header` with the file's metadata. Invalid events are
+/// listed in `problems`. Throws MalformedFile if nothing could be read, InputError if the file
+/// cannot be opened or read.
 void read_chrome_file(const std::filesystem::path& file, ChromeFile& header, ProblemList& problems,
                       ChromeEventParser& parser, const ChromeEventParser::Take& take);
 

@@ -13,7 +13,7 @@
 namespace pipewright::trace {
 namespace {
 
-constexpr std::uint64_t most_named = 5;          // problems of a file
+constexpr std::uint64_t most_named = 5;          // problems per file that are listed in full
 constexpr std::string_view action_mark = "PP:";  // of torch.distributed.pipelining
 constexpr std::string_view device_range = "gpu_user_annotation";
 constexpr std::uint64_t most_spans = std::numeric_limits<std::uint32_t>::max();
@@ -25,7 +25,7 @@ bool speaks_of_memory(std::string text) {
          text.find("alloc") != std::string::npos;
 }
 
-/// The letters that the format has; those that are not read here say nothing that is shown.
+/// Accepts all phases of the format; those that are not read here contain nothing that is shown.
 bool is_phase(char phase) {
   return std::string_view("BEXIiCbnePNODSTpFstfMVvaRc(),").find(phase) != std::string_view::npos;
 }
@@ -70,7 +70,7 @@ void ChromeRecords::begin_file(const std::string& name) {
   has_step_ranges_ = false;
 }
 
-/// What was begun and never ended was still going on.
+/// Events that began and never ended are extended to the last time of the file.
 void ChromeRecords::end_file() {
   add_steps_by_arguments();
   std::uint64_t unended = 0;
@@ -132,7 +132,7 @@ void ChromeRecords::take_end(const ChromeEvent& event) {
   const std::uint32_t thread = thread_of(event);
   auto& open = threads[thread].open;
   if (open.empty())
-    return problems.skipped(event.offset, "nothing has begun that it could end");
+    return problems.skipped(event.offset, "it ends an event that has not begun");
   const ChromeThread::Open begun = open.back();
   open.pop_back();
   if (*end < begun.start)
@@ -140,7 +140,7 @@ void ChromeRecords::take_end(const ChromeEvent& event) {
   add_span(event, {begun.start, *end - begun.start, begun.name, thread});
 }
 
-/// A counter of memory, where it is one.
+/// Adds a sample if the counter counts memory.
 void ChromeRecords::take_counter(const ChromeEvent& event) {
   const FlatObject values = flat_object(event.arguments);
   const bool by_name = speaks_of_memory(std::string(event.name));
@@ -149,7 +149,7 @@ void ChromeRecords::take_counter(const ChromeEvent& event) {
       return add_sample(event, std::string(event.name), bytes);
 }
 
-/// The samples of torch's profiler are instants.
+/// Adds a memory sample of torch's profiler, which is an instant event.
 void ChromeRecords::take_memory(const ChromeEvent& event) {
   if (event.name != "[memory]")
     return;
@@ -166,7 +166,7 @@ void ChromeRecords::add_sample(const ChromeEvent& event, const std::string& coun
   if (!time)
     return;
   if (!(bytes >= 0 && bytes < 9e18))
-    return problems.skipped(event.offset, "no number of bytes");
+    return problems.skipped(event.offset, "it has no valid number of bytes");
   samples.push_back(
       {*time, static_cast<std::int64_t>(bytes), process_of(event), counters.number_of(counter)});
 }
@@ -193,7 +193,7 @@ void ChromeRecords::add_span(const ChromeEvent& event, const ChromeSpan& span) {
     add_to_step(event, span);
   const Named::Kind kind = meaning_of(span.name).kind;
   if (kind == Named::Kind::Step) {
-    // A mark is no work: on the thread it would make it look busy all the time.
+    // A mark is not work: as a span of the thread it would make the thread look busy all the time.
     const bool on_device =
         event.category == device_range || threads[span.thread].name == device_steps_track;
     has_step_ranges_ = true;
@@ -208,7 +208,7 @@ void ChromeRecords::add_span(const ChromeEvent& event, const ChromeSpan& span) {
     add_action(event, span);
 }
 
-/// Once more, among the actions of the pipeline.
+/// Adds the span a second time, among the actions of the pipeline.
 void ChromeRecords::add_action(const ChromeEvent& event, ChromeSpan span) {
   const Named& action = meaning_of(span.name);
   const bool on_device = event.category == device_range;
@@ -219,7 +219,7 @@ void ChromeRecords::add_action(const ChromeEvent& event, ChromeSpan span) {
   spans.push_back(span);
 }
 
-/// The thread that shows such things of a process, or of one of its device's streams.
+/// Returns the thread for this kind of content of a process, or of one of its device's streams.
 std::uint32_t ChromeRecords::own_thread(std::uint32_t process, const std::string& of_device,
                                         Shows shows, plan::Row row) {
   const std::uint32_t thread = thread_ids_.number_of(fmt::format(
@@ -229,8 +229,8 @@ std::uint32_t ChromeRecords::own_thread(std::uint32_t process, const std::string
   return thread;
 }
 
-/// Whoever marks steps in arguments ("step": 7) does so early: of a file whose first spans have
-/// none, the others' arguments are not read.
+/// Traces that mark steps in arguments ("step": 7) do so early. If the first spans of a file have
+/// none, the arguments of the others are not read.
 void ChromeRecords::add_to_step(const ChromeEvent& event, const ChromeSpan& span) {
   constexpr int most_without = 1000;
   const auto number = event.arguments.find("\"step\"") != std::string_view::npos
@@ -248,7 +248,7 @@ void ChromeRecords::add_to_step(const ChromeEvent& event, const ChromeSpan& span
   step = {std::min(step.start, span.start), std::max(step.end, end)};
 }
 
-/// Ranges around whole steps say it better.
+/// Adds these steps unless ranges mark whole steps, which are more exact.
 void ChromeRecords::add_steps_by_arguments() {
   if (!has_step_ranges_ && steps_.size() < most_spans - spans.size())
     for (const auto& [key, step] : steps_)
@@ -258,7 +258,7 @@ void ChromeRecords::add_steps_by_arguments() {
   steps_.clear();
 }
 
-/// The text of an action is ours where we know it: "PP:2F0" is "2F0".
+/// Converts the text of a known action to Pipewright's form: "PP:2F0" becomes "2F0".
 const ChromeRecords::Named& ChromeRecords::meaning_of(std::uint32_t range) {
   if (range >= meanings_.size())
     meanings_.resize(names.size());
@@ -285,7 +285,7 @@ std::uint32_t ChromeRecords::process_of(const ChromeEvent& event) {
 }
 
 std::uint32_t ChromeRecords::thread_of(const ChromeEvent& event) {
-  // Most events are of a thread that one shortly before was of.
+  // Most events belong to the same thread as a recent event.
   for (const Recent& recent : recent_)
     if (recent.process == event.process && recent.thread == event.thread)
       return recent.number;
@@ -299,7 +299,7 @@ std::uint32_t ChromeRecords::thread_of(const ChromeEvent& event) {
   return thread;
 }
 
-/// Times count from the first one that was read: a double cannot hold both the years and the
+/// Returns the time since the first event that was read: a double cannot represent both years and
 /// nanoseconds.
 std::optional<double> ChromeRecords::start_of(const ChromeEvent& event) {
   if (!event.start) {

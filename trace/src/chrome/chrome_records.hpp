@@ -1,6 +1,7 @@
 #pragma once
 
-// What Chrome traces hold, gathered event by event; chrome_table.hpp makes a table of it.
+// The contents of Chrome traces, gathered event by event; chrome_table.hpp converts them into a
+// table.
 
 #include <array>
 #include <cstdint>
@@ -19,7 +20,7 @@
 
 namespace pipewright::trace {
 
-/// Numbers for texts, in the order in which they come.
+/// Assigns numbers to texts, in the order of their first occurrence.
 class Numbering {
  public:
   std::uint32_t number_of(std::string_view text);
@@ -37,7 +38,7 @@ class Numbering {
   std::vector<const std::string*> texts_;
 };
 
-/// Grows without moving what is there: a vector needs three times its size for a moment.
+/// Grows without moving its elements: a growing vector needs three times its size for a moment.
 template <class Value>
 class Blocks {
  public:
@@ -57,7 +58,7 @@ class Blocks {
   std::size_t size_ = 0;
 };
 
-/// Where it is said what happened to events: those of the first that are wrong, and how many more.
+/// Reports invalid events: the first few in full, then the number of the others.
 class ProblemList {
  public:
   explicit ProblemList(std::vector<std::string>& problems) : problems_(problems) {}
@@ -74,10 +75,10 @@ class ProblemList {
 
 struct ChromeFile {
   std::string name;
-  std::optional<int> rank{};                // of a distributed run
-  std::optional<int> world_size{};          // … and how many ranks that has
-  std::optional<std::int64_t> base_time{};  // ns, what its times count from
-  std::string distributed{};                // "distributedInfo" as it stands there
+  std::optional<int> rank{};                // in a distributed run
+  std::optional<int> world_size{};          // number of ranks of that run
+  std::optional<std::int64_t> base_time{};  // nanoseconds since 1970 at which its times begin
+  std::string distributed{};                // "distributedInfo" as written
 };
 
 struct ChromeProcess {
@@ -87,11 +88,12 @@ struct ChromeProcess {
   double sort_index = 0;
 };
 
-/// What a thread shows. Actions of a pipeline and marks of steps get threads of their own: ranges
-/// on the host around what a rank does, and their twins around what its device makes of them.
+/// The content of a thread. Pipeline actions and step marks get threads of their own: ranges on the
+/// host around a rank's work, and their device counterparts around the work that the device does
+/// for them.
 enum class Shows { Calls, Actions, DeviceActions, Steps, DeviceSteps };
 
-/// The track of the twins of `plan::steps_track`.
+/// The track with the device's counterparts of `plan::steps_track`.
 inline constexpr const char* device_steps_track = "steps on the device";
 
 struct ChromeThread {
@@ -106,18 +108,18 @@ struct ChromeThread {
     double start = 0;
     std::uint32_t name = 0;
   };
-  std::vector<Open> open{};  // begun and not ended
+  std::vector<Open> open{};  // begun and not yet ended
 };
 
 struct ChromeSpan {
-  double start = 0;     // µs from the first event that was read
+  double start = 0;     // µs since the first event that was read
   double duration = 0;  // µs
   std::uint32_t name = 0;
   std::uint32_t thread = 0;
 };
 
 struct ChromeSample {
-  double time = 0;  // µs, as above
+  double time = 0;  // µs since the first event that was read
   std::int64_t bytes = 0;
   std::uint32_t process = 0;
   std::uint32_t counter = 0;
@@ -131,7 +133,7 @@ class ChromeRecords {
   void take(const ChromeEvent& event);
   void end_file();
 
-  /// Whether the arguments of spans may still tell of which step they are.
+  /// Returns true while the arguments of spans may still contain step numbers.
   bool looks_for_steps() const { return looks_for_steps_; }
 
   ProblemList problems;
@@ -162,10 +164,10 @@ class ChromeRecords {
   std::uint32_t thread_of(const ChromeEvent& event);
   std::optional<double> start_of(const ChromeEvent& event);
 
-  /// What the name of a range says.
+  /// The meaning of a range's name.
   struct Named {
     enum class Kind { Call, Action, Step } kind = Kind::Call;
-    std::uint32_t action = 0;  // its name
+    std::uint32_t action = 0;  // name of the action
     plan::Row row = plan::Row::Compute;
   };
   const Named& meaning_of(std::uint32_t range);
@@ -174,7 +176,7 @@ class ChromeRecords {
   double last_ = 0;                             // µs, as in ChromeSpan
   std::vector<std::optional<Named>> meanings_;  // by the name of a range
 
-  /// The steps of which the arguments of spans tell, of this file, by process and number.
+  /// The steps of this file found in the arguments of spans, by process and step number.
   struct Interval {
     double start = 0, end = 0;  // µs, as in ChromeSpan
   };
@@ -183,11 +185,11 @@ class ChromeRecords {
   int spans_without_step_ = 0;
   bool has_step_ranges_ = false;
   Numbering process_ids_, thread_ids_;  // of all files
-  std::string id_;                      // where one is put together
+  std::string id_;                      // buffer for a composed id
   std::uint32_t file_ = 0;
 
   struct Recent {
-    std::string process = "?", thread = "?";  // as no event has them
+    std::string process = "?", thread = "?";  // initial value that no event has
     std::uint32_t number = 0;
   };
   std::array<Recent, 4> recent_;

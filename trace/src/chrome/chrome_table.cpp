@@ -18,11 +18,12 @@
 namespace pipewright::trace {
 namespace {
 
-/// Times are written in µs with three digits: what overlaps by no more does not.
+/// Times are written in µs with three digits: events that overlap by no more than this do not
+/// overlap.
 constexpr double rounding = 2e-3;  // µs
 constexpr std::size_t most_levels = 256;
 
-/// 12 before 100 before "Spans".
+/// Sorts 12 before 100 before "Spans".
 std::pair<double, std::string> in_numbers(const std::string& id) {
   double number = 0;
   const auto read = std::from_chars(id.data(), id.data() + id.size(), number);
@@ -36,9 +37,9 @@ std::string plain_id(const std::string& id) {
 }
 
 // ---- ranks
-// ---------------------------------------------------------------------------------------
 
-/// What is shown as one rank: a file, where it is of a distributed run, or else a process.
+/// The processes shown as one rank: those of a file of a distributed run, otherwise a single
+/// process.
 struct Unit {
   std::uint32_t file = 0;
   std::string name;
@@ -63,7 +64,7 @@ class Units {
   int rank_of(std::uint32_t process) const { return of_[process]; }
 
  private:
-  /// Whether all processes of a file are one rank.
+  /// Returns true if all processes of a file are one rank.
   bool is_rank(std::uint32_t file) const {
     return records_.files.size() > 1 || records_.files[file].rank || one_process_acts_;
   }
@@ -72,7 +73,7 @@ class Units {
     std::set<std::uint32_t> with_actions;
     for (const ChromeThread& thread : records_.threads) {
       if (is_pipeline_track(thread.name))
-        return false;  // a trace that we made of another, with a process for each rank
+        return false;  // a trace converted by Pipewright, with a process for each rank
       if (thread.shows == Shows::Actions)
         with_actions.insert(thread.process);
     }
@@ -113,7 +114,6 @@ class Units {
 };
 
 // ---- rows
-// ----------------------------------------------------------------------------------------
 
 /// The spans of one thread; each of its levels becomes a track.
 struct Lane {
@@ -125,14 +125,15 @@ struct Lane {
 
 constexpr std::string_view on_host = " on the host";
 
-/// What the tracks of a pipeline are called: "pipeline", "pipeline send on the host".
+/// Returns the name of a pipeline track: "pipeline", "pipeline send on the host".
 std::string pipeline_name(plan::Row row, bool is_second) {
   constexpr std::array words{"", " send", " receive", " reduce"};
   return std::string(pipeline_track) + words[static_cast<std::size_t>(row)] +
          std::string(is_second ? on_host : "");
 }
 
-/// The row of tracks that are called so, in our own traces and in those that we made of others'.
+/// Returns the row of the tracks with this name, in Pipewright's own traces and in those it
+/// converted.
 plan::Row row_called(const std::string& name) {
   for (const plan::Row row : {plan::Row::Send, plan::Row::Receive, plan::Row::Reduce})
     if (const std::string own = pipeline_name(row, false);
@@ -142,8 +143,9 @@ plan::Row row_called(const std::string& name) {
   return plan::Row::Compute;
 }
 
-/// On a device a range has a twin on each stream that works for it. The busiest one of a rank is
-/// taken for its pipeline; all are among the events of their streams anyhow.
+/// Selects the pipeline's stream on each device. A range has a counterpart on every stream that
+/// works for it; the busiest stream of a rank is taken. All counterparts also stay among the events
+/// of their streams.
 class DeviceStreams {
  public:
   DeviceStreams(const ChromeRecords& records, const Units& units) {
@@ -213,7 +215,7 @@ class Lanes {
   }
 
  private:
-  /// What the rank does for the pipeline stands above all else, the device's part of it first.
+  /// Orders the pipeline above all other content of a rank, with the device's part first.
   static int place_of(Shows shows) {
     switch (shows) {
       case Shows::DeviceActions:
@@ -236,7 +238,7 @@ class Lanes {
       return false;
     if (thread.shows != Shows::Actions && thread.shows != Shows::DeviceActions)
       return true;
-    // A trace that we made of another has its tracks already.
+    // A trace converted by Pipewright already has its pipeline tracks.
     return !has_pipeline_.contains(units_.rank_of(thread.process)) &&
            (thread.shows == Shows::Actions || devices_.is_best(thread, units_));
   }
@@ -276,7 +278,6 @@ class Lanes {
 };
 
 // ---- columns
-// -------------------------------------------------------------------------------------
 
 class TableMaker {
  public:
@@ -313,7 +314,7 @@ class TableMaker {
       ++counts_[records_.spans[span].thread];
   }
 
-  /// Files of one run say what their times count from, in ns.
+  /// Aligns the files of a run by the nanoseconds at which their times begin.
   void find_times() {
     const bool shifted =
         std::all_of(records_.files.begin(), records_.files.end(),
@@ -337,7 +338,7 @@ class TableMaker {
     return sample.time + shift_of(sample.process);
   }
 
-  /// Numbers of spans, those of one thread together.
+  /// Sorts the indices of spans by thread.
   void sort_by_thread() {
     begins_.resize(counts_.size() + 1);
     std::partial_sum(counts_.begin(), counts_.end(), begins_.begin() + 1);
@@ -350,8 +351,8 @@ class TableMaker {
   void add(const Lane& lane, plan::EventTable& table) {
     const std::span<std::uint32_t> spans(order_.data() + begins_[lane.thread],
                                          counts_[lane.thread]);
-    // What begins at the same time and lasts longer is around the other; what takes no time is
-    // before it.
+    // Among events that begin at the same time, the longer one encloses the other, and one without
+    // duration comes first.
     const auto key = [&](std::uint32_t index) {
       const ChromeSpan& span = records_.spans[index];
       return std::tuple(span.start, span.duration > 0, -span.duration);
@@ -366,7 +367,7 @@ class TableMaker {
       ++level_sizes[level];
     if (level_sizes[most_levels] > 0)
       records_.problems.note(
-          fmt::format("{} events of {} are not shown: {} others go on at the same time",
+          fmt::format("{} events of {} are not shown: {} others run at the same time",
                       level_sizes[most_levels], lane.name, most_levels));
     const double shift = shift_of(records_.threads[lane.thread].process) - first_;
     std::vector<Place> places;
@@ -386,7 +387,8 @@ class TableMaker {
         put(records_.spans[spans[i]], shift, places[levels[i]]);
   }
 
-  /// The first level whose last event has ended: calls inside calls get one below the other.
+  /// Assigns each event to the first level whose last event has ended, so that nested calls are one
+  /// below the other.
   std::vector<std::uint16_t> levels_of(std::span<const std::uint32_t> spans) const {
     std::vector<std::uint16_t> levels;
     levels.reserve(spans.size());
@@ -421,7 +423,7 @@ class TableMaker {
     length_ = std::max(length_, end);
   }
 
-  /// One counter for each rank: two would not make one curve.
+  /// Adds one counter per rank: the samples of two would not form one curve.
   void add_memory() {
     std::map<int, std::uint32_t> counter;
     const auto worth = [&](std::uint32_t of) {

@@ -1,12 +1,12 @@
 #pragma once
 
-// From the records of Chrome traces to an EventTable.
+// Converts the records of Chrome traces into an EventTable.
 
 #include "chrome/chrome_records.hpp"
 
 namespace pipewright::trace {
 
-/// Ranks, their tracks and what is on them. Of no events: a table without ranks.
+/// Returns the table of ranks, their tracks and events. Without events the table has no ranks.
 plan::EventTable table_of(ChromeRecords& records);
 
 }  // namespace pipewright::trace

@@ -16,28 +16,28 @@ namespace {
 
 constexpr unsigned block_bytes = 1U << 20U;
 
-/// Empty where all went well.
+/// Returns an empty text if there is no error.
 std::string failure_of(gzFile file) {
   int error = Z_OK;
   const std::string message = ::gzerror(file, &error);
   if (error == Z_OK || error == Z_STREAM_END)
     return {};
   return error == Z_ERRNO ? std::strerror(errno)
-                          : message.substr(message.rfind(": ") + 2);  // behind the path
+                          : message.substr(message.rfind(": ") + 2);  // the text after the path
 }
 
 }  // namespace
 
-/// zlib gives a file that is not gzipped as it is.
+/// zlib returns a file that is not gzipped unchanged.
 struct InflatedFile::File {
   gzFile handle = nullptr;
   explicit File(const std::filesystem::path& file) {
-    // To open a pipe would wait for whoever writes into it.
+    // Opening a pipe would block until a writer opens it.
     std::error_code ignored;
     const auto status = std::filesystem::status(file, ignored);
     if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
       throw plan::InputError(
-          fmt::format("{}: cannot be read: it is no regular file", file.string()));
+          fmt::format("{}: cannot be read: it is not a regular file", file.string()));
     handle = ::gzopen(file.c_str(), "rbe");
     if (handle == nullptr)
       throw plan::InputError(

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t block_size = 64;
 
-/// Bit i: byte i of the block is that letter.
+/// Bit i is set if byte i of the block is this character.
 struct Letters {
   std::uint64_t quotes = 0, backslashes = 0, line_ends = 0;
   std::uint64_t opening = 0, closing = 0;  // brackets of both kinds
@@ -47,7 +47,7 @@ Letters Letters::of(const char* block) {
 
 constexpr std::uint64_t in_each_byte(std::uint64_t byte) { return byte * 0x0101010101010101; }
 
-/// Bit i: byte i of the word is 0.
+/// Sets bit i if byte i of the word is 0.
 std::uint64_t zero_bytes(std::uint64_t word) {
   constexpr std::uint64_t low = in_each_byte(0x7f);
   const std::uint64_t high_where_zero = ~(((word & low) + low) | word | low);
@@ -71,7 +71,8 @@ Letters Letters::of(const char* block) {
 
 #endif
 
-/// Bit i: byte i is behind a backslash that is not so itself. `carry` is the first bit.
+/// Sets bit i if byte i is escaped: it follows a backslash that is not itself escaped. `carry` is
+/// the first bit.
 std::uint64_t behind_backslashes(std::uint64_t backslashes, std::uint64_t& carry) {
   std::uint64_t escaped = carry;
   carry = 0;
@@ -85,7 +86,7 @@ std::uint64_t behind_backslashes(std::uint64_t backslashes, std::uint64_t& carry
   return escaped;
 }
 
-/// Bit i: the parity of the bits up to i.
+/// Sets bit i to the parity of the bits up to i.
 std::uint64_t parity_up_to(std::uint64_t bits) {
   for (unsigned shift = 1; shift < 64; shift *= 2)
     bits ^= bits << shift;
@@ -110,7 +111,7 @@ const std::vector<ObjectList::Place>& ObjectList::next() {
     else if (!window_.more())
       break;
   }
-  // The last bytes are no whole block; the window has room behind them to make them one.
+  // The last bytes do not fill a block; the padding of the window completes it.
   if (const std::size_t size = window_.size(); scanned_ < size) {
     std::memset(window_.data() + size, ' ', TextWindow::padding);
     scan(size + block_size - 1);
@@ -121,7 +122,7 @@ const std::vector<ObjectList::Place>& ObjectList::next() {
   return found_;
 }
 
-/// What is behind us; an object that has begun stays.
+/// Drops everything that was scanned, except for an object that has begun.
 void ObjectList::drop_read() {
   const std::size_t read = depth_ > 0 ? begin_ : scanned_;
   window_.drop(read);
@@ -134,14 +135,14 @@ void ObjectList::scan(std::size_t end) {
     scanned_ = lost_ ? find_object(scanned_, end) : scan_block(scanned_);
 }
 
-/// Returns where to go on.
+/// Returns where to continue.
 std::size_t ObjectList::scan_block(std::size_t at) {
   const Letters letters = Letters::of(window_.data() + at);
   const std::uint64_t escaped =
       (letters.backslashes | escaped_) == 0 ? 0 : behind_backslashes(letters.backslashes, escaped_);
   const std::uint64_t in_text = parity_up_to(letters.quotes & ~escaped) ^ in_text_;
   const std::uint64_t brackets = (letters.opening | letters.closing) & ~in_text;
-  // JSON has no text over several lines.
+  // JSON texts cannot contain line breaks.
   if (const std::uint64_t broken = letters.line_ends & in_text; broken != 0) [[unlikely]] {
     const auto line_end = static_cast<std::size_t>(std::countr_zero(broken));
     const std::uint64_t before = brackets & ((std::uint64_t{1} << line_end) - 1);
@@ -149,14 +150,14 @@ std::size_t ObjectList::scan_block(std::size_t at) {
       return *closed;
     if (depth_ == 0)
       begin_ = at + line_end;
-    give_up("a text in it has no end");
+    give_up("a text in it is not terminated");
     return at + line_end + 1;
   }
   in_text_ = 0 - (in_text >> 63U);
   return take_brackets(brackets, letters.opening, at).value_or(at + block_size);
 }
 
-/// Returns the place behind the bracket that closes the list.
+/// Returns the position after the bracket that closes the list.
 std::optional<std::size_t> ObjectList::take_brackets(std::uint64_t brackets, std::uint64_t opening,
                                                      std::size_t at) {
   for (; brackets != 0; brackets &= brackets - 1) {
@@ -184,7 +185,7 @@ void ObjectList::give_up(const char* why) {
   escaped_ = 0;
 }
 
-/// Returns where to go on: behind the first brace that begins a line, or at the end.
+/// Returns where to continue: after the first brace that begins a line, or at the end.
 std::size_t ObjectList::find_object(std::size_t at, std::size_t end) {
   for (; at < end; ++at) {
     const char letter = window_.data()[at];

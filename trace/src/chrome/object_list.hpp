@@ -1,12 +1,12 @@
 #pragma once
 
-// Finds the objects of a JSON list without reading them: 64 bytes at a time, without a branch for
-// each. Whatever the objects hold, those that come after one that is damaged are found again.
+// Finds the objects of a JSON list without parsing them: 64 bytes at a time, without a branch per
+// byte. After a damaged object, the following ones are found again.
 //
-// simdjson reads what is found, and cannot find it: it wants the whole text in memory (its streams
-// of documents know no commas between them), and of what comes behind a damaged object it gives
-// nothing. `pipewright_bench_trace_scanner` reads 350 MB of a trace both ways by turns: as a whole
-// by simdjson alone in 0.95 of the time, with 630 MB more memory instead of 11 MB, and only up to a
+// simdjson parses the objects but cannot find them here: it needs the whole text in memory (its
+// document streams do not accept commas between documents), and it returns nothing after a damaged
+// object. `pipewright_bench_trace_scanner` compares both on 350 MB of a trace: simdjson alone, on
+// the whole text, takes 0.95 of the time, but 630 MB more memory instead of 11 MB, and stops at a
 // damaged event.
 
 #include <cstdint>
@@ -19,25 +19,26 @@ namespace pipewright::trace {
 
 class ObjectList {
  public:
-  /// The window stands behind the opening bracket of the list.
+  /// The window must be positioned after the opening bracket of the list.
   explicit ObjectList(TextWindow& window) : window_(window) {}
 
-  /// Bytes of the window's data.
+  /// A byte range of the window's data.
   struct Place {
     std::size_t begin = 0;
     std::size_t end = 0;
   };
 
-  /// The next objects that lie in the window whole; none when the list or the text has ended. The
-  /// places hold until the next call.
+  /// Returns the next objects that are completely in the window; none if the list or the text has
+  /// ended. The places are valid until the next call.
   const std::vector<Place>& next();
 
-  /// Whether the list's own closing bracket was found; the window then stands behind it.
+  /// Returns true if the list's own closing bracket was found; the window is then positioned after
+  /// it.
   bool closed() const { return closed_; }
-  /// Whether the text ended within an object, which began there.
+  /// Returns where the unfinished object began if the text ended within one.
   std::optional<std::uint64_t> unfinished() const;
 
-  /// Where an object was given up since the last call of next(), and why.
+  /// The position at which an object was abandoned since the last call of next(), and the reason.
   struct Fault {
     std::uint64_t offset = 0;
     const char* why = "";
@@ -57,13 +58,14 @@ class ObjectList {
   std::vector<Place> found_;
   std::vector<Fault> faults_;
   std::size_t scanned_ = 0;  // bytes of the window
-  std::size_t begin_ = 0;    // of the object that was begun
+  std::size_t begin_ = 0;    // of the current object
   int depth_ = 0;
   bool closed_ = false;
-  bool lost_ = false;          // one was given up: a line that begins with the next is looked for
+  bool lost_ = false;          // an object was abandoned: look for a line that begins with the next
+                               // one
   bool line_is_blank_ = true;  // so far, while lost
   std::uint64_t in_text_ = 0;  // all ones between quotes
-  std::uint64_t escaped_ = 0;  // 1 where the first byte of a block is behind a backslash
+  std::uint64_t escaped_ = 0;  // 1 if the first byte of the next block follows a backslash
 };
 
 }  // namespace pipewright::trace

@@ -25,7 +25,7 @@ bool TextWindow::more() {
   return read > 0;
 }
 
-/// At the end of the storage; false where there is as much as may be.
+/// Makes room at the end of the storage; returns false if it already has its largest size.
 bool TextWindow::make_room() {
   if (begin_ > 0) {
     std::memmove(storage_.get() + padding, data(), size());

@@ -1,6 +1,6 @@
 #pragma once
 
-// The text of a file, inflated where it is gzipped, a window at a time.
+// The text of a file, decompressed if it is gzipped, one window at a time.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,32 +15,33 @@ namespace pipewright::trace {
 
 class TextWindow {
  public:
-  /// Throws InputError where the file cannot be read.
+  /// Throws InputError if the file cannot be opened.
   explicit TextWindow(const std::filesystem::path& file);
 
-  /// What was read and not dropped yet. One byte before and `padding` bytes behind it may be
-  /// written and read as well.
+  /// The text that was read and not yet dropped. One byte before it and `padding` bytes after it
+  /// may also be read and written.
   char* data() { return storage_.get() + padding + begin_; }
   std::size_t size() const { return end_ - begin_; }
-  /// Where data() stands in the text.
+  /// Returns the position of data() in the text.
   std::uint64_t offset() const { return offset_; }
 
-  /// Reads more behind what is there; false where there is none, or no room for it. Moves data().
+  /// Reads more text after the current end; returns false if there is none, or no room for it.
+  /// Moves data().
   bool more();
   void drop(std::size_t bytes);
 
-  /// The next letter, which stays; nothing at the end.
+  /// Returns the next character without dropping it; nothing at the end.
   std::optional<char> peek();
   /// Drops white space.
   void skip_space();
-  /// Whether all of `largest` is in use.
+  /// Returns true if all of `largest` is in use.
   bool is_full() const { return size() == largest; }
 
-  /// Why the text ended before its time; empty where it did not.
+  /// Returns why the text ended early; empty if it did not.
   const std::string& failure() const { return failure_; }
 
   static constexpr std::size_t padding = 64;
-  static constexpr std::size_t largest = std::size_t{64} << 20U;  // that one value can be
+  static constexpr std::size_t largest = std::size_t{64} << 20U;  // size of a single value
 
  private:
   bool make_room();

@@ -55,13 +55,13 @@ class Search {
     return cut;
   }
 
-  /// Nothing where the sizes are none of the schedule's, or it would deadlock.
+  /// Adds nothing if the schedule does not support these sizes, or would deadlock.
   void add(const std::string& change, const plan::Scenario& scenario) {
     ask_();
     try {
       const auto plan = sim::lay_out(scenario, traced_.costs);
       if (plan.program().placement.is_bidirectional())
-        return;  // what it takes to sum the gradients of its copies is not told
+        return;  // the traces do not show the cost of all-reducing the gradients of its replicas
       found_.all.push_back(
           {change, iteration_of(plan), most_activations(plan.schedule), cut_of(plan.partition)});
     } catch (const plan::InputError&) {
@@ -71,7 +71,8 @@ class Search {
     }
   }
 
-  /// Other numbers of stages are cut anew, so that a change of the cut does not matter to them.
+  /// Tries the other schedules. Those with another number of stages get a partition of their own,
+  /// so they are skipped if the partition was changed.
   void try_schedules(const plan::Scenario& from, const std::string& change_of_cut) {
     const plan::Pipeline& now = from.pipeline;
     for (const plan::ScheduleDescriptor& entry : plan::schedules()) {
@@ -118,7 +119,7 @@ class Search {
     }
   }
 
-  /// Tries the batch in twice and in half as many microbatches.
+  /// Tries the batch with twice and with half as many microbatches.
   void try_microbatches() {
     const int now = traced_.scenario.pipeline.microbatches;
     const auto add_count = [&](int count) {

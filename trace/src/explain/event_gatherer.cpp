@@ -90,7 +90,7 @@ void EventGatherer::take_arrow_end(Arrow end, std::int64_t id, std::uint32_t thr
 }
 
 void EventGatherer::finish(std::optional<std::int64_t> base_time) {
-  constexpr std::int64_t most_us = 400'000'000'000'000;  // differences must be countable
+  constexpr std::int64_t most_us = 400'000'000'000'000;  // differences must be representable
   if (base_time && std::abs(first_.value_or(0)) < most_us)
     events_.origin_ns = *base_time + first_.value_or(0) * 1000;
   for (std::uint32_t name = 0; name < names_.size(); ++name)
@@ -105,7 +105,7 @@ void EventGatherer::sort_ranges() {
   std::stable_sort(events_.ranges.begin(), events_.ranges.end(), [](const auto& a, const auto& b) {
     return std::tuple(a.start, -a.end) < std::tuple(b.start, -b.end);
   });
-  // One function of a runtime calls another that is known as well.
+  // A known function of a runtime may call another known one.
   std::map<RangeKind, double> until;
   std::erase_if(events_.ranges, [&](const PipelineEvents::Range& own) {
     if (own.kind != RangeKind::ForwardCall && own.kind != RangeKind::BackwardCall)
@@ -162,7 +162,7 @@ void EventGatherer::join_device() {
             [](const auto& a, const auto& b) { return a.launched < b.launched; });
 }
 
-/// Keeps operators of the threads that run forwards or backwards: others load data, or wait.
+/// Keeps only operators on threads that run forwards or backwards: other threads load data or wait.
 void EventGatherer::keep_outermost() {
   std::uint32_t threads = 0;
   for (const Call& call : calls_)

@@ -1,7 +1,7 @@
 #pragma once
 
-// Gathers what a rank did into PipelineEvents, whoever recorded it: each reader says of its own
-// events what they are.
+// Gathers a rank's events into PipelineEvents, for all trace formats: each reader classifies its
+// own events.
 
 #include <cstdint>
 #include <map>
@@ -15,15 +15,15 @@
 
 namespace pipewright::trace {
 
-/// What a range of a pipeline's runtime is called after.
+/// A range named by a pipeline runtime.
 struct NamedRange {
   RangeKind kind;
-  std::string_view name;  // behind the mark
+  std::string_view name;  // text after the mark
 };
-/// Nothing for a range that does not speak of a pipeline.
+/// Returns nothing if the range does not belong to a pipeline.
 std::optional<NamedRange> named_range(std::string_view name);
 
-/// A kernel that only waits for other ranks, which is no work.
+/// Returns true for a kernel that only waits for other ranks, which does not count as work.
 inline bool only_waits(std::string_view kernel) { return kernel.starts_with("nccl"); }
 
 OperatorKind operator_kind(std::string_view name);
@@ -32,9 +32,9 @@ class EventGatherer {
  public:
   explicit EventGatherer(PipelineEvents& events) : events_(events) {}
 
-  /// From the first time on that was asked for.
+  /// Returns the seconds since the first time that was passed.
   double seconds(const Microseconds& time);
-  /// Where it ends, with the same rounding whoever recorded it.
+  /// Returns the end of an event. All formats round it in the same way.
   static double end_of(double start, const Microseconds& duration) {
     return start + (static_cast<double>(duration.whole) + duration.fraction) * 1e-6;
   }
@@ -42,20 +42,20 @@ class EventGatherer {
   void take_operator(std::uint32_t thread, std::string_view name, double start, double end);
   void take_transfer(std::uint32_t thread, OperatorKind kind, double start, double end);
   void take_range(const NamedRange& range, double start, double end, std::string_view stream = {});
-  /// A kernel or a copy. What only waits for other ranks is no work.
+  /// Adds a kernel or copy. A kernel that only waits for other ranks is ignored.
   void take_work(std::uint32_t thread, std::string_view name, double start, double end);
 
-  /// The same, where the reader knows already when the host asked for it.
+  /// Adds a kernel or copy whose launch time the reader already knows.
   void take_launched(double launched, double start, double end) {
     events_.device.push_back({launched, start, end});
   }
 
-  /// The two ends of an arrow have one id.
+  /// The two ends of an arrow have the same id.
   enum class Arrow { Forward, Backward, Launch, Work };
   void take_arrow_end(Arrow end, std::int64_t id, std::uint32_t thread, double time);
 
   void set_interleaves() { events_.interleaves = true; }
-  /// `base_time`: nanoseconds since 1970 that times count from.
+  /// Sorts and joins the events. `base_time` is the nanoseconds since 1970 at which times begin.
   void finish(std::optional<std::int64_t> base_time);
 
  private:

@@ -15,7 +15,7 @@
 namespace pipewright::trace {
 namespace {
 
-constexpr double most_pipelines_apart = 60;  // seconds, between the begins of one step
+constexpr double most_pipelines_apart = 60;  // seconds between the begins of one step
 
 ExplainedPipeline figures_of(const JobPipeline& own, const TracedPipeline& traced) {
   ExplainedPipeline pipeline{.place = own.place,
@@ -28,7 +28,7 @@ ExplainedPipeline figures_of(const JobPipeline& own, const TracedPipeline& trace
   return pipeline;
 }
 
-/// Each began when its own clock says; where one does not say it, all at once.
+/// Sets the pipelines' begins from their clocks; if any clock is unknown, all begin at once.
 void set_begins(std::vector<ExplainedPipeline>& pipelines,
                 const std::vector<TracedPipeline>& traced) {
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
@@ -49,8 +49,8 @@ void set_begins(std::vector<ExplainedPipeline>& pipelines,
   }
 }
 
-/// Adds the ranks of a pipeline behind those that are there. Before it begins it could have begun,
-/// and behind its end it waits for the others.
+/// Appends the ranks of a pipeline. Their idle time before the pipeline's begin counts as launch,
+/// and after its end as cool-down, since they wait for the others.
 void add_pipeline(plan::Timeline& job, const plan::Timeline& own, plan::Seconds began) {
   const int before = job.ranks;
   job.ranks += own.ranks;

@@ -19,7 +19,7 @@ namespace {
 
 using Order = std::vector<const TracedRank*>;
 
-/// By their ranks, or as they were given where none says which.
+/// Sorts traces by rank, or keeps the given order if no trace says its rank.
 Order in_order(const std::vector<TracedRank>& ranks) {
   Order order;
   for (const TracedRank& rank : ranks)
@@ -27,7 +27,8 @@ Order in_order(const std::vector<TracedRank>& ranks) {
   for (const TracedRank& rank : ranks)
     if (rank.rank.has_value() != ranks.front().rank.has_value())
       throw plan::InputError(fmt::format(
-          "{}: says of no rank (distributedInfo.rank), but {} does: give traces that all say it",
+          "{}: does not state its rank (distributedInfo.rank), but {} does: give traces that all "
+          "state it",
           rank.rank ? ranks.front().file : rank.file, rank.rank ? rank.file : ranks.front().file));
   if (!ranks.front().rank)
     return order;
@@ -51,12 +52,12 @@ void require_one_run(const Order& order) {
           rank->file, rank->world_size.value_or(0), first.file, first.world_size.value_or(0)));
     if (rank->source != first.source)
       throw plan::InputError(fmt::format(
-          "{}: its actions are told by {}, those of {} by {}: they are of different runs",
+          "{}: its actions were found by {}, those of {} by {}: they are of different runs",
           rank->file, to_string(rank->source), first.file, to_string(first.source)));
   }
 }
 
-/// The ranks of one pipeline of several lie at equal distances.
+/// Throws unless the ranks of the pipeline, as one of several, are equally spaced.
 void require_equal_distances(const Order& order) {
   if (!order.front()->rank || !order.front()->world_size || order.size() < 2)
     return;
@@ -75,7 +76,7 @@ void require_equal_distances(const Order& order) {
     }
 }
 
-/// Its number within the job.
+/// Returns its number within the job.
 int number_at(const Order& order, std::size_t place) {
   return order[place]->rank.value_or(static_cast<int>(place));
 }
@@ -87,9 +88,10 @@ std::map<int, const TracedRank*> by_number(const Order& order) {
   return ranks;
 }
 
-// ---- groups that the traces name
+// ---- groups named in the traces
 
-/// The one in which the rank is; null where there is none, or several that differ.
+/// Returns the group with one of these names that contains the rank; null if there is none, or
+/// several that differ.
 const RankGroup* group_of(const TracedRank& rank, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) {
     const RankGroup* found = nullptr;
@@ -107,12 +109,12 @@ const RankGroup* group_of(const TracedRank& rank, std::initializer_list<std::str
   return nullptr;
 }
 
-/// As torch's device mesh calls it, and Megatron-LM.
+/// The names are those of torch's device mesh and of Megatron-LM.
 const RankGroup* pipeline_of(const TracedRank& rank) {
   return group_of(rank, {"mesh_pp", "mesh_pipe", "PIPELINE_MODEL_PARALLEL_GROUP"});
 }
 
-/// One of the ranks along an axis.
+/// A rank's coordinate along an axis.
 struct Coordinate {
   std::int64_t length = 1;
   std::int64_t index = 0;
@@ -131,7 +133,7 @@ std::vector<plan::AxisIndex> place_of(const TracedRank& rank) {
   const Coordinate tensor = along(rank, {"mesh_tp", "TENSOR_MODEL_PARALLEL_GROUP"});
   Coordinate data = along(rank, {"mesh_dp", "mesh_batch", "DATA_PARALLEL_GROUP"});
   if (data.length == 1) {
-    // torchtitan's fsdp has the ranks along context as well.
+    // torchtitan's fsdp group also contains the context-parallel ranks.
     const Coordinate replica = along(rank, {"mesh_dp_replicate"});
     const Coordinate shard = context.length == 1 ? along(rank, {"mesh_dp_shard", "mesh_fsdp"})
                                                  : along(rank, {"mesh_dp_shard"});
@@ -148,7 +150,7 @@ std::vector<plan::AxisIndex> place_of(const TracedRank& rank) {
   return place;
 }
 
-/// By the ranks of their first stages; empty where the traces name none.
+/// Returns the pipelines ordered by the rank of their first stage; empty if the traces name none.
 std::set<std::vector<int>> named_pipelines(const Order& order) {
   std::set<std::vector<int>> named;
   for (const TracedRank* rank : order)
@@ -159,7 +161,7 @@ std::set<std::vector<int>> named_pipelines(const Order& order) {
     for (const int rank : pipeline)
       if (const auto [at, is_new] = pipeline_of_rank.emplace(rank, &pipeline); !is_new)
         throw plan::InputError(
-            fmt::format("rank {} stands twice in the pipelines that the traces name "
+            fmt::format("rank {} appears twice in the pipelines that the traces name "
                         "(distributedInfo.pg_config), {} and {}: they are of different runs",
                         rank, fmt::join(*at->second, ", "), fmt::join(pipeline, ", ")));
   for (const TracedRank* rank : order)
@@ -171,7 +173,7 @@ std::set<std::vector<int>> named_pipelines(const Order& order) {
   return named;
 }
 
-/// Throws where a rank has no trace.
+/// Throws if a rank has no trace.
 JobPipeline pipeline_with(const std::vector<int>& numbers,
                           const std::map<int, const TracedRank*>& ranks) {
   JobPipeline pipeline{.numbers = numbers};
@@ -196,14 +198,14 @@ std::vector<JobPipeline> by_groups(const Order& order, const std::set<std::vecto
     pipelines.back().place = place_of(*pipelines.back().ranks.front());
     labels.insert(to_string(pipelines.back().place));
   }
-  // Along axes of which nothing is known they are counted.
+  // If the known axes do not distinguish the pipelines, they are numbered.
   if (labels.size() < pipelines.size())
     for (std::size_t at = 0; at < pipelines.size(); ++at)
       pipelines[at].place = {{"pipeline", static_cast<int>(at)}};
   return pipelines;
 }
 
-// ---- axes that are given
+// ---- axes given by the user
 
 void require_all_ranks(const Order& order, const plan::Topology& axes) {
   const auto require = [&](int ranks, const std::string& of) {
@@ -220,9 +222,9 @@ void require_all_ranks(const Order& order, const plan::Topology& axes) {
   require(static_cast<int>(order.size()), "traces; give one for each rank of the job");
   for (std::size_t place = 0; place < order.size(); ++place)
     if (const int number = number_at(order, place); number >= axes.rank_count())
-      throw plan::InputError(fmt::format("{}: rank {} is none of --axes: its {} ranks are 0 to {}",
-                                         order[place]->file, number, axes.rank_count(),
-                                         axes.rank_count() - 1));
+      throw plan::InputError(
+          fmt::format("{}: rank {} is outside of --axes, whose {} ranks are 0 to {}",
+                      order[place]->file, number, axes.rank_count(), axes.rank_count() - 1));
 }
 
 std::vector<JobPipeline> along_axes(const Order& order, const plan::Topology& axes) {
@@ -239,7 +241,8 @@ std::vector<JobPipeline> along_axes(const Order& order, const plan::Topology& ax
   return pipelines;
 }
 
-/// Traces that name their pipelines know better than who gave `--axes`.
+/// Throws if the pipelines contradict those that the traces name: the traces take precedence over
+/// `--axes`.
 void require_as_named(const std::vector<JobPipeline>& pipelines,
                       const std::set<std::vector<int>>& named) {
   for (const JobPipeline& pipeline : pipelines) {

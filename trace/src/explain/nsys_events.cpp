@@ -19,7 +19,7 @@ namespace {
 constexpr int push_pop_range = 59, start_end_range = 60;  // NVTX_EVENTS.eventType
 constexpr std::int64_t most_ns = 4'000'000'000'000'000'000;
 
-/// globalTid and globalPid are a process's number above 24 bits of a thread's.
+/// globalTid and globalPid have the process number above 24 bits for the thread.
 std::int64_t process_of_global(std::int64_t global) { return global >> 24; }
 int process_number(std::int64_t process) { return static_cast<int>(process & 0xffffff); }
 
@@ -28,7 +28,8 @@ Microseconds microseconds(std::int64_t ns) {
   return {(ns - rest) / 1000, static_cast<double>(rest) / 1000};
 }
 
-/// Of a forward operator and of the engine's work of the same number, the arrow between them.
+/// Creates the arrows between a forward operator and the engine's work with the same sequence
+/// number.
 class SequenceArrows {
  public:
   void take_engine(std::uint32_t thread, std::string_view name, double start, double end) {
@@ -70,7 +71,8 @@ class SequenceArrows {
     std::int64_t sequence = 0;
   };
 
-  /// "AddmmBackward0" within "autograd::engine::evaluate_function: AddmmBackward0".
+  /// Returns true for a call such as "AddmmBackward0" within "autograd::engine::evaluate_function:
+  /// AddmmBackward0".
   bool is_backward(const Call& own) const {
     auto engine =
         std::upper_bound(engines_.begin(), engines_.end(), own, [](const Call& a, const Call& b) {
@@ -86,7 +88,7 @@ class SequenceArrows {
   std::vector<Call> engines_, sequenced_;
 };
 
-/// A process, while it is read.
+/// A process while it is being read.
 struct NsysProcess {
   NsysProcess() : gatherer(events) {}
   PipelineEvents events;
@@ -108,7 +110,7 @@ class NsysReader {
   std::vector<PipelineEvents> read() {
     if (!file_.has_table("NVTX_EVENTS"))
       refuse(
-          "it has no table NVTX_EVENTS, so no ranges were recorded: what is right is a profile "
+          "it has no table NVTX_EVENTS, so no ranges were recorded: record a profile "
           "with "
           "NVTX (nsys profile -t cuda,nvtx)");
     read("StringIds", {"id", "value"}, [&](const SqliteRow& row) {
@@ -118,7 +120,7 @@ class NsysReader {
     read_ranges();
     if (processes_.empty())
       refuse(
-          "no range in it (NVTX_EVENTS) speaks of a pipeline or of an operator; what is right is "
+          "no range in it (NVTX_EVENTS) belongs to a pipeline or to an operator: record "
           "a profile with ranges called \"PP:2F0\", with Megatron-LM's (--nvtx-ranges) or with "
           "torch's operators (torch.autograd.profiler.emit_nvtx)");
     read_device();
@@ -142,7 +144,7 @@ class NsysReader {
   std::optional<std::int64_t> time(const SqliteRow& row, int column, const char* field) const {
     const auto ns = row.number(column);
     if (ns && (*ns > most_ns || *ns < -most_ns))
-      refuse(fmt::format("{} is {}: what is right are nanoseconds up to {}", field, *ns, most_ns));
+      refuse(fmt::format("{} is {}: expected nanoseconds up to {}", field, *ns, most_ns));
     return ns;
   }
 
@@ -191,7 +193,7 @@ class NsysReader {
       process.arrows.take(thread, name.bare, start, end, *name.sequence);
   }
 
-  // ---- what the device did
+  // ---- device work
 
   struct Launch {
     std::int64_t process = 0, correlation = 0, start = 0;
@@ -200,8 +202,8 @@ class NsysReader {
     std::int64_t process = 0, correlation = 0, start = 0, end = 0;
   };
 
-  /// All work of one launch has its correlation: also what a graph replays, kernel by kernel or,
-  /// as nsys traces graphs by default, as one row.
+  /// All work of one launch has its correlation id, including what a graph replays: kernel by
+  /// kernel, or as one row if nsys traces whole graphs (its default).
   void read_device() {
     std::vector<Work> works;
     for (const char* table : {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY",
@@ -242,7 +244,7 @@ class NsysReader {
       const auto start = time(row, 0, start_field.c_str()), end = time(row, 1, end_field.c_str());
       const auto correlation = row.number(2), global = row.number(3);
       if (!start || !end || !correlation || !global || *end < *start || *end == 0)
-        return;  // 0: it could not be measured
+        return;  // 0: could not be measured
       const auto process = processes_.find(process_of_global(*global));
       if (process == processes_.end())
         return;
@@ -272,7 +274,7 @@ class NsysReader {
 
   // ---- ranks
 
-  /// Nanoseconds since 1970 that times count from.
+  /// Returns the nanoseconds since 1970 at which times begin.
   std::optional<std::int64_t> session_start() const {
     const char* const table = "TARGET_INFO_SESSION_START_TIME";
     std::optional<std::int64_t> start;

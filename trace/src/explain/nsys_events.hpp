@@ -1,7 +1,7 @@
 #pragma once
 
-// The ranks of an export of Nsight Systems (SQLite): NVTX ranges, and the device's work with the
-// calls that have launched it. Tables and columns: NVIDIA's "SQLite Export Schema Reference".
+// Reads the ranks in an export of Nsight Systems (SQLite): NVTX ranges, and the device's work with
+// the calls that launched it. Tables and columns: NVIDIA's "SQLite Export Schema Reference".
 
 #include <filesystem>
 #include <functional>
@@ -11,9 +11,9 @@
 
 namespace pipewright::trace {
 
-/// One for each process that has ranges of a pipeline or of torch's operators; by the devices that
-/// they work on, or by their numbers. Throws InputError that names file, table and column. `ask` is
-/// called as `read_ranks` does.
+/// Returns one rank for each process with ranges of a pipeline or of torch's operators, ordered by
+/// the devices that they use, or by process number. Throws InputError that names file, table and
+/// column. `ask` is called as in `read_ranks`.
 std::vector<PipelineEvents> read_nsys_ranks(const std::filesystem::path& file,
                                             const std::function<void()>& ask);
 

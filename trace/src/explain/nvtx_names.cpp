@@ -7,8 +7,8 @@
 namespace pipewright::trace {
 namespace {
 
-/// Megatron-LM's, with --nvtx-ranges: module and function. All ranks call all of them; at the ends
-/// of the pipeline some do nothing.
+/// Ranges of Megatron-LM with --nvtx-ranges: module and function. All ranks call all of these
+/// functions; at the ends of the pipeline some do nothing.
 constexpr std::string_view megatron_passing = "megatron.core.pipeline_parallel.p2p_communication.";
 constexpr std::string_view megatron_interleaving =
     "megatron.core.pipeline_parallel.schedules.forward_backward_pipelining_with_interleaving";
@@ -19,7 +19,8 @@ struct NvtxFunction {
 };
 using NvtxKind = NvtxMeaning::Kind;
 
-/// DeepSpeed's are `__qualname__`s, and functions that the engines of a pipeline are made of.
+/// DeepSpeed's ranges are `__qualname__`s, including those of functions that its pipeline engines
+/// call.
 const std::array<NvtxFunction, 12> nvtx_functions{{
     {"PipelineEngine._exec_forward_pass", {NvtxKind::Range, {RangeKind::ForwardCall, {}}}},
     {"PipelineEngine._exec_backward_pass", {NvtxKind::Range, {RangeKind::BackwardCall, {}}}},

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the ranges are called that trainers and torch give to NVTX.
+// Interprets the names of NVTX ranges of trainers and of torch.
 
 #include <cstdint>
 #include <optional>
@@ -10,19 +10,20 @@
 
 namespace pipewright::trace {
 
-/// "aten::addmm, seq = 12, op_id = 7", as torch's emit_nvtx writes it.
+/// A range name such as "aten::addmm, seq = 12, op_id = 7", as torch's emit_nvtx writes it.
 struct NvtxName {
   std::string_view bare;                   // "aten::addmm"
-  std::optional<std::int64_t> sequence{};  // 12: of a forward operator and of its backward
+  std::optional<std::int64_t> sequence{};  // 12: common to a forward operator and its backward
 };
 NvtxName nvtx_name(std::string_view text);
 
 struct NvtxMeaning {
   enum class Kind { Range, Operator, Transfer, Interleaving } kind = Kind::Range;
-  NamedRange range{};                             // of a Range
-  OperatorKind transfer = OperatorKind::Compute;  // of a Transfer
+  NamedRange range{};                             // for Kind::Range
+  OperatorKind transfer = OperatorKind::Compute;  // for Kind::Transfer
 };
-/// Nothing for a range that speaks neither of a pipeline nor of an operator. `bare` must live on.
+/// Returns nothing for a range that belongs neither to a pipeline nor to an operator. `bare` must
+/// outlive the result.
 std::optional<NvtxMeaning> nvtx_meaning(const NvtxName& name);
 
 }  // namespace pipewright::trace

@@ -10,16 +10,17 @@ namespace {
 
 using Operator = PipelineEvents::Operator;
 
-/// A run of forward operators, or of the engine's, between which nothing else lies.
+/// A run of consecutive forward operators, or of consecutive operators of the autograd engine.
 struct Run {
   bool is_backward = false;
   std::vector<const Operator*> operators;
 };
 
-/// Forward operators are those that an arrow starts from: others prepare, or step the optimizer.
+/// Returns the runs. Forward operators are those at which an arrow starts: the others prepare data
+/// or belong to the optimizer step.
 std::vector<Run> runs_of(const PipelineEvents& events, double start, double end) {
   std::vector<Run> runs;
-  bool apart = true;  // a transfer was between
+  bool apart = true;  // a transfer separates this operator from the last one
   const auto before = [](const Operator& own, double time) { return own.start < time; };
   for (auto next =
            std::lower_bound(events.operators.begin(), events.operators.end(), start, before);
@@ -46,7 +47,7 @@ std::vector<Run> runs_of(const PipelineEvents& events, double start, double end)
   return runs;
 }
 
-/// Which run an instant lies in.
+/// Finds the run at an instant.
 class RunsByTime {
  public:
   explicit RunsByTime(const std::vector<Run>& runs) {
@@ -74,7 +75,7 @@ class RunsByTime {
 struct Microbatch {
   double forward_start = 0, forward_end = 0, backward_start = 0, backward_end = 0;
 };
-/// By the runs of its forward and its backward.
+/// Keyed by the runs of its forward and its backward.
 using Microbatches = std::map<std::pair<std::size_t, std::size_t>, Microbatch>;
 
 Microbatches microbatches_of(const PipelineEvents& events, const std::vector<Run>& runs,
@@ -89,7 +90,7 @@ Microbatches microbatches_of(const PipelineEvents& events, const std::vector<Run
     const auto* const to = by_time.find(arrow->to);
     if (from == nullptr || to == nullptr || runs[from->run].is_backward ||
         !runs[to->run].is_backward)
-      continue;  // of another step, or of what a backward computes again
+      continue;  // from another step, or from a recomputation during a backward
     const Microbatch begun{from->own->start, from->own->end, to->own->start, to->own->end};
     Microbatch& own = microbatches.try_emplace({from->run, to->run}, begun).first->second;
     own.forward_start = std::min(own.forward_start, begun.forward_start);
@@ -100,8 +101,8 @@ Microbatches microbatches_of(const PipelineEvents& events, const std::vector<Run
   return microbatches;
 }
 
-/// In the order of their forwards. Where a backward's run is one microbatch's alone, all of it is,
-/// as its last operators have no arrows.
+/// Sorts microbatches by their forwards. If a run of backward operators belongs to a single
+/// microbatch, all of the run does, because its last operators have no arrows.
 std::vector<Microbatch> by_forward(const Microbatches& microbatches, const std::vector<Run>& runs) {
   std::map<std::size_t, int> uses;  // of the runs of backwards
   for (const auto& [pair, own] : microbatches)

@@ -1,7 +1,7 @@
 #pragma once
 
-// Forwards and backwards of microbatches where no range tells them: what lies between transfers,
-// and which arrows lead from one to the other.
+// Finds the forwards and backwards of microbatches if no ranges mark them: from the operators
+// between two transfers, and the arrows from forward to backward operators.
 
 #include <optional>
 #include <vector>
@@ -17,8 +17,9 @@ struct OperatorGroup {
   double end = 0;
 };
 
-/// The groups that begin in [start, end), by time. Nothing where a forward leads to several
-/// backwards that do not follow each other, or a backward comes from forwards that do not.
+/// Returns the groups that begin in [start, end), sorted by time. Returns nothing if a forward
+/// leads to several non-consecutive backwards, or a backward comes from several non-consecutive
+/// forwards.
 std::optional<std::vector<OperatorGroup>> operator_groups(const PipelineEvents& events,
                                                           double start, double end);
 

@@ -16,7 +16,7 @@
 namespace pipewright::trace {
 namespace {
 
-/// The functions by which runtimes run one microbatch's forward or backward of a stage:
+/// Functions in which runtimes run one microbatch's forward or backward through a stage:
 /// "torch/distributed/pipelining/stage.py(620): forward_one_chunk".
 struct PipelineFunction {
   std::string_view file;
@@ -41,8 +41,8 @@ std::optional<RangeKind> kind_of_call(std::string_view name) {
   return {};
 }
 
-/// Of `{"rank": 0, "pg_config": [{"pg_desc": "mesh_pp", "ranks": [0, 2], …}, …], …}`, as
-/// torch.distributed writes it. What is otherwise tells nothing.
+/// Reads the groups from `{"rank": 0, "pg_config": [{"pg_desc": "mesh_pp", "ranks": [0, 2], …}, …],
+/// …}`, as torch.distributed writes it. Entries of another form are ignored.
 std::vector<RankGroup> groups_of(const std::string& distributed_info) {
   const auto info = plan::Json::parse(distributed_info, nullptr, /*allow_exceptions=*/false);
   std::vector<RankGroup> groups;
@@ -62,7 +62,7 @@ std::vector<RankGroup> groups_of(const std::string& distributed_info) {
   return groups;
 }
 
-/// Says of Kineto's events what they are.
+/// Classifies Kineto's events.
 class KinetoReader {
  public:
   explicit KinetoReader(PipelineEvents& events) : events_(events), gatherer_(events) {}
@@ -169,10 +169,10 @@ std::vector<PipelineEvents> read_ranks(const std::filesystem::path& file,
                                        const std::function<void()>& ask) {
   const std::string suffix = file.extension().string();
   if (suffix == ".nsys-rep" || suffix == ".qdrep")
-    throw plan::InputError(fmt::format(
-        "{}: a report of Nsight Systems as it was recorded; what is right is its export: "
-        "nsys export --type sqlite {}",
-        file.string(), file.filename().string()));
+    throw plan::InputError(
+        fmt::format("{}: a report of Nsight Systems as recorded; export it first: "
+                    "nsys export --type sqlite {}",
+                    file.string(), file.filename().string()));
   if (suffix == ".sqlite" || is_sqlite_file(file))
     return read_nsys_ranks(file, ask);
   return {read_pipeline_events(file, problems, ask)};

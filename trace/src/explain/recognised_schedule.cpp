@@ -39,7 +39,7 @@ std::string first_difference(const plan::Schedule& traced, const plan::Schedule&
     const auto& right = nearest.ranks[rank];
     for (std::size_t at = 0; at < std::max(left.size(), right.size()); ++at)
       if (const auto ran = text(left, at), wanted = text(right, at); ran != wanted)
-        return fmt::format("rank {}, action {}: {} ran, where that has {}", rank, at + 1, ran,
+        return fmt::format("rank {}, action {}: {} ran, but the schedule has {}", rank, at + 1, ran,
                            wanted);
   }
   return {};
@@ -79,7 +79,7 @@ RecognisedSchedule recognised_schedule(const plan::Schedule& schedule) {
         }
       }
     } catch (const plan::InputError&) {
-      continue;  // the sizes are none of this schedule's
+      continue;  // the schedule does not support these sizes
     }
   }
   return found;

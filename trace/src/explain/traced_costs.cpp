@@ -13,7 +13,7 @@
 namespace pipewright::trace {
 namespace {
 
-constexpr int parts_without_operators = 4;  // of a stage
+constexpr int parts_without_operators = 4;  // per stage
 
 struct Mean {
   double sum = 0;
@@ -59,8 +59,9 @@ double middle(std::vector<double> values) {
   return *place;
 }
 
-/// The time from the begin of a send to when its receiver went on. A receiver that still computed
-/// says only that it took no longer.
+/// Returns the median time from the begin of a send until its receiver continued. A receiver that
+/// was still computing gives only an upper bound; the smallest bound is used if there is nothing
+/// else.
 double transfer_time(const TracedPipeline& pipeline) {
   const plan::Timeline& timeline = pipeline.timeline;
   std::vector<std::vector<double>> ends(static_cast<std::size_t>(timeline.ranks));  // of compute
@@ -84,11 +85,11 @@ double transfer_time(const TracedPipeline& pipeline) {
   return bounds.empty() ? 0 : *std::min_element(bounds.begin(), bounds.end());
 }
 
-/// A part of a stage, as shares of its forward and its backward.
+/// A part of a stage, as fractions of its forward and its backward.
 struct Piece {
   double forward = 0;
   double backward = 0;
-  std::size_t first = 0;  // of the stage's operators, or equal parts
+  std::size_t first = 0;  // index of its first operator or equal part within the stage
 };
 
 std::vector<Piece> pieces_of(const std::vector<TracedOperator>& operators) {
@@ -101,7 +102,7 @@ std::vector<Piece> pieces_of(const std::vector<TracedOperator>& operators) {
     return {};
   std::vector<Piece> pieces;
   const double most = (forward + backward) / pieces_of_stage;
-  double held = most;  // by the last piece
+  double held = most;  // time in the last piece
   for (std::size_t at = 0; at < operators.size(); ++at) {
     const TracedOperator& own = operators[at];
     const double time = own.forward + own.backward;
@@ -149,7 +150,7 @@ class ScenarioMaker {
     plan::Scenario& scenario = traced_.scenario;
     scenario = plan::measured_scenario(traced_.costs, "traced", pipeline_.timeline.ranks);
     scenario.cluster.within_node.latency = plan::Seconds{traced_.transfer_s};
-    scenario.cluster.within_node.sum_bandwidth_per_s = 1e12;  // sums were not traced
+    scenario.cluster.within_node.sum_bandwidth_per_s = 1e12;  // all-reduces were not traced
     scenario.pipeline.microbatches = pipeline_.schedule.microbatches;
     if (!schedule_.nearest.empty())
       scenario.pipeline.schedule = schedule_.nearest;
@@ -204,25 +205,26 @@ class ScenarioMaker {
     if (schedule_.name.empty())
       told.push_back(
           schedule_.nearest.empty()
-              ? fmt::format("no schedule of the catalogue has these sizes: the scenario has {}",
+              ? fmt::format("no schedule of the catalogue has these sizes: the scenario uses {}",
                             traced_.scenario.pipeline.schedule.name)
               : fmt::format(
-                    "the schedule is none of the catalogue: the scenario has the nearest, {}",
+                    "the schedule is not in the catalogue: the scenario uses the nearest one, {}",
                     schedule_.nearest));
     if (std::none_of(traced_.stages.begin(), traced_.stages.end(),
                      [](const TracedStage& stage) { return stage.is_split; }))
       told.emplace_back(
-          "no backward ran in two parts: input gradient and weight gradient are taken for half of "
+          "no backward ran in two halves: input gradient and weight gradient are assumed to take "
+          "half of "
           "it each");
     told.push_back(
         traced_.layers_known
-            ? "a cut may fall between any two forward operators of a stage: whether the "
-              "model can be cut there is not told"
-            : "operators are not told apart: a stage is taken for equal parts, so another "
-              "cut is a bound and no plan");
+            ? "stages may begin at any forward operator: whether the "
+              "model can be split there is unknown"
+            : "operators cannot be told apart: a stage is treated as equal parts, so another "
+              "partition gives a bound, not a plan");
     told.emplace_back(
-        "a transfer takes the same time wherever the model is cut; how many bytes it has, and what "
-        "ranks hold in memory, is not told");
+        "a transfer takes the same time wherever the model is split; its bytes, and the memory of "
+        "ranks, are unknown");
     told.emplace_back(
         "a microbatch of half the size takes half the time: small ones take longer than that");
   }

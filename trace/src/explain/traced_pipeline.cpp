@@ -19,10 +19,10 @@
 namespace pipewright::trace {
 namespace {
 
-constexpr double most_apart = 60;  // seconds, of the clocks of one run
+constexpr double most_apart = 60;  // seconds between the clocks of one run
 constexpr int most_events = 4'000'000;
 constexpr const char* what_would_be_right =
-    "give the traces of all its ranks, and --axes where they are of several pipelines";
+    "give the traces of all its ranks, and --axes if they are of several pipelines";
 
 std::string name_of(const TracedRank& rank) {
   return rank.rank ? fmt::format("{} (rank {})", rank.file, *rank.rank) : rank.file;
@@ -60,7 +60,7 @@ std::vector<int> whole_steps(const std::vector<const TracedRank*>& order) {
   return whole;
 }
 
-/// Puts one step together.
+/// Combines the ranks' traces of one step.
 class Joiner {
  public:
   Joiner(const std::vector<const TracedRank*>& order, int number) : order_(order) {
@@ -97,7 +97,7 @@ class Joiner {
             steps_.front().microbatches));
   }
 
-  /// Without ranges that tell it, a rank has one stage: its place in the pipeline.
+  /// Sets the stages. Unless ranges name it, a rank has one stage: its place in the pipeline.
   void name_stages() {
     if (pipeline_.source == ActionSource::Ranges)
       return;
@@ -117,13 +117,15 @@ class Joiner {
     }
   }
 
-  /// Ranks at the ends of Megatron's pipeline call what does nothing there.
+  /// Returns true if any trace shows transfers. Those of ActionSource::Passing prove nothing: at
+  /// the ends of its pipeline, Megatron also calls transfer functions, which do nothing there.
   bool knows_transfers() const {
     return std::any_of(steps_.begin(), steps_.end(),
                        [](const TracedStep& step) { return !step.transfers.empty(); });
   }
 
-  /// What enters or leaves the pipeline at its ends comes from ranks that were not given.
+  /// Checks that the first and last ranks transfer nothing outwards: such a transfer belongs to a
+  /// rank whose trace is missing.
   void require_ends(const TracedStep& step, int rank) const {
     const auto has = [&](plan::InstructionKind kind) {
       return std::any_of(step.transfers.begin(), step.transfers.end(),
@@ -138,14 +140,14 @@ class Joiner {
                                          name, what, where, what_would_be_right));
     };
     if (rank == 0 && before)
-      refuse("receives before its forwards or sends behind its backwards", "first");
+      refuse("receives before its forwards or sends after its backwards", "first");
     if (rank == ranks() - 1 && behind)
-      refuse("sends behind its forwards or receives before its backwards", "last");
+      refuse("sends after its forwards or receives before its backwards", "last");
     if (rank > 0 && !before)
       refuse("receives nothing before its forwards",
              rank == ranks() - 1 ? "last" : fmt::format("{}th", rank + 1).c_str());
     if (rank < ranks() - 1 && !behind)
-      refuse("sends nothing behind its forwards",
+      refuse("sends nothing after its forwards",
              rank == 0 ? "first" : fmt::format("{}th", rank + 1).c_str());
   }
 
@@ -170,9 +172,9 @@ class Joiner {
     }
   }
   [[noreturn]] void refuse(const std::string& why) const {
-    throw plan::InputError(
-        fmt::format("{}: together they are no whole pipeline: {}; {}, all of one run and one step",
-                    fmt::join(pipeline_.files, ", "), why, what_would_be_right));
+    throw plan::InputError(fmt::format(
+        "{}: together they are not a whole pipeline: {}; {}, all of one run and one step",
+        fmt::join(pipeline_.files, ", "), why, what_would_be_right));
   }
 
   void require_stages(const plan::Schedule& schedule, std::size_t actions) const {
@@ -189,7 +191,7 @@ class Joiner {
       if (ranks_of[static_cast<std::size_t>(stage)].empty())
         refuse(fmt::format("no trace has stage {}, though there is a stage {}: its rank is missing",
                            stage, stages - 1));
-    // What is sent on from the last stage that was given.
+    // Transfers beyond the last stage that was given.
     for (std::size_t rank = 0; rank < steps_.size(); ++rank)
       for (const TracedTransfer& transfer : steps_[rank].transfers)
         if (const int peer = plan::peer_stage(transfer.instruction); peer >= stages || peer < 0)
@@ -209,10 +211,10 @@ class Joiner {
     double start = 0;
     double end = 0;
   };
-  /// By rank and text of the instruction.
+  /// Keyed by rank and text of the instruction.
   using Intervals = std::map<std::pair<int, std::string>, Interval>;
 
-  /// Every instruction of the Program gets its span.
+  /// Gives every instruction of the Program its span.
   void make_timeline() {
     for (int rank = 0; rank < ranks(); ++rank) {
       const TracedStep& step = steps_[static_cast<std::size_t>(rank)];
@@ -228,12 +230,12 @@ class Joiner {
       add_spans(rank);
   }
 
-  /// What a rank's next instruction without a span of its own depends on.
+  /// State from which a rank's next instruction without a traced span gets its time.
   struct RankTime {
-    double free = 0;  // from where the rank could compute the next
+    double free = 0;  // earliest time at which the rank could compute the next one
     bool has_computed = false;
     double next_update = 0;
-    double update = 0;  // how long each of the optimizer's takes
+    double update = 0;  // duration of each optimizer step
   };
 
   void add_spans(int rank) {
@@ -278,7 +280,7 @@ class Joiner {
       return {start, time.next_update};
     }
     if (own.kind == plan::InstructionKind::Load) {
-      // It takes no time of its own. What its forward waits for is no matter of it.
+      // A load takes no time. Its forward's other waits do not belong to it.
       const plan::Action forward{plan::ActionKind::Forward, own.stage, own.microbatch};
       const double start =
           time.has_computed ? time.free : actions_.at({rank, to_string(forward)}).start;
@@ -287,7 +289,7 @@ class Joiner {
     return {time.next_update, time.next_update};
   }
 
-  /// The action that makes the data of a send, or needs those of a receive.
+  /// Returns the action that produces the data of a send, or consumes those of a receive.
   const Interval& action_of(const plan::Instruction& own, int rank) const {
     using Kind = plan::InstructionKind;
     const bool forward = own.kind == Kind::SendActivation || own.kind == Kind::ReceiveActivation;
@@ -310,7 +312,7 @@ class Joiner {
     return {start, std::max(start, traced->second.end)};
   }
 
-  /// It is over when the action that needs it can begin.
+  /// A receive ends when the action that needs it can begin.
   Interval received(const plan::Instruction& own, int rank) const {
     const Interval& user = action_of(own, rank);
     const auto traced = transfers_.find({rank, to_string(own)});
@@ -343,16 +345,16 @@ class Joiner {
       return last - first;
     }();
     if (apart > most_apart + length && all_have_origin())
-      throw plan::InputError(
-          fmt::format("{}: their clocks (baseTimeNanoseconds) are {:.0f} s apart by what was sent "
-                      "and received: "
-                      "they are of different runs",
-                      fmt::join(pipeline_.files, ", "), apart));
-    if (clocks.residual.value > 0.1 * length)
       throw plan::InputError(fmt::format(
-          "{}: on no clock is all that was received sent before: by {:.3f} ms in an iteration of "
-          "{:.3f} ms; they are of different runs, or of different steps",
-          fmt::join(pipeline_.files, ", "), clocks.residual.value * 1e3, length * 1e3));
+          "{}: their clocks (baseTimeNanoseconds) are {:.0f} s apart according to their sends "
+          "and receives: they are of different runs",
+          fmt::join(pipeline_.files, ", "), apart));
+    if (clocks.residual.value > 0.1 * length)
+      throw plan::InputError(
+          fmt::format("{}: no shift of their clocks puts every send before its receive: {:.3f} ms "
+                      "are missing in an iteration of "
+                      "{:.3f} ms; they are of different runs, or of different steps",
+                      fmt::join(pipeline_.files, ", "), clocks.residual.value * 1e3, length * 1e3));
     for (const plan::Seconds& offset : clocks.offset)
       pipeline_.clock_s.push_back(offset.value);
     timeline = plan::aligned(std::move(timeline), clocks);
@@ -363,7 +365,7 @@ class Joiner {
     end_sends(timeline);
   }
 
-  /// The place of one of the first rank's that stays where it was traced.
+  /// Returns the index of an action of the first rank, whose clock is not corrected.
   static std::size_t first_action(const plan::Timeline& timeline) {
     const auto found =
         std::find_if(timeline.spans.begin(), timeline.spans.end(), [](const plan::Span& span) {
@@ -387,7 +389,7 @@ class Joiner {
         last = std::max(last, span.end);
     }
     timeline.length = last;
-    // A rank that has computed nothing yet could have loaded what it was to load.
+    // A rank that has not computed yet could have loaded its inputs at time 0.
     std::vector<bool> has_begun(static_cast<std::size_t>(timeline.ranks));
     for (plan::Span& span : timeline.spans) {
       const auto rank = static_cast<std::size_t>(span.rank);
@@ -399,7 +401,8 @@ class Joiner {
     }
   }
 
-  /// torch waits for most sends at the end of the step: they were over when their data was there.
+  /// Ends sends when their data has arrived, because torch waits for most sends only at the end of
+  /// the step.
   void end_sends(plan::Timeline& timeline) const {
     const auto spans = sim::spans_of(*pipeline_.structure, timeline);
     const plan::Dependencies& events = pipeline_.structure->events();
@@ -414,7 +417,7 @@ class Joiner {
     }
   }
 
-  /// Only where all microbatches of a stage have the same ones.
+  /// Keeps the operators of a stage only if all its microbatches have the same ones.
   void find_operators() {
     const int stages = plan::stage_count(pipeline_.schedule);
     std::vector<std::vector<TracedOperator>> sums(static_cast<std::size_t>(stages));
@@ -454,7 +457,7 @@ class Joiner {
 
   const std::vector<const TracedRank*>& order_;
   std::vector<TracedStep> steps_;
-  Intervals actions_, transfers_;  // as they were traced
+  Intervals actions_, transfers_;  // as traced
   TracedPipeline pipeline_;
 };
 

@@ -28,7 +28,7 @@ std::optional<int> index_of(std::string_view text) {
   return index;
 }
 
-/// The operators that begin in [start, end).
+/// Returns the operators that begin in [start, end).
 std::span<const Operator> between(const PipelineEvents& events, double start, double end) {
   const auto before = [](const Operator& own, double time) { return own.start < time; };
   const auto first =
@@ -40,7 +40,7 @@ bool computes(const Operator& own) {
   return own.kind == OperatorKind::Compute || own.kind == OperatorKind::Engine;
 }
 
-/// Everything of one step, still in no order.
+/// The time range of one step.
 struct Window {
   std::optional<int> number;
   double start = 0;
@@ -88,7 +88,7 @@ class RankTracer {
       rank.steps.push_back(std::move(step));
     }
     if (rank.steps.empty())
-      refuse("no action of a pipeline lies in any ProfilerStep range");
+      refuse("no action of a pipeline is in any ProfilerStep range");
     return rank;
   }
 
@@ -108,7 +108,7 @@ class RankTracer {
       refuse(
           "its ranks have several stages each (Megatron's interleaved schedule), and no range "
           "tells "
-          "which stage runs; what is right is one stage a rank, or ranges as torch's schedule "
+          "which stage runs; use one stage per rank, or ranges as torch's schedule "
           "runtime writes them (\"PP:2F0\")");
     } else if (!of(RangeKind::ForwardCall).empty() && !of(RangeKind::BackwardCall).empty()) {
       rank.source = ActionSource::Functions;
@@ -123,7 +123,7 @@ class RankTracer {
       if (events_.arrows.empty() || !transfers)
         refuse(fmt::format(
             "no pipeline in it: it has neither ranges called \"PP:2F0\" or \"Forward 3\" nor {}; "
-            "what is right is a trace of torch's profiler of a rank that trains in a pipeline",
+            "give a trace of torch's profiler from a rank that trains in a pipeline",
             events_.arrows.empty() ? "arrows from forward operators to the autograd engine's "
                                      "(\"fwdbwd\")"
                                    : "sends and receives (\"c10d::send\", \"c10d::recv_\")"));
@@ -147,7 +147,7 @@ class RankTracer {
         begin = step->end;
       }
     } else if (source == ActionSource::Passing) {
-      // A step begins with receiving for the first forward, when backwards have been.
+      // A step begins with the receive for the first forward after backwards.
       bool has_backward = false;
       for (const Range* range : of(RangeKind::Passing)) {
         if (has_backward && range->name == "recv_forward") {
@@ -158,7 +158,7 @@ class RankTracer {
         has_backward = has_backward || range->name.starts_with("send_backward");
       }
     } else {
-      // A step is over where an action comes again.
+      // A step ends where an action repeats.
       std::set<std::string> seen;
       for (const Range* range : actions_) {
         const std::string name = fmt::format("{} {}", static_cast<int>(range->kind), range->name);
@@ -229,7 +229,7 @@ class RankTracer {
   void add_action_range(const Range& range, TracedStep& step) {
     std::vector<plan::Instruction> instructions;
     if (!plan::append_cell(range.name, instructions))
-      return;  // UNSHARD and others of its kind
+      return;  // UNSHARD and similar instructions
     if (instructions.size() == 2)
       return add_fused(range, instructions, step);
     const plan::Instruction& instruction = instructions.front();
@@ -239,7 +239,7 @@ class RankTracer {
       step.transfers.push_back({instruction, range.start, range.end});
   }
 
-  /// The forward of a fused pair ends where the engine begins.
+  /// Splits a fused pair: its forward ends where the autograd engine begins.
   void add_fused(const Range& range, const std::vector<plan::Instruction>& pair, TracedStep& step) {
     double border = (range.start + range.end) / 2;
     const bool forward_first = pair.front().kind == plan::InstructionKind::Forward;
@@ -266,11 +266,11 @@ class RankTracer {
       if (computes(own))
         worked = true;
       if (worked && own.kind == OperatorKind::Send) {
-        end = own.start;  // what follows is the transfer
+        end = own.start;  // the rest of the range is the transfer
         break;
       }
     }
-    // The loss stands behind the range.
+    // The loss is computed after the range.
     if (forward)
       for (const Operator& own : between(events_, range.end, next)) {
         if (own.kind != OperatorKind::Compute || !has_arrow(own))
@@ -290,7 +290,8 @@ class RankTracer {
                             [](const auto& arrow, double t) { return arrow.from < t; });
   }
 
-  /// A range that begins with waiting for what it needs computes only from then on.
+  /// Adds an action. If its range begins with a wait for its input, the action starts after the
+  /// wait.
   void add_action(plan::Action action, double start, double end, TracedStep& step) {
     double first_work = end;
     for (const Operator& own : between(events_, start, end))
@@ -322,7 +323,7 @@ class RankTracer {
     return operators;
   }
 
-  /// The time of the engine's operator that goes on then.
+  /// Returns the duration of the engine's operator that is running at `time`.
   double backward_at(double time) const {
     auto own = std::upper_bound(events_.operators.begin(), events_.operators.end(), time,
                                 [](double t, const Operator& o) { return t < o.start; });
@@ -341,8 +342,8 @@ class RankTracer {
     if (!groups)
       refuse(fmt::format(
           "the forward operators of {} do not fall into microbatches: a forward and its backward "
-          "are each told by what lies between two transfers, so several stages on a rank or a "
-          "backward in two parts need ranges as torch's schedule runtime writes them (\"PP:2F0\")",
+          "are found as the operators between two transfers, so several stages on a rank or a "
+          "backward in two halves need ranges as torch's schedule runtime writes them (\"PP:2F0\")",
           window.number ? fmt::format("ProfilerStep#{}", *window.number) : "a step"));
     for (const OperatorGroup& group : *groups) {
       const auto kind = group.is_backward ? plan::ActionKind::Backward : plan::ActionKind::Forward;
@@ -353,7 +354,7 @@ class RankTracer {
     }
   }
 
-  /// A receive is of the action that comes next, a send of the one before.
+  /// Assigns each receive to the next action, and each send to the previous one.
   void add_neighbouring_transfers(const Window& window, TracedStep& step) {
     sort_actions(step);
     const auto kind_of = [](const TracedAction& action, bool send) {
@@ -385,7 +386,7 @@ class RankTracer {
     }
   }
 
-  /// The range of a transfer begins while its operator runs.
+  /// Returns the end of the transfer's range, which begins while its operator runs.
   double end_of_work(const Operator& own, RangeKind kind) {
     const auto& ranges = of(kind);
     const auto range =
@@ -397,8 +398,9 @@ class RankTracer {
 
   // ---- sends and receives of Megatron-LM
 
-  /// What ends with sending an output is a forward, with sending a gradient a backward:
-  /// "recv_forward" and "send_forward_recv_backward" have a forward between them.
+  /// Finds the actions between transfers: one that ends with sending an output is a forward, one
+  /// that ends with sending a gradient is a backward. There is a forward between "recv_forward" and
+  /// "send_forward_recv_backward".
   void add_between(const Window& window, TracedStep& step) {
     using Kind = plan::InstructionKind;
     int forwards = 0, backwards = 0;
@@ -425,7 +427,7 @@ class RankTracer {
     }
   }
 
-  // ---- what all have
+  // ---- common parts
 
   void add_optimizer(const Window& window, TracedStep& step) {
     for (const Range* range : of(RangeKind::Optimizer))
@@ -441,8 +443,8 @@ class RankTracer {
                      [](const auto& a, const auto& b) { return a.start < b.start; });
   }
 
-  /// Where the device works, its times are those that count: of a range's twin or, without one, of
-  /// what was launched meanwhile.
+  /// Replaces the host's times by those of the device if it did work: by the range's device
+  /// counterpart or, without one, by the work launched during the range.
   bool put_on_device(TracedStep& step) {
     if (events_.device.empty())
       return put_on_twins(step);
@@ -467,7 +469,7 @@ class RankTracer {
     return found;
   }
 
-  /// Finds the actions by the ranges' twins alone, of the stream that has most of them.
+  /// Uses only the ranges' device counterparts, on the stream with most of their time.
   bool put_on_twins(TracedStep& step) const {
     std::map<std::string, double> busy;
     for (const Range* twin : twins_)
@@ -498,7 +500,8 @@ class RankTracer {
 
   static void finish(TracedStep& step) {
     sort_actions(step);
-    std::map<std::pair<int, int>, int> open;  // parts of a backward that a forward still needs
+    std::map<std::pair<int, int>, int> open;  // halves of backwards still due for the forwards so
+                                              // far
     int forwards = 0;
     for (const TracedAction& traced : step.actions) {
       const plan::Action& action = traced.action;

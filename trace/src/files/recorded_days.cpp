@@ -17,7 +17,7 @@ namespace {
 
 constexpr auto not_told = std::numeric_limits<double>::quiet_NaN();
 
-/// The median of the others in place of each that is not told; false where most are not.
+/// Replaces unknown durations by the median of the known ones; returns false if most are unknown.
 bool fill_gaps(std::vector<double>& seconds) {
   std::vector<double> told;
   std::copy_if(seconds.begin(), seconds.end(), std::back_inserter(told),
@@ -31,7 +31,7 @@ bool fill_gaps(std::vector<double>& seconds) {
   return true;
 }
 
-/// What one pipeline did, operation by operation.
+/// Collects the durations of one pipeline, operation by operation.
 class PipelineRecord {
  public:
   explicit PipelineRecord(const std::vector<plan::Timeline>& steps) : steps_(steps) {
@@ -50,7 +50,7 @@ class PipelineRecord {
  private:
   struct Spans {
     std::map<plan::InstructionKey, const plan::Span*> sends;
-    std::vector<std::vector<const plan::Span*>> computes;  // by rank, as they began
+    std::vector<std::vector<const plan::Span*>> computes;  // by rank, in the order of their ends
   };
 
   void add_step(std::size_t step) {
@@ -103,7 +103,7 @@ class PipelineRecord {
       seconds = (receive.end - both).value;
   }
 
-  /// Whether none of them, which do not overlap, goes on between the two.
+  /// Returns true if none of the computes, which do not overlap, runs between the two times.
   static bool is_free(const std::vector<const plan::Span*>& computes, plan::Seconds from,
                       plan::Seconds to) {
     const auto next =
@@ -124,7 +124,7 @@ models::RecordedSteps read_record(const std::filesystem::path& file_or_folder) {
   const auto table = file_or_folder / recorded_steps_file;
   if (!std::filesystem::exists(table))
     throw plan::InputError(
-        fmt::format("{}: has no {}: `pipewright run` leaves one, of all the steps that it measured",
+        fmt::format("{}: has no {}: `pipewright run` writes one with all measured steps",
                     file_or_folder.string(), recorded_steps_file));
   return models::read_recorded_steps(table);
 }

@@ -28,7 +28,8 @@ std::string read_text(const std::string& file) {
   return std::move(text).str();
 }
 
-/// Runs what throws InputError at an unsound order; the file could be read, so the answer is no.
+/// Runs a check that throws InputError for an unsound order, and throws Infeasible instead: the
+/// file could be read, so the answer is "no".
 template <class Run>
 void sound(const std::string& file, const Run& run) {
   try {

@@ -13,7 +13,7 @@ namespace pipewright::trace {
 
 TextFile::TextFile(std::filesystem::path file)
     : file_(std::move(file)), temporary_(file_.string() + ".part") {
-  // T: as it is.
+  // T: write uncompressed.
   handle_ = ::gzopen(temporary_.c_str(), file_.extension() == ".gz" ? "wb6e" : "wbTe");
   if (handle_ == nullptr)
     fail();

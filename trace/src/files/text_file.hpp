@@ -1,13 +1,13 @@
 #pragma once
 
-// A text that is written piece by piece, gzipped where the file is called *.gz.
+// A text file that is written piece by piece, gzipped if its name ends in .gz.
 
 #include <filesystem>
 #include <string_view>
 
 namespace pipewright::trace {
 
-/// Nothing of the name is there before finish().
+/// The file does not exist under its name before finish().
 class TextFile {
  public:
   explicit TextFile(std::filesystem::path file);
@@ -15,7 +15,7 @@ class TextFile {
   TextFile(const TextFile&) = delete;
   TextFile& operator=(const TextFile&) = delete;
 
-  /// Throws std::runtime_error naming the file when the disk refuses, as finish() does.
+  /// Throws std::runtime_error that names the file if writing fails, as finish() does.
   void write(std::string_view text);
   void finish();
 

@@ -10,8 +10,8 @@ namespace {
 
 struct ThreadRow {
   std::string name;
-  int rank = 0;                       // of the table
-  std::vector<std::size_t> tracks{};  // in their order
+  int rank = 0;                       // in the original table
+  std::vector<std::size_t> tracks{};  // in order
 };
 
 std::vector<ThreadRow> rows_of(const plan::EventTable& table) {
@@ -33,7 +33,7 @@ std::vector<ThreadRow> rows_of(const plan::EventTable& table) {
   return pipelines;
 }
 
-/// The memory of a rank is shown in the first of its rows.
+/// Shows the memory of a rank in the first of its rows.
 void place_memory(const plan::EventTable& from, const std::vector<ThreadRow>& rows,
                   plan::EventColumns& columns) {
   std::vector<bool> placed(static_cast<std::size_t>(from.ranks));
@@ -50,7 +50,7 @@ void place_memory(const plan::EventTable& from, const std::vector<ThreadRow>& ro
   columns.memory_begins.push_back(columns.memory.size());
 }
 
-/// The table's tracks in the order of the rows, each with its row for its rank.
+/// Returns the table's tracks in the order of the rows, each with its row as its rank.
 std::vector<plan::EventTrack> tracks_by_row(const plan::EventTable& table,
                                             const std::vector<ThreadRow>& rows) {
   std::vector<plan::EventTrack> tracks;
@@ -62,7 +62,7 @@ std::vector<plan::EventTrack> tracks_by_row(const plan::EventTable& table,
   return tracks;
 }
 
-/// The events in the order of these tracks, which say then where theirs are.
+/// Copies the events in the order of these tracks, and updates the ranges of the tracks.
 void place_events(const plan::EventTable& from, std::vector<plan::EventTrack>& tracks,
                   plan::EventColumns& columns) {
   columns.reserve(from.size());
@@ -80,7 +80,7 @@ void place_events(const plan::EventTable& from, std::vector<plan::EventTrack>& t
   }
 }
 
-/// Columns of a table that shares its events with another.
+/// Columns of a table that shares the events of another table.
 struct SharedColumns {
   std::shared_ptr<const void> events;
   plan::EventColumns own;

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t most_to_draw = 20'000;  // events
 
-/// The first letters of a file, inflated; empty where it cannot be read.
+/// Returns the first characters of a file, decompressed; empty if it cannot be read.
 std::string beginning_of(const std::filesystem::path& file) {
   TextWindow window(file);
   while (window.size() < std::size_t{1} << 16U && window.more())
@@ -33,7 +33,8 @@ std::string beginning_of(const std::filesystem::path& file) {
   return {window.data(), window.size()};
 }
 
-/// "timeline" of a text with "pipewright/timeline/1", which our files begin with; or nothing.
+/// Returns "timeline" for a text with "pipewright/timeline/1", with which Pipewright's files begin,
+/// or an empty text.
 std::string format_in(std::string_view beginning) {
   constexpr std::string_view mark = "\"pipewright/";
   const auto at = beginning.find(mark);
@@ -60,7 +61,7 @@ plan::Timeline read_own_trace(const std::filesystem::path& file) {
   return plan::timeline_from_trace(plan::JsonDocument::parse(whole_text(file), file.string()));
 }
 
-/// Reads the trace as readers do that do not know that it is ours.
+/// Reads a damaged trace of Pipewright as a foreign one.
 plan::EventTable read_damaged_trace(const std::filesystem::path& file,
                                     const plan::InputError& error,
                                     std::vector<std::string>& problems) {
@@ -76,7 +77,8 @@ plan::EventTable read_damaged_trace(const std::filesystem::path& file,
   return table;
 }
 
-/// A whole job's, by worker; nothing where it is not whole, and is read as any other trace then.
+/// Returns the timeline of a whole job, by worker; nothing if the trace is not whole, which is then
+/// read as any other trace.
 std::optional<plan::EventTable> job_timeline_in(const std::filesystem::path& file,
                                                 std::vector<std::string>& problems) {
   std::vector<std::string> more;
@@ -107,21 +109,21 @@ plan::EventTable read_any(const std::filesystem::path& file, Damage damage,
     }
   }
   const std::string wanted =
-      "a timeline is needed: one of ours (.pwt, or .json as --trace writes "
+      "a timeline is needed: one of Pipewright (.pwt, or .json as --trace writes "
       "it) or a Chrome trace (.json, .json.gz)";
   if (!format.empty() && beginning.find("\"traceEvents\"") == std::string::npos)
     throw plan::MalformedFile(fmt::format("{}: this is a {}; {}", file.string(), format, wanted));
   const auto first = beginning.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   if (first == std::string::npos || (beginning[first] != '{' && beginning[first] != '['))
-    throw plan::MalformedFile(fmt::format(
-        "{}: {}; {}", file.string(), beginning.empty() ? "it is empty" : "it is none", wanted));
+    throw plan::MalformedFile(
+        fmt::format("{}: {}; {}", file.string(),
+                    beginning.empty() ? "it is empty" : "it is not a timeline", wanted));
   return read_chrome_trace(file, problems);
 }
 
 // ---- writing
-// -------------------------------------------------------------------------------------
 
-/// As JSON text with its quotes.
+/// Returns the text as JSON, with quotes.
 std::string in_json(const std::string& text) { return plan::Json(text).dump(); }
 
 std::string in_csv(const std::string& text) {
@@ -136,7 +138,7 @@ std::string in_csv(const std::string& text) {
   return quoted + '"';
 }
 
-/// Gathers what is written, as a file system likes it.
+/// Buffers the output, so that the file is written in large pieces.
 class Pieces {
  public:
   explicit Pieces(TextFile& file) : file_(file) {}
@@ -156,7 +158,8 @@ class Pieces {
   std::string text_;
 };
 
-/// A Chrome trace with the table's own ranks and tracks: those of a thread are one again.
+/// Writes a Chrome trace with the table's own ranks and tracks. Tracks of the same thread become
+/// one thread again.
 void write_foreign_trace(TextFile& file, const plan::EventTable& table) {
   Pieces pieces(file);
   fmt::format_to(pieces.end(), "{{\"displayTimeUnit\":\"ms\",\n\"traceEvents\":[");
@@ -223,16 +226,15 @@ void write_csv(const std::filesystem::path& file, const plan::EventTable& table)
 
 void write_svg(const std::filesystem::path& file, const plan::EventTable& table) {
   if (table.size() > most_to_draw)
-    throw plan::InputError(fmt::format("{}: {} events are too many for a picture, {} are not",
+    throw plan::InputError(fmt::format("{}: {} events are too many for a picture: the limit is {}",
                                        file.string(), table.size(), most_to_draw));
   const plan::Timeline timeline = actions_of(table, file.string());
   plan::write_file(file, draw::to_svg(draw::timeline_scene({timeline}, timeline.name)));
 }
 
 // ---- actions
-// -------------------------------------------------------------------------------------
 
-/// The part of a timeline that lies within an interval, counted from the interval's start.
+/// Returns the part of a timeline within an interval, with times since the interval's start.
 plan::Timeline cut_out(const plan::Timeline& timeline, plan::Seconds start, plan::Seconds end) {
   plan::Timeline cut{.name = timeline.name,
                      .ranks = timeline.ranks,
@@ -253,19 +255,20 @@ plan::Timeline cut_out(const plan::Timeline& timeline, plan::Seconds start, plan
   return cut;
 }
 
-/// Without marks, actions are of one iteration if none comes twice on a rank.
+/// Without step marks, actions belong to one iteration if none repeats on a rank.
 void require_one_iteration(const plan::Timeline& timeline, const std::string& name) {
   std::set<std::pair<int, std::string_view>> seen;
   for (const plan::Span& span : timeline.spans)
     if (plan::parse_action(span.action) && !seen.emplace(span.rank, span.action).second)
       throw plan::InputError(fmt::format(
           "{}: rank {} runs {} more than once, and no step is marked (\"ProfilerStep#7\"): how "
-          "long an iteration takes cannot be told; \"pipewright explain TRACES --timeline FILE\" "
+          "long an iteration takes is unknown; \"pipewright explain TRACES --timeline FILE\" "
           "finds one",
           name, span.rank, span.action));
 }
 
-/// The step of median length, where steps are marked; else from the first action to the last.
+/// Returns the step of median length if steps are marked, otherwise everything from the first
+/// action to the last.
 plan::Timeline one_iteration(const plan::Timeline& timeline, const plan::TimelineFacts& facts,
                              const std::string& name) {
   if (const plan::MarkedStep* const step = facts.typical_step()) {
@@ -322,7 +325,7 @@ void require_timeline_suffix(const std::filesystem::path& file) {
   if (suffix != ".pwt" && suffix != ".json" && suffix != ".csv" && suffix != ".svg" &&
       !file.string().ends_with(".json.gz"))
     throw plan::InputError(
-        fmt::format("{}: what it should become is told by the suffix: .pwt, .json, .json.gz, .csv "
+        fmt::format("{}: the format is unknown: use the suffix .pwt, .json, .json.gz, .csv "
                     "or .svg",
                     file.string()));
 }

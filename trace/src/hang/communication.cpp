@@ -10,10 +10,10 @@ namespace {
 
 using FlightKind = FlightOperation::Kind;
 using Members = std::vector<FlightMember>;
-/// Groups of one name may have other ranks elsewhere.
+/// Includes the ranks, because groups with the same name may differ between ranks.
 using GroupKey = std::pair<std::string, std::vector<int>>;
 
-/// So many operations of a launch may have ended though the launch has not.
+/// Number of operations of a launch that may have completed before the launch has.
 constexpr std::size_t widest_launch = 4;
 
 struct Ends {
@@ -43,7 +43,7 @@ class FlightJoiner {
   }
   std::vector<int> group_ranks(const FlightMember& member) const { return group_at(member).ranks; }
 
-  /// A number for each group, so that keys are short.
+  /// Numbers the groups, so that keys are short.
   int number_of(const FlightGroup& group) {
     return groups_.try_emplace({group.name, group.ranks}, static_cast<int>(groups_.size()))
         .first->second;
@@ -55,8 +55,7 @@ class FlightJoiner {
       std::vector<int> numbers;
       for (const FlightGroup& group : record.groups)
         numbers.push_back(number_of(group));
-      std::map<std::pair<int, std::int64_t>, int>
-          in_launch;  // coalesced collectives by their place
+      std::map<std::pair<int, std::int64_t>, int> in_launch;  // coalesced collectives by index
       for (int at = 0; at < static_cast<int>(record.operations.size()); ++at) {
         const FlightOperation& own = record.operations[static_cast<std::size_t>(at)];
         const int group = numbers[static_cast<std::size_t>(own.group)];
@@ -73,8 +72,8 @@ class FlightJoiner {
     }
   }
 
-  /// Where both ranks have the oldest collective that both have got through and still know: what
-  /// they send each other counts from there on.
+  /// Returns the oldest collective that both ranks have completed and still have in their records,
+  /// as an index on each side: transfers between the two are counted from there.
   std::optional<std::pair<int, int>> behind_collective(int rank, int other) {
     const int record = record_of_rank(records_, rank), beside = record_of_rank(records_, other);
     if (record < 0 || beside < 0)
@@ -106,7 +105,8 @@ class FlightJoiner {
   }
 
   void join_channel(int sender, int receiver, const Ends& ends) {
-    std::size_t skip_sends = 0, skip_receives = 0;  // whose other end a ring has lost
+    std::size_t skip_sends = 0, skip_receives = 0;  // whose other end was dropped from a ring
+                                                    // buffer
     if (!is_whole(ends.sends, sender) || !is_whole(ends.receives, receiver)) {
       std::size_t sent = completed(ends.sends), received = completed(ends.receives);
       if (const auto known = behind_collective(sender, receiver);
@@ -142,7 +142,7 @@ class FlightJoiner {
     }
   }
 
-  /// Whether a ring of this rank may have held it once.
+  /// Returns true if this rank's ring buffer may have dropped it.
   bool may_be_lost(int rank, const FlightMember& member) const {
     const int record = record_of_rank(records_, rank);
     if (record < 0 || records_[static_cast<std::size_t>(record)].is_whole)
@@ -179,7 +179,7 @@ class FlightJoiner {
   std::map<std::pair<int, int>, std::optional<std::pair<int, int>>> common_;  // by ranks
   std::map<std::tuple<int, int, int>, Ends> channels_;  // group, sender, receiver
   std::map<std::tuple<int, std::int64_t, int>, Members> collectives_;
-  std::map<std::pair<int, int>, std::int64_t> first_sequence_;  // group and rank: of collectives
+  std::map<std::pair<int, int>, std::int64_t> first_sequence_;  // of collectives, by group and rank
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-// The records of all ranks joined: what each of them holds of a transfer or of a collective.
+// Joins the records of all ranks: the entries of each transfer and each collective.
 
 #include <vector>
 
@@ -8,7 +8,7 @@
 
 namespace pipewright::trace {
 
-/// An operation by its record and its place in it.
+/// An operation, by its record and its index in it.
 struct FlightMember {
   int record = 0;
   int operation = 0;
@@ -16,29 +16,29 @@ struct FlightMember {
 };
 
 struct Communication {
-  std::vector<int> ranks;  // that take part
+  std::vector<int> ranks;  // participants
   std::vector<FlightMember> members;
-  std::vector<int> missing;  // ranks that have not issued it, or of which there is no record
+  std::vector<int> missing;  // ranks that have not issued it, or that have no record
   bool is_transfer = false;
-  bool is_pending = false;  // some rank has not got through it
+  bool is_pending = false;  // at least one rank has not completed it
 };
 
 struct Communications {
   std::vector<Communication> all;
-  std::vector<std::vector<int>> of;  // [record][operation] → in `all`
+  std::vector<std::vector<int>> of;  // [record][operation] → index in `all`
 };
 
-/// Sends and receives by (group, sender, receiver) in their order: from the first on where both
-/// records are whole, else so that what is complete ends at the same transfer. Collectives by group
-/// and sequence.
+/// Matches sends and receives by (group, sender, receiver) in order: from the first one if both
+/// records are whole, otherwise so that the completed ones end at the same transfer. Matches
+/// collectives by group and sequence number.
 Communications joined(const std::vector<FlightRecord>& records);
 
 const FlightOperation& operation_of(const std::vector<FlightRecord>& records,
                                     const FlightMember& member);
-/// The one of a record; null: there is none. Members stand in the order of records, where they are
-/// those of a collective.
+/// Returns the member of a record, or null. Members must be in the order of records, as those of a
+/// collective are.
 const FlightMember* member_in(const std::vector<FlightMember>& members, int record);
-/// Where the record of a rank is; -1: there is none.
+/// Returns the index of a rank's record, or -1.
 int record_of_rank(const std::vector<FlightRecord>& records, int rank);
 
 }  // namespace pipewright::trace

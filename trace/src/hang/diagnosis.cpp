@@ -29,16 +29,16 @@ class Diagnoser {
   HangDiagnosis run() {
     note_absent_ranks();
     if (!is_any_open())
-      own_.what = "every operation of every rank is complete: nothing stands still";
+      own_.what = "every operation of every rank is complete: the job does not hang";
     else if (!diverged() && !found_stuck(StuckCause::Disagreement, false) &&
              !found_stuck(StuckCause::Dead, true) && !found_stuck(StuckCause::Passed, true) &&
              !found_without_order() && !found_stuck(StuckCause::Disagreement, true))
-      own_.what = "nothing in the dumps says why it stands still";
+      own_.what = "the dumps do not show why the job hangs";
     return std::move(own_);
   }
 
  private:
-  // The schedule.
+  // ---- schedule
 
   void follow(const std::vector<plan::Program>& schedules) {
     std::size_t most = 0;
@@ -58,7 +58,7 @@ class Diagnoser {
     if (parted > 1 && 2 * parted > static_cast<std::ptrdiff_t>(followed_.size())) {
       own_.notes.push_back(
           fmt::format("{} of {} ranks send and receive in another order than the schedule has: it "
-                      "is taken for none of this job",
+                      "is assumed to belong to another job",
                       parted, followed_.size()));
       followed_.clear();
     }
@@ -106,20 +106,20 @@ class Diagnoser {
     switch (found.kind) {
       case HangKind::MissingSend:
       case HangKind::MissingReceive:
-        return fmt::format("rank {} left out {} and went on with {}", own_.rank, expected,
+        return fmt::format("rank {} skipped {} and continued with {}", own_.rank, expected,
                            words_of(member));
       case HangKind::Extra:
-        return fmt::format("rank {} issued {}, where the schedule has {}", own_.rank,
+        return fmt::format("rank {} issued {}, but the schedule has {}", own_.rank,
                            words_of(member), expected);
       default:
         return fmt::format("rank {} issued {} before {}", own_.rank, words_of(member), expected);
     }
   }
 
-  // What is stuck.
+  // ---- stuck communications
 
   bool found_without_order() {
-    // A schedule that all ranks follow does not explain a circle.
+    // If all ranks follow the schedule, its order does not explain a cycle.
     const bool is_followed = !followed_.empty();
     if (!is_followed && found_cycle(certain))
       return true;
@@ -131,8 +131,8 @@ class Diagnoser {
            found_cycle(all_waits);
   }
 
-  /// A rank that is in the middle of a step by the schedule, and went into a collective with one
-  /// that waits for its next send or receive.
+  /// Finds a rank that left the schedule in the middle of a step for a collective, together with a
+  /// rank that waits for its next send or receive.
   bool found_left_for_collective() {
     for (std::size_t r = 0; r < followed_.size(); ++r) {
       const auto& operations = records_[r].operations;
@@ -149,7 +149,7 @@ class Diagnoser {
     }
     return false;
   }
-  /// A transfer that `other` has issued and `rank` has not.
+  /// Returns a transfer that `other` has issued and `rank` has not.
   std::optional<int> waiting_for(int rank, int other) const {
     for (std::size_t at = 0; at < joined_.all.size(); ++at) {
       const Communication& own = joined_.all[at];
@@ -171,13 +171,13 @@ class Diagnoser {
           (best == nullptr || std::pair(stuck.is_held_up, first_operation(stuck)) <
                                   std::pair(best->is_held_up, first_operation(*best))))
         best = &stuck;
-    // Who only waits for others in a circle of sends is not late.
+    // A rank that only waits in a cycle of sends is not late.
     if (best == nullptr || (cause == StuckCause::OnlySends && are_all_sending(best->rank)))
       return false;
     tell(*best);
     return true;
   }
-  /// Whether the rank is in a circle in which every rank has only sends open.
+  /// Returns true if the rank is in a cycle in which every rank has only sends open.
   bool are_all_sending(int rank) const {
     std::set<int> sending;
     for (const StuckCommunication& stuck : graph_.stuck)
@@ -207,8 +207,9 @@ class Diagnoser {
         own_.kind = operation_of(records_, other).kind == FlightKind::Send
                         ? HangKind::MissingReceive
                         : HangKind::MissingSend;
-        own_.what = fmt::format("rank {} went on without what rank {} waits for at {}", stuck.rank,
-                                rank_of(other.record), words_of(other));
+        own_.what =
+            fmt::format("rank {} continued without the operation that rank {} waits for at {}",
+                        stuck.rank, rank_of(other.record), words_of(other));
         break;
       case StuckCause::Late:
       case StuckCause::OnlySends:
@@ -220,8 +221,8 @@ class Diagnoser {
       case StuckCause::Still:
         own_.kind = HangKind::Late;
         own_.what = fmt::format(
-            "rank {} has issued {}, and it does not move: what it sends is not computed, or the "
-            "link does not carry it",
+            "rank {} has issued {}, but it makes no progress: its data is not computed, or the "
+            "link does not transfer it",
             stuck.rank, words_of(member_of(at, stuck.rank)));
         break;
     }
@@ -249,7 +250,8 @@ class Diagnoser {
     return fmt::format("{} of {} {}", words_of(member), tensors.types, tensors.sizes);
   }
 
-  /// Where the rank at fault is: at the operation itself, or behind the last that it issued.
+  /// Reports the position of the rank at fault: the operation itself, or after the last one that it
+  /// issued.
   void tell_last_operation(const StuckCommunication& stuck, const Communication& at) {
     const int record = record_of_rank(records_, stuck.rank);
     if (record < 0)
@@ -284,7 +286,7 @@ class Diagnoser {
         because = "has left no dump";
         break;
       case StuckCause::Passed:
-        because = "went on without it";
+        because = "continued without it";
         break;
       case StuckCause::Late:
       case StuckCause::OnlySends:
@@ -297,7 +299,7 @@ class Diagnoser {
     return {rank_of(other.record), words_of(other), stuck.rank, std::move(because)};
   }
 
-  // Who waits for whom.
+  // ---- waits
 
   bool found_cycle(const std::vector<WaitCause>& causes) {
     const auto cycle = shortest_cycle(graph_, causes);
@@ -327,7 +329,7 @@ class Diagnoser {
       }
     tell_way_to_rank(own_.rank);
   }
-  /// To what the rank has not issued.
+  /// Reports the waits that lead to a communication which the rank has not issued.
   void tell_way_to_rank(int rank) {
     for (const StuckCommunication& stuck : graph_.stuck)
       if (stuck.rank == rank && stuck.cause != StuckCause::Still &&
@@ -355,13 +357,13 @@ class Diagnoser {
       const std::string stands = words_of(member_of(next, step.wait.rank));
       const bool has_issued =
           std::find(at.missing.begin(), at.missing.end(), step.wait.rank) == at.missing.end();
-      own_.waits.push_back(
-          {rank_of(waiting->record), words_of(*waiting), step.wait.rank,
-           has_issued ? "has it behind " + stands : "has not issued it and stands at " + stands});
+      own_.waits.push_back({rank_of(waiting->record), words_of(*waiting), step.wait.rank,
+                            has_issued ? "has issued it after " + stands
+                                       : "has not issued it and waits in " + stands});
     }
   }
 
-  // Ranks and words.
+  // ---- ranks and texts
 
   int rank_of(int record) const { return records_[static_cast<std::size_t>(record)].rank; }
   const FlightMember& member_of(const Communication& at, int rank) const {
@@ -370,7 +372,7 @@ class Diagnoser {
         return member;
     return at.members.front();
   }
-  /// One that has not got through it, of another rank.
+  /// Returns a member of another rank that has not completed it.
   const FlightMember& member_beside(const Communication& at, int rank) const {
     const FlightMember* best = &at.members.front();
     for (const FlightMember& member : at.members)

@@ -9,8 +9,8 @@ namespace {
 
 using FlightKind = FlightOperation::Kind;
 
-/// What all ranks of a communication must have alike. Of what scatters or gathers at one rank, and
-/// of all-to-all, sizes differ by right.
+/// The properties of a communication that all its ranks must share. Sizes may differ in scatters
+/// and gathers with a root and in all-to-all.
 struct Shape {
   std::string name;
   std::int64_t inputs = 0, outputs = 0;
@@ -47,7 +47,7 @@ class Judge {
       by_shape[shape_of(operation_of(records_, member))].push_back(member);
     if (by_shape.size() < 2)
       return {};
-    // Sizes and types count among those of the collective that most are in.
+    // Sizes and types are compared only if all ranks are in the same collective.
     std::map<std::string, std::vector<FlightMember>> by_name;
     for (const FlightMember& member : own.members)
       by_name[shape_of(operation_of(records_, member)).name].push_back(member);
@@ -66,8 +66,8 @@ class Judge {
     return records_[static_cast<std::size_t>(member.record)].rank;
   }
 
-  /// Of the smallest party; of equal ones, of that whose rank was different before, or later is
-  /// what the others are now.
+  /// Returns a member of the smallest party. Of two equal parties, prefers the one whose operation
+  /// is less like its rank's earlier operations.
   template <class Key>
   FlightMember odd_one(const std::map<Key, std::vector<FlightMember>>& parties) const {
     std::size_t fewest = static_cast<std::size_t>(-1);
@@ -87,8 +87,8 @@ class Judge {
     return best->front();
   }
 
-  /// How little this operation is like those that its rank has had at its place before: of the same
-  /// kind, group and peer.
+  /// Measures how unlike the rank's earlier operations of the same kind, group and peer this one
+  /// is.
   double oddness(const FlightMember& member) const {
     const FlightRecord& record = records_[static_cast<std::size_t>(member.record)];
     const FlightOperation& own = operation_of(records_, member);
@@ -100,7 +100,7 @@ class Judge {
         continue;
       ++all;
       alike += shape_of(other) == shape ? 1 : 0;
-      // What stood before both is the same, too.
+      // The preceding operations must also match.
       if (at > 0 && member.operation > 0)
         alike_by_place +=
             shape_of(other) == shape &&

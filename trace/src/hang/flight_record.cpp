@@ -21,7 +21,7 @@ namespace {
 using plan::PickleNode;
 using NodeKind = PickleNode::Kind;
 
-constexpr std::size_t longest_text = 120;  // of sizes and places, that messages repeat
+constexpr std::size_t longest_text = 120;  // of sizes and places, which messages repeat
 constexpr int most_ranks = 1'000'000;
 
 std::optional<int> whole_number(std::string_view text) {
@@ -32,7 +32,7 @@ std::optional<int> whole_number(std::string_view text) {
   return value;
 }
 
-/// "[0, 1, 2]".
+/// Parses ranks such as "[0, 1, 2]".
 std::optional<std::vector<int>> ranks_in(std::string_view text) {
   if (text.size() < 2 || text.front() != '[' || text.back() != ']')
     return {};
@@ -60,7 +60,7 @@ std::string cut_short(std::string text) {
   return text;
 }
 
-/// The name of a file without its folders.
+/// Returns the name of a file without its folders.
 std::string_view base_name(std::string_view path) {
   const auto slash = path.rfind('/');
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
@@ -71,7 +71,7 @@ bool is_of_torch(std::string_view file) {
          file.find("/torch/distributed/") != std::string_view::npos;
 }
 
-/// One dump; collects its faults.
+/// Reads one dump and collects its errors.
 class FlightReader {
  public:
   FlightReader(const PickleNode& root, std::size_t length, const std::string& file, int rank)
@@ -79,11 +79,11 @@ class FlightReader {
     record_.rank = rank;
     record_.file = file;
     if (!root.is(NodeKind::Dict) || root.find("pg_config") == nullptr) {
-      fault("", "is no dump of torch's FlightRecorder: a dictionary with pg_config and entries");
+      fault("", "is not a dump of torch's FlightRecorder: a dictionary with pg_config and entries");
       return;
     }
     read_groups(*root.find("pg_config"));
-    const PickleNode* const entries = root.find("entries");  // JSON without any leaves it out
+    const PickleNode* const entries = root.find("entries");  // absent in JSON without entries
     if (entries != nullptr && !entries->is(NodeKind::List))
       fault("/entries", "must be a list");
     else if (entries != nullptr)
@@ -103,19 +103,19 @@ class FlightReader {
     int group = 0;
     bool is_p2p = false;
     std::int64_t sequence = 0;
-    std::size_t operation = 0;  // which was made of it
+    std::size_t operation = 0;  // index of the resulting operation
   };
 
   void fault(const std::string& field, const std::string& what) {
     faults_.push_back(fmt::format("{}: {}{}{}", file_, field, field.empty() ? "" : ": ", what));
   }
-  /// What a pickle has once it may name again and again.
+  /// Limits the number of visits: a pickle may refer to one value any number of times.
   bool may_visit() {
     if (visits_left_ > 0)
       --visits_left_;
     else if (!was_endless_) {
       was_endless_ = true;
-      fault("", "names the same values again and again");
+      fault("", "refers to the same values too often");
     }
     return !was_endless_;
   }
@@ -142,7 +142,7 @@ class FlightReader {
           want(group, "ranks", NodeKind::Text, where, "a list of ranks");
       const auto members = ranks == nullptr ? std::nullopt : ranks_in(ranks->text);
       if (ranks != nullptr && !members)
-        fault(where + "/ranks", fmt::format("\"{}\" is no list of ranks, such as \"[0, 1]\"",
+        fault(where + "/ranks", fmt::format("\"{}\" is not a list of ranks, such as \"[0, 1]\"",
                                             cut_short(ranks->text)));
       const PickleNode* const description = group.find("desc");
       record_.groups.push_back({config.items[at]->text,
@@ -151,7 +151,7 @@ class FlightReader {
     }
   }
 
-  /// By name; the one that there is where torch has written another (Gloo's).
+  /// Returns the group by name, or the only group if torch has written another name (as with Gloo).
   int group_of(const PickleNode& entry, const std::string& where) {
     const PickleNode* const group = entry.find("process_group");
     const bool has_name = group != nullptr && group->is(NodeKind::List) && !group->items.empty() &&
@@ -172,7 +172,7 @@ class FlightReader {
       return 0;
     }
     fault(where + "/process_group",
-          fmt::format("group \"{}\" does not stand in pg_config", cut_short(name)));
+          fmt::format("group \"{}\" is not in pg_config", cut_short(name)));
     return 0;
   }
 
@@ -226,7 +226,7 @@ class FlightReader {
     return {};
   }
 
-  /// "0->1" of a send, "0<-1" of a receive: ranks of the group, this rank's first.
+  /// Parses "0->1" of a send or "0<-1" of a receive: ranks of the group, this rank's first.
   void read_ends(FlightOperation& operation, std::string_view ends, const std::string& where) {
     const auto& ranks = record_.groups[static_cast<std::size_t>(operation.group)].ranks;
     const auto arrow = ends.find(operation.kind == FlightOperation::Kind::Send ? "->" : "<-");
@@ -237,7 +237,7 @@ class FlightReader {
       return rank >= 0 && static_cast<std::size_t>(rank) < ranks.size();
     };
     if (!is_member(own) || !is_member(peer) || own == peer) {
-      fault(where + "/profiling_name", fmt::format("\"{}\" are no two ranks of a group of {}",
+      fault(where + "/profiling_name", fmt::format("\"{}\" are not two ranks of a group of {}",
                                                    cut_short(std::string(ends)), ranks.size()));
       return;
     }
@@ -246,7 +246,7 @@ class FlightReader {
     if (rank != record_.rank && !has_other_rank_) {
       has_other_rank_ = true;
       fault(where + "/profiling_name",
-            fmt::format("is of rank {}, but the file's name ends in {}: a dump is called by its "
+            fmt::format("is of rank {}, but the file's name ends in {}: a dump is named after its "
                         "rank, such as nccl_trace_rank_{}",
                         rank, record_.rank, rank));
     }
@@ -283,7 +283,7 @@ class FlightReader {
     const PickleNode* const sequence = want(node, is_p2p ? "p2p_seq_id" : "collective_seq_id",
                                             NodeKind::Integer, where, "a number");
     operation.sequence = sequence == nullptr ? 0 : sequence->integer;
-    // Gloo says of what has ended that it is retired, and nothing more.
+    // Gloo marks completed operations only as retired.
     const PickleNode* const retired = node.find("retired");
     operation.completed =
         state->text == "completed" ||
@@ -291,7 +291,7 @@ class FlightReader {
     operation.started = state->text == "started";
     if (!operation.completed && !operation.started && state->text != "scheduled")
       fault(where + "/state",
-            fmt::format("\"{}\" is none of scheduled, started, completed", cut_short(state->text)));
+            fmt::format("\"{}\" is not scheduled, started or completed", cut_short(state->text)));
     add(node, std::move(operation), is_p2p);
   }
 
@@ -311,7 +311,7 @@ class FlightReader {
     record_.operations.push_back(std::move(operation));
   }
 
-  /// The entry "coalesced" stands behind the operations of its launch, and alone knows their state.
+  /// The entry "coalesced" follows the operations of its launch, and only it has their state.
   void close_launch(const FlightOperation& end, bool is_p2p) {
     const int launch = launches_++;
     for (std::size_t at = record_.operations.size(); at-- > launch_begin_;) {
@@ -338,7 +338,7 @@ class FlightReader {
   int launches_ = 0;
 };
 
-/// The number that a dump's name ends in, before a suffix.
+/// Returns the number at the end of a dump's name, before the suffix.
 std::optional<int> rank_in_name(const std::filesystem::path& file) {
   const std::string suffix = file.extension().string();
   const bool is_known = suffix == ".json" || suffix == ".pkl" || suffix == ".pickle";
@@ -359,10 +359,10 @@ std::vector<std::filesystem::path> files_at(const std::filesystem::path& path) {
     if (entry.is_regular_file(error) && rank_in_name(entry.path()))
       files.push_back(entry.path());
   if (files.empty())
-    throw plan::InputError(fmt::format(
-        "{}: no dump of FlightRecorder lies there: their names end in the rank, such as "
-        "nccl_trace_rank_0",
-        path.string()));
+    throw plan::InputError(
+        fmt::format("{}: contains no dump of FlightRecorder: their names end in the rank, such as "
+                    "nccl_trace_rank_0",
+                    path.string()));
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -392,7 +392,8 @@ FlightRecord parse_flight_record(std::string_view bytes, const std::string& file
     pickled = plan::parse_pickle(bytes, file, {});
   else
     throw plan::MalformedFile(fmt::format(
-        "{}: is no dump of torch's FlightRecorder: it begins as neither a pickle nor JSON", file));
+        "{}: is not a dump of torch's FlightRecorder: it begins as neither a pickle nor JSON",
+        file));
   return FlightReader(*pickled.root, bytes.size(), file, rank).record();
 }
 

@@ -12,7 +12,7 @@
 namespace pipewright::trace {
 namespace {
 
-/// What a send or receive is told by.
+/// Identifies a send or receive.
 using End = std::pair<bool, int>;  // whether it sends, and the other rank
 
 struct Expected {
@@ -28,13 +28,12 @@ struct Issued {
   bool is_behind_collective = false;
 };
 
-/// How a rank may have left its schedule: without what stands at one place, or with what stands
-/// there and at the next place in turn.
+/// A deviation from the schedule: one operation is left out, or one is swapped with the next.
 struct Edit {
   std::size_t left_out = static_cast<std::size_t>(-1);
   std::size_t swapped = static_cast<std::size_t>(-2);
 };
-constexpr std::size_t widest_swap = 24;  // operations that may stand in another order
+constexpr std::size_t widest_swap = 24;  // operations that may be reordered
 
 std::vector<Expected> expected_of(const plan::Program& program, int rank) {
   std::vector<Expected> list;
@@ -44,7 +43,8 @@ std::vector<Expected> expected_of(const plan::Program& program, int rank) {
   return list;
 }
 
-/// One rank's two lists. The expected one is repeated step by step; positions in it go on counting.
+/// Compares one rank's two lists. The expected list repeats every step; positions in it keep
+/// counting.
 class Follower {
  public:
   Follower(std::vector<Expected> expected, std::vector<Issued> issued, const FlightRecord& record)
@@ -72,9 +72,9 @@ class Follower {
  private:
   struct Guess {
     HangKind kind = HangKind::Order;
-    std::size_t explained = 0;  // operations from the divergence on
+    std::size_t explained = 0;  // number of operations from the divergence on
     bool ends_a_step = false;
-    std::size_t position = 0;  // of what is missing
+    std::size_t position = 0;  // of the missing operation
     bool better_than(const Guess& other) const {
       return std::tie(explained, ends_a_step) > std::tie(other.explained, other.ends_a_step);
     }
@@ -92,7 +92,7 @@ class Follower {
       ++size;
     return size;
   }
-  /// Whether so many from here on are the same in some order.
+  /// Returns true if the next `count` operations are the expected ones in any order.
   bool are_alike(std::size_t i, std::size_t position, std::size_t count, const Edit& edit) const {
     std::multiset<End> ends;
     for (std::size_t k = 0; k < count; ++k)
@@ -105,7 +105,8 @@ class Follower {
     }
     return true;
   }
-  /// How many from here on are as expected. What is issued as one has no order.
+  /// Returns how many operations from here on are as expected. Operations of one launch have no
+  /// order.
   std::size_t walk(std::size_t i, std::size_t position, const Edit& edit = {}) const {
     const std::size_t begin = i;
     while (i < issued_.size()) {
@@ -118,9 +119,9 @@ class Follower {
     return i - begin;
   }
 
-  /// Where in a step the record begins: there where the schedule with one change explains most of
-  /// it. Of places that fit equally well, that where collectives stand between steps, and that
-  /// which the rank's own count (p2p_seq_id) tells.
+  /// Finds where in a step the record begins: the offset at which the schedule, with one deviation,
+  /// explains most of the record. Breaks ties in favor of offsets whose collectives fall between
+  /// steps, then of the offset given by the rank's own count (p2p_seq_id).
   std::size_t best_offset() const {
     std::size_t best = record_.is_whole ? 0 : counted_offset();
     auto fit = fit_at(best);
@@ -133,7 +134,8 @@ class Follower {
       }
     return best;
   }
-  /// How many operations are explained, and how many collectives do not lie between steps.
+  /// Returns how many operations are explained, and minus the number of collectives that do not
+  /// fall between steps.
   std::pair<std::size_t, int> fit_at(std::size_t offset) const {
     std::size_t explained = walk(0, offset);
     int within = 0;
@@ -143,8 +145,8 @@ class Follower {
       explained += best_guess(explained, offset + explained).explained;
     return {explained, -within};
   }
-  /// From the launches that each group had before the second of the record, which is the first
-  /// that is surely whole, and from how many a step has.
+  /// Derives the offset from the number of launches per step, and from each group's count of
+  /// launches before the second launch of the record. The first launch may be incomplete.
   std::size_t counted_offset() const {
     const std::size_t length = expected_.size(), begin = launch_size(0);
     std::map<int, std::int64_t> before;  // by group
@@ -156,7 +158,8 @@ class Follower {
     std::int64_t launches = 0;
     for (const auto& [group, count] : before)
       launches += std::max<std::int64_t>(count, 0);
-    std::vector<std::size_t> ends;  // of the launches of a step that begins there, in operations
+    std::vector<std::size_t> ends;  // ends, in operations, of the launches of a step that begins
+                                    // there
     for (std::size_t i = begin; i < issued_.size() && i < begin + length; i += launch_size(i))
       ends.push_back(i - begin + launch_size(i));
     if (ends.empty() || ends.back() != length)
@@ -181,7 +184,7 @@ class Follower {
       i += size;
     }
   }
-  /// What stands in another order has its names, too.
+  /// Names reordered operations, too.
   void name_the_rest(std::size_t i, std::size_t position) {
     std::vector<char> taken(widest_swap);
     for (std::size_t k = 0; k < widest_swap && i + k < issued_.size(); ++k)
@@ -194,13 +197,14 @@ class Follower {
         }
   }
 
-  /// Of a rank that went on to a collective.
+  /// Returns true if the rank finished a step and continued with a collective.
   bool ends_a_step(std::size_t position) const {
     return position % expected_.size() == 0 &&
            record_.operations.back().kind == FlightOperation::Kind::Collective;
   }
 
-  /// What explains most of what the rank issued from there on; of equals the smallest change.
+  /// Returns the deviation that explains most of the operations that the rank issued from there on;
+  /// of equals, the smallest deviation.
   Guess best_guess(std::size_t i, std::size_t position) const {
     const std::size_t end = position + issued_.size() - i;
     Guess best{.position = position};
@@ -229,7 +233,8 @@ class Follower {
     return best;
   }
 
-  /// The first of a launch that is not expected, and what is expected and not of it.
+  /// Returns the first operation of the launch that is not expected, and the first expected one
+  /// that is not in the launch.
   std::pair<std::size_t, std::size_t> first_difference(std::size_t i, std::size_t position) const {
     const std::size_t count = launch_size(i);
     std::multiset<End> issued, expected;
@@ -250,7 +255,8 @@ class Follower {
   FlightDivergence divergence_at(std::size_t i, std::size_t position) const {
     const std::size_t length = expected_.size();
     Guess best = best_guess(i, position);
-    // A rank that stands at its last operation may still have had the other behind it.
+    // A rank that is blocked in its last operation may have intended to issue the expected one
+    // next.
     const auto last = static_cast<std::size_t>(issued_.back().operation);
     if (i + 1 == issued_.size() && !record_.operations[last].completed && !best.ends_a_step)
       best.kind = HangKind::Order;
@@ -270,7 +276,7 @@ class Follower {
   FollowedSchedule own_;
 };
 
-/// The ranks of the job as those of the schedule.
+/// Maps ranks of the job to those of the schedule.
 class PipelineRanks {
  public:
   PipelineRanks(const std::vector<FlightRecord>& records, int ranks) : ranks_(ranks) {
@@ -280,7 +286,7 @@ class PipelineRanks {
         all_.insert(group.ranks.begin(), group.ranks.end());
     }
   }
-  /// -1 where a group says nothing of a pipeline.
+  /// Returns -1 if the group does not belong to a pipeline.
   int rank_of(int rank, const FlightGroup& group) const {
     if (is_one_pipeline())
       return rank < ranks_ ? rank : -1;

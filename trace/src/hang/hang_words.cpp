@@ -70,7 +70,7 @@ std::string in_words(const HangDiagnosis& own) {
   if (!own.place.empty())
     text += fmt::format("program     {}\n", own.place);
   if (!own.waits.empty())
-    text += own.is_cycle ? "\nwho waits for whom, in a circle:\n" : "\nwho waits for whom:\n";
+    text += own.is_cycle ? "\nwaits, in a cycle:\n" : "\nwaits:\n";
   for (const HangWait& wait : own.waits)
     text += fmt::format("- rank {} at {} waits for rank {}, which {}\n", wait.rank, wait.at,
                         wait.waits_for, wait.because);

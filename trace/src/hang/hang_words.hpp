@@ -1,6 +1,6 @@
 #pragma once
 
-// Operations of a hang in words.
+// Describes operations of a hang as text.
 
 #include <string>
 
@@ -8,10 +8,10 @@
 
 namespace pipewright::trace {
 
-/// "recv from rank 1", "all_reduce of group dp".
+/// Returns a text such as "recv from rank 1" or "all_reduce of group dp".
 std::string in_words(const FlightOperation& operation, const std::string& group);
 
-/// The group's name, with its description where it has one.
+/// Returns the group's name, with its description if it has one.
 std::string name_of(const FlightGroup& group);
 
 }  // namespace pipewright::trace

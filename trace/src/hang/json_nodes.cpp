@@ -9,7 +9,7 @@ namespace {
 
 using plan::PickleNode;
 
-/// As deep as the text is nested, which its parser bounds.
+/// Recursion is as deep as the text's nesting, which its parser limits.
 PickleNode* node_of_json(const plan::Json& json, plan::Pickled& owner) {
   PickleNode* const node = &owner.nodes.emplace_back();
   if (json.is_object()) {

@@ -1,13 +1,13 @@
 #pragma once
 
-// JSON as the tree that a pickle gives, so that a reader of both has to know one.
+// Converts JSON to the tree that a pickle gives, so that one reader suffices for both.
 
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/plan/pickle/pickle.hpp"
 
 namespace pipewright::trace {
 
-/// Whole numbers of more than 63 bits are numbers.
+/// Integers of more than 63 bits become floating-point numbers.
 plan::Pickled nodes_of_json(const plan::Json& json);
 
 }  // namespace pipewright::trace

@@ -10,15 +10,15 @@ namespace {
 
 using FlightKind = FlightOperation::Kind;
 
-constexpr std::size_t most_waits = 4;  // of one rank, from each end of what it has open
+constexpr std::size_t most_waits = 4;  // of one rank, from each end of its open operations
 
 bool is_send(const FlightOperation& own) { return own.kind == FlightKind::Send; }
 
-/// What of a rank is not complete, in its order.
+/// The incomplete operations of a rank, in order.
 struct OpenOperations {
   std::vector<int> operations;
-  std::vector<int> holding;  // those that a program waits for: receives and collectives, and sends
-                             // that were issued as one with them
+  std::vector<int> holding;  // those that block the program: receives, collectives, and sends
+                             // issued together with them
 };
 
 class GraphMaker {
@@ -52,7 +52,8 @@ class GraphMaker {
   }
 
  private:
-  /// Of a rank and group: the pair of ranks of a single send or receive, else the whole group.
+  /// Key of an NCCL queue: a rank and the pair of ranks of a single send or receive, otherwise a
+  /// rank and the whole group.
   using Queue = std::tuple<int, int, int>;  // record, group, peer or -1
 
   Queue queue_of(const FlightMember& member) const {
@@ -60,7 +61,7 @@ class GraphMaker {
     const bool is_pair = own.kind != FlightKind::Collective && !own.is_coalesced;
     return {member.record, own.group, is_pair ? own.peer : -1};
   }
-  /// The first open operation of each queue.
+  /// Records the first open operation of each queue.
   void note_queues() {
     for (int r = 0; r < static_cast<int>(records_.size()); ++r)
       for (const int at : open_[static_cast<std::size_t>(r)].operations)
@@ -107,7 +108,8 @@ class GraphMaker {
       graph_.waits[static_cast<std::size_t>(at)].push_back(wait);
   }
 
-  /// Receives and collectives, and what was issued with them, that its rank has open before it.
+  /// Adds waits for the receives, collectives, and operations issued together with them, that the
+  /// rank has open before this one.
   bool add_stream(int at, const FlightMember& member) {
     const FlightRecord& record = records_[static_cast<std::size_t>(member.record)];
     const OpenOperations& open = open_[static_cast<std::size_t>(member.record)];
@@ -149,7 +151,7 @@ class GraphMaker {
                       has_only_sends ? WaitCause::Sends : WaitCause::Host});
   }
 
-  /// Whether the record has a collective that a rank which did issue `at` has issued behind it.
+  /// Returns true if the record has a collective that the issuer of transfer `at` issued after it.
   bool has_passed(int at, int record) const {
     const Communication& own = joined_.all[static_cast<std::size_t>(at)];
     if (!own.is_transfer)
@@ -167,7 +169,9 @@ class GraphMaker {
     return false;
   }
 
-  /// Who computes what is sent; of a collective, and where all have started, the first.
+  /// Returns the rank that blocks a communication which all ranks have issued: the sender of a
+  /// transfer, since it computes the data; of a collective, the first rank that has not started it,
+  /// or the first member if all have.
   int still_rank(const Communication& own) const {
     for (const FlightMember& member : own.members)
       if (const FlightOperation& operation = operation_of(records_, member);
@@ -183,8 +187,8 @@ class GraphMaker {
   WaitGraph graph_;
 };
 
-/// Follows one wait of each communication until that comes back on itself, and looks for the
-/// shortest cycle through what lies there.
+/// Follows one wait of each communication until it returns to a visited one, and looks for the
+/// shortest cycle through that one.
 class CycleFinder {
  public:
   CycleFinder(const WaitGraph& graph, const std::vector<WaitCause>& causes)
@@ -193,7 +197,7 @@ class CycleFinder {
   }
 
   std::vector<WaitStep> run() {
-    std::vector<int> seen(waits_.size(), -1);  // from which begin
+    std::vector<int> seen(waits_.size(), -1);  // begin from which it was visited
     for (int begin = 0; begin < static_cast<int>(waits_.size()); ++begin) {
       int at = begin;
       while (is_left(at) && seen[static_cast<std::size_t>(at)] < 0) {
@@ -242,7 +246,7 @@ class CycleFinder {
   }
 
   void look_from(int begin) {
-    std::map<int, WaitStep> came_by;  // communication → from where
+    std::map<int, WaitStep> came_by;  // communication → previous step
     std::vector<int> level{begin};
     for (std::size_t depth = 1; !level.empty() && (best_.empty() || depth < best_.size());
          ++depth) {
@@ -270,7 +274,7 @@ class CycleFinder {
 
   const std::vector<WaitCause>& causes_;
   const std::vector<std::vector<CommunicationWait>>& waits_;
-  std::vector<int> open_waits_;  // that do not end, by communication
+  std::vector<int> open_waits_;  // number of waits that never end, by communication
   std::vector<WaitStep> best_;
 };
 
@@ -289,7 +293,7 @@ std::vector<WaitStep> way_to(const WaitGraph& graph, int end) {
   for (int from = 0; from < static_cast<int>(graph.waits.size()); ++from)
     for (const CommunicationWait& wait : graph.waits[static_cast<std::size_t>(from)])
       waiting[static_cast<std::size_t>(wait.to)].emplace_back(from, wait);
-  std::map<int, WaitStep> came_by;  // of a communication its step towards the end
+  std::map<int, WaitStep> came_by;  // communication → its step towards the end
   std::vector<int> order{end};
   for (std::size_t at = 0; at < order.size(); ++at)
     for (const auto& [from, wait] : waiting[static_cast<std::size_t>(order[at])])

@@ -1,7 +1,7 @@
 #pragma once
 
-// What each incomplete communication waits for: others that stand before it in a queue of NCCL or
-// on a rank, or ranks that have not issued it; and the reasons for which it may be stuck by itself.
+// Finds what each incomplete communication waits for (earlier communications in an NCCL queue or on
+// a rank, or ranks that have not issued it), and why it may be stuck itself.
 
 #include <optional>
 #include <vector>
@@ -11,33 +11,33 @@
 namespace pipewright::trace {
 
 enum class WaitCause {
-  Queue,   // stands before it in the same queue of NCCL: certain
-  Stream,  // stands before it on a rank, whose later work waits for it
-  Host,    // the rank stands there and has not issued it
-  Sends,   // the same, but the rank has only sends open, which hold up no program on NCCL
+  Queue,   // precedes it in the same NCCL queue: certain
+  Stream,  // precedes it on a rank, whose later work waits for it
+  Host,    // the rank is blocked in it and has not issued the other
+  Sends,   // as Host, but the rank has only sends open, which do not block a program on NCCL
 };
 
 struct CommunicationWait {
-  int to = 0;    // a communication
-  int rank = 0;  // on which that stands before it
+  int to = 0;    // index of a communication
+  int rank = 0;  // on which the other precedes it
   WaitCause cause = WaitCause::Queue;
 };
 
-/// Why one is stuck though nothing of its kind stands before it.
+/// The reason why a communication is stuck although nothing of its kind precedes it.
 enum class StuckCause {
-  Disagreement,  // its ranks do not issue the same
+  Disagreement,  // its ranks issued different operations
   Dead,          // a rank has no record
-  Passed,        // a rank has not issued it and is behind it by now
+  Passed,        // a rank has not issued it and is already past it
   Late,          // a rank has not issued it and is in no communication
   OnlySends,     // a rank has not issued it and has only sends open
-  Still,         // all have issued it, and it does not end: what it needs is not computed
+  Still,         // all have issued it and it does not complete: its data is not computed
 };
 
 struct StuckCommunication {
   StuckCause cause = StuckCause::Late;
   int communication = 0;
   int rank = 0;
-  bool is_held_up = false;  // something stands before it on some rank
+  bool is_held_up = false;  // another communication precedes it on some rank
 };
 
 struct WaitGraph {
@@ -49,21 +49,21 @@ WaitGraph wait_graph(const std::vector<FlightRecord>& records, const Communicati
 
 struct WaitStep {
   int communication = 0;
-  CommunicationWait wait;  // by which it waits for the next
+  CommunicationWait wait;  // the reason why it waits for the next one
 };
 
-/// The shortest cycle by waits of these causes; empty: there is none.
+/// Returns the shortest cycle of waits with these causes; empty: there is none.
 std::vector<WaitStep> shortest_cycle(const WaitGraph& graph, const std::vector<WaitCause>& causes);
-/// The longest of the shortest ways from any communication to `end`, in their order.
+/// Returns the longest of the shortest paths from any communication to `end`, in order.
 std::vector<WaitStep> way_to(const WaitGraph& graph, int end);
 
 struct Disagreement {
-  int rank = 0;                // that most are against
-  bool is_collective = false;  // in another one; else with other numbers or types
+  int rank = 0;                // the minority
+  bool is_collective = false;  // in a different collective; otherwise with different sizes or types
   bool is_sizes = false;
 };
-/// Nothing where its members are alike. Of two parties of one size, that is taken for wrong whose
-/// rank did otherwise before.
+/// Returns nothing if all members agree. If two parties have the same size, the one whose rank
+/// behaved differently before is considered wrong.
 std::optional<Disagreement> disagreement(const std::vector<FlightRecord>& records,
                                          const Communications& joined, int communication);
 

@@ -18,7 +18,7 @@ struct FinalizeStatement {
 };
 using SqliteStatement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
 
-/// With `immutable` no lock and no journal is looked for: an export is finished.
+/// With `immutable`, SQLite looks for neither lock nor journal: an export is complete.
 std::string uri_of(const std::filesystem::path& file) {
   std::string uri = "file:";
   for (const char letter : std::filesystem::absolute(file).string())
@@ -29,7 +29,7 @@ std::string uri_of(const std::filesystem::path& file) {
   return uri + "?immutable=1";
 }
 
-/// Names of tables and columns are our own: no quotes are in them.
+/// The names of tables and columns are constants of Pipewright and contain no quotes.
 std::string in_sql(const std::string& name) { return '"' + name + '"'; }
 
 }  // namespace
@@ -52,7 +52,7 @@ struct SqliteFile::Connection {
   sqlite3* handle = nullptr;
   ~Connection() { sqlite3_close(handle); }
 
-  /// Nothing where SQLite refuses.
+  /// Returns null if SQLite rejects the query.
   SqliteStatement prepare(const std::string& query) const {
     sqlite3_stmt* statement = nullptr;
     sqlite3_prepare_v2(handle, query.c_str(), -1, &statement, nullptr);
@@ -67,13 +67,13 @@ SqliteFile::SqliteFile(const std::filesystem::path& file)
   if (error)
     throw plan::InputError(fmt::format("{}: {}", name_, error.message()));
   if (!is_sqlite_file(file))
-    refuse("no SQLite database, which begins with \"SQLite format 3\"");
+    refuse("not an SQLite database, which begins with \"SQLite format 3\"");
   if (sqlite3_open_v2(uri_of(file).c_str(), &connection_->handle,
                       SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr) != SQLITE_OK)
     refuse(fmt::format("cannot be opened as an SQLite database: {}",
                        sqlite3_errmsg(connection_->handle)));
   sqlite3_db_config(connection_->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  // The catalogue is read here, so that a damaged one is no missing table.
+  // Reads the catalogue here, so that a damaged one is not reported as a missing table.
   const auto tables = connection_->prepare("SELECT count(*) FROM sqlite_master");
   if (tables == nullptr || sqlite3_step(tables.get()) != SQLITE_ROW)
     refuse(fmt::format("damaged SQLite database: {}", sqlite3_errmsg(connection_->handle)));
@@ -122,7 +122,7 @@ void SqliteFile::read(const std::string& table, const std::vector<std::string>& 
       connection_->prepare(fmt::format("SELECT {} FROM {}", fmt::join(names, ", "), in_sql(table)));
   if (rows == nullptr)
     refuse(fmt::format("table {} cannot be read: {}", table, sqlite3_errmsg(connection_->handle)));
-  // Pages that lead to each other in a circle would give rows without end.
+  // Pages that refer to each other in a cycle would give rows forever.
   std::uintmax_t left = size_;
   int state = SQLITE_ROW;
   for (; (state = sqlite3_step(rows.get())) == SQLITE_ROW; --left) {
@@ -131,7 +131,7 @@ void SqliteFile::read(const std::string& table, const std::vector<std::string>& 
     take(SqliteRow(rows.get()));
   }
   if (state != SQLITE_DONE)
-    refuse(fmt::format("table {} is damaged or cut off: {}", table,
+    refuse(fmt::format("table {} is damaged or truncated: {}", table,
                        sqlite3_errmsg(connection_->handle)));
 }
 

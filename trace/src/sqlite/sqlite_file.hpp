@@ -1,7 +1,6 @@
 #pragma once
 
-// An SQLite database that somebody else wrote: opened to be read, its tables asked for by name. The
-// one place that knows SQLite.
+// Reads tables by name from an SQLite database of another program. Only this class uses SQLite.
 
 #include <cstdint>
 #include <filesystem>
@@ -16,11 +15,11 @@ struct sqlite3_stmt;
 
 namespace pipewright::trace {
 
-/// The row that is being read. Texts are good as long as it is.
+/// The current row. Its texts are valid until the next row.
 class SqliteRow {
  public:
   explicit SqliteRow(sqlite3_stmt* statement) : statement_(statement) {}
-  /// Nothing for NULL. A text is the number that it begins with, as SQLite has it.
+  /// Returns nothing for NULL. A text counts as the number with which it begins, as in SQLite.
   std::optional<std::int64_t> number(int column) const;
   std::optional<std::string_view> text(int column) const;
 
@@ -30,18 +29,18 @@ class SqliteRow {
 
 class SqliteFile {
  public:
-  /// Throws InputError that names the file where it cannot be opened.
+  /// Throws InputError that names the file if it cannot be opened.
   explicit SqliteFile(const std::filesystem::path& file);
   ~SqliteFile();
   SqliteFile(const SqliteFile&) = delete;
   SqliteFile& operator=(const SqliteFile&) = delete;
 
-  /// Views and virtual tables are none: what they hold is computed.
+  /// Views and virtual tables do not count, because their contents are computed.
   bool has_table(const std::string& table) const;
   bool has_column(const std::string& table, const std::string& column) const;
 
-  /// Calls `take` with every row of a table, in the order of the file. Throws InputError that names
-  /// file, table and column where one is missing, and what SQLite says of a file that is damaged.
+  /// Calls `take` with every row of a table, in file order. Throws InputError that names file,
+  /// table and column if one is missing, and includes SQLite's message if the file is damaged.
   using Take = std::function<void(const SqliteRow& row)>;
   void read(const std::string& table, const std::vector<std::string>& columns,
             const Take& take) const;
@@ -56,7 +55,7 @@ class SqliteFile {
   std::unique_ptr<Connection> connection_;
 };
 
-/// Whether its first letters are those of an SQLite database.
+/// Returns true if the file begins like an SQLite database.
 bool is_sqlite_file(const std::filesystem::path& file);
 
 }  // namespace pipewright::trace

@@ -14,9 +14,9 @@ namespace pipewright::trace {
 namespace {
 
 constexpr std::size_t draws_at_once = 64;
-constexpr std::size_t least_steps = 4;  // of which half are kept
+constexpr std::size_t least_steps = 4;  // half of them are held out
 
-/// Nothing where a Program has no word for it.
+/// Returns nothing if a Program has no such instruction.
 std::optional<plan::InstructionKind> instruction_kind_of(JobOperation operation) {
   using Kind = plan::InstructionKind;
   switch (operation) {
@@ -50,7 +50,7 @@ std::optional<plan::InstructionKind> instruction_kind_of(JobOperation operation)
   return {};
 }
 
-/// How much later each operation began than it could have, of a group by its first member.
+/// Returns how much later than possible each operation began; in a group, the first member counts.
 JobTimes launch_delays_of(const JobSteps& steps) {
   const JobGraph& graph = steps.graph;
   JobTimes delays(graph.nodes.size(), steps.recorded.steps());
@@ -90,7 +90,7 @@ std::vector<Value> chosen(const std::vector<Value>& values,
   return some;
 }
 
-/// From this one on.
+/// Returns every second index from `first` on.
 std::vector<std::size_t> every_second(std::size_t steps, std::size_t first) {
   std::vector<std::size_t> places;
   for (std::size_t at = first; at < steps; at += 2)
@@ -98,7 +98,7 @@ std::vector<std::size_t> every_second(std::size_t steps, std::size_t first) {
   return places;
 }
 
-/// The recorded step that each worker takes in some draws, laid out as a replay has them.
+/// The recorded step that each worker takes in a batch of samples, in the layout of a replay.
 class DrawnTimes {
  public:
   DrawnTimes(const JobSteps& steps, int block)
@@ -113,7 +113,7 @@ class DrawnTimes {
         times_(steps.graph.nodes.size(), draws_at_once),
         late_(steps.graph.nodes.size(), draws_at_once) {}
 
-  /// The steps of the draws from this number on.
+  /// Returns the step times of the samples from number `first` on.
   std::vector<double> replayed(std::uint64_t seed, std::uint64_t first) {
     for (std::size_t draw = 0; draw < draws_at_once; ++draw)
       drawn_.draw(seed, first + draw, chosen_.data() + draw, draws_at_once);
@@ -138,7 +138,7 @@ class DrawnTimes {
   const JobSteps& steps_;
   const JobTimes delays_;
   const sim::DrawnSteps drawn_;
-  std::vector<int> chosen_;  // by worker and draw
+  std::vector<int> chosen_;  // by worker and sample
   JobTimes times_, late_;
 };
 

@@ -13,8 +13,8 @@
 namespace pipewright::trace {
 namespace {
 
-/// Computes that a direction's transfers are counted by: a split backward sends behind its first
-/// part.
+/// Returns true for computes that have a transfer in this direction. A split backward sends after
+/// its input-gradient half.
 bool counts_for(const plan::Action& action, Direction direction) {
   return direction == Direction::Forward ? action.kind == plan::ActionKind::Forward
                                          : plan::makes_input_gradient(action.kind);
@@ -30,7 +30,8 @@ int rank_of(const JobPlan& plan, int stage) {
                                     : plan.rank_of_stage[static_cast<std::size_t>(stage)];
 }
 
-/// The stage that a compute of this direction hands its result to, or gets its input from.
+/// Returns the stage that receives the result of a compute in this direction, or provides its
+/// input.
 std::optional<int> neighbour(const JobPlan& plan, int stage, Direction direction, bool receives) {
   const int to = stage + ((direction == Direction::Forward) != receives ? 1 : -1);
   return to < 0 || to >= stages_of_model(plan) ? std::nullopt : std::optional(to);
@@ -62,10 +63,10 @@ JobOperation operation_of(plan::ActionKind kind) {
     case plan::ActionKind::Recompute:
       break;
   }
-  throw plan::InputError("a schedule that computes forwards again cannot be replayed");
+  throw plan::InputError("a schedule with recomputation cannot be replayed");
 }
 
-/// The groups that grow together: each node points to another of its group, the first to itself.
+/// Union-find of groups: each node points to another node of its group, the first one to itself.
 class Groups {
  public:
   void add() { first_.push_back(static_cast<NodeNumber>(first_.size())); }
@@ -83,7 +84,8 @@ class Groups {
   std::vector<NodeNumber> first_;
 };
 
-/// For each node a list, all in one: those that `pairs` have as its second.
+/// A list for each node, stored contiguously: the second elements of the pairs that begin with the
+/// node.
 struct NodeLists {
   std::vector<std::uint32_t> begins;
   std::vector<NodeNumber> values;
@@ -120,8 +122,7 @@ class JobGraphMaker {
   }
 
  private:
-  using Place =
-      std::tuple<JobOperation, int, int>;  // transfer or compute, model's stage, microbatch
+  using Place = std::tuple<JobOperation, int, int>;  // transfer or compute, model stage, microbatch
 
   NodeNumber add_node(JobNode node) {
     graph_.nodes.push_back(node);
@@ -167,8 +168,9 @@ class JobGraphMaker {
     }
   }
 
-  /// The i-th send waits for the i-th compute of its direction, that compute for its receive, and a
-  /// receive for the compute before. Each of the four operations is a queue.
+  /// Adds the waits of one kind of transfer: the i-th send waits for the i-th compute of its
+  /// direction, the i-th compute for its receive, and a receive for the previous compute. Each of
+  /// the four kinds is a queue.
   void add_transfers(JobOperation transfer) {
     const Direction direction = direction_of(transfer);
     const bool receives = is_receive(transfer);
@@ -207,7 +209,7 @@ class JobGraphMaker {
         name_of(compute_of(direction)), transfers_with_partner(plan_, stage_, transfer)));
   }
 
-  /// The first transfers of gradients wait for the compute two before the first backward.
+  /// Makes the first transfers of gradients wait for the compute two before the first backward.
   void hold_first_backward() {
     const auto first = std::find_if(actions().begin(), actions().end(), [](const auto& action) {
       return counts_for(action, Direction::Backward);
@@ -237,7 +239,7 @@ class JobGraphMaker {
 
   bool sums_during_backwards() const { return count(JobOperation::SeparateSum) > 0; }
 
-  /// Gathers and scatters of a worker in one queue. Each begins together on all copies.
+  /// Adds the worker's gathers and scatters as one queue. Each begins together on all replicas.
   void add_queue() {
     scatters_.clear();
     std::array<int, job_operation_count> counted{};
@@ -262,9 +264,9 @@ class JobGraphMaker {
     }
   }
 
-  /// What ends a step, one after the other.
+  /// Adds the operations that end a step, one after the other.
   void add_chain() {
-    std::vector<NodeNumber> last;  // of these
+    std::vector<NodeNumber> last;  // of these operations
     if (!computes_.empty())
       last = {computes_.back()};
     add_all(JobOperation::GarbageCollection, last);
@@ -312,8 +314,8 @@ class JobGraphMaker {
       groups_.join(first->second, node);
   }
 
-  /// The two ends of each transfer of a replica begin together; within a rank the next stage waits
-  /// for the compute itself.
+  /// Joins the two ends of each transfer of a replica; within a rank, the next stage waits for the
+  /// compute itself.
   void hand_over() {
     for (const auto& [place, node] : places_) {
       const auto& [operation, stage, microbatch] = place;
@@ -348,10 +350,10 @@ class JobGraphMaker {
     graph_.wait_begins = lists.begins;
     graph_.waits = lists.values;
     if (graph_.last.empty())
-      throw plan::InputError("no worker does anything");
+      throw plan::InputError("no worker has an operation");
   }
 
-  /// Kahn's algorithm over groups, each by its first node.
+  /// Sorts the groups topologically (Kahn's algorithm), each represented by its first node.
   void put_in_order() {
     const std::size_t count = graph_.nodes.size();
     std::vector<std::pair<NodeNumber, NodeNumber>> in_group, waiting;
@@ -384,7 +386,7 @@ class JobGraphMaker {
     const auto stuck = std::find_if(open.begin(), open.end(), [](int left) { return left > 0; });
     const JobNode& node = graph_.nodes[static_cast<std::size_t>(stuck - open.begin())];
     throw plan::InputError(fmt::format(
-        "{} {} of dp {} stage {} waits for itself: the order of a step's computes cannot be run",
+        "{} {} of dp {} stage {} waits for itself: the order of a step's computes has a cycle",
         name_of(node.operation), node.index, plan_.layout.replica_of(node.worker),
         plan_.layout.stage_of(node.worker)));
   }
@@ -394,8 +396,8 @@ class JobGraphMaker {
   std::vector<std::pair<NodeNumber, NodeNumber>> waits_;  // a node, and one that it waits for
   Groups groups_;
   std::map<Place, NodeNumber> places_;    // of a replica
-  std::map<Place, NodeNumber> together_;  // the first of a group of more than two
-  // Of the worker that is being added.
+  std::map<Place, NodeNumber> together_;  // the first node of a group of more than two
+  // The worker that is being added.
   int stage_ = 0, worker_ = 0;
   std::vector<NodeNumber> computes_, scatters_;
 };

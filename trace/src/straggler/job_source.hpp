@@ -1,6 +1,6 @@
 #pragma once
 
-// Finds the recorded times of a job by what was done: which worker, direction and microbatch.
+// Finds the recorded times of a job by worker, direction and microbatch.
 
 #include <vector>
 
@@ -12,18 +12,18 @@ class JobSource {
  public:
   explicit JobSource(const JobSteps& steps);
 
-  /// The compute of a microbatch through a chunk.
+  /// Returns the compute of a microbatch through a chunk.
   NodeNumber compute(int worker, Direction direction, int chunk, int microbatch) const;
-  /// The how-manieth of an operation on a worker; of more than there are the last.
+  /// Returns the `index`-th operation of this kind on a worker, or the last one if there are fewer.
   const NodeNumber* find(int worker, JobOperation operation, int index) const;
-  /// All of an operation on a worker.
+  /// Returns all operations of this kind on a worker.
   std::span<const NodeNumber> all(int worker, JobOperation operation) const;
   std::span<const double> times(NodeNumber node) const { return steps_.recorded.of(node); }
 
-  /// Mean over every second step, from the first on, of a worker's compute, of one microbatch
-  /// through all its chunks.
+  /// Returns the mean compute time of one microbatch through all chunks of a worker, over every
+  /// second step from the first on.
   double mean_compute(int worker, Direction direction) const;
-  /// … of a stage, over all replicas.
+  /// Returns the same for a stage, over all replicas.
   double mean_stage(int stage, Direction direction) const;
 
  private:

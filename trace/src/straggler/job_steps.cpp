@@ -52,7 +52,8 @@ class StepEvents {
   }
   static std::size_t slot(const JobEvent& event) { return slot(event.worker, event.operation); }
 
-  /// A receive behind the last compute of its direction, and a send before the first, serve none.
+  /// Drops receives after the last compute of their direction, and sends before the first one: they
+  /// belong to no compute.
   void drop_strays(int worker, Direction direction) {
     const Events computes = of(worker, compute_of(direction));
     if (computes.empty())
@@ -66,7 +67,7 @@ class StepEvents {
       sends = sends.subspan(1);
   }
 
-  /// What has no copy has nobody to gather from.
+  /// Drops the collectives over replicas, because a single replica has nothing to gather.
   void drop_sums_over_copies(const JobLayout& layout) {
     for (int worker = 0; worker < layout.workers(); ++worker)
       for (const JobOperation operation :
@@ -117,7 +118,8 @@ class StepsMaker {
     }
   }
 
-  /// Of the operations of all workers, as most steps have them; of equally many the first.
+  /// Returns the number of operations of all workers that most steps have; of equally frequent
+  /// ones, the first.
   std::vector<int> usual_counts() const {
     std::map<std::vector<int>, int> seen;
     int most = 0;
@@ -165,7 +167,7 @@ class StepsMaker {
     require_all_microbatches();
   }
 
-  /// Microbatches are counted as they come through a chunk, both ways.
+  /// Numbers the microbatches in the order in which they pass through a chunk, per direction.
   std::vector<plan::Action> actions_of(const StepEvents& step, int worker, int stage) {
     std::vector<const JobEvent*> computes;
     for (const Direction direction : both_directions)

@@ -14,10 +14,10 @@
 namespace pipewright::trace {
 namespace {
 
-constexpr double clocks_apart_s = 50e-6;  // what overlaps by less did not overlap
+constexpr double clocks_apart_s = 50e-6;  // spans that overlap by less did not overlap
 constexpr const char* all_workers = "all workers";
 
-/// Our word for it; nothing for what takes no time.
+/// Returns the Program's instruction; nothing for one that takes no time.
 std::optional<plan::InstructionKind> kind_of(JobOperation operation) {
   using Does = plan::InstructionKind;
   switch (operation) {
@@ -106,7 +106,7 @@ class TimelineMaker {
                                plan::Seconds{begin + seconds}});
   }
 
-  /// A worker's computes follow each other, whatever the noise of their clocks.
+  /// Removes small overlaps between a worker's computes, which come from the noise of their clocks.
   void part_computes() {
     auto& spans = timeline_.spans;
     std::stable_sort(spans.begin(), spans.end(), [](const plan::Span& a, const plan::Span& b) {
@@ -122,7 +122,7 @@ class TimelineMaker {
   }
 
   const JobSteps& steps_;
-  std::vector<int> place_;  // in the order of the rows, by worker
+  std::vector<int> place_;  // row of each worker
   std::vector<std::string> names_;
   plan::Timeline timeline_;
 };
@@ -130,7 +130,7 @@ class TimelineMaker {
 std::size_t place_of_step(const JobSteps& steps, int number) {
   const auto found = std::find(steps.numbers.begin(), steps.numbers.end(), number);
   if (found == steps.numbers.end())
-    throw plan::InputError(fmt::format("step {} is none of the trace's whole steps: {}", number,
+    throw plan::InputError(fmt::format("step {} is not one of the trace's whole steps: {}", number,
                                        fmt::join(steps.numbers, ", ")));
   return static_cast<std::size_t>(found - steps.numbers.begin());
 }

@@ -18,10 +18,10 @@ namespace pipewright::trace {
 namespace {
 
 constexpr int rows_of_worker = 5;      // compute, pp-comm, tp-comm, dp-comm, misc
-constexpr int most_to_look_at = 4096;  // events, until it is told what a file is
+constexpr int most_to_look_at = 4096;  // events read before the file type is decided
 constexpr int most_number = 100'000'000;
 
-/// A whole number that is written as one; nothing else.
+/// Parses a whole number; accepts no other notation.
 std::optional<int> number_in(std::string_view text) {
   int number = 0;
   const char* const end = text.data() + text.size();
@@ -31,7 +31,7 @@ std::optional<int> number_in(std::string_view text) {
   return number;
 }
 
-/// "3" of "PP rank 3, TP rank 0, compute"; nothing where it is the name of another thread.
+/// Returns "3" of "PP rank 3, TP rank 0, compute"; nothing for the name of another kind of thread.
 std::optional<std::string_view> stage_words_in(std::string_view thread_name) {
   constexpr std::string_view mark = "PP rank ";
   const auto comma = thread_name.find(", TP rank ");
@@ -40,7 +40,7 @@ std::optional<std::string_view> stage_words_in(std::string_view thread_name) {
   return thread_name.substr(mark.size(), comma - mark.size());
 }
 
-/// What of an event's `args` counts.
+/// The relevant fields of an event's `args`.
 struct StepArguments {
   std::optional<int> step{};
   int chunk = -1;
@@ -102,8 +102,9 @@ class JobReader {
   int thread_of(const ChromeEvent& event) const {
     const auto thread = number_in(event.thread);
     if (!thread || *thread < 0)
-      refuse(fmt::format("byte {}: thread (tid) {}: 5 times the worker's rank and its row is right",
-                         event.offset, event.thread));
+      refuse(
+          fmt::format("byte {}: thread (tid) {}: expected 5 times the worker's rank plus its row",
+                      event.offset, event.thread));
     return *thread;
   }
 
@@ -131,7 +132,7 @@ class JobReader {
     }
     const auto replica = number_in(event.process);
     if (!replica || *replica < 0)
-      refuse(fmt::format("byte {}: process (pid) {}: the data-parallel rank is right", event.offset,
+      refuse(fmt::format("byte {}: process (pid) {}: expected the data-parallel rank", event.offset,
                          event.process));
     const double seconds = seconds_of(event.duration.value_or(Microseconds{}));
     if (seconds < 0)
@@ -142,7 +143,7 @@ class JobReader {
         {*operation, 0, *arguments.step, arguments.chunk, seconds_of(*event.start), seconds});
   }
 
-  /// Most texts come often.
+  /// Caches the result, because most texts occur often.
   const StepArguments& arguments_of(std::string_view json) {
     const auto known = arguments_.find(json);
     if (known != arguments_.end())
@@ -186,7 +187,7 @@ class JobReader {
     }
     layout.chunks = chunk + 1;
     require_enough_events();
-    // The second worker's rank, or of one worker nothing that tells.
+    // Rank of the second worker; with one worker the number of ranks is unknown.
     if (layout.workers() > 1 && least != std::numeric_limits<int>::max())
       layout.ranks_per_worker = least;
     if (std::int64_t{layout.ranks_per_worker} * layout.workers() > most_number)
@@ -194,7 +195,7 @@ class JobReader {
                          layout.ranks_per_worker));
   }
 
-  /// Each worker does something in each step, and in one with each of its chunks.
+  /// Each worker has an event in each step, and one for each of its chunks.
   void require_enough_events() const {
     const JobLayout& layout = trace_.layout;
     const auto most = static_cast<std::int64_t>(trace_.events.size());
@@ -216,7 +217,7 @@ class JobReader {
       if (known >= 0 && known != own)
         refuse(
             fmt::format("data-parallel rank {} on stage {} has events of ranks {} and {} (tid "
-                        "over {}): one of those that share out a stage is right",
+                        "over {}): only one of the ranks that partition a stage may have events",
                         replicas_[at], stage, known, own, rows_of_worker));
       known = own;
       trace_.events[at].worker = worker;

@@ -104,7 +104,7 @@ class Delays {
       }
   }
 
-  /// Of each operation the mean over every second step, from the first on, in all steps.
+  /// Returns, for all steps, each operation's mean delay over every second step from the first on.
   JobTimes learnt_delays() const {
     JobTimes learnt = delays_;
     for (NodeNumber node = 0; node < graph_.nodes.size(); ++node) {
@@ -130,7 +130,7 @@ class Delays {
     found_.kept_error = replay_error(kept, measured);
   }
 
-  /// Kinds in the order in which a step has them.
+  /// Returns the kinds in the order of a step.
   std::vector<std::string> kinds_in_order() const {
     std::vector<std::string> kinds{std::string(name_of(JobOperation::Gather)), first_forward};
     for (const JobOperation operation : all_job_operations)
@@ -156,7 +156,7 @@ class Delays {
         add(std::move(*kind), mean_of(replayed_steps(graph_, steps_.recorded, &taken)));
   }
 
-  /// Adds the kind's delays to those that were taken before.
+  /// Adds the kind's delays to those of the previous kinds.
   std::optional<DelayKind> take_kind(const std::string& name, JobTimes& taken) const {
     DelayKind kind{.before = name};
     for (std::size_t at = 0; at < graph_.groups(); ++at) {
@@ -179,8 +179,8 @@ class Delays {
 
   const JobSteps& steps_;
   const std::vector<double>& replayed_s_;
-  JobGraph graph_;   // with what was one call
-  JobTimes delays_;  // of all members of a group alike
+  JobGraph graph_;   // with the joined calls
+  JobTimes delays_;  // equal for all members of a group
   LaunchDelays found_;
 };
 

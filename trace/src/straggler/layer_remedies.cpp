@@ -9,9 +9,9 @@
 namespace pipewright::trace {
 namespace {
 
-constexpr int parts_of_stage = 4;  // its layers, that move by the quarter
+constexpr int parts_of_stage = 4;  // its layers, which move in quarters
 
-/// How many of such parts each stage has: four now.
+/// Number of such parts per stage: four at present.
 using Parts = std::vector<int>;
 
 class LayerRemedies {
@@ -29,8 +29,8 @@ class LayerRemedies {
       }
   }
 
-  /// Moves part by part from the slowest stage to the one that is quickest with it, as long as that
-  /// makes the slowest quicker; the first move and the best of all are told.
+  /// Moves one part at a time from the slowest stage to the stage that is fastest with it, as long
+  /// as the slowest stage becomes faster. Reports the first move and the best result.
   void run() {
     Parts parts(fixed_s_.size(), parts_of_stage), best;
     double best_s =
@@ -64,7 +64,7 @@ class LayerRemedies {
       if (stage_s(parts, stage) + part_s_[stage] < stage_s(parts, quickest) + part_s_[quickest])
         quickest = stage;
     }
-    const int least = fixed_s_[slowest] > 0 ? 0 : 1;  // the head may stand alone
+    const int least = fixed_s_[slowest] > 0 ? 0 : 1;  // the head may be alone on its stage
     if (parts[slowest] <= least ||
         stage_s(parts, quickest) + part_s_[quickest] >= stage_s(parts, slowest))
       return false;
@@ -100,14 +100,15 @@ class LayerRemedies {
       if (parts[stage] != parts_of_stage)
         moves.push_back(fmt::format("stage {} {} of its quarters", stage,
                                     change_words(parts[stage] - parts_of_stage)));
-    judge_.add({.kind = "move layers",
-                .change = fmt::format("move borders: {} (quarters of layers by stage: {})",
-                                      fmt::join(moves, ", "), fmt::join(parts, ", ")),
-                .supposed = "the layers of a stage are equal and move by the quarter; what the "
-                            "first and the last stage take beyond the middle ones is embedding, "
-                            "head and loss, and stays; a layer takes on its new stage what those "
-                            "there take"},
-               times);
+    judge_.add(
+        {.kind = "move layers",
+         .change = fmt::format("move stage boundaries: {} (quarters of layers by stage: {})",
+                               fmt::join(moves, ", "), fmt::join(parts, ", ")),
+         .supposed = "the layers of a stage are equal and move in quarters; the time that the "
+                     "first and the last stage take beyond the middle ones is embedding, "
+                     "head and loss, which stay; a layer takes as long on its new stage as "
+                     "the layers there"},
+        times);
   }
 
   static std::string change_words(int change) {
@@ -115,7 +116,7 @@ class LayerRemedies {
   }
 
   RemedyJudge& judge_;
-  std::vector<double> fixed_s_, part_s_;  // by stage: what stays, and one part
+  std::vector<double> fixed_s_, part_s_;  // by stage: the part that stays, and one movable part
 };
 
 }  // namespace

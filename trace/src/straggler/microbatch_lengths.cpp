@@ -7,9 +7,9 @@
 namespace pipewright::trace {
 namespace {
 
-constexpr double least_variance = 1e-12;  // of times over their mean; rounding makes less
+constexpr double least_variance = 1e-12;  // of times divided by their mean; rounding causes less
 
-/// Sums from which deviations and a correlation follow.
+/// Sums from which standard deviation and correlation are computed.
 struct Pairs {
   double count = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0;
 

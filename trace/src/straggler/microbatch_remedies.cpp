@@ -6,13 +6,14 @@
 namespace pipewright::trace {
 namespace {
 
-/// A microbatch of a step by the replica that ran it, and what it took on all stages both ways.
+/// A microbatch of a step, with the replica that ran it and its compute time over all stages in
+/// both directions.
 struct Sized {
   int replica = 0;
   int microbatch = 0;
   double seconds = 0;
 };
-/// Which microbatch each replica runs in which place of its order.
+/// The microbatches of each replica in order.
 using Dealt = std::vector<std::vector<Sized>>;
 
 enum class MicrobatchOrder { AsItCame, LongestFirst, ShortestFirst };
@@ -28,7 +29,7 @@ class MicrobatchRemedies {
       for (const MicrobatchOrder order : {MicrobatchOrder::AsItCame, MicrobatchOrder::LongestFirst,
                                           MicrobatchOrder::ShortestFirst})
         add_dealt("deal out microbatches",
-                  "deal the microbatches of a step out evenly over the "
+                  "distribute the microbatches of a step evenly over the "
                   "replicas" +
                       order_words(order),
                   true, order);
@@ -52,10 +53,11 @@ class MicrobatchRemedies {
     return {};
   }
 
-  /// Of one stage alone nothing tells a slow machine from long microbatches: these are supposed.
+  /// With a single stage, a slow machine cannot be distinguished from long microbatches: the latter
+  /// are assumed.
   double slower(int worker) const { return judge_.layout().stages > 1 ? judge_.slower(worker) : 1; }
 
-  /// What a compute would have taken on a worker that is not slow by itself.
+  /// Returns the time of a compute as if the worker were not slow itself.
   double size_of(int worker, Direction direction, int chunk, int microbatch,
                  std::size_t step) const {
     const JobSource& source = judge_.source();
@@ -80,14 +82,15 @@ class MicrobatchRemedies {
     return sizes;
   }
 
-  /// The longest first, each to the replica that has least to do and room for it.
+  /// Assigns microbatches, the longest first, each to the least loaded replica that has room for
+  /// it.
   static Dealt dealt_evenly(const Dealt& sizes) {
     std::vector<Sized> all;
     for (const auto& own : sizes)
       all.insert(all.end(), own.begin(), own.end());
     std::stable_sort(all.begin(), all.end(), is_longer);
     using Load = std::pair<double, std::size_t>;
-    std::vector<Load> loads;  // a heap, the least on top
+    std::vector<Load> loads;  // a heap with the smallest on top
     for (std::size_t replica = 0; replica < sizes.size(); ++replica)
       loads.emplace_back(0, replica);
     Dealt dealt(sizes.size());
@@ -132,9 +135,10 @@ class MicrobatchRemedies {
     judge_.add(
         {.kind = kind,
          .change = change,
-         .supposed = "how long a microbatch takes is known before the step, by its "
-                     "sequences, and is the same on every replica but for workers that are slow by "
-                     "themselves"},
+         .supposed =
+             "the time of a microbatch is known before the step from its "
+             "sequences, and is the same on every replica except for workers that are slow by "
+             "themselves"},
         times);
   }
 
@@ -154,7 +158,7 @@ class MicrobatchRemedies {
     }
   }
 
-  /// Every compute takes the mean of its stage, chunk and direction in the step.
+  /// Gives every compute the mean time of its stage, chunk and direction in the step.
   void even_lengths() {
     JobTimes times = judge_.steps().recorded;
     const JobLayout& layout = judge_.layout();

@@ -1,6 +1,6 @@
 #pragma once
 
-// Says of each remedy what it saves, on the steps it was learnt from and on the others.
+// Computes the savings of each remedy, on the steps from which it was learned and on the others.
 
 #include <string>
 
@@ -18,19 +18,19 @@ class RemedyJudge {
   const JobSource& source() const { return source_; }
   double ideal_s(JobOperation operation) const { return metrics_.ideal_s[index_of(operation)]; }
 
-  /// So much slower it is for reasons of its own.
+  /// Returns the factor by which the worker itself is slower (`own_slowness`).
   double slower(int worker) const { return slower_[static_cast<std::size_t>(worker)]; }
-  /// What a microbatch takes on a stage of the replicas, in the mean of the learnt steps, were no
-  /// worker slow for reasons of its own.
+  /// Returns the mean time of a microbatch on a stage of the replicas over the learned steps, as if
+  /// no worker were slow itself.
   double usual_s(int stage, Direction direction) const;
   int slowest_workers() const { return metrics_.slowest_workers; }
 
-  /// `remedy` has kind, change and what is supposed; its steps are replayed.
+  /// Adds `remedy`, which has kind, change and assumptions set, after replaying its steps.
   void add(Remedy remedy, const JobGraph& graph, const JobTimes& times);
-  /// The same order of work in other times.
+  /// Adds a remedy that changes times but not the order of work.
   void add(Remedy remedy, const JobTimes& times) { add(std::move(remedy), steps_.graph, times); }
 
-  /// The mean of the steps that are learnt from.
+  /// Returns the mean over the learned steps.
   static double learnt_mean(const std::vector<double>& by_step);
 
   Remedies all();
@@ -45,14 +45,15 @@ class RemedyJudge {
   Remedies found_;
 };
 
-/// Each adds what it can try; slow workers, slow stages, unequal microbatches, the order.
+/// Try all remedies of one kind: for slow workers, slow stages, unequal microbatches, and the
+/// schedule.
 void try_workers(RemedyJudge& judge);
 void try_layers(RemedyJudge& judge);
 void try_microbatches(RemedyJudge& judge);
 void try_schedules(RemedyJudge& judge);
 
-/// What of a stage's compute no border moves: what the first stage has beyond the middle ones (the
-/// embedding) and the last (head and loss), as a part of its own time.
+/// Returns the fraction of a stage's compute that no change of the partition moves: what the first
+/// stage has beyond the middle ones (the embedding), and the last one (head and loss).
 double fixed_part(const RemedyJudge& judge, int stage, Direction direction);
 
 }  // namespace pipewright::trace

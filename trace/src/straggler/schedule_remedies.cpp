@@ -12,9 +12,9 @@
 namespace pipewright::trace {
 namespace {
 
-constexpr int most_to_order = 512;  // actions, by schedules that search for their order
+constexpr int most_to_order = 512;  // actions, for schedules that search for their order
 
-/// The rank of each stage of the model; nothing where one lies on several.
+/// Returns the rank of each stage of the model; nothing if a stage is on several ranks.
 std::optional<std::vector<int>> places_of(const plan::Schedule& schedule) {
   std::vector<int> places(static_cast<std::size_t>(plan::stage_count(schedule)), -1);
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank)
@@ -70,13 +70,13 @@ class ScheduleRemedies {
       const JobGraph graph = make_job_graph(plan);
       judge_.add(remedy(name, chunks, plan.schedule), graph, times_of(graph, plan));
     } catch (const plan::InputError&) {
-      return;  // these sizes are none of the schedule's
+      return;  // the schedule does not support these sizes
     } catch (const plan::Infeasible&) {
       return;
     }
   }
 
-  /// Several names make one schedule of some sizes.
+  /// Detects duplicates: for some sizes, several names give the same schedule.
   bool was_tried(const plan::Schedule& schedule) {
     if (std::find(tried_.begin(), tried_.end(), schedule) != tried_.end())
       return true;
@@ -91,13 +91,13 @@ class ScheduleRemedies {
                           ? "schedule " + name
                           : fmt::format("schedule {}, {} stages on each rank", name, chunks),
             .supposed =
-                "the layers of a stage are equal, but for embedding, head and loss; half "
-                "of a backward is input gradient, where it is split; transfers take what "
-                "they take now in the mean; memory is not told",
+                "the layers of a stage are equal, except for embedding, head and loss; half "
+                "of a split backward is input gradient; transfers take "
+                "their present mean time; memory is unknown",
             .activations = *std::max_element(peaks.begin(), peaks.end())};
   }
 
-  /// Of a microbatch on each stage of the model, in the mean of the learnt steps.
+  /// Returns the costs of a microbatch on each stage of the model, as means over the learned steps.
   plan::ScheduleCosts costs(int chunks) const {
     plan::ScheduleCosts costs{.stages = {}};
     for (int stage = 0; stage < chunks * now_.layout.stages; ++stage) {
@@ -111,11 +111,11 @@ class ScheduleRemedies {
     return costs;
   }
 
-  /// Which of today's stages has the layers of a stage that a rank has `chunks` of.
+  /// Returns the current stage that has the layers of `stage` if each rank has `chunks` stages.
   int stage_now(int stage, int chunks) const {
     return chunks == now_.layout.chunks ? stage % now_.layout.stages : stage / chunks;
   }
-  /// Which part of them it has.
+  /// Returns the fraction of those layers that it has.
   double part_of(int stage, int chunks, Direction direction) const {
     if (chunks == now_.layout.chunks)
       return 1.0 / chunks;
@@ -137,7 +137,7 @@ class ScheduleRemedies {
         std::copy(other.begin(), other.end(), times.of(node).begin());
         continue;
       }
-      if (own.worker != worker) {  // its computes are its first nodes, in their order
+      if (own.worker != worker) {  // a worker's computes are its first nodes, in order
         worker = own.worker;
         action =
             plan.schedule.ranks[static_cast<std::size_t>(plan.layout.stage_of(worker))].begin();
@@ -155,7 +155,7 @@ class ScheduleRemedies {
     const int from = stage_now(action.stage, layout.chunks);
     const int chunk = layout.chunks == now_.layout.chunks ? action.stage / layout.stages : 0;
     const int worker_now = now_.layout.worker(layout.replica_of(worker), from);
-    // A slow machine stays where it is, whatever layers it gets.
+    // A slow machine stays in its place, whatever layers it gets.
     const double machine = judge_.slower(worker) / judge_.slower(worker_now);
     const double share =
         layout.chunks == now_.layout.chunks ? 1 : part_of(action.stage, layout.chunks, direction);
@@ -166,7 +166,8 @@ class ScheduleRemedies {
       into[step] = times[step] * part;
   }
 
-  /// A transfer takes what the worker's take now in the mean of a step, or the usual one.
+  /// Returns the times of other operations. A transfer takes the mean of the worker's current
+  /// transfers in the step, or the ideal time.
   std::vector<double> other_times(const JobNode& own) {
     const std::size_t steps = judge_.steps().recorded.steps();
     const NodeNumber* const from = judge_.source().find(own.worker, own.operation, own.index);

@@ -110,7 +110,7 @@ class ReportJson {
 
   void add_slowdowns() {
     json_["S"] = metrics_.slowdown.all;
-    // Under the names of the published answers and under those of the paper.
+    // Under the names of the published results and under those of the paper.
     add_both("S_by_operation", "S_t", json_of(metrics_.by_operation));
     add_both("S_by_dp_rank", "S_dp", json_of(metrics_.by_replica));
     add_both("S_by_stage", "S_stage", json_of(metrics_.by_stage));
@@ -140,7 +140,7 @@ class ReportJson {
     json_["forward_backward_correlation"] = report_.lengths.correlation;
   }
 
-  /// The slowest first.
+  /// Slowest first.
   void add_workers() {
     json_["slowest_workers"] = metrics_.slowest_workers;
     json_["workers"] = plan::Json::array();

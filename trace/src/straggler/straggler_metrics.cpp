@@ -54,7 +54,7 @@ class Metrics {
     return slowdown;
   }
 
-  /// All ideal but those for which it holds.
+  /// Returns the slowdown if all operations are ideal except those that satisfy `is_recorded`.
   Slowdown only(const std::function<bool(const JobNode&)>& is_recorded) const {
     return slowdown_of(replayed_steps(
         steps_.graph, chosen_times(steps_.graph, steps_.recorded, ideal_, is_recorded)));
@@ -77,8 +77,8 @@ class Metrics {
     find_by_replica();
   }
 
-  /// The others are ideal and therefore alike: one stands for all of them, so that many replicas
-  /// are replayed in the time of two jobs.
+  /// Replays each replica against one ideal replica, which stands for all the others because they
+  /// are identical, so that any number of replicas is replayed in the time of two jobs.
   void find_by_replica() {
     JobPlan pair = steps_.plan;
     pair.layout.replicas = std::min(2, pair.layout.replicas);

@@ -9,7 +9,7 @@
 namespace pipewright::trace {
 namespace {
 
-constexpr double least_slowdown = 1.03;  // below which there is nobody to look for
+constexpr double least_slowdown = 1.03;  // below which there is no straggler
 constexpr double most_of_it = 0.5;       // of the slowdown
 constexpr double long_together = 0.9;    // correlation of forwards and backwards
 constexpr double unequal = 0.03;         // spread of microbatches
@@ -56,7 +56,7 @@ StragglerReport explain_stragglers(const JobTrace& trace) {
 std::string reading_of(const StragglerReport& report) {
   const StragglerMetrics& metrics = report.metrics;
   if (metrics.slowdown.all < least_slowdown)
-    return "no straggler to speak of: with ideal lengths steps would be hardly shorter";
+    return "no significant straggler: with ideal durations steps would hardly be shorter";
   std::vector<std::string> said;
   const int slowest = report.workers.front();
   const double slower = report.own_slowness[static_cast<std::size_t>(slowest)];
@@ -67,10 +67,10 @@ std::string reading_of(const StragglerReport& report) {
     said.push_back(fmt::format("few workers are slow, {} most",
                                worker_name(report.steps.plan.layout, slowest)));
   if (metrics.last_stage_explains.share >= most_of_it)
-    said.emplace_back("the last stage is slow: layers should move from it");
+    said.emplace_back("the last stage is slow: move layers away from it");
   if (said.empty() && report.lengths.correlation >= long_together &&
       report.lengths.spread >= unequal)
-    said.emplace_back("microbatches are of unequal length");
+    said.emplace_back("microbatches differ in length");
   if (said.empty())
     said.emplace_back("neither few workers nor the last stage alone");
   return fmt::format("{}", fmt::join(said, "; "));

@@ -12,7 +12,7 @@
 namespace pipewright::trace {
 namespace {
 
-constexpr double least_slow = 1.02;     // over its peers
+constexpr double least_slow = 1.02;     // relative to its peers
 constexpr std::size_t most_single = 3;  // workers that are tried alone
 constexpr std::size_t most_listed = 8;
 
@@ -62,8 +62,9 @@ class WorkerRemedies {
           time /= slower(nodes[node].worker);
     judge_.add({.kind = "replace workers",
                 .change = change_of(workers),
-                .supposed = "another machine computes as the same stage of the other replicas does "
-                            "in the mean"},
+                .supposed =
+                    "another machine computes as fast as the same stage of the other replicas does "
+                    "on average"},
                times);
   }
 
@@ -76,7 +77,8 @@ class WorkerRemedies {
     return fmt::format("replace {}", fmt::join(listed, ", "));
   }
 
-  /// Its microbatches go round the other replicas; who gets none more runs one of no length.
+  /// Distributes the replica's microbatches round-robin over the others; replicas without an extra
+  /// one run one of zero length.
   void leave_out(int replica) {
     const JobPlan& now = judge_.steps().plan;
     const int left = now.layout.replicas - 1, own = now.schedule.microbatches;
@@ -99,7 +101,7 @@ class WorkerRemedies {
          .change = fmt::format("leave out dp {} with {}; its {} microbatches go to the other "
                                "{} replicas",
                                replica, words(order_.front()), own, left),
-         .supposed = "a microbatch takes longer on another replica by as much as that is "
+         .supposed = "a microbatch takes longer on another replica by the factor by which that is "
                      "slower"},
         graph, without(graph, plan.layout, replica));
   }
@@ -143,7 +145,7 @@ class WorkerRemedies {
   }
 
   RemedyJudge& judge_;
-  std::vector<int> order_;  // workers that are slow, the slowest first
+  std::vector<int> order_;  // slow workers, slowest first
 };
 
 }  // namespace

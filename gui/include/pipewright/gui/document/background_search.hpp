@@ -1,7 +1,7 @@
 #pragma once
 
-// A search on a thread of its own, which no window waits for: of those that are begun, only the
-// newest is heard of.
+// A search on a background thread that never blocks the window. Of several searches, only the
+// newest reports its result.
 
 #include <QObject>
 #include <functional>
@@ -12,19 +12,19 @@
 
 namespace pipewright::gui {
 
-/// Belongs to the thread that makes it, whose event loop brings what was found.
+/// Belongs to the thread that creates it, whose event loop delivers the result.
 template <class Result>
 class BackgroundSearch {
  public:
   using Work = std::function<Result(const std::stop_token&)>;
-  /// Nothing where there was not the memory to search.
+  /// Receives the result, or nothing if there was not enough memory to search.
   using Found = std::function<void(const std::optional<Result>&)>;
 
-  /// Calls `found` later, unless another search begins or this one is stopped until then.
+  /// Calls `found` later, unless another search begins or this one is stopped before that.
   void start(Work work, Found found) {
     stop();
     running_ = true;
-    // One after the other: it is the new thread that waits for the old one.
+    // Searches run one after the other: the new thread waits for the previous one.
     thread_ = std::jthread([this, before = std::move(thread_), work = std::move(work),
                             found = std::move(found)](const std::stop_token& stop) mutable {
       if (before.joinable())
@@ -50,7 +50,7 @@ class BackgroundSearch {
     running_ = false;
     thread_.request_stop();
   }
-  /// Whether a search goes on whose result will be told.
+  /// Returns true while a search is running whose result will be reported.
   bool is_running() const { return running_; }
 
  private:

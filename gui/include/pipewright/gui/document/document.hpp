@@ -1,6 +1,7 @@
 #pragma once
 
-// What a file or a folder was opened to. What could be read is here, and what could not is named.
+// The content of an opened file or folder. It holds everything that could be read, and lists what
+// could not.
 
 #include <cstdint>
 #include <filesystem>
@@ -19,7 +20,7 @@
 
 namespace pipewright::gui {
 
-/// The times of each event of a Structure, and which event of a table it is.
+/// The times of each event of a Structure, and the index of the corresponding event in a table.
 struct Ran {
   sim::Times times;
   std::vector<std::uint64_t> places;
@@ -30,25 +31,27 @@ struct Document {
   Kind kind = Kind::Nothing;
   std::filesystem::path path;
   std::string title;
-  std::vector<std::string> problems;  // lines: file, place and reason
-  std::vector<std::string> notes;     // what a reader should know, such as that costs are estimated
+  std::vector<std::string> problems;  // lines with file, position and reason
+  std::vector<std::string> notes;     // facts that a reader should know, such as that costs are
+                                      // estimated
 
-  /// A plan with these can be asked what would happen if.
+  /// A plan that has these two can be changed in What-if.
   std::optional<plan::Scenario> scenario;
   std::optional<plan::LayerCosts> costs;
 
   std::optional<loop::StoredRun> run;
-  /// The structure of the timelines' Program, where one is known.
+  /// The structure of the timelines' Program, if one is known.
   std::shared_ptr<const sim::Structure> structure;
   std::optional<plan::EventTable> predicted;
-  std::optional<plan::EventTable> measured;  // or what else was opened
-  /// The trace of a whole job, whose workers are the ranks of `measured`; null where it is none.
+  std::optional<plan::EventTable> measured;  // or another timeline that was opened
+  /// The trace of a whole job, whose workers are the ranks of `measured`; otherwise null.
   std::shared_ptr<const trace::JobTrace> job;
-  /// When the Program's instructions ran in `measured`; nothing where it is of another Program.
+  /// The times of the Program's instructions in `measured`; empty if it belongs to another Program.
   std::optional<Ran> ran;
 };
 
-/// Never throws for what a file holds: what is wrong is in `problems`.
+/// Opens a file or folder. Never throws because of a file's content: errors are listed in
+/// `problems`.
 Document open_document(const std::filesystem::path& path);
 
 }  // namespace pipewright::gui

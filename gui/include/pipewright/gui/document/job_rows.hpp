@@ -1,7 +1,7 @@
 #pragma once
 
-// How the workers of a whole job stand below each other: by themselves, by replica or by stage, the
-// slowest on top or in the order of ranks.
+// Arranges the rows of a whole job's workers: ungrouped, by replica or by stage, and sorted with
+// the slowest on top or by rank.
 
 #include <string>
 #include <vector>
@@ -20,17 +20,17 @@ struct JobArrangement {
   friend bool operator==(const JobArrangement&, const JobArrangement&) = default;
 };
 
-/// All workers by their ranks, so that a row of `job_timeline` has the number of its worker; behind
-/// them comes the row of the steps.
+/// Returns all workers by rank, so that a row of `job_timeline` has the number of its worker; the
+/// row of the steps follows.
 std::vector<int> by_rank(const trace::JobLayout& layout);
 
-/// The order and the groups of a job's rows; the steps stand pinned above. A group stands where its
-/// slowest worker does. `report`: as long as it is null nobody is known to be slow, and ranks stand
-/// in their order.
+/// Returns the order and groups of a job's rows; the row of the steps is pinned at the top. A group
+/// is placed by its slowest worker. While `report` is null no worker is known to be slow, and rows
+/// are sorted by rank.
 RowState job_rows(const trace::JobLayout& layout, const trace::StragglerReport* report,
                   JobArrangement arrangement);
 
-/// What stands beside the name of each worker: its S_w.
+/// Returns the note next to each worker's name: its S_w.
 RowNotes job_notes(const trace::StragglerReport& report);
 
 }  // namespace pipewright::gui

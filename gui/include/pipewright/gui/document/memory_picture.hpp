@@ -1,6 +1,6 @@
 #pragma once
 
-// What each rank holds over time and whose it is, of what the timeline shows.
+// The memory of each rank over time and its owners, for the timeline that is shown.
 
 #include <memory>
 #include <vector>
@@ -13,27 +13,27 @@ namespace pipewright::gui {
 class MemoryPicture {
  public:
   MemoryPicture() = default;
-  /// The picture of a run: its owners as predicted, and what was measured.
+  /// For a run, shows the owners as predicted, and the measured samples.
   explicit MemoryPicture(const Workspace& workspace);
 
   int ranks() const { return ranks_; }
   double length() const { return length_; }
-  plan::Bytes cap() const { return cap_; }  // of each rank; 0: none is known
+  plan::Bytes cap() const { return cap_; }  // of each rank; 0: unknown
   bool is_measured() const { return is_measured_; }
-  /// The owners of each rank; empty where no plan is known.
+  /// Returns the owners of each rank; empty if no plan is known.
   const std::vector<std::vector<sim::OwnersPoint>>& owners() const { return owners_; }
-  /// What was sampled of a rank, of a run or a foreign trace; empty: nothing was.
+  /// Returns the memory samples of a rank in a run or a foreign trace; empty if none were recorded.
   std::span<const plan::EventTable::Memory> samples(int rank) const;
-  /// The most that a rank holds: of its owners, or else of its samples.
+  /// Returns the peak memory of a rank, from its owners if known, otherwise from its samples.
   sim::MemoryPeak peak(int rank) const;
   sim::MemoryPeak measured_peak(int rank) const;
-  /// The largest of all that is drawn.
+  /// Returns the largest value that is drawn.
   std::int64_t highest() const;
-  /// Who holds what, the largest first; empty where no plan is known.
+  /// Returns the owners and their sizes, the largest first; empty if no plan is known.
   std::vector<sim::Holder> holders(int rank, double time) const;
 
  private:
-  /// What the owners are found by.
+  /// The data from which the owners are computed.
   struct Timed {
     std::shared_ptr<const sim::Structure> structure;
     sim::StepCosts costs;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Starts `pipewright run` or `train` on a plan, looks on while it trains, and stops it.
+// Starts `pipewright run` or `train` on a plan, watches its progress, and stops it.
 
 #include <QProcess>
 #include <QString>
@@ -26,24 +26,25 @@ struct RunRequest {
   std::filesystem::path folder;
   bool resume = false;
 };
-/// What the program is told.
+/// Returns the program's command-line arguments.
 QStringList words_of(const RunRequest& request);
 
-/// `pipewright` beside `own`, the folder of this program, or else in PATH; empty: nowhere.
+/// Returns the path of `pipewright` in `own`, the folder of this program, or in PATH; empty if it
+/// is in neither.
 QString find_pipewright(const QString& own);
 
-/// The draft as a file that is trained on, and a folder that does not exist yet, side by side in
-/// `parent`: NAME-TIME.scenario.json and NAME-TIME. The boundaries are those that were seen. Throws
-/// InputError.
+/// Writes the draft to a scenario file in `parent`, and chooses a new folder for the run:
+/// NAME-TIME.scenario.json and NAME-TIME. The stage boundaries are those of `plan`, as shown in the
+/// window. Throws InputError.
 RunRequest prepared(RunRequest::What what, const search::Draft& draft,
                     const sim::ScenarioPlan& plan, const std::filesystem::path& parent);
-/// "runs" where the program was started if that can be written, else in the home folder.
+/// Returns "runs" in the current folder if that is writable, otherwise in the home folder.
 std::filesystem::path runs_folder();
 
 class RunControl {
  public:
   RunControl();
-  /// Asks a training that goes on to stop, and waits for it a little.
+  /// Asks a running training to stop, and waits for it briefly.
   ~RunControl();
   RunControl(const RunControl&) = delete;
   RunControl& operator=(const RunControl&) = delete;
@@ -53,29 +54,30 @@ class RunControl {
   bool is_running() const {
     return phase_ == Phase::Preparing || phase_ == Phase::Training || phase_ == Phase::Stopping;
   }
-  /// Whether its last step is done.
+  /// Returns true if its last step is done.
   bool is_complete() const;
-  /// Whether there is a training that was stopped and has checkpoints.
+  /// Returns true if a training was stopped and has checkpoints.
   bool can_resume() const;
   const std::optional<RunRequest>& request() const { return request_; }
-  /// Null before the first start.
+  /// Returns null before the first start.
   const RunWatch* watch() const { return watch_ ? &*watch_ : nullptr; }
-  /// The last that the program said.
+  /// Returns the last line of the program's output.
   const QString& last_words() const { return last_words_; }
-  /// All of it, the end where it is much.
+  /// Returns the program's output; only its end if it is long.
   const QString& words() const { return words_; }
 
-  /// Another program than the one that `find_pipewright` finds.
+  /// Sets a program to run instead of the one that `find_pipewright` finds.
   void set_program(const QString& program) { program_ = program; }
   void start(RunRequest request);
   void resume();
-  /// The first time it may end its step; the second time it is ended.
+  /// The first call lets the training finish its step; the second one terminates it.
   void stop();
 
-  /// Called after each change, in the order of observing.
+  /// Registers a function that is called after each change; they are called in the order of
+  /// registration.
   void observe(std::function<void()> observer) { observers_.push_back(std::move(observer)); }
 
-  /// Whether who looks on is shown the last step while it trains.
+  /// Returns true if the window shows the last step during training.
   bool is_followed() const { return followed_; }
   void set_followed(bool followed) { followed_ = followed; }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What is seen of a training from outside: the steps that it has done, the band that was predicted
-// for them, and an alarm when they leave it. Nothing here starts anything.
+// Observes a training from outside: its finished steps, the predicted band of step times, and an
+// alarm when steps leave the band. Starts nothing.
 
 #include <filesystem>
 #include <optional>
@@ -14,47 +14,47 @@
 
 namespace pipewright::gui {
 
-/// Between which times a step should lie.
+/// The range in which a step's time should be.
 struct PredictedBand {
   double predicted_s = 0;
   double least_s = 0;
   double most_s = 0;
   friend bool operator==(const PredictedBand&, const PredictedBand&) = default;
 };
-/// The band reaches as far around the prediction as the machine's speed drifted while the costs
-/// were measured, and at least 5 %.
+/// Returns the band. Its relative half-width is the drift of the machine's speed while costs were
+/// measured, and at least 5 %.
 PredictedBand band_of(double predicted_s, double drift);
 
 struct Alarm {
   double step_s = 0;  // the median of the last steps
   PredictedBand band;
-  int rank = -1;      // that is furthest from its prediction; -1: not known
-  double factor = 1;  // its compute time over the predicted one
-  std::string text;   // "a step takes 15.2 ms, and 12.0 to 13.3 ms were predicted: rank 2 …", or
-                      // which ranks the training itself finds slow
+  int rank = -1;      // the rank furthest from its prediction; -1: unknown
+  double factor = 1;  // its compute time divided by the predicted one
+  std::string text;   // "A step takes 15.2 ms, and 12.0 to 13.3 ms were predicted: rank 2 …", or
+                      // the ranks that the training itself reports as slow
 };
-/// The alarm of the last steps, the first two left out; nothing while there are fewer than three,
-/// or they are within the band and the training finds no rank slow. The tables say which rank it
-/// is; either may be null.
+/// Returns the alarm of the last steps, without the first two of the training. Returns nothing if
+/// there are fewer than three, or if they are within the band and the training reports no slow
+/// rank. The tables identify the rank; either may be null.
 std::optional<Alarm> alarm_of(const PredictedBand& band, const std::vector<loop::StepLine>& steps,
                               const plan::EventTable* predicted, const plan::EventTable* measured);
 
-/// Compute time of each rank, in seconds.
+/// Returns the compute time of each rank, in seconds.
 std::vector<double> busy_of(const plan::EventTable& table);
 
-/// A folder in which a training leaves its steps.
+/// The folder into which a training writes its steps.
 class RunWatch {
  public:
   explicit RunWatch(std::filesystem::path folder);
 
-  /// Reads what is new; false where nothing is. Never throws: what is half written comes later.
+  /// Reads new data; returns false without any. Never throws: incomplete data are read later.
   bool look();
 
   const std::filesystem::path& folder() const { return folder_; }
   const std::vector<loop::StepLine>& steps() const { return steps_; }
   const std::optional<PredictedBand>& band() const { return band_; }
   const std::optional<Alarm>& alarm() const { return alarm_; }
-  /// How often the last step's timeline was written anew.
+  /// Returns how often the last step's timeline was rewritten.
   int timelines() const { return timelines_; }
 
  private:

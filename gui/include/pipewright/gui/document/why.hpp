@@ -1,6 +1,6 @@
 #pragma once
 
-// What can be said of what was pointed at, as values: an action, a bubble, an area.
+// Explains a selected action, bubble or area, as values.
 
 #include <optional>
 #include <string>
@@ -10,30 +10,30 @@
 
 namespace pipewright::gui {
 
-/// A rank's compute and idle time within [first, last). Together they are all of it.
+/// A rank's compute and idle time within [first, last), which add up to the whole interval.
 struct Spent {
   double busy = 0;      // seconds of compute
   ClassTimes idle{};    // by IdleCause
-  double unnamed = 0;   // idle for a cause that is not known
-  double transfer = 0;  // of sends, beside what else it does
+  double unnamed = 0;   // idle for an unknown cause
+  double transfer = 0;  // sends, which overlap with the rest
   double idle_sum() const;
   Spent& operator+=(const Spent& other);
 };
 Spent spent_by(const PaintedTable& table, int rank, double first, double last);
-/// The sum over all ranks and the whole iteration.
+/// Returns the sum over all ranks and the whole iteration.
 Spent spent_by_all(const PaintedTable& table);
-/// The cause with most idle time; nothing where there is none.
+/// Returns the cause with the most idle time; nothing without idle time.
 std::optional<plan::IdleCause> largest_cause(const Spent& spent);
-/// "waits for the first microbatches to reach it": what a cause says of the rank that idles.
+/// Describes a cause of a rank's idle time, such as "the rank's input is being transferred".
 const char* meaning_of(plan::IdleCause cause);
 
-/// What a rank holds when an area begins, when it ends, and at most in between.
+/// A rank's memory at the begin and end of an area, and its peak in between.
 struct HeldWithin {
   std::int64_t start = 0;  // bytes
   std::int64_t end = 0;
   std::int64_t peak = 0;
 };
-/// Nothing where no memory was sampled.
+/// Returns nothing if no memory was sampled.
 std::optional<HeldWithin> held_within(const plan::EventTable& table, int rank, double first,
                                       double last);
 
@@ -44,14 +44,14 @@ struct AreaRow {
 };
 std::vector<AreaRow> area_rows(const PaintedTable& table, const PickedArea& area);
 
-/// The event of the same rank and name in the other table, in the order of time.
+/// Returns the event with the same rank, name and ordinal in time in the other table.
 std::optional<std::uint64_t> counterpart(const PaintedTable& of, std::uint64_t event,
                                          const PaintedTable& in);
 
-/// Something that had to be over before an action could begin.
+/// Something that had to end before an action could begin.
 struct WaitedFor {
-  std::uint64_t event = 0;  // of the front table
-  double over = 0;          // seconds
+  std::uint64_t event = 0;  // in the front table
+  double over = 0;          // end, in seconds
 };
 
 struct ActionFacts {
@@ -62,14 +62,15 @@ struct ActionFacts {
   std::optional<std::uint64_t> other{};  // its event in the other table
   double other_start = 0;
   double other_end = 0;
-  /// How much later it could end, where it is known: by the prediction.
+  /// How much later it could end without lengthening the iteration, by the prediction; empty if
+  /// that is unknown.
   std::optional<double> slack{};
   bool critical = false;
-  std::vector<WaitedFor> waited_for{};  // the last to be over first
+  std::vector<WaitedFor> waited_for{};  // latest end first
 };
 ActionFacts facts_of(const Workspace& workspace, const PickedEvent& picked);
 
-/// The event of the front table that a rank has of this name, the `nth` in time.
+/// Returns the `nth` event in time with this rank and name in the front table.
 std::optional<std::uint64_t> find_event(const PaintedTable& table, int rank,
                                         const std::string& name, std::size_t nth = 0);
 }  // namespace pipewright::gui

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the window is about: a document, the plan that is drafted from it, what was pointed at. It
-// has no widgets; panels observe it and ask it.
+// The state of the window: a document, the plan that is drafted from it, and the selection. It has
+// no widgets; panels observe and query it.
 
 #include <filesystem>
 #include <functional>
@@ -28,109 +28,113 @@ class Workspace {
  public:
   enum class Change {
     Document,  // another one was opened, or it has grown
-    Plan,      // the draft, and with it the answer
-    Tables,    // what the timeline shows
+    Plan,      // the draft and its answer
+    Tables,    // the tables that the timeline shows
     Pick,
-    Job,  // the answers of a job's stragglers, or how its rows are arranged
+    Job,  // the results for a job's stragglers, or the arrangement of its rows
   };
-  /// Called after each change, in the order of observing.
+  /// Registers a function that is called after each change; they are called in the order of
+  /// registration.
   void observe(std::function<void(Change)> observer) { observers_.push_back(std::move(observer)); }
 
-  // ---- the document
+  // ---- document
 
   void open(const std::filesystem::path& path);
   void take(Document document);
   const Document& document() const { return document_; }
-  /// A file to hold beside what is shown: its timeline becomes the ghost. Throws InputError.
+  /// Opens a file to compare with: its timeline becomes the ghost. Throws InputError.
   void compare_with(const std::filesystem::path& path);
 
-  // ---- the plan
+  // ---- plan
 
-  /// Whether there is a scenario, so that it can be asked what would happen if.
+  /// Returns true if there is a scenario, so that What-if can change it.
   bool has_plan() const { return history_.has_value(); }
   const search::Draft& draft() const { return history_->now(); }
   const search::DraftHistory& history() const { return *history_; }
-  /// The draft's answer; null where it is refused or there is none.
+  /// Returns the draft's answer; null if it was rejected or there is no plan.
   const search::Answer* answer() const { return answer_ ? &*answer_ : nullptr; }
-  /// Why there is no answer; empty where there is one.
+  /// Returns why there is no answer; empty if there is one.
   const search::Refusal& refusal() const { return refusal_; }
-  /// Looks for the single change with which the memory suffices. It takes some time, so `found` is
-  /// called later, and never where the draft has changed until then or another search has begun.
+  /// Searches for a single change that makes the plan fit into memory. The search takes some time,
+  /// so `found` is called later, and not at all if the draft changes or another search begins
+  /// before that.
   void look_for_remedy(std::function<void(const std::optional<sim::Remedy>&)> found);
-  /// The fastest plans for the draft's batch on as many devices, or why there are none.
+  /// The fastest plans for the draft's batch on the same number of devices, or the reason why no
+  /// plan was found.
   struct PlansFound {
     std::vector<search::DraftPlan> plans{};
     std::size_t candidates = 0;
     std::string refusal{};
   };
-  /// Calls `found` later, unless another document is opened or another search begins until then.
+  /// Calls `found` later, unless another document is opened or another search begins before that.
   void look_for_plans(BackgroundSearch<PlansFound>::Found found);
   bool is_looking_for_plans() const { return plan_search_.is_running(); }
-  /// The draft becomes this plan: a step that can be undone.
+  /// Makes this plan the draft; the step can be undone.
   void take_plan(const search::DraftPlan& plan);
-  /// What the answer is held against: the plan as it was opened, or was last kept.
+  /// Returns the answer that the draft is compared with: the plan as opened, or as last kept.
   const search::Answer* baseline() const { return baseline_.get(); }
-  /// Whether the draft is not the baseline's.
+  /// Returns true if the draft differs from the baseline.
   bool changed() const { return has_plan() && !(draft() == baseline_draft_); }
   const search::Draft& baseline_draft() const { return baseline_draft_; }
   void keep_as_baseline();
-  /// The draft is the baseline's again: a step that can be undone.
+  /// Resets the draft to the baseline; the step can be undone.
   void back_to_baseline();
 
-  /// "pipeline.ranks=4". Throws InputError, and then nothing has happened. What only has no answer
-  /// is a refusal.
+  /// Changes the draft by an assignment such as "pipeline.ranks=4". Throws InputError without
+  /// changing anything. A valid plan that cannot be answered leads to a refusal instead.
   void set(const std::string& assignment);
   void move_boundary(int boundary, int layer);
-  /// The hand has let go of a slider or a border.
+  /// Ends the dragging of a slider or a stage boundary.
   void settle();
   void undo();
   void redo();
 
-  // ---- what the timeline shows
+  // ---- timeline
 
   enum class Shown {
-    Run,   // what was measured, or opened, with its prediction behind
-    Plan,  // the draft's prediction, with the baseline behind once they differ
+    Run,   // the measured or opened timeline, and its prediction as the ghost
+    Plan,  // the draft's prediction, and the baseline as the ghost once they differ
   };
   Shown shown() const { return shown_; }
   void show(Shown shown);
   const std::shared_ptr<PaintedTable>& front() const { return front_; }
   const std::shared_ptr<PaintedTable>& ghost() const { return ghost_; }
-  /// Whether events are coloured by how far they are from their prediction.
+  /// Returns true if events are colored by their difference from the prediction.
   bool heat() const { return heat_; }
   void set_heat(bool heat);
 
-  /// The structure of the front table's Program; null where none is known.
+  /// Returns the structure of the front table's Program; null if none is known.
   const sim::Structure* structure() const;
-  /// When its events ran; null where no structure is known or the table is not of it.
+  /// Returns the times of its events; null if no structure is known or the table belongs to another
+  /// one.
   const sim::Times* times() const;
-  /// The table's event of a Structure's event, and back; -1 where there is none.
+  /// Converts between events of the Structure and of the table; -1 if there is no counterpart.
   std::int64_t table_event(int event) const;
   int structure_event(std::uint64_t table_event) const;
 
-  // ---- the trace of a whole job
+  // ---- trace of a whole job
 
-  /// Null where what is open is none.
+  /// Returns null if the document is not the trace of a job.
   const trace::JobTrace* job() const { return document_.job.get(); }
-  /// What `explain` answers, a while after it was opened; null until then.
+  /// Returns the result of `explain`, which is computed after opening; null until then.
   const std::shared_ptr<const trace::StragglerReport>& stragglers() const { return stragglers_; }
   bool is_explaining() const { return job_search_.is_running(); }
-  /// Why there is no answer; empty where there is one, or will be.
+  /// Returns why there is no result; empty if there is one, or will be.
   const std::string& job_refusal() const { return job_refusal_; }
   JobArrangement arrangement() const { return arrangement_; }
   void arrange(JobArrangement arrangement);
 
-  // ---- what was pointed at
+  // ---- selection
 
   const Picked& picked() const { return picked_; }
   void pick(Picked picked);
-  /// Why a rank is idle at an instant; nothing where no Program is known.
+  /// Explains why a rank is idle at an instant; nothing if no Program is known.
   std::optional<sim::WhyIdle> why_idle(int rank, double time) const;
-  /// The measured run against its prediction; nothing where one is missing.
+  /// Returns the comparison of the measured run with its prediction; nothing if one is missing.
   const std::optional<loop::Residuals>& residuals() const { return residuals_; }
-  /// What a millisecond less would save; empty without a plan.
+  /// Returns the savings per millisecond; empty without a plan.
   const std::vector<loop::Saving>& savings() const;
-  /// The slack of each event of the answer's Structure, in seconds.
+  /// Returns the slack of each event of the answer's Structure, in seconds.
   const std::vector<double>& slack() const;
 
  private:
@@ -164,7 +168,7 @@ class Workspace {
 
   Shown shown_ = Shown::Run;
   std::shared_ptr<PaintedTable> front_, ghost_;
-  std::shared_ptr<PaintedTable> painted_baseline_;  // kept while a hand drags
+  std::shared_ptr<PaintedTable> painted_baseline_;  // kept during dragging
   bool heat_ = false;
   std::vector<std::uint64_t> table_event_;  // by event of the structure
   std::vector<int> structure_event_;        // by event of the front table
@@ -175,8 +179,9 @@ class Workspace {
   mutable bool saved_ = false;
 };
 
-/// How far each event of `measured` is from the action of the same rank and name in `predicted`, as
-/// a class of Theme::heat: 0 much quicker … 7 much slower; unmatched ones are as predicted.
+/// Returns, for each event of `measured`, its difference from the action of the same rank and name
+/// in `predicted` as a class of Theme::heat: 0 much faster … 7 much slower. Unmatched events count
+/// as predicted.
 std::vector<std::uint8_t> heat_classes(const plan::EventTable& measured,
                                        const plan::EventTable& predicted);
 

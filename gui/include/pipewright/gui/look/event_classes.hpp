@@ -1,7 +1,7 @@
 #pragma once
 
-// Events are painted by their class, which has one meaning at a time: a kind of action, or how far
-// off the prediction it was. There are so many of them.
+// Number of event classes. Events are painted by class, which has one meaning at a time: a kind of
+// action, or the difference from the prediction.
 
 #include <cstddef>
 

@@ -1,17 +1,17 @@
 #pragma once
 
-// Labels in the sizes and colours of the theme.
+// Labels in the sizes and colors of the theme.
 
 #include <QColor>
 #include <QLabel>
 
 namespace pipewright::gui {
 
-/// A label of plain text in this size.
+/// Returns a label of plain text in this size.
 QLabel* make_label(int pixels, bool bold = false);
 
-/// Colours a label by a style sheet, which outlives the window's; of labels alone, so that their
-/// tooltips keep theirs.
+/// Sets a label's color by a style sheet, which takes precedence over the window's. It applies to
+/// labels only, so that their tooltips keep their color.
 void set_colour(QWidget* widget, const QColor& colour);
 
 }  // namespace pipewright::gui

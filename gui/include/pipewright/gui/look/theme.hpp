@@ -1,6 +1,6 @@
 #pragma once
 
-// Colours, sizes and patterns of the window, for light and dark: one place, so that all views
+// Colors, sizes and patterns of the window, for light and dark, in one place so that all views
 // agree.
 
 #include <QColor>
@@ -15,46 +15,47 @@
 
 namespace pipewright::gui {
 
-/// What parts two kinds where colours do not.
+/// A pattern that distinguishes two kinds without relying on color.
 enum class Hatch { None, Rising, Falling, Dots, Lines, Cross };
 
-/// How a class of events looks.
+/// The appearance of a class of events.
 struct ClassLook {
-  std::optional<plan::InstructionKind> kind;  // nothing: all others
+  std::optional<plan::InstructionKind> kind;  // empty: all other kinds
   const char* meaning;                        // "forward"
-  QColor fill;  // Okabe and Ito's colours, which an eye without one kind of cones parts as well
+  QColor fill;  // Okabe and Ito's colors, which remain distinct with color blindness
   Hatch hatch = Hatch::None;
 };
 
 /// Sizes in pixels at scale 1.
-inline constexpr int gap = 8;  // between things; twice that between groups
+inline constexpr int gap = 8;  // between widgets; twice that between groups
 inline constexpr int small_size = 11;
 inline constexpr int text_size = 12;
 inline constexpr int heading_size = 14;
-inline constexpr int figure_size = 20;  // a number to be read from afar
+inline constexpr int figure_size = 20;  // a number that is readable from a distance
 
 struct Theme {
   bool dark = false;
   QColor window, panel, line, text, soft_text, accent, warning;
-  QColor plot;  // the ground of rows beyond the iteration
-  QColor idle;  // where a rank computes nothing, for no known cause
+  QColor plot;  // background of rows beyond the iteration
+  QColor idle;  // idle time of unknown cause
   QColor grid;
   QColor selection;
   QColor send, receive, reduce;
   std::array<ClassLook, class_count> kinds;
   std::array<QColor, class_count> causes;  // tints of idle time, by IdleCause
-  std::array<QColor, class_count> heat;    // much quicker than predicted … much slower
+  std::array<QColor, class_count> heat;    // much faster than predicted … much slower
   std::array<QColor, class_count> owners;  // of memory
 };
 
 const Theme& light_theme();
 const Theme& dark_theme();
 
-/// The class of an instruction by its kind; the last class for all that have no look of their own.
+/// Returns the class of an instruction by its kind; the last class for kinds without a separate
+/// appearance.
 std::uint8_t kind_class(plan::InstructionKind kind);
 
 QPalette palette_of(const Theme& theme);
-/// The style sheet of all widgets.
+/// Returns the style sheet of all widgets.
 QString style_of(const Theme& theme);
 
 QFont font_of(int pixels, bool bold = false);

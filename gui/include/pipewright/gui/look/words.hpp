@@ -1,6 +1,6 @@
 #pragma once
 
-// Times, sizes and actions as people write them.
+// Formats times, sizes and actions for people.
 
 #include <QString>
 #include <concepts>
@@ -8,7 +8,7 @@
 
 namespace pipewright::gui {
 
-/// "12.34 ms"; four figures, in the unit that suits.
+/// "12.34 ms"; four digits, in the unit that suits.
 QString time_words(double seconds);
 /// "+1.20 ms", "-3 ms".
 QString time_difference(double seconds);
@@ -20,9 +20,9 @@ QString percent_words(double part);
 QString counted(std::integral auto count, const char* one, const char* many) {
   return QString("%1 %2").arg(count).arg(count == 1 ? one : many);
 }
-/// The text with a capital, as a sentence begins.
+/// Returns the text with its first letter in upper case.
 QString upper_first(QString text);
-/// "stage 3: backward of microbatch 5"; empty for what is no instruction.
+/// "stage 3: backward of microbatch 5"; empty if it is not an instruction.
 QString action_words(const std::string& action);
 
 }  // namespace pipewright::gui

@@ -1,6 +1,6 @@
 #pragma once
 
-// A combo box with a mark that more can be chosen: a style sheet takes the style's own away.
+// A combo box that paints its own drop-down arrow, because the style sheet removes the style's.
 
 #include <QComboBox>
 

@@ -15,9 +15,10 @@ namespace pipewright::gui {
 
 struct FigureCell {
   QString text;
-  double number = 0;  // what it is sorted by, where the column is of numbers
-  double bar = 0;     // -1 to 1: drawn beside the text, as a part of the column's largest
-  QString help{};     // more of it, to whoever points at it
+  double number = 0;  // sort key, if the column is numeric
+  double bar = 0;     // -1 to 1: length of a bar next to the text, relative to the column's largest
+                      // value
+  QString help{};     // tooltip with details
 };
 
 struct FigureTable {
@@ -28,7 +29,7 @@ struct FigureTable {
   };
   struct Row {
     std::vector<FigureCell> cells;
-    int key = -1;           // what `on_chosen` is told
+    int key = -1;           // passed to `on_chosen`
     bool is_total = false;  // bold, and stays at the bottom
   };
   std::vector<Column> columns;
@@ -37,11 +38,11 @@ struct FigureTable {
 
 FigureCell words_cell(const QString& words);
 FigureCell time_cell(double seconds);
-/// A time with its sign; `largest` is what a whole bar stands for, 0: no bar.
+/// Returns a cell with a signed time. `largest` is the time of a full bar; 0: no bar.
 FigureCell difference_cell(double seconds, double largest = 0);
 FigureCell bytes_cell(double bytes);
 
-/// The table as tab-separated values, in the order of the rows, with the titles above.
+/// Returns the table as tab-separated values, in row order, with the titles first.
 QString tsv_of(const FigureTable& table);
 
 class FigureTableView : public QTableWidget {
@@ -50,12 +51,12 @@ class FigureTableView : public QTableWidget {
   void show_table(FigureTable table);
   void set_theme(const Theme& theme);
   const FigureTable& table() const { return table_; }
-  /// What stands in the table now, sorted as it is: Ctrl+C copies it.
+  /// Returns the visible table, as sorted by the user; Ctrl+C copies it.
   QString shown_tsv() const;
 
   std::function<void(int key)> on_chosen;  // by click or Enter
 
-  /// As wide as its columns need to be.
+  /// Returns the width that its columns need.
   QSize sizeHint() const override;
 
  protected:
@@ -71,7 +72,7 @@ class FigureTableView : public QTableWidget {
   void choose(int row);
 
   FigureTable table_;
-  std::vector<char> has_negative_;  // by column: its bars go both ways
+  std::vector<char> has_negative_;  // by column: its bars extend in both directions
   std::vector<int> needed_;         // pixels, by column
   const Theme* theme_;
 };

@@ -1,7 +1,7 @@
 #pragma once
 
-// The headline: iteration, bubble, peak memory and throughput of what is shown, with the difference
-// to what it is held against.
+// The headline: iteration time, bubble, peak memory and throughput of the shown timeline, with the
+// difference from its reference.
 
 #include <QLabel>
 #include <QLayout>
@@ -54,9 +54,9 @@ class FiguresBar : public QWidget {
   const Theme* theme_;
   QLabel* title_ = nullptr;
   QLabel* subtitle_ = nullptr;
-  QString subtitle_text_, subtitle_help_;  // all of it, and what was taken for granted
+  QString subtitle_text_, subtitle_help_;  // the full text, and the assumptions
   std::vector<Block> blocks_;
-  std::size_t figures_ = 0;  // that there are to show
+  std::size_t figures_ = 0;  // number of figures to show
   QToolButton* run_ = nullptr;
   QToolButton* plan_ = nullptr;
   QPushButton* keep_ = nullptr;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The headline in words: what is shown, its figures, and how far they are from what they are held
-// against. The bar above the timeline paints them.
+// The headline as text: what is shown, its figures, and their difference from the reference. The
+// bar above the timeline paints it.
 
 #include <QString>
 #include <vector>
@@ -15,23 +15,23 @@ struct Headline {
   struct Figure {
     QString caption;  // "Iteration"
     QString value;    // "12.34 ms"
-    QString beside;   // smaller, of the value: "18.2 %"
+    QString beside;   // smaller text next to the value: "18.2 %"
     QString note;     // "-1.20 ms (-8.9 %)", "predicted 12.10 ms (+2.0 %)"
     Tone tone = Tone::Neutral;
     QString help;
   };
   QString title;
   QString subtitle;       // "1f1b · 4 ranks × 16 microbatches"
-  QString subtitle_help;  // what was taken for granted
+  QString subtitle_help;  // assumptions
   std::vector<Figure> figures;
-  /// Why the plan is not possible; empty where it is.
+  /// Why the plan is not possible; empty if it is.
   QString refusal;
-  bool for_memory = false;  // a change may help
+  bool for_memory = false;  // not enough memory: a change may help
 };
 
 Headline headline_of(const Workspace& workspace);
 
-/// "-1.20 ms (-8.9 %)"; empty where nothing a person would notice has changed.
+/// Returns "-1.20 ms (-8.9 %)"; empty if the change is too small to notice.
 QString change_words(double before, double after, QString (*words)(double));
 
 }  // namespace pipewright::gui

@@ -1,7 +1,7 @@
 #pragma once
 
-// What each rank holds over time, stacked by owner, with the device's memory as a line; predicted
-// against measured. Its times stand below those of the timeline.
+// Each rank's memory over time, stacked by owner, predicted and measured, with the device's memory
+// as a line. Its time axis is aligned with the timeline.
 
 #include <QAbstractScrollArea>
 #include <QImage>
@@ -17,10 +17,10 @@ class MemoryView : public Panel<QAbstractScrollArea> {
   /// `workspace` must outlive it.
   explicit MemoryView(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
-  /// The section that the timeline shows, which begins `left` pixels from the edge.
+  /// Shows the same section of time as the timeline, which begins `left` pixels from the edge.
   void follow(const TimeScale& scale, double left, double width);
 
-  /// Who holds what on a rank at an instant, in lines.
+  /// Returns the owners of a rank's memory at an instant, one per line.
   QString holders_words(int rank, double time) const;
 
  protected:
@@ -50,7 +50,7 @@ class MemoryView : public Panel<QAbstractScrollArea> {
   bool dirty_ = true;
   MemoryPicture picture_;
   double top_bytes_ = 1;  // at the top of each row
-  int fullest_ = -1;      // the rank that holds most
+  int fullest_ = -1;      // the rank with the highest peak
   double row_height_ = 64;
   TimeScale scale_;
   double left_ = 116;

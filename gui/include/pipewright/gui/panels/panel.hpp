@@ -1,7 +1,7 @@
 #pragma once
 
-// What panels that show the workspace have in common: they are made anew when it changes, but only
-// where they are seen; else when they are shown.
+// Base class of panels that show the workspace. A panel is rebuilt when the workspace changes, but
+// only while it is visible; otherwise as soon as it is shown.
 
 #include <QTimer>
 #include <QWidget>
@@ -17,7 +17,8 @@ namespace pipewright::gui {
 template <class Widget = QWidget>
 class Panel : public Widget {
  public:
-  /// `workspace` must outlive it. It follows these changes, so long after the last of them.
+  /// `workspace` must outlive it. Rebuilds after these changes, `after_ms` milliseconds after the
+  /// last one.
   Panel(Workspace& workspace, std::initializer_list<Workspace::Change> shown, QWidget* parent,
         int after_ms = 0)
       : Widget(parent), workspace_(workspace), theme_(&light_theme()) {
@@ -46,14 +47,14 @@ class Panel : public Widget {
       renew();
   }
 
-  /// Shows what is so now.
+  /// Shows the current state.
   virtual void rebuild() = 0;
-  /// Shows it at once, seen or not.
+  /// Rebuilds at once, visible or not.
   void renew() {
     stale_ = false;
     rebuild();
   }
-  /// Shows it at once where it is seen.
+  /// Rebuilds at once if visible.
   void outdate() {
     stale_ = true;
     if (this->isVisible())

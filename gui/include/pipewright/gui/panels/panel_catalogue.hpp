@@ -1,8 +1,8 @@
 #pragma once
 
-// The window's panels as a list. A panel declares itself at the end of its source: what it is
-// called, where it stands, and what makes it. It knows its host and not the window, which goes over
-// the list.
+// The list of the window's panels. Each panel declares itself at the end of its source: its name,
+// its position, and the function that creates it. A panel knows its host but not the window, which
+// iterates over the list.
 
 #include <QString>
 #include <QWidget>
@@ -17,7 +17,7 @@
 
 namespace pipewright::gui {
 
-/// What a panel is given: what it shows, and what it may ask for. It outlives the panels.
+/// The data and services that a panel gets. It outlives the panels.
 struct PanelHost {
   Workspace& workspace;
   RunControl& runs;
@@ -25,15 +25,15 @@ struct PanelHost {
   std::function<void(const Places&)> show_places;
   /// Scrolls to a row of the timeline and marks it.
   std::function<void(int row)> show_row;
-  /// Does what a command does, such as "run.start".
+  /// Executes a command, such as "run.start".
   std::function<void(const char* command)> trigger;
-  /// Calls back with the section of time that the timeline shows, whenever it changes: it begins
+  /// Receives the section of time that the timeline shows, whenever it changes. The section begins
   /// `left` pixels from the timeline's edge and is `width` pixels wide.
   using Section = std::function<void(const TimeScale& scale, double left, double width)>;
   std::function<void(Section)> observe_section;
 };
 
-/// A command that a panel has: the panel is brought to the front, and then it runs.
+/// A command of a panel. The panel is brought to the front before the command runs.
 struct PanelCommand {
   QString id;    // "plan.search"
   QString menu;  // "Edit"
@@ -43,8 +43,8 @@ struct PanelCommand {
   std::function<bool()> enabled;
 };
 
-/// A panel that was made. Without `set_theme` it is none: what it paints by itself must change with
-/// the theme.
+/// A created panel. It must have `set_theme`, because what it paints itself must change with the
+/// theme.
 struct MadePanel {
   template <class Widget>
   MadePanel(Widget* panel, std::vector<PanelCommand> has = {})  // NOLINT(*-explicit-*)
@@ -58,21 +58,21 @@ struct MadePanel {
 };
 
 enum class PanelDock {
-  Above,    // above the timeline, always seen
+  Above,    // above the timeline, always visible
   Details,  // a tab below the timeline
   Side,     // to the right
 };
 
 struct PanelDescriptor {
-  const char* name;      // "why": of its view, its command and its widget
+  const char* name;      // "why": name of its view, command and widget
   const char* title;     // "Why"
-  const char* help;      // a sentence
-  const char* shortcut;  // brings it to the front; empty: it is always there
+  const char* help;      // one sentence
+  const char* shortcut;  // brings it to the front; empty: it is always visible
   PanelDock dock;
   MadePanel (*make)(PanelHost& host);
 };
 
-/// All panels, in the order in which they are made and their tabs stand.
+/// Returns all panels, in the order in which they are created and their tabs appear.
 const std::vector<PanelDescriptor>& panels();
 
 }  // namespace pipewright::gui

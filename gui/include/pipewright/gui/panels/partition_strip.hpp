@@ -1,7 +1,7 @@
 #pragma once
 
-// The model as a strip of layers with their cost and memory, and the borders of stages on it, which
-// can be dragged.
+// The model as a strip of layers with their times and memory, and with stage boundaries that can be
+// dragged.
 
 #include <QLabel>
 #include <QPushButton>
@@ -22,7 +22,8 @@ class PartitionStrip : public Panel<> {
   QSize minimumSizeHint() const override { return {320, 190}; }
 
   const std::optional<LayerStrip>& strip() const { return strip_; }
-  /// The border in front of a stage from 1: a slider whose value is the layer behind it.
+  /// Returns the boundary before a stage ≥ 1: a slider whose value is the first layer of that
+  /// stage.
   QSlider* border(int stage) const { return borders_[static_cast<std::size_t>(stage) - 1]; }
 
  protected:

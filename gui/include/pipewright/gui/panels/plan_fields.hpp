@@ -1,8 +1,8 @@
 #pragma once
 
-// The fields of a plan that a person can turn. What a field means, which values it can have and
-// what it holds come from the list of a scenario's fields; here stands what it is called, and how
-// its value is written, read and gone through by a slider.
+// The fields of a plan that can be changed in the window. Meaning, valid values and the current
+// value come from the list of scenario fields; this file adds labels, text conversion and slider
+// positions.
 
 #include <QString>
 #include <optional>
@@ -26,50 +26,56 @@ struct PlanField {
   QString group;     // its heading
   QString label;
   Unit unit;
-  QString help;                   // what it means, and what it does
+  QString help;                   // meaning and effect
   std::vector<Option> options{};  // of a choice
-  QString of{};                   // whose it is, where several have such a field: "leaf"
+  QString of{};                   // owner, if several have such a field: "leaf"
 };
-/// All fields, in the order in which they stand below each other.
+/// Returns all fields in display order.
 const std::vector<PlanField>& plan_fields();
-/// Those of the cluster's levels of links and of its kinds of nodes, if it has some.
+/// Returns the fields of the cluster's link levels and node kinds, if it has any.
 std::vector<PlanField> cluster_fields(const plan::Cluster& cluster);
-/// What of these is not to be turned: rails, and links that are shared. Empty: nothing.
+/// Describes the parts of these that cannot be changed: rails and shared links. Empty: there are
+/// none.
 QString cluster_words(const plan::Cluster& cluster);
-/// Null where there is none of this name.
+/// Returns null if there is no field with this name.
 const PlanField* find_plan_field(const std::string& name);
 
-/// Whether a scenario that is written as JSON has the field: not all clusters have each level.
+/// Returns true if the field exists in a scenario written as JSON: not all clusters have each
+/// level.
 bool has_value(const PlanField& field, const plan::Json& scenario);
-/// The field's number there.
+/// Returns the field's number in the scenario.
 double number_of(const PlanField& field, const plan::Json& scenario);
-/// What a person reads of a value that is none of a choice's options: of a schedule's file its
+/// Returns the text for a value that is not among a choice's options: for a schedule file, its
 /// name.
 QString other_choice_words(const std::string& value);
-/// The value of a choice there; empty: none of its options, such as boundaries chosen by hand.
+/// Returns the option that the scenario has; empty if its value is not an option, such as
+/// boundaries chosen by hand.
 std::string option_of(const PlanField& field, const plan::Json& scenario);
 
-/// "100 GB/s", "2 µs", "auto", "0.8 ×": what `read_value` reads again.
+/// Returns text such as "100 GB/s", "2 µs", "auto" or "0.8 ×", which `read_value` can parse.
 QString value_words(PlanField::Unit unit, double value);
-/// Nothing for what is no such value. A number alone is in the unit that `shown` has.
+/// Returns nothing if the text is not a valid value. A number without a unit has the unit of
+/// `shown`.
 std::optional<double> read_value(PlanField::Unit unit, const QString& text, const QString& shown);
-/// "pipeline.ranks=4".
+/// Returns an assignment such as "pipeline.ranks=4".
 std::string assignment_of(const PlanField& field, double value);
-/// Where a slider can stand, rising; `now` is among them.
+/// Returns the slider's values in ascending order; `now` is among them.
 std::vector<double> slider_values(PlanField::Unit unit, double now, double most);
-/// The place of the value that is nearest, as a slider counts: by ratio.
+/// Returns the index of the nearest value, by ratio.
 int slider_place(const std::vector<double>& values, double value);
-/// How far the field's slider goes in this scenario.
+/// Returns the largest value of the field's slider in this scenario.
 double slider_most(const PlanField& field, const plan::Scenario& scenario);
 
-/// "cluster.rank_speeds=[1,0.5]" for one rank at another speed; all equal to 1 is no list at all.
+/// Returns an assignment such as "cluster.rank_speeds=[1,0.5]" for a new speed of one rank; an
+/// empty list if all speeds are 1.
 std::string speed_assignment(const plan::Scenario& scenario, int rank, double speed);
 double speed_of(const plan::Scenario& scenario, int rank);
 
-/// What one scenario has otherwise than another, in words: "Ranks 4 → 8".
+/// Describes the differences between two scenarios, such as "Ranks 4 → 8".
 std::vector<QString> changes_between(const plan::Scenario& before, const plan::Scenario& after);
 
-/// An error about a field without the place in a file that the person did not write.
+/// Returns an error about a field without its position in the scenario file, which the user did not
+/// write.
 QString plain_words(const plan::InputError& error);
 
 }  // namespace pipewright::gui

@@ -1,7 +1,7 @@
 #pragma once
 
-// The fastest plans of what is open, searched when a person asks: a list to sort, and each is a
-// click away.
+// The fastest plans for the open scenario, searched on request: a sortable list whose plans can be
+// applied by a click.
 
 #include <QLabel>
 #include <QPushButton>
@@ -14,7 +14,7 @@
 
 namespace pipewright::gui {
 
-/// The key is the place in `plans`.
+/// The row key is the index in `plans`.
 FigureTable plan_list(const std::vector<search::DraftPlan>& plans);
 
 class PlansPanel : public Panel<> {

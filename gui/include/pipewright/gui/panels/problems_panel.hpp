@@ -1,6 +1,6 @@
 #pragma once
 
-// What could not be read, with file, place and reason; and what was taken for granted.
+// Reading errors with file, position and reason, and the assumptions that were made.
 
 #include <QLabel>
 #include <QListWidget>
@@ -18,7 +18,7 @@ class ProblemsPanel : public QWidget {
   explicit ProblemsPanel(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 
-  /// The lines that are selected, or all of them, as they would be pasted.
+  /// Returns the selected lines, or all, as text for the clipboard.
   QString text() const;
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-// Where the error of a prediction goes: compute, transfer, waiting, launch and memory per rank, and
-// the causes in the order of their size.
+// Breaks a prediction's error down: compute, transfer, waiting, launch and memory per rank, and the
+// causes sorted by size.
 
 #include <QLabel>
 #include <functional>
@@ -12,7 +12,8 @@
 
 namespace pipewright::gui {
 
-/// A row per rank; all but memory add up to the difference of the iteration, on each.
+/// Returns a row per rank. On each rank, all columns but memory add up to the difference of the
+/// iteration time.
 FigureTable rank_table(const loop::Residuals& residuals);
 FigureTable cause_table(const loop::Residuals& residuals);
 FigureTable action_table(const std::vector<ActionDifference>& actions);
@@ -23,7 +24,7 @@ class ResidualPanel : public Panel<> {
   explicit ResidualPanel(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 
-  /// Called when a line is chosen: these events are meant.
+  /// Called with the events of the line that the user chooses.
   std::function<void(const Places&)> on_places;
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-// A training that was started from here: where it stands, how the loss and the time of a step go,
-// and an alarm when it leaves what was predicted.
+// A training that was started from the window: its progress, loss and step time, and an alarm when
+// it leaves the prediction.
 
 #include <QCheckBox>
 #include <QLabel>
@@ -17,12 +17,12 @@
 
 namespace pipewright::gui {
 
-/// A line over the steps, small, with the band that it should stay in.
+/// A small line chart over the steps, with the band that it should stay in.
 class SmallChart : public QWidget {
  public:
   explicit SmallChart(const QString& title, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
-  /// `last`: what is written beside the title.
+  /// `last` is the text next to the title.
   void show_points(std::vector<std::pair<double, double>> points, const QString& last,
                    std::optional<std::pair<double, double>> band = {});
   QSize sizeHint() const override { return {260, 120}; }
@@ -42,7 +42,8 @@ class SmallChart : public QWidget {
 
 class RunPanel : public QWidget {
  public:
-  /// Its buttons ask the host for commands: "run.start", "run.stop", … It must outlive the panel.
+  /// Its buttons trigger commands of the host: "run.start", "run.stop", … `host` must outlive the
+  /// panel.
   explicit RunPanel(PanelHost& host, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a millisecond less in a stage, layer or link would save, sorted; what the critical path is
-// made of; and which actions could take longer for nothing.
+// What a millisecond less in a stage, layer or link would save, sorted; the composition of the
+// critical path; and actions that could take longer without lengthening the iteration.
 
 #include <QComboBox>
 #include <QLabel>
@@ -14,10 +14,10 @@
 
 namespace pipewright::gui {
 
-/// The savings of all parts, or of one; the key is the place in `savings`.
+/// Returns the savings of all parts, or of one; the row key is the index in `savings`.
 FigureTable saving_table(const std::vector<loop::Saving>& savings,
                          std::optional<loop::Saving::Part> part);
-/// The actions that compute, those with most room first; the key is the event.
+/// Returns the compute actions, those with the most slack first; the row key is the event.
 FigureTable slack_table(const search::Answer& answer, const std::vector<double>& slack,
                         std::size_t most);
 
@@ -27,7 +27,7 @@ class SavingsPanel : public Panel<> {
   explicit SavingsPanel(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 
-  /// Called when a line is chosen: these events are meant.
+  /// Called with the events of the line that the user chooses.
   std::function<void(const Places&)> on_places;
 
  private:

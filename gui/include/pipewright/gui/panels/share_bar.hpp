@@ -1,6 +1,6 @@
 #pragma once
 
-// Parts of a whole: one stacked bar, and under it what each part is and how much.
+// Parts of a whole: one stacked bar, and a line with name and value of each part below it.
 
 #include <QString>
 #include <QWidget>
@@ -15,17 +15,17 @@ struct Share {
   QString name;
   QString help;
   double value = 0;
-  QString words;  // the value
+  QString words;  // formatted value
   QColor colour;
 };
 
-/// Idle time by cause, those alone that there is any of.
+/// Returns the idle time by cause, without causes that do not occur.
 std::vector<Share> shares_of(const Spent& spent, const Theme& theme);
 
 class ShareBar : public QWidget {
  public:
   explicit ShareBar(QWidget* parent = nullptr);
-  /// `total` is what stands beside the title.
+  /// `total` is the text next to the title.
   void show_shares(const QString& title, const QString& total, std::vector<Share> shares);
   void set_theme(const Theme& theme);
   QSize sizeHint() const override;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the trace of a whole job says of its stragglers, in the numbers of `pipewright explain`: the
-// slowdown, who causes it, and what would help; and how the workers' rows are arranged.
+// The stragglers in the trace of a whole job, with the figures of `pipewright explain`: the
+// slowdown, the workers that cause it, and remedies; also arranges the workers' rows.
 
 #include <QComboBox>
 #include <QLabel>
@@ -13,13 +13,14 @@
 
 namespace pipewright::gui {
 
-/// The slowest workers, so many at most; the key is the worker.
+/// Returns at most `most` of the slowest workers; the row key is the worker.
 FigureTable worker_table(const trace::StragglerReport& report, std::size_t most);
-/// Types of operations, stages and replicas: how much longer steps are for each of them alone.
+/// Returns types of operations, stages and replicas, with the slowdown that each of them causes
+/// alone.
 FigureTable slowdown_table(const trace::StragglerReport& report, std::size_t most_places);
-/// What would help, as the shell tells it.
+/// Returns the remedies, as on the command line.
 FigureTable remedy_table(const trace::StragglerReport& report);
-/// "S 1.1787 · M_W 0.0314 (1 slowest worker) · M_S 1.2194 (last stage)".
+/// Returns a text such as "S 1.1787 · M_W 0.0314 (1 slowest worker) · M_S 1.2194 (last stage)".
 QString slowdown_words(const trace::StragglerReport& report);
 
 class StragglersPanel : public Panel<> {
@@ -28,7 +29,7 @@ class StragglersPanel : public Panel<> {
   explicit StragglersPanel(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 
-  /// Called when a worker is chosen: its row is meant.
+  /// Called with the row of the worker that the user chooses.
   std::function<void(int row)> on_row;
 
  private:

@@ -1,7 +1,6 @@
 #pragma once
 
-// Parts that panels have in common: headings, words that need not be read, a page of lines, a
-// widget with a title.
+// Parts that several panels use: headings, secondary text, a page layout, a widget with a title.
 
 #include <QLabel>
 #include <QVBoxLayout>
@@ -11,7 +10,7 @@
 
 namespace pipewright::gui {
 
-/// Rich text: a line that is read first, and words that need not be.
+/// Rich text: a heading, and secondary text in a soft color.
 inline QString heading(const QString& text) {
   return QString("<span style=\"font-size:%1px; font-weight:600\">%2</span>")
       .arg(heading_size)
@@ -21,7 +20,7 @@ inline QString soft(const QString& text, const Theme& theme) {
   return QString("<span style=\"color:%1\">%2</span>").arg(theme.soft_text.name(), text);
 }
 
-/// Makes a widget the page of a tab: its ground, and the lines that its parts stand in.
+/// Sets a widget up as the page of a tab, with background and vertical layout.
 inline QVBoxLayout* page_lines(QWidget* page) {
   page->setAutoFillBackground(true);
   page->setBackgroundRole(QPalette::Base);
@@ -31,7 +30,7 @@ inline QVBoxLayout* page_lines(QWidget* page) {
   return lines;
 }
 
-/// A widget with a line of words above it.
+/// Returns a widget with a title above it.
 inline QWidget* titled(const QString& title, QWidget* widget) {
   auto* both = new QWidget;
   auto* lines = new QVBoxLayout(both);

@@ -1,7 +1,7 @@
 #pragma once
 
-// What would happen if: fields and sliders for the plan; each change is answered at once, or
-// refused in words.
+// What-if: fields and sliders for the plan. Each change is answered at once, or rejected with a
+// message.
 
 #include <QComboBox>
 #include <QHBoxLayout>
@@ -41,7 +41,7 @@ class WhatIfPanel : public QWidget {
     QLabel* label = nullptr;
     QSlider* slider = nullptr;
     QLineEdit* edit = nullptr;
-    QComboBox* combo = nullptr;  // of a choice its options, of speeds the rank
+    QComboBox* combo = nullptr;  // options of a choice, or the rank of a speed
     QLabel* error = nullptr;
     std::vector<double> values{};  // of the slider
     QHBoxLayout* line = nullptr;
@@ -75,12 +75,12 @@ class WhatIfPanel : public QWidget {
   int chosen_rank(const Row& row) const;
 
   Workspace& workspace_;
-  plan::Json now_, before_;  // the draft's scenario and the baseline's, as they are written
+  plan::Json now_, before_;  // the scenarios of the draft and of the baseline, as JSON
   const Theme* theme_;
   QLabel* empty_ = nullptr;
   QWidget* content_ = nullptr;
   std::vector<std::unique_ptr<Row>> rows_;
-  // Below the fields that each plan has: those of the levels and kinds of this one's cluster.
+  // Below the fields of all plans: those of the link levels and node kinds of this plan's cluster.
   QVBoxLayout* cluster_layout_ = nullptr;
   QWidget* cluster_box_ = nullptr;
   std::vector<PlanField> cluster_fields_;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What was pointed at, in words: an action, a bubble with what held it back, or an area with a
-// table per rank.
+// Explains the selection in sentences: an action, a bubble and its cause, or an area with a table
+// per rank.
 
 #include <QLabel>
 #include <QStackedWidget>
@@ -13,9 +13,10 @@
 
 namespace pipewright::gui {
 
-/// "Most of the 96.20 ms that ranks stand idle is warm-up: the pipeline fills …"
+/// Returns a sentence such as "Most of the 96.20 ms that ranks stand idle is warm-up: the pipeline
+/// fills …"
 QString step_sentence(const PaintedTable& table);
-/// Per rank and in total: compute, idle by cause, transfer and memory.
+/// Returns, per rank and in total: compute, idle time by cause, transfers and memory.
 FigureTable area_table(const PaintedTable& table, const PickedArea& area);
 
 class WhyPanel : public Panel<> {
@@ -24,7 +25,7 @@ class WhyPanel : public Panel<> {
   explicit WhyPanel(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 
-  /// What it says, without its marks.
+  /// Returns its text without markup.
   QString spoken() const;
   const FigureTableView& table() const { return *table_; }
 

@@ -1,7 +1,8 @@
 #pragma once
 
-// How long a track is busy with each class of events between any two instants, in a time that does
-// not grow with their number: what lies within one pixel is mixed by time, exactly, at every zoom.
+// Computes how long a track is busy with each class of events between any two instants, in time
+// independent of the number of events. Colors within one pixel are mixed by these times, exactly,
+// at every zoom level.
 
 #include <array>
 #include <cstdint>
@@ -15,11 +16,11 @@ namespace pipewright::gui {
 /// Seconds by class of events.
 using ClassTimes = std::array<double, class_count>;
 
-/// Events that do not overlap, in order of time. The columns must outlive it.
+/// Events that do not overlap, sorted by time. The columns must outlive it.
 class BusySums {
  public:
   BusySums() = default;
-  /// `classes` by event, each below `class_count`.
+  /// `classes` has one entry per event, each below `class_count`.
   BusySums(std::span<const double> start, std::span<const double> end,
            std::span<const std::uint8_t> classes);
 
@@ -28,14 +29,14 @@ class BusySums {
   double end(std::uint64_t event) const { return end_[event]; }
   std::uint8_t class_of(std::uint64_t event) const { return classes_[event]; }
 
-  /// Events that begin before `time`; quick where the answer is near `guess`.
+  /// Returns the number of events that begin before `time`; fast if the answer is close to `guess`.
   std::uint64_t begun_before(double time, std::uint64_t guess = 0) const;
 
-  /// What lies before an instant, by class; `begun` events begin before it. Whoever goes from pixel
-  /// to pixel looks up each border once.
+  /// Returns the time before an instant, by class; `begun` is the number of events that begin
+  /// before it. A caller that moves from pixel to pixel looks up each pixel edge only once.
   ClassTimes until(double time, std::uint64_t begun) const;
-  /// What lies between two instants, by class. `begun_first` and `begun_last` are the events begun
-  /// before each.
+  /// Returns the time between two instants, by class. `begun_first` and `begun_last` are the
+  /// numbers of events that begin before each.
   ClassTimes between(double first, double last, std::uint64_t begun_first,
                      std::uint64_t begun_last) const;
   ClassTimes between(double first, double last) const {
@@ -52,7 +53,7 @@ class BusySums {
   std::span<const double> start_;
   std::span<const double> end_;
   std::span<const std::uint8_t> classes_;
-  // What lies before events 0, 8, 16, …, and when each begins.
+  // Sums before events 0, 8, 16, …, and when each of these begins.
   std::vector<ClassTimes> before_;
   std::vector<double> mark_start_;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-// What colours mean, in as many rows as the width asks for.
+// The meaning of the colors, in as many rows as the width requires.
 
 #include <QColor>
 #include <QFontMetricsF>
@@ -16,18 +16,18 @@ namespace pipewright::gui {
 
 struct LegendEntry {
   QString words;
-  QColor colour;      // of the box before the words
-  double height = 0;  // of the box; 0: no box, the words are the heading of what follows
+  QColor colour;      // of the box before the text
+  double height = 0;  // of the box; 0: no box, the text is the heading of the following entries
 };
 
 struct PlacedLegend {
-  std::vector<QPointF> places;  // the left of each entry, and its row as y
+  std::vector<QPointF> places;  // left edge of each entry, with its row as y
   int rows = 1;
 };
 
-inline constexpr double legend_box = 16;  // with the space behind it
+inline constexpr double legend_box = 16;  // including the space after it
 
-/// Which kinds of actions, rows and causes of idle time a table has any of.
+/// The kinds of actions, rows and causes of idle time that occur in a table.
 class LegendContents {
  public:
   LegendContents() = default;
@@ -40,8 +40,8 @@ class LegendContents {
   std::array<bool, 4> has_row_{};
 };
 
-/// Places entries from `left` to `right`. What does not fit in one row goes on in the next, where a
-/// heading begins if there is one.
+/// Places entries from `left` to `right`. Entries that do not fit continue in the next row, which
+/// begins at a heading if possible.
 PlacedLegend placed(const std::vector<LegendEntry>& entries, const QFontMetricsF& metrics,
                     double left, double right);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The order in which ranks stand below each other, and where, as a value.
+// The order of the ranks' rows and their positions, as a value.
 
 #include <set>
 #include <span>
@@ -11,38 +11,39 @@
 
 namespace pipewright::gui {
 
-/// Ranks that belong together stand below a heading.
+/// Groups of ranks, each below a heading.
 struct RowGroups {
-  std::vector<int> of{};  // by rank, a place in `names`; -1, and for ranks beyond its end: none
+  std::vector<int> of{};  // by rank, an index into `names`; no group: -1, or a rank beyond the end
   std::vector<std::string> names{};
   friend bool operator==(const RowGroups&, const RowGroups&) = default;
 };
 
-/// A figure beside each name.
+/// A figure next to each name.
 struct RowNotes {
-  std::string title{};            // above them
-  std::vector<std::string> of{};  // by rank; beyond its end: nothing
+  std::string title{};            // above the figures
+  std::vector<std::string> of{};  // by rank; beyond the end: empty
 };
 
-/// What a person has done to the rows.
+/// The user's changes to the rows.
 struct RowState {
-  std::vector<int> order;  // ranks; those that are missing follow in their own order
+  std::vector<int> order;  // ranks; missing ones follow in ascending order
   std::set<int> pinned;    // stay at the top, with their names
   std::set<int> collapsed;
-  std::string filter;  // of the ranks' names; empty: all
-  RowGroups groups{};  // those of a group should stand together in `order`
+  std::string filter;  // substring of the ranks' names; empty: all
+  RowGroups groups{};  // members of a group should be adjacent in `order`
   friend bool operator==(const RowState&, const RowState&) = default;
 };
 
 struct PlacedRow {
   int rank = 0;
-  double top = 0;  // pixels; of pinned ones on the screen, of others from the first of them
+  /// Pixels: on the screen for pinned rows, otherwise relative to the first row that is not pinned.
+  double top = 0;
   double height = 0;
   bool pinned = false;
   bool collapsed = false;
 };
 
-/// Stands above the first row of a group, among those that are not pinned.
+/// A heading above the first row of a group, among the rows that are not pinned.
 struct PlacedHeading {
   int group = 0;
   double top = 0;
@@ -51,26 +52,26 @@ struct PlacedHeading {
 
 struct RowLayout {
   std::vector<PlacedRow> rows;  // pinned ones first
-  std::size_t pinned = 0;       // so many are
+  std::size_t pinned = 0;       // number of pinned rows
   double pinned_height = 0;
-  double height = 0;  // of those that are not pinned, with their headings
+  double height = 0;  // of the rows that are not pinned, with their headings
   std::vector<PlacedHeading> headings{};
-  std::vector<int> place{};  // by rank, in `rows`; -1: not shown
+  std::vector<int> place{};  // by rank, an index into `rows`; -1: not shown
 
-  /// Null where it is not shown.
+  /// Returns null if the row is not shown.
   const PlacedRow* row_of(int rank) const;
-  /// Those that are not pinned and have a pixel in [top, bottom).
+  /// Returns the rows that are not pinned and have a pixel in [top, bottom).
   std::span<const PlacedRow> rows_between(double top, double bottom) const;
 };
 
-/// Rows share `room` pixels as far as each stays between its least and greatest height; one that
-/// marks steps alone is low.
+/// Distributes `room` pixels over the rows, within the limits of each row's height. A row that only
+/// marks steps is low.
 RowLayout lay_out_rows(const plan::EventTable& table, const RowState& state, double room,
                        bool with_ghost);
 
-/// The ranks from top to bottom after one was moved before another; -1: to the end.
+/// Returns the ranks from top to bottom after one was moved before another; -1: to the end.
 std::vector<int> moved_before(std::vector<int> order, int rank, int before);
-/// All ranks in the order of a state.
+/// Returns all ranks in the order of a state.
 std::vector<int> ordered_ranks(const RowState& state, int ranks);
 
 /// A track within its row.
@@ -79,7 +80,7 @@ struct TrackBand {
   double top = 0;  // from the top of the row
   double height = 0;
 };
-/// Compute tall, transfers and collectives thin below it.
+/// Returns a high band for compute, with low bands for transfers and collectives below it.
 std::vector<TrackBand> bands_of(const PaintedTable& table, int rank, double top, double height);
 
 }  // namespace pipewright::gui

@@ -1,7 +1,7 @@
 #pragma once
 
-// One track written straight into the lines of an image: what is narrower than a few pixels is
-// mixed by time, so that a bubble stays light at every zoom.
+// Writes one track directly into the lines of an image. Events narrower than a few pixels are mixed
+// by time, so that a bubble stays light at every zoom level.
 
 #include <QImage>
 #include <array>
@@ -21,18 +21,18 @@ ClassColours colours_of(const std::array<ClassLook, class_count>& looks);
 ClassColours colours_of(const std::array<QColor, class_count>& colours);
 ClassColours colours_of(const QColor& colour);
 
-/// How far towards another colour, 0 to 1.
+/// Mixes two colors; `part` is the weight of the second one, 0 to 1.
 QRgb mixed(QRgb from, QRgb to, double part);
 
-/// An event that is wide enough to say more of: a name, a hatch.
+/// An event wide enough for a name and a hatch.
 struct WideEvent {
   std::uint64_t event = 0;  // of its track
   double x = 0;             // within the image, clipped to it
   double width = 0;         // pixels of the image
 };
 
-/// Where a band is painted. Times are mapped to pixels of the image, so a scale factor of the
-/// screen is in `scale` already.
+/// The image area of a track. Times are mapped to pixels of the image, so `scale` already includes
+/// the screen's scale factor.
 struct Band {
   int left = 0;  // pixels of the image
   int width = 0;
@@ -40,22 +40,23 @@ struct Band {
   int height = 0;
 };
 
-/// The events of a track, and what stands around them.
+/// The events of a track and their surroundings.
 struct PaintedTrack {
   const BusySums& sums;
   ClassColours colours{};
-  const BusySums* ground = nullptr;  // shows between the events; null: `blank` does
+  const BusySums* ground = nullptr;  // shown between the events; null: `blank` is
   ClassColours ground_colours{};
   QRgb blank = 0;
   QRgb outside = 0;  // beyond [0, length]
   double length = 0;
-  double wide = 1e9;  // pixels: an event that has as many is told
+  double wide = 1e9;  // pixels: events of at least this width are reported
 };
 
 class RowRaster {
  public:
-  /// `image` must have its pixels alone (QImage::detach); bands of it that have no pixel in common
-  /// may be painted at the same time, each by a RowRaster of its own. Returns the wide events.
+  /// Paints the track and returns its wide events. `image` must not share its pixels
+  /// (QImage::detach). Bands of it without common pixels may be painted concurrently, each by its
+  /// own RowRaster.
   const std::vector<WideEvent>& paint(QImage& image, const Band& band, TimeScale scale,
                                       const PaintedTrack& track);
 

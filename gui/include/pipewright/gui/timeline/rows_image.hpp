@@ -1,6 +1,6 @@
 #pragma once
 
-// Images of the rows and of the minimap, which are kept as long as nothing moves.
+// Images of the rows and of the minimap, cached as long as nothing moves.
 
 #include <QImage>
 #include <QPainter>
@@ -19,7 +19,7 @@ struct RowLabel {
 
 class RowsImage {
  public:
-  /// What the last image of the rows consists of: what is out of sight costs nothing.
+  /// The contents of the last image of the rows: parts out of sight cost nothing.
   struct Counts {
     std::size_t rows = 0, headings = 0, labels = 0;
   };
@@ -28,7 +28,7 @@ class RowsImage {
 
   void rows_changed() { rows_dirty_ = true; }
   void all_changed() { rows_dirty_ = map_dirty_ = true; }
-  /// Renders what has changed, at `scale` pixels of the screen per pixel of the viewport.
+  /// Renders what has changed, at `scale` screen pixels per viewport pixel.
   void update(const TimelineModel& model, double scale);
   void paint(QPainter& painter) const { painter.drawImage(QPointF(0, 0), rows_); }
   void paint_labels(QPainter& painter, const TimelineModel& model) const;

@@ -1,15 +1,15 @@
 #pragma once
 
-// The timeline for those who do not see it: rows with what they are busy with, in them actions and
-// idle stretches, each of which can be pressed to be picked. Tests act through it as well.
+// The timeline for assistive technology: rows with their busy time, containing actions and idle
+// intervals, each of which can be pressed to select it. Tests use it as well.
 
 namespace pipewright::gui {
 
 class TimelineView;
 
-/// Tells Qt of it; more than once does no harm.
+/// Registers it with Qt; repeated calls are harmless.
 void install_timeline_access();
-/// Tells whoever listens what is picked now.
+/// Announces the current selection to assistive technology.
 void announce_pick(TimelineView& view);
 
 }  // namespace pipewright::gui

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the mouse, the wheel and the keys do to a timeline: events become calls of its commands.
+// Translates mouse, wheel and key events of a timeline into its commands.
 
 #include <QPointF>
 #include <optional>
@@ -20,11 +20,11 @@ class TimelineInput {
  public:
   explicit TimelineInput(TimelineView& view);
 
-  /// Handles an event of the viewport; false where it is none of the mouse's.
+  /// Handles an event of the viewport; returns false if it is not a mouse event.
   bool handle(QEvent& event);
-  /// Handles a key; false where it does nothing here.
+  /// Handles a key; returns false if it has no effect here.
   bool press_key(int key);
-  /// Where a row is being dragged to; nothing unless one is.
+  /// Returns where a row is being dragged to; nothing unless one is dragged.
   std::optional<double> dragged_row_y() const;
 
  private:

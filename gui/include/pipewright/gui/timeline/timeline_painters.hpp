@@ -1,6 +1,7 @@
 #pragma once
 
-// What is painted anew with every frame, over and around the image of the rows.
+// Paints the parts of the timeline that change with every frame, over and around the image of the
+// rows.
 
 #include <QPainter>
 
@@ -8,9 +9,9 @@
 
 namespace pipewright::gui {
 
-/// Paints the critical path, the selection with its arrows, and what the mouse is over.
+/// Paints the critical path, the selection with its arrows, and the item under the mouse.
 void paint_marks(QPainter& painter, const TimelineModel& model);
-/// Paints the headers, the ruler, the minimap with the section in view, and the legend.
+/// Paints the headers, the ruler, the minimap with the visible section, and the legend.
 void paint_margins(QPainter& painter, const TimelineModel& model, const QImage& map);
 
 }  // namespace pipewright::gui

@@ -1,6 +1,6 @@
 #pragma once
 
-// The two timelines that are shown together, and what can be said of a place in them.
+// The two timelines that are shown together, and descriptions of their items.
 
 #include <QString>
 #include <memory>
@@ -12,14 +12,14 @@
 
 namespace pipewright::gui {
 
-/// When and on which rank something picked lies. An area has its first rank.
+/// The time and rank of a selected item. An area has its first rank.
 struct PickedSpan {
   double first = 0, last = 0;  // seconds
   int rank = -1;
 };
 
-/// `front` is what is looked at; `ghost` is drawn behind it, such as a prediction. Either may be
-/// null.
+/// `front` is the main table; `ghost` is the paler one for comparison, such as a prediction. Either
+/// may be null.
 struct TimelineTables {
   std::shared_ptr<PaintedTable> front{}, ghost{};
 
@@ -27,11 +27,11 @@ struct TimelineTables {
     return event.ghost ? ghost : front;
   }
   double longest() const { return std::max(front->length(), ghost ? ghost->length() : 0.0); }
-  /// Nothing where nothing is picked.
+  /// Returns nothing if nothing is selected.
   std::optional<PickedSpan> span_of(const Picked& picked) const;
-  /// The event `by` places after another on its track, as far as the track goes.
+  /// Returns the event `by` places after another on its track, limited to the track's ends.
   PickedEvent after(const PickedEvent& event, int by) const;
-  /// The name, times and kind of an event, or the length of a gap, for people.
+  /// Returns the name, times and kind of an event, or the length of a gap, as text.
   QString describe(const Picked& picked) const;
 };
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// The timeline: a minimap, a ruler and a row per rank. It paints what it is given and says what was
-// pointed at; it knows no files and no plans. The widget only forwards: TimelineModel holds what is
-// shown, TimelineInput turns events into the commands below, painters paint.
+// The timeline: a minimap, a ruler and a row per rank. It paints its tables and reports the
+// selection; it knows no files and no plans. The widget only forwards: TimelineModel holds the
+// state, TimelineInput turns events into the commands below, and painters paint.
 
 #include <QAbstractScrollArea>
 #include <functional>
@@ -21,7 +21,7 @@ class TimelineView : public QAbstractScrollArea {
   const std::shared_ptr<PaintedTable>& front() const { return model_.tables.front; }
   const RowsImage::Counts& painted() const { return image_.counts(); }
 
-  /// The section that is seen stays where it can.
+  /// Keeps the visible section if possible.
   void show_tables(std::shared_ptr<PaintedTable> front, std::shared_ptr<PaintedTable> ghost);
   void set_theme(const Theme& theme);
   /// Sets one of the switches, such as `&TimelineModel::heat`.
@@ -31,29 +31,29 @@ class TimelineView : public QAbstractScrollArea {
 
   void set_scale(TimeScale scale);
   void fit_all();
-  /// The selection; what is selected already fits: everything.
+  /// Shows the selection; if the scale already fits it, shows everything.
   void fit();
   void show_time(double first, double last);
 
   void pick(Picked picked);
-  /// Outlines what is under the mouse and tells it to `on_hover`.
+  /// Outlines the item under the mouse and reports it to `on_hover`.
   void hover(const Picked& under);
-  /// Picks an event and centres it unless it is in view.
+  /// Selects an event and centers it unless it is in view.
   void go_to(const PickedEvent& event);
-  /// Picks the next action of the same rank, or the one before.
+  /// Selects the next or previous action of the same rank.
   void walk(int by);
   void set_arrows(std::vector<Arrow> arrows);
-  /// Outlines events, such as a chain that held something back.
+  /// Outlines events, such as a chain that delayed an action.
   void set_highlight(std::vector<std::uint64_t> events);
-  /// Scrolls to a rank's row and marks it, until something is picked.
+  /// Scrolls to a rank's row and marks it until something is selected.
   void show_row(int rank);
-  /// Moves what was picked into sight, and nearer where it is too narrow to be seen.
+  /// Scrolls an item into view, and zooms in if it is too narrow to be seen.
   void reveal(const Picked& picked);
 
-  QString empty_text;  // is written where there is nothing to show
+  QString empty_text;  // shown if there is no timeline
   std::function<void(const Picked&)> on_picked;
-  std::function<void(const QString&)> on_hover;  // what is under the mouse; empty: nothing
-  std::function<void()> on_scale;                // the section that is seen has changed
+  std::function<void(const QString&)> on_hover;  // item under the mouse; empty: none
+  std::function<void()> on_scale;                // the visible section has changed
 
  protected:
   void paintEvent(QPaintEvent* event) override;
@@ -64,7 +64,7 @@ class TimelineView : public QAbstractScrollArea {
   bool viewportEvent(QEvent* event) override;
 
  private:
-  /// Lays everything out and paints it anew.
+  /// Lays out and repaints everything.
   void refresh();
 
   TimelineModel model_;

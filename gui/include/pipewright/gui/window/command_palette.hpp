@@ -1,6 +1,6 @@
 #pragma once
 
-// Everything that can be done, found by a few letters.
+// A palette in which every command can be found by a few letters.
 
 #include <QFrame>
 #include <QLineEdit>
@@ -16,15 +16,15 @@ struct PaletteEntry {
   QString text;    // "Undo"
   QString detail;  // "Ctrl+Z"
   std::function<void()> run;
-  bool always = false;  // made from what was typed: it fits in any case
+  bool always = false;  // built from the typed text, so it always matches
 };
 
-/// Those that fit, the best first; all in their order where nothing was typed.
+/// Returns the matching entries, the best first; all in order if nothing was typed.
 std::vector<PaletteEntry> fitting(const QString& typed, std::vector<PaletteEntry> entries);
 
 class CommandPalette : public QFrame {
  public:
-  /// `entries` is asked for what there is each time something is typed.
+  /// `entries` is called for the current entries each time the text changes.
   CommandPalette(std::function<std::vector<PaletteEntry>(const QString&)> entries, QWidget* window);
   void set_theme(const Theme& theme);
   void open();

@@ -1,7 +1,7 @@
 #pragma once
 
-// Everything that a person can do, in one list: menus, shortcuts, the command palette, the sheet of
-// shortcuts and tests all take it from here.
+// The list of all commands, from which menus, shortcuts, the command palette, the sheet of
+// shortcuts and tests are built.
 
 #include <QAction>
 #include <QKeySequence>
@@ -13,7 +13,7 @@ namespace pipewright::gui {
 
 struct Command {
   QString id;    // "file.open"
-  QString menu;  // "File"; empty: in the palette alone
+  QString menu;  // "File"; empty: only in the palette
   QAction* action = nullptr;
 };
 
@@ -21,14 +21,14 @@ class Commands {
  public:
   explicit Commands(QWidget* owner) : owner_(owner) {}
 
-  /// `enabled` is asked whenever something changes; empty: always.
+  /// `enabled` is called whenever the state changes; empty: always enabled.
   QAction* add(const QString& id, const QString& menu, const QString& text,
                const QKeySequence& shortcut, std::function<void()> run,
                std::function<bool()> enabled = {});
   const std::vector<Command>& all() const { return commands_; }
-  /// Null where there is none.
+  /// Returns null for an unknown id.
   QAction* find(const QString& id) const;
-  /// Asks each command whether it can be done now.
+  /// Updates whether each command is enabled.
   void refresh();
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// A line under the timeline: finds actions, or leaves only some ranks.
+// A line under the timeline that finds actions, or filters ranks.
 
 #include <QLabel>
 #include <QLineEdit>
@@ -15,11 +15,10 @@
 
 namespace pipewright::gui {
 
-/// The events that `typed` means, in order of time: an action ("2F5") of exactly this name, or else
-/// each whose name has it somewhere, case aside.
+/// Returns the events that match `typed`, in order of time: those with exactly this name if it is
+/// an action ("2F5"), otherwise all whose name contains it, ignoring case.
 std::vector<std::uint64_t> found_events(const plan::EventTable& table, const std::string& typed);
-/// The event after (or before) an instant among those that were found; behind the last comes the
-/// first.
+/// Returns the next or previous found event; wraps around at the ends.
 std::optional<std::uint64_t> neighbour(const plan::EventTable& table,
                                        const std::vector<std::uint64_t>& found,
                                        std::optional<std::uint64_t> now, bool forward);
@@ -31,11 +30,11 @@ class FindBar : public QWidget {
 
   void find();
   void filter();
-  /// Goes to the next that was found, or to the one before.
+  /// Goes to the next or previous found event.
   void step(bool forward);
-  /// Shows and finds at once.
+  /// Opens the bar and finds the text at once.
   void find(const QString& typed);
-  /// Another table is shown: what was found was another's.
+  /// Drops the found events, because another table is shown.
   void forget();
 
   QLineEdit& line() { return *line_; }

@@ -1,6 +1,6 @@
 #pragma once
 
-// How well what was typed fits a name, as a value.
+// How well a typed text matches a name, as a value.
 
 #include <QString>
 #include <optional>
@@ -10,11 +10,11 @@ namespace pipewright::gui {
 
 struct FuzzyMatch {
   int score = 0;             // greater is better
-  std::vector<int> letters;  // of the text, that were typed
+  std::vector<int> letters;  // positions in the text of the typed letters
 };
 
-/// The letters of `typed` in their order anywhere in `text`, case aside; those that stand together
-/// or begin a word are worth more. Nothing where one is missing.
+/// Matches the letters of `typed` in order anywhere in `text`, ignoring case. Adjacent letters and
+/// beginnings of words score higher. Returns nothing if a letter is missing.
 std::optional<FuzzyMatch> fuzzy_match(const QString& typed, const QString& text);
 
 }  // namespace pipewright::gui

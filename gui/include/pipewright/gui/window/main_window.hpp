@@ -1,6 +1,6 @@
 #pragma once
 
-// The window: the timeline first, everything else a click away.
+// The main window: the timeline, with panels around it.
 
 #include <QDockWidget>
 #include <QLabel>
@@ -28,20 +28,20 @@ class MainWindow : public QMainWindow {
   MainWindow();
 
   void open(const std::filesystem::path& path);
-  /// Names of the views that `show_view` knows: "timeline", "why", "residuals", …
+  /// Names of the views that `show_view` accepts: "timeline", "why", "residuals", …
   static const std::vector<QString>& view_names();
-  /// Brings one of them to the front; false where there is none of this name.
+  /// Brings a view to the front; returns false for an unknown name.
   bool show_view(const QString& name);
-  /// The widget of a panel; null where there is none of this name.
+  /// Returns the widget of a panel; null for an unknown name.
   QWidget* panel(const QString& name) const;
   void set_dark(bool dark);
 
-  /// Where it stood, what was open and how it looked, from now on in `file`; empty: where the
-  /// desktop keeps such things. Without this call nothing is remembered.
+  /// Remembers geometry, open files and appearance in `file` from now on; empty: in the desktop's
+  /// usual place. Without this call nothing is remembered.
   void remember_in(const QString& file);
-  /// The scenario that ships; false where it is not there.
+  /// Opens the example scenario; returns false if it is not installed.
   bool open_example();
-  /// A line at the bottom, for a while.
+  /// Shows a message in the status bar for a while.
   void say(const QString& words);
 
   Workspace& workspace() { return workspace_; }
@@ -76,7 +76,7 @@ class MainWindow : public QMainWindow {
   void follow_pick(const Picked& picked);
   void arrange_job();
 
-  // What stands beside the panels (window_services.cpp).
+  // Services other than panels (window_services.cpp).
   void make_services();
   void make_service_commands();
   void make_file_commands();
@@ -92,7 +92,7 @@ class MainWindow : public QMainWindow {
   void follow_run();
   void edit_note_at(std::size_t note);
   void keep_notes(std::vector<Note> notes);
-  /// What goes wrong is said at the bottom.
+  /// Runs `what` and shows errors in the status bar.
   void attempt(const std::function<void()>& what);
 
   Workspace workspace_;
@@ -105,10 +105,10 @@ class MainWindow : public QMainWindow {
   struct Shown {
     PanelDescriptor declared;
     MadePanel made;
-    QDockWidget* dock;  // null: it is always seen
+    QDockWidget* dock;  // null: it is always visible
   };
   std::vector<Shown> panels_;
-  QVBoxLayout* centre_ = nullptr;  // what stands above the timeline, it, and what stands below
+  QVBoxLayout* centre_ = nullptr;  // the area above the timeline, the timeline, and the area below
   QTabWidget* tabs_ = nullptr;
   QDockWidget* details_ = nullptr;
   QLabel* hover_ = nullptr;
@@ -119,7 +119,7 @@ class MainWindow : public QMainWindow {
   Tour* tour_ = nullptr;
   QMenu* recent_menu_ = nullptr;
   std::unique_ptr<Remembered> remembered_;
-  std::optional<search::Draft> run_draft_;  // that was started
+  std::optional<search::Draft> run_draft_;  // the draft that was started
   int timelines_seen_ = 0;
   bool arranged_ = false;  // the rows of a whole job
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-// Notes as flags in the ruler, painted over the timeline: click one to read and change it.
+// Notes as flags in the ruler, painted over the timeline; a click opens one for editing.
 
 #include <QWidget>
 #include <functional>
@@ -21,10 +21,10 @@ class NotesLayer : public QWidget {
 
   const std::vector<Note>& notes() const { return notes_; }
   void set_notes(std::vector<Note> notes);
-  /// A new one where something was picked, or in the middle of what is seen; nothing where there is
-  /// no timeline.
+  /// Returns a new note at the selection, or in the middle of the visible section; nothing if there
+  /// is no timeline.
   std::optional<Note> blank() const;
-  /// The note whose flag is there.
+  /// Returns the note whose flag is at this point.
   std::optional<std::size_t> note_at(QPointF at) const;
   QRectF flag_of(const Note& note) const;
 
@@ -40,7 +40,7 @@ class NotesLayer : public QWidget {
   std::vector<Note> notes_;
 };
 
-/// What became of a note that was edited.
+/// The result of editing a note.
 struct EditedNote {
   enum class What { Kept, Saved, Deleted };
   What what = What::Kept;

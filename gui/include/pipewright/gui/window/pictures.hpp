@@ -1,7 +1,7 @@
 #pragma once
 
-// What the window shows as a figure in a file: SVG with the bytes that the command line writes, PDF
-// and PNG of the same scene.
+// Saves the window's content as a figure: SVG with the same bytes as the command line writes, or
+// PDF or PNG of the same scene.
 
 #include <filesystem>
 
@@ -10,13 +10,13 @@
 
 namespace pipewright::gui {
 
-/// The picture of a plan is what `simulate --svg` draws, that of a run its timeline.svg, of
-/// anything else its timeline. Throws InputError where there is nothing to draw, or more than a
-/// figure can hold.
+/// Returns the picture of a plan as `simulate --svg` draws it, that of a run as its timeline.svg,
+/// and that of any other document as its timeline. Throws InputError if there is nothing to draw,
+/// or more than fits in a figure.
 draw::Scene picture_of(const Workspace& workspace);
 
-/// SVG, PDF or PNG, by the name. Throws InputError for another name, and what plan::write_file
-/// does.
+/// Writes SVG, PDF or PNG according to the name. Throws InputError for another suffix, and the
+/// exceptions of plan::write_file.
 void save_picture(const draw::Scene& scene, const std::filesystem::path& file);
 
 }  // namespace pipewright::gui

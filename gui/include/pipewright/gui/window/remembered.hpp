@@ -1,6 +1,6 @@
 #pragma once
 
-// What the window remembers: where it stood, what was open, how it looked.
+// The window's persistent settings: geometry, recent documents, appearance.
 
 #include <QSettings>
 #include <QStringList>
@@ -11,18 +11,18 @@ namespace pipewright::gui {
 
 class Remembered {
  public:
-  /// It is kept in `file`, or, where that is empty, where the desktop keeps such things.
+  /// The settings are stored in `file` or, if that is empty, in the desktop's usual place.
   explicit Remembered(const QString& file);
 
   std::optional<QByteArray> geometry() const { return bytes("window/geometry"); }
   std::optional<QByteArray> docks() const { return bytes("window/docks"); }
   void keep(const QByteArray& geometry, const QByteArray& docks);
 
-  /// Nothing: as the desktop has it.
+  /// Returns nothing to follow the desktop.
   std::optional<bool> dark() const;
   void keep_dark(bool dark);
 
-  /// The last one first.
+  /// Returns the most recent one first.
   QStringList recent() const;
   void keep_recent(const QString& path);
 
@@ -34,7 +34,7 @@ class Remembered {
   std::unique_ptr<QSettings> settings_;
 };
 
-/// The list with `path` at its head, once, and no longer than a menu can be.
+/// Returns the list with `path` moved to its head, limited to the length of a menu.
 QStringList with_recent(QStringList recent, const QString& path);
 
 }  // namespace pipewright::gui

@@ -1,6 +1,6 @@
 #pragma once
 
-// The draft as files that others read.
+// Saves the draft in formats of other programs.
 
 #include <QString>
 #include <string>
@@ -12,12 +12,13 @@ namespace pipewright::gui {
 
 enum class SavedAs { Scenario, TorchCsv, MegatronLayout };
 
-/// What the file will hold. Throws InputError where the draft cannot be written so.
+/// Returns the content of the file. Throws InputError if the draft cannot be written in this
+/// format.
 std::string saved_text(const Workspace& workspace, SavedAs as);
 /// "shared-card.scenario.json"
 QString suggested_name(const Workspace& workspace, SavedAs as);
 
-/// Both must outlive `window`, which asks where to and says what went wrong.
+/// Both must outlive `window`, which asks for the file and reports errors.
 void add_save_commands(Commands& commands, Workspace& workspace, QWidget* window);
 
 }  // namespace pipewright::gui

@@ -1,6 +1,6 @@
 #pragma once
 
-// Paints a figure, so that PDF and PNG show what SVG says.
+// Paints a figure, so that PDF and PNG have the same content as SVG.
 
 #include <QPainter>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// All keys on one sheet.
+// A sheet with all keyboard shortcuts.
 
 #include <QWidget>
 #include <utility>
@@ -15,10 +15,10 @@ struct ShortcutGroup {
   std::vector<std::pair<QString, QString>> keys;  // "Ctrl+Z", "Undo"
 };
 
-/// Those of the timeline itself, and those of the commands by menu.
+/// Returns the shortcuts of the timeline itself, and those of the commands by menu.
 std::vector<ShortcutGroup> shortcut_groups(const Commands& commands);
 
-/// A dialog; the caller shows it.
+/// Returns a dialog, which the caller shows.
 QWidget* make_shortcuts_sheet(const Commands& commands, QWidget* window);
 
 }  // namespace pipewright::gui

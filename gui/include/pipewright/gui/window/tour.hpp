@@ -1,6 +1,6 @@
 #pragma once
 
-// A few words about the window, one place after the other. Esc ends it.
+// A short tour of the window, one place after the other. Esc ends it.
 
 #include <QLabel>
 #include <QPushButton>

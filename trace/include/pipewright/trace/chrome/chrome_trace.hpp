@@ -1,6 +1,7 @@
 #pragma once
 
-// Traces of others: Chrome Trace Event JSON, as torch's profiler, browsers and many more write it.
+// Reads foreign traces: Chrome Trace Event JSON, as written by torch's profiler, browsers and many
+// other tools.
 
 #include <filesystem>
 #include <string>
@@ -10,25 +11,27 @@
 
 namespace pipewright::trace {
 
-/// The track of a rank's actions ("2F0") where a trace has them: torch.distributed.pipelining marks
-/// them as "PP:2F0". It comes first in its rank; those of the other rows are "pipeline send", ….
+/// Name of the track with a rank's pipeline actions ("2F0"), if the trace has them:
+/// torch.distributed.pipelining marks actions as "PP:2F0". The track comes first in its rank; the
+/// rank's other pipeline tracks are called "pipeline send", ….
 inline constexpr const char* pipeline_track = "pipeline";
-/// Whether it is the name of one of them.
+/// Returns true if `name` is the name of a pipeline track.
 bool is_pipeline_track(const std::string& name);
 
-/// Reads `{"traceEvents": […]}` or a bare list, also gzipped. Events X, B and E become tracks,
-/// those inside others one `depth` below; M gives names and order; C and torch's [memory] give
-/// memory. A rank is the file where it says of which rank it is (`distributedInfo`) or where one
-/// process of it marks actions, and otherwise each process. Where actions are marked on a device as
-/// well, the track is the device's, and the host's is "pipeline on the host".
+/// Reads `{"traceEvents": […]}` or a bare list, also gzipped. Events X, B and E become tracks, with
+/// nested events one `depth` below; M gives names and order; C and torch's [memory] give memory.
+/// The whole file is one rank if it says which rank it belongs to (`distributedInfo`) or if exactly
+/// one of its processes marks actions; otherwise each process is a rank. If actions are marked on a
+/// device as well, the pipeline track is the device's, and the host's is called "pipeline on the
+/// host".
 ///
-/// Events that are wrong are left out, and `problems` says which, at what byte of the text, and
-/// why: the first few, then how many more. Of a file that is cut off there is what could be read.
-/// Throws MalformedFile where nothing could be, InputError where the file cannot be read.
+/// Invalid events are skipped. `problems` says which, at what byte of the text, and why: the first
+/// few in full, then the number of the others. A truncated file yields the events before the cut.
+/// Throws MalformedFile if no event can be read, InputError if the file cannot be opened or read.
 plan::EventTable read_chrome_trace(const std::filesystem::path& file,
                                    std::vector<std::string>& problems);
 
-/// The files of a run, one for each rank, as one table. Clocks are taken to agree.
+/// Reads the files of a run, one per rank, as one table. Assumes that their clocks agree.
 plan::EventTable read_chrome_traces(const std::vector<std::filesystem::path>& files,
                                     std::vector<std::string>& problems);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What another schedule, cut or microbatch count would make of a traced iteration, simulated with
-// the costs that the traces show.
+// Simulates a traced iteration with another schedule, partition or microbatch count, using the
+// costs measured in the traces.
 
 #include <functional>
 #include <string>
@@ -12,22 +12,23 @@
 namespace pipewright::trace {
 
 struct Alternative {
-  /// As `simulate SCENARIO --set` takes them, a space between two.
+  /// The settings as `simulate SCENARIO --set` takes them, separated by spaces.
   std::string change;
   double iteration_s = 0;
-  int activations = 0;  // of one microbatch on one stage, that the fullest rank keeps at most
-  /// Where its stages behind the first begin, where another cut is made.
+  int activations = 0;  // peak count, on the fullest rank, of saved microbatch activations (one
+                        // stage each)
+  /// The layers with which the second and later stages begin, if the partition differs.
   std::vector<TracedLayer> cut{};
 };
 
 struct Alternatives {
   double now_s = 0;              // the traced order, simulated with the same costs
-  int activations = 0;           // that it keeps, likewise
-  std::vector<Alternative> all;  // the quickest first
+  int activations = 0;           // peak count of saved activations of the traced order
+  std::vector<Alternative> all;  // fastest first
 };
 
-/// Schedules of the catalogue that flush and leave the trained weights as they are. `ask` is called
-/// before each, and may throw.
+/// Simulates those schedules of the catalogue that flush and leave the trained weights unchanged.
+/// `ask` is called before each one and may throw to cancel.
 Alternatives alternatives(const TracedPipeline& pipeline, const TracedCosts& traced,
                           const std::function<void()>& ask);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the traces of a pipeline's ranks say, in one value: where the time of an iteration goes, and
-// what would make it shorter.
+// Everything that the traces of one pipeline's ranks show, as one value: where the time of an
+// iteration goes, and what would shorten it.
 
 #include <functional>
 #include <vector>
@@ -13,9 +13,9 @@ namespace pipewright::trace {
 
 struct TracedRankTimes {
   double busy_s = 0;
-  plan::IdleByCause idle{};  // with `busy_s` it makes the iteration
-  double waiting_s = 0;      // of its receives: the sender had not begun
-  double moving_s = 0;       // … it had
+  plan::IdleByCause idle{};  // adds up to the iteration time together with `busy_s`
+  double waiting_s = 0;      // time in receives before the sender had begun to send
+  double moving_s = 0;       // time in receives after the sender had begun to send
 };
 
 struct TraceExplanation {
@@ -25,10 +25,11 @@ struct TraceExplanation {
   Alternatives alternatives;
   std::vector<TracedRankTimes> ranks;
   int slowest_stage = 0;
-  double slowest_over_mean = 1;  // its compute time over the mean of the stages
+  double slowest_over_mean = 1;  // the slowest stage's compute time divided by the mean over all
+                                 // stages
 };
 
-/// `ask` is called now and then, and may throw.
+/// Explains the pipeline. `ask` is called from time to time and may throw to cancel.
 TraceExplanation explanation_of(TracedPipeline pipeline, const std::function<void()>& ask);
 
 plan::Json to_json(const TraceExplanation& explanation);

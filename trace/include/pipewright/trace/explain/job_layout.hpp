@@ -1,6 +1,6 @@
 #pragma once
 
-// Which ranks of a traced job make which of its pipelines.
+// Groups the ranks of a traced job into its pipelines.
 
 #include <optional>
 #include <string>
@@ -12,25 +12,26 @@
 namespace pipewright::trace {
 
 struct JobPipeline {
-  /// Where it lies along the other axes, such as {{"data", 1}, {"tensor", 0}}; empty where it is
-  /// the only one.
+  /// Coordinates along the other axes, such as {{"data", 1}, {"tensor", 0}}; empty if it is the
+  /// only pipeline.
   std::vector<plan::AxisIndex> place{};
-  std::vector<int> numbers{};              // of its ranks within the job, from the first stage's on
-  std::vector<const TracedRank*> ranks{};  // likewise
+  std::vector<int> numbers{};              // numbers of its ranks within the job, from the first
+                                           // stage on
+  std::vector<const TracedRank*> ranks{};  // the same ranks' traces
 };
 
-/// "data 1, tensor 0".
+/// Formats coordinates as "data 1, tensor 0".
 std::string to_string(const std::vector<plan::AxisIndex>& place);
 
-/// "pipe=4,data=2": axes of a scenario (`pipeline.axes`) with their lengths, the last one fastest.
-/// Throws InputError that names `--axes`.
+/// Parses axes of a scenario (`pipeline.axes`) with their lengths, such as "pipe=4,data=2"; the
+/// last one varies fastest. Throws InputError that names `--axes`.
 plan::Topology axes_of(const std::string& text);
 
-/// The pipelines, by the ranks of their first stages. Where the traces name their groups of
-/// pipeline ranks (torch's device meshes and Megatron-LM do), by those, else along `axes`; without
-/// either they are one pipeline, by rank or as they were given where none says which it is. Throws
-/// InputError that names file and value for ranks that are missing or doubled, for traces of
-/// different runs, and where `axes` are not those of the traces.
+/// Returns the pipelines, ordered by the rank of their first stage. Uses the process groups of
+/// pipeline ranks if the traces name them (torch's device meshes and Megatron-LM do), otherwise
+/// `axes`. Without either, all traces form one pipeline, ordered by rank, or as given if no trace
+/// says its rank. Throws InputError that names file and value if ranks are missing or duplicate, if
+/// traces come from different runs, or if `axes` contradict the traces.
 std::vector<JobPipeline> pipelines_of(const std::vector<TracedRank>& ranks,
                                       const std::optional<plan::Topology>& axes);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which schedule of the catalogue a run followed, action for action.
+// Finds the schedule of the catalogue that a run followed, action for action.
 
 #include <string>
 
@@ -8,20 +8,20 @@
 
 namespace pipewright::trace {
 
-/// Actions, beyond which schedules that search for their orders are left out.
+/// Number of actions above which schedules that search for their orders are not tried.
 inline constexpr int most_to_search = 4096;
 
 struct RecognisedSchedule {
-  std::string name{};        // empty: none of the catalogue
-  std::string nearest{};     // the name, or what comes nearest to it; empty: none has these sizes
-  int chunks = 1;            // stages of a rank
-  double alike = 0;          // of the nearest: the share of actions that stand where it has them
-  std::string difference{};  // the first one from the nearest, in words
+  std::string name{};        // empty: no schedule of the catalogue matches
+  std::string nearest{};     // the same name, or the closest schedule; empty: none has these sizes
+  int chunks = 1;            // stages per rank
+  double alike = 0;          // fraction of actions at the position where `nearest` has them
+  std::string difference{};  // the first difference from `nearest`, as text
 };
 
-/// Compares with every schedule for as many ranks, microbatches and stages. An I with its W right
-/// behind is a B, and whether a forward and a backward are fused is not looked at: runtimes differ
-/// in both.
+/// Compares with every schedule for the same numbers of ranks, microbatches and stages. An I
+/// followed directly by its W counts as a B, and it does not matter if a forward and a backward are
+/// fused: runtimes differ in both.
 RecognisedSchedule recognised_schedule(const plan::Schedule& schedule);
 
 }  // namespace pipewright::trace

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the stages of a traced pipeline cost, as a scenario and its costs, from which all else can
-// be predicted.
+// Converts a traced pipeline into a scenario and its layer costs, so that variants of it can be
+// predicted.
 
 #include <string>
 #include <vector>
@@ -13,38 +13,40 @@
 
 namespace pipewright::trace {
 
-/// Means over the microbatches, in seconds.
+/// Mean times over the microbatches, in seconds.
 struct TracedStage {
   int rank = 0;
   double forward = 0;
-  double backward = 0;  // in one go, or both parts
+  double backward = 0;  // whole backward, fused or in two halves
   double input_gradient = 0, weight_gradient = 0;
-  bool is_split = false;  // both parts were traced; else each is taken for half
-  double total = 0;       // of all microbatches, of all kinds
+  bool is_split = false;  // both halves were traced; otherwise each is taken as half of `backward`
+  double total = 0;       // sum over all microbatches and kinds
 };
 
-/// Where a layer of the costs begins in what was traced.
+/// The position, within the traced stages, at which a layer of the costs begins.
 struct TracedLayer {
   int stage = 0;
-  int part = 0;               // of the stage, from 0: an operator, or an equal part
-  int parts = 1;              // that the stage has
+  int part = 0;               // index within the stage, from 0: an operator or an equal part
+  int parts = 1;              // number of parts in the stage
   std::string operator_name;  // "aten::linear"; empty: an equal part
 };
-/// "stage 1, operator 7 of 18 (aten::linear)", counted from 1.
+/// Formats the position as "stage 1, operator 7 of 18 (aten::linear)". Stages count from 0,
+/// operators from 1.
 std::string to_string(const TracedLayer& layer);
 
 struct TracedCosts {
   std::vector<TracedStage> stages;
-  /// What a transfer takes whose receiver was ready before it began: the median. 0: there is none.
+  /// Median duration of the transfers whose receiver was ready before they began. If there are
+  /// none, the shortest transfer; 0 without transfers.
   double transfer_s = 0;
-  /// The model is a `measured` one, whose sizes no trace tells. Its layers' times are those of its
-  /// operators in their order, in up to `pieces_of_stage` pieces of a stage, or equal parts of a
-  /// stage where operators cannot be told. Memory is not known.
+  /// The model is a `measured` one, because no trace records its sizes. Its layers' times are those
+  /// of the traced operators in order, merged into at most `pieces_of_stage` pieces per stage. If
+  /// operators cannot be told apart, the stage is divided into equal parts. Memory is unknown.
   plan::Scenario scenario;
   plan::LayerCosts costs;
   std::vector<TracedLayer> layers;
   bool layers_known = false;
-  /// What the scenario supposes and no trace tells, in words.
+  /// Assumptions of the scenario that no trace can confirm, as sentences.
   std::vector<std::string> assumptions;
 };
 

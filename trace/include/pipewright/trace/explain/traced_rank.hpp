@@ -1,6 +1,6 @@
 #pragma once
 
-// The actions of a pipeline that a rank's trace shows: a pure function from its events.
+// Finds the pipeline actions in a rank's trace: a pure function of its events.
 
 #include <optional>
 #include <string>
@@ -12,13 +12,14 @@
 
 namespace pipewright::trace {
 
-/// How actions were found.
+/// The method by which actions were found.
 enum class ActionSource {
-  Ranges,            // "PP:2F0": stage, kind and microbatch are told
+  Ranges,            // "PP:2F0": names stage, kind and microbatch
   MicrobatchRanges,  // "Forward 3": the stage is the rank's place in the pipeline
-  Passing,           // ranges of Megatron's sends and receives, between which actions lie
-  Functions,         // torch's, Megatron's or DeepSpeed's, likewise; microbatches in their order
-  Operators,         // no range tells: forward operators, the engine's, the arrows between them
+  Passing,           // ranges of Megatron's sends and receives, with actions between them
+  Functions,         // Python functions of torch, Megatron or DeepSpeed; microbatches in order
+  Operators,         // no ranges: forward operators, the autograd engine's, and the arrows between
+                     // them
 };
 std::string to_string(ActionSource source);
 
@@ -30,26 +31,26 @@ struct TracedOperator {
 };
 
 struct TracedAction {
-  plan::Action action;  // its stage is -1 where the trace does not tell it
+  plan::Action action;  // stage -1 if the trace does not name it
   double start = 0;
   double end = 0;
-  std::vector<TracedOperator> operators{};  // of a forward; empty where they are not told apart
+  std::vector<TracedOperator> operators{};  // of a forward; empty if they cannot be told apart
 };
 
-/// From where a rank has reached it to where it is over for the rank.
+/// A transfer from the time at which the rank reaches it until it is over for the rank.
 struct TracedTransfer {
-  plan::Instruction instruction;  // likewise
+  plan::Instruction instruction;  // stage -1 if the trace does not name it
   double start = 0;
   double end = 0;
 };
 
 struct TracedStep {
-  std::optional<int> number{};  // of "ProfilerStep#7"
+  std::optional<int> number{};  // number of "ProfilerStep#7"
   std::vector<TracedAction> actions{};
   std::vector<TracedTransfer> transfers{};
-  double optimizer_start = 0, optimizer_end = 0;  // both 0: not there
+  double optimizer_start = 0, optimizer_end = 0;  // both 0: absent
   int microbatches = 0;
-  bool whole = true;  // each forward has its backward, and the trace goes on behind it
+  bool whole = true;  // every forward has its backward, and the trace continues after the step
 };
 
 struct TracedRank {
@@ -63,8 +64,8 @@ struct TracedRank {
   std::vector<TracedStep> steps{};
 };
 
-/// Throws InputError that names the file where it shows no pipeline, or one that cannot be told
-/// apart, and says what would be right.
+/// Finds the actions of a rank. Throws InputError that names the file if it shows no pipeline, or
+/// one whose actions cannot be told apart, and says what a usable trace needs.
 TracedRank traced_rank(const PipelineEvents& events);
 
 }  // namespace pipewright::trace

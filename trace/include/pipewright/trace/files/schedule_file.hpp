@@ -1,6 +1,6 @@
 #pragma once
 
-// Schedules and Programs that somebody wrote, and what can be proved of them.
+// Reads schedules and Programs from files, and proves their properties.
 
 #include <optional>
 #include <string>
@@ -14,32 +14,34 @@ namespace pipewright::trace {
 struct LoweredSchedule {
   plan::Schedule schedule;
   plan::Program program;
-  bool has_transfers = false;  // was read with them; else it was lowered here
+  bool has_transfers = false;  // the file had transfers; otherwise it was lowered here
 };
 
-/// Somebody's file: in torch's compute-only dialect it is lowered with `options`, in the dialect
-/// with communication it is a Program already, which takes its communicators and transfers from
-/// `options`. Throws MalformedFile, or Infeasible that says why its actions are not sound.
+/// Reads a schedule file. In torch's compute-only dialect it is lowered with `options`; in the
+/// dialect with communication it is already a Program, which takes its communicators and transfer
+/// mode from `options`. Throws MalformedFile, or Infeasible that says why its actions are not
+/// sound.
 LoweredSchedule read_schedule(const std::string& file, const plan::LoweringOptions& options);
 
-/// Proves that the Program of a file can run under these communicators and transfers. Throws
+/// Proves that the Program of a file can run with these communicators and transfers. Throws
 /// Infeasible that says why it cannot.
 void require_sound(const std::string& file, const plan::Program& program,
                    plan::CommunicatorLayout communicators, plan::TransferMode transfers);
 
-/// Whether a Program deadlocks under a layout of communicators and a kind of transfer.
+/// Result of a deadlock check of a Program for one communicator layout and transfer mode.
 struct LayoutDeadlock {
   std::string layout;
   std::string transfers;
-  std::optional<std::string> cycle{};  // in words
+  std::optional<std::string> cycle{};  // as text
 };
 std::vector<LayoutDeadlock> deadlocks_by_layout(const plan::Program& program);
 
-/// What may slow the Program down: transfers that cross, or come early.
+/// Returns the transfers that may slow the Program down: those that cross, and those that come
+/// early.
 std::vector<std::string> warnings_of(const plan::Program& program);
 
-/// "name", null when it is none that we know, "deadlocks" by layout and kind of transfer, null
-/// where there is none, and "warnings".
+/// Returns an object with "name" (null if the schedule is not in the catalogue), "deadlocks" by
+/// layout and transfer mode (null if there is none), and "warnings".
 plan::Json check_json(const LoweredSchedule& checked);
 
 }  // namespace pipewright::trace

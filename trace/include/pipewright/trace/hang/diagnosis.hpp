@@ -1,7 +1,7 @@
 #pragma once
 
-// Why a job of torch stands still: the first rank that diverged, and who waits for whom until
-// there.
+// Diagnoses a hung torch job: the first rank that diverged, and the chain of waits that leads to
+// it.
 
 #include <optional>
 #include <string>
@@ -15,45 +15,47 @@ namespace pipewright::trace {
 
 enum class HangKind {
   None,            // every operation of every rank is complete
-  Order,           // sends and receives in another order: ranks wait for each other
-  MissingSend,     // a rank went on without it
-  MissingReceive,  // a rank went on without it
+  Order,           // sends and receives in different orders: ranks wait for each other
+  MissingSend,     // a rank skipped a send and continued
+  MissingReceive,  // a rank skipped a receive and continued
   Extra,           // a send or receive that the schedule does not have
-  Late,            // a rank that others wait for, and that is in no communication itself
-  Dead,            // a rank of which there is no dump
-  Collective,      // a rank in another collective than its group
-  Sizes,           // the ends of a transfer, or ranks of a collective, have other sizes
-  Types,           // … other types
+  Late,            // a rank that others wait for is in no communication itself
+  Dead,            // a rank has no dump
+  Collective,      // a rank is in a different collective than its group
+  Sizes,           // the ends of a transfer, or the ranks of a collective, have different sizes
+  Types,           // … different types
 };
 const std::vector<std::string>& hang_kinds();  // "none", "order", "missing send", …
 const std::string& to_string(HangKind kind);
 
-/// A rank that waits, for an operation that another has not got to.
+/// A rank that waits for an operation that another rank has not reached.
 struct HangWait {
   int rank = 0;
-  std::string at;  // the operation in words
+  std::string at;  // the operation as text
   int waits_for = 0;
-  std::string because;  // what of the other rank
+  std::string because;  // the state of the other rank, as text
 };
 
 struct HangDiagnosis {
   HangKind kind = HangKind::None;
-  int rank = -1;            // the first that diverged; of ranks that wait for each other, without a
+  int rank = -1;            // the first rank that diverged; for a cycle of waits without a
                             // schedule, the lowest
   std::string what;         // a sentence
-  std::string operation;    // at which it diverged, "recv from rank 1"; may be empty
-  std::string instruction;  // of the schedule, "2RECV_F3"; empty: no schedule was given
+  std::string operation;    // operation at which it diverged, "recv from rank 1"; may be empty
+  std::string instruction;  // instruction in the schedule, "2RECV_F3"; empty: no schedule was given
   int stage = -1, microbatch = -1;
-  int step = -1;      // counted from the first that the dumps have; -1: a ring has lost the first
-  std::string place;  // in the program, where the dump has frames
+  int step = -1;      // counted from the first step in the dumps; -1: the ring buffer has dropped
+                      // the first
+  std::string place;  // source line of the program, if the dump has frames
   std::vector<HangWait> waits;
-  bool is_cycle = false;  // the last of `waits` waits for the first; else for the rank at fault
+  bool is_cycle = false;  // the last of `waits` waits for the first; otherwise for the rank at
+                          // fault
   std::vector<std::string> notes;
 };
 
-/// `records` by rank, as `read_flight_records` gives them. `schedules`: how the job's schedule may
-/// have been lowered; that which its orders of sends and receives follow furthest is taken. Throws
-/// InputError where its ranks are not those of the job.
+/// Finds the rank at fault. `records` are sorted by rank, as `read_flight_records` returns them.
+/// `schedules` are possible lowerings of the job's schedule; the one whose sends and receives the
+/// ranks follow furthest is used. Throws InputError if its ranks are not those of the job.
 HangDiagnosis diagnose_hang(const std::vector<FlightRecord>& records,
                             const std::vector<plan::Program>& schedules = {});
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// What torch's FlightRecorder has kept of one rank: the communication that it issued, in its order.
-// The format is that of torch/csrc/distributed/c10d/FlightRecorderDetail.hpp (torch 2.11, version
-// 2.10 of the dump): a pickle or JSON, one file a rank, whose name ends in the rank.
+// The communication that one rank issued, in order, as kept by torch's FlightRecorder. The format
+// is that of torch/csrc/distributed/c10d/FlightRecorderDetail.hpp (torch 2.11, version 2.10 of the
+// dump): a pickle or JSON, one file per rank, whose name ends in the rank.
 
 #include <cstdint>
 #include <filesystem>
@@ -15,15 +15,15 @@ namespace pipewright::trace {
 struct FlightGroup {
   std::string name;
   std::string description;
-  std::vector<int> ranks;  // of the job, by their rank in the group
+  std::vector<int> ranks;  // ranks of the job, by rank within the group
   friend bool operator==(const FlightGroup&, const FlightGroup&) = default;
 };
 
-/// What a tensor list has in it.
+/// Summary of a list of tensors.
 struct FlightTensors {
-  std::string sizes;         // "[[4, 512]]", cut off where it is long
+  std::string sizes;         // "[[4, 512]]", shortened if it is long
   std::string types;         // "Float", "BFloat16, Long"
-  std::int64_t numbers = 0;  // in all of them together
+  std::int64_t numbers = 0;  // total number of elements
   friend bool operator==(const FlightTensors&, const FlightTensors&) = default;
 };
 
@@ -31,19 +31,21 @@ struct FlightOperation {
   enum class Kind { Send, Receive, Collective };
   Kind kind = Kind::Collective;
   std::string name{};         // "send", "all_reduce"
-  int group = 0;              // of the record's groups
-  int peer = -1;              // of a send or receive: the rank of the job at the other end
-  std::int64_t sequence = 0;  // collective_seq_id, or p2p_seq_id, which counts what the rank itself
-                              // has sent and received in the group
-  /// Operations of one launch were issued as one (batch_isend_irecv, coalesced collectives): they
-  /// run and end together.
+  int group = 0;              // index into the record's groups
+  int peer = -1;              // of a send or receive: the job's rank at the other end
+  std::int64_t sequence = 0;  // collective_seq_id, or p2p_seq_id, which counts the rank's own sends
+                              // and receives in the group
+  /// Operations with the same launch were issued as one (batch_isend_irecv, coalesced collectives):
+  /// they run and end together.
   int launch = 0;
-  bool is_coalesced = false;  // … also where it is the only one of its launch
+  bool is_coalesced = false;  // true even if it is the only operation of its launch
   FlightTensors inputs{}, outputs{};
-  bool started = false;  // only recorded where torch times its kernels
+  bool started = false;  // only recorded if torch times its kernels
   bool completed = false;
   std::string
-      place{};  // the newest frame outside of torch, "train.py:12 step"; empty: not recorded
+      /// The innermost stack frame outside of torch, such as "train.py:12 step"; empty if not
+      /// recorded.
+      place{};
 };
 
 struct FlightRecord {
@@ -51,14 +53,15 @@ struct FlightRecord {
   std::string file;
   std::vector<FlightGroup> groups;
   std::vector<FlightOperation> operations;
-  bool is_whole = false;  // from the rank's first operation on; else a ring has lost older ones
+  bool is_whole = false;  // contains the rank's first operation; otherwise the ring buffer has
+                          // dropped older ones
 };
 
-/// One dump. Throws MalformedFile that names file and field of every fault.
+/// Parses one dump. Throws MalformedFile that names file and field of every error.
 FlightRecord parse_flight_record(std::string_view bytes, const std::string& file, int rank);
 
-/// Dumps, or folders with dumps, of one job; by rank. Throws InputError that names all faults of
-/// all files: not readable, no rank in the name, two of one rank, or as above.
+/// Reads dumps, or folders with dumps, of one job, sorted by rank. Throws InputError that lists the
+/// errors of all files: unreadable, no rank in the name, two files of one rank, or malformed.
 std::vector<FlightRecord> read_flight_records(const std::vector<std::filesystem::path>& paths);
 
 }  // namespace pipewright::trace

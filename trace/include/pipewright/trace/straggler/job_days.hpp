@@ -1,7 +1,7 @@
 #pragma once
 
-// Steps of a traced job drawn from those of its trace and replayed: what most of them stay below,
-// and how near that comes to steps that nobody learned from.
+// Samples steps of a traced job from its recorded steps and replays them: percentiles of the step
+// time, and their error on steps that were held out.
 
 #include <cstddef>
 #include <vector>
@@ -14,18 +14,19 @@
 
 namespace pipewright::trace {
 
-/// What each worker did in each step, as `simulate --jitter` reads it: a worker is a rank of one of
-/// the pipelines, and a stage of the model chunk · ranks + rank.
+/// Returns what each worker did in each step, as `simulate --jitter` reads it. A worker is a rank
+/// of one of the pipelines, and a stage of the model is chunk · ranks + rank.
 models::RecordedSteps record_of(const JobSteps& steps);
 
-/// Steps in which each worker takes a recorded one whole, how late it began what with it: all
-/// workers the same step as often as what they compute is correlated (sim/jitter/together.hpp).
+/// Samples steps in which each worker takes one recorded step as a whole, including its launch
+/// delays. How often all workers take the same step follows the correlation of their compute times
+/// (sim/jitter/together.hpp).
 sim::Draws draw_job(const JobSteps& steps, const sim::DrawOptions& options = {});
 
-/// Between which bounds figures of as many other steps lie. Of one step nothing tells.
+/// Returns confidence intervals of the figures for as many other steps. A single step gives none.
 sim::DrawRanges job_ranges(const JobSteps& steps, const sim::DrawOptions& options = {});
 
-/// A figure of the draws beside that of the measured steps.
+/// A sampled figure and the measured one.
 struct JobDay {
   double drawn_s = 0;
   double measured_s = 0;
@@ -37,14 +38,15 @@ struct JobDays {
   std::size_t draws = 0;
   sim::Together together{};
   double mean_s = 0, p50_s = 0, p95_s = 0, p99_s = 0;
-  sim::DrawRanges ranges{};  // without steps where one was traced
-  /// Draws of every second step, from the first on, beside the others as they were measured.
-  std::size_t kept_steps = 0;  // these others; 0: there are too few
+  sim::DrawRanges ranges{};  // empty if only one step was traced
+  /// Validation: samples from every second step, from the first on, compared with the other steps
+  /// as measured.
+  std::size_t kept_steps = 0;  // number of those other steps; 0: too few
   JobDay kept_mean{}, kept_p50{}, kept_p95{};
 };
 JobDays job_days(const JobSteps& steps, const sim::DrawOptions& options = {});
 
-/// These steps alone, by their places.
+/// Returns only the steps at these indices.
 JobSteps chosen_steps(const JobSteps& steps, const std::vector<std::size_t>& places);
 
 plan::Json to_json(const JobDays& days);

@@ -1,8 +1,9 @@
 #pragma once
 
-// What waits for what in one step of a whole training: every replica has the same pipeline, each
-// operation begins when all that it waits for has ended, and the members of a group (the two ends
-// of a transfer, all copies of a stage in a collective) begin together. As Lin et al. replay it.
+// Dependencies within one step of a whole training. Every replica has the same pipeline, each
+// operation begins when all its predecessors have ended, and the members of a group (the two ends
+// of a transfer, all replicas of a stage in a collective) begin together. This is the replay of Lin
+// et al.
 
 #include <array>
 #include <cstdint>
@@ -16,44 +17,45 @@
 
 namespace pipewright::trace {
 
-/// A gather or a scatter in the queue of a worker's.
+/// A gather or scatter in a worker's queue of collectives.
 struct QueuedCollective {
   JobOperation operation = JobOperation::Gather;
   int chunk = 0;
   friend bool operator==(const QueuedCollective&, const QueuedCollective&) = default;
 };
 
-/// What the workers of a stage do beside their computes.
+/// The operations of a stage's workers other than their computes.
 struct WorkerShape {
-  std::array<int, job_operation_count> count{};  // of transfers and of what ends a step
-  std::vector<QueuedCollective> queue;           // gathers and scatters in their order
+  std::array<int, job_operation_count> count{};  // of transfers and of the operations that end a
+                                                 // step
+  std::vector<QueuedCollective> queue;           // gathers and scatters in order
 };
 
-/// A step without its times: `schedule` has a list for each stage of the pipeline, its actions' own
-/// stage is `chunk × stages + stage` unless `rank_of_stage` places them otherwise.
+/// A step without its times. `schedule` has a list for each stage of the pipeline; the stage in its
+/// actions is `chunk × stages + stage` unless `rank_of_stage` places stages differently.
 struct JobPlan {
   JobLayout layout;
   plan::Schedule schedule;
-  std::vector<WorkerShape> shapes;   // by stage of the pipeline
-  std::vector<int> rank_of_stage{};  // by stage of the model; empty: in turn
+  std::vector<WorkerShape> shapes;   // by pipeline stage
+  std::vector<int> rank_of_stage{};  // by model stage; empty: round-robin
 };
 
 struct JobNode {
   JobOperation operation = JobOperation::Forward;
   int worker = 0;
-  int chunk = 0;        // of computes, gathers and scatters
-  int index = 0;        // the how-manieth of its operation on the worker
-  int microbatch = -1;  // of computes and transfers
+  int chunk = 0;        // only for computes, gathers and scatters
+  int index = 0;        // ordinal among the worker's operations of this kind
+  int microbatch = -1;  // only for computes and transfers
 };
 
 using NodeNumber = std::uint32_t;
 
-/// Groups stand in an order in which each comes after all that its members wait for.
+/// Groups are in topological order: each comes after all predecessors of its members.
 struct JobGraph {
-  std::vector<JobNode> nodes;  // replica by replica, each with the same in the same order
-  std::vector<std::uint32_t> wait_begins, group_begins;  // one more than nodes, than groups
+  std::vector<JobNode> nodes;  // replica by replica, in the same order in each
+  std::vector<std::uint32_t> wait_begins, group_begins;  // offsets, with one extra entry at the end
   std::vector<NodeNumber> waits, members;
-  std::vector<NodeNumber> last;  // with the end of the latest of these the step ends
+  std::vector<NodeNumber> last;  // the step ends with the latest of these
 
   std::size_t groups() const { return group_begins.size() - 1; }
   std::span<const NodeNumber> waits_of(NodeNumber node) const {
@@ -64,16 +66,17 @@ struct JobGraph {
   }
 };
 
-/// How many transfers of the operation a worker of the stage has, where each compute that has
-/// somebody to send to or to receive from has one.
+/// Returns how many transfers of this kind a worker of the stage has if each compute with a
+/// communication partner has one.
 int transfers_with_partner(const JobPlan& plan, int stage, JobOperation operation);
-/// How many computes of a direction it has.
+/// Returns the number of the stage's computes in this direction.
 int computes_of(const JobPlan& plan, int stage, Direction direction);
-/// Gives each compute that has a partner its transfer, and no other.
+/// Gives one transfer to each compute that has a partner, and none to the others.
 void set_transfers(JobPlan& plan);
 
-/// `joined`: nodes that begin together beside those that always do. Throws InputError that names
-/// stage and operation where numbers of transfers fit no computes, and what stands in a circle.
+/// Builds the graph. `joined` are additional pairs of nodes that begin together. Throws InputError
+/// that names stage and operation if the number of transfers does not match the computes, or if
+/// there is a cycle.
 JobGraph make_job_graph(const JobPlan& plan,
                         const std::vector<std::pair<NodeNumber, NodeNumber>>& joined = {});
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a worker of a traced training does, as the traces of production jobs name it (Lin et al.,
-// "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025).
+// Operations of a worker in a traced training, as named in the traces of production jobs (Lin et
+// al., "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025).
 
 #include <array>
 #include <optional>
@@ -11,20 +11,20 @@ namespace pipewright::trace {
 
 enum class JobOperation {
   Forward,   // one microbatch through one stage
-  Backward,  //
+  Backward,  // likewise
   ForwardSend,
   ForwardReceive,
   BackwardSend,
   BackwardReceive,
-  Gather,        // parameters of the stage, over its copies
-  Scatter,       // sums gradients, each copy gets its shard
-  NormSum,       // gradients of norms, over tensor ranks
-  EmbeddingSum,  // the tied embedding, of the first and the last stage
-  SeparateSum,   // gradients that the scatters during the backwards left
+  Gather,        // all-gathers the stage's parameters over its replicas
+  Scatter,       // reduce-scatters the gradients over the replicas
+  NormSum,       // all-reduces the gradients of norms over tensor-parallel ranks
+  EmbeddingSum,  // all-reduces the tied embedding of the first and last stages
+  SeparateSum,   // gradients not covered by the scatters during the backwards
   Clip,          // norm of all gradients, over all workers
   Optimizer,
   GarbageCollection,
-  WeightGradient,  // in no trace: of schedules that split a backward
+  WeightGradient,  // in no trace: used by schedules that split a backward
 };
 inline constexpr std::size_t job_operation_count =
     static_cast<std::size_t>(JobOperation::WeightGradient) + 1;
@@ -39,14 +39,15 @@ constexpr std::size_t index_of(JobOperation operation) {
   return static_cast<std::size_t>(operation);
 }
 
-/// "forward-compute", as traces have it.
+/// Returns the name in traces, such as "forward-compute".
 std::string_view name_of(JobOperation operation);
 std::optional<JobOperation> find_job_operation(std::string_view name);
 
-/// Sends and receives of a direction count as one: "forward-pp-comm".
+/// Returns the operation's type. The sends and receives of a direction have one type:
+/// "forward-pp-comm".
 std::string_view type_of(JobOperation operation);
 
-/// Computes in the stricter sense: one microbatch through one stage.
+/// Returns true for computes in the strict sense: one microbatch through one stage.
 constexpr bool is_compute(JobOperation operation) {
   return operation == JobOperation::Forward || operation == JobOperation::Backward ||
          operation == JobOperation::WeightGradient;
@@ -54,13 +55,13 @@ constexpr bool is_compute(JobOperation operation) {
 constexpr bool is_transfer(JobOperation operation) {
   return operation >= JobOperation::ForwardSend && operation <= JobOperation::BackwardReceive;
 }
-/// Whether a worker does it by itself; all else is communication.
+/// Returns true if a worker performs it alone; all other operations are communication.
 constexpr bool is_alone(JobOperation operation) {
   return is_compute(operation) || operation == JobOperation::Optimizer ||
          operation == JobOperation::GarbageCollection;
 }
 
-/// The two ways through a pipeline.
+/// The two directions through a pipeline.
 enum class Direction { Forward, Backward };
 inline constexpr std::array both_directions{Direction::Forward, Direction::Backward};
 constexpr JobOperation compute_of(Direction direction) {

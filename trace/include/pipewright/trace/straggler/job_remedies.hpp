@@ -1,9 +1,10 @@
 #pragma once
 
-// What would make the steps of a traced job shorter, simulated by the replay that explains it: slow
-// workers replaced or left out, layers moved off a slow stage, microbatches dealt out or sorted by
-// their length, another schedule. What a remedy has to know (how much slower a worker is, which
-// layers to move) it learns on every second step, and what it saves is told of the others as well.
+// Remedies that would shorten the steps of a traced job, simulated by the replay that explains it:
+// replacing or removing slow workers, moving layers off a slow stage, rebalancing microbatches or
+// sorting them by length, another schedule. The parameters of a remedy (how much slower a worker
+// is, which layers to move) are learned on every second step, and its savings are also reported for
+// the other, held-out steps.
 
 #include <string>
 #include <vector>
@@ -13,42 +14,46 @@
 namespace pipewright::trace {
 
 struct SavedTime {
-  double seconds = 0;  // of the mean step
-  double part = 0;     // of it
+  double seconds = 0;  // saved in the mean step
+  double part = 0;     // fraction of the mean step
 };
 
 struct Remedy {
   std::string kind;                  // "replace workers", "leave out a replica", "move layers", …
-  std::string change;                // in words: which worker, how many layers, which schedule
-  std::string supposed;              // what no trace tells
-  double step_s = 0;                 // the mean step with it
+  std::string change;                // as text: which worker, how many layers, which schedule
+  std::string supposed;              // assumptions that no trace can confirm
+  double step_s = 0;                 // mean step time with the remedy
   SavedTime saves{};                 // over all steps
-  SavedTime on_learnt{}, on_kept{};  // over every second step, from the first on, and the others
-  int activations = 0;  // of a microbatch on a stage of the model, that the fullest worker keeps
+  SavedTime on_learnt{}, on_kept{};  // over every second step, from the first on, and over the
+                                     // others
+  int activations = 0;  // peak count, on the fullest worker, of saved microbatch activations (one
+                        // model stage each)
 };
 
 struct Remedies {
-  double step_s = 0;        // as it is, replayed
+  double step_s = 0;        // the traced step, replayed
   int activations = 0;      // likewise
   bool has_kept = false;    // there is more than one step
-  std::vector<Remedy> all;  // what saves most on the learnt steps first
+  std::vector<Remedy> all;  // largest saving on the learned steps first
 };
 
 Remedies job_remedies(const JobSteps& steps, const StragglerMetrics& metrics);
 
-/// How much longer each worker computes than the same stage of the other replicas does, in the mean
-/// of the learnt steps; 1 where there is one replica.
+/// Returns, for each worker, its compute time relative to the same stage of the other replicas, as
+/// a mean over the learned steps; 1 if there is one replica.
 std::vector<double> over_peers(const JobSteps& steps);
 
-/// So much longer does each worker compute for reasons of its own: over the quickest replica of its
-/// stage, less what all stages of its replica have in common, which is how long its microbatches
-/// are. One stage alone cannot tell the two apart: `over_peers`.
+/// Returns each worker's own slowness: its compute time relative to the fastest replica of its
+/// stage, without the factor common to all stages of its replica, which comes from the length of
+/// the replica's microbatches. With a single stage the two cannot be separated, and `over_peers` is
+/// returned.
 std::vector<double> own_slowness(const JobSteps& steps);
 
-/// So much of one's own is no noise; S_w, which knows only replicas and stages, may miss it.
+/// Own slowness from which a worker counts as slow rather than noisy. S_w, which sees only replicas
+/// and stages, may miss it.
 inline constexpr double clearly_slow = 1.1;
 
-/// All workers: those that are clearly slow, the slowest first, then by S_w.
+/// Returns all workers: first the clearly slow ones, slowest first, then the others by S_w.
 std::vector<int> slowest_first(const StragglerMetrics& metrics,
                                const std::vector<double>& own_slowness);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// The whole steps of a job's trace laid onto one graph: when each operation began, and how long it
-// took, step by step.
+// Maps the whole steps of a job's trace to one graph, with the begin and duration of each operation
+// in each step.
 
 #include <optional>
 #include <string>
@@ -19,17 +19,17 @@ struct LeftOutStep {
 struct JobSteps {
   JobPlan plan;
   JobGraph graph;
-  std::vector<int> numbers;  // of the steps, rising
+  std::vector<int> numbers;  // step numbers, ascending
   std::vector<LeftOutStep> left_out{};
-  JobTimes recorded;               // how long each operation took
-  JobTimes begins;                 // after the step's first event has begun
+  JobTimes recorded;               // duration of each operation
+  JobTimes begins;                 // since the begin of the step's first event
   std::vector<double> measured{};  // by step: from the first begin to the last end
-  std::vector<double> zero{};      // by step: when its first event began, in the trace's time
+  std::vector<double> zero{};      // by step: begin of its first event, in the trace's time
 };
 
-/// Steps that do not have the operations that most have are left out. Computes of a stage run in
-/// the order in which they began in the first step on replica 0. Throws InputError that names
-/// stage and operation where the steps are none of a pipeline.
+/// Maps the steps of a trace. Steps whose operations differ from those of most steps are left out.
+/// Computes of a stage run in the order in which they began in the first step on replica 0. Throws
+/// InputError that names stage and operation if the steps are not those of a pipeline.
 JobSteps job_steps(const JobTrace& trace);
 
 }  // namespace pipewright::trace

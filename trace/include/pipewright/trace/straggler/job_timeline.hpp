@@ -1,6 +1,6 @@
 #pragma once
 
-// A traced job as it is looked at: a row for each worker, the slowest on top.
+// Arranges a traced job for display: a row for each worker, the slowest on top.
 
 #include <optional>
 #include <string>
@@ -10,12 +10,13 @@
 
 namespace pipewright::trace {
 
-/// "dp 1, stage 3 (rank 7)".
+/// Returns a worker's name, such as "dp 1, stage 3 (rank 7)".
 std::string worker_name(const JobLayout& layout, int worker);
 
-/// All whole steps, at the trace's own times from the first on, or one of them from 0 on. Actions
-/// are called as ours ("3F0", "3SEND_B1"), ranks after their workers, steps are marked. `order`:
-/// workers, those on top first. Throws InputError for a step that is none of them.
+/// Returns all whole steps at the times of the trace, or only one of them with times from 0.
+/// Actions have Pipewright's names ("3F0", "3SEND_B1"), ranks those of their workers, and steps are
+/// marked. `order` lists the workers from top to bottom. Throws InputError if the wanted step is
+/// not among them.
 plan::EventTable job_timeline(const JobSteps& steps, const std::vector<int>& order,
                               std::optional<int> only_step = {});
 

@@ -1,9 +1,9 @@
 #pragma once
 
-// The trace of a whole training job, all workers in one file: a list of Chrome trace events whose
-// process is the data-parallel rank, whose thread is one of a worker's five rows, and whose
-// metadata say of which stage. One worker runs one stage of one replica; of the ranks that share
-// out its stage (tensor, sequence) only the first is recorded.
+// Reads the trace of a whole training job, with all workers in one file: a list of Chrome trace
+// events. The process is the data-parallel rank, the thread is one of a worker's five rows, and
+// metadata give its stage. One worker runs one stage of one replica; of the ranks that partition
+// the stage (tensor or sequence parallel) only the first is recorded.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,12 +14,14 @@
 
 namespace pipewright::trace {
 
-/// Who is where. Workers are numbered as their global ranks: stages slowest, then replicas.
+/// The layout of workers. They are numbered like their global ranks: the stage varies slowest, then
+/// the replica.
 struct JobLayout {
   int replicas = 0;
-  int stages = 0;  // ranks of a pipeline
-  int chunks = 1;  // stages of the model on each of them
-  /// tensor × sequence parallel ranks of a worker; the trace does not say which.
+  int stages = 0;  // ranks per pipeline
+  int chunks = 1;  // model stages per rank
+  /// Number of tensor × sequence parallel ranks of a worker; the trace does not say which of the
+  /// two.
   int ranks_per_worker = 1;
 
   int workers() const { return replicas * stages; }
@@ -33,31 +35,33 @@ struct JobLayout {
 struct JobEvent {
   JobOperation operation = JobOperation::Forward;
   int worker = 0;
-  int step = 0;        // its place in JobTrace::steps
-  int chunk = 0;       // -1 where the trace tells none
-  double begin = 0;    // seconds; may be below 0: clocks of different machines
-  double seconds = 0;  // of communication the transfer alone, without the wait for others
+  int step = 0;        // index in JobTrace::steps
+  int chunk = 0;       // -1 if the trace does not say
+  double begin = 0;    // seconds; may be negative: machines have different clocks
+  double seconds = 0;  // of communication, the transfer alone without the wait for other ranks
   double end() const { return begin + seconds; }
 };
 
 struct JobTrace {
   std::string file;
   JobLayout layout;
-  std::vector<int> steps;        // their numbers, rising; a sample of the training's
-  std::vector<JobEvent> events;  // by step, worker, operation and begin
-  std::size_t left_out = 0;      // events of other names, or without a step
+  std::vector<int> steps;        // step numbers, ascending; a sample of the training's steps
+  std::vector<JobEvent> events;  // sorted by step, worker, operation and begin
+  std::size_t left_out = 0;      // number of events with unknown names or without a step
 };
 
-/// Whether one of the file's first events is of such a job: an operation of it with a step, or a
-/// thread "PP rank 0, TP rank 0, compute". False of what is no Chrome trace.
+/// Returns true if one of the file's first events belongs to such a job: a known operation with a
+/// step, or a thread called "PP rank 0, TP rank 0, compute". Returns false if the file is not a
+/// Chrome trace.
 bool is_job_trace(const std::filesystem::path& file);
 
-/// Reads it, also gzipped. Events that are damaged are left out and go into `problems`. Throws
-/// InputError that names file, thread and value where the stage of a thread is not told, where a
-/// worker has no events, and where numbers are none of ranks; MalformedFile for what is no trace.
+/// Reads the trace, also gzipped. Damaged events are skipped and listed in `problems`. Throws
+/// InputError that names file, thread and value if the stage of a thread is not given, a worker has
+/// no events, or numbers are not valid ranks; MalformedFile if the file is not a trace.
 JobTrace read_job_trace(const std::filesystem::path& file, std::vector<std::string>& problems);
 
-/// Those steps alone, by their numbers. Throws InputError for one that is not there.
+/// Returns the trace with only these steps, given by number. Throws InputError if one does not
+/// exist.
 JobTrace with_steps(JobTrace trace, const std::vector<int>& numbers);
 
 }  // namespace pipewright::trace

@@ -1,8 +1,8 @@
 #pragma once
 
-// What a replay of lengths alone leaves unexplained of a step, explained by what the trace tells
-// beside them: which sends and receives were one call, and how much later each operation began than
-// what it waits for had ended. Loading data, launching kernels and Python are in no event.
+// Explains the part of a step that a replay of durations alone does not reproduce, from two facts
+// in the trace: which sends and receives were one call, and how much later each operation began
+// than its predecessors had ended. Data loading, kernel launches and Python appear in no event.
 
 #include <string>
 #include <vector>
@@ -11,28 +11,29 @@
 
 namespace pipewright::trace {
 
-/// Delays of one kind.
+/// Delays before one kind of operation.
 struct DelayKind {
   std::string before;     // an operation's type, "first-forward", or "joined-transfers"
-  std::size_t count = 0;  // in all steps; those of a group are one
+  std::size_t count = 0;  // in all steps; a group counts once
   double mean_s = 0, longest_s = 0;
-  double explains_s = 0;  // of the mean step: what it adds to the replay with those before it
+  double explains_s = 0;  // seconds it adds to the replayed mean step on top of the previous kinds
 };
 
 struct LaunchDelays {
-  std::size_t joined = 0;             // pairs of a send and a receive that were one call
+  std::size_t joined = 0;             // number of send-receive pairs that were one call
   std::vector<double> explained_s{};  // by step: replayed with the step's own delays
-  /// Mean over the steps of how far a replay is off the measured step, over the replayed.
-  double plain_error = 0;      // lengths alone
+  /// Mean over the steps of |measured - replayed| / replayed.
+  double plain_error = 0;      // durations alone
   double explained_error = 0;  // with the step's own delays
-  /// … of every second step, with each operation's mean delay in the others; below 0: one step.
+  /// Error over every second step, using each operation's mean delay in the other steps; negative:
+  /// one step.
   double kept_error = -1;
-  std::vector<DelayKind> kinds{};  // in the order of a step; what they explain adds up
+  std::vector<DelayKind> kinds{};  // in the order of a step; `explains_s` adds up
 };
 
 LaunchDelays launch_delays(const JobSteps& steps, const std::vector<double>& replayed_s);
 
-/// Mean of |measured - replayed| / replayed over those steps.
+/// Returns the mean of |measured - replayed| / replayed over those steps.
 double replay_error(const std::vector<double>& replayed, const std::vector<double>& measured);
 
 }  // namespace pipewright::trace

@@ -1,7 +1,7 @@
 #pragma once
 
-// How long the steps of a training take when its operations take such times: the longest path
-// through a JobGraph, for all steps at once.
+// Replays the steps of a training with given operation times: the longest path through a JobGraph,
+// for all steps at once.
 
 #include <functional>
 #include <vector>
@@ -25,19 +25,19 @@ class JobTimes {
 
  private:
   std::size_t steps_ = 0;
-  std::vector<double> values_;  // the steps of a node side by side
+  std::vector<double> values_;  // the steps of a node are contiguous
 };
 
-/// When each operation ends, in seconds from the step's begin. `delays`, if given: how much later
-/// each begins than it could; of a group the latest member counts.
+/// Returns when each operation ends, in seconds since the step's begin. `delays`, if given, holds
+/// how much later than possible each operation begins; in a group the latest member counts.
 JobTimes replayed_ends(const JobGraph& graph, const JobTimes& times,
                        const JobTimes* delays = nullptr);
 
-/// By step: the latest end of an optimizer.
+/// Returns, for each step, the latest end of an optimizer.
 std::vector<double> replayed_steps(const JobGraph& graph, const JobTimes& times,
                                    const JobTimes* delays = nullptr);
 
-/// These times where `is_one` holds, and the others' elsewhere.
+/// Returns `times` for nodes that satisfy `is_one`, and `others` for the rest.
 JobTimes chosen_times(const JobGraph& graph, const JobTimes& times, const JobTimes& others,
                       const std::function<bool(const JobNode&)>& is_one);
 

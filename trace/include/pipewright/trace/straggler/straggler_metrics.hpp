@@ -1,10 +1,10 @@
 #pragma once
 
 // The metrics of Lin et al., "Understanding Stragglers in Large Model Training Using What-if
-// Analysis", OSDI 2025: how much longer steps take than with ideal lengths of all operations, of
-// one type, stage, replica or worker, and what share of it few workers and the last stage explain.
-// Ideal is one length for an operation everywhere: the mean of what a worker does by itself, the
-// median of communication.
+// Analysis", OSDI 2025: how much longer steps take than with ideal durations of all operations, or
+// of one type, stage, replica or worker, and what share of that a few workers and the last stage
+// explain. The ideal duration of an operation is the same everywhere: the mean for operations of a
+// single worker, the median for communication.
 
 #include <map>
 #include <string>
@@ -14,13 +14,13 @@
 
 namespace pipewright::trace {
 
-/// By step, in seconds or as quotients, with the mean's quotient over all steps.
+/// Slowdown of each step and of the mean step.
 struct Slowdown {
   double all = 1;  // T(…) / T(ideal), T: mean over the steps
   std::vector<double> by_step{};
 };
 
-/// A part of the slowdown that some operations explain.
+/// A part of the slowdown that a set of operations explains.
 struct ExplainedShare {
   double share = 0;      // (T(recorded) - T(recorded, but these ideal)) / (T(recorded) - T(ideal))
   double added = 0;      // (T(ideal, but these as recorded) - T(ideal)) / the same
@@ -29,21 +29,21 @@ struct ExplainedShare {
 };
 
 struct StragglerMetrics {
-  std::array<double, job_operation_count> ideal_s{};  // length by operation
+  std::array<double, job_operation_count> ideal_s{};  // duration by operation
   std::vector<double> replayed_s{}, ideal_step_s{};   // by step
   Slowdown slowdown{};                                // S, Eq. 1
   std::map<std::string, Slowdown> by_operation{};     // S_t, Eq. 2
   std::vector<Slowdown> by_stage{}, by_replica{};
   std::vector<double> by_worker{};       // S_w, Eq. 4
-  std::vector<int> workers{};            // the slowest first
-  int slowest_workers = 1;               // so many of them count as slow: 3 %
+  std::vector<int> workers{};            // slowest first
+  int slowest_workers = 1;               // number of workers that count as slow: 3 %
   ExplainedShare workers_explain{};      // M_W, Eq. 5
   ExplainedShare last_stage_explains{};  // M_S
 };
 
 StragglerMetrics straggler_metrics(const JobSteps& steps);
 
-/// The length of each operation in every step.
+/// Returns the ideal duration of each operation in every step.
 JobTimes ideal_times(const JobGraph& graph, const std::array<double, job_operation_count>& ideal,
                      std::size_t steps);
 

@@ -1,7 +1,8 @@
 #pragma once
 
-// What the trace of a whole job says of its stragglers, in one value: how much longer steps take
-// for them, who they are, what a replay leaves unexplained, and what would help.
+// Everything that the trace of a whole job says about its stragglers, as one value: how much they
+// slow the steps down, which workers they are, what a replay does not explain, and which remedies
+// would help.
 
 #include <filesystem>
 #include <optional>
@@ -22,31 +23,32 @@ struct StragglerReport {
   std::size_t events = 0, events_left_out = 0;
   JobSteps steps;
   StragglerMetrics metrics;
-  std::vector<double> over_peers;    // by worker: its compute over that of its stage's others
-  std::vector<double> own_slowness;  // by worker: what of it is its own
-  std::vector<double> compute_s;     // by worker: of a step, in the mean
-  std::vector<int> workers;          // the slowest first
+  std::vector<double> over_peers;    // by worker: its compute time relative to its stage in the
+                                     // other replicas
+  std::vector<double> own_slowness;  // by worker: the part of it that is the worker's own
+  std::vector<double> compute_s;     // by worker: mean compute time per step
+  std::vector<int> workers;          // slowest first
   MicrobatchLengths lengths;
   LaunchDelays delays;
   Remedies remedies;
   std::string schedule;           // "1f1b, 4 ranks, 4 microbatches", or "unknown"
-  std::optional<JobDays> days{};  // where somebody asked for draws
+  std::optional<JobDays> days{};  // set if sampling was requested
 };
 
-/// `only`: steps by their numbers; empty: all that are whole. Throws as `read_job_trace`,
-/// `with_steps` and `job_steps` do.
+/// Explains the stragglers of a file. `only` lists steps by number; empty: all whole steps. Throws
+/// as `read_job_trace`, `with_steps` and `job_steps` do.
 StragglerReport explain_stragglers(const std::filesystem::path& file,
                                    std::vector<std::string>& problems,
                                    const std::vector<int>& only = {});
-/// The same of a trace that was read. Throws as `job_steps` does.
+/// Explains the stragglers of a trace that was already read. Throws as `job_steps` does.
 StragglerReport explain_stragglers(const JobTrace& trace);
 
-/// What the metrics say, in a sentence or two.
+/// Summarizes the metrics in one or two sentences.
 std::string reading_of(const StragglerReport& report);
 
-/// The object under `straggler`: names as in the published answers, and more.
+/// Returns the object under `straggler`: the names of the published results, and additional ones.
 plan::Json to_json(const StragglerReport& report);
-/// The whole document that `explain --json` prints: `file` and `straggler`.
+/// Returns the whole document that `explain --json` prints: `file` and `straggler`.
 plan::Json document_of(const StragglerReport& report);
 
 }  // namespace pipewright::trace

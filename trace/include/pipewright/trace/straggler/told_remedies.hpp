@@ -1,7 +1,7 @@
 #pragma once
 
-// Which of a job's remedies are told where there is not the room for all: the shell's table and the
-// window have the same.
+// Chooses which of a job's remedies to show if there is no room for all; the command line and the
+// window show the same ones.
 
 #include <vector>
 
@@ -9,10 +9,11 @@
 
 namespace pipewright::trace {
 
-/// Parts of a step below this are not told: of what a remedy saves, a slowdown, a delay.
+/// Smallest fraction of a step that is shown, for a remedy's saving, a slowdown or a delay.
 inline constexpr double least_told = 0.0005;
 
-/// The five that save most, and the best of each kind more; valid as long as `remedies`.
+/// Returns the five that save most, plus the best of each other kind. The pointers are valid as
+/// long as `remedies`.
 std::vector<const Remedy*> told_remedies(const Remedies& remedies);
 
 }  // namespace pipewright::trace

@@ -54,7 +54,8 @@ RunDirectory::RunDirectory(const std::filesystem::path& wanted, const std::strin
 
 namespace {
 
-/// With a schedule of one's own read from the run's folder, which holds all that was run.
+/// Returns the scenario with a custom schedule read from the run's folder, so that the folder is
+/// self-contained.
 plan::Scenario self_contained(plan::Scenario scenario) {
   plan::ScheduleChoice& schedule = scenario.pipeline.schedule;
   if (schedule.own)

@@ -14,13 +14,13 @@ namespace pipewright::loop {
 
 void open_devices(const DeviceChoice& choice, plan::CpuBranch branch) {
   exec::use_cpu_branch(branch);
-  // Kernels share their work among threads, and round where a share ends: the bits of first weights
-  // and of all else on this thread must not depend on the number of cores.
+  // Kernels split their work among threads and round where a part ends. With one thread, the bits
+  // of the initial weights do not depend on the number of cores.
   at::set_num_threads(1);
   if (!choice.gpu)
     return;
   if (!exec::job_from_environment())
-    exec::load_kernels_as_launched();  // ranks are threads
+    exec::load_kernels_as_launched();  // the ranks are threads of this process
   exec::on_gpus(1);
 }
 

@@ -7,7 +7,8 @@
 namespace pipewright::loop {
 namespace {
 
-/// A step's time were the rank not slow; at most, where its earlier steps do not tell.
+/// Returns the duration of a step if the rank were not slow. Without a comparison with earlier
+/// steps this is an upper bound.
 double step_without(const Pace& slow) {
   return is_slow_by_earlier(slow) ? slow.usual_step_s
                                   : slow.step_s - (slow.compute_s - slow.prediction.usual_s);

@@ -234,7 +234,8 @@ TEST_CASE("Chart: names may hold what XML gives a meaning to", "[draw][chart]") 
 }
 
 TEST_CASE("Chart: an x that has no place is refused", "[draw][chart]") {
-  CHECK(error_of(chart_of({{"a", {{no_value, 1}}}})).find("x is no number") != std::string::npos);
+  CHECK(error_of(chart_of({{"a", {{no_value, 1}}}})).find("x is not a number") !=
+        std::string::npos);
   CHECK(error_of(chart_of({{"a", {{0, 1}}}}, true)).find("logarithmic") != std::string::npos);
   for (const double x : {-1.0, 0.5, 2.0})
     CHECK(error_of(of_schedules({"a", "b"}, {{x, 1}})).find("2 categories") != std::string::npos);

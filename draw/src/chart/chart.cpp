@@ -89,7 +89,7 @@ void add_marker(Lines& path, std::size_t line, double x, double y) {
 void check_x(const Chart& chart, double x) {
   if (!std::isfinite(x))
     throw plan::InputError(
-        fmt::format("the chart \"{}\" has a point whose x is no number", chart.title));
+        fmt::format("the chart \"{}\" has a point whose x is not a number", chart.title));
   if (!chart.categories.empty()) {
     if (x < 0 || x != std::floor(x) || x >= static_cast<double>(chart.categories.size()))
       throw plan::InputError(

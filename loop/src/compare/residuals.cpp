@@ -118,7 +118,7 @@ std::string in_words(const ResidualCause& cause) {
     case PlaceKind::Launch:
       return fmt::format("rank {} begins late, by {}", cause.rank, longer(cause.seconds));
     case PlaceKind::Overlap:
-      return fmt::format("{:.3f} ms were hidden beside a longer path in the prediction",
+      return fmt::format("{:.3f} ms were hidden by a longer path in the prediction",
                          1e3 * std::abs(cause.seconds));
   }
   return "";

@@ -69,8 +69,9 @@ ActionSlack in_words(const sim::Structure& structure, const std::vector<double>&
   const std::string action =
       fmt::format("{} on rank {}", plan::to_string(*own.instruction), own.rank);
   constexpr double least = 1e-9;  // rounding errors are smaller
-  std::string text = room > least ? fmt::format("{} could end {:.3f} ms later", action, 1e3 * room)
-                                  : action + " has no room: the iteration waits for it";
+  std::string text = room > least
+                         ? fmt::format("{} could end {:.3f} ms later", action, 1e3 * room)
+                         : action + " is on the critical path: any delay lengthens the iteration";
   return {event, own.rank, room, std::move(text)};
 }
 

@@ -48,7 +48,7 @@ RunDirectory::RunDirectory(const std::filesystem::path& wanted, const std::strin
   std::error_code failure;
   if (std::filesystem::exists(path_) && !std::filesystem::is_empty(path_, failure))
     throw plan::InputError(
-        fmt::format("{}: is there already and not empty: choose another --out", path_.string()));
+        fmt::format("{}: already exists and is not empty. Choose another --out.", path_.string()));
   make_folder(path_);
 }
 

@@ -119,12 +119,12 @@ std::optional<CostCache::Entry> CostCache::find(const std::string& alike) const 
     const plan::JsonDocument document = plan::JsonDocument::read(file);
     const plan::Json& entry = document.root();
     if (entry.at("format") != format_of_entry || entry.at("key") != key)
-      throw plan::InputError(file.string() + ": of another machine, training or version");
+      throw plan::InputError(file.string() + ": measured for another machine, training or version");
     const auto costs = plan::layer_costs_from_json(
         plan::JsonDocument::parse(entry.at("costs").dump(), file.string()));
     return Entry{costs.layers.at(0), entry.at("measured").get<std::string>()};
   } catch (const std::exception& error_of_file) {
-    say(fmt::format("a cached cost is left out: {}", error_of_file.what()));
+    say(fmt::format("ignoring a cached cost: {}", error_of_file.what()));
     return {};
   }
 }

@@ -201,14 +201,14 @@ std::string in_words(const MeasuredLayers& measured) {
   std::string text;
   if (const KnownLayers& known = measured.known; known.layers > 0)
     text += fmt::format(
-        "{} of {} layers cost what they did on {}, says {}; --fresh measures them again\n",
+        "{} of {} layers use costs measured on {}, from {}; --fresh measures them again\n",
         known.layers, measured.costs.layers.size(), known.since, known.folder.string());
   for (const profiler::AlikeLayers& kind : measured.alike)
     text += in_words(kind, measured.costs);
   if (measured.at_once < measured.costs.busy_cores)
     text += fmt::format(
-        "there was memory for {} of {} copies of the largest layers: their times while {} cores "
-        "compute are those while {} did\n",
+        "memory sufficed for {} of {} copies of the largest layers: their times with {} busy cores "
+        "were measured with {}\n",
         measured.at_once, measured.costs.busy_cores, measured.costs.busy_cores, measured.at_once);
   return text;
 }

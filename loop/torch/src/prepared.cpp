@@ -81,13 +81,13 @@ void require_trainable(const plan::Scenario& scenario, plan::Carrier carrier, bo
   plan::require_trainable(scenario, carrier);
   for (const std::string& fault :
        scenario.model.descriptor().faults_of_cut(scenario.model, tensor_groups_of(scenario)))
-    throw plan::InputError(fmt::format("pipeline.tensor={} is predicted, but does not train: {}",
+    throw plan::InputError(fmt::format("pipeline.tensor={} can be predicted but not trained: {}",
                                        scenario.pipeline.tensor, fault));
   const plan::Program program = sim::sound_program(scenario);
   exec::require_trainable(program, scenario.pipeline.expert);
   if (verified && !can_verify(program))
     throw plan::InputError(
-        fmt::format("--verify: {} steps without a flush, which is another training than one "
+        fmt::format("--verify: {} steps without a flush, so it does not equal training "
                     "without a pipeline",
                     scenario.pipeline.schedule.label()));
 }

@@ -19,8 +19,8 @@ double step_without(const Pace& slow) {
 std::string SlowForGood::obstacle(const Pace& slow, int steps_left) const {
   const double usual_s = step_without(slow);
   if (steps_left * (slow.step_s - usual_s) <= settings_.restart_s)
-    return fmt::format("in {} steps a new start, which takes {:.3g} s, is not won back", steps_left,
-                       settings_.restart_s);
+    return fmt::format("the remaining {} steps do not make up for a restart, which takes {:.3g} s",
+                       steps_left, settings_.restart_s);
   if (settings_.place == SlowPlace::IsReplaced)
     return {};
   const int ranks = settings_.pipeline_ranks;
@@ -57,7 +57,7 @@ std::optional<std::string> SlowForGood::end_step(const std::optional<Pace>& slow
   if (newest <= *after_step_)
     return {};
   return fmt::format(
-      "rank {} is slow for good: that has cost {:.3g} s, and a new start takes {:.3g} s",
+      "rank {} is slow for good: that has cost {:.3g} s, and a restart takes {:.3g} s",
       settings_.rank, cost_s_, settings_.restart_s);
 }
 

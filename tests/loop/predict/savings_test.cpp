@@ -55,7 +55,7 @@ TEST_CASE("Slack: the critical path has none, and words say how much others have
   for (const int event : answer.critical)
     CHECK(slack[static_cast<std::size_t>(event)] == Approx(0).margin(1e-12));
   const auto none = loop::in_words(*answer.plan.structure, slack, answer.critical.front());
-  CHECK(none.text == "0LOAD0 on rank 0 has no room: the iteration waits for it");
+  CHECK(none.text == "0LOAD0 on rank 0 is on the critical path: any delay lengthens the iteration");
   const auto at = std::max_element(slack.begin(), slack.end()) - slack.begin();
   const auto most = loop::in_words(*answer.plan.structure, slack, static_cast<int>(at));
   CHECK(most.slack_s == slack[static_cast<std::size_t>(at)]);

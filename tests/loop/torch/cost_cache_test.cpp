@@ -66,17 +66,17 @@ TEST_CASE("what is no use in the cache is said, and measured anew", "[loop][cach
     said.clear();
     std::ofstream(file) << content;
     CHECK_FALSE(cache.find("block").has_value());
-    CHECK(said.find("a cached cost is left out: " + file.string()) == 0);
+    CHECK(said.find("ignoring a cached cost: " + file.string()) == 0);
     CHECK(said.find(why) != std::string::npos);
   };
   check_left_out("{", "JSON");
   check_left_out(text.dump().substr(0, 40), "");
   auto foreign = text;
   foreign["key"]["cpu"] = "two";
-  check_left_out(foreign.dump(), "of another machine, training or version");
+  check_left_out(foreign.dump(), "measured for another machine, training or version");
   foreign = text;
   foreign["format"] = "pipewright/cached-costs/2";
-  check_left_out(foreign.dump(), "of another machine, training or version");
+  check_left_out(foreign.dump(), "measured for another machine, training or version");
   foreign = text;
   foreign["costs"]["layers"][0]["forward_s"] = -1;
   check_left_out(foreign.dump(), "forward_s");
@@ -144,7 +144,7 @@ TEST_CASE("layers that were measured once are not measured again, in a deeper mo
   }
   CHECK(again.layers.costs.loss == first.layers.costs.loss);
   CHECK(again.layers.costs.input == first.layers.costs.input);
-  CHECK(in_words(again.layers).find("7 of 7 layers cost what they did on 20") == 0);
+  CHECK(in_words(again.layers).find("7 of 7 layers use costs measured on 20") == 0);
   CHECK(in_words(again.layers).find(folder.path().string()) != std::string::npos);
 
   CHECK(measured(small_scenario(3), folder.path(), /*fresh=*/true).passes == 1);

@@ -59,7 +59,7 @@ TEST_CASE("slow for good: once it has cost as much as a start, with the next che
   CHECK_FALSE(rank.step(twice_as_slow));
   rank.newest_step = 11;
   CHECK(rank.step(twice_as_slow) ==
-        "rank 2 is slow for good: that has cost 12 s, and a new start takes 10 s");
+        "rank 2 is slow for good: that has cost 12 s, and a restart takes 10 s");
   CHECK(rank.said.empty());
 }
 
@@ -78,8 +78,8 @@ TEST_CASE("slow for good: it stays where nobody would do anything, or too few st
   Slow at_the_end(SlowPlace::IsReplaced);
   CHECK(at_the_end.steps_until_it_ends(twice_as_slow, 10) == 100);
   CHECK(at_the_end.said ==
-        "rank 2 is slow for good, and stays: in 10 steps a new start, which takes 10 s, is not won "
-        "back");  // said once
+        "rank 2 is slow for good, and stays: the remaining 10 steps do not make up for a restart, "
+        "which takes 10 s");  // said once
 }
 
 TEST_CASE("slow for good: without a spare place it ends where fewer ranks are faster", "[loop]") {

@@ -272,7 +272,7 @@ TEST_CASE("run: a directory that holds something is left alone", "[cli][run]") {
   folder.write("precious", "data");
   const auto result = run_program(small_gpt("run", {"--out", folder.path().string()}));
   CHECK(result.exit_code == 2);
-  CHECK(result.err.find("is there already and not empty") != std::string::npos);
+  CHECK(result.err.find("already exists and is not empty") != std::string::npos);
 }
 
 TEST_CASE("run: a device too small for what stands is refused with 2, without simulation",

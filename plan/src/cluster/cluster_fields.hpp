@@ -1,6 +1,7 @@
 #pragma once
 
-// The fields of a cluster file's structs, each in one line.
+// Field lists of the structs of a cluster file, one line per field. Reading, writing and the JSON
+// Schema use them.
 
 #include "pipewright/plan/cluster/cluster.hpp"
 #include "pipewright/plan/cluster/machine.hpp"

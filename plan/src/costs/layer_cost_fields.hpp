@@ -1,6 +1,6 @@
 #pragma once
 
-// The fields of a layer's costs, as a file of costs has them.
+// Field lists of a layer's costs, as a costs file contains them.
 
 #include <array>
 
@@ -9,7 +9,7 @@
 
 namespace pipewright::plan {
 
-/// In the order of LayerTimes. The first three and the last are needed in a file.
+/// Keys in the order of LayerTimes. The first three and the last are required in a file.
 using TimeKeys = std::array<const char*, 5>;
 inline constexpr TimeKeys time_keys{"forward_s", "input_gradient_s", "weight_gradient_s",
                                     "splitting_s", "optimizer_step_s"};

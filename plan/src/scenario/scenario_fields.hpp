@@ -1,7 +1,7 @@
 #pragma once
 
-// The fields of a scenario's structs, each in one line: reading, writing and the JSON Schema go
-// over them.
+// Field lists of a scenario's structs, one line per field. Reading, writing and the JSON Schema use
+// them.
 
 #include <string>
 #include <vector>
@@ -15,15 +15,16 @@ namespace pipewright::plan {
 
 inline constexpr Range zero_range{.least = 0, .most = 3};
 
-/// "text: the bytes of one file, for gpt; cifar10: …": the kinds of data, and who learns from each.
+/// Returns the kinds of data and the models that learn from each: "text: the bytes of one file, for
+/// gpt; cifar10: …".
 const std::string& data_kind_meaning();
-/// What the path is of each kind.
+/// Returns the meaning of the path for each kind of data.
 const std::string& data_path_meaning();
 const std::vector<std::string>& data_kind_names();
 
-/// A name of the catalogue, or a text that names a file.
+/// Returns the schema of a schedule: a name from the catalogue, or the name of a file.
 const std::string& schedule_schema();
-/// What they are, and of which schedules.
+/// Each returns the meaning of the field, and the schedules that have it.
 const std::string& group_meaning();
 const std::string& memory_units_meaning();
 const std::string& placement_meaning();

@@ -27,7 +27,7 @@ void check_segments(JsonObject& object, const char* key, const Link& link) {
   check_segments(object, key, "sum_overhead_segments", link.overheads.sum.segments);
 }
 
-/// The last one that so many bytes reach; null: none.
+/// Returns the last segment that a transfer of `size` reaches, or null if there is none.
 const LinkSegment* segment_of(const std::vector<LinkSegment>& segments, Bytes size) {
   const auto behind =
       std::upper_bound(segments.begin(), segments.end(), size,
@@ -40,7 +40,8 @@ Seconds time_of(const LinkSegment& segment, Bytes size) {
   return segment.time + Seconds{beyond / segment.bandwidth_per_s};
 }
 
-/// The groups of a level are whole groups of the one before, and smaller than the cluster.
+/// Checks that each level's groups consist of whole groups of the level before, and are smaller
+/// than the cluster.
 void check_fabric(JsonObject& object, const Cluster& cluster) {
   if (!cluster.fabric)
     return;

@@ -8,7 +8,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// A field that counts a part of another one.
+/// Checks that a field that is part of another one is not larger than it.
 void check_part(JsonObject& object, const std::string& part, Bytes bytes, const std::string& whole,
                 Bytes of) {
   if (bytes > of && object.has(whole))
@@ -78,8 +78,8 @@ LayerCosts read_layer_costs(JsonObject& root) {
     JsonObject runtime(root.diagnostics(), root.child("runtime"));
     costs.runtime = read_fields<RuntimeCost>(runtime);
   }
-  root.find("work");   // what the times are made of: told, but planned with by nobody
-  root.find("alike");  // which layers were measured for which: likewise
+  root.find("work");   // accepted but not used for planning: the breakdown of the times
+  root.find("alike");  // accepted but not used for planning: the groups of identical layers
   return costs;
 }
 
@@ -96,7 +96,8 @@ LayerCosts contended(LayerCosts costs) {
 
 namespace {
 
-/// All but what a layer takes once per step, however many microbatches it has.
+/// Scales all costs but those that occur once per step, independently of the number of
+/// microbatches.
 LayerCost scaled(const LayerCost& cost, double factor) {
   LayerCost scaled = cost;
   visit_fields(scaled, [&](const char*, auto& field, const FieldRule&, const char*) {

@@ -28,7 +28,7 @@ void check_layer(const LayerCost& layer, Complaints& complaints) {
   });
 }
 
-/// The stage's layers have times, but together they are nothing.
+/// Records a complaint if the times of the stage's layers add up to zero.
 void check_stage(const StageCost& cost, int stage, const std::string& layers, bool training,
                  Complaints& complaints) {
   const bool no_forward = cost.forward == Seconds{};

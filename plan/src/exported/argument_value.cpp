@@ -13,7 +13,7 @@ using TensorNamed = std::function<int(const Json& named)>;
 
 [[noreturn]] void refuse_kind(const std::string& what) { throw UnknownArgument(what); }
 
-/// JSON has no word for infinities, so the file has texts.
+/// Reads a float. JSON cannot express infinities, so the file has them as text.
 std::optional<double> float_in(const Json& said) {
   if (said.is_number())
     return said.get<double>();
@@ -27,7 +27,7 @@ std::optional<double> float_in(const Json& said) {
   return {};
 }
 
-/// A number, where sizes are numbers and not formulas of what comes in.
+/// Reads an integer. Rejects symbolic sizes, which are formulas of the input sizes.
 std::int64_t whole(const Json& said) {
   const Json& number = said.is_object() && said.contains("as_int") ? said.at("as_int") : said;
   if (number.is_number_integer())

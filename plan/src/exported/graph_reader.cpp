@@ -17,7 +17,7 @@ namespace {
 constexpr int deepest_graph = 20;
 constexpr std::size_t most_nodes = 1'000'000;
 
-/// What only checks what the export has found already, and computes nothing.
+/// Returns true for operators that only check an assumption of the export and compute nothing.
 bool is_assertion(const std::string& op) {
   static const std::set<std::string> assertions{
       "aten::_assert_tensor_metadata", "aten::_assert_scalar", "aten::_assert_async",
@@ -33,17 +33,18 @@ std::string metadata_of(const Json& node, const char* key) {
   return found == metadata->end() || !found->is_string() ? "" : found->get<std::string>();
 }
 
-/// The last path of "key,path,class;key,path,class".
+/// Returns the last path of "key,path,class;key,path,class".
 std::string module_of(const Json& node) {
   const std::string stack = metadata_of(node, "nn_module_stack");
-  const std::string last = stack.substr(stack.rfind(';') + 1);  // npos + 1 is 0
+  const std::string last = stack.substr(stack.rfind(';') + 1);  // rfind's npos + 1 is 0
   const std::size_t begin = last.find(',');
   if (begin == std::string::npos)
     return "";
   return last.substr(begin + 1, last.find(',', begin + 1) - begin - 1);
 }
 
-/// Of a Python trace the innermost line that is the user's, not a library's: "model.py:12: x + y".
+/// Returns the innermost line of a Python trace that is the user's and not a library's:
+/// "model.py:12: x + y".
 std::string place_of(const Json& node) {
   const std::string trace = metadata_of(node, "stack_trace");
   std::string best;
@@ -68,7 +69,8 @@ std::string place_of(const Json& node) {
   return best;
 }
 
-/// Of a block, which has no line of its own; itself where nothing is inside.
+/// Returns the first node in a block, because blocks have no line of their own; returns the block
+/// if it is empty.
 const Json& first_inside(const Json& block) {
   for (const Json& input : block.at("inputs"))
     if (const Json::json_pointer nodes("/arg/as_graph/graph/nodes");
@@ -266,7 +268,8 @@ void GraphReader::read_node(const Json& node, const Json& graph, Names& names, b
   }
 }
 
-/// The graph that it is given is computed in its place; `leading` arguments stand before that.
+/// Reads the graph of a block in place of the block. The first `leading` inputs are the block's own
+/// arguments.
 void GraphReader::read_block(const Json& node, Names& names, bool with_gradient,
                              std::size_t leading, int depth) {
   const std::string target = text(node, "target", "node");
@@ -370,7 +373,7 @@ void GraphReader::read_outputs(const Json& node, const Json& graph, ExportedNode
   }
 }
 
-/// -1 for one that nobody uses.
+/// Returns the number of a value, or -1 if nothing uses it.
 int GraphReader::made_value(const std::string& name, const Json& graph, Names& names) {
   const Json& metas = object(graph, "tensor_values", "graph");
   if (!metas.contains(name))

@@ -41,7 +41,7 @@ class ZipArchive {
     throw InputError(fmt::format("{}: {}", file_, what));
   }
 
-  /// A little-endian number of so many bytes.
+  /// Reads a little-endian number of `width` bytes.
   std::uint64_t number(std::uint64_t at, unsigned width) const {
     if (at > bytes_.size() || bytes_.size() - at < width)
       refuse(fmt::format("its archive is cut off at byte {}", bytes_.size()));
@@ -51,7 +51,7 @@ class ZipArchive {
     return value;
   }
 
-  /// The end of the directory has 22 bytes and a comment behind it.
+  /// Finds the end-of-directory record, which has 22 bytes and is followed by a comment.
   std::uint64_t find_end() const {
     constexpr std::uint64_t size = 22, longest_comment = 65535;
     for (std::uint64_t back = size; back <= bytes_.size() && back <= size + longest_comment;
@@ -76,7 +76,7 @@ class ZipArchive {
     return {number(wide + 32, 8), number(wide + 48, 8)};
   }
 
-  /// Of the entry at `at`, which moves on to the next.
+  /// Reads the entry at `at` and moves `at` to the next entry.
   ZipEntry read_entry(std::uint64_t& at) const {
     if (number(at, 4) != directory_entry)
       refuse(fmt::format("no entry of its directory at byte {}", at));
@@ -95,7 +95,8 @@ class ZipArchive {
     return placed(std::move(name), local, size);
   }
 
-  /// Numbers that have no place in an entry stand in its extra field 1, in this order.
+  /// Reads Zip64 numbers. Numbers that do not fit into an entry are in its extra field 1, in this
+  /// order.
   void read_wide(std::uint64_t at, std::uint64_t size,
                  std::initializer_list<std::uint64_t*> numbers) const {
     const std::uint64_t end = at + size;

@@ -25,7 +25,7 @@ namespace {
 }  // namespace
 
 Mapping::Mapping(const std::filesystem::path& file, Pages pages) {
-  // Without waiting for whoever writes into what is a pipe.
+  // Non-blocking, so that opening a pipe does not wait for a writer.
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status {};
   if (descriptor < 0 || ::fstat(descriptor, &status) != 0)

@@ -297,7 +297,8 @@ std::vector<int> modules_ends(const Cutter& cutter) {
   return kept;
 }
 
-/// Chooses cuts that divide the operators most evenly, among the places that few bytes cross.
+/// Cuts near evenly spaced positions. Near each of them it takes the place that the fewest bytes
+/// cross.
 std::vector<int> bytes_ends(const Cutter& cutter, int count) {
   std::vector<std::pair<std::int64_t, int>> places;  // (bytes, place)
   for (int p = 1; p < cutter.size(); ++p)

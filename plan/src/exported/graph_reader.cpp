@@ -269,7 +269,7 @@ void GraphReader::read_node(const Json& node, const Json& graph, Names& names, b
 }
 
 /// Reads the graph of a block in place of the block. The first `leading` inputs are the block's own
-/// arguments.
+/// arguments; the graph and the graph's inputs follow.
 void GraphReader::read_block(const Json& node, Names& names, bool with_gradient,
                              std::size_t leading, int depth) {
   const std::string target = text(node, "target", "node");

@@ -34,7 +34,8 @@ Schedule make_pipedream_2bw(int ranks, int microbatches, int batch) {
 
 namespace {
 
-/// As many microbatches as are enough for two versions and divide the whole.
+/// Returns the smallest number of microbatches that suffices for two weight versions and divides
+/// the total.
 int batch_of(const ScheduleRequest& request) {
   const int least = std::max(request.ranks, 1);
   if (request.group != 0 || least >= request.microbatches)

@@ -60,11 +60,11 @@ std::string sizes_in_words(std::size_t ranks, int microbatches, int stages) {
   return fmt::format("{} ranks, {} microbatches and {} stages", ranks, microbatches, stages);
 }
 
-/// Nobody knows what a schedule of one's own is, until it is made.
+/// Checks the sizes of a custom schedule, which are unknown until it is made.
 void check_made(const ScheduleDescriptor& own, const Schedule& made,
                 const ScheduleRequest& request) {
-  const bool has_all_stages =
-      own.only && request.chunks == 0;  // those of a file, which rarely are a multiple
+  // A file has fixed sizes, which are rarely a multiple of its chunks.
+  const bool has_all_stages = own.only && request.chunks == 0;
   const int stages = has_all_stages ? own.only->stages : stage_count_by_chunks(own, request);
   if (static_cast<int>(made.ranks.size()) != request.ranks ||
       made.microbatches != request.microbatches || stage_count(made) != stages)
@@ -172,7 +172,7 @@ std::optional<std::string> known_name(const Schedule& schedule) {
       if (make_schedule(request) != schedule)
         continue;
     } catch (const InputError&) {
-      continue;  // the sizes are none of this schedule's
+      continue;  // this schedule does not support the sizes
     }
     const std::string chunks =
         request.chunks > 1 ? fmt::format(", {} chunks per rank", request.chunks) : "";

@@ -19,7 +19,8 @@ void check(const Schedule& schedule, const LoweringOptions& options) {
                                    stage, stages - 1));
 }
 
-/// A step between backwards would use gradients that are not summed yet.
+/// Rejects steps between backwards if there are reductions, because such a step would use gradients
+/// that are not reduced yet.
 void check_steps(const Program& program, int step_every) {
   for (const auto& instructions : program.ranks)
     for (const Instruction& i : instructions)
@@ -35,7 +36,8 @@ bool has_copies(const Program& program, const LoweringOptions& options) {
   return options.replicas > 1 || program.placement.routes.size() > 1;
 }
 
-/// From stage 2 of ZeRO on, a sum over copies stands behind each backward.
+/// Rejects what does not work with a reduction after each backward, which ZeRO needs from stage 2
+/// on.
 void check_divided(const Program& program, const LoweringOptions& options) {
   const auto refuse = [&](const std::string& why) {
     throw InputError(fmt::format(
@@ -53,7 +55,8 @@ void check_divided(const Program& program, const LoweringOptions& options) {
     refuse("and cannot leave all sums to the end (overlap_reductions): ZeRO stage 1 does");
 }
 
-/// Whether gradients stand as shards. Refuses what does not go with that.
+/// Returns true if gradients are partitioned (ZeRO stage 2 or 3). Throws if the Program does not
+/// support that.
 bool divides(const Program& program, const LoweringOptions& options) {
   const bool does = options.zero >= 2 && has_copies(program, options);
   if (does)
@@ -61,7 +64,7 @@ bool divides(const Program& program, const LoweringOptions& options) {
   return does;
 }
 
-/// A list that somebody has written with its transfers says itself when parameters are gathered.
+/// Checks a user's list with transfers, which must contain its own UNSHARD.
 void require_unshards(const Program& program) {
   for (const auto& rank : program.ranks)
     for (const Instruction& i : rank)

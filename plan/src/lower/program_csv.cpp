@@ -38,7 +38,7 @@ std::vector<std::vector<Instruction>> read_rows(std::string_view text, const std
   return ranks;
 }
 
-/// The compute actions alone.
+/// Returns the schedule of the compute actions.
 Schedule schedule_of(const std::vector<std::vector<Instruction>>& ranks) {
   Schedule schedule;
   for (const auto& instructions : ranks) {
@@ -53,7 +53,7 @@ Schedule schedule_of(const std::vector<std::vector<Instruction>>& ranks) {
   return schedule;
 }
 
-/// The actions say how many stages and microbatches there are; the transfers must keep to that.
+/// Checks that the transfers stay within the stages and microbatches of the actions.
 void check_bounds(const std::vector<std::vector<Instruction>>& ranks, const Schedule& schedule) {
   const int stages = stage_count(schedule);
   std::vector<std::string> errors;

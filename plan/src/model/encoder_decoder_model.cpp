@@ -24,7 +24,8 @@ namespace {
 
 constexpr int bytes_of_text = 256;
 
-/// An attention and the norm before it: 8sh² + 4s²h, wherever its keys are from.
+/// Parameters of an attention and the norm before it. Its FLOPs are 8sh² + 4s²h, wherever its keys
+/// come from.
 std::int64_t attention_parameters(std::int64_t h) {
   return norm_parameters(h) + linear_parameters(h, 3 * h) + linear_parameters(h, h);
 }
@@ -32,7 +33,7 @@ std::int64_t feed_forward_parameters(std::int64_t h) {
   return norm_parameters(h) + linear_parameters(h, 4 * h) + linear_parameters(4 * h, h);
 }
 
-/// `attentions`: one of the encoder's, two of the decoder's.
+/// Returns the plan of a block. The encoder's blocks have one attention, the decoder's two.
 Layer translating_block(const EncoderDecoderShape& shape, const char* side, int index,
                         int attentions) {
   const std::int64_t h = shape.hidden;
@@ -69,8 +70,9 @@ Sample window_and_answer(const EncoderDecoderShape& shape) {
           .target = {.shape = {shape.sequence}, .is_index = true}};
 }
 
-/// A decoder has a second attention: a norm's output and its two numbers, queries, keys, values,
-/// what it gives, its sum with what came in, and sums of exponentials.
+/// Returns what a layer saves. A decoder block has a second attention, which saves a norm's output
+/// and its two statistics, queries, keys, values, the attention output, its sum with the input, and
+/// the log-sum-exp.
 LayerEstimate estimate_of_translation(const EncoderDecoderShape& shape, const Layer& layer) {
   const double tokens = shape.sequence, width = shape.hidden, heads = shape.heads;
   if (layer.kind == "norm-and-head")

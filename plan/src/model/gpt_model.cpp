@@ -29,7 +29,8 @@ Sample text_window(const GptShape& shape) {
   return {.units = shape.sequence, .input = tokens, .target = tokens};
 }
 
-/// Selective recomputation drops the sums of exponentials alone: scores are not written.
+/// Returns what a layer saves. Selective recomputation drops only the log-sum-exp, because the
+/// scores are never stored.
 LayerEstimate estimate_of_gpt(const GptShape& shape, const Layer& layer) {
   const double tokens = shape.sequence;
   if (layer.kind == "norm-and-head")
@@ -55,7 +56,7 @@ Model gpt_model(const GptShape& shape) {
   const std::int64_t h = shape.hidden;
   const std::int64_t tables = (std::int64_t{shape.vocabulary} + shape.sequence) * h;
   Model model{.name = "gpt", .layers = {}};
-  // Looking up a row and adding two is no matrix product: no FLOPs are counted.
+  // Looking up two rows and adding them is no matrix product, so no FLOPs are counted.
   model.layers.push_back(
       planned_layer("embedding", "embedding", tables, 0, {shape.sequence, shape.hidden}));
   for (int index = 0; index < shape.blocks; ++index)

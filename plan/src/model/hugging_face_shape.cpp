@@ -42,7 +42,7 @@ std::vector<std::string> faults_of_folder_cut(const HuggingFaceShape& shape, int
 std::vector<std::string> untrained(const HuggingFaceShape& shape) {
   std::vector<std::string> all = shape.untrained;
   for (const std::string& field : only_predicted(shape.transformer))
-    if (field != "dropout")  // it is among them, as the file says it
+    if (field != "dropout")  // the dropouts of the file are listed instead
       all.push_back(field);
   return all;
 }

@@ -30,7 +30,7 @@ Model layers_of_measured(const MeasuredShape& shape) {
     layer.kind = "measured " + from.name;
     layer.parameter_bytes = from.parameters;
     layer.parameters = from.parameters.value / bytes_of_float;
-    // A guess, for who has no costs: each parameter multiplies once.
+    // A guess for models without costs: each parameter takes part in one multiply-add.
     layer.forward_flops = 2.0 * static_cast<double>(std::max<std::int64_t>(1, layer.parameters));
     layer.output_shape = {1};
     layer.checkpointable = true;

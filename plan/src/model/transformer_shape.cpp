@@ -159,7 +159,7 @@ Sample token_window(const TransformerShape& shape) {
 
 LayerEstimate nothing_more(const TransformerShape&, const Layer&) { return {}; }
 
-/// The field that a fault blames.
+/// Returns the key of the field that a fault refers to.
 std::string key_of(const TransformerShape& shape, const int* member) {
   std::string found;
   visit_fields(shape, [&](const char* key, const auto& field, const auto&...) {
@@ -245,7 +245,7 @@ int turning_channels(const TransformerConfig& c) {
   return c.is_latent() ? c.rope_channels : static_cast<int>(c.rotary.share * c.head_channels);
 }
 
-/// One for each pair of channels, where the model has such factors.
+/// Returns true if the model has one factor for each pair of channels, or needs none.
 bool has_factors(const TransformerConfig& c, const std::vector<double>& factors) {
   return c.rotary.scaling != RotaryScaling::Long || std::ssize(factors) == turning_channels(c) / 2;
 }
@@ -268,7 +268,7 @@ std::vector<std::string> only_predicted(const TransformerShape& shape) {
   add_if(c.norm_plus_one && c.norm == NormKind::Layer, "norm_plus_one");
   add_if(c.dropout, "dropout");
   add_if(c.vocabulary % c.vocabulary_multiple != 0, "vocabulary_multiple");
-  // Channels are turned in pairs.
+  // RoPE rotates channels in pairs.
   add_if(!c.learned_positions && !c.is_latent() && turning_channels(c) % 2 != 0,
          c.rotary.share < 1 ? "rotary_share" : "head_channels");
   add_if(c.is_latent() && c.rope_channels % 2 != 0, "rope_channels");

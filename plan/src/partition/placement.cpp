@@ -10,10 +10,10 @@
 namespace pipewright::plan {
 namespace {
 
-/// Far above any real pipeline, and small enough that a mistyped number fills no memory.
+/// Far above any real pipeline, and small enough that a typing error does not exhaust memory.
 constexpr int largest_number = 99'999;
 
-/// Reads "0:[0,1,4], 1:[2,3]" from left to right.
+/// Parses "0:[0,1,4], 1:[2,3]".
 class PlacementText {
  public:
   explicit PlacementText(std::string_view text) : text_(text) {}

@@ -9,7 +9,8 @@
 namespace pipewright::plan {
 namespace {
 
-/// The library recurses over a pattern and counts repeats without a check for overflow.
+/// Checks a pattern, because the regex library recurses over it and does not check repeat counts
+/// for overflow.
 void check_pattern(const std::string& where, const std::string& pattern) {
   constexpr std::size_t most_in_pattern = 200;
   constexpr std::ptrdiff_t most_in_number = 3;

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = PickleNode::Kind;
 
-/// The machine of Python's pickletools, without its calls.
+/// The stack machine of Python's pickletools, which never calls what a pickle names.
 class Unpickler {
  public:
   Unpickler(std::string_view bytes, const std::string& file, const std::set<std::string>& globals)
@@ -32,7 +32,7 @@ class Unpickler {
     throw InputError(fmt::format("{}: byte {}: {}", file_, began_, what));
   }
 
-  // What stands in the text.
+  // ---- reading from the text
 
   std::string_view take(std::uint64_t count) {
     if (count > bytes_.size() - at_)
@@ -61,7 +61,7 @@ class Unpickler {
     ++at_;
     return text;
   }
-  /// Two's complement of up to eight bytes.
+  /// Reads a two's-complement integer of up to eight bytes.
   std::int64_t long_integer(std::uint64_t width) {
     if (width > 8)
       refuse(fmt::format("an integer of {} bytes", width));
@@ -76,7 +76,7 @@ class Unpickler {
     return std::bit_cast<double>(value);
   }
 
-  // The stack.
+  // ---- the stack
 
   PickleNode* push(Kind kind) {
     PickleNode& node = pickled_.nodes.emplace_back();
@@ -124,7 +124,7 @@ class Unpickler {
     target->items.insert(target->items.end(), items.begin(), items.end());
   }
 
-  // What takes more than one of these.
+  // ---- operations that combine several of the above
 
   void push_global(std::string name) {
     if (!globals_.contains(name))
@@ -150,7 +150,7 @@ class Unpickler {
     else
       push_items(Kind::Call, std::move(parts));
   }
-  /// An OrderedDict's further attributes are of no use.
+  /// Stores the state of an object. Further attributes of an OrderedDict are ignored.
   void build() {
     PickleNode* const state = pop();
     PickleNode* const target = top();
@@ -171,7 +171,7 @@ class Unpickler {
     stack_.push_back(found->second);
   }
 
-  /// Runs one opcode that pushes a value.
+  /// Runs an opcode that pushes a value. Returns false for other opcodes.
   bool ran_value(unsigned char opcode) {
     switch (opcode) {
       case 'N':
@@ -224,7 +224,7 @@ class Unpickler {
     }
   }
 
-  /// One that puts values together.
+  /// Runs an opcode that combines values. Returns false for other opcodes.
   bool ran_container(unsigned char opcode) {
     switch (opcode) {
       case '(':
@@ -276,7 +276,7 @@ class Unpickler {
     }
   }
 
-  /// One that changes neither: protocol, frames, and what is noted for later.
+  /// Runs an opcode for protocol, frames or the memo. Returns false for other opcodes.
   bool ran_note(unsigned char opcode) {
     switch (opcode) {
       case 0x80:
@@ -299,7 +299,7 @@ class Unpickler {
     }
   }
 
-  /// Runs one opcode; whether it was the last.
+  /// Runs one opcode. Returns true if it was the last.
   bool is_last(unsigned char opcode) {
     if (opcode == '.')
       return true;
@@ -312,7 +312,7 @@ class Unpickler {
   const std::string& file_;
   const std::set<std::string>& globals_;
   std::size_t at_ = 0;
-  std::size_t began_ = 0;  // the opcode
+  std::size_t began_ = 0;  // offset of the current opcode
   Pickled pickled_;
   std::vector<PickleNode*> stack_;
   std::vector<std::size_t> marks_;  // heights of the stack

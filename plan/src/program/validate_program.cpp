@@ -17,7 +17,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// Which microbatch each buffer slot of one rank holds, at the point that the check has reached.
+/// Tracks which microbatch each buffer slot of one rank holds at the current point of the check.
 class Slots {
  public:
   explicit Slots(const Program& program)
@@ -30,7 +30,7 @@ class Slots {
     last_use_[at(i.stage, i.microbatch)] = position;
   }
 
-  /// What is wrong with the slot of `i`; empty when nothing is.
+  /// Returns what is wrong with the slot of `i`; empty if nothing is.
   std::string enter(const Instruction& i, int position) {
     if (i.slot < 0)
       return "has no buffer slot";
@@ -159,19 +159,19 @@ class ProgramChecker {
 
   void check_schedule() {
     const Schedule schedule = schedule_of(program_);
-    validate(schedule);  // throws by itself: the words are the same
+    validate(schedule);  // throws its own errors, in the same form
     for (int stage = stage_count(schedule); stage < stage_count(program_); ++stage)
       errors_.push_back(fmt::format("rank {}: stage {} has no action",
                                     program_.placement.rank_of(stage, 0), stage));
   }
 
-  /// Every instruction once, every transfer with its other end. Returns where each one stands in
-  /// the list of its rank.
+  /// Checks that every instruction occurs once and every transfer has its other end. Returns the
+  /// position of each instruction in the list of its rank.
   InstructionIndex check_uniqueness() {
     InstructionIndex positions(program_);
     for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank) {
       int position = 0;
-      std::set<InstructionKey> seen;  // of whole stages
+      std::set<InstructionKey> seen;  // instructions of whole stages
       for (const Instruction& i : program_.ranks[rank]) {
         const bool steps = i.kind == InstructionKind::OptimizerStep && !program_.asynchronous;
         if (has_microbatch(i.kind) ? !positions.insert(i, position)
@@ -189,8 +189,8 @@ class ProgramChecker {
     return positions;
   }
 
-  /// Who takes part in a collective besides a rank that has it; of sums over tied layers, which
-  /// are those of whoever has them, nobody.
+  /// Returns the ranks that must take part in a collective that some rank has. The list is empty
+  /// for sums over tied layers, whose members are simply the ranks that have them.
   std::vector<int> members_of(const Instruction& i) const {
     std::vector<int> ranks;
     switch (group_of(i.kind)) {
@@ -228,9 +228,10 @@ class ProgramChecker {
                           rank, traits_of(std::get<0>(key)).word, *collective.second.begin()));
   }
 
-  /// Parameters that are gathered are let go of, and a stage that gathers them computes between.
+  /// Checks that gathered parameters are released, and that a stage computes only while they are
+  /// gathered.
   void check_unshards(std::size_t rank) {
-    std::map<int, bool> whole;  // of the stages that gather them
+    std::map<int, bool> whole;  // by stage that gathers parameters
     bool lets_go = false;
     for (const Instruction& i : program_.ranks[rank]) {
       if (i.kind == InstructionKind::Unshard)
@@ -256,9 +257,10 @@ class ProgramChecker {
         say(rank, {InstructionKind::Unshard, stage}, "has no RESHARD behind it");
   }
 
-  /// Where one microbatch of a stage is summed over copies by itself, all are.
+  /// Checks that if one microbatch's gradients of a stage are reduced separately, all are.
   void check_scatters() {
-    std::map<int, std::pair<int, int>> counts;  // by stage: gradients made, and summed so
+    // By stage: gradients computed, and gradients reduced.
+    std::map<int, std::pair<int, int>> counts;
     for (const auto& instructions : program_.ranks)
       for (const Instruction& i : instructions) {
         if (makes_weight_gradient(i.kind))
@@ -273,7 +275,7 @@ class ProgramChecker {
             count.second, count.first));
   }
 
-  /// The instruction of the same rank that must have run before; nothing when there is none.
+  /// Returns the instruction that must precede `i` on the same rank, if there is one.
   std::optional<InstructionKind> need(const Instruction& i) const {
     if (const auto receive = receive_for(i.kind)) {
       const int other = i.stage + traits_of(*receive).towards;

@@ -58,7 +58,7 @@ Topology topology_of(const Pipeline& pipeline) {
 
 namespace {
 
-/// Nothing when the file does not say soundly what the model is.
+/// Reads the model. Returns nothing if the file does not describe a valid one.
 std::optional<ModelShape> read_model_of(JsonObject& root) {
   const std::string pointer = root.child("model");
   JsonObject object(root.diagnostics(), pointer);
@@ -67,12 +67,12 @@ std::optional<ModelShape> read_model_of(JsonObject& root) {
 
 std::filesystem::path beside(const JsonDocument& document, const std::filesystem::path& path) {
   if (path.empty())
-    return path;  // an error by now, and no path can be made of it
+    return path;  // an error has been reported, and an empty path cannot be resolved
   const auto folder = std::filesystem::path(document.name()).parent_path();
   return std::filesystem::absolute(folder / path).lexically_normal();
 }
 
-/// Not all data are a row of numbers, or have documents.
+/// Checks the sample order: not all kinds of data are one row of values or have documents.
 void check_order(JsonObject& object, const DataSource& data, const DataKind& kind) {
   const auto refuse = [&](const char* what) {
     object.error("order", fmt::format("{} {}: anywhere would do", kind.name, what));
@@ -100,7 +100,7 @@ DataSource read_data(JsonObject& root, const std::optional<ModelShape>& model) {
   return data;
 }
 
-/// Inline, or a file of its own, as `pipewright profile --links` writes it.
+/// Reads the cluster, inline or from a file that `pipewright profile --links` wrote.
 Cluster read_cluster_of(JsonObject& root) {
   if (const auto file = cluster_file(root.diagnostics().document())) {
     root.allow("cluster");
@@ -116,11 +116,12 @@ Cluster read_cluster_of(JsonObject& root) {
   return read_cluster(object);
 }
 
-/// Makes of the text what it stands for: `known`, a file beside the document, or a name.
+/// Resolves the schedule's text: to `known`, to a file relative to the document, or to a name of
+/// the catalogue.
 void resolve_schedule(JsonObject& object, ScheduleChoice& schedule, const ScheduleChoice& known) {
   const std::string stand_in = schedule_names().front();
   if (!object.has("schedule") || !taken(object, "schedule", schedule.name)) {
-    schedule = stand_in;  // an error by now
+    schedule = stand_in;  // an error has been reported
     return;
   }
   std::string name = schedule.name;
@@ -139,7 +140,7 @@ void resolve_schedule(JsonObject& object, ScheduleChoice& schedule, const Schedu
   }
 }
 
-/// What a Program says of its communication holds where the scenario says nothing.
+/// Uses the communication settings of a Program for those that the scenario leaves out.
 void take_communication(JsonObject& object, Pipeline& pipeline) {
   if (!pipeline.schedule.own || !pipeline.schedule.own->program)
     return;
@@ -152,7 +153,7 @@ void take_communication(JsonObject& object, Pipeline& pipeline) {
     pipeline.blocking = program.blocking;
 }
 
-/// A schedule that has no other sizes is named with them, and with what would do.
+/// Checks the sizes of a schedule that exists only in fixed sizes, and suggests them.
 void check_fixed_sizes(JsonObject& object, const Pipeline& pipeline) {
   if (!pipeline.schedule.own || !pipeline.schedule.own->only)
     return;
@@ -261,14 +262,14 @@ void check_shards(JsonObject& object, const Pipeline& pipeline) {
                              pipeline.ranks, pipeline.replicas, pipeline.context, pipeline.tensor));
 }
 
-/// How a transformer's sizes cannot be cut.
+/// Reports how the cut does not fit the sizes of a transformer.
 void check_cut(JsonObject& object, const Pipeline& pipeline, const TransformerShape& shape) {
   const Cut cut{.tensor = pipeline.tensor,
                 .sequence_parallel = pipeline.sequence_parallel,
                 .context = pipeline.context,
                 .expert = pipeline.expert};
   for (const CutFault& fault : faults_of(training_of(shape, 1), cut))
-    if (*fault.axis != 0)  // else it is none of the cut's
+    if (*fault.axis != 0)  // otherwise the fault is not in the cut
       object.error(fault.axis, fault.message);
 }
 
@@ -313,7 +314,8 @@ Training read_training(JsonObject& root, const DataSource& data) {
   return training;
 }
 
-/// Each shard has whole groups, and the model as many of them.
+/// Checks that every tensor-parallel rank has whole groups, and that the model can be cut into that
+/// many.
 void check_tensor_groups(Diagnostics& diagnostics, const Scenario& scenario) {
   const int groups = scenario.training.tensor_groups, shards = scenario.pipeline.tensor;
   if (!diagnostics.empty() || groups == 0)
@@ -337,10 +339,11 @@ void check_tensor_groups(Diagnostics& diagnostics, const Scenario& scenario) {
     diagnostics.add("/training/tensor_groups", fault);
 }
 
-/// A list with one entry for each rank or microbatch must have as many, unless it is empty.
+/// Checks that a list with one entry per rank or microbatch has the right length, unless it is
+/// empty.
 void check_lengths(Diagnostics& diagnostics, const Scenario& scenario) {
   if (!diagnostics.empty())
-    return;  // what was read may be a stand-in
+    return;  // values may be stand-ins for invalid ones
   const auto check = [&](const char* pointer, std::size_t given, int wanted, const char* things) {
     if (given != 0 && given != static_cast<std::size_t>(wanted))
       diagnostics.add(pointer,
@@ -441,8 +444,8 @@ std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrie
   };
   const Pipeline& pipeline = scenario.pipeline;
   const Training& training = scenario.training;
-  // Threads match tensors by name and Gloo has no queues, only a connection for each pair of ranks
-  // or two; neither waits for a receiver but where the sender waits, too.
+  // Threads match tensors by name. Gloo has no queues, only one or two connections per pair of
+  // ranks. Neither waits for the receiver unless the transfer is blocking.
   const bool has_queues =
       pipeline.communicators == CommunicatorLayout::Edge ||
       (pipeline.communicators == CommunicatorLayout::Pair ? carrier != Carrier::Threads

@@ -23,7 +23,7 @@ std::string joined(const std::vector<Action>& actions, char separator) {
   return text;
 }
 
-/// Appends the actions of one cell; says whether it could be read.
+/// Appends the actions of one cell. Returns false if the cell is malformed.
 bool read_cell(std::string_view cell, std::vector<Action>& actions) {
   if (cell.empty())
     return true;

@@ -52,7 +52,7 @@ Found fault_of_texts(const EventTable& table) {
   return found;
 }
 
-/// Tracks divide the events among them, in the order of ranks and rows.
+/// Checks that the tracks divide the events among them, in the order of ranks and rows.
 Found fault_of_tracks(const EventTable& table) {
   std::uint64_t next = 0;
   const EventTrack* before = nullptr;
@@ -81,13 +81,14 @@ Found fault_of_tracks(const EventTable& table) {
   return {};
 }
 
-/// One event of a track; `free` is when the one before it ended.
+/// Returns true if an event of a track is valid. `free` is the end of the event before it.
 bool is_sound(double start, double end, double free) {
   return (start >= free) & (end >= start) & (end <= latest);
 }
 
 Found fault_of_times(const EventTable& table, const EventTrack& track) {
-  // Without a branch for each event.
+  // One check without a branch per event is faster; the faulty event is searched for only if it
+  // fails.
   bool sound = true;
   double free = 0;
   for (std::uint64_t event = track.begin; event < track.end; ++event) {
@@ -133,7 +134,7 @@ Found fault_of_events(const EventTable& table) {
   return {};
 }
 
-/// By rank and time.
+/// Checks that idle time is in the order of rank and time.
 Found fault_of_idle(const EventTable& table) {
   for (std::uint64_t i = 0; i < table.idle.size(); ++i) {
     const EventTable::Idle& idle = table.idle[i];

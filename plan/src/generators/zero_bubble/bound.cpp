@@ -35,7 +35,7 @@ class StageDemand {
         round_trip_(round_trip) {}
 
   double last_forward_end() const {
-    // Number of forwards after it, and of gradients before the last of them.
+    // Forwards after the first input gradient; as many input gradients precede the last one.
     const int after_gradient = microbatches_ - in_flight_;
     const double forwards =
         after_gradient > 0 ? forwards_and_wait() : microbatches_ * stage_.forward.value;

@@ -15,8 +15,8 @@ void visit_fields(Struct& s, Visit&& visit) {
   constexpr Range classes_range{.least = 10, .most = 1'000'000};  // CIFAR-10 has 10
   // Below 63 pixels nothing of the image remains after the last pooling.
   constexpr Range image_range{.least = 63, .most = 10'000};
-  visit("classes", s.classes, within(classes_range), "Of the images; CIFAR-10 has 10.");
-  visit("image_size", s.image_size, within(image_range), "Side that the images are enlarged to.");
+  visit("classes", s.classes, within(classes_range), "Number of image classes; CIFAR-10 has 10.");
+  visit("image_size", s.image_size, within(image_range), "Side to which the images are enlarged.");
 }
 
 namespace {

@@ -11,13 +11,13 @@ namespace pipewright::plan {
 template <MaybeConst<EncoderDecoderShape> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   constexpr Range blocks_range{.least = 1, .most = 10'000};
-  visit("encoder_blocks", s.encoder_blocks, within(blocks_range), "Of the encoder.");
-  visit("decoder_blocks", s.decoder_blocks, within(blocks_range), "Of the decoder.");
+  visit("encoder_blocks", s.encoder_blocks, within(blocks_range), "Blocks of the encoder.");
+  visit("decoder_blocks", s.decoder_blocks, within(blocks_range), "Blocks of the decoder.");
   visit("hidden", s.hidden, within(size_range), "Width; a multiple of heads.");
-  visit("heads", s.heads, within(size_range), "Of each attention.");
-  visit("sequence", s.sequence, within(size_range), "Bytes of a window.");
+  visit("heads", s.heads, within(size_range), "Heads of each attention.");
+  visit("sequence", s.sequence, within(size_range), "Bytes of a sample.");
   visit("vocabulary", s.vocabulary, FieldRule{.range = size_range, .schema = R"({"const": 256})"},
-        "The bytes of a text.");
+        "Number of byte values.");
 }
 
 namespace {
@@ -101,8 +101,7 @@ std::vector<std::string> faults_of_encoder_decoder_cut(const EncoderDecoderShape
 template <>
 const ModelDescriptor& descriptor_of<EncoderDecoderShape>() {
   static const ModelDescriptor translator = declare_model<EncoderDecoderShape>(
-      {.meaning =
-           "An encoder and a decoder, which writes a text's bytes from the last to the first.",
+      {.meaning = "An encoder and a decoder that writes a text's bytes in reverse.",
        .data = text_data,
        .unit = "tokens",
        .layers = encoder_decoder_model,

@@ -12,12 +12,12 @@ template <MaybeConst<GptShape> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   constexpr Range blocks_range{.least = 1, .most = 10'000};
   visit("blocks", s.blocks, within(blocks_range),
-        "Transformer blocks; the model has two layers more, embedding and head.");
+        "Transformer blocks. The model has two more layers, embedding and head.");
   visit("hidden", s.hidden, within(size_range), "Width; a multiple of heads.");
-  visit("heads", s.heads, within(size_range), "Of the attention.");
+  visit("heads", s.heads, within(size_range), "Heads of the attention.");
   visit("sequence", s.sequence, within(size_range), "Tokens of one sample.");
   visit("vocabulary", s.vocabulary, FieldRule{.range = size_range, .schema = R"({"const": 256})"},
-        "The bytes of a text.");
+        "Number of byte values.");
 }
 
 namespace {

@@ -14,8 +14,8 @@ void check_segments(JsonObject& object, const char* key, const char* whose,
                     const std::vector<LinkSegment>& segments) {
   for (std::size_t s = 1; s < segments.size(); ++s)
     if (segments[s].from <= segments[s - 1].from)
-      object.error(key, fmt::format("its {} must begin at rising sizes: {} stands behind {}", whose,
-                                    segments[s].from.value, segments[s - 1].from.value));
+      object.error(key, fmt::format("its {} must begin at increasing sizes: {} comes after {}",
+                                    whose, segments[s].from.value, segments[s - 1].from.value));
 }
 
 void check_segments(JsonObject& object, const char* key, const Link& link) {

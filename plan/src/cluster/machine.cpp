@@ -92,12 +92,13 @@ MachineSpread::MachineSpread() {
 std::string fault_of(const ReductionTable& table) {
   const std::size_t rows = table.ranks.size();
   if (table.bytes.size() != rows || table.seconds.size() != rows)
-    return fmt::format("{} ranks, {} bytes and {} seconds: the columns need one length", rows,
-                       table.bytes.size(), table.seconds.size());
+    return fmt::format("{} ranks, {} bytes and {} seconds: the columns must have the same length",
+                       rows, table.bytes.size(), table.seconds.size());
   for (std::size_t row = 1; row < rows; ++row)
     if (table.ranks[row] == table.ranks[row - 1] && table.bytes[row] <= table.bytes[row - 1])
-      return fmt::format("row {} has {} bytes behind {}: they must rise for one number of ranks",
-                         row, table.bytes[row], table.bytes[row - 1]);
+      return fmt::format(
+          "row {} has {} bytes after {}: sizes must increase within one number of ranks", row,
+          table.bytes[row], table.bytes[row - 1]);
   return {};
 }
 

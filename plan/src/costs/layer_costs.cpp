@@ -20,12 +20,14 @@ void check_loads(JsonObject& object, const std::vector<ExpertLoad>& loads) {
   for (std::size_t at = 0; at < loads.size(); ++at) {
     const ExpertLoad& load = loads[at];
     if (load.busiest > load.ranks)
-      object.error("expert_loads",
-                   fmt::format("of {} ranks one has {} times the mean: more than all there is",
-                               load.ranks, load.busiest));
+      object.error(
+          "expert_loads",
+          fmt::format("of {} ranks one has {} times the mean, which is more than the total",
+                      load.ranks, load.busiest));
     if (at > 0 && load.ranks <= loads[at - 1].ranks)
-      object.error("expert_loads", fmt::format("{} ranks stand behind {}: their numbers must rise",
-                                               load.ranks, loads[at - 1].ranks));
+      object.error("expert_loads",
+                   fmt::format("{} ranks come after {}: their numbers must increase", load.ranks,
+                               loads[at - 1].ranks));
   }
 }
 

@@ -32,7 +32,7 @@ std::int64_t whole(const Json& said) {
   const Json& number = said.is_object() && said.contains("as_int") ? said.at("as_int") : said;
   if (number.is_number_integer())
     return number.get<std::int64_t>();
-  refuse_kind("it depends on the sizes or values of what comes in");
+  refuse_kind("it depends on the sizes or values of the inputs");
 }
 
 template <class Number, class Read>
@@ -60,7 +60,7 @@ double real(const Json& said) {
 std::string dtype_named(const Json& said) {
   std::string word = said.is_number_integer() ? exported_dtype(said.get<std::int64_t>()) : "";
   if (word.empty())
-    refuse_kind("tensors of type " + said.dump() + " are not known here");
+    refuse_kind("tensors of type " + said.dump() + " are not supported");
   return word;
 }
 
@@ -74,7 +74,7 @@ MemoryOrder memory_order(const Json& said) {
 LayoutArgument strided(const Json& said) {
   constexpr int number_of_strided = 7;
   if (said != number_of_strided)
-    refuse_kind("tensors that are not strided are not known here");
+    refuse_kind("tensors that are not strided are not supported");
   return {};
 }
 

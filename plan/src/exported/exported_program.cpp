@@ -78,8 +78,7 @@ class WeightPlaces {
       refuse(weight, "its numbers are not in the file");
     const Json& said = found->second.said;
     if (said.value("use_pickle", false))
-      refuse(weight,
-             "its numbers stand behind a pickle, which is not read: a plain tensor would do");
+      refuse(weight, "its numbers are pickled, which is not supported: use a plain tensor");
     const ZipEntry& entry = archive_.entry(found->second.folder + said.value("path_name", ""));
     weight.begin = entry.begin;
     weight.end = entry.end;

@@ -102,7 +102,7 @@ const Json& GraphReader::object(const Json& object, const std::string& key,
                                 const std::string& whose) const {
   const Json& found = member(object, key, whose);
   if (!found.is_object())
-    refuse(whose, fmt::format("\"{}\" has to be an object", key));
+    refuse(whose, fmt::format("\"{}\" must be an object", key));
   return found;
 }
 
@@ -110,7 +110,7 @@ const Json& GraphReader::array(const Json& object, const std::string& key,
                                const std::string& whose) const {
   const Json& found = member(object, key, whose);
   if (!found.is_array())
-    refuse(whose, fmt::format("\"{}\" has to be a list", key));
+    refuse(whose, fmt::format("\"{}\" must be a list", key));
   return found;
 }
 
@@ -118,7 +118,7 @@ std::string GraphReader::text(const Json& object, const std::string& key,
                               const std::string& whose) const {
   const Json& found = member(object, key, whose);
   if (!found.is_string())
-    refuse(whose, fmt::format("\"{}\" has to be a text", key));
+    refuse(whose, fmt::format("\"{}\" must be a string", key));
   return found.get<std::string>();
 }
 
@@ -127,11 +127,11 @@ std::int64_t GraphReader::length(const Json& said, const std::string& whose) con
   const Json& number = said.is_object() && said.contains("as_int") ? said.at("as_int") : said;
   if (!number.is_number_integer())
     refuse(whose,
-           "its size depends on what comes in; export the module with fixed sizes, without "
+           "its size depends on the inputs; export the module with fixed sizes, without "
            "dynamic_shapes");
   const auto value = number.get<std::int64_t>();
   if (value < 0 || value > most)
-    refuse(whose, fmt::format("{} is no size", value));
+    refuse(whose, fmt::format("{} is not a size", value));
   return value;
 }
 
@@ -155,7 +155,7 @@ ExportedTensor GraphReader::tensor(const std::string& name, const Json& meta) co
   const Json& dtype = member(meta, "dtype", name);
   tensor.dtype = dtype.is_number_integer() ? exported_dtype(dtype.get<std::int64_t>()) : "";
   if (tensor.dtype.empty())
-    refuse(name, fmt::format("tensors of type {} are not known here", dtype.dump()));
+    refuse(name, fmt::format("tensors of type {} are not supported", dtype.dump()));
   tensor.sizes = lengths(meta, "sizes", name);
   return tensor;
 }
@@ -201,7 +201,7 @@ void GraphReader::read_input(const std::string& kind, const Json& spec, const Js
     const std::string in_graph = text(object(spec, "arg", kind), "name", kind);
     const int value = made_value(in_graph, graph, names);
     if (value < 0)
-      refuse(name, "nothing says what size it has");
+      refuse(name, "its size is missing");
     const Json& meta = object(graph, "tensor_values", "graph").at(in_graph);
     program_.weights.push_back(
         {.value = value,
@@ -221,7 +221,7 @@ void GraphReader::read_input(const std::string& kind, const Json& spec, const Js
       return;
     const int value = made_value(text(arg.at("as_tensor"), "name", kind), graph, names);
     if (value < 0)
-      refuse(kind, "nothing says what size it has");
+      refuse(kind, "its size is missing");
     program_.inputs.push_back(value);
   } else if (kind != "constant_input" && kind != "token") {
     refuse("signature", fmt::format("an input of the kind {} is not known here", kind));
@@ -230,7 +230,7 @@ void GraphReader::read_input(const std::string& kind, const Json& spec, const Js
 
 void GraphReader::read_nodes(const Json& graph, Names& names, bool with_gradient, int depth) {
   if (depth > deepest_graph)
-    refuse("graph", "its graphs lie too deep in each other");
+    refuse("graph", "its graphs are nested too deeply");
   for (const Json& node : array(graph, "nodes", "graph"))
     read_node(node, graph, names, with_gradient, depth);
 }
@@ -280,7 +280,7 @@ void GraphReader::read_block(const Json& node, Names& names, bool with_gradient,
       object(object(object(inputs[leading], "arg", target), "as_graph", target), "graph", target);
   const Json& inner_inputs = array(inner, "inputs", target);
   if (inner_inputs.size() != inputs.size() - leading - 1)
-    refuse(target, "its graph takes another number of inputs");
+    refuse(target, "its graph takes a different number of inputs");
   Names inner_names;
   for (std::size_t i = 0; i < inner_inputs.size(); ++i) {
     const Json& outer = object(inputs[leading + 1 + i], "arg", target);
@@ -300,7 +300,7 @@ void GraphReader::read_block(const Json& node, Names& names, bool with_gradient,
   }
   const Json& inner_outputs = array(inner, "outputs", target);
   if (outer_outputs.size() > inner_outputs.size())
-    refuse(target, "its graph gives less than is taken of it");
+    refuse(target, "its graph has fewer outputs than are used");
   for (std::size_t o = 0; o < outer_outputs.size(); ++o)
     names.insert_or_assign(outer_outputs[o], value(member(inner_outputs[o], "as_tensor", target),
                                                    inner_names, target));
@@ -327,7 +327,7 @@ void GraphReader::read_call(const Json& node, const Json& graph, Names& names, b
   if (is_assertion(made.op))
     return;
   if (!is_operator) {
-    fault(node, fmt::format("{}: it computes with sizes or values of what comes in; only operators "
+    fault(node, fmt::format("{}: it computes with sizes or values of the inputs; only operators "
                             "on tensors can be run",
                             target));
   } else {
@@ -380,7 +380,7 @@ int GraphReader::made_value(const std::string& name, const Json& graph, Names& n
     return -1;
   const auto number = static_cast<int>(program_.values.size());
   if (!names.emplace(name, number).second)
-    refuse(name, "it is made twice");
+    refuse(name, "it is computed twice");
   program_.values.push_back(tensor(name, metas.at(name)));
   return number;
 }
@@ -389,7 +389,7 @@ int GraphReader::value(const Json& said, const Names& names, const std::string& 
   const std::string name = text(said, "name", whose);
   const auto found = names.find(name);
   if (found == names.end() || found->second < 0)
-    refuse(whose, fmt::format("it uses {}, which nothing before it makes", name));
+    refuse(whose, fmt::format("it uses {}, which nothing before it computes", name));
   return found->second;
 }
 

@@ -31,7 +31,7 @@ std::string missing_recompute(const Program& program, RecomputeMode wanted) {
   if (wanted != RecomputeMode::Full || is_forward_only(program) ||
       has(program, InstructionKind::Recompute))
     return "";
-  return "computes nothing again, but training.recompute is full: it needs an R before each "
+  return "recomputes nothing, but training.recompute is full: it needs an R before each "
          "backward (possible without: training.recompute none, selective)";
 }
 

@@ -48,7 +48,7 @@ void check_options(const ScheduleDescriptor& entry, const ScheduleRequest& reque
         "{}: has no group size; these have one: {}", entry.name,
         listed_schedules([](const ScheduleDescriptor& other) { return other.takes_group; })));
   if (!request.rank_of_stage.empty() && request.own)
-    throw InputError(fmt::format("{}: says itself which rank has which stage", entry.name));
+    throw InputError(fmt::format("{}: defines the rank of each stage itself", entry.name));
   if (request.memory_units && !entry.takes_memory_units)
     throw InputError(fmt::format("{}: takes no memory limit; these do: {}", entry.name,
                                  listed_schedules([](const ScheduleDescriptor& other) {

@@ -206,7 +206,7 @@ Json& element_of(Json& list, const std::string& key, const std::string& pointer,
   std::size_t place = 0;
   const auto [end, failure] = std::from_chars(key.data(), key.data() + key.size(), place);
   if (failure != std::errc{} || end != key.data() + key.size() || place >= list.size())
-    throw InputError(fmt::format("--set {}: {} is a list of {}, and \"{}\" is no place in it",
+    throw InputError(fmt::format("--set {}: {} is a list of {}, and \"{}\" is not an index of it",
                                  assignment, pointer, list.size(), key));
   return list[place];
 }
@@ -235,7 +235,7 @@ JsonDocument JsonDocument::parse(std::string text, std::string name) {
   const auto doubled = PositionScanner(document.text_, document.offsets_).scan();
   Diagnostics diagnostics(document);
   for (const std::string& pointer : doubled)
-    diagnostics.add(pointer, "this key stands twice");
+    diagnostics.add(pointer, "this key occurs twice");
   diagnostics.throw_if_any();
   return document;
 }

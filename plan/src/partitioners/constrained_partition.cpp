@@ -269,7 +269,7 @@ void check_counts(const PartitionRequest& request) {
   for (const int border : request.borders)
     if (joined[static_cast<std::size_t>(border)])
       throw Infeasible(
-          fmt::format("the border at layer {} parts layers that must share a stage", border));
+          fmt::format("the border at layer {} separates layers that must share a stage", border));
   const auto units = layers - static_cast<int>(std::count(joined.begin(), joined.end(), true));
   if (units < request.stages)
     throw Infeasible(fmt::format("layers that share a stage leave {} pieces for {} stages", units,

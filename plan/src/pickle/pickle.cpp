@@ -36,14 +36,14 @@ class Unpickler {
 
   std::string_view take(std::uint64_t count) {
     if (count > bytes_.size() - at_)
-      refuse(fmt::format("{} bytes are said to follow, {} do", count, bytes_.size() - at_));
+      refuse(fmt::format("{} more bytes are expected, found {}", count, bytes_.size() - at_));
     at_ += count;
     return bytes_.substr(at_ - count, count);
   }
   char byte() {
     began_ = at_;
     if (at_ == bytes_.size())
-      refuse("it ends without its end");
+      refuse("unexpected end of file");
     return bytes_[at_++];
   }
   std::uint64_t number(unsigned width) {
@@ -56,7 +56,7 @@ class Unpickler {
   std::string_view line() {
     const std::size_t end = bytes_.find('\n', at_);
     if (end == std::string_view::npos)
-      refuse("a name without its end");
+      refuse("an unterminated name");
     const std::string_view text = take(end - at_);
     ++at_;
     return text;
@@ -120,7 +120,7 @@ class Unpickler {
   void append_to(Kind kind, const std::vector<PickleNode*>& items) {
     PickleNode* const target = top();
     if (!target->is(kind) || (kind == Kind::Dict && items.size() % 2 != 0))
-      refuse("values for what is no container of them");
+      refuse("values for an object that is not a container");
     target->items.insert(target->items.end(), items.begin(), items.end());
   }
 
@@ -144,7 +144,7 @@ class Unpickler {
   void call() {
     auto parts = pop_last(2);
     if (!parts[0]->is(Kind::Global) || !parts[1]->is(Kind::List))
-      refuse("a call of what has no name");
+      refuse("a call of an unnamed object");
     if (parts[0]->text == "collections OrderedDict" && parts[1]->items.empty())
       push(Kind::Dict);
     else
@@ -157,7 +157,7 @@ class Unpickler {
     if (target->is(Kind::Call))
       target->state = state;
     else if (!target->is(Kind::Dict))
-      refuse("a state for what has none");
+      refuse("a state for an object that has none");
   }
   void check_protocol(std::uint64_t protocol) const {
     if (protocol < 2 || protocol > 5)
@@ -167,7 +167,7 @@ class Unpickler {
   void push_memo(std::uint64_t index) {
     const auto found = memo_.find(index);
     if (found == memo_.end())
-      refuse(fmt::format("nothing was noted as {}", index));
+      refuse(fmt::format("memo {} is empty", index));
     stack_.push_back(found->second);
   }
 

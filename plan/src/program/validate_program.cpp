@@ -132,13 +132,12 @@ class ProgramChecker {
     if (!has_microbatch(i.kind)) {
       if (!program_.placement.holds(static_cast<int>(rank), i.stage))
         say(rank, i,
-            fmt::format("stage {} lives on rank {}", i.stage,
-                        program_.placement.rank_of(i.stage, 0)));
+            fmt::format("stage {} is on rank {}", i.stage, program_.placement.rank_of(i.stage, 0)));
       return;
     }
     const int owner = program_.placement.rank_of(i.stage, i.microbatch);
     if (owner != static_cast<int>(rank))
-      say(rank, i, fmt::format("stage {} lives on rank {}", i.stage, owner));
+      say(rank, i, fmt::format("stage {} is on rank {}", i.stage, owner));
     else if (is_send(i.kind) || is_receive(i.kind))
       check_peer(rank, i);
   }
@@ -148,7 +147,7 @@ class ProgramChecker {
     if (peer < 0 || peer >= stage_count(program_))
       say(rank, transfer, "there is no stage at the other end");
     else if (peer_rank(program_, transfer) == static_cast<int>(rank))
-      say(rank, transfer, "both stages live on this rank, which hands over without a transfer");
+      say(rank, transfer, "both stages are on this rank, so no transfer is needed");
   }
 
   std::optional<std::string> deadlock() const {
@@ -176,7 +175,7 @@ class ProgramChecker {
         const bool steps = i.kind == InstructionKind::OptimizerStep && !program_.asynchronous;
         if (has_microbatch(i.kind) ? !positions.insert(i, position)
                                    : steps && !seen.insert(key_of(i)).second)
-          say(rank, i, "stands more than once");
+          say(rank, i, "occurs more than once");
         ++position;
       }
     }
@@ -217,7 +216,7 @@ class ProgramChecker {
         auto& [first, ranks] =
             found.try_emplace({i.kind, stage, i.microbatch}, i, std::set<int>{}).first->second;
         if (!ranks.insert(static_cast<int>(rank)).second && i.kind != InstructionKind::Unshard)
-          say(rank, i, "stands more than once");
+          say(rank, i, "occurs more than once");
       }
     for (const auto& [key, collective] : found)
       for (const int rank : members_of(collective.first))
@@ -244,7 +243,7 @@ class ProgramChecker {
       const auto own = whole.find(i.stage);
       const bool is_whole = own != whole.end() && own->second;
       if (i.kind == InstructionKind::Unshard && std::exchange(own->second, true))
-        say(rank, i, "stands twice without a RESHARD between");
+        say(rank, i, "occurs twice without a RESHARD in between");
       if (i.kind == InstructionKind::Reshard && !is_whole)
         say(rank, i, fmt::format("needs {}UNSHARD before it", i.stage));
       if (traits_of(i.kind).action && own != whole.end() && !is_whole)
@@ -254,7 +253,7 @@ class ProgramChecker {
     }
     for (const auto& [stage, is_whole] : whole)
       if (is_whole)
-        say(rank, {InstructionKind::Unshard, stage}, "has no RESHARD behind it");
+        say(rank, {InstructionKind::Unshard, stage}, "has no RESHARD after it");
   }
 
   /// Checks that if one microbatch's gradients of a stage are reduced separately, all are.

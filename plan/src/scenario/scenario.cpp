@@ -248,7 +248,7 @@ void check_axes(JsonObject& object, const std::vector<std::string>& axes) {
 void check_shards(JsonObject& object, const Pipeline& pipeline) {
   const std::int64_t copies = std::int64_t{pipeline.replicas} * pipeline.context;
   if (pipeline.expert > 0 && copies % pipeline.expert != 0)
-    object.error("expert", fmt::format("{} ranks cannot share out the experts: {} replicas times "
+    object.error("expert", fmt::format("{} ranks cannot divide the experts: {} replicas times "
                                        "{} ranks along context are no multiple of it",
                                        pipeline.expert, pipeline.replicas, pipeline.context));
   if (pipeline.sequence_parallel && pipeline.tensor == 1)
@@ -332,8 +332,8 @@ void check_tensor_groups(Diagnostics& diagnostics, const Scenario& scenario) {
         would_do.push_back(near);
     if (would_do.empty())
       would_do.push_back(shards);
-    faults = {fmt::format("{} groups cannot be shared out whole among {} ranks; {} would do",
-                          groups, shards, fmt::join(would_do, " or "))};
+    faults = {fmt::format("{} groups cannot be divided evenly among {} ranks; {} would do", groups,
+                          shards, fmt::join(would_do, " or "))};
   }
   for (const std::string& fault : faults)
     diagnostics.add("/training/tensor_groups", fault);

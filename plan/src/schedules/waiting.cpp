@@ -56,7 +56,7 @@ std::string in_words(const std::vector<Waiting>& cycle) {
     text += fmt::format("{}rank {} at {} waits for {}", i == 0 ? "" : "; ", here.rank, here.action,
                         here.needs);
     if (here.needs != next.action)
-      text += fmt::format(", which rank {} has behind {}", next.rank, next.action);
+      text += fmt::format(", which rank {} runs after {}", next.rank, next.action);
   }
   return text;
 }

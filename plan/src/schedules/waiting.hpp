@@ -20,8 +20,8 @@ struct Waiting {
 /// per list, and must contain a cycle.
 std::vector<Waiting> shortest_cycle(const std::vector<Waiting>& stuck);
 
-/// Returns "deadlock: rank 0 at 0B0 waits for 1B0, which rank 1 has behind 1F1; rank 1 at 1F1 waits
-/// for 0F1, which rank 0 has behind 0B0".
+/// Returns "deadlock: rank 0 at 0B0 waits for 1B0, which rank 1 runs after 1F1; rank 1 at 1F1 waits
+/// for 0F1, which rank 0 runs after 0B0".
 std::string in_words(const std::vector<Waiting>& cycle);
 
 }  // namespace pipewright::plan

@@ -152,7 +152,7 @@ class EventFileReader {
     if (beginning != magic) {
       if (!beginning.empty() && magic.starts_with(beginning))
         refuse(fmt::format("cut off after {} bytes", bytes_.size()));
-      refuse("no timeline file of Pipewright: it does not begin like one");
+      refuse("not a Pipewright timeline file: it has a wrong beginning");
     }
     std::memcpy(&front_, bytes_.data(), std::min(bytes_.size(), sizeof front_));
     const FileHeader& header = front_.header;
@@ -174,7 +174,7 @@ class EventFileReader {
     if (bytes_.size() != header.size)
       refuse(bytes_.size() < header.size
                  ? fmt::format("cut off after {} of {} bytes", bytes_.size(), header.size)
-                 : fmt::format("{} bytes behind its end", bytes_.size() - header.size));
+                 : fmt::format("{} bytes after its end", bytes_.size() - header.size));
     check_places();
   }
 
@@ -202,7 +202,7 @@ class EventFileReader {
       end = place.offset + place.size;
     }
     if (end != bytes_.size())
-      refuse(fmt::format("{} bytes behind the last section", bytes_.size() - end));
+      refuse(fmt::format("{} bytes after the last section", bytes_.size() - end));
   }
 
   void check(const SectionTraits& traits) const {

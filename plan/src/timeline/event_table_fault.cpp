@@ -68,7 +68,7 @@ Found fault_of_tracks(const EventTable& table) {
     if (track.depth < 0)
       return refuse(fmt::format("lies {} deep", track.depth));
     if (before != nullptr && std::tie(track.rank, track.row) < std::tie(before->rank, before->row))
-      return refuse("stands before a track of a rank or row that comes after its own");
+      return refuse("comes before a track of a later rank or row");
     if (track.begin != next || track.end < track.begin || track.end > table.size())
       return refuse(fmt::format("has events {} to {}; it begins with event {} of {}", track.begin,
                                 track.end, next, table.size()));
@@ -149,7 +149,7 @@ Found fault_of_idle(const EventTable& table) {
       return refuse(fmt::format("is from {} s to {} s", idle.start, idle.end));
     if (i > 0 &&
         std::tie(idle.rank, idle.start) < std::tie(table.idle[i - 1].rank, table.idle[i - 1].start))
-      return refuse("stands behind a later one or one of a later rank");
+      return refuse("comes after a later one or one of a later rank");
   }
   return {};
 }

@@ -179,11 +179,9 @@ TEST_CASE("A cluster with segments reads back as it was written, and refuses fal
   cluster.between_nodes = bent();
   CHECK(read(to_json(cluster).dump(2)) == cluster);
   cluster.between_nodes.segments.push_back({.from = {1000}, .time = {}, .bandwidth_per_s = 1});
-  CHECK(
-      error_of([&] {
-        read(to_json(cluster).dump());
-      }).find("/between_nodes: its segments must begin at rising sizes: 1000 stands behind 1000") !=
-      std::string::npos);
+  CHECK(error_of([&] { read(to_json(cluster).dump()); })
+            .find("/between_nodes: its segments must begin at increasing sizes: 1000 comes after "
+                  "1000") != std::string::npos);
 }
 
 TEST_CASE("One node needs no link between nodes, two do", "[plan][cluster]") {

@@ -644,7 +644,7 @@ TEST_CASE("Other schedules, and placements with a hole, are refused", "[plan][ge
     if (name != "gpipe" && name != "1f1b" && name != "inference")
       CHECK(error_of([&] {
               make_on_placement(name, {0, 1}, 4);
-            }) == name + " has a placement of its own; these run on any: gpipe, 1f1b or inference");
+            }) == name + " has a fixed placement; these run on any: gpipe, 1f1b or inference");
   CHECK(error_of([] {
           make_on_placement("gpipe", {0, 2}, 4);
         }) == "gpipe: rank 1 has no stage, but rank 2 has one");

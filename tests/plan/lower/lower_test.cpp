@@ -148,7 +148,7 @@ TEST_CASE("Every stage that learns steps once on every rank that holds it, at th
 
 TEST_CASE("A schedule that cannot run is not lowered", "[plan][lower]") {
   CHECK(error_of([] { lower(parse_csv("0B0,0F0\n", "s.csv")); }) ==
-        "deadlock: rank 0 at 0B0 waits for 0F0, which rank 0 has behind 0B0");
+        "deadlock: rank 0 at 0B0 waits for 0F0, which rank 0 runs after 0B0");
 }
 
 TEST_CASE("Reductions: right behind the last weight gradient of each stage", "[plan][lower]") {
@@ -251,9 +251,9 @@ TEST_CASE("Parameters that are not whole when a stage computes are refused", "[p
   CHECK(refusal({"0UNSHARD", "0LOAD0", "0F0", "0RESHARD", "0B0"}) ==
         "rank 0, 0B0: needs 0UNSHARD before it");
   CHECK(refusal({"0UNSHARD", "0LOAD0", "0F0", "0UNSHARD", "0B0", "0RESHARD"}) ==
-        "rank 0, 0UNSHARD: stands twice without a RESHARD between");
+        "rank 0, 0UNSHARD: occurs twice without a RESHARD in between");
   CHECK(refusal({"0UNSHARD", "0LOAD0", "0F0", "0B0"}) ==
-        "rank 0, 0UNSHARD: has no RESHARD behind it");
+        "rank 0, 0UNSHARD: has no RESHARD after it");
   CHECK(refusal({"0LOAD0", "0F0", "0B0", "0RESHARD"}) ==
         "rank 0, 0RESHARD: needs 0UNSHARD before it");
 }

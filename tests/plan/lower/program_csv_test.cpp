@@ -114,9 +114,9 @@ TEST_CASE("What would not run is refused", "[plan][program_csv]") {
   CHECK(error_in("0F0,0SEND_F0,0B0\n1F0,1B0\n") ==
         "rank 0, 0SEND_F0: nothing completes it: 1RECV_F0 is missing on rank 1");
   CHECK(error_in("0B0,0F0\n") ==
-        "deadlock: rank 0 at 0B0 waits for 0F0, which rank 0 has behind 0B0");
+        "deadlock: rank 0 at 0B0 waits for 0F0, which rank 0 runs after 0B0");
   CHECK(error_in("0F0,0B0,0REDUCE_GRAD,0REDUCE_GRAD\n") ==
-        "rank 0, 0REDUCE_GRAD: stands more than once");
+        "rank 0, 0REDUCE_GRAD: occurs more than once");
 }
 
 TEST_CASE("A program file runs under the communicators that are asked for", "[plan][program_csv]") {
@@ -126,8 +126,8 @@ TEST_CASE("A program file runs under the communicators that are asked for", "[pl
           validate(
               program_from_csv(csv, "p.csv", CommunicatorLayout::Pair, TransferMode::Rendezvous));
         }) ==
-        "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 has behind 1SEND_B0; rank 1 "
-        "at 1SEND_B0 waits for 0RECV_B0, which rank 0 has behind 0SEND_F1");
+        "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 runs after 1SEND_B0; rank 1 "
+        "at 1SEND_B0 waits for 0RECV_B0, which rank 0 runs after 0SEND_F1");
 }
 
 TEST_CASE("torch's lowered orders are read, proved and written back", "[plan][reference]") {

@@ -77,7 +77,7 @@ TEST_CASE("A cut that cannot be is refused with what would do", "[plan][scenario
     return error_of([&] { changed(sample(), field); });
   };
   CHECK(refusal("pipeline.expert=3")
-            .find("/pipeline/expert: 3 ranks cannot share out the experts: 2 replicas times 2 "
+            .find("/pipeline/expert: 3 ranks cannot divide the experts: 2 replicas times 2 "
                   "ranks along "
                   "context are no multiple of it") != std::string::npos);
   CHECK(refusal("pipeline.tensor=1").find("/pipeline/sequence_parallel: ") != std::string::npos);

@@ -416,14 +416,12 @@ TEST_CASE("Ranks that cannot share out a model are refused, with how many would 
   CHECK(error_of_sizes("3", "0") ==
         "s.json:7:26: /pipeline/tensor: 4 heads and a vocabulary of 256 cannot be shared out in 3 "
         "parts: heads must divide evenly, and no part of the vocabulary be empty; 2 or 4 would do");
-  CHECK(
-      error_of_sizes("2", "3") ==
-      "s.json:8:26: /training/tensor_groups: 3 groups cannot be shared out whole among 2 ranks; 2 "
-      "or 4 would do");
-  CHECK(
-      error_of_sizes("4", "9") ==
-      "s.json:8:26: /training/tensor_groups: 9 groups cannot be shared out whole among 4 ranks; 4 "
-      "would do");
+  CHECK(error_of_sizes("2", "3") ==
+        "s.json:8:26: /training/tensor_groups: 3 groups cannot be divided evenly among 2 ranks; 2 "
+        "or 4 would do");
+  CHECK(error_of_sizes("4", "9") ==
+        "s.json:8:26: /training/tensor_groups: 9 groups cannot be divided evenly among 4 ranks; 4 "
+        "would do");
   CHECK(
       error_of_sizes("1", "8") ==
       "s.json:8:26: /training/tensor_groups: 4 heads and a vocabulary of 256 cannot be shared out "

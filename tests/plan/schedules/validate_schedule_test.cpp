@@ -80,31 +80,31 @@ TEST_CASE("A stage without a rank is refused", "[plan][schedule]") {
 
 TEST_CASE("A backward before its forward waits for ever", "[plan][schedule]") {
   CHECK(error_in("0B0,0F0\n") ==
-        "deadlock: rank 0 at 0B0 waits for 0F0, which rank 0 has behind 0B0");
+        "deadlock: rank 0 at 0B0 waits for 0F0, which rank 0 runs after 0B0");
 }
 
 TEST_CASE("A weight gradient before the input gradient waits for ever", "[plan][schedule]") {
   CHECK(error_in("0F0,0W0,0I0\n") ==
-        "deadlock: rank 0 at 0W0 waits for 0I0, which rank 0 has behind 0W0");
+        "deadlock: rank 0 at 0W0 waits for 0I0, which rank 0 runs after 0W0");
 }
 
 TEST_CASE("A recomputation before its forward waits for ever", "[plan][schedule]") {
   CHECK(error_in("0R0,0F0,0B0\n") ==
-        "deadlock: rank 0 at 0R0 waits for 0F0, which rank 0 has behind 0R0");
+        "deadlock: rank 0 at 0R0 waits for 0F0, which rank 0 runs after 0R0");
 }
 
 TEST_CASE("Two ranks that wait for each other are both named", "[plan][schedule]") {
   // Rank 0 wants the gradient of microbatch 0 before it sends microbatch 1; rank 1 the reverse.
   CHECK(
       error_in("0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n") ==
-      "deadlock: rank 0 at 0B0 waits for 1B0, which rank 1 has behind 1F1; rank 1 at 1F1 waits for "
-      "0F1, which rank 0 has behind 0B0");
+      "deadlock: rank 0 at 0B0 waits for 1B0, which rank 1 runs after 1F1; rank 1 at 1F1 waits for "
+      "0F1, which rank 0 runs after 0B0");
 }
 
 TEST_CASE("A wrong order on one rank is refused though both stages are at hand",
           "[plan][schedule]") {
   CHECK(error_in("1F0,0F0,1B0,0B0\n") ==
-        "deadlock: rank 0 at 1F0 waits for 0F0, which rank 0 has behind 1F0");
+        "deadlock: rank 0 at 1F0 waits for 0F0, which rank 0 runs after 1F0");
 }
 
 TEST_CASE("A mistyped large index gives one line, not a million", "[plan][schedule]") {
@@ -121,8 +121,8 @@ TEST_CASE("The shortest of several cycles is shown", "[plan][schedule]") {
   // Ranks 0 and 1 wait for each other; rank 2 waits for rank 1, and rank 3 for rank 2.
   CHECK(
       error_in("0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n2F0,2F1,2B0,2B1\n3F0,3F1,3B0,3B1\n") ==
-      "deadlock: rank 0 at 0B0 waits for 1B0, which rank 1 has behind 1F1; rank 1 at 1F1 waits for "
-      "0F1, which rank 0 has behind 0B0");
+      "deadlock: rank 0 at 0B0 waits for 1B0, which rank 1 runs after 1F1; rank 1 at 1F1 waits for "
+      "0F1, which rank 0 runs after 0B0");
 }
 
 TEST_CASE("A schedule without any backward is sound: inference", "[plan][schedule]") {
@@ -143,7 +143,7 @@ TEST_CASE("A fused pair starts when both of its actions can", "[plan][schedule]"
   // 0F1.
   CHECK(
       error_in("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1F1,1B0,1B1\n") ==
-      "deadlock: rank 0 at 0F1 waits for 1B0, which rank 1 has behind 1F1; rank 1 at 1F1 waits for "
+      "deadlock: rank 0 at 0F1 waits for 1B0, which rank 1 runs after 1F1; rank 1 at 1F1 waits for "
       "0F1");
 }
 

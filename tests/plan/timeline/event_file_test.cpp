@@ -104,7 +104,7 @@ TEST_CASE("event file: wherever it is cut off, that is what is said", "[plan][ti
   CHECK(refusal(bytes.substr(0, bytes.size() - 8)) ==
         "cut off after " + std::to_string(bytes.size() - 8) + " of " +
             std::to_string(bytes.size()) + " bytes");
-  CHECK(refusal(bytes + "!!") == "2 bytes behind its end");
+  CHECK(refusal(bytes + "!!") == "2 bytes after its end");
 }
 
 TEST_CASE("event file: no bit can change without being noticed", "[plan][timeline]") {
@@ -123,8 +123,8 @@ TEST_CASE("event file: no bit can change without being noticed", "[plan][timelin
 }
 
 TEST_CASE("event file: what is none of ours says so", "[plan][timeline]") {
-  CHECK(refusal("").find("no timeline file of Pipewright") == 0);
-  CHECK(refusal("{\"traceEvents\":[]}").find("no timeline file of Pipewright") == 0);
+  CHECK(refusal("").find("not a Pipewright timeline file") == 0);
+  CHECK(refusal("{\"traceEvents\":[]}").find("not a Pipewright timeline file") == 0);
   std::string bytes = written(two_ranks());
   bytes[8] = 7;
   CHECK(refusal(bytes) == "byte 8: version 7 of the format; this program reads version 1");

@@ -135,7 +135,9 @@ TEST_CASE("a layer is frozen whole or by the names of its parameters", "[exec]")
   CHECK(parameter_counts({frozen(linear("a", 4, 8), "^b")}) == std::vector<std::int64_t>{32});
   CHECK(error_of([] { model(2, "^e\\."); }) ==
         "frozen:^e\\. matches no parameter, by LAYER.PARAMETER, of the layers a, t, b, u, c or d");
-  CHECK(error_of([] { model(2, "(a"); }).starts_with("frozen:(a: this is no regular expression: "));
+  CHECK(error_of([] {
+          model(2, "(a");
+        }).starts_with("frozen:(a: this is not a regular expression: "));
 }
 
 TEST_CASE("a weight that layers share is frozen in all of them or in none", "[exec]") {

@@ -44,7 +44,7 @@ class ZipArchive {
   /// Reads a little-endian number of `width` bytes.
   std::uint64_t number(std::uint64_t at, unsigned width) const {
     if (at > bytes_.size() || bytes_.size() - at < width)
-      refuse(fmt::format("its archive is cut off at byte {}", bytes_.size()));
+      refuse(fmt::format("its archive is truncated at byte {}", bytes_.size()));
     std::uint64_t value = 0;
     for (unsigned i = 0; i < width; ++i)
       value |= std::uint64_t{static_cast<unsigned char>(bytes_[at + i])} << (8 * i);
@@ -60,7 +60,7 @@ class ZipArchive {
       if (number(at, 4) == directory_end && number(at + 20, 2) == back - size)
         return at;
     }
-    refuse("it is no zip archive, or is cut off: no directory at its end");
+    refuse("it is not a zip archive, or is truncated: no directory at its end");
   }
 
   Directory find_directory() const {
@@ -69,7 +69,7 @@ class ZipArchive {
     if (directory.count != 0xffff && directory.begin != 0xffffffff)
       return directory;
     if (end < 20 || number(end - 20, 4) != wide_locator)
-      refuse("the end of its directory says Zip64, and there is none");
+      refuse("the end of its directory refers to Zip64 records, which are missing");
     const std::uint64_t wide = number(end - 12, 8);
     if (wide > bytes_.size() || number(wide, 4) != wide_end)
       refuse(fmt::format("no directory of Zip64 at byte {}", wide));
@@ -87,7 +87,7 @@ class ZipArchive {
     const std::uint64_t name_at = at + 46, extra_at = name_at + name_size;
     at = extra_at + extra_size + number(at + 32, 2);
     if (at > bytes_.size())
-      refuse(fmt::format("its archive is cut off at byte {}", bytes_.size()));
+      refuse(fmt::format("its archive is truncated at byte {}", bytes_.size()));
     std::string name(bytes_.substr(name_at, name_size));
     read_wide(extra_at, extra_size, {&size, &packed, &local});
     if ((flags & 1) != 0 || method != 0 || packed != size)

@@ -80,7 +80,7 @@ class Differences {
           "/recompute_layers",
           fmt::format(
               "is {} and there is an R, but training.recompute is {}, which needs {} "
-              "(1: training.recompute full; 0, an R runs its stage again at once: none, selective)",
+              "(1: training.recompute full; 0, an R recomputes its whole stage: none, selective)",
               program_.recompute_layers, mode, layers));
     const bool selective = wanted_.recompute == RecomputeMode::Selective;
     if (program_.selective_recompute != selective)
@@ -97,11 +97,12 @@ class Differences {
         continue;
       has_copies = true;
       if (!sums(program_, stage))
-        diagnostics_.add("/ranks",
-                         fmt::format("stage {} lies on {} ranks in each of {} pipelines "
-                                     "(pipeline.replicas), but nothing sums the gradients of its "
-                                     "copies: each needs a {}REDUCE_GRAD",
-                                     stage, own, wanted_.replicas, stage));
+        diagnostics_.add(
+            "/ranks",
+            fmt::format(
+                "stage {} lies on {} ranks in each of {} pipelines (pipeline.replicas), but its "
+                "gradients are not reduced over its replicas: each needs a {}REDUCE_GRAD",
+                stage, own, wanted_.replicas, stage));
     }
     const int zero = has_copies ? wanted_.zero : 0;
     check_divided(InstructionKind::GatherParameters, zero == 1 || zero == 2,

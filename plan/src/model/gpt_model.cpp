@@ -76,7 +76,7 @@ std::vector<std::string> faults_of_gpt_cut(const GptShape& shape, int parts) {
   if (possible(parts))
     return {};
   return {fmt::format(
-      "{} heads and a vocabulary of {} cannot be shared out in {} parts: heads must "
+      "{} heads and a vocabulary of {} cannot be divided into {} parts: heads must "
       "divide evenly, and no part of the vocabulary be empty; {} would do",
       shape.heads, shape.vocabulary, parts, nearest_sizes(parts, shape.heads, possible))};
 }

@@ -62,7 +62,7 @@ inline std::vector<std::string> faults_of_head_cut(int heads, int parts) {
   const auto possible = [&](int size) { return heads % size == 0; };
   if (possible(parts))
     return {};
-  return {fmt::format("{} heads cannot be shared out in {} parts evenly; {} would do", heads, parts,
+  return {fmt::format("{} heads cannot be divided into {} parts evenly; {} would do", heads, parts,
                       nearest_sizes(parts, heads, possible))};
 }
 

@@ -255,8 +255,7 @@ std::vector<std::string> faults_of_transformer_cut(const TransformerShape& shape
     return {};
   return {fmt::format(
       "{} heads, {} of them of keys and values, a feed-forward of {} and a vocabulary of {} cannot "
-      "be shared out in {} parts: heads must divide evenly, and no other part be empty; {} would "
-      "do",
+      "be divided into {} parts: heads must divide evenly, and no other part be empty; {} would do",
       c.heads, c.kv_heads, narrowest, c.vocabulary, parts,
       nearest_sizes(parts, c.heads, possible))};
 }

@@ -77,7 +77,7 @@ class PlacementText {
       rank_of_stage_.resize(at + 1, -1);
     if (rank_of_stage_[at] >= 0)
       throw InputError(
-          fmt::format("placement \"{}\": stage {} stands twice, on rank {} and rank {}", text_,
+          fmt::format("placement \"{}\": stage {} occurs twice, on rank {} and rank {}", text_,
                       stage, rank_of_stage_[at], rank));
     rank_of_stage_[at] = rank;
   }

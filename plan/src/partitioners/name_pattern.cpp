@@ -34,7 +34,7 @@ std::regex compiled_pattern(const std::string& where, const std::string& pattern
     return std::regex(pattern, std::regex::ECMAScript | std::regex::icase);
   } catch (const std::regex_error& error) {
     throw InputError(
-        fmt::format("{}:{}: this is no regular expression: {}", where, pattern, error.what()));
+        fmt::format("{}:{}: this is not a regular expression: {}", where, pattern, error.what()));
   }
 }
 

@@ -128,7 +128,7 @@ class Unpickler {
 
   void push_global(std::string name) {
     if (!globals_.contains(name))
-      refuse(fmt::format("the name '{}' is none that such a file needs; nothing is run", name));
+      refuse(fmt::format("the name '{}' is not one that such a file needs; nothing is run", name));
     push(Kind::Global)->text = std::move(name);
   }
   void push_global_line() {
@@ -304,7 +304,7 @@ class Unpickler {
     if (opcode == '.')
       return true;
     if (!ran_value(opcode) && !ran_container(opcode) && !ran_note(opcode))
-      refuse(fmt::format("opcode {:#04x} is none that such a file needs", opcode));
+      refuse(fmt::format("opcode {:#04x} is not one that such a file needs", opcode));
     return false;
   }
 

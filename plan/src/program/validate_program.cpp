@@ -183,7 +183,7 @@ class ProgramChecker {
       for (const Instruction& i : program_.ranks[rank])
         if ((is_send(i.kind) || is_receive(i.kind)) && positions.find(counterpart(i)) < 0)
           say(rank, i,
-              fmt::format("nothing completes it: {} is missing on rank {}",
+              fmt::format("the other end is missing: {} is missing on rank {}",
                           to_string(counterpart(i)), peer_rank(program_, i)));
     return positions;
   }
@@ -221,10 +221,9 @@ class ProgramChecker {
     for (const auto& [key, collective] : found)
       for (const int rank : members_of(collective.first))
         if (!collective.second.contains(rank))
-          errors_.push_back(
-              fmt::format("rank {} lacks {}, which rank {} has: all that take part in "
-                          "a collective must have it",
-                          rank, traits_of(std::get<0>(key)).word, *collective.second.begin()));
+          errors_.push_back(fmt::format(
+              "rank {} lacks {}, which rank {} has: all members of a collective must have it", rank,
+              traits_of(std::get<0>(key)).word, *collective.second.begin()));
   }
 
   /// Checks that gathered parameters are released, and that a stage computes only while they are

@@ -75,7 +75,7 @@ std::filesystem::path beside(const JsonDocument& document, const std::filesystem
 /// Checks the sample order: not all kinds of data are one row of values or have documents.
 void check_order(JsonObject& object, const DataSource& data, const DataKind& kind) {
   const auto refuse = [&](const char* what) {
-    object.error("order", fmt::format("{} {}: anywhere would do", kind.name, what));
+    object.error("order", fmt::format("{} {}. Use anywhere.", kind.name, what));
   };
   if (data.order != SampleOrder::Anywhere && !kind.is_row)
     refuse("have an order of their own, shuffled by seed and epoch");
@@ -240,8 +240,7 @@ void check_axes(JsonObject& object, const std::vector<std::string>& axes) {
   if (taken(object, "axes", axes) &&
       !std::is_permutation(axes.begin(), axes.end(), known.begin(), known.end()))
     object.error("axes",
-                 fmt::format("the axes are {}, each of which must be there once, but here stand {}",
-                             fmt::join(known, ", "),
+                 fmt::format("the axes must be {}, each once, but are {}", fmt::join(known, ", "),
                              axes.empty() ? "none" : fmt::format("{}", fmt::join(axes, ", "))));
 }
 
@@ -249,12 +248,12 @@ void check_shards(JsonObject& object, const Pipeline& pipeline) {
   const std::int64_t copies = std::int64_t{pipeline.replicas} * pipeline.context;
   if (pipeline.expert > 0 && copies % pipeline.expert != 0)
     object.error("expert", fmt::format("{} ranks cannot divide the experts: {} replicas times "
-                                       "{} ranks along context are no multiple of it",
+                                       "{} ranks along context are not a multiple of it",
                                        pipeline.expert, pipeline.replicas, pipeline.context));
   if (pipeline.sequence_parallel && pipeline.tensor == 1)
     object.error(
         "sequence_parallel",
-        "the ranks of a stage cut its tokens only where there are several: pipeline.tensor is 1");
+        "tokens are partitioned only among several tensor-parallel ranks: pipeline.tensor is 1");
   if (copies * pipeline.ranks > std::numeric_limits<int>::max() / pipeline.tensor)
     object.error("tensor",
                  fmt::format("{} ranks x {} replicas x {} along context x {} along tensor are more "
@@ -308,9 +307,9 @@ Training read_training(JsonObject& root, const DataSource& data) {
   JsonObject object(root.diagnostics(), pointer);
   auto training = read_fields<Training>(object);
   if (training.evaluate_every > 0 && data.evaluation.empty())
-    object.error("evaluate_every",
-                 "there is nothing to evaluate on: data.evaluation must name it, as data.path does "
-                 "what is trained on");
+    object.error(
+        "evaluate_every",
+        "there is no evaluation data: set data.evaluation, as data.path is set for training");
   return training;
 }
 
@@ -474,7 +473,8 @@ void require_trainable(const Scenario& scenario, Carrier carrier) {
   const auto fields = only_predicted(scenario, carrier);
   if (!fields.empty())
     throw InputError(fmt::format(
-        "{} {} predicted, but {} do not train so: leave {} out to train, or use `pipewright "
+        "{} {} supported in prediction, but not in training by {}: remove {} to train, or use "
+        "`pipewright "
         "simulate`",
         fmt::join(fields, ", "), fields.size() == 1 ? "is" : "are",
         carriers[static_cast<std::size_t>(carrier)], fields.size() == 1 ? "it" : "them"));

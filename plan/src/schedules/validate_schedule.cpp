@@ -83,7 +83,7 @@ class ScheduleChecker {
     const int rank = placement_.rank_of(stage, microbatch);
     const auto once = [&](char letter, int count, const char* what) {
       errors_.push_back(
-          fmt::format("rank {}, action {}{}{}: the {} stands {} times, once is needed", rank, stage,
+          fmt::format("rank {}, action {}{}{}: the {} occurs {} times instead of once", rank, stage,
                       letter, microbatch, what, count));
     };
     if (seen.forwards != 1)

@@ -115,7 +115,7 @@ TEST_CASE("tokens that shards cannot cut equally are refused", "[exec]") {
           build_layer(engine::transformer_layers(shape, Tokens::Cut), 1, 0,
                       {.count = 2, .groups = 2});
         }) ==
-        "layer layer0: pipeline.sequence_parallel: 7 tokens cannot be shared out equally in 2 "
+        "layer layer0: pipeline.sequence_parallel: 7 tokens cannot be divided equally into 2 "
         "parts");
 }
 

@@ -146,7 +146,7 @@ TEST_CASE("A custom model is read, written and rejected as others are", "[loop]"
         std::string::npos);
   CHECK(test::error_of([&] {
           changed(scenario, "pipeline.tensor=2");
-        }).find("no layer of the model translator can be shared out in 2 parts") !=
+        }).find("no layer of the model translator can be divided into 2 parts") !=
         std::string::npos);
   const plan::Model model = plan::model_of(scenario);
   REQUIRE(model.layers.size() == 8);

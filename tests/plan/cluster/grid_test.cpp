@@ -41,7 +41,7 @@ TEST_CASE("A rank finds stages of other pipelines and slices by name", "[plan][g
         }) == "no axis is called \"tensor\" (known: pipe, data or model)");
   CHECK(error_of([&] {
           grid.stage_to_global(7, 0, {{"pipe", 0}});
-        }) == "the axis \"pipe\" stands twice in a coordinate");
+        }) == "the axis \"pipe\" occurs twice in a coordinate");
 }
 
 TEST_CASE("A rank knows its place among those that hold one replica", "[plan][grid]") {

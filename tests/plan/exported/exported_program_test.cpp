@@ -143,7 +143,7 @@ TEST_CASE("Faults of the archive are named", "[plan][exported]") {
   }
   SECTION("no archive") {
     CHECK(error_of([] { exported_from_bytes("PK", "model.pt2"); }) ==
-          "model.pt2: it is no zip archive, or is cut off: no directory at its end");
+          "model.pt2: it is not a zip archive, or is truncated: no directory at its end");
   }
 }
 

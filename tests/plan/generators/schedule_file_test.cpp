@@ -97,7 +97,8 @@ TEST_CASE("a file is refused with its place, rank and action", "[plan][schedule]
         "stage");
   CHECK(refusal("0F0,0B0\n1B0,1F0\n").find("my.csv is not sound:\ndeadlock: rank 1 at 1B0") == 0);
   CHECK(refusal("0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1B0,1SEND_B0\n") ==
-        "my.csv is not sound:\nrank 0, 0SEND_F0: nothing completes it: 1RECV_F0 is missing on rank "
+        "my.csv is not sound:\nrank 0, 0SEND_F0: the other end is missing: 1RECV_F0 is missing on "
+        "rank "
         "1");
   CHECK(
       refusal("{\"format\": 3}").find("my.csv:1:2: /format: pipewright/program/2 is needed here") ==

@@ -261,21 +261,21 @@ TEST_CASE("Parameters that are not whole when a stage computes are refused", "[p
 TEST_CASE("What does not go with sharded gradients is refused, with what would do",
           "[plan][lower]") {
   const std::string begin =
-      "ZeRO stage 2 sums the gradients of each microbatch over the copies of its stage, ";
+      "ZeRO stage 2 sums the gradients of each microbatch over the replicas of its stage, ";
   const auto refusal = [](const Schedule& schedule, const LoweringOptions& options) {
     return error_of([&] { lower(schedule, options); });
   };
   CHECK(refusal(make_gpipe(2, 2), {.replicas = 2, .overlap_reductions = false, .zero = 2}) ==
-        begin + "and cannot leave all sums to the end (overlap_reductions): ZeRO stage 1 does");
+        begin + "and cannot leave all sums to the end (overlap_reductions). Use ZeRO stage 1");
   CHECK(refusal(make_gpipe(2, 2), {.replicas = 2, .step_every = 1, .zero = 2}) ==
-        begin + "which does not go with steps between the backwards: leave ZeRO out");
+        begin + "which is not possible with steps between the backwards. Remove ZeRO");
   ScheduleRequest request;
   request.name = "chimera";
   request.ranks = 2, request.microbatches = 2;
   CHECK(refusal(make_schedule(request), {.zero = 2}) ==
         begin +
             "which must all do the same, but this schedule goes through the stages in 2 "
-            "directions: ZeRO stage 1 does");
+            "directions. Use ZeRO stage 1");
 }
 
 TEST_CASE("A norm is taken behind the sums of all microbatches", "[plan][lower]") {
@@ -411,8 +411,8 @@ TEST_CASE("Reductions: one for each stage on each rank of every schedule that le
 
 TEST_CASE("Steps between the backwards do not go with reductions at the end", "[plan][lower]") {
   const std::string rule =
-      "the gradients of stage 0 are summed over its copies or with those of a tied stage at the "
-      "end of the iteration, which does not go with a step after every 1 backwards";
+      "the gradients of stage 0 are summed over its replicas or with those of a tied stage at the "
+      "end of the iteration, which is not possible with a step after every 1 backwards";
   CHECK(error_of([] { lower(make_pipedream(2, 4), {.replicas = 2, .step_every = 1}); }) == rule);
   CHECK(error_of([] {
           lower(make_pipedream(2, 4), {.tied_stages = {0, 1}, .step_every = 1});

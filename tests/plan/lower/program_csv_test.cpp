@@ -112,7 +112,7 @@ TEST_CASE("What would not run is refused", "[plan][program_csv]") {
         "rank 0, 0B0: needs 0RECV_B0 before it\n"
         "rank 1, 1F0: needs 1RECV_F0 before it");
   CHECK(error_in("0F0,0SEND_F0,0B0\n1F0,1B0\n") ==
-        "rank 0, 0SEND_F0: nothing completes it: 1RECV_F0 is missing on rank 1");
+        "rank 0, 0SEND_F0: the other end is missing: 1RECV_F0 is missing on rank 1");
   CHECK(error_in("0B0,0F0\n") ==
         "deadlock: rank 0 at 0B0 waits for 0F0, which rank 0 runs after 0B0");
   CHECK(error_in("0F0,0B0,0REDUCE_GRAD,0REDUCE_GRAD\n") ==

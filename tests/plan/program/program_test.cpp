@@ -173,9 +173,9 @@ TEST_CASE("The two ranks that the refusals start from are sound", "[plan][progra
 TEST_CASE("A send without its receive is refused, and a receive without its send",
           "[plan][program]") {
   CHECK(error_in_last("1LOAD0#0 1F0#0 1B0#0 1SEND_B0#0 1STEP") ==
-        "rank 0, 0SEND_F0: nothing completes it: 1RECV_F0 is missing on rank 1");
+        "rank 0, 0SEND_F0: the other end is missing: 1RECV_F0 is missing on rank 1");
   CHECK(error_in_last("1RECV_F0#0 1LOAD0#0 1F0#0 1B0#0 1STEP") ==
-        "rank 0, 0RECV_B0: nothing completes it: 1SEND_B0 is missing on rank 1");
+        "rank 0, 0RECV_B0: the other end is missing: 1SEND_B0 is missing on rank 1");
 }
 
 TEST_CASE("A receive after the action that needs its data is refused", "[plan][program]") {
@@ -311,8 +311,8 @@ TEST_CASE("A collective stands with all that take part in it, once and in its pl
   };
   CHECK(wrong("0NORM 0STEP 0LOSS", "1NORM 1STEP 1LOSS") == "no error");
   CHECK(wrong("0NORM 0STEP 0LOSS", "1STEP") ==
-        "rank 1 lacks NORM, which rank 0 has: all that take part in a collective must have it\n"
-        "rank 1 lacks LOSS, which rank 0 has: all that take part in a collective must have it");
+        "rank 1 lacks NORM, which rank 0 has: all members of a collective must have it\n"
+        "rank 1 lacks LOSS, which rank 0 has: all members of a collective must have it");
   CHECK(wrong("0NORM 0NORM 0STEP", "1NORM 1STEP") == "rank 0, 0NORM: occurs more than once");
   CHECK(wrong("0STEP 0NORM", "1NORM 1STEP") == "rank 0, 0NORM: comes after 0STEP");
   CHECK(wrong("0STEP 0REDUCE_GRAD", "1STEP") == "rank 0, 0REDUCE_GRAD: comes after 0STEP");

@@ -30,16 +30,16 @@ TEST_CASE("Any order that can run is sound, the common one or not", "[plan][sche
 
 TEST_CASE("A missing action is named, all of them at once", "[plan][schedule]") {
   CHECK(error_in("0F0,0F1,0B0,0B1\n1F0,1B0,1B1\n") ==
-        "rank 1, action 1F1: the forward stands 0 times, once is needed");
+        "rank 1, action 1F1: the forward occurs 0 times instead of once");
   CHECK(error_in("0F0,0F1,0B0\n1F0,1B0,1B1\n") ==
-        "rank 0, action 0B1: the backward stands 0 times, once is needed\n"
-        "rank 1, action 1F1: the forward stands 0 times, once is needed");
+        "rank 0, action 0B1: the backward occurs 0 times instead of once\n"
+        "rank 1, action 1F1: the forward occurs 0 times instead of once");
 }
 
 TEST_CASE("A microbatch that is left out is missing on every stage", "[plan][schedule]") {
   CHECK(error_in("0F0,0F2,0B0,0B2\n") ==
-        "rank 0, action 0F1: the forward stands 0 times, once is needed\n"
-        "rank 0, action 0B1: the backward stands 0 times, once is needed");
+        "rank 0, action 0F1: the forward occurs 0 times instead of once\n"
+        "rank 0, action 0B1: the backward occurs 0 times instead of once");
 }
 
 TEST_CASE("A microbatch above the schedule's number is refused", "[plan][schedule]") {
@@ -52,7 +52,7 @@ TEST_CASE("A microbatch above the schedule's number is refused", "[plan][schedul
 
 TEST_CASE("An action that stands twice is refused", "[plan][schedule]") {
   CHECK(error_in("0F0,0F0,0B0\n") ==
-        "rank 0, action 0F0: the forward stands 2 times, once is needed");
+        "rank 0, action 0F0: the forward occurs 2 times instead of once");
   CHECK(error_in("0F0,0B0,0B0\n") ==
         "rank 0: stage 0, microbatch 0: 2 input gradients and 2 weight gradients, one of each is "
         "needed (B counts as both)");
@@ -128,7 +128,7 @@ TEST_CASE("The shortest of several cycles is shown", "[plan][schedule]") {
 TEST_CASE("A schedule without any backward is sound: inference", "[plan][schedule]") {
   CHECK(error_in("0F0,0F1\n1F0,1F1\n") == "no error");
   CHECK(error_in("0F0\n1F0,1F1\n") ==
-        "rank 0, action 0F1: the forward stands 0 times, once is needed");
+        "rank 0, action 0F1: the forward occurs 0 times instead of once");
 }
 
 TEST_CASE("A fused pair whose actions need each other is refused", "[plan][schedule]") {

@@ -149,7 +149,8 @@ TEST_CASE("what of a planned model nothing trains is named before anything start
     CAPTURE(text, part);
     CHECK(text.find(part) != std::string::npos);
   };
-  const std::string rest = " is predicted, but threads of one process do not train so";
+  const std::string rest =
+      " is supported in prediction, but not in training by threads of one process";
   says(refusal({"pipeline.context=2"}), "pipeline.context" + rest);
   says(refusal({"model.dropout=true"}), "model.dropout" + rest);
   says(refusal({"pipeline.replicas=2", "pipeline.expert=2"}), "pipeline/expert");

@@ -353,9 +353,8 @@ TEST_CASE("train: PipeDream trains, and --verify says why it cannot be verified"
 TEST_CASE("train: what only the simulator does yet is refused with 2", "[cli][run]") {
   const auto result = run_program(small_gpt("train", {"--set", "training.jitter=0.1"}));
   CHECK(result.exit_code == 2);
-  CHECK(
-      result.err.find("training.jitter is predicted, but threads of one process do not train so") !=
-      std::string::npos);
+  CHECK(result.err.find("training.jitter is supported in prediction, but not in training by "
+                        "threads of one process") != std::string::npos);
 }
 
 /// CIFAR-10's binary format: 3073-byte records of a label and the pixels.

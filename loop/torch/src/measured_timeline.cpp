@@ -15,7 +15,8 @@ namespace {
 /// If the records hold more numbers than this, which every process receives, only the first
 /// pipeline is gathered.
 constexpr std::size_t most_numbers = std::size_t{1} << 25;  // 256 MB
-/// Of a record: step, index in the rank's script, times, memory, tensor-parallel communication.
+/// Columns of a record: step, index in the rank's script, times, memory, tensor-parallel
+/// communication.
 constexpr int columns = 8;
 
 /// Returns an identifier of this machine's steady clock. All processes since boot share it, except

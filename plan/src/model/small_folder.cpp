@@ -15,7 +15,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// What the models of a kind have in common.
+/// Returns the fields that the models of a kind have in common.
 const std::map<std::string, const char*>& kinds() {
   static const std::map<std::string, const char*> kinds{
       {"llama", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",

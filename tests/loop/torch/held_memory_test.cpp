@@ -218,7 +218,7 @@ TEST_CASE("The memory that ZeRO partitions is predicted to 1 %", "[loop][memory]
       sim::MemoryModel model(structure, {.gradient_groups = 1});
       const auto predicted = model.curves(costs, simulator.run(costs)).peaks;
       const auto held = peaks_of_copies(heavy_scenario(), structure.program(), partition, replicas);
-      // What a late neighbor has not received yet, for each microbatch and direction.
+      // Tensors that a late neighbor has not received yet, for each microbatch and direction.
       const double late = 2.0 * 4 * static_cast<double>(layers.layers.front().output.value);
       for (std::size_t rank = 0; rank < held.size(); ++rank) {
         const auto peak =

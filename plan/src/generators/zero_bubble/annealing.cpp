@@ -14,11 +14,11 @@ namespace {
 constexpr int farthest_move = 5;           // in positions
 constexpr double first_temperature = 0.3;  // in multiples of the mean duration of an action
 constexpr double last_temperature = 0.02;  // in the same unit
-/// Of the stages' mean span, relative to the longest span.
+/// Weight of the stages' mean span, relative to the longest span.
 constexpr double weight_of_mean = 0.02;
 constexpr long steps_per_cooling = 35;      // multiplied by the number of actions
 constexpr long timed_actions = 12'000'000;  // over all steps
-/// Of times that are sums of the same durations in another order.
+/// Rounding error of times that are sums of the same durations in another order.
 constexpr double rounding = 1e-9;
 
 /// Moves the action at `from` to `to`; those in between shift by one.

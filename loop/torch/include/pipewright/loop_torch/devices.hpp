@@ -13,8 +13,8 @@
 
 namespace pipewright::loop {
 
-/// Where ranks compute: on the CPU, or spread over all GPUs. Ranks that share a GPU may each be
-/// confined to their own part of its multiprocessors.
+/// The devices that ranks compute on: the CPU, or all GPUs, over which the ranks are spread. Ranks
+/// that share a GPU may each be confined to a part of its multiprocessors.
 struct DeviceChoice {
   bool gpu = false;
   bool own_multiprocessors = false;

@@ -16,7 +16,7 @@ struct MeasuredTimeline {
   plan::Timeline timeline;
   /// How the clocks were aligned, if ranks have different clocks.
   std::optional<plan::ClockOffsets> clocks{};
-  /// Of the second and later data-parallel replicas, each on one clock.
+  /// The second and later data-parallel replicas, each on one clock.
   std::vector<plan::Timeline> others{};
 };
 

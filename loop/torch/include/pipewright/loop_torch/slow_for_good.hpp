@@ -12,7 +12,7 @@
 
 namespace pipewright::loop {
 
-/// What the launcher does with the place of a persistently slow rank.
+/// The launcher's action for the place of a persistently slow rank.
 enum class SlowPlace {
   Stays,       // nothing: the rank is not replaced
   IsReplaced,  // a spare process takes the place

@@ -52,7 +52,7 @@ struct TrainingOptions {
   std::function<void(const TrainedStep& step)> after_step{};
   Say say{};
   profiler::ActivitySource* kernels = nullptr;  // records every other step of a single pipeline
-  /// What to do if this process's rank is persistently slow.
+  /// The action if this process's rank is persistently slow.
   SlowPlace slow_place = SlowPlace::Stays;
   const std::atomic<bool>* stop = nullptr;  // may be set by any thread; the training ends early
   /// Called on another thread if all ranks are threads of this process, some of them wait, and for

@@ -31,7 +31,7 @@ Mapping::Mapping(const std::filesystem::path& file, Pages pages) {
   if (descriptor < 0 || ::fstat(descriptor, &status) != 0)
     fail_to_map(file, descriptor, std::strerror(errno));
   if (!S_ISREG(status.st_mode))
-    fail_to_map(file, descriptor, "it is no regular file");
+    fail_to_map(file, descriptor, "it is not a regular file");
   size_ = static_cast<std::size_t>(status.st_size);
   const int populate = pages == Pages::AtOnce ? MAP_POPULATE : 0;
   if (size_ > 0)

@@ -415,7 +415,7 @@ def check_refusals(folder):
         def forward(self, x):
             return x * x.sum().item()
 
-    for module, wanted in ((Branches(), "cond: what is computed depends on data"),
+    for module, wanted in ((Branches(), "cond: the computation depends on data"),
                            (Autocast(), "torch.autocast: export without it"),
                            (Item(), "takes a number out of a tensor")):
         export(module, torch.ones(2, 2), folder / "refused.pt2")

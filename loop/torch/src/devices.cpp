@@ -49,7 +49,7 @@ std::optional<SharedGpu> shared_gpu(const std::vector<exec::RankDevice>& devices
 
 std::string in_words(const SharedGpu& shared) {
   if (shared.own_multiprocessors)
-    return fmt::format("{} ranks share a GPU, each on multiprocessors of its own",
+    return fmt::format("{} ranks share a GPU, each with its own multiprocessors",
                        shared.ranks_per_gpu);
   return fmt::format(
       "{} ranks share a GPU and its multiprocessors, but each is predicted as if it had a GPU to "

@@ -46,14 +46,16 @@ void check_fabric(JsonObject& object, const Cluster& cluster) {
   if (!cluster.fabric)
     return;
   if (cluster.fabric->rails && cluster.fabric->levels.empty())
-    object.error("fabric", "rails join devices of equal place alone: the others need a level");
+    object.error("fabric",
+                 "rails join only devices with the same position: other devices need a level");
   int inner = 1;
   for (const LinkLevel& level : cluster.fabric->levels) {
     const bool whole = level.group_nodes % inner == 0;
     if (!whole || (level.group_nodes <= inner && inner > 1))
-      object.error("fabric", fmt::format("the level {} joins groups of {} nodes: it must be a "
-                                         "larger multiple of {}",
-                                         level.name, level.group_nodes, inner));
+      object.error(
+          "fabric",
+          fmt::format("the level {} joins groups of {} nodes: it must be a larger multiple of {}",
+                      level.name, level.group_nodes, inner));
     inner = std::max(1, level.group_nodes);
     check_segments(object, "fabric", level.link);
   }

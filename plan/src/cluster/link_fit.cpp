@@ -173,8 +173,8 @@ Points sorted_points(const std::vector<LinkSample>& samples) {
   Points points;
   for (const LinkSample& sample : samples) {
     if (!(sample.time.value > 0) || !std::isfinite(sample.time.value) || sample.size.value < 0)
-      throw InputError(fmt::format("a transfer of {} bytes in {} s cannot be", sample.size.value,
-                                   sample.time.value));
+      throw InputError(fmt::format("a transfer of {} bytes in {} s is not possible",
+                                   sample.size.value, sample.time.value));
     points.push_back({static_cast<double>(sample.size.value), sample.time.value});
   }
   std::stable_sort(points.begin(), points.end(),
@@ -184,7 +184,7 @@ Points sorted_points(const std::vector<LinkSample>& samples) {
     sizes += points[p].bytes > points[p - 1].bytes ? 1 : 0;
   if (sizes < least_sizes)
     throw InputError(
-        fmt::format("transfers of {} sizes say too little of a link: at least {} are "
+        fmt::format("transfers of {} sizes are too few to fit a link: at least {} are "
                     "needed",
                     sizes, least_sizes));
   return points;

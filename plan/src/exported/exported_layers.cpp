@@ -305,7 +305,7 @@ std::vector<int> bytes_ends(const Cutter& cutter, int count) {
     if (cutter.closed(p) == nullptr)
       places.emplace_back(cutter.bytes_across(p), p);
   if (static_cast<int>(places.size()) + 1 < count)
-    throw InputError(fmt::format("--layers {}: its operators can be parted into {} at most", count,
+    throw InputError(fmt::format("--layers {}: its operators can be divided into {} at most", count,
                                  places.size() + 1));
   std::vector<int> ends;
   for (int border = 1; border < count; ++border) {
@@ -441,7 +441,7 @@ ExportedLayers layers_at(const ExportedProgram& program, const std::vector<std::
           fmt::format("layer {}: it ends with {}, before the layer in front of it does", names[l],
                       last_nodes[l]));
     if (l + 1 < last_nodes.size())
-      require_open(cutter, end, "behind " + last_nodes[l]);
+      require_open(cutter, end, "after " + last_nodes[l]);
     ends.push_back(end);
   }
   if (ends.empty() || ends.back() != cutter.size())

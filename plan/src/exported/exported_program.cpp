@@ -54,7 +54,7 @@ class Archive {
                                                 static_cast<std::size_t>(found.end - found.begin));
     Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (json.is_discarded())
-      throw InputError(fmt::format("{}: {} in it is no JSON", file_, name));
+      throw InputError(fmt::format("{}: {} in it is not JSON", file_, name));
     return json;
   }
 

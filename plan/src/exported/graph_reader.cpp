@@ -258,7 +258,7 @@ void GraphReader::read_node(const Json& node, const Json& graph, Names& names, b
             "torch.autocast: export without it; training.precision=mixed trains in bfloat16");
     read_block(node, names, with_gradient, 4, depth);
   } else if (target.starts_with(blocks)) {
-    fault(node, fmt::format("{}: what is computed depends on data, or is a graph of its own; only "
+    fault(node, fmt::format("{}: the computation depends on data, or is a separate graph; only "
                             "plain operators can be run",
                             target.substr(blocks.size())));
     ExportedNode unknown;
@@ -365,9 +365,10 @@ void GraphReader::read_outputs(const Json& node, const Json& graph, ExportedNode
                (output.contains("as_none") || output.contains("as_optional_tensor"))) {
       results.values.push_back(-1);
     } else {
-      fault(node, fmt::format("{}: it takes a number out of a tensor, so that what is computed "
-                              "depends on data",
-                              target));
+      fault(node,
+            fmt::format(
+                "{}: it takes a number out of a tensor, so that the computation depends on data",
+                target));
     }
     made.outputs.push_back(std::move(results));
   }

@@ -27,7 +27,7 @@ Schedule make_pipedream_2bw(int ranks, int microbatches, int batch) {
   }
   if (microbatches % batch != 0)
     throw InputError(
-        fmt::format("pipedream-2bw: {} microbatches are no multiple of the {} of a step: {}",
+        fmt::format("pipedream-2bw: {} microbatches are not a multiple of the {} of a step: {}",
                     microbatches, batch, nearest_multiples(microbatches, batch, batch)));
   return make_1f1b(ranks, microbatches);
 }

@@ -28,7 +28,7 @@ std::vector<std::vector<Instruction>> read_rows(std::string_view text, const std
     for (std::size_t column = 0; column < row.size(); ++column)
       if (!row[column].empty() && !append_torch_cell(row[column], instructions))
         errors.push_back(fmt::format(
-            "{}:{}:{}: \"{}\" is no instruction: write stage, one of F B I W R SEND_F RECV_F "
+            "{}:{}:{}: \"{}\" is not an instruction: write stage, one of F B I W R SEND_F RECV_F "
             "SEND_B "
             "RECV_B REDUCE_GRAD UNSHARD RESHARD and, but for the last three, microbatch",
             name, ranks.size(), column + 1, row[column]));

@@ -61,7 +61,7 @@ void check_vit(const VitShape& shape, JsonObject& object) {
   check_heads(shape.heads, shape.hidden, object);
   if (shape.image_size % shape.patch != 0)
     object.error("patch",
-                 fmt::format("images of {} pixels are no whole number of patches of {}: {} "
+                 fmt::format("images of {} pixels are not a whole number of patches of {}: {} "
                              "would do",
                              shape.image_size, shape.patch,
                              nearest_sizes(shape.patch, shape.image_size, [&](int side) {

@@ -138,7 +138,7 @@ class Unpickler {
   void push_global_from_stack() {
     const auto names = pop_last(2);
     if (!names[0]->is(Kind::Text) || !names[1]->is(Kind::Text))
-      refuse("a name that is no text");
+      refuse("a name that is not text");
     push_global(names[0]->text + " " + names[1]->text);
   }
   void call() {

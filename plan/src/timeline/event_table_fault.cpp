@@ -172,7 +172,7 @@ Found fault_of_memory(const EventTable& table) {
       const EventTable::Memory& sample = table.memory[i];
       if (!is_sound(sample.time, sample.time, free) || sample.bytes < 0)
         return at(EventSection::Memory, i,
-                  fmt::format("sample {} has {} bytes at {} s, behind one at {} s", i, sample.bytes,
+                  fmt::format("sample {} has {} bytes at {} s, after one at {} s", i, sample.bytes,
                               sample.time, free));
       free = sample.time;
     }

@@ -155,7 +155,7 @@ TEST_CASE("A link with too few samples is rejected", "[loop][links]") {
   plan::LinkSamples few;
   few.one_way.samples = {{{1}, {1e-5}}};
   CHECK(test::error_of([&] { measured_link(few); }) ==
-        "transfers of 1 sizes say too little of a link: at least 3 are needed");
+        "transfers of 1 sizes are too few to fit a link: at least 3 are needed");
 }
 
 }  // namespace link_report_test

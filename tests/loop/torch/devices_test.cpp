@@ -27,7 +27,7 @@ TEST_CASE("A shared GPU is in the report and in a message that says when predict
   CHECK(to_json(loop::SharedGpu{4, true}).dump() ==
         R"({"ranks_per_gpu":4,"own_multiprocessors":true})");
   CHECK(in_words(loop::SharedGpu{4, true}) ==
-        "4 ranks share a GPU, each on multiprocessors of its own");
+        "4 ranks share a GPU, each with its own multiprocessors");
   CHECK(in_words(loop::SharedGpu{2, false}) ==
         "2 ranks share a GPU and its multiprocessors, but each is predicted as if it had a GPU to "
         "itself: the iteration will take longer than that; --own-multiprocessors divides the GPU");

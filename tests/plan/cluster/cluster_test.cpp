@@ -108,8 +108,9 @@ TEST_CASE("Levels that do not nest, and kinds of other numbers of nodes are refu
   };
   Cluster cluster = four_levels();
   cluster.fabric->levels[1].group_nodes = 3;
-  CHECK(error_in(cluster).find("the level core joins groups of 3 nodes: it must be a larger "
-                               "multiple of 2") != std::string::npos);
+  CHECK(error_in(cluster).find(
+            "the level core joins groups of 3 nodes: it must be a larger multiple of 2") !=
+        std::string::npos);
   cluster = four_levels();
   cluster.fabric = {.rails = true, .levels = {}};
   CHECK(error_in(cluster).find("the others need a level") != std::string::npos);

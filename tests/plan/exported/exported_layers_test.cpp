@@ -86,7 +86,7 @@ TEST_CASE("Borders are at marks, at modules or where few bytes cross", "[plan][e
         "after model.head: there is nothing on the other side of this border");
   CHECK(error_of([&] {
           layers_of(program, {.by = LayersBy::Bytes, .count = 100});
-        }).starts_with("--layers 100: its operators can be parted into "));
+        }).starts_with("--layers 100: its operators can be divided into "));
 }
 
 TEST_CASE("No border parts a tensor from what changes it in place", "[plan][exported]") {

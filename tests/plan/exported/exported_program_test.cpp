@@ -92,7 +92,7 @@ TEST_CASE("Operators that cannot be run are named with the user's lines, all of 
   archive.node("linear_1")["inputs"][0]["arg"] = {{"as_sym_int", {{"as_name", "s0"}}}};
   archive.node("dropout")["target"] = "_operator.mul";
   CHECK(error_of([&] { archive.program(); }) ==
-        "model.pt2: cond: what is computed depends on data, or is a graph of its own; only plain "
+        "model.pt2: cond: the computation depends on data, or is a separate graph; only plain "
         "operators can be run, at make.py:21: return x + F.relu_(self.norm(self.up(x) * "
         "scale))\nmodel.pt2: torch.ops.aten.linear.default: input: it depends on the sizes or "
         "values of the inputs, at make.py:21: return x + F.relu_(self.norm(self.up(x) * "

@@ -506,7 +506,7 @@ TEST_CASE("Refusals: both directions", "[plan][generators]") {
 
 TEST_CASE("Refusals: PipeDream's steps", "[plan][generators]") {
   CHECK(refusal("pipedream-2bw", {4, 8, 0}, 5) ==
-        "pipedream-2bw: 8 microbatches are no multiple of the 5 of a step: 5 or 10");
+        "pipedream-2bw: 8 microbatches are not a multiple of the 5 of a step: 5 or 10");
   CHECK(refusal("pipedream-2bw", {4, 8, 0}, 2) ==
         "pipedream-2bw: a step every 2 microbatches asked for, but two weight versions suffice "
         "only with at least as many as ranks: 4");

@@ -89,8 +89,9 @@ TEST_CASE("a file is refused with its place, rank and action", "[plan][schedule]
   const auto refusal = [](const std::string& text) {
     return error_of([&] { schedule_from_text(text, "my.csv"); });
   };
-  CHECK(refusal("0F0,0X0\n").find("my.csv:1:2: \"0X0\" is no action") == 0);
-  CHECK(refusal("0F0,0SEND_F0\n1RECV_F0,1G0\n").find("my.csv:2:2: \"1G0\" is no instruction") == 0);
+  CHECK(refusal("0F0,0X0\n").find("my.csv:1:2: \"0X0\" is not an action") == 0);
+  CHECK(refusal("0F0,0SEND_F0\n1RECV_F0,1G0\n").find("my.csv:2:2: \"1G0\" is not an instruction") ==
+        0);
   CHECK(refusal("").find("my.csv:1:1: no action in the file") == 0);
   CHECK(refusal("0F0,0B0\n\n") ==
         "my.csv is not sound:\nrank 1 has no action: an empty row is also a rank, and each needs a "

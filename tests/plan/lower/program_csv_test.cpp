@@ -25,7 +25,7 @@ std::string error_in(const std::string& csv) {
 
 std::string no_instruction(const std::string& cell) {
   return "\"" + cell +
-         "\" is no instruction: write stage, one of F B I W R SEND_F RECV_F SEND_B RECV_B "
+         "\" is not an instruction: write stage, one of F B I W R SEND_F RECV_F SEND_B RECV_B "
          "REDUCE_GRAD UNSHARD RESHARD and, but for the last three, microbatch";
 }
 

@@ -266,8 +266,8 @@ TEST_CASE("Layouts and transfer modes have names", "[plan][program]") {
 
 TEST_CASE("A program file's misspelt instruction is told where it stands", "[plan][program]") {
   CHECK(file_error(one_rank + R"("ranks": [["0LOAD0#0", "0F0#0", "0G0#0", 7]])") ==
-        "p.json:4:33: /ranks/0/2: \"0G0#0\" is no instruction, such as \"0F2#1\"\n"
-        "p.json:4:42: /ranks/0/3: \"7\" is no instruction, such as \"0F2#1\"");
+        "p.json:4:33: /ranks/0/2: \"0G0#0\" is not an instruction, such as \"0F2#1\"\n"
+        "p.json:4:42: /ranks/0/3: \"7\" is not an instruction, such as \"0F2#1\"");
   CHECK(file_error(one_rank + R"("ranks": ["0F0#0"])") ==
         "p.json:4:11: /ranks/0: a list of instructions is needed here");
 }

@@ -37,7 +37,7 @@ struct InflatedFile::File {
     const auto status = std::filesystem::status(file, ignored);
     if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
       throw plan::InputError(
-          fmt::format("{}: cannot be read: it is no regular file", file.string()));
+          fmt::format("{}: cannot be read: it is not a regular file", file.string()));
     handle = ::gzopen(file.c_str(), "rbe");
     if (handle == nullptr)
       throw plan::InputError(

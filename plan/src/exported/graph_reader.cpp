@@ -367,7 +367,7 @@ void GraphReader::read_outputs(const Json& node, const Json& graph, ExportedNode
     } else {
       fault(node,
             fmt::format(
-                "{}: it takes a number out of a tensor, so that the computation depends on data",
+                "{}: it takes a number out of a tensor, so the computation depends on data",
                 target));
     }
     made.outputs.push_back(std::move(results));

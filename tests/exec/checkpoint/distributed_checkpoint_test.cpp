@@ -100,7 +100,7 @@ TEST_CASE("what metadata says is checked: chunks are all of their tensor, and in
   CHECK(refusal("K\x02K\x03", "K\x02K\x04").find("'a' has 8 numbers, its chunks have 6") !=
         std::string::npos);
   CHECK(refusal("_StorageInfo", "_StorageEvil")
-            .find("_StorageEvil' is none that such a file needs") != std::string::npos);
+            .find("_StorageEvil' is not one that such a file needs") != std::string::npos);
 }
 
 /// As the files' generator has it.

@@ -113,7 +113,7 @@ TEST_CASE("Levels that do not nest, and kinds of other numbers of nodes are refu
         std::string::npos);
   cluster = four_levels();
   cluster.fabric = {.rails = true, .levels = {}};
-  CHECK(error_in(cluster).find("the others need a level") != std::string::npos);
+  CHECK(error_in(cluster).find("other devices need a level") != std::string::npos);
   cluster = four_levels();
   cluster.mixture = {.kinds = {{.nodes = 6, .device = {.name = "new", .memory = {}}}}};
   CHECK(error_in(cluster).find("its kinds have 6 nodes, but the cluster has 8") !=

@@ -40,7 +40,7 @@ struct ResidualCause {
   int stage = -1;  // only for Compute
   int other = -1;  // only for Transfer: the receiver
   double seconds = 0;
-  std::string text;  // "stage 3 on rank 3 computes 12.000 ms longer than predicted"
+  std::string text;  // "stage 3 on rank 3 computes 12.000 ms more than predicted"
 };
 
 struct Residuals {

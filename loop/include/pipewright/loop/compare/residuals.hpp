@@ -31,8 +31,8 @@ struct ResidualCause {
     Transfer,  // the transfers from one rank to another took longer
     Reduction,
     Launch,  // a rank started an action later than it could have
-    /// The measured critical path was not the longest path in the prediction. The difference hides
-    /// as much of what the other causes add up to.
+    /// The measured critical path was not the longest path in the prediction. Its predicted length
+    /// less the predicted iteration is negative and offsets a part of the other causes.
     Overlap,
   };
   Kind kind = Kind::Compute;

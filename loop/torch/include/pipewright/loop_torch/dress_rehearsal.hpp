@@ -1,9 +1,10 @@
 #pragma once
 
-// Rehearsals: the compute of all ranks of a plan, replayed between the steps of its training. A
-// rehearsal has layers of its own and no pipeline transfers, but it includes the tensor-parallel
-// communication, which is part of the actions. The simulator then adds the waiting. So the
-// prediction and the measurement that it is compared with come from the same minutes.
+// Rehearsals: the compute of all ranks of a plan, replayed between the steps of its training.
+// Replaying one step is called a play. A rehearsal has its own layers and no pipeline transfers,
+// but it includes the tensor-parallel communication, which is part of the actions. The simulator
+// then adds the waiting. So the prediction and the measurement that it is compared with come from
+// the same minutes.
 
 #include <chrono>
 #include <memory>

@@ -9,7 +9,7 @@
 namespace pipewright::draw {
 namespace {
 
-/// Formats a value below 1000 with three significant digits.
+/// Formats a value below 1000 with three significant digits, which tell 1.23 from 1.24.
 std::string three_digits(double value) {
   const int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
   return fmt::format("{:.{}f}", value, decimals);

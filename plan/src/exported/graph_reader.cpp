@@ -366,9 +366,8 @@ void GraphReader::read_outputs(const Json& node, const Json& graph, ExportedNode
       results.values.push_back(-1);
     } else {
       fault(node,
-            fmt::format(
-                "{}: it takes a number out of a tensor, so the computation depends on data",
-                target));
+            fmt::format("{}: it takes a number out of a tensor, so the computation depends on data",
+                        target));
     }
     made.outputs.push_back(std::move(results));
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Numbers of pixels as text.
+// Formats coordinates in pixels.
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 namespace pipewright::draw {
 
-/// A coordinate to a hundredth of a pixel, as short as it can be written.
+/// Formats a coordinate to a hundredth of a pixel, as short as possible.
 inline std::string pixels(double value) {
   std::string text = fmt::format("{:.2f}", value);
   text.erase(text.find_last_not_of('0') + 1);

@@ -1,5 +1,5 @@
-// Looks are attributes rather than a style sheet, because several programs that papers are written
-// with ignore style sheets.
+// Looks become attributes and not a style sheet, because several programs that typeset papers
+// ignore style sheets.
 
 #include "pipewright/draw/svg.hpp"
 
@@ -12,7 +12,7 @@
 namespace pipewright::draw {
 namespace {
 
-/// Text as it may stand between tags or in an attribute; a control character becomes a space.
+/// Escapes text for use between tags or in an attribute. A control character becomes a space.
 std::string escaped_xml(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -8,7 +8,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// Levenshtein distance: the number of letters to insert, delete or replace.
+/// Returns the Levenshtein distance: the number of letters to insert, delete or replace.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);

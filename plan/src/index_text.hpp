@@ -1,13 +1,14 @@
 #pragma once
 
-// The numbers of stages, microbatches and slots inside the text of actions and instructions.
+// Parses the numbers of stages, microbatches and slots in the text of actions and instructions.
 
 #include <optional>
 #include <string_view>
 
 namespace pipewright::plan {
 
-/// Takes a number from 0 to 999,999 off the front of `text`; nothing when none stands there.
+/// Parses a number from 0 to 999,999 at the front of `text` and removes it. Returns nothing if
+/// there is none.
 std::optional<int> take_index(std::string_view& text);
 
 }  // namespace pipewright::plan

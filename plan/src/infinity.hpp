@@ -1,12 +1,12 @@
 #pragma once
 
-// Searches for the cheapest begin with this cost.
+// The initial cost of searches for a minimum.
 
 #include <limits>
 
 namespace pipewright::plan {
 
-/// The cost of what is not possible.
+/// The cost of an impossible choice.
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 }  // namespace pipewright::plan

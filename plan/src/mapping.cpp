@@ -25,13 +25,13 @@ namespace {
 }  // namespace
 
 Mapping::Mapping(const std::filesystem::path& file, Pages pages) {
-  // Without waiting for whoever writes into what is a pipe.
+  // Non-blocking, so that opening a pipe does not wait for a writer.
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status {};
   if (descriptor < 0 || ::fstat(descriptor, &status) != 0)
     fail_to_map(file, descriptor, std::strerror(errno));
   if (!S_ISREG(status.st_mode))
-    fail_to_map(file, descriptor, "it is no regular file");
+    fail_to_map(file, descriptor, "it is not a regular file");
   size_ = static_cast<std::size_t>(status.st_size);
   const int populate = pages == Pages::AtOnce ? MAP_POPULATE : 0;
   if (size_ > 0)

@@ -1,6 +1,6 @@
 #pragma once
 
-// A file's bytes where they lie, without a copy.
+// Read-only memory mappings of whole files.
 
 #include <cstddef>
 #include <filesystem>
@@ -9,14 +9,14 @@
 
 namespace pipewright::plan {
 
-/// All bytes of a file, for as long as it lives.
+/// A read-only mapping of a whole file.
 class Mapping {
  public:
   enum class Pages {
-    AtOnce,   // all are read now
-    AsAsked,  // when they are looked at
+    AtOnce,   // all pages are read at once
+    AsAsked,  // pages are read on first access
   };
-  /// Throws InputError that names the file.
+  /// Maps the file. Throws InputError that names it.
   explicit Mapping(const std::filesystem::path& file, Pages pages = Pages::AsAsked);
   ~Mapping();
   Mapping(const Mapping&) = delete;

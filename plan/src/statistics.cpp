@@ -7,7 +7,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// Linear interpolation between the two nearest of the sorted values.
+/// Interpolates linearly between the two nearest sorted values.
 double quantile(const std::vector<double>& sorted, double fraction) {
   const double at = fraction * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(std::floor(at));

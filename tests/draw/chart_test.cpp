@@ -37,7 +37,7 @@ Chart of_schedules(std::vector<std::string> names, const Points& points) {
   return chart;
 }
 
-/// The corners of each piece of a line.
+/// Returns the corners of each piece of a line.
 std::vector<Points> pieces(const std::string& svg, std::size_t line = 0) {
   std::vector<Points> found;
   const std::string path = paths(svg, "line").at(line);
@@ -46,7 +46,7 @@ std::vector<Points> pieces(const std::string& svg, std::size_t line = 0) {
   return found;
 }
 
-/// The middle of each marker of a line.
+/// Returns the center of each marker of a line.
 Points markers(const std::string& svg, std::size_t line = 0) {
   Points found;
   const std::string data = attribute(paths(svg, "points").at(line), "d");
@@ -58,7 +58,7 @@ Points markers(const std::string& svg, std::size_t line = 0) {
   return found;
 }
 
-/// The middle of a text that stands once in the figure.
+/// Returns the center of a text that occurs once in the figure.
 std::pair<double, double> place_of(const std::string& svg, const std::string& text) {
   Points found;
   for (const Text& one : level_texts(svg))
@@ -77,7 +77,7 @@ std::string error_of(const Chart& chart) {
   return "";
 }
 
-TEST_CASE("Chart: points stand where the ticks of both axes say", "[draw][chart]") {
+TEST_CASE("Chart: points are at the positions that the ticks of both axes give", "[draw][chart]") {
   const std::string svg = svg_of(chart_of({{"1f1b", {{2, 10}, {4, 40}, {8, 20}}}}));
   const auto line = pieces(svg);
   REQUIRE(line.size() == 1);
@@ -91,7 +91,7 @@ TEST_CASE("Chart: points stand where the ticks of both axes say", "[draw][chart]
   }
 }
 
-TEST_CASE("Chart: on a logarithmic axis equal factors are equally far apart", "[draw][chart]") {
+TEST_CASE("Chart: a logarithmic axis spaces equal factors equally", "[draw][chart]") {
   const auto svg = svg_of(chart_of({{"1f1b", {{1, 5}, {2, 6}, {4, 7}, {32, 8}}}}, true));
   const auto line = pieces(svg).at(0);
   const double factor_two = line[1].first - line[0].first;
@@ -102,7 +102,7 @@ TEST_CASE("Chart: on a logarithmic axis equal factors are equally far apart", "[
                    factor_two * std::log2(std::stod(power))) < 0.5);
 }
 
-TEST_CASE("Chart: a logarithmic axis that is not of powers of two has ticks at 1, 2 and 5",
+TEST_CASE("Chart: a logarithmic axis without powers of two has ticks at 1, 2 and 5",
           "[draw][chart]") {
   const auto svg = svg_of(chart_of({{"1f1b", {{3, 0.1}, {600, 0.2}}}}, true));
   for (const char* text : {"5", "10", "20", "50", "100", "200", "500"})
@@ -120,13 +120,13 @@ TEST_CASE("Chart: the value axis begins at zero, unless all values are far from 
     CHECK(count_text(far, text) == 1);
 }
 
-TEST_CASE("Chart: large values are told in millions", "[draw][chart]") {
+TEST_CASE("Chart: large values are written in millions", "[draw][chart]") {
   const auto svg = svg_of(chart_of({{"a", {{1, 0}, {2, 1e7}}}}));
   for (const char* text : {"0", "2M", "8M", "10M"})
     CHECK(count_text(svg, text) == 1);
 }
 
-TEST_CASE("Chart: what is not possible leaves a gap", "[draw][chart]") {
+TEST_CASE("Chart: a combination that is not possible leaves a gap", "[draw][chart]") {
   const ChartLine whole{"gpipe", {{1, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 5}}};
   const Points without_three{{1, 1}, {2, 2}, {4, 4}, {5, 5}};
   const Points not_a_number{{1, 1}, {2, 2}, {3, no_value}, {4, 4}, {5, 5}};
@@ -149,7 +149,7 @@ TEST_CASE("Chart: points in any order make the same line", "[draw][chart]") {
         svg_of(chart_of({{"a", {{1, 5}, {2, 2}, {4, 1}}}})));
 }
 
-TEST_CASE("Chart: categories stand at equal distances under their points", "[draw][chart]") {
+TEST_CASE("Chart: categories are equally spaced below their points", "[draw][chart]") {
   const auto svg = svg_of(of_schedules({"gpipe", "1f1b", "zb-v"}, {{0, 3}, {1, 2}, {2, 1}}));
   const auto line = pieces(svg).at(0);
   CHECK(line[1].first - line[0].first == Approx(line[2].first - line[1].first).margin(0.02));
@@ -157,12 +157,13 @@ TEST_CASE("Chart: categories stand at equal distances under their points", "[dra
   CHECK(place_of(svg, "zb-v").first == Approx(line[2].first).margin(0.1));
 }
 
-TEST_CASE("Chart: names without room side by side are slanted and stay on the page",
+TEST_CASE("Chart: names too wide to fit next to each other are slanted and stay on the page",
           "[draw][chart]") {
   std::vector<std::string> names;
   Points points;
   for (int i = 0; i < 16; ++i) {
-    names.push_back(std::to_string(1'000'000'000'000'000'000 + i));  // digits are equally wide
+    // All digits have the same width.
+    names.push_back(std::to_string(1'000'000'000'000'000'000 + i));
     points.emplace_back(i, 1 + i);
   }
   const auto svg = svg_of(of_schedules(names, points));
@@ -183,7 +184,7 @@ TEST_CASE("Chart: names without room side by side are slanted and stay on the pa
   CHECK(label < height - 5);
 }
 
-TEST_CASE("Chart: every line has a key, and looks like no other", "[draw][chart]") {
+TEST_CASE("Chart: every line has a legend key and a unique look", "[draw][chart]") {
   std::vector<ChartLine> lines;
   for (int i = 0; i < 14; ++i)
     lines.push_back({"schedule " + std::to_string(i), {{1, 1.0 + i}, {2, 2.0 + i}}});
@@ -197,7 +198,7 @@ TEST_CASE("Chart: every line has a key, and looks like no other", "[draw][chart]
   CHECK(text_fault(svg) == "");
 }
 
-TEST_CASE("Chart: text stays on the page and off other text", "[draw][chart]") {
+TEST_CASE("Chart: text stays on the page and does not overlap other text", "[draw][chart]") {
   for (const double factor : {1e-9, 1e-3, 1.0, 1e5, 1e12}) {
     Points points;
     for (int i = 0; i <= 10; ++i)
@@ -214,7 +215,7 @@ TEST_CASE("Chart: text stays on the page and off other text", "[draw][chart]") {
                            .lines = {{long_text, {{1, 1}}}, {long_text, {{1, 2}}}}})) == "");
 }
 
-TEST_CASE("Chart: of nothing, of one point or of equal values is still a chart", "[draw][chart]") {
+TEST_CASE("Chart: no points, one point or equal values still make a chart", "[draw][chart]") {
   for (const bool logarithmic : {false, true})
     for (const Points& points :
          {Points{}, Points{{1, no_value}}, Points{{4, 0}}, Points{{4, 7}}, Points{{4, -7}},
@@ -227,14 +228,15 @@ TEST_CASE("Chart: of nothing, of one point or of equal values is still a chart",
   CHECK(xml_fault(svg_of(Chart{})) == "");
 }
 
-TEST_CASE("Chart: names may hold what XML gives a meaning to", "[draw][chart]") {
+TEST_CASE("Chart: names may contain the special characters of XML", "[draw][chart]") {
   Chart chart = of_schedules({"<a>", "b & c"}, {{0, 1}, {1, 2}});
   chart.title = chart.x_label = chart.y_label = chart.lines[0].name = "\"<&>";
   CHECK(xml_fault(svg_of(chart)) == "");
 }
 
-TEST_CASE("Chart: an x that has no place is refused", "[draw][chart]") {
-  CHECK(error_of(chart_of({{"a", {{no_value, 1}}}})).find("x is no number") != std::string::npos);
+TEST_CASE("Chart: an x without a position is rejected", "[draw][chart]") {
+  CHECK(error_of(chart_of({{"a", {{no_value, 1}}}})).find("x is not a number") !=
+        std::string::npos);
   CHECK(error_of(chart_of({{"a", {{0, 1}}}}, true)).find("logarithmic") != std::string::npos);
   for (const double x : {-1.0, 0.5, 2.0})
     CHECK(error_of(of_schedules({"a", "b"}, {{x, 1}})).find("2 categories") != std::string::npos);

@@ -29,7 +29,7 @@ Timeline predicted() {
   return timeline;
 }
 
-/// The same first forward in a longer iteration.
+/// Returns a timeline with the same first forward in a longer iteration.
 Timeline measured() {
   Timeline timeline = of_spans(
       "measured", 10, {{0, Row::Compute, "0F0", {1}, {3}}, {0, Row::Compute, "0B0", {5}, {9}}});
@@ -46,7 +46,7 @@ struct Extent {
   double width = 0;
 };
 
-/// Where the first box of each path of this class begins, and how wide it is.
+/// Returns where the first box of each path of this class begins, and its width.
 std::vector<Extent> extents(const std::string& svg, const std::string& name) {
   std::vector<Extent> found;
   for (const std::string& path : paths(svg, name)) {
@@ -57,7 +57,8 @@ std::vector<Extent> extents(const std::string& svg, const std::string& name) {
   return found;
 }
 
-/// Two ranks; what rank 1 does, rank 0 does one second earlier. From 0 to 2 s rank 1 is idle.
+/// Returns a timeline of two ranks. Rank 0 does everything one second before rank 1 does. Rank 1 is
+/// idle from 0 to 2 s.
 Timeline explained() {
   return {.name = "explained",
           .ranks = 2,
@@ -75,20 +76,20 @@ Timeline explained() {
           .critical = {0, 1, 2, 3, 4}};
 }
 
-/// The top and bottom of this rank's row of bars, from the ground under them.
+/// Returns the top and the bottom of the rank's row of bars, from the background of the row.
 std::pair<double, double> row_of(const std::string& svg, int rank) {
   const auto ground = corners(paths(svg, "idle").at(0));
   return {ground.at(static_cast<std::size_t>(4 * rank)).second,
           ground.at(static_cast<std::size_t>(4 * rank + 2)).second};
 }
 
-/// Where a time stands in the figure of `explained`, whose first forward is one second long.
+/// Returns the x of a time in the figure of `explained`, whose first forward takes one second.
 double x_of(const std::string& svg, double seconds) {
   const Extent second = extents(svg, "F").at(0);
   return second.left + seconds * second.width;
 }
 
-/// A pipeline of many ranks with everything that a figure can show.
+/// Returns a pipeline of many ranks with everything that a figure can show.
 Timeline crowded(int ranks, int microbatches) {
   Timeline timeline{.name = "crowded",
                     .ranks = ranks,
@@ -114,7 +115,7 @@ Timeline crowded(int ranks, int microbatches) {
   return timeline;
 }
 
-/// How an eye sees a colour: a matrix on linear RGB. Of Machado et al. (2009), severity 1.
+/// How an eye sees a color: a matrix on linear RGB, from Machado et al. (2009), severity 1.
 using Eye = std::array<std::array<double, 3>, 3>;
 constexpr std::array<Eye, 4> eyes{{
     {{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}},
@@ -137,7 +138,8 @@ std::array<double, 3> times(const Eye& matrix, const std::array<double, 3>& v) {
   return product;
 }
 
-/// CIE L*a*b* of "#rrggbb" as this eye sees it: distances there are differences that are seen.
+/// Returns CIE L*a*b* of "#rrggbb" as this eye sees it, in which distances are perceived
+/// differences.
 std::array<double, 3> seen(const std::string& color, const Eye& eye) {
   std::array<double, 3> linear{};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -160,7 +162,7 @@ double distance(const std::array<double, 3>& a, const std::array<double, 3>& b) 
   return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
 }
 
-TEST_CASE("SVG: every tag that opens closes again", "[draw][svg]") {
+TEST_CASE("SVG: every opening tag is closed", "[draw][svg]") {
   CHECK(xml_fault("<a><b c=\"d\"/></a>\n") == "");
   CHECK(xml_fault("<a><b></a></b>") != "");
   CHECK(xml_fault("<a>1 < 2</a>") != "");
@@ -168,14 +170,14 @@ TEST_CASE("SVG: every tag that opens closes again", "[draw][svg]") {
   CHECK(xml_fault(to_svg_of({predicted(), measured()})) == "");
 }
 
-TEST_CASE("SVG: a figure of nothing is still a figure", "[draw][svg]") {
+TEST_CASE("SVG: an empty figure is valid", "[draw][svg]") {
   CHECK(xml_fault(to_svg(timeline_scene({}, ""))) == "");
   const std::string svg = to_svg_of({of_spans("empty", 0, {})});
   CHECK(xml_fault(svg) == "");
   CHECK(svg.find("nan") == std::string::npos);
 }
 
-TEST_CASE("SVG: the same time has the same place in every timeline", "[draw][svg]") {
+TEST_CASE("SVG: the same time has the same position in every timeline", "[draw][svg]") {
   const auto forwards = extents(to_svg_of({predicted(), measured()}), "F");
   REQUIRE(forwards.size() == 2);
   CHECK(forwards[0].left == forwards[1].left);
@@ -195,7 +197,7 @@ TEST_CASE("SVG: bars are as long as their spans", "[draw][svg]") {
   CHECK(extents(svg, "STEP").at(0).width == Approx(extents(svg, "F").at(0).width / 2));
 }
 
-/// How high the first box of the only path of this class is, and where its upper edge lies.
+/// Returns the height and the top of the first box of the only path of this class.
 std::pair<double, double> height_and_top(const std::string& svg, const std::string& name) {
   const std::string data = attribute(paths(svg, name).at(0), "d");
   const std::string corner = all_between(data, "M", "h").at(0);
@@ -203,8 +205,7 @@ std::pair<double, double> height_and_top(const std::string& svg, const std::stri
           std::stod(corner.substr(corner.find_first_of(" ,") + 1))};
 }
 
-TEST_CASE("SVG: two that run side by side have half of the row each, who began first above",
-          "[draw][svg]") {
+TEST_CASE("SVG: two concurrent actions share the row, the earlier one above", "[draw][svg]") {
   const auto svg_of = [](double begin, double end) {
     return to_svg_of(
         {of_spans("measured", 10,
@@ -217,11 +218,12 @@ TEST_CASE("SVG: two that run side by side have half of the row each, who began f
     CHECK(height_and_top(svg, "F") == std::pair{whole / 2, top});
     CHECK(height_and_top(svg, "B") == std::pair{whole / 2, top + whole / 2});
   }
-  CHECK(height_and_top(svg_of(4.5, 9), "F") == std::pair{whole, top});  // as clocks err
+  // Within the error of clocks.
+  CHECK(height_and_top(svg_of(4.5, 9), "F") == std::pair{whole, top});
   CHECK(height_and_top(svg_of(0, 3), "B") == std::pair{whole / 2, top});
 }
 
-TEST_CASE("SVG: titles and names may hold what XML gives a meaning to", "[draw][svg]") {
+TEST_CASE("SVG: titles and names may contain the special characters of XML", "[draw][svg]") {
   const std::string svg =
       to_svg(timeline_scene({of_spans("\"a\" & <b>\n", 1, {})}, "P<4 & M>\"8\""));
   CHECK(xml_fault(svg) == "");
@@ -236,7 +238,7 @@ TEST_CASE("SVG: transfers draw no bars", "[draw][svg]") {
   CHECK(paths(svg, "idle").size() == 1);
 }
 
-TEST_CASE("SVG: figures of each rank stand beside its row", "[draw][svg]") {
+TEST_CASE("SVG: the figures of each rank are next to its row", "[draw][svg]") {
   const std::string svg = to_svg_of({predicted()});
   for (const char* text : {"87.5 %", "12.5 %", "iteration 8.00 s, mean bubble 12.5 %"})
     CHECK(count_text(svg, text) == 1);
@@ -246,18 +248,18 @@ TEST_CASE("SVG: figures of each rank stand beside its row", "[draw][svg]") {
 
 TEST_CASE("SVG: memory has one scale, named after the largest of all timelines", "[draw][svg]") {
   const std::string svg = to_svg_of({predicted(), measured()});
-  CHECK(count_text(svg, "2.00 GB") == 3);  // at both axes, and as the peak that was measured
+  CHECK(count_text(svg, "2.00 GB") == 3);  // at both axes, and as the measured peak
   const auto areas = paths(svg, "memory");
   REQUIRE(areas.size() == 2);
   for (const std::string& area : areas) {
-    // Both start with 1 GB, which is half a strip of 26 above the base.
+    // Both start with 1 GB, which is half of a strip of height 26.
     const std::string data = attribute(area, "d");
     const double base = std::stod(all_between(data, "M76 ", "H").at(0));
     CHECK(base - std::stod(all_between(data, "V", "H").at(0)) == Approx(13));
   }
 }
 
-TEST_CASE("SVG: wide bars carry their microbatch, narrow ones nothing", "[draw][svg]") {
+TEST_CASE("SVG: wide bars show their microbatch, narrow bars show nothing", "[draw][svg]") {
   const std::vector<Span> spans{{0, Row::Compute, "0F77", {0}, {5}}};
   CHECK(count_text(to_svg_of({of_spans("t", 10, spans)}), "77") == 1);
   CHECK(count_text(to_svg_of({of_spans("t", 10'000, spans)}), "77") == 0);
@@ -272,7 +274,7 @@ TEST_CASE("SVG: ten thousand narrow bars are one path", "[draw][svg]") {
   CHECK(std::count(svg.begin(), svg.end(), '<') < 100);
 }
 
-TEST_CASE("SVG: the axis has round ticks in the unit that suits", "[draw][svg]") {
+TEST_CASE("SVG: the axis has round ticks in a suitable unit", "[draw][svg]") {
   const std::string in_ms = to_svg_of({of_spans("t", 0.0123, {})});
   for (const char* text : {"0", "2", "10", "12", "time in ms"})
     CHECK(count_text(in_ms, text) == 1);
@@ -291,7 +293,7 @@ TEST_CASE("SVG: a rank's later stages are lighter than its first", "[draw][svg]"
   CHECK(count_text(svg, "lighter: later stages of the same rank") == 1);
 }
 
-TEST_CASE("SVG: idle time is filled by its cause, from its start to its end", "[draw][svg]") {
+TEST_CASE("SVG: idle time has the color of its cause, from its start to its end", "[draw][svg]") {
   const std::string svg = to_svg_of({explained()});
   const double second = extents(svg, "F").at(0).width;
   const auto warm_up = extents(svg, "warm-up");
@@ -305,7 +307,7 @@ TEST_CASE("SVG: idle time is filled by its cause, from its start to its end", "[
   CHECK(paths(svg, "queue").empty());
 }
 
-TEST_CASE("SVG: a bar ends where its rank waits for a shard that is late", "[draw][svg]") {
+TEST_CASE("SVG: a bar ends where its rank waits for a late tensor-parallel rank", "[draw][svg]") {
   Timeline timeline = of_spans("t", 8, {{0, Row::Compute, "0F0", {0}, {4}, {3}, {1}}});
   timeline.idle = {{0, IdleCause::Shards, {3}, {4}}};
   const std::string svg = to_svg_of({timeline});
@@ -320,7 +322,7 @@ TEST_CASE("SVG: a bar ends where its rank waits for a shard that is late", "[dra
   CHECK(foot[0].left + foot[0].width == Approx(wait[0].left));
 }
 
-TEST_CASE("SVG: the legend tells each cause's share of the idle time", "[draw][svg]") {
+TEST_CASE("SVG: the legend shows each cause's share of the idle time", "[draw][svg]") {
   const std::string svg = to_svg_of({explained()});
   CHECK(count_text(svg, "warm-up 6.2 %") == 1);     // 1 of 16 seconds
   CHECK(count_text(svg, "cool-down 87.5 %") == 1);  // 14
@@ -328,17 +330,17 @@ TEST_CASE("SVG: the legend tells each cause's share of the idle time", "[draw][s
   CHECK(count_text(svg, "idle") == 0);
 }
 
-TEST_CASE("SVG: idle time without causes stays plain", "[draw][svg]") {
+TEST_CASE("SVG: idle time without causes has the plain color", "[draw][svg]") {
   const std::string svg = to_svg_of({predicted()});
   CHECK(count_text(svg, "idle") == 1);
   CHECK(count_text(svg, "idle time by cause:") == 0);
   CHECK(count_text(svg, "critical path") == 0);
   CHECK(paths(svg, "critical").empty());
-  // Beside one that has causes, the plain ground needs its key again.
+  // With another timeline that has causes, the plain color needs its legend key again.
   CHECK(count_text(to_svg_of({predicted(), explained()}), "idle") == 1);
 }
 
-TEST_CASE("SVG: no two causes look alike, whichever cones an eye lacks", "[draw][svg]") {
+TEST_CASE("SVG: all causes can be told apart with any kind of color blindness", "[draw][svg]") {
   Timeline timeline = of_spans("t", 8, {});
   for (int cause = 0; cause < 8; ++cause)
     timeline.idle.push_back({0, static_cast<IdleCause>(cause), {1.0 * cause}, {cause + 1.0}});
@@ -353,7 +355,7 @@ TEST_CASE("SVG: no two causes look alike, whichever cones an eye lacks", "[draw]
         }
 }
 
-TEST_CASE("SVG: the critical path runs under its bars and crosses ranks with the transfer",
+TEST_CASE("SVG: the critical path runs below its bars and crosses ranks at the transfer",
           "[draw][svg]") {
   const std::string svg = to_svg_of({explained()});
   const auto path = paths(svg, "critical");
@@ -374,7 +376,7 @@ TEST_CASE("SVG: the critical path runs under its bars and crosses ranks with the
   CHECK(count_text(svg, "critical path") == 1);
 }
 
-TEST_CASE("SVG: sends and reductions run beside the bars, between two rows", "[draw][svg]") {
+TEST_CASE("SVG: sends and reductions are drawn between two rows of bars", "[draw][svg]") {
   const std::string svg = to_svg_of({explained()});
   const auto send = corners(paths(svg, "send").at(0));
   const auto reduce = corners(paths(svg, "reduce").at(0));
@@ -388,7 +390,7 @@ TEST_CASE("SVG: sends and reductions run beside the bars, between two rows", "[d
   CHECK(count_text(svg, "reduction") == 1);
 }
 
-TEST_CASE("SVG: without transfers rows are as close as they were", "[draw][svg]") {
+TEST_CASE("SVG: rows without transfers leave no space for them", "[draw][svg]") {
   Timeline timeline = explained();
   std::erase_if(timeline.spans, [](const Span& span) { return span.row != Row::Compute; });
   timeline.critical.clear();
@@ -396,8 +398,7 @@ TEST_CASE("SVG: without transfers rows are as close as they were", "[draw][svg]"
   CHECK(row_of(svg, 1).first - row_of(svg, 0).second == Approx(5));
 }
 
-TEST_CASE("SVG: from one rank to 64 all text stands on the page, and none on another",
-          "[draw][svg]") {
+TEST_CASE("SVG: from 1 to 64 ranks all text is on the page and does not overlap", "[draw][svg]") {
   for (const int ranks : {1, 2, 4, 5, 8, 9, 16, 32, 33, 64}) {
     INFO(ranks << " ranks");
     const std::string svg = to_svg_of({crowded(ranks, 4), crowded(ranks, 4)});
@@ -406,7 +407,7 @@ TEST_CASE("SVG: from one rank to 64 all text stands on the page, and none on ano
   }
 }
 
-TEST_CASE("SVG: names longer than the page are cut, between two letters", "[draw][svg]") {
+TEST_CASE("SVG: names longer than the page are cut between two letters", "[draw][svg]") {
   std::string name;
   for (int i = 0; i < 300; ++i)
     name += "µ";
@@ -418,13 +419,13 @@ TEST_CASE("SVG: names longer than the page are cut, between two letters", "[draw
       continue;
     ++names;
     CHECK(text.size() < 200);
-    CHECK(text.size() % 2 == 1);  // letters of two bytes, and the ellipsis of three
+    CHECK(text.size() % 2 == 1);  // letters of two bytes and an ellipsis of three
     CHECK(text.substr(text.size() - 3) == "…");
   }
   CHECK(names == 2);  // the title and the timeline
 }
 
-TEST_CASE("SVG: more spans make longer paths, not more of them", "[draw][svg]") {
+TEST_CASE("SVG: more spans make longer paths, not more paths", "[draw][svg]") {
   const auto elements = [](int microbatches) {
     const std::string svg = to_svg_of({crowded(64, microbatches)});
     return all_between(svg, "<path", ">").size();
@@ -432,7 +433,7 @@ TEST_CASE("SVG: more spans make longer paths, not more of them", "[draw][svg]") 
   CHECK(elements(200) == elements(100));
 }
 
-TEST_CASE("Scene: each bar is a box that says what it stands for", "[draw][svg]") {
+TEST_CASE("Scene: each bar is a box with a tooltip", "[draw][svg]") {
   const Scene scene = timeline_scene({predicted()}, "A step");
   std::vector<std::string> tooltips;
   for (const Element& element : scene.elements)

@@ -136,7 +136,9 @@ TEST_CASE("A layer is frozen completely, or by the names of its parameters", "[e
   CHECK(parameter_counts({frozen(linear("a", 4, 8), "^b")}) == std::vector<std::int64_t>{32});
   CHECK(error_of([] { model(2, "^e\\."); }) ==
         "frozen:^e\\. matches no parameter, by LAYER.PARAMETER, of the layers a, t, b, u, c or d");
-  CHECK(error_of([] { model(2, "(a"); }).starts_with("frozen:(a: this is no regular expression: "));
+  CHECK(error_of([] {
+          model(2, "(a");
+        }).starts_with("frozen:(a: this is not a regular expression: "));
 }
 
 TEST_CASE("A shared weight is frozen in all of its layers or in none", "[exec]") {

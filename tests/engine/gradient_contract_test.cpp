@@ -104,7 +104,7 @@ TEST_CASE("A custom Program is checked unchanged", "[exec]") {
   options.schedule = program;
   CHECK(error_of([&] {
           gradient_contract(model({.data = 2}), options, batch());
-        }).find("nothing sums the gradients of its copies: each needs a 0REDUCE_GRAD") !=
+        }).find("its gradients are not reduced over its replicas: each needs a 0REDUCE_GRAD") !=
         std::string::npos);
 }
 

@@ -104,7 +104,7 @@ class OwnSchedule(unittest.TestCase):
     def test_what_cannot_run_is_refused_in_the_programs_words(self):
         with self.assertRaisesRegex(pw.InputError, "deadlock: rank 1 at 1B0 waits for 1F0"):
             pw.Schedule([["0F0", "0B0"], ["1B0", "1F0"]]).validate()
-        with self.assertRaisesRegex(ValueError, 'schedule:1:2: "0Q0" is no action'):
+        with self.assertRaisesRegex(ValueError, 'schedule:1:2: "0Q0" is not an action'):
             pw.Schedule([["0F0", "0Q0"]])
         theirs = program("schedule", "zbv", "--ranks", 3, "--microbatches", 0)
         with self.assertRaises(ValueError) as refused:

@@ -1,6 +1,6 @@
-"""torch trains pipelines of each of its schedules in several processes, with its profiler on, and
-pipewright explains the traces: the schedule's name is right, the iteration takes as long as the
-processes themselves say, busy time and causes of idle time add up to it, the slow stage is found.
+"""Trains pipelines with each of torch's schedules in several processes, with torch's profiler on, and
+checks what pipewright explains of the traces: the schedule's name is right, the iteration time matches
+the processes' own clocks, busy time and idle time by cause add up to it, and the slow stage is found.
 
     explain.py PIPEWRIGHT [SCHEDULE]
 """
@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pipewright import PROGRAM, run  # first: it skips where torch is missing
+from pipewright import PROGRAM, run  # first, because it skips the test if torch is missing
 from trace_pipeline import NAP, Job, trace
 
 NAMES = {
@@ -26,7 +26,7 @@ NAMES = {
 }
 SINGLE = ("ScheduleGPipe", "Schedule1F1B")
 FOUND_BY = {"ScheduleGPipe": "microbatch ranges", "Schedule1F1B": "operators"}
-MOST_OFF = 0.06  # of the iteration: what lies before its first action and behind its last
+MOST_OFF = 0.06  # share of the iteration before its first action and after its last
 
 
 def explain(files: list[Path], *options: str) -> dict:
@@ -63,7 +63,7 @@ def check(job: Job, folder: Path) -> None:
 
 
 def check_stacks(folder: Path) -> None:
-    """With stacks, Python functions tell 1F1B's actions."""
+    """Checks that the actions of 1F1B are found by Python functions if the trace has stacks."""
     job = Job("Schedule1F1B", 2, 4, width=128, rows=64, slow_stage=1, stacks=True)
     files = trace(job, folder / "stacks")
     own = explain(files)
@@ -73,7 +73,7 @@ def check_stacks(folder: Path) -> None:
 
 
 def check_replicas(folder: Path, schedule: str) -> None:
-    """Of two pipelines that sum their gradients the slow one is named; the device mesh says who is where."""
+    """Checks that the slower of two data-parallel replicas is named; the device mesh gives the coordinates of ranks."""
     job = Job(schedule, 2, 4, replicas=2, width=128, rows=64, slow_stage=1, slow_replica=1)
     files = trace(job, folder / f"{schedule}-replicas")
     timeline = folder / "job.pwt"
@@ -85,7 +85,7 @@ def check_replicas(folder: Path, schedule: str) -> None:
     quick, slow = own["pipelines"]
     assert quick["actions_s"] < 4 * NAP < slow["actions_s"], own["pipelines"]
     wanted = max(t[1] for t in json.loads((files[0].parent / "truth.json").read_text())["step_s"])
-    for pipeline in own["pipelines"]:  # they wait for each other's gradients
+    for pipeline in own["pipelines"]:  # the replicas wait for each other's gradients
         found = pipeline["iteration_s"]
         assert abs(found - wanted) < MOST_OFF * wanted + 2e-3, f"{pipeline}: not {wanted} s"
     assert explain(files, "--axes", "pipe=2,data=2")["pipelines"] == own["pipelines"]
@@ -95,7 +95,7 @@ def check_replicas(folder: Path, schedule: str) -> None:
 
 
 def check_files(folder: Path) -> None:
-    """What is written is what the other commands take, and says the same."""
+    """Checks that other commands accept the written files and give the same figures."""
     files = sorted((folder / "Schedule1F1B").glob("rank*.json.gz"))
     out = folder / "out"
     own = explain(files, "-o", str(out), "--timeline", str(out) + ".svg")

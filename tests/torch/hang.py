@@ -1,5 +1,5 @@
-"""Two processes of torch stand still for real, and pipewright says why from what torch's
-FlightRecorder has kept of them. Over Gloo, of which it keeps collectives only.
+"""Makes two processes of torch hang, and checks that pipewright explains why from the dumps of torch's
+FlightRecorder. The backend is Gloo, for which the recorder stores only collectives.
 
     hang.py PIPEWRIGHT [--keep FOLDER]
 """
@@ -17,7 +17,7 @@ WORLD = 2
 
 
 def train(rank: int, fault: str, is_last: threading.Event) -> None:
-    """A sum of which all know, and one at which rank 1 is elsewhere."""
+    """Runs an all-reduce that all ranks join, and one that rank 1 does not reach."""
     import torch
     import torch.distributed as dist
 
@@ -33,7 +33,7 @@ def train(rank: int, fault: str, is_last: threading.Event) -> None:
 
 
 def work(rank: int, fault: str, folder: Path) -> None:
-    """A process of the job: trains in a thread, and leaves its dump as torch's watchdog would."""
+    """Runs a process of the job: trains in a thread, and writes its dump as torch's watchdog would."""
     import torch.distributed as dist
     from torch._C._distributed_c10d import _dump_fr_trace
 
@@ -45,7 +45,7 @@ def work(rank: int, fault: str, folder: Path) -> None:
     part = folder / f"part_{rank}"
     part.write_bytes(_dump_fr_trace())
     part.rename(folder / "dumps" / f"nccl_trace_rank_{rank}")
-    time.sleep(600)  # who ends first would end the other's wait
+    time.sleep(600)  # a process that exits would end the wait of the other
 
 
 def dumps_of(fault: str, folder: Path) -> Path:
@@ -76,7 +76,7 @@ def explain(program: str, *words: object) -> dict:
 
 
 def main() -> None:
-    from pipewright import PROGRAM  # it skips where torch is missing
+    from pipewright import PROGRAM  # skips the test if torch is missing
 
     with tempfile.TemporaryDirectory() as folder:
         for fault in ("collective", "late"):

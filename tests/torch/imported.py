@@ -1,5 +1,5 @@
-"""Modules of PyTorch, exported and imported: serial training has the losses of PyTorch's own loop bit by bit, and every pipeline has
-those of serial training. Plain modules always; those of transformers and torchvision where they are installed.
+"""Tests exported and imported PyTorch modules: serial training has the losses of a PyTorch training loop bit for bit, and every
+pipeline has those of serial training. Models of transformers and torchvision are tested if these packages are installed.
 Run as: imported.py PIPEWRIGHT [NAME ...]"""
 
 import json
@@ -92,7 +92,7 @@ class DecoderBlock(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A llama: rotary embeddings without a gradient, handed from block to block."""
+    """A small Llama, whose rotary embeddings have no gradient and are passed from block to block."""
 
     def __init__(self, tied, marks=False, width=16, heads=4, words=32, blocks=4):
         super().__init__()
@@ -130,7 +130,7 @@ class ResidualBlock(nn.Module):
 
 
 class ResidualNet(nn.Module):
-    """A ResNet: batch norms, changes in place."""
+    """A small ResNet with batch norms and in-place operations."""
 
     def __init__(self):
         super().__init__()
@@ -144,7 +144,7 @@ class ResidualNet(nn.Module):
 
 
 class UNet(nn.Module):
-    """Values that skip most of the layers."""
+    """A small U-Net, with skip connections over most of the layers."""
 
     def __init__(self):
         super().__init__()
@@ -178,7 +178,7 @@ class EncoderBlock(nn.Module):
 
 
 class Encoder(nn.Module):
-    """A BERT: a mask made of the tokens goes through all blocks."""
+    """A small BERT, whose mask is computed from the tokens and passed through all blocks."""
 
     def __init__(self, dropout=0.0, width=16, words=32, tokens=8):
         super().__init__()
@@ -196,7 +196,7 @@ class Encoder(nn.Module):
 
 
 class Translator(nn.Module):
-    """A T5: two inputs, one embedding for three layers, a bias that is learned in the first block and used in all."""
+    """A small T5 with two inputs, an embedding that three layers share, and a bias that the first block learns and all use."""
 
     def __init__(self, width=16, words=32, tokens=8):
         super().__init__()
@@ -230,8 +230,9 @@ def words_loss(output, target):
 
 
 class Case:
-    """``microbatches``: one where a weight is tied, whose gradients PyTorch adds up by microbatch and we by layer.
-    ``uses``: of a weight, the most; three gradients are added up in either order, and differ in their last bits."""
+    """A module with its data and settings. ``microbatches`` is 1 if a weight is tied, because PyTorch sums its gradients by
+    microbatch and Pipewright by layer. ``uses`` is the largest number of uses of a weight; the order in which three or more
+    gradients are summed changes their last bits."""
 
     def __init__(self, build, inputs, targets, loss, microbatches=MICROBATCHES, exact=True, options=(), training=True, uses=2):
         self.build, self.inputs, self.targets, self.loss, self.uses = build, inputs, targets, loss, uses
@@ -255,14 +256,14 @@ CASES = {
 
 
 def add_libraries():
-    """Architectures of transformers and torchvision, at small sizes."""
+    """Adds small models of transformers and torchvision."""
     try:
         import torchvision
         import transformers as hf
     except ImportError as missing:
-        print(f"without those of transformers and torchvision: {missing.name} is not installed")
+        print(f"skipping models of transformers and torchvision: {missing.name} is not installed")
         return
-    # By itself transformers makes no mask where it is not traced, which another kernel takes with other bits.
+    # By default transformers omits the mask unless it is traced, and then another kernel with other bits runs.
     sizes = {"vocab_size": 64, "attn_implementation": "eager"}
     llama = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4,
              "num_key_value_heads": 2, "use_cache": False, **sizes}
@@ -297,7 +298,7 @@ def add_libraries():
             encoder_ffn_dim=64, decoder_ffn_dim=64, num_mel_bins=8, max_source_positions=8, max_target_positions=16,
             dropout=0, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1, **few)),
             lambda: (torch.randn(SAMPLES, 8, 16), torch.ones(SAMPLES, 16, dtype=torch.long), words()), words, words_loss,
-            microbatches=1, training=False),  # in training it drops layers by a number that it draws
+            microbatches=1, training=False),  # in training it drops random layers
     })
 
 
@@ -305,7 +306,7 @@ def add_libraries():
 
 
 def losses_of_torch(module, case, inputs, targets, seed):
-    """SGD on the samples in our order, a microbatch at a time."""
+    """Trains with SGD on the samples in Pipewright's order, one microbatch at a time."""
     optimizer = torch.optim.SGD(module.parameters(), RATE)
     losses, number = [], 0
     for _ in range(STEPS):
@@ -329,7 +330,7 @@ def pipewright(*words):
 
 
 def trained(folder, case, ranks, schedule, costs, *more):
-    """The losses of each step, by microbatch."""
+    """Trains with Pipewright and returns the losses of each step, by microbatch."""
     settings = {"pipeline.ranks": ranks, "pipeline.schedule": schedule, "pipeline.microbatches": case.microbatches,
                 "pipeline.partition": "profile", "cluster.devices_per_node": ranks,
                 "training.steps": STEPS, "training.learning_rate": RATE, "training.optimizer": "sgd",
@@ -357,9 +358,9 @@ def check(name, case, folder):
     serial = [step["loss"] for step in trained(folder, case, 1, "1f1b", costs)]
     if case.exact:
         wanted = losses_of_torch(module, case, inputs, targets, seed)
-        # Ours is the mean of the microbatches' losses, which is what a step says.
+        # Pipewright reports the mean of the microbatches' losses for a step.
         means = [sum(step) / len(step) for step in wanted]
-        assert serial == means, f"{name}: PyTorch's losses {means}, ours {serial}"
+        assert serial == means, f"{name}: PyTorch's losses {means}, Pipewright's {serial}"
     layers = len(json.loads((folder / "layers.json").read_text())["layers"])
     ran = []
     for ranks, schedule, stages in ((2, "1f1b", 2), (4, "1f1b", 4), (2, "zbv", 4)):
@@ -376,7 +377,7 @@ def check(name, case, folder):
 
 
 def check_weights(name, case, folder, wanted):
-    """What the first pipeline trained goes back into the module, and is what PyTorch's own loop trains."""
+    """Checks that the trained weights load back into the module and equal those of the PyTorch training loop."""
     pipewright("save", folder / "scenario.json", "--checkpoints", folder / "saved", "-o", folder / "tuned")
     torch.manual_seed(8)
     module = case.build().train(case.training)
@@ -395,11 +396,11 @@ def check_weights(name, case, folder, wanted):
     except ValueError as error:
         assert "beside is missing" in str(error) and first not in str(error), error
     else:
-        raise AssertionError("a parameter that the folder lacks is not refused")
+        raise AssertionError("a parameter that the folder lacks is not rejected")
 
 
 def check_refusals(folder):
-    """What cannot be run is refused by name, with the user's line."""
+    """Checks that unsupported operators are rejected by name, with the line of the user's code."""
 
     class Branches(nn.Module):
         def forward(self, x):
@@ -414,14 +415,14 @@ def check_refusals(folder):
         def forward(self, x):
             return x * x.sum().item()
 
-    for module, wanted in ((Branches(), "cond: what is computed depends on data"),
+    for module, wanted in ((Branches(), "cond: the computation depends on data"),
                            (Autocast(), "torch.autocast: export without it"),
                            (Item(), "takes a number out of a tensor")):
         export(module, torch.ones(2, 2), folder / "refused.pt2")
         done = subprocess.run([PROGRAM, "import", folder / "refused.pt2"], capture_output=True, text=True)
         assert done.returncode == 2 and wanted in done.stderr, done.stderr
         assert "at imported.py:" in done.stderr, done.stderr
-    print("control flow on data, autocast and numbers taken out of tensors are refused with their lines")
+    print("data-dependent control flow, autocast and item() are rejected with their lines")
 
 
 def main():

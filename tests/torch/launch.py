@@ -1,6 +1,6 @@
-"""torchrun of the wheel starts pipewright as 2 and 4 processes, and what they train is bit-identical
-to training without a pipeline; also with a secret, where torchrun starts them anew, and where
-processes come while it trains."""
+"""Starts pipewright with torchrun as 2 and 4 processes, and checks that training is bit-identical to
+training without a pipeline; also with a secret, after a restart by torchrun, and when processes
+join during the training."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from pipewright import PROGRAM, run  # first: it skips where torch is missing
+from pipewright import PROGRAM, run  # first, because it skips the test if torch is missing
 
 SCENARIO = Path(__file__).parents[2] / "scenarios/gpt-text/scenario.json"
 SMALL = [
@@ -53,7 +53,7 @@ def weights_in(folder: Path, step: int = 200) -> dict[str, bytes]:
 
 
 def newest_step(folder: Path) -> int:
-    """Of whole checkpoints; others have more in their names."""
+    """Returns the step of the newest complete checkpoint; the names of incomplete ones have a suffix."""
     names = [path.name for path in folder.glob("step_*") if "." not in path.name]
     return max((int(name.removeprefix("step_")) for name in names), default=0)
 
@@ -66,7 +66,7 @@ def until(holds, *agents: subprocess.Popen) -> bool:
 
 
 def train_while_agents_come(folder: Path, *words: str) -> str:
-    """On one machine at first and two later, of two processes each. What they said."""
+    """Trains with one agent of two processes, and later with a second one. Returns their output."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -76,7 +76,7 @@ def train_while_agents_come(folder: Path, *words: str) -> str:
     agent += ["--rdzv-conf=last_call_timeout=1", "--local-addr=127.0.0.1"]
     with open(folder.with_suffix(".log"), "w+") as log:
 
-        # With a store that agents share, one that comes later waits for words that nobody writes.
+        # With a store that agents share, an agent that joins later waits for keys that are never written.
         environment = {**os.environ, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
         environment["PIPEWRIGHT_LOG"] = "job"
 
@@ -102,7 +102,7 @@ def train_while_agents_come(folder: Path, *words: str) -> str:
 
 
 def launch_and_kill_one(folder: Path, *words: str) -> str:
-    """Once there is a checkpoint; torchrun starts all again. What they said."""
+    """Kills a rank once there is a checkpoint, so that torchrun restarts all ranks. Returns their output."""
     with open(folder.with_suffix(".log"), "w+") as log:
         job = subprocess.Popen(
             [*TORCHRUN, "--nproc-per-node=2", "--max-restarts=1", PROGRAM, *words],
@@ -149,7 +149,7 @@ with tempfile.TemporaryDirectory() as folder:
     said = launch_and_kill_one(killed, *words, str(killed), "--supervise")
     assert "resumed from" in said, said
     assert weights_in(killed) == weights_in(undisturbed) != {}
-    print("a rank is killed, torchrun starts all anew: bit-identical")
+    print("a rank is killed and torchrun restarts all ranks: bit-identical")
 
     grown = Path(folder) / "grown"
     words = ["train", str(SCENARIO), "--costs", costs, "--checkpoint-every", "20"]
@@ -161,9 +161,9 @@ with tempfile.TemporaryDirectory() as folder:
     alone = Path(folder) / "alone"
     run(*words, *settings(*four, f"training.steps={last}"), "--checkpoints", str(alone))
     assert weights_in(grown, last) == weights_in(alone, last) != {}
-    print("an agent of torchrun appears, and two ranks are four: bit-identical")
+    print("a second torchrun agent joins and two ranks become four: bit-identical")
 
-    # A rank that disagrees is named. Each process reads its own environment.
+    # A mismatch of ranks is reported. Each process reads its own environment.
     done = launch(2, "train", str(SCENARIO), *settings("pipeline.ranks=3"), "--costs", costs)
     assert done.returncode != 0
     assert "has started 2 processes, but the scenario has 3 ranks" in done.stderr, done.stderr

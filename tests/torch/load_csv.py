@@ -1,7 +1,7 @@
-"""What pipewright writes, torch's own loader takes, in both dialects, and writes again unchanged.
+"""Checks that torch's loader reads the files that pipewright writes, in both formats, and writes them unchanged.
 
-torch lowers a compute-only file when it loads it: that must be our file with communication, cell by
-cell. All schedules that pipewright lists are tried.
+torch lowers a compute-only file when it loads it. The result must equal pipewright's file with
+communication, cell by cell. All schedules that pipewright lists are tested.
 """
 
 import re
@@ -14,7 +14,7 @@ from pipewright import DIALECTS, Plan, cells, run
 SINGLE = [(2, 4, 1), (4, 3, 1), (8, 20, 1)]
 LOOPED = [(2, 6, 3), (4, 8, 2), (4, 16, 4)]
 V = [(2, 4, 2), (4, 8, 2), (8, 20, 2)]
-# Where it is not one stage per rank, or two in a V.
+# Schedules with other stages than one per rank, or two in a V.
 SIZES = {
     "interleaved-1f1b": LOOPED,
     "megatron-interleaved": LOOPED,
@@ -22,12 +22,12 @@ SIZES = {
     "looped-bfs": LOOPED,
     "interleaved-zb": LOOPED,
     "hanayo": [(2, 4, 4), (4, 8, 2)],
-    # The optimizer steps between its backwards have no cell: torch trains it as 1F1B.
+    # torch has no cells for optimizer steps between backwards, so it trains this as 1F1B.
     "pipedream-2bw": [(2, 4, 1), (8, 24, 1)],
 }
 
-# What torch cannot take, with its own words: a stage has one rank there, its validator asks for
-# every backward, and there is no cell for recomputation.
+# Schedules that torch rejects, with its messages: a stage has one rank in torch, its validator
+# requires every backward, and it has no cell for recomputation.
 REFUSED = [
     (Plan("dualpipe", 2, 4), (), "Stage 0 is assigned to both rank"),
     (Plan("chimera", 2, 4), (), "Stage 0 is assigned to both rank"),
@@ -47,7 +47,7 @@ def check_loads(plan: Plan, folder: Path) -> None:
         for written in DIALECTS if dialect == "compute_only" else ["compute_comms"]:
             runtime._dump_csv(str(again), written)
             same = cells(again) == cells(ours[written])
-            assert same, f"{plan}: loaded as {dialect} and dumped as {written}, it is another"
+            assert same, f"{plan}: loaded as {dialect} and dumped as {written}, it differs"
 
 
 def check_refused(plan: Plan, options: tuple[str, ...], reason: str, folder: Path) -> None:
@@ -55,13 +55,13 @@ def check_refused(plan: Plan, options: tuple[str, ...], reason: str, folder: Pat
     try:
         plan.runtime()._load_csv(str(file))
     except (AssertionError, RuntimeError) as error:
-        assert reason in str(error), f"{plan}: refused, but with {error}"
+        assert reason in str(error), f"{plan}: rejected, but with {error}"
     else:
-        raise AssertionError(f"{plan}: torch takes it now; move it to the others")
+        raise AssertionError(f"{plan}: torch accepts it now; move it to the others")
 
 
 def sizes_by_name() -> dict[str, list]:
-    """All schedules, by the stages per rank that the table shows them with."""
+    """Returns the sizes of all schedules, by the stages per rank that the table lists."""
     rows = re.findall(r"^\| `([\w-]+)` \| (\d) \|", run("schedule", "--list"), re.MULTILINE)
     assert len(rows) > 20, rows
     return {name: SIZES.get(name, V if chunks == "2" else SINGLE) for name, chunks in rows}
@@ -80,7 +80,7 @@ def main() -> None:
             check_loads(plan, Path(folder))
         for refused in REFUSED:
             check_refused(*refused, Path(folder))
-    print(f"loaded by torch: {len(plans)} schedules in both dialects; refused: {len(REFUSED)}")
+    print(f"loaded by torch: {len(plans)} schedules in both formats; rejected: {len(REFUSED)}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""pipewright.torch.pipeline gives torch the stages and the schedule of a plan: several processes over Gloo train by it,
-and the losses of two steps are those of the model in one piece.
+"""Tests pipewright.torch.pipeline, which gives torch the stages and the schedule of a plan: several processes over Gloo
+train with it, and the losses of two steps equal those of the undivided model.
 
     pipeline.py PIPEWRIGHT
 """
@@ -15,7 +15,7 @@ PACKAGE = Path(sys.argv[1]).parents[1] / "python"
 if not (PACKAGE / "pipewright").is_dir():
     print(f"skipped: there is no {PACKAGE}: it was built without PIPEWRIGHT_PYTHON")
     sys.exit(77)
-sys.path.insert(0, str(PACKAGE))  # ahead of this folder, which has a module of the same name
+sys.path.insert(0, str(PACKAGE))  # before this folder, which has a module of the same name
 try:
     import torch.distributed.pipelining  # noqa: F401
 except ImportError as missing:
@@ -32,7 +32,7 @@ CASES = [
     {"schedule": "gpipe", "partition": [0, 3, 8]},
     {"schedule": "1f1b", "partition": [0, 5, 8]},
     {"schedule": "interleaved-1f1b", "chunks": 2, "partition": [0, 1, 4, 6, 8]},
-    {"schedule": "zb-h1", "partition": [0, 5, 8]},  # torch has no class of it: by its CSV
+    {"schedule": "zb-h1", "partition": [0, 5, 8]},  # torch has no class for it, so its CSV is used
     {"schedule": "zbv", "chunks": 2, "partition": [0, 1, 4, 6, 8]},
     {"schedule": "v-half", "chunks": 2, "partition": [0, 2, 4, 6, 8]},
     {"schedule": "1f1b", "partition": [0, 5, 8], "replicas": 2},
@@ -49,7 +49,7 @@ def model():
 
 
 class Whole(nn.Module):
-    """The same layers, of which no order is told."""
+    """The same layers in a module that is not sequential."""
 
     def __init__(self):
         super().__init__()
@@ -71,7 +71,7 @@ def loss_of(output, target):
 
 
 def serial_losses(replicas):
-    """By step, replica and microbatch; gradients are means over all of them."""
+    """Returns the losses by step, replica and microbatch; gradients are averaged over all of them."""
     whole = model()
     optimizer = torch.optim.SGD(whole.parameters(), lr=0.5)
     losses = []
@@ -99,7 +99,7 @@ def scenario_of(case):
 
 
 def train(rank, port, processes, cases, folder):
-    """One of the processes of these cases, one after the other."""
+    """Runs one process, which trains these cases one after the other."""
     torch.set_num_threads(1)
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(processes), LOCAL_RANK=str(rank), MASTER_ADDR="127.0.0.1",
                       MASTER_PORT=str(port))
@@ -139,7 +139,7 @@ def check(replicas, folder):
         for step in range(STEPS):
             for replica in range(replicas):
                 losses, wanted = torch.load(f"{folder}/{number}-{step}-{replica}"), expected[step][replica]
-                # The first step's depend on no sum of gradients, whose order is the schedule's.
+                # The losses of the first step do not depend on the order in which gradients are summed.
                 is_right = losses == wanted if step == 0 else torch.allclose(torch.tensor(losses), torch.tensor(wanted),
                                                                              rtol=1e-5)
                 assert is_right, f"{case}: step {step}, replica {replica}: {losses}, not {wanted}"
@@ -154,7 +154,7 @@ def check_refusals():
             pipewright.torch.pipeline(scenario_of(case), *words, **more)
         except ValueError as error:
             return str(error)
-        raise AssertionError(f"{case} is not refused")
+        raise AssertionError(f"{case} is not rejected")
 
     plan = {"schedule": "1f1b", "partition": [0, 5, 8]}
     assert "pipeline.partition=profile" in refusal({**plan, "partition": "profile"}, model())
@@ -175,7 +175,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             check(replicas, folder)
     check_refusals()
-    print(f"{len(CASES)} plans train in torch with the losses of the model in one piece")
+    print(f"{len(CASES)} plans train in torch with the losses of the undivided model")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""pipewright.torch.profile measures a module's layers as costs, of which the module's own plans are predicted.
+"""Tests pipewright.torch.profile, which measures the layer costs of a module, and predictions from these costs.
 
     profiled.py PIPEWRIGHT
 """
@@ -16,7 +16,7 @@ PACKAGE = Path(sys.argv[1]).parents[1] / "python"
 if not (PACKAGE / "pipewright").is_dir():
     print(f"skipped: there is no {PACKAGE}: it was built without PIPEWRIGHT_PYTHON")
     sys.exit(77)
-sys.path.insert(0, str(PACKAGE))  # ahead of this folder, which has a module of the same name
+sys.path.insert(0, str(PACKAGE))  # before this folder, which has a module of the same name
 try:
     import torch.distributed.pipelining  # noqa: F401
 except ImportError as missing:
@@ -67,7 +67,7 @@ def check_figures():
         assert layer["activation_bytes"] == 0 and layer["saves_input"] and not layer["saves_output"]
         assert layer["forward_peak_bytes"] == TENSOR
         assert layer["optimizer_step_s"] > 0
-    # The first input needs no gradient; beside the weight's there is that of the output.
+    # The first input needs no gradient; the peak has the gradients of the weight and of the output.
     assert first["backward_peak_bytes"] == TENSOR + MATRIX and first["input_gradient_s"] == 0
     assert last["backward_peak_bytes"] == 2 * TENSOR + MATRIX and last["input_gradient_s"] > 0
     assert relu["activation_bytes"] == TENSOR and relu["saves_output"] and not relu["saves_input"]
@@ -87,7 +87,7 @@ def check_predictions():
     assert scenario.layers == list("01234")
     predicted = pw.simulate(scenario, costs)
     slower = {**costs.to_dict(), "runtime": {"name": "slow", "forward_s": 1.0, "backward_s": 2.0}}
-    # Five forwards and five backwards follow each other: four microbatches, and one rank more.
+    # With four microbatches and a second rank, five forwards and five backwards run in sequence.
     added = pw.simulate(scenario.set({"pipeline.partition": predicted.boundaries}), pw.LayerCosts(slower))
     assert abs(added.iteration_s - predicted.iteration_s - 15) < 0.1, (added.iteration_s, predicted.iteration_s)
 
@@ -109,7 +109,7 @@ def in_job(rank, port, folder):
 
 
 def check_job():
-    """All of its processes get the same, though the third has no part in the runtime's measurement."""
+    """Checks that all processes get the same costs, although the third does not take part in measuring the runtime."""
     with socket.socket() as free, tempfile.TemporaryDirectory() as folder:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -145,7 +145,7 @@ def check_traced():
 
 
 def check_command():
-    """`profile --runtime torch` asks a Python for the runtime; one that cannot is named."""
+    """Checks that `profile --runtime torch` measures the runtime with a Python, and names one that cannot."""
     small = ["model.blocks=1", "model.hidden=16", "model.heads=2", "model.sequence=16"]
     words = [sys.argv[1], "profile", str(SOURCE / "scenarios/gpt-text/scenario.json"), "--over", "0", "--runtime", "torch",
              *(word for field in small for word in ("--set", field))]

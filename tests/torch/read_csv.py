@@ -1,5 +1,5 @@
-"""What torch writes, pipewright reads: torch's own schedules, dumped in both dialects, are proved
-sound, known by name and read to the last cell.
+"""Checks that pipewright reads what torch writes: torch's own schedules, dumped in both formats, are
+valid, recognized by name, and read completely.
 
 Only schedules with several stages per rank can be dumped: torch's GPipe and 1F1B have no such method.
 """
@@ -16,7 +16,7 @@ from torch.distributed.pipelining.schedules import get_schedule_class
 # Ranks, microbatches and stages per rank.
 LOOPED = [(2, 6, 2), (4, 8, 2), (4, 16, 4)]
 V = [(2, 4, 2), (4, 8, 2), (8, 20, 2)]
-SCHEDULES = {  # torch's name: ours
+SCHEDULES = {  # torch's name: pipewright's name
     "Interleaved1F1B": ("interleaved-1f1b", LOOPED),
     "InterleavedZeroBubble": ("interleaved-zb", LOOPED),
     "LoopedBFS": ("looped-bfs", LOOPED),
@@ -26,7 +26,7 @@ SCHEDULES = {  # torch's name: ours
 
 
 def make_torchs(name: str, plan: Plan):
-    """torch's own schedule, of stages that only know their place."""
+    """Returns torch's own schedule, with stages that have only indices."""
     stage = SimpleNamespace(
         group_rank=0, group_size=plan.ranks, num_stages=plan.stages, submod=None
     )
@@ -34,13 +34,13 @@ def make_torchs(name: str, plan: Plan):
 
 
 def in_torchs_words(row: list[str]) -> list[str]:
-    """Without what pipewright adds: buffer slots, loads and optimizer steps."""
+    """Removes what pipewright adds: buffer slots, loads and optimizer steps."""
     bare = (re.sub(r"#\d+", "", cell) for cell in row)
     return [cell for cell in bare if not re.search("LOAD|STEP", cell)]
 
 
 def read(file: Path, dialect: str) -> tuple[str, Cells]:
-    """The schedule's name and cells as pipewright reads the file, which must be sound."""
+    """Returns the schedule's name and cells as pipewright reads the file, which must be valid."""
     detail = ["--lower"] if dialect == "compute_comms" else []
     answer = json.loads(run("schedule", "--check", str(file), "--json", *detail))
     return answer["name"] or "none", [in_torchs_words(row) for row in answer["ranks"]]
@@ -51,7 +51,7 @@ def check_reads(name: str, plan: Plan, dialect: str, folder: Path) -> None:
     make_torchs(name, plan)._dump_csv(str(file), dialect)
     known, seen = read(file, dialect)
     assert known.startswith(plan.name), f"{name} as {plan}: read as {known}"
-    assert seen == cells(file), f"{name} as {plan}: {dialect} is read as another schedule"
+    assert seen == cells(file), f"{name} as {plan}: {dialect} is read as a different schedule"
 
 
 def main() -> None:
@@ -60,7 +60,7 @@ def main() -> None:
         for name, plan in plans:
             for dialect in DIALECTS:
                 check_reads(name, plan, dialect, Path(folder))
-    print(f"read from torch: {len(plans)} schedules in both dialects")
+    print(f"read from torch: {len(plans)} schedules in both formats")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Trains a small pipeline in torch, a process for each rank over Gloo, with torch's profiler on: what
-`pipewright explain` reads. As a program it leaves FOLDER/rank0.json.gz, … and FOLDER/truth.json:
+"""Trains a small pipeline in torch, with a process per rank over Gloo and torch's profiler on, for
+`pipewright explain`. Run as a program, it writes FOLDER/rank0.json.gz, … and FOLDER/truth.json:
 
     trace_pipeline.py FOLDER SCHEDULE [RANKS [MICROBATCHES [CHUNKS [REPLICAS]]]]
 
-REPLICAS train it side by side and sum their gradients. SCHEDULE is a class of torch.distributed.pipelining, such as Schedule1F1B.
+REPLICAS is the number of data-parallel replicas. SCHEDULE is a class of torch.distributed.pipelining, such as Schedule1F1B.
 """
 
 import json
@@ -23,13 +23,13 @@ from torch.distributed.pipelining import PipelineStage, schedules
 from torch.profiler import ProfilerActivity, profile, schedule
 
 DEVICE = torch.device("cpu")
-WARM_UP, STEPS = 2, 2  # before the profiler starts, and in the trace
+WARM_UP, STEPS = 2, 2  # steps before the profiler starts, and steps in the trace
 NAP = 0.04  # seconds
 V_SHAPED = ("ScheduleZBVZeroBubble", "ScheduleDualPipeV")
 
 
 class Job(NamedTuple):
-    """A training by the name of torch's schedule, and its sizes."""
+    """A training: the name of torch's schedule, and the sizes."""
 
     schedule: str
     ranks: int = 2
@@ -39,8 +39,8 @@ class Job(NamedTuple):
     width: int = 192
     rows: int = 64  # of a microbatch
     slow_stage: int = -1  # sleeps in its forwards
-    slow_replica: int = 0  # where it does
-    stacks: bool = False  # whether the profiler records them
+    slow_replica: int = 0  # the replica in which it sleeps
+    stacks: bool = False  # whether the profiler records stacks
 
     @property
     def processes(self) -> int:
@@ -57,8 +57,8 @@ class Job(NamedTuple):
 
 
 class Stage(PipelineStage):
-    """torch's stage, which greets its neighbours in other processes only: Gloo has no connection of
-    a process to itself, by which torch 2.11 greets between the two stages at the turn of a V.
+    """torch's stage, which exchanges its first messages only with neighbors in other processes. At the
+    turn of a V torch 2.11 also sends one between two stages of a process, which Gloo does not support.
     """
 
     def _get_init_p2p_neighbors_ops(self) -> list[dist.P2POp]:
@@ -67,7 +67,7 @@ class Stage(PipelineStage):
 
 
 class Sleep(nn.Module):
-    """Takes as long on a machine that has much else to do."""
+    """Sleeps, which takes the same time on a busy machine."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         time.sleep(NAP)
@@ -131,7 +131,7 @@ def train(process: int, job: Job, folder: Path) -> None:
 
 
 def trace(job: Job, folder: Path) -> list[Path]:
-    """Leaves the traces of the ranks, and the seconds that each took for its steps."""
+    """Writes the traces of the ranks, and the seconds that each took for its steps."""
     folder.mkdir(parents=True, exist_ok=True)
     for left in folder.iterdir():
         left.unlink()

@@ -1,8 +1,8 @@
-"""What pipewright writes trains in torch: two processes over Gloo run one step of each file through
-torch's own runtime, and every gradient is, bit for bit, that of the model in one piece.
+"""Checks that torch trains the files that pipewright writes: two processes over Gloo run one step of
+each file in torch's runtime, and every gradient is bit for bit that of the undivided model.
 
-Gradients are sums over microbatches, and a sum of floats depends on its order. So the model in one
-piece adds them, for each stage, in the order in which the file has that stage's backwards.
+Gradients are sums over microbatches, and a sum of floats depends on its order. So the undivided model
+sums them, for each stage, in the order in which the file has that stage's backwards.
 """
 
 import os
@@ -12,7 +12,7 @@ from copy import deepcopy
 from datetime import timedelta
 from pathlib import Path
 
-from pipewright import DIALECTS, Cells, Plan, cells  # first: it skips where torch is missing
+from pipewright import DIALECTS, Cells, Plan, cells  # first, because it skips the test if torch is missing
 
 import torch
 import torch.distributed as dist
@@ -25,7 +25,7 @@ Batch = tuple[Tensor, ...]  # inputs and targets
 
 DEVICE = torch.device("cpu")
 RANKS = 2
-WIDTH, ROWS = 6, 3  # of the layers, and of a microbatch
+WIDTH, ROWS = 6, 3  # width of the layers, rows of a microbatch
 PLANS = [
     Plan("gpipe", RANKS, 4),
     Plan("1f1b", RANKS, 5),
@@ -46,8 +46,8 @@ PLANS = [
 
 
 class Stage(PipelineStage):
-    """torch's stage, which greets its neighbours in other processes only: Gloo has no connection of
-    a process to itself, by which torch 2.11 greets between the two stages at the turn of a V.
+    """torch's stage, which exchanges its first messages only with neighbors in other processes. At the
+    turn of a V torch 2.11 also sends one between two stages of a process, which Gloo does not support.
     """
 
     def _get_init_p2p_neighbors_ops(self) -> list[dist.P2POp]:
@@ -56,20 +56,20 @@ class Stage(PipelineStage):
 
 
 def make_model(stages: int) -> nn.Sequential:
-    """Of equal widths, so that no shape gives away a tensor that arrives in another's place."""
+    """Makes layers of equal width, so that a misdirected tensor is not noticed by its shape."""
     torch.manual_seed(stages)
     layers = (nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh()) for _ in range(stages))
     return nn.Sequential(*layers).double()
 
 
 def backwards_of(stage: int, rows: Cells) -> list[int]:
-    """The microbatches whose weight gradients the stage adds up, in the order of the file."""
+    """Returns the microbatches whose weight gradients the stage sums, in the order of the file."""
     text = " ".join(cell for row in rows for cell in row)
     return [int(m) for m in re.findall(rf"\b{stage}[BW](\d+)", text)]
 
 
 def gradients_in_one_piece(model: nn.Sequential, batch: Batch, rows: Cells, count: int):
-    """Of the mean loss over `count` microbatches: for each stage those of its parameters."""
+    """Returns the gradients of the mean loss over `count` microbatches, for each stage those of its parameters."""
     parameters = list(model.parameters())
     by_microbatch = []
     for x, y in zip(*(part.chunk(count) for part in batch)):
@@ -85,7 +85,7 @@ def gradients_in_one_piece(model: nn.Sequential, batch: Batch, rows: Cells, coun
 
 
 def trained(rank: int, plan: Plan, model: nn.Sequential, batch: Batch, file: Path, dialect: str):
-    """This rank's stages, by index, after one step in torch."""
+    """Trains one step in torch and returns this rank's stages, by index."""
     row = " ".join(cells(file)[rank])
     modules = {int(s): deepcopy(model[int(s)]) for s in set(re.findall(r"\b(\d+)F\d", row))}
     stages = [Stage(modules[s], s, plan.stages, DEVICE) for s in sorted(modules)]
@@ -131,7 +131,7 @@ def main() -> None:
         files = {p: {d: p.write(folder, option) for d, option in DIALECTS.items()} for p in PLANS}
         # Forked, so that torch is imported once.
         mp.start_processes(run_rank, (files, folder), nprocs=RANKS, start_method="fork")
-    print(f"trained by torch, gradients equal bit for bit: {len(PLANS)} schedules in both dialects")
+    print(f"trained by torch, gradients equal bit for bit: {len(PLANS)} schedules in both formats")
 
 
 if __name__ == "__main__":

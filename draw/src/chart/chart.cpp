@@ -1,4 +1,4 @@
-// A chart as a figure: title and legend, the plot with its two axes, the lines.
+// Draws a chart: title and legend, the plot with its two axes, the lines.
 
 #include "pipewright/draw/chart.hpp"
 
@@ -27,18 +27,18 @@ constexpr double plot_height = 330;
 constexpr double plot_inset = 14;  // between the frame and the first and last x
 constexpr double tick_font = 11;
 constexpr double axis_label_font = 12;
-constexpr double slant = 35;          // degrees, of names that have no room side by side
+constexpr double slant = 35;          // in degrees, of names that do not fit next to each other
 constexpr double longest_name = 170;  // in pixels; longer ones are shortened
 constexpr double radians_per_degree = 0.017453292519943295;
 
-/// The colours of lines in this order: dark enough on white, apart in lightness or hue for every
-/// eye; and each comes with a shape of its own, for prints in black and white.
+/// Colors of the lines in this order. They are dark enough on white and differ in lightness or hue
+/// also under color blindness. Each has its own marker shape for black-and-white prints.
 constexpr std::array<const char*, 7> line_colors{"#1f5fa8", "#d9600f", "#12806a", "#b5457f",
                                                  "#5b3fa3", "#8a6d0b", "#39424e"};
 
 const char* color_of(std::size_t line) { return line_colors[line % line_colors.size()]; }
 
-/// The eighth line has the first colour again and is dashed, as are all that follow.
+/// Returns the look of a line. From the eighth line on, the colors repeat and the lines are dashed.
 Look look_of(std::size_t line, const char* name) {
   return {.name = name,
           .fill = "none",
@@ -48,7 +48,7 @@ Look look_of(std::size_t line, const char* name) {
           .dashed = line / line_colors.size() % 2 == 1};
 }
 
-/// Corners of each marker around its middle, in units of its size.
+/// Returns the corners of the marker around its center, in units of its size.
 const std::vector<std::pair<double, double>>& marker_shape(std::size_t line) {
   using Shape = std::vector<std::pair<double, double>>;
   static const std::array<Shape, 7> shapes{
@@ -89,7 +89,7 @@ void add_marker(Lines& path, std::size_t line, double x, double y) {
 void check_x(const Chart& chart, double x) {
   if (!std::isfinite(x))
     throw plan::InputError(
-        fmt::format("the chart \"{}\" has a point whose x is no number", chart.title));
+        fmt::format("the chart \"{}\" has a point whose x is not a number", chart.title));
   if (!chart.categories.empty()) {
     if (x < 0 || x != std::floor(x) || x >= static_cast<double>(chart.categories.size()))
       throw plan::InputError(
@@ -101,7 +101,7 @@ void check_x(const Chart& chart, double x) {
   }
 }
 
-/// Every x at which some line has a value or should have one.
+/// Returns every x at which at least one line has a point.
 std::set<double> all_x(const Chart& chart) {
   std::set<double> all;
   for (const ChartLine& line : chart.lines)
@@ -127,7 +127,7 @@ struct Plot {
   double left = 0;
   double top = 0;
   double bottom = 0;
-  bool slanted = false;  // the names on the x axis
+  bool slanted = false;  // of the names on the x axis
 };
 
 double widest_text(const std::vector<Tick>& ticks) {
@@ -137,7 +137,7 @@ double widest_text(const std::vector<Tick>& ticks) {
   return widest;
 }
 
-/// How far below the axis the ticks' texts reach.
+/// Returns how far below the axis the tick labels reach.
 double tick_text_height(const Plot& plot) {
   if (!plot.slanted)
     return 20;
@@ -145,8 +145,8 @@ double tick_text_height(const Plot& plot) {
   return 14 + widest_text(plot.x.ticks) * std::sin(angle) + 0.3 * tick_font;
 }
 
-/// What stands left of the frame: the label of the y axis and the texts of its ticks; or the first
-/// name of the x axis, where names are slanted.
+/// Computes the left edge of the plot. It leaves room for the label and the tick labels of the y
+/// axis, or for the first name on the x axis if names are slanted.
 void place_left(Plot& plot) {
   constexpr double axis_label = 22;
   plot.left = chart_margin + axis_label + widest_text(plot.y.ticks) + 10;
@@ -215,7 +215,7 @@ void draw_x_axis(Scene& scene, const Chart& chart, const Plot& plot) {
               {.size = axis_label_font, .anchor = Anchor::Middle});
 }
 
-/// The line in pieces, and its marked points: an x where it has nothing ends a piece.
+/// Draws a line in pieces with markers at its points. An x without a value ends a piece.
 void draw_line(Scene& scene, const ChartLine& line, std::size_t index,
                const std::set<double>& every_x, const Plot& plot) {
   const std::map<double, double> value_at(line.points.begin(), line.points.end());
@@ -242,7 +242,7 @@ void draw_line(Scene& scene, const ChartLine& line, std::size_t index,
   scene.add(std::move(markers));
 }
 
-/// Returns where the letters of its last line stand.
+/// Draws the legend and returns the baseline of its last line.
 double draw_chart_legend(Scene& scene, const Chart& chart, double y) {
   Legend legend(scene, chart_margin, chart_width - chart_margin, y);
   for (std::size_t i = 0; i < chart.lines.size(); ++i)

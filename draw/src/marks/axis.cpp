@@ -26,7 +26,7 @@ Extent extent_of(const std::vector<double>& values) {
   return {*least, *most};
 }
 
-/// Multiples of `step` in the range, which may be missed by a rounding error.
+/// Returns the multiples of `step` between `from` and `to`, with a tolerance for rounding errors.
 std::vector<Tick> ticks_between(double from, double to, double step) {
   std::vector<Tick> ticks;
   const double first = std::ceil(from / step - 1e-9);
@@ -51,7 +51,7 @@ std::vector<double> powers_of_two(Extent extent) {
   return powers;
 }
 
-/// 1, 2 and 5 times the powers of ten in the range.
+/// Returns 1, 2 and 5 times the powers of ten in the range.
 std::vector<double> round_numbers(Extent extent) {
   std::vector<double> numbers;
   const int last = static_cast<int>(std::floor(std::log10(extent.most)));
@@ -64,7 +64,7 @@ std::vector<double> round_numbers(Extent extent) {
   return numbers;
 }
 
-/// Every second, third, … so that they do not run into each other.
+/// Returns ticks for every n-th value, so that their labels do not overlap.
 std::vector<Tick> thinned(const std::vector<double>& values) {
   const std::size_t step = (values.size() + most_log_ticks - 1) / most_log_ticks;
   std::vector<Tick> ticks;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Axes of a chart: from values to pixels, and where the ticks stand.
+// Axes of a chart: they map values to pixels and have ticks.
 
 #include <string>
 #include <vector>
@@ -13,28 +13,28 @@ struct Tick {
 };
 
 struct Axis {
-  double from = 0;  // values
+  double from = 0;  // first value
   double to = 1;
   double pixel_from = 0;
   double pixel_to = 0;
   bool logarithmic = false;
   std::vector<Tick> ticks{};
 
-  /// The pixel of a value.
+  /// Returns the pixel of a value.
   double at(double value) const;
 };
 
-/// An axis from a round number to a round number around these values; from 0 unless they lie close
-/// together and far from it.
+/// Returns an axis that starts and ends at round numbers around these values. It starts at 0 unless
+/// the values are close together and far from 0.
 Axis value_axis(const std::vector<double>& values);
 
-/// An axis from the least of these values to the largest, with ticks at round numbers between them.
+/// Returns an axis from the smallest to the largest value, with ticks at round numbers in between.
 Axis quantity_axis(const std::vector<double>& values);
 
-/// The same with equal factors equally far apart. Ticks are powers of two where all values are.
+/// Returns a logarithmic axis. Its ticks are powers of two if all values are.
 Axis logarithmic_axis(const std::vector<double>& values);
 
-/// One place for each name.
+/// Returns an axis with one place for each name.
 Axis category_axis(const std::vector<std::string>& names);
 
 }  // namespace pipewright::draw

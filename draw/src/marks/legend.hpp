@@ -1,6 +1,6 @@
 #pragma once
 
-// Keys in lines: each begins where the one before ends, and a line that is full goes on below.
+// A legend whose keys are placed one after the other, with line breaks.
 
 #include <functional>
 #include <string>
@@ -12,24 +12,24 @@ namespace pipewright::draw {
 
 class Legend {
  public:
-  /// `y` is where the letters of the first line stand.
+  /// `y` is the baseline of the first line.
   Legend(Scene& scene, double left, double right, double y)
       : scene_(scene), left_(left), right_(right), x_(left), y_(y) {}
 
-  /// A box that looks so.
+  /// Adds a key with a box of this look.
   void box(const std::string& meaning, const Look& look);
-  /// A line that looks so; `mark` may draw at its middle.
+  /// Adds a key with a line of this look; `mark` may draw a marker at its center.
   void line(const std::string& meaning, const Look& look,
             const std::function<void(double x, double y)>& mark = {});
   void note(const std::string& text);
-  /// The next key begins a line, unless it does so anyway.
+  /// Starts a new line, unless the current one is empty.
   void end_line();
 
   double last_line() const { return y_; }
 
  private:
-  /// Finds room for a symbol of this width with its text and writes the text; returns the left
-  /// edge of the symbol.
+  /// Finds room for a symbol of this width and its text, writes the text, and returns the left edge
+  /// of the symbol.
   double place(double symbol, const std::string& text, const char* fill);
 
   Scene& scene_;

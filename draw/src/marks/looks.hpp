@@ -1,6 +1,6 @@
 #pragma once
 
-// The colours of all figures, and what they mean.
+// The colors of all figures and their meanings.
 
 #include <array>
 #include <string_view>
@@ -24,7 +24,7 @@ struct KindLook {
   const char* fill;
   const char* meaning;
 };
-/// The looks in the order of the legend; the last is for kinds that are not listed.
+/// The looks in the order of the legend. The last one is for kinds that are not listed.
 constexpr std::array<KindLook, 8> kind_looks{{
     {"F", "#3f78c0", "forward"},
     {"B", "#43a05c", "backward"},
@@ -37,9 +37,9 @@ constexpr std::array<KindLook, 8> kind_looks{{
 }};
 std::size_t look_index(std::string_view kind);
 
-/// Pale, so that work stands out, and chosen by search so that any two of them stay well apart in
-/// lightness or hue for an eye that lacks one of the three kinds of cones. By IdleCause: warm-up is
-/// not blue and cool-down not green, because of the bars that stand among them.
+/// Colors by IdleCause. They are pale, so that work stands out, and were chosen by search so that
+/// any two differ in lightness or hue even without one of the three kinds of cones. Warm-up is not
+/// blue and cool-down not green, because of the bars next to them.
 constexpr std::array idle_tints{
     "#edebba", "#9bc3ec", "#d9b5a2", "#a6f3ff", "#b3bdc4", "#cef0dd", "#c696fc", "#f2dd7c",
 };

@@ -9,7 +9,7 @@
 namespace pipewright::draw {
 namespace {
 
-/// Enough digits to tell 1.23 from 1.24, and no more.
+/// Formats a value below 1000 with three significant digits, which tell 1.23 from 1.24.
 std::string three_digits(double value) {
   const int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
   return fmt::format("{:.{}f}", value, decimals);
@@ -54,7 +54,7 @@ double round_step(double length, int most) {
 
 std::string tick_text(double value, double step) {
   if (std::abs(value) < step / 2)
-    value = 0;  // not what is left of 0.3 - 3 * 0.1, and not -0
+    value = 0;  // otherwise a rounding error such as 0.3 - 3 * 0.1, or -0, would be shown
   for (const auto& [unit, letter] : {std::pair{1e12, "T"}, {1e9, "G"}, {1e6, "M"}})
     if (step >= unit / 10)
       return value == 0 ? "0" : tick_text(value / unit, step / unit) + letter;

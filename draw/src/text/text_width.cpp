@@ -5,7 +5,7 @@
 namespace pipewright::draw {
 namespace {
 
-/// Advance widths of Helvetica from the space to the tilde, in thousandths of the font size.
+/// Advance widths in Helvetica from the space to the tilde, in thousandths of the font size.
 constexpr std::array<int, 95> advances{
     278,  278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278,  // space to /
     556,  556, 556, 556, 556, 556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556,  // 0 to ?
@@ -36,7 +36,8 @@ std::string shortened(const std::string& text, double font_size, double width, b
     return text;
   const std::string ellipsis = "…";
   std::string_view kept = text;
-  // A letter has all its width at its first byte: this never ends in the middle of one.
+  // The first byte of a character accounts for its whole width, so the loop never ends within a
+  // character.
   while (!kept.empty() &&
          text_width(kept, font_size, bold) + text_width(ellipsis, font_size, bold) > width)
     kept.remove_suffix(1);

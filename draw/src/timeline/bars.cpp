@@ -10,22 +10,24 @@
 namespace pipewright::draw {
 namespace {
 
-/// Bars of one colour in one row: one path, however many they are.
+/// Bars of one color in one row. They become one path.
 struct Bars {
   std::vector<Box> boxes;
   double narrowest = plot_width;
 };
-using BarGroups = std::map<std::pair<std::size_t, int>, Bars>;  // by look and chunk
+using BarGroups = std::map<std::pair<std::size_t, int>, Bars>;  // by look and by chunk
 
-/// Later chunks of a rank are lighter, as papers draw interleaved schedules.
+/// Returns the opacity of a chunk. Later chunks of a rank are lighter, as in papers on interleaved
+/// schedules.
 double opacity_of(int chunk) { return std::max(0.3, 1 - 0.45 * chunk); }
 
-/// Where a bar lies: in all of its row, or in a half of it.
+/// The vertical extent of a bar: its whole row, or half of it.
 struct Place {
   double y = 0, height = 0;
 };
 
-/// Two that run side by side share the row: who began first is above.
+/// Returns the extents of the bars. Two actions that overlap in time share the row, the earlier one
+/// above.
 std::vector<Place> places_of(const std::vector<const plan::Span*>& spans, double y,
                              const Figure& figure) {
   const double whole = figure.rows.bar;
@@ -45,7 +47,7 @@ std::vector<Place> places_of(const std::vector<const plan::Span*>& spans, double
   return places;
 }
 
-/// The microbatch, where the bar has room for it.
+/// Returns the microbatch as a label, if the bar is wide enough.
 std::optional<Label> label_of(const plan::Instruction& instruction, double x, double width,
                               const Place& place, double font) {
   if (font <= 0 || !is_labelled(instruction))
@@ -63,7 +65,7 @@ std::optional<Label> label_of(const plan::Instruction& instruction, double x, do
 void draw_groups(Scene& scene, BarGroups groups) {
   for (auto& [key, bars] : groups) {
     const auto& [look, chunk] = key;
-    // A white edge parts neighbours; it must not eat up narrow bars.
+    // A white edge separates neighbors, but must not hide narrow bars.
     const double edge = std::clamp(0.12 * bars.narrowest, 0.0, 0.9);
     scene.add(Boxes{{.name = look + 1 == kind_looks.size() ? "other" : kind_looks[look].kind,
                      .fill = kind_looks[look].fill,
@@ -74,8 +76,7 @@ void draw_groups(Scene& scene, BarGroups groups) {
   }
 }
 
-/// At the foot of each bar that is wide enough to be looked into: the part in which its shards pass
-/// on what they have to.
+/// Marks at the foot of each bar that is wide enough which part is tensor-parallel communication.
 void draw_shards(Scene& scene, const std::vector<const plan::Span*>& spans,
                  const std::vector<Place>& places, const plan::WorkEnds& ends,
                  const Figure& figure) {

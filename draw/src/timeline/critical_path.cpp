@@ -9,7 +9,7 @@ struct Point {
   double y = 0;
 };
 
-/// A line that adds no point where it only goes on along its row.
+/// A polyline that merges consecutive points in the same row.
 class Course {
  public:
   void go_to(Point to) {
@@ -49,16 +49,16 @@ void draw_critical_path(Scene& scene, const plan::Timeline& timeline, double top
   Course course;
   for (const std::size_t index : timeline.critical) {
     const plan::Span& span = timeline.spans[index];
-    // The line lies on the lower edge of the bars, where no number stands.
+    // The line runs along the lower edge of the bars, where there are no numbers.
     const double y = figure.rank_top(top, span.rank) + figure.rows.bar - 1.4;
-    // A transfer leaves where the send begins and is there when the receive ends; how long the one
-    // or the other stood waiting is not part of the path.
+    // A transfer is drawn from the start of the send to the end of the receive. The time that
+    // either of them waits is not part of the path.
     if (span.row != plan::Row::Receive)
       course.go_to({figure.time.x(span.start), y});
     if (span.row != plan::Row::Send)
       course.go_to({figure.time.x(span.end), y});
   }
-  // White on both sides parts the line from the bars that it crosses.
+  // A white outline separates the line from the bars that it crosses.
   scene.add(Lines{{.fill = "none",
                    .stroke = "#ffffff",
                    .stroke_width = 3.6,

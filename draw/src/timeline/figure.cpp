@@ -20,8 +20,8 @@ RowSizes row_sizes(int most_ranks) {
   return {.bar = 10, .strip = 9, .gap = 2.5, .font = 8.5, .wire = 2.2};
 }
 
-/// The font in which the longest number fits the usual bar of a kind, so that a kind has its labels
-/// everywhere or nowhere; one that could not be read is left out.
+/// Returns the font size in which the longest number fits into the median bar of a kind, so that a
+/// kind has labels on all bars or on none. Returns 0 if the font would be too small to read.
 double label_font(std::vector<double> widths, std::size_t digits, double largest) {
   if (widths.empty())
     return 0;
@@ -50,7 +50,7 @@ void choose_label_fonts(Figure& figure, const std::vector<plan::Timeline>& timel
     figure.label_fonts[look] = label_font(std::move(widths[look]), digits, figure.rows.font);
 }
 
-/// What occurs in this timeline and therefore needs room or a key.
+/// Notes which elements occur in this timeline and need room or a legend key.
 void note_contents(Figure& figure, const plan::Timeline& timeline) {
   figure.length = std::max(figure.length, timeline.length);
   for (const plan::Bytes peak : peak_per_rank(timeline))
@@ -82,7 +82,7 @@ Figure lay_out(const std::vector<plan::Timeline>& timelines) {
     note_contents(figure, timeline);
   }
   if (figure.length.value <= 0)
-    figure.length = {1};  // nothing to show still has an axis
+    figure.length = {1};  // an empty timeline still has an axis
   figure.time.pixels_per_second = plot_width / figure.length.value;
   figure.tick = round_step(figure.length.value, 11);
   figure.rows = row_sizes(most_ranks);

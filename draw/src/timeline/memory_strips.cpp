@@ -8,8 +8,8 @@
 namespace pipewright::draw {
 namespace {
 
-/// The samples in order of time, and of several at one instant the last: the others held for no
-/// time.
+/// Returns the samples in order of time. Of several samples at the same instant only the last is
+/// kept, because the others held for no time.
 std::vector<const plan::MemorySample*> lasting(std::vector<const plan::MemorySample*> samples) {
   std::stable_sort(samples.begin(), samples.end(),
                    [](const auto* a, const auto* b) { return a->time < b->time; });
@@ -22,7 +22,7 @@ std::vector<const plan::MemorySample*> lasting(std::vector<const plan::MemorySam
   return kept;
 }
 
-/// The step function of one rank's memory, filled down to its base line.
+/// Draws the step function of a rank's memory, filled down to its base line.
 void draw_curve(Scene& scene, const std::vector<const plan::MemorySample*>& samples,
                 plan::Seconds length, double top, const Figure& figure) {
   const double base = top + figure.rows.strip;
@@ -47,7 +47,7 @@ void draw_curve(Scene& scene, const std::vector<const plan::MemorySample*>& samp
   scene.add(std::move(line));
 }
 
-/// Labels the first strip; the scale is the same for all.
+/// Labels the first strip. All strips have the same scale.
 void draw_scale(Scene& scene, double top, const Figure& figure) {
   const double base = top + figure.rows.strip;
   Lines axis{{.fill = "none", .stroke = soft, .stroke_width = 0.8}};

@@ -1,4 +1,4 @@
-// Timelines as a figure: a legend, one panel a timeline, and the axis that all of them share.
+// Draws timelines: a legend, a panel per timeline, and their common time axis.
 
 #include "pipewright/draw/timeline.hpp"
 
@@ -40,7 +40,7 @@ void draw_heading(Scene& scene, const plan::Timeline& timeline, double y) {
   scene.words(peak_column, y, "peak memory", column);
 }
 
-/// The name of a rank to the left of its row, its figures to the right.
+/// Writes the name of a rank to the left of its row and its figures to the right.
 void draw_rank_figures(Scene& scene, const plan::Timeline& timeline, double top,
                        const Figure& figure) {
   const auto busy = busy_per_rank(timeline);
@@ -67,7 +67,7 @@ void draw_ranks(Scene& scene, const plan::Timeline& timeline, double top, const 
   draw_rank_figures(scene, timeline, top, figure);
 }
 
-/// One timeline; returns the y where the next thing may begin.
+/// Draws one timeline and returns the y below it.
 double draw_panel(Scene& scene, const plan::Timeline& timeline, double top, const Figure& figure) {
   draw_heading(scene, timeline, top + 12);
   double y = top + 20;
@@ -82,7 +82,7 @@ double draw_panel(Scene& scene, const plan::Timeline& timeline, double top, cons
   return y + 26;
 }
 
-/// One axis under all panels, which share its scale; returns the y below it.
+/// Draws the time axis that all panels share and returns the y below it.
 double draw_axis(Scene& scene, double y, const Figure& figure) {
   const bool in_seconds = figure.length.value >= 1;
   const double unit = in_seconds ? 1 : 1e-3;

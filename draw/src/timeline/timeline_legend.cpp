@@ -10,7 +10,7 @@ namespace pipewright::draw {
 namespace {
 
 void add_causes(Legend& legend, const std::vector<plan::Timeline>& timelines) {
-  std::vector<plan::IdleByCause> ranks;  // of all timelines
+  std::vector<plan::IdleByCause> ranks;  // all ranks of all timelines
   for (const plan::Timeline& timeline : timelines)
     for (const plan::IdleByCause& rank : plan::idle_by_cause(timeline))
       ranks.push_back(rank);

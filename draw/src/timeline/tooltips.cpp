@@ -15,9 +15,9 @@ std::string when(int rank, plan::Seconds start, plan::Seconds end) {
 std::string tooltip_of(const plan::Span& span) {
   std::string text = fmt::format("{} {}", span.action, when(span.rank, span.start, span.end));
   if (span.shards > plan::Seconds{})
-    text += fmt::format(", {} of it among shards", time_text(span.shards));
+    text += fmt::format(", {} of it in tensor-parallel communication", time_text(span.shards));
   if (span.late > plan::Seconds{})
-    text += fmt::format(", {} of that for one that is late", time_text(span.late));
+    text += fmt::format(", {} of that waiting for a late rank", time_text(span.late));
   return text;
 }
 

@@ -10,7 +10,7 @@
 namespace pipewright::loop {
 namespace {
 
-/// All but sends.
+/// Returns the spans by action, without sends.
 plan::SpansByAction compared_spans(const plan::Timeline& timeline) {
   plan::SpansByAction spans = spans_by_action(timeline);
   std::erase_if(spans, [](const auto& of) { return of.second.front()->row == plan::Row::Send; });
@@ -23,7 +23,7 @@ std::size_t count_of(const plan::SpansByAction& spans,
   return found == spans.end() ? 0 : found->second.size();
 }
 
-/// What stands in `spans` more often than in `others`, in words.
+/// Names the actions that occur more often in `spans` than in `others`.
 std::vector<std::string> beyond(const plan::SpansByAction& others,
                                 const plan::SpansByAction& spans) {
   std::vector<std::string> names;

@@ -13,7 +13,7 @@
 namespace pipewright::loop {
 namespace {
 
-/// A quantity as a number: seconds or bytes.
+/// Seconds or bytes as plain numbers.
 using Numbers = std::vector<double>;
 
 template <class Quantity>
@@ -30,7 +30,7 @@ std::optional<double> at(const Numbers& list, std::size_t rank) {
   return list[rank];
 }
 
-/// A peak of 0 stands for a rank whose memory nobody sampled.
+/// Returns nothing for a peak of 0, which stands for a rank without memory samples.
 std::optional<double> sampled(std::optional<double> peak) {
   return peak == 0.0 ? std::nullopt : peak;
 }
@@ -104,7 +104,7 @@ double error_percent(double predicted, double measured) {
 }
 
 plan::Json to_json(const StepFigures& figures) {
-  plan::Json peak = plan::Json::array();  // not through `numbers`: bytes are whole
+  plan::Json peak = plan::Json::array();  // not through `numbers`: bytes are integers
   for (const plan::Bytes bytes : figures.peak)
     peak.push_back(bytes.value);
   plan::Json json{{"iteration_s", figures.iteration.value},

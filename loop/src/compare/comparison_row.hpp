@@ -1,6 +1,6 @@
 #pragma once
 
-// One line of a comparison for people: what, how often, predicted, measured, error.
+// A row of a comparison table for people: name, count, predicted value, measured value and error.
 
 #include <optional>
 #include <string>
@@ -8,28 +8,28 @@
 
 namespace pipewright::loop {
 
-/// A unit that figures are shown in, with the decimals that suit the largest of them.
+/// A unit for display, with the number of decimals that suits the largest value.
 struct Display {
   double unit = 1;
   const char* name = "";
   int decimals = 0;
 };
 
-/// Four digits that count: 12.30, 1234, 0.01230.
+/// Chooses the decimals so that `largest` has four significant digits: 12.30, 1234, 0.01230.
 Display display(double largest, double unit, const char* name);
 
 struct ComparisonRow {
   std::string what, count, predicted, measured, error;
 };
 
-/// A dash stands for what is not there.
+/// Formats a row. A dash stands for a missing value.
 ComparisonRow compared(std::string what, std::optional<double> predicted,
                        std::optional<double> measured, const Display& shown);
 
-/// In per cent; nothing where there is none to give.
+/// Returns the error in percent, or nothing if it is undefined.
 std::optional<double> error_of(std::optional<double> predicted, std::optional<double> measured);
 
-/// Columns as wide as they must be; no column of counts where no row has one.
+/// Formats the rows as aligned columns. The column of counts is left out if no row has one.
 std::string table_of(const std::vector<ComparisonRow>& rows);
 
 }  // namespace pipewright::loop

@@ -14,7 +14,7 @@
 namespace pipewright::loop {
 namespace {
 
-/// One kind on both sides; nothing where a side lacks it.
+/// The times of one kind in both timelines; nothing for a timeline that lacks the kind.
 struct KindPair {
   std::string kind;
   std::optional<KindTime> predicted, measured;
@@ -50,7 +50,7 @@ std::optional<int> count(const std::optional<KindTime>& time) {
   return time ? std::optional(time->count) : std::nullopt;
 }
 
-/// Both counts where they differ.
+/// Returns both counts if they differ, and otherwise the one that they share.
 std::string count_cell(const KindPair& pair) {
   const auto text = [](const std::optional<KindTime>& time) {
     return time ? std::to_string(time->count) : "-";

@@ -23,7 +23,7 @@ double idle_of(const sim::IdleTime& idle, std::size_t rank,
   return sum;
 }
 
-/// One side's iteration as one rank spends it.
+/// Returns how one rank spends the iteration, in one of the two timelines.
 RankResidual budget(const sim::Times& times, const sim::IdleTime& idle, std::size_t rank) {
   using enum plan::IdleCause;
   RankResidual spent;
@@ -34,7 +34,7 @@ RankResidual budget(const sim::Times& times, const sim::IdleTime& idle, std::siz
   return spent;
 }
 
-/// By where the time went: (kind, rank, stage, other).
+/// Time by place, which is (kind, rank, stage, other).
 using Place = std::tuple<PlaceKind, int, int, int>;
 using Places = std::map<Place, double>;
 
@@ -50,14 +50,15 @@ Place place_of(const plan::Dependencies& events, int event) {
   return {PlaceKind::Compute, own.rank, own.instruction->stage, -1};
 }
 
-/// When an event of the chain let the next one go on; of the last one, when it ended.
+/// Returns when the event at `path[at]` released the next event of the chain; for the last event,
+/// when it ended.
 double handed_over(const plan::Dependencies& events, const sim::Times& times,
                    const std::vector<int>& path, std::size_t at) {
   const int event = path[at];
   double instant = times[event].end;
   if (at + 1 == path.size())
     return instant;
-  bool is_found = false;  // the partner of a receive is not
+  bool is_found = false;  // stays false for the partner of a receive, which is not a predecessor
   events.for_each_predecessor(path[at + 1], [&](int before, plan::Until until) {
     if (before != event)
       return;
@@ -68,7 +69,7 @@ double handed_over(const plan::Dependencies& events, const sim::Times& times,
   return instant;
 }
 
-/// Measured less predicted, of what is on the measured critical path.
+/// Returns measured less predicted time by place, for the events on the measured critical path.
 Places places_on_path(const sim::Structure& structure, const sim::Times& predicted,
                       const sim::Times& measured) {
   const plan::Dependencies& events = structure.events();
@@ -86,7 +87,7 @@ Places places_on_path(const sim::Structure& structure, const sim::Times& predict
       places[{PlaceKind::Launch, last_rank, -1, -1}] += measured[event].start - until;
       until = measured[event].start;
     }
-    // A receive takes nothing by itself: what it waits for is its send.
+    // A receive is charged nothing: the time it waits belongs to its send.
     const bool receives = plan::is_receive(events[event].instruction->kind);
     const double share = receives ? 0 : then - predicted[event].start;
     places[place] += end - until - share;
@@ -117,7 +118,7 @@ std::string in_words(const ResidualCause& cause) {
     case PlaceKind::Launch:
       return fmt::format("rank {} begins late, by {}", cause.rank, longer(cause.seconds));
     case PlaceKind::Overlap:
-      return fmt::format("{:.3f} ms were hidden beside a longer path in the prediction",
+      return fmt::format("{:.3f} ms were hidden by a longer path in the prediction",
                          1e3 * std::abs(cause.seconds));
   }
   return "";
@@ -131,10 +132,10 @@ ResidualCause cause_of(const Place& place, double seconds) {
   return cause;
 }
 
-/// Rounding leaves less.
+/// Causes below this share of the measured iteration are rounding errors.
 constexpr double least_part = 1e-9;
 
-/// A peak of 0 stands for a rank whose memory nobody sampled.
+/// Returns true if the rank's memory was sampled. A peak of 0 stands for a rank without samples.
 bool is_sampled(const std::vector<plan::Bytes>& peaks, std::size_t rank) {
   return rank < peaks.size() && peaks[rank] != plan::Bytes{};
 }

@@ -15,8 +15,9 @@
 namespace pipewright::loop {
 namespace {
 
-/// Of what a stage takes for a microbatch, shards have the same part in all of its actions of a
-/// kind, less what goes on beside the action that it is fused with.
+/// Marks the time that each action spends in tensor-parallel communication. All actions of a kind
+/// on a stage have the same share of it, less the communication that overlaps with the action they
+/// are fused with.
 void mark_shards(plan::Timeline& timeline, const sim::ScenarioPlan& plan) {
   for (int event = 0; event < plan.structure->size(); ++event) {
     const plan::Instruction& i = *plan.structure->events()[event].instruction;

@@ -29,7 +29,8 @@ Saving of_layer(int stage, int layer, const std::string& name, double saved) {
                               saves(saved))};
 }
 
-/// A millisecond less of latency or of what holds the link: whichever saves more.
+/// Returns the saving of a millisecond less latency or a millisecond less occupancy of the link,
+/// whichever saves more.
 Saving of_link(const sim::LinkSensitivity& link) {
   const double saved = std::max(link.latency, link.occupancy);
   return {.part = Saving::Part::Link,
@@ -67,9 +68,10 @@ ActionSlack in_words(const sim::Structure& structure, const std::vector<double>&
   const double room = slack[static_cast<std::size_t>(event)];
   const std::string action =
       fmt::format("{} on rank {}", plan::to_string(*own.instruction), own.rank);
-  constexpr double least = 1e-9;  // of rounding
-  std::string text = room > least ? fmt::format("{} could end {:.3f} ms later", action, 1e3 * room)
-                                  : action + " has no room: the iteration waits for it";
+  constexpr double least = 1e-9;  // rounding errors are smaller
+  std::string text = room > least
+                         ? fmt::format("{} could end {:.3f} ms later", action, 1e3 * room)
+                         : action + " is on the critical path: any delay lengthens the iteration";
   return {event, own.rank, room, std::move(text)};
 }
 

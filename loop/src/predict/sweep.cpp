@@ -27,7 +27,7 @@ plan::Scenario scenario_with(const plan::JsonDocument& base,
   return plan::scenario_from_json(document);
 }
 
-/// The values of the varied fields among the assignments of one combination.
+/// Returns the values of the varied fields in the assignments of one combination.
 std::vector<std::string> varied_values(const std::vector<std::string>& assignments,
                                        const std::vector<sim::SweptField>& fields) {
   std::vector<std::string> values;
@@ -158,7 +158,7 @@ plan::Json to_json(const Sweep& sweep) {
 
 namespace {
 
-/// The field with most values: it lies along the chart's x axis.
+/// Returns the index of the field with the most values, which is the x axis of the chart.
 std::size_t widest_field(const Sweep& sweep) {
   const auto fewer = [](const sim::SweptField& a, const sim::SweptField& b) {
     return a.values.size() < b.values.size();
@@ -167,7 +167,8 @@ std::size_t widest_field(const Sweep& sweep) {
       std::max_element(sweep.varied.begin(), sweep.varied.end(), fewer) - sweep.varied.begin());
 }
 
-/// Of a row, all fields but the one along the x axis: rows with the same name are one line.
+/// Returns the values of all fields but the one on the x axis. Rows with the same name form one
+/// line.
 std::string line_name(const Sweep& sweep, const sim::SweepRow& row, std::size_t along_x) {
   std::string name;
   for (std::size_t f = 0; f < sweep.varied.size(); ++f)

@@ -8,15 +8,17 @@
 namespace pipewright::loop {
 namespace {
 
-/// Whether it is the bytes that take time, not the message: the largest that a slow link was
-/// measured with may be small.
+/// Returns true if the time of a transfer is dominated by its bytes and not by its latency. An
+/// absolute size alone would not do, because on a slow link even the largest measured size may be
+/// small.
 bool is_large(const plan::LinkSample& sample, const plan::LinkSeries& series) {
   constexpr plan::Bytes always{1 << 20};
   constexpr double times_the_least = 100;
   return sample.size >= always || sample.time > series.samples.front().time * times_the_least;
 }
 
-/// Times over those of another series at the same sizes, where the other's sample `counts`.
+/// Returns the times of `series` over those of `other` at the same sizes, for the samples of
+/// `other` that `counts` accepts.
 template <class Counts>
 std::vector<double> ratios(const plan::LinkSeries& series, const plan::LinkSeries& other,
                            const Counts& counts) {
@@ -28,7 +30,7 @@ std::vector<double> ratios(const plan::LinkSeries& series, const plan::LinkSerie
   return found;
 }
 
-/// The median of times over those of one way, of large transfers.
+/// Returns the median ratio of the times to those of one direction, over large transfers.
 std::optional<double> beside_one_way(const plan::LinkSeries& series,
                                      const plan::LinkSeries& one_way) {
   const auto found =
@@ -36,8 +38,8 @@ std::optional<double> beside_one_way(const plan::LinkSeries& series,
   return found.empty() ? std::nullopt : std::optional(plan::median(found));
 }
 
-/// How much of a sum among shards adds nothing to compute beside it; the median over sizes. 0 where
-/// that was not measured.
+/// Returns the share of a tensor-parallel all-reduce that concurrent compute hides, as the median
+/// over sizes; 0 if it was not measured.
 double shard_overlap(const plan::LinkSeries& beside, const plan::LinkSeries& alone) {
   auto hidden =
       ratios(beside, alone, [](const auto& other) { return other.time > plan::Seconds{}; });
@@ -47,12 +49,12 @@ double shard_overlap(const plan::LinkSeries& beside, const plan::LinkSeries& alo
 }
 
 void add_ring_steps(const plan::LinkSeries& sums, int ranks, std::vector<plan::LinkSample>& to) {
-  constexpr int rounds = 2;  // a sum: scattered, then gathered
+  constexpr int rounds = 2;  // an all-reduce is a reduce-scatter and an all-gather
   for (const plan::LinkSample& ring : sums.samples)
     to.push_back(plan::ring_step(ring, ranks, rounds));
 }
 
-/// Of sums over 2, 3, … ranks.
+/// Returns the ring steps of all-reduces over 2, 3, … ranks.
 std::vector<plan::LinkSample> ring_steps(const std::vector<plan::LinkSeries>& sums) {
   std::vector<plan::LinkSample> steps;
   for (std::size_t s = 0; s < sums.size(); ++s)
@@ -100,7 +102,7 @@ plan::Json series_json(const plan::LinkSeries& series, const std::vector<double>
   return {{"samples", std::move(samples)}, {"ended", series.ended}};
 }
 
-/// Of 2, 3, … ranks.
+/// Returns the samples of all-reduces over 2, 3, … ranks.
 plan::Json sums_json(const std::vector<plan::LinkSeries>& sums,
                      const std::optional<plan::LinkFit>& fit) {
   plan::Json all = plan::Json::array();

@@ -48,13 +48,14 @@ RunDirectory::RunDirectory(const std::filesystem::path& wanted, const std::strin
   std::error_code failure;
   if (std::filesystem::exists(path_) && !std::filesystem::is_empty(path_, failure))
     throw plan::InputError(
-        fmt::format("{}: is there already and not empty: choose another --out", path_.string()));
+        fmt::format("{}: already exists and is not empty. Choose another --out.", path_.string()));
   make_folder(path_);
 }
 
 namespace {
 
-/// With a schedule of one's own read from the run's folder, which holds all that was run.
+/// Returns the scenario with a custom schedule read from the run's folder, so that the folder is
+/// self-contained.
 plan::Scenario self_contained(plan::Scenario scenario) {
   plan::ScheduleChoice& schedule = scenario.pipeline.schedule;
   if (schedule.own)

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view per_second = "_per_s";
 constexpr auto between_timelines = std::chrono::seconds(1);
 
-/// What a step may have.
+/// The optional figures of a step, with their keys.
 constexpr std::pair<const char*, std::optional<double> StepLine::*> step_figures[]{
     {"learning_rate", &StepLine::learning_rate},
     {"gradient_norm", &StepLine::gradient_norm},
@@ -35,7 +35,7 @@ std::map<std::string, double> waiting_of(const plan::Json& json) {
 
 std::string to_line(const StepLine& step) {
   plan::Json json{{"step", step.step}, {"steps", step.steps}};
-  json["loss"] = step.loss;  // null where it is no number
+  json["loss"] = step.loss;  // JSON null if the loss is not finite
   json["seconds"] = step.seconds;
   json[step.unit + std::string(per_second)] = step.units_per_s;
   for (const auto& [key, member] : step_figures)
@@ -90,7 +90,7 @@ StepLog::StepLog(std::filesystem::path folder)
     : folder_(std::move(folder)), lines_(folder_ / "steps.jsonl", std::ios::app) {}
 
 void StepLog::add(const StepLine& step) {
-  // As one piece, so that who reads along sees whole lines.
+  // Writes the line in one piece, so that a concurrent reader sees whole lines.
   lines_ << to_line(step) + "\n" << std::flush;
 }
 
@@ -103,7 +103,7 @@ void StepLog::show(const std::function<plan::Timeline()>& timeline) {
   try {
     plan::write_file(folder_ / "last_step.trace.json", trace);
   } catch (const std::runtime_error&) {
-    // A disk that is full ends no training: this is for those who look on.
+    // A full disk must not end the training; the file only shows progress.
   }
 }
 
@@ -120,7 +120,7 @@ std::vector<StepLine> StepReader::next() {
   stream.seekg(0, std::ios::end);
   const auto size = static_cast<std::uintmax_t>(stream.tellg());
   if (size < read_)
-    read_ = 0;  // it was begun anew
+    read_ = 0;  // The file was rewritten from its beginning.
   std::string text(size - read_, '\0');
   stream.seekg(static_cast<std::streamoff>(read_));
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));

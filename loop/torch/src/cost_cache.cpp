@@ -31,7 +31,7 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// What the processor can do, short.
+/// Returns a checksum of the processor's feature flags.
 std::string features_of_cpu() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);)
@@ -40,7 +40,7 @@ std::string features_of_cpu() {
   return "";
 }
 
-/// Which program this is: other layers, ours or a user's, cost something else.
+/// Returns a checksum of the running program, because a program with other layers has other costs.
 std::string program() {
   std::ifstream file("/proc/self/exe", std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
@@ -49,7 +49,7 @@ std::string program() {
 
 std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))); }
 
-/// Costs of one layer as a document of their own.
+/// Returns the costs of one layer as a document.
 plan::Json document_of(const plan::LayerCost& cost) {
   plan::LayerCosts costs;
   costs.layers = {cost};
@@ -119,12 +119,12 @@ std::optional<CostCache::Entry> CostCache::find(const std::string& alike) const 
     const plan::JsonDocument document = plan::JsonDocument::read(file);
     const plan::Json& entry = document.root();
     if (entry.at("format") != format_of_entry || entry.at("key") != key)
-      throw plan::InputError(file.string() + ": of another machine, training or version");
+      throw plan::InputError(file.string() + ": measured for another machine, training or version");
     const auto costs = plan::layer_costs_from_json(
         plan::JsonDocument::parse(entry.at("costs").dump(), file.string()));
     return Entry{costs.layers.at(0), entry.at("measured").get<std::string>()};
   } catch (const std::exception& error_of_file) {
-    say(fmt::format("a cached cost is left out: {}", error_of_file.what()));
+    say(fmt::format("ignoring a cached cost: {}", error_of_file.what()));
     return {};
   }
 }

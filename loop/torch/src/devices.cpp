@@ -14,13 +14,13 @@ namespace pipewright::loop {
 
 void open_devices(const DeviceChoice& choice, plan::CpuBranch branch) {
   exec::use_cpu_branch(branch);
-  // Kernels share their work among threads, and round where a share ends: the bits of first weights
-  // and of all else on this thread must not depend on the number of cores.
+  // Kernels split their work among threads and round where a part ends. With one thread, the bits
+  // of the initial weights do not depend on the number of cores.
   at::set_num_threads(1);
   if (!choice.gpu)
     return;
   if (!exec::job_from_environment())
-    exec::load_kernels_as_launched();  // ranks are threads
+    exec::load_kernels_as_launched();  // the ranks are threads of this process
   exec::on_gpus(1);
 }
 
@@ -49,7 +49,7 @@ std::optional<SharedGpu> shared_gpu(const std::vector<exec::RankDevice>& devices
 
 std::string in_words(const SharedGpu& shared) {
   if (shared.own_multiprocessors)
-    return fmt::format("{} ranks share a GPU, each on multiprocessors of its own",
+    return fmt::format("{} ranks share a GPU, each with its own multiprocessors",
                        shared.ranks_per_gpu);
   return fmt::format(
       "{} ranks share a GPU and its multiprocessors, but each is predicted as if it had a GPU to "

@@ -18,7 +18,7 @@ namespace {
 constexpr int warm_up_plays = 1;
 constexpr int plays_to_one_alone = 4;
 
-/// The ranks of the job that are played in this process: one, or all.
+/// Returns the first rank of the job that is rehearsed in this process: its only rank, or rank 0.
 int first_here(const Membership& members) { return members.rank().value_or(0); }
 int count_here(const plan::Scenario& scenario, const Membership& members) {
   return members.in_job() ? 1 : plan::ranks_of_job(scenario.pipeline);
@@ -41,7 +41,8 @@ Benches benches_of(const plan::Scenario& scenario, const Workload& workload,
   return benches;
 }
 
-/// Through which shards meet, where there are any.
+/// Returns the transport between tensor-parallel ranks, or the job's if there is no tensor
+/// parallelism.
 std::shared_ptr<exec::Transport> transport_of(const plan::Scenario& scenario,
                                               const Membership& members) {
   if (scenario.pipeline.tensor == 1 || members.in_job())
@@ -49,7 +50,7 @@ std::shared_ptr<exec::Transport> transport_of(const plan::Scenario& scenario,
   return exec::make_in_process_transport(plan::ranks_of_job(scenario.pipeline));
 }
 
-/// Seconds by play and instruction.
+/// Packs the plays into a tensor of seconds by play and instruction.
 at::Tensor tensor_of(const std::vector<std::vector<double>>& plays) {
   const auto length = static_cast<std::int64_t>(plays.front().size());
   at::Tensor rows = at::empty({static_cast<std::int64_t>(plays.size()), length}, at::kDouble);
@@ -68,8 +69,8 @@ std::vector<std::vector<double>> plays_in(const at::Tensor& rows) {
   return plays;
 }
 
-/// Numbers for other processes: the plays, a row each, and the samples, a row each with where they
-/// belong.
+/// Packs a rank's times for other processes: the plays with a row each, and the samples with a row
+/// each that holds their kind, layer and time.
 exec::Tensors tensors_of(const RehearsedRank& rank) {
   std::vector<double> rows;
   for (const bool beside : {false, true}) {
@@ -101,7 +102,8 @@ RehearsedRank rank_of(const exec::Tensors& tensors) {
   return rank;
 }
 
-/// Of so many ranks that were played at once, which may be more than a node has devices.
+/// Returns the largest number of ranks that were rehearsed at once on one node, which may exceed
+/// its devices.
 int most_on_a_node(const plan::Cluster& cluster, int ranks) {
   std::vector<int> on_node(static_cast<std::size_t>(cluster.nodes));
   for (int rank = 0; rank < ranks; ++rank)
@@ -109,7 +111,7 @@ int most_on_a_node(const plan::Cluster& cluster, int ranks) {
   return *std::max_element(on_node.begin(), on_node.end());
 }
 
-/// Layer by layer.
+/// Appends the samples of each layer.
 void append(std::vector<profiler::LayerSamples>& all,
             const std::vector<profiler::LayerSamples>& more) {
   for (std::size_t layer = 0; layer < more.size(); ++layer)
@@ -120,7 +122,8 @@ void append(std::vector<profiler::LayerSamples>& all,
 
 namespace {
 
-/// The ranks of a pipeline, first shards alone.
+/// Returns the ranks of a data-parallel replica, with only the first rank of each tensor-parallel
+/// group.
 std::vector<int> ranks_of_pipeline(const exec::JobGrid& grid, int replica) {
   std::vector<int> ranks = grid.first_pipeline();
   for (int rank = 0; rank < grid.size(); ++rank)
@@ -145,7 +148,8 @@ std::vector<std::vector<double>> plays_of(const Rehearsed& rehearsed,
 
 bool can_rehearse(const plan::Program& program, const Workload& workload) {
   return workload.device().device.is_cpu() && !plan::is_forward_only(program) &&
-         !workload.dynamic_shapes();  // a rehearsal has one microbatch's shapes at each border
+         // A rehearsal assumes the same shapes at each stage boundary for all microbatches.
+         !workload.dynamic_shapes();
 }
 
 DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,
@@ -157,7 +161,8 @@ DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,
       cores_(profiler::rank_cores(benches_, first_here(members), job_ranks_)),
       ranks_(benches_.size()) {
   const exec::JobGrid grid = grid_of(scenario.pipeline);
-  // As a shard has them, which may have a part of the tokens: all have equally many.
+  // The shapes are those that one tensor-parallel rank sees. It may hold only a part of the tokens,
+  // and all of them hold equally many.
   const profiler::LayerBench one(workload.setup(), workload.device(),
                                  seat_of(grid.rank(first_here(members)), workload));
   const auto borders = profiler::borders_of(one, plan.partition);
@@ -173,7 +178,7 @@ DressRehearsal::DressRehearsal(const plan::Scenario& scenario, const Plan& plan,
     play_together(/*counts=*/false);
 }
 
-/// Shards wait for each other, so one that fails ends all.
+/// Tensor-parallel ranks wait for each other, so a rank that fails aborts all of them.
 void DressRehearsal::play_together(bool counts) {
   cores_.together([&](int rank) {
     const auto at = static_cast<std::size_t>(rank);
@@ -194,7 +199,7 @@ void DressRehearsal::play_together(bool counts) {
   });
 }
 
-/// Until all processes are here.
+/// Waits until all processes are here.
 void DressRehearsal::meet() {
   if (members_.job() == nullptr)
     return;
@@ -252,7 +257,7 @@ plan::LayerCosts costs_of(const Rehearsed& rehearsed, const plan::Scenario& scen
   costs.measured_over = rehearsed.over;
   for (std::size_t l = 0; l < beside_by_layer.size(); ++l) {
     plan::LayerCost& cost = l < costs.layers.size() ? costs.layers[l] : costs.loss;
-    // What a backward computes again selectively, its costs name by itself.
+    // Costs list selective recomputation separately, so it is taken out of the backward.
     const plan::Seconds again =
         plan.program().selective_recompute ? cost.selective_forward : plan::Seconds{};
     const plan::LayerTimes planned{cost.forward, cost.input_gradient + again, cost.weight_gradient,
@@ -264,8 +269,8 @@ plan::LayerCosts costs_of(const Rehearsed& rehearsed, const plan::Scenario& scen
     };
     const plan::LayerTimes together = times_of(beside_by_layer[l]);
     const bool contends = costs.busy_cores > 1;
-    // A rank with a node to itself is alone beside all others; and a layer that was never played
-    // alone is as it was beside them.
+    // A rank with a node to itself computes alone even while all others compute. A layer that was
+    // never rehearsed alone gets the times measured while all ranks computed.
     const plan::LayerTimes alone =
         contends && !alone_by_layer[l].forward.empty() ? times_of(alone_by_layer[l]) : together;
     cost.contended = contends ? together : plan::LayerTimes{};
@@ -276,8 +281,8 @@ plan::LayerCosts costs_of(const Rehearsed& rehearsed, const plan::Scenario& scen
 
 namespace {
 
-/// Ranks that share out experts are played by one that has all of them, and send each other
-/// nothing: exchanges, and what the busiest of them computes more, take what they are priced at.
+/// Expert-parallel ranks are rehearsed by one rank that has all of the experts and communicates
+/// nothing. So the all-to-all and the extra compute of the busiest rank take their predicted times.
 void share_out_experts(const sim::Structure& structure, const sim::StepCosts& costs,
                        const sim::StepCosts& of_all_experts, std::vector<double>& seconds) {
   const auto stages_of = [](const sim::StepCosts& step) {
@@ -296,8 +301,8 @@ void share_out_experts(const sim::Structure& structure, const sim::StepCosts& co
   }
 }
 
-/// What was played reads when it is reached: loads that wait for a reader take what they are priced
-/// at.
+/// A rehearsal reads its data in the load itself. Loads that a background thread reads ahead
+/// therefore keep their predicted times.
 void leave_out_loads(const sim::Structure& structure, std::vector<double>& seconds) {
   for (int event = 0; event < structure.size(); ++event)
     if (structure.events()[event].instruction->kind == plan::InstructionKind::Load)
@@ -313,7 +318,7 @@ std::vector<sim::StepCosts> step_costs_of(const Rehearsed& rehearsed,
   plan::Scenario whole = scenario;
   whole.pipeline.expert = 1;
   const sim::StepCosts of_all_experts = sim::step_costs_of(whole, costs, plan.partition);
-  std::vector<std::vector<double>> all_seconds;  // by play, of one pipeline after the other
+  std::vector<std::vector<double>> all_seconds;  // by play, the pipelines concatenated
   for (int replica = 0; replica < scenario.pipeline.replicas; ++replica) {
     auto plays = plays_of(rehearsed, scenario.pipeline, &RehearsedRank::plays, replica);
     all_seconds.resize(plays.size());
@@ -334,7 +339,7 @@ std::vector<sim::StepCosts> step_costs_of(const Rehearsed& rehearsed,
 
 sim::StepCosts with_measured(const sim::Structure& structure, sim::StepCosts costs,
                              const std::vector<double>& seconds) {
-  sim::StepCosts bare = costs;  // what was rehearsed is the compute alone
+  sim::StepCosts bare = costs;  // a rehearsal contains compute only
   for (plan::Link* const link : plan::links_of(bare.cluster))
     link->overheads = {};
   sim::Durations usual;

@@ -13,8 +13,8 @@
 namespace pipewright::loop {
 namespace {
 
-/// By event: how long it took, and how long after it could have begun it did; 0 of what is no
-/// compute.
+/// The duration of each event, and how long after it could have started it started; both are 0 for
+/// events that are not compute.
 struct MeasuredEvents {
   std::vector<double> seconds;
   std::vector<double> gaps;
@@ -23,14 +23,15 @@ struct MeasuredEvents {
 MeasuredEvents measured_events(const sim::Structure& structure, const plan::Timeline& step) {
   const sim::Times times = sim::times_of(structure, step);
   MeasuredEvents events;
-  std::vector<double> free(static_cast<std::size_t>(step.ranks));  // since when each rank is
+  // Since when each rank has been free.
+  std::vector<double> free(static_cast<std::size_t>(step.ranks));
   for (int event = 0; event < structure.size(); ++event) {
     const auto& own = structure.events()[event];
     double seconds = 0, gap = 0;
     if (plan::is_compute(own.instruction->kind)) {
       const sim::EventTimes& ran = times[event];
       double& since = free[static_cast<std::size_t>(own.rank)];
-      double could = since;  // begin
+      double could = since;  // the earliest possible start
       structure.events().for_each_predecessor(event, [&](int before, plan::Until) {
         const bool was_there = plan::is_receive(structure.events()[before].instruction->kind) &&
                                !sim::waited_for(structure, times, before);
@@ -71,8 +72,8 @@ loop::StepFigures typical_figures(const std::vector<loop::StepFigures>& steps, s
 
 namespace {
 
-/// Each action is among its shards, and waits for one that is late, for the part of its time for
-/// which it was when it was played.
+/// Marks the part of each span that was spent in tensor-parallel communication, and the part spent
+/// waiting for a late rank, in the same proportion as in the play.
 plan::Timeline with_played_shards(plan::Timeline timeline, const std::vector<double>& seconds,
                                   const std::vector<double>& among,
                                   const std::vector<double>& late) {
@@ -102,7 +103,8 @@ RehearsedPrediction predict(const plan::Scenario& scenario, const Plan& plan,
     const std::size_t play = timelines.size();
     timed.costs = std::move(costs);
     timelines.push_back(predict(scenario, timed).timeline);
-    if (!among.empty() && scenario.pipeline.expert == 1)  // exchanges of experts are not played
+    // The all-to-all of experts is not rehearsed.
+    if (!among.empty() && scenario.pipeline.expert == 1)
       timelines.back() =
           with_played_shards(std::move(timelines.back()), plays[play], among[play], late[play]);
     all.push_back(loop::figures_of(timelines.back()));
@@ -121,7 +123,7 @@ RehearsedPrediction predict(const plan::Scenario& scenario, const Plan& plan,
 ErrorParts error_parts(const Plan& plan, const std::vector<plan::Timeline>& steps,
                        plan::Seconds predicted, plan::Seconds measured) {
   sim::StepCosts costs = plan.costs;
-  // What was measured holds these already.
+  // The measured times already contain these.
   costs.contended.clear();
   for (plan::Link* const link : plan::links_of(costs.cluster))
     link->overheads = {};

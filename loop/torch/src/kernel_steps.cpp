@@ -14,7 +14,8 @@ constexpr int steps_to_warm_up = 2;
 KernelSteps::KernelSteps(profiler::ActivitySource& source, const plan::Program& program)
     : source_(source), program_(program), log_(source) {}
 
-/// What concerns a whole stage may be done by several ranks; its thread's is known by then.
+/// An instruction without a microbatch concerns a whole stage, which may lie on several ranks. The
+/// rank of the calling thread is known by then from earlier instructions.
 int KernelSteps::rank_of(const plan::Instruction& i) {
   const std::lock_guard lock(mutex_);
   const auto thread = std::this_thread::get_id();

@@ -8,8 +8,8 @@
 namespace pipewright::loop {
 namespace {
 
-/// How long a step would take if the devices did its multiply-adds, forward and backward, as fast
-/// as they can; 0: not known.
+/// Returns the duration of a step if the devices did its FLOPs, forward and backward, at their peak
+/// rate; 0 if that is unknown.
 double least_seconds(const plan::Scenario& scenario, const Workload& workload) {
   constexpr int forward_and_backward = 3;
   const double peak = scenario.cluster.device.flops_per_s * ranks_of_job(scenario.pipeline);
@@ -19,13 +19,13 @@ double least_seconds(const plan::Scenario& scenario, const Workload& workload) {
   return peak > 0 ? forward_and_backward * forward * workload.samples_per_step() / peak : 0;
 }
 
-/// What only a timeline shows.
+/// Adds the figures that come from the timeline.
 void note_timeline(const plan::Timeline& timeline, StepLine& line) {
   double bubble = 0;
   int ranks = 0;
   const auto busy = plan::busy_per_rank(timeline);
   for (const plan::Seconds computing : busy)
-    if (computing > plan::Seconds{}) {  // those of other processes are not here
+    if (computing > plan::Seconds{}) {  // ranks of other processes have no records here
       bubble += 1 - computing / timeline.length;
       ++ranks;
     }
@@ -39,10 +39,12 @@ void note_timeline(const plan::Timeline& timeline, StepLine& line) {
       line.waiting[to_string(static_cast<plan::IdleCause>(cause))] = idle[cause].value;
   const auto kinds = plan::busy_per_kind(timeline);
   if (const auto loads = kinds.find("LOAD"); loads != kinds.end())
-    line.waiting["data"] = loads->second.value;  // a LOAD is the wait for a microbatch
+    // A LOAD is the time spent waiting for a microbatch.
+    line.waiting["data"] = loads->second.value;
 }
 
-/// With the reasons for its idle time, where all of its ranks are here.
+/// Returns the timeline of the step, with the causes of idle time if all of its ranks are in this
+/// process.
 plan::Timeline logged_timeline(const TrainedStep& step, const Prepared& prepared) {
   plan::Timeline timeline = timeline_of(step.record, "last step");
   const auto& ranks = step.record.ranks;
@@ -51,7 +53,8 @@ plan::Timeline logged_timeline(const TrainedStep& step, const Prepared& prepared
   return is_whole ? sim::with_idle_causes(*prepared.plan.structure, std::move(timeline)) : timeline;
 }
 
-/// A step as steps.jsonl has it, of its timeline with the causes of idle time, if they are known.
+/// Returns the line of steps.jsonl for a step. `timeline` has the causes of idle time if they are
+/// known.
 StepLine step_line(const TrainedStep& step, const plan::Timeline& timeline,
                    const Prepared& prepared, double least_s) {
   const plan::Scenario& scenario = prepared.scenario;

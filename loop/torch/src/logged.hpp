@@ -1,6 +1,6 @@
 #pragma once
 
-// Training that leaves a line for each step.
+// Adds a progress log to a training.
 
 #include "pipewright/loop/record/step_log.hpp"
 #include "pipewright/loop_torch/prepared.hpp"
@@ -8,8 +8,8 @@
 
 namespace pipewright::loop {
 
-/// With a line of steps.jsonl and the timeline of the last step, for those who look on. `log` and
-/// `prepared` must outlive the training.
+/// Returns options that also log a line of steps.jsonl for each step, and the timeline of the last
+/// step. `log` and `prepared` must outlive the training.
 TrainingOptions logged(const TrainingOptions& options, StepLog& log, const Prepared& prepared);
 
 }  // namespace pipewright::loop

@@ -15,14 +15,15 @@
 namespace pipewright::loop {
 namespace {
 
-/// How many ranks compute at once on one of the scenario's nodes, if this machine is one of them.
+/// Returns how many ranks compute at once on one of the scenario's nodes, limited to the cores of
+/// this machine.
 int busy_cores(const plan::Scenario& scenario) {
   const int ranks = plan::ranks_of_job(scenario.pipeline);
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   return std::min({ranks, scenario.cluster.devices_per_node, cores});
 }
 
-/// The first shard, each in one group.
+/// Returns the place of the first tensor-parallel rank, with one partial sum per rank.
 profiler::ShardSeat seat_of(const plan::Scenario& scenario) {
   return {.index = 0,
           .count = scenario.pipeline.tensor,
@@ -30,7 +31,7 @@ profiler::ShardSeat seat_of(const plan::Scenario& scenario) {
           .copies = scenario.pipeline.hand_over == plan::HandOver::Copy};
 }
 
-/// Costs that were measured before, by layer, the loss last.
+/// The cached costs by layer, the loss last.
 class Known {
  public:
   Known(const plan::Scenario& scenario, const Workload& workload, const MeasureOptions& options,
@@ -53,8 +54,8 @@ class Known {
     return known;
   }
 
-  /// Puts them in, and keeps what is new where that was measured well: of layers that are alike
-  /// what is typical of them.
+  /// Writes the cached costs into `costs`, and stores the new ones in the cache if they were
+  /// measured well. Identical layers are stored once, with their typical cost.
   KnownLayers fill(plan::LayerCosts& costs, const std::vector<profiler::AlikeLayers>& alike,
                    bool well) {
     std::set<std::string> kept;
@@ -114,7 +115,7 @@ MeasuredLayers on_cores(const plan::Scenario& scenario, const Workload& workload
 
 constexpr int inspected_passes = 12;
 
-/// One that is made for it: what is measured trains.
+/// Inspects layers of its own, because measuring trains them.
 profiler::Inspection inspect_on_cpu(const plan::Scenario& scenario, const Workload& workload,
                                     const std::atomic<bool>& stop) {
   const profiler::LayerBench bench(workload.setup(), exec::RankDevice{}, seat_of(scenario));
@@ -122,7 +123,7 @@ profiler::Inspection inspect_on_cpu(const plan::Scenario& scenario, const Worklo
   return profiler::inspect(bench, *source, inspected_passes, &stop);
 }
 
-/// On this thread, which has the stream of the bench.
+/// Measures on the calling thread, which owns the stream of the bench.
 MeasuredLayers on_bench_of_gpu(const plan::Scenario& scenario, const Workload& workload,
                                const std::atomic<bool>& stop, const MeasureOptions& options) {
   profiler::LayerBench bench(workload.setup(), workload.device(), seat_of(scenario));
@@ -150,7 +151,8 @@ MeasuredLayers on_bench_of_gpu(const plan::Scenario& scenario, const Workload& w
 MeasuredLayers on_gpu(const plan::Scenario& scenario, const Workload& workload,
                       const std::atomic<bool>& stop, const MeasureOptions& options) {
   MeasuredLayers measured = on_bench_of_gpu(scenario, workload, stop, options);
-  // A rank's stream may be the bench's, and would find workspaces that others are charged for.
+  // Otherwise a rank that gets the bench's stream would find workspaces allocated that other ranks
+  // are charged for.
   exec::release_product_workspaces();
   return measured;
 }
@@ -182,7 +184,8 @@ plan::LayerCosts measure_costs(const plan::Scenario& scenario, const Workload& w
 
 namespace {
 
-/// "24 layers like block0, measured at 3 places: within 2.1 %"; of one in each place nothing.
+/// Returns "24 layers like block0, measured at 3 places: within 2.1 %", or "" if every layer was
+/// measured.
 std::string in_words(const profiler::AlikeLayers& kind, const plan::LayerCosts& costs) {
   const auto places = kind.measured.size();
   if (places == 0 || places == kind.layers.size())
@@ -198,14 +201,14 @@ std::string in_words(const MeasuredLayers& measured) {
   std::string text;
   if (const KnownLayers& known = measured.known; known.layers > 0)
     text += fmt::format(
-        "{} of {} layers cost what they did on {}, says {}; --fresh measures them again\n",
+        "{} of {} layers use costs measured on {}, from {}; --fresh measures them again\n",
         known.layers, measured.costs.layers.size(), known.since, known.folder.string());
   for (const profiler::AlikeLayers& kind : measured.alike)
     text += in_words(kind, measured.costs);
   if (measured.at_once < measured.costs.busy_cores)
     text += fmt::format(
-        "there was memory for {} of {} copies of the largest layers: their times while {} cores "
-        "compute are those while {} did\n",
+        "memory sufficed for {} of {} copies of the largest layers: their times with {} busy cores "
+        "were measured with {}\n",
         measured.at_once, measured.costs.busy_cores, measured.costs.busy_cores, measured.at_once);
   return text;
 }

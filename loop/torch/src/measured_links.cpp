@@ -16,7 +16,8 @@
 namespace pipewright::loop {
 namespace {
 
-/// Processes of one node share its network: those of two network namespaces do not.
+/// Returns an identifier of the node. Processes of a node share its network, unless they are in
+/// different network namespaces.
 std::string node_name() {
   std::string host(256, '\0');
   if (gethostname(host.data(), host.size()) != 0)
@@ -33,7 +34,7 @@ profiler::LinkRanks ranks_of(const std::vector<int>& ranks) {
   return who;
 }
 
-/// Pairs of the first node and each other one, and a ring of one rank of each node.
+/// Pairs ranks of the first two nodes, and forms a ring of one rank of each node.
 profiler::LinkRanks across(const std::vector<std::vector<int>>& nodes) {
   profiler::LinkRanks who;
   for (const auto& node : nodes)
@@ -44,7 +45,7 @@ profiler::LinkRanks across(const std::vector<std::vector<int>>& nodes) {
   return who;
 }
 
-/// The ranks of each node, that of rank 0 first.
+/// Returns the ranks of each node, starting with the node of rank 0.
 std::vector<std::vector<int>> nodes_of(const Membership& members) {
   std::vector<std::vector<int>> nodes;
   std::map<std::string, std::size_t> known;
@@ -97,7 +98,7 @@ std::vector<plan::LinkSamples> links_of_job(const Membership& members, const std
   const int computing_ranks = device.device.is_cpu() ? settings.computing_ranks : 0;
   if (nodes.front().size() > 1) {
     profiler::LinkRanks who = ranks_of(nodes.front());
-    // More processes than ranks that train would stand in each other's way.
+    // More processes than the training has ranks would compete for cores.
     if (computing_ranks > 0)
       who.ring.resize(std::min(who.ring.size(), std::max<std::size_t>(2, computing_ranks)));
     kinds.emplace_back(std::move(who), false);

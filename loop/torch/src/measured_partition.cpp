@@ -11,7 +11,7 @@ namespace {
 
 std::vector<int> measured_boundaries(const MeasuredBy& how,
                                      const std::vector<exec::LayerSpec>& layers, int stages) {
-  // The same microbatch again and again.
+  // Every microbatch is the same example.
   const auto data = exec::dataset_of([&how](int, int) { return how.example; });
   exec::TrainingSetup setup;
   setup.layers = layers;

@@ -12,12 +12,15 @@
 namespace pipewright::loop {
 namespace {
 
-/// Of more than this, which every process gets, only the first pipeline is told.
+/// If the records hold more numbers than this, which every process receives, only the first
+/// pipeline is gathered.
 constexpr std::size_t most_numbers = std::size_t{1} << 25;  // 256 MB
-constexpr int columns = 8;  // of a record: step, place in the rank's script, times, memory, shards
+/// Columns of a record: step, index in the rank's script, times, memory, tensor-parallel
+/// communication.
+constexpr int columns = 8;
 
-/// The steady clock of this machine: of all processes since the kernel was started, but for those
-/// whose time was moved.
+/// Returns an identifier of this machine's steady clock. All processes since boot share it, except
+/// those in another time namespace.
 std::string clock_name() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
@@ -27,7 +30,7 @@ std::string clock_name() {
   return boot + " " + std::filesystem::read_symlink("/proc/self/ns/time", unknown).string();
 }
 
-/// When each step began.
+/// Returns when each step began.
 at::Tensor begins_of(const std::vector<StepRecord>& steps) {
   std::vector<double> begins;
   for (const StepRecord& step : steps)
@@ -48,7 +51,7 @@ void add_rows(std::size_t step, const std::vector<exec::InstructionRecord>& reco
   }
 }
 
-/// A row of numbers for each record of this process's rank. In a job there is at most one.
+/// Packs the records of this process's rank, a row each. In a job a process has at most one rank.
 at::Tensor rows_of(const std::vector<StepRecord>& steps, const plan::Program& program,
                    bool of_all_pipelines) {
   std::vector<double> numbers;
@@ -62,7 +65,7 @@ at::Tensor rows_of(const std::vector<StepRecord>& steps, const plan::Program& pr
   return at::tensor(numbers, at::kDouble).reshape({-1, columns});
 }
 
-/// Puts back what `rows_of` took apart.
+/// Unpacks the rows of `rows_of` into the steps.
 void add(const at::Tensor& rows, int rank, const plan::Program& program,
          std::vector<StepRecord>& steps) {
   const auto row = rows.accessor<double, 2>();
@@ -83,8 +86,8 @@ void add(const at::Tensor& rows, int rank, const plan::Program& program,
   }
 }
 
-/// A step whose ranks were recorded by clocks of their own, put on one. `shown`: what each of these
-/// clocks is made of.
+/// Aligns a step whose ranks were recorded on different clocks. `shown` says which machine's clock
+/// each rank used, and when the step began on it.
 MeasuredTimeline on_one_clock(const StepRecord& step, const std::vector<plan::ClockSource>& shown) {
   plan::Timeline timeline = timeline_of(step, "measured");
   auto passages = plan::passages_of(timeline);
@@ -94,7 +97,7 @@ MeasuredTimeline on_one_clock(const StepRecord& step, const std::vector<plan::Cl
   return {plan::aligned(std::move(timeline), clocks), std::move(clocks)};
 }
 
-/// The first shards of each pipeline's ranks, by pipeline.
+/// Returns the first tensor-parallel ranks of each stage, by pipeline.
 std::vector<std::vector<int>> pipelines_of(const exec::JobGrid& grid) {
   std::vector<std::vector<int>> pipelines;
   const std::size_t ranks = grid.first_pipeline().size();
@@ -108,7 +111,7 @@ std::vector<std::vector<int>> pipelines_of(const exec::JobGrid& grid) {
   return pipelines;
 }
 
-/// Of threads of one process, which have one clock.
+/// Builds the timeline of threads in one process, which share a clock.
 MeasuredTimeline of_threads(const StepRecord& step) {
   MeasuredTimeline measured{timeline_of(step, "measured"), {}};
   for (auto first = step.others.begin(); first != step.others.end();) {
@@ -119,7 +122,8 @@ MeasuredTimeline of_threads(const StepRecord& step) {
   return measured;
 }
 
-/// The same on every process.
+/// Returns true if the records of all pipelines may be gathered. The answer is the same on every
+/// process.
 bool are_few(std::size_t steps, const plan::Program& program, int processes) {
   std::size_t longest = 0;
   for (const auto& script : program.ranks)
@@ -127,7 +131,7 @@ bool are_few(std::size_t steps, const plan::Program& program, int processes) {
   return steps * longest * static_cast<std::size_t>(processes * columns) <= most_numbers;
 }
 
-/// What all processes recorded.
+/// The records of all processes.
 class GatheredSteps {
  public:
   GatheredSteps(const std::vector<StepRecord>& own, const plan::Program& program,
@@ -138,7 +142,7 @@ class GatheredSteps {
         theirs_(members.from_all(
             exec::Tensors{rows_of(own, program, of_all_pipelines), begins_of(own)})) {}
 
-  /// Of these processes, rank by rank of a pipeline.
+  /// Returns the timelines of one pipeline. `processes` are its ranks in order.
   std::vector<MeasuredTimeline> timelines(const std::vector<int>& processes) const {
     std::vector<StepRecord> whole;
     for (const StepRecord& step : own_)

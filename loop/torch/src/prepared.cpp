@@ -48,7 +48,7 @@ plan::LayerCosts measured_here(const plan::Scenario& scenario, const Workload& w
   return measured.costs;
 }
 
-/// One process measures for all.
+/// Measures on one process for all.
 plan::LayerCosts measured_costs(const plan::Scenario& scenario, const Workload& workload,
                                 const Membership& members, const PrepareOptions& options) {
   if (!members.in_job())
@@ -60,7 +60,8 @@ plan::LayerCosts measured_costs(const plan::Scenario& scenario, const Workload& 
       plan::JsonDocument::parse(members.from_first(measured), "costs of rank 0"));
 }
 
-/// Ranks that lie apart from each other copy what they hand over.
+/// Returns the scenario with boundary tensors copied, if its ranks are in different processes or on
+/// different devices.
 plan::Scenario as_executed(plan::Scenario scenario, const Workload& workload,
                            const Membership& members) {
   if (members.in_job() || lie_apart(workload.devices()))
@@ -80,13 +81,13 @@ void require_trainable(const plan::Scenario& scenario, plan::Carrier carrier, bo
   plan::require_trainable(scenario, carrier);
   for (const std::string& fault :
        scenario.model.descriptor().faults_of_cut(scenario.model, tensor_groups_of(scenario)))
-    throw plan::InputError(fmt::format("pipeline.tensor={} is predicted, but does not train: {}",
+    throw plan::InputError(fmt::format("pipeline.tensor={} can be predicted but not trained: {}",
                                        scenario.pipeline.tensor, fault));
   const plan::Program program = sim::sound_program(scenario);
   exec::require_trainable(program, scenario.pipeline.expert);
   if (verified && !can_verify(program))
     throw plan::InputError(
-        fmt::format("--verify: {} steps without a flush, which is another training than one "
+        fmt::format("--verify: {} steps without a flush, so it does not equal training "
                     "without a pipeline",
                     scenario.pipeline.schedule.label()));
 }
@@ -122,7 +123,7 @@ void require_agreement(Membership& members, const Prepared& prepared, const exec
   if (!members.in_job())
     return;
   plan::Scenario elsewhere = prepared.executed;
-  // Each machine has its files where it likes.
+  // Paths may differ from machine to machine.
   elsewhere.data.path.clear();
   elsewhere.data.evaluation.clear();
   if (auto* const folder = elsewhere.model.find<plan::HuggingFaceShape>())

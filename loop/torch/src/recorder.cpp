@@ -9,7 +9,7 @@
 namespace pipewright::loop {
 namespace {
 
-/// A training may last for weeks.
+/// Limits the memory, because a training may last for weeks.
 constexpr std::size_t most_kept_steps = 256;
 
 }  // namespace
@@ -64,7 +64,7 @@ plan::Timeline timeline_of(const StepRecord& step, const std::string& name) {
       timeline.memory.push_back({record.rank, record.start, record.peak});
       timeline.memory.push_back({record.rank, record.end, record.held_after});
     }
-    // Two that took turns overlap.
+    // Two actions that take turns overlap, so their samples need sorting.
     std::stable_sort(timeline.memory.begin() + first_sample, timeline.memory.end(),
                      [](const auto& a, const auto& b) { return a.time < b.time; });
   }

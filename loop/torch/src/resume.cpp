@@ -41,7 +41,7 @@ int resume(exec::Executor& executor, const plan::Scenario& scenario, const Plan&
     say_once(fmt::format("no checkpoint in {}: starting with step 0", folder.string()));
     return 0;
   }
-  // One process looks for it, so that all load the same.
+  // One process chooses the checkpoint, so that all load the same.
   std::string newest;
   if (members.is_first())
     newest = exec::open_newest(folder, say).folder().string();

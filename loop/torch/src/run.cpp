@@ -10,12 +10,12 @@
 namespace pipewright::loop {
 namespace {
 
-/// At most so many steps have a rehearsal before them.
+/// Number of steps, at most, that are preceded by a rehearsal.
 constexpr int most_plays = 50;
 
 plan::Json percent(plan::Seconds part, plan::Seconds whole) { return 100 * (part / whole); }
 
-/// What was predicted anew, where anything was rehearsed.
+/// Replaces the prediction by that of the rehearsal.
 void note_rehearsed(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                     const Rehearsed& rehearsed, RunOutcome& outcome) {
   RehearsedPrediction found = predict(scenario, outcome.plan, costs, rehearsed);
@@ -26,7 +26,7 @@ void note_rehearsed(const plan::Scenario& scenario, const plan::LayerCosts& cost
   outcome.rehearsed = std::move(found.costs);
 }
 
-/// What all pipelines did in these steps.
+/// Returns the times that all pipelines took in these steps.
 models::RecordedSteps recorded_in(const std::vector<MeasuredTimeline>& all, std::size_t skip) {
   std::vector<std::vector<plan::Timeline>> pipelines;
   for (std::size_t step = skip; step < all.size(); ++step) {
@@ -38,7 +38,7 @@ models::RecordedSteps recorded_in(const std::vector<MeasuredTimeline>& all, std:
   return trace::record_of(pipelines, static_cast<int>(skip));
 }
 
-/// What was measured, and the error of what was predicted.
+/// Stores the measured figures and the error of the prediction.
 void note_measured(const std::vector<MeasuredTimeline>& all, RunOutcome& outcome) {
   const std::size_t skip = outcome.training.warm_up();
   std::vector<loop::StepFigures> figures;
@@ -76,7 +76,7 @@ RunOutcome run(const Prepared& prepared, Membership& members, const TrainingOpti
   outcome.training = train(scenario, outcome.plan, prepared.workload, members, own);
   outcome.figures.planned = outcome.figures.predicted = loop::figures_of(outcome.plan.predicted);
   outcome.figures.drift = prepared.costs.drift;
-  // The others have ended.
+  // The other processes have ended.
   if (members.in_job() && outcome.training.interrupted)
     return outcome;
   if (rehearsal && rehearsal->played() > 0)

@@ -21,7 +21,7 @@ void write_timelines(const plan::Scenario& scenario, const RunOutcome& outcome,
     directory.write_record(outcome.recorded);
 }
 
-/// The first process keeps what comes of it.
+/// Trains on the first process and writes the folder of the run.
 RunReport run_and_write(const Prepared& prepared, Membership& members,
                         const TrainingOptions& training, const RunSettings& settings) {
   RunDirectory directory(settings.folder, prepared.scenario.name);

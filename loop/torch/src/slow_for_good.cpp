@@ -7,7 +7,8 @@
 namespace pipewright::loop {
 namespace {
 
-/// A step's time were the rank not slow; at most, where its earlier steps do not tell.
+/// Returns the duration of a step if the rank were not slow. Without a comparison with earlier
+/// steps this is an upper bound.
 double step_without(const Pace& slow) {
   return is_slow_by_earlier(slow) ? slow.usual_step_s
                                   : slow.step_s - (slow.compute_s - slow.prediction.usual_s);
@@ -18,8 +19,8 @@ double step_without(const Pace& slow) {
 std::string SlowForGood::obstacle(const Pace& slow, int steps_left) const {
   const double usual_s = step_without(slow);
   if (steps_left * (slow.step_s - usual_s) <= settings_.restart_s)
-    return fmt::format("in {} steps a new start, which takes {:.3g} s, is not won back", steps_left,
-                       settings_.restart_s);
+    return fmt::format("the remaining {} steps do not make up for a restart, which takes {:.3g} s",
+                       steps_left, settings_.restart_s);
   if (settings_.place == SlowPlace::IsReplaced)
     return {};
   const int ranks = settings_.pipeline_ranks;
@@ -56,7 +57,7 @@ std::optional<std::string> SlowForGood::end_step(const std::optional<Pace>& slow
   if (newest <= *after_step_)
     return {};
   return fmt::format(
-      "rank {} is slow for good: that has cost {:.3g} s, and a new start takes {:.3g} s",
+      "rank {} is slow for good: that has cost {:.3g} s, and a restart takes {:.3g} s",
       settings_.rank, cost_s_, settings_.restart_s);
 }
 

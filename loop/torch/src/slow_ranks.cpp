@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t least_steps = 5, steps_to_compare_with = 8;
 constexpr double least_window_s = 1, between_looks_s = 0.1;
-/// Times what it should take. A prediction may be off by more than earlier steps are.
+/// Factors above which a rank is slow. A prediction may be off by more than earlier steps are.
 constexpr double slow_beside_prediction = 2, slow_beside_earlier = 1.5;
 
 plan::Json json_of(const PaceBeside& beside) {
@@ -23,8 +23,8 @@ plan::Json json_of(const PaceBeside& beside) {
 
 PaceBeside beside_from(const plan::Json& json) { return {json.at(0), json.at(1), json.at(2)}; }
 
-/// Whether one is slow by this measure, and is so beside the others. Of one that is alone nobody
-/// can tell whether it is the machine.
+/// Returns true if a rank is slow by this measure, also in comparison with the other ranks. A
+/// single rank cannot be told apart from a slow machine, so it is never slow.
 bool is_slow(std::size_t rank, const std::vector<std::optional<Pace>>& paces,
              PaceBeside Pace::*measure, double slow) {
   const auto beside = [&](std::size_t each) { return (*paces[each]).*measure; };
@@ -38,7 +38,7 @@ bool is_slow(std::size_t rank, const std::vector<std::optional<Pace>>& paces,
          beside(rank).least > slow * std::max(1.0, plan::median(std::move(others)));
 }
 
-/// A rank's compute in a step, as predicted; in the order of the pipeline's ranks.
+/// Returns the predicted compute time of each rank of the pipeline in a step.
 std::vector<double> predicted_compute(const Plan& plan) {
   std::vector<double> compute(static_cast<std::size_t>(plan.predicted.ranks));
   for (const plan::Span& span : plan.predicted.spans)
@@ -79,7 +79,7 @@ void PaceOfRank::add_step(double compute_s, double step_s) {
   }
   latest_.push_back({compute_s, step_s});
   latest_s_ += step_s;
-  // Without the one that came first they are still enough.
+  // Drops the oldest step as long as enough steps remain.
   while (latest_.size() > least_steps && latest_s_ - latest_.front().step_s >= least_window_s) {
     latest_s_ -= latest_.front().step_s;
     latest_.pop_front();

@@ -12,7 +12,7 @@
 namespace pipewright::loop {
 namespace {
 
-/// What makes ranks talk to each other.
+/// Returns the settings that make ranks communicate, which all processes must agree on.
 exec::Facts facts_of(const TrainSettings& settings) {
   const CheckpointSettings& checkpoints = settings.training.checkpoints;
   return {
@@ -37,7 +37,7 @@ void check(const plan::Scenario& scenario, const TrainSettings& settings) {
     throw plan::InputError("--kernels records whole stages: pipeline.tensor=1 is needed");
 }
 
-/// Where somebody can look on: on the first process, where there is a folder.
+/// Opens the progress log on the first process, if there is a folder for it.
 std::optional<StepLog> opened_log(const Prepared& prepared, const Membership& members,
                                   const TrainSettings& settings) {
   if (settings.folder.empty() || !members.is_first())
@@ -47,7 +47,7 @@ std::optional<StepLog> opened_log(const Prepared& prepared, const Membership& me
   return StepLog(directory.path());
 }
 
-/// Writes what the devices of the ranks in the first process did.
+/// Writes the kernels of the ranks in the first process.
 void write_kernels(const std::filesystem::path& file, const TrainingOutcome& outcome) {
   if (!outcome.kernels)
     throw plan::InputError("--kernels: it records every other step, so at least two are needed");
@@ -56,7 +56,7 @@ void write_kernels(const std::filesystem::path& file, const TrainingOutcome& out
                              profiler::kernel_table(outcome.kernels->pass, no_layers));
 }
 
-/// Every process gives its steps; the first writes.
+/// Gathers the steps of all processes; the first process writes them.
 std::optional<MeasuredTimeline> write_timelines(const Prepared& prepared,
                                                 const TrainingOutcome& outcome,
                                                 const Membership& members,

@@ -23,10 +23,10 @@
 namespace pipewright::loop {
 namespace {
 
-/// About when this program has begun: what came before a first step, a new start takes too.
+/// Approximate start of this program. A restart would also spend the time before its first step.
 const auto program_start = std::chrono::steady_clock::now();
 
-/// Writes checkpoints, if any are wanted.
+/// Writes checkpoints, if they are enabled.
 class Saver {
  public:
   Saver(const CheckpointSettings& settings, int steps, const Membership& members, const Say& say)
@@ -66,23 +66,25 @@ class Saver {
   }
 
  private:
-  /// For the write under way, or the end of the job.
+  /// Waits until the current write ends, or the job does.
   void wait() {
     writer_->wait();
     if (members_.transport())
       members_.transport()->require_going();
   }
 
-  /// Training goes on beside it where there is memory for a copy.
+  /// Writes a checkpoint in the background if memory suffices for a copy, and otherwise waits for
+  /// it.
   void save(exec::Snapshot snapshot) {
-    wait();  // the one before has had a copy, too
+    wait();  // The previous write may still hold a copy.
     const bool fits = exec::has_room_for_copy(snapshot);
     writer_->save(fits ? exec::copies_of(std::move(snapshot)) : std::move(snapshot));
     if (!fits)
       wait();
   }
 
-  /// As the first process finds it, for all; waits for the first checkpoint.
+  /// Chooses the interval between checkpoints on the first process, for all. Waits for the first
+  /// checkpoint.
   void choose_interval(std::chrono::steady_clock::time_point began, double step_s) {
     wait();
     const std::chrono::duration<double> write = std::chrono::steady_clock::now() - began;
@@ -105,7 +107,8 @@ class Saver {
   std::unique_ptr<exec::CheckpointWriter> writer_;
 };
 
-/// Parts of parameters with rows that say which: layer, and how shards share it out.
+/// Returns the parts of all parameters, preceded by rows that describe them: layer and
+/// tensor-parallel cut.
 exec::Tensors with_places(const exec::Snapshot& snapshot) {
   exec::Tensors all{at::Tensor()};
   std::vector<std::int64_t> rows;
@@ -129,17 +132,17 @@ exec::TensorPart part_of(const at::TensorAccessor<std::int64_t, 1>& row) {
           .experts = static_cast<int>(row[6])};
 }
 
-/// What ranks have of a layer.
+/// The parts of a layer's parameters from all ranks.
 class PartsOfLayer {
  public:
-  /// In the order of parameters.
+  /// Adds a part; parts of a rank must be added in the order of its parameters.
   void add(const exec::TensorPart& part, const at::Tensor& value) {
     if (part.index == 0)
       order_.push_back(part);
     parts_[seats_of(part)][part.index].push_back(value);
   }
 
-  /// All parameters, in the order of the rank that has the first part of each.
+  /// Appends the joined parameters, in the order of the ranks that have the first part of each.
   void append_whole(std::vector<at::Tensor>& parameters) const {
     std::map<Seats, std::size_t> before;
     for (const exec::TensorPart& cut : order_) {
@@ -152,7 +155,8 @@ class PartsOfLayer {
   }
 
  private:
-  /// Parameters that the same ranks share out are in the same order on all of them.
+  /// Number of parts and expert ranks of a parameter. Parameters cut in the same way have the same
+  /// order on all of their ranks.
   using Seats = std::pair<int, int>;
   static Seats seats_of(const exec::TensorPart& part) { return {part.count, part.experts}; }
 
@@ -160,7 +164,7 @@ class PartsOfLayer {
   std::map<Seats, std::map<int, exec::Tensors>> parts_;
 };
 
-/// The parameters of all ranks, in the order of layers: empty but on the first process.
+/// Returns the parameters of all ranks in the order of layers, on the first process only.
 std::vector<at::Tensor> all_parameters(const exec::Executor& executor, const Membership& members) {
   if (!members.in_job())
     return executor.parameters();
@@ -182,7 +186,7 @@ double typical_duration(const std::vector<double>& durations) {
   return plan::median({durations.begin() + static_cast<std::ptrdiff_t>(warm_up), durations.end()});
 }
 
-/// A training under way.
+/// A training in progress.
 class Trainer {
  public:
   Trainer(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
@@ -235,7 +239,7 @@ class Trainer {
     return options_.say ? options_.say : [](const std::string&) {};
   }
 
-  /// What a job is told that this process does now.
+  /// Tells the job what this process is doing, for its reports of hangs.
   template <class Activity>
   void doing(const Activity& activity) {
     if (exec::Job* const job = members_.job())
@@ -275,7 +279,7 @@ class Trainer {
     return options;
   }
 
-  /// False where it was stopped.
+  /// Trains one step. Returns false if it was stopped.
   bool train_step(int step) {
     if (options_.before_step)
       options_.before_step(step);
@@ -302,7 +306,8 @@ class Trainer {
     return true;
   }
 
-  /// Tells which ranks are slow. Throws SlowRankEnds where that of this process is so for good.
+  /// Reports slow ranks. Throws SlowRankEnds if this process's rank is persistently slow and should
+  /// leave.
   void look_at_pace(int step, double step_s) {
     slow_ranks_.end_step(step_s, say());
     if (!members_.in_job() || options_.checkpoints.folder.empty())
@@ -327,7 +332,8 @@ class Trainer {
     return every > 0 && (step + 1) % every == 0;
   }
 
-  /// The loss of the batch that belongs to this step; nothing where it was stopped.
+  /// Returns the loss of the evaluation after this step, or nothing if there is none or it was
+  /// stopped.
   std::optional<double> evaluate_after(int step) {
     if (!evaluates_after(step))
       return {};
@@ -366,12 +372,12 @@ class Trainer {
   const TrainingOptions& options_;
   Recorder recorder_;
   SlowRanks slow_ranks_;
-  std::optional<SlowForGood> slow_for_good_;  // from the end of the first step on
+  std::optional<SlowForGood> slow_for_good_;  // set after the first step
   std::optional<KernelSteps> kernels_;
   plan::Program evaluation_;
   exec::Executor executor_;
   TrainingOutcome outcome_;
-  std::atomic<bool> evaluates_{false};  // what runs now is no part of a step
+  std::atomic<bool> evaluates_{false};  // an evaluation is running, whose records belong to no step
   std::vector<double> durations_;       // of the steps, in seconds
 };
 

@@ -14,8 +14,8 @@ void check_segments(JsonObject& object, const char* key, const char* whose,
                     const std::vector<LinkSegment>& segments) {
   for (std::size_t s = 1; s < segments.size(); ++s)
     if (segments[s].from <= segments[s - 1].from)
-      object.error(key, fmt::format("its {} must begin at rising sizes: {} stands behind {}", whose,
-                                    segments[s].from.value, segments[s - 1].from.value));
+      object.error(key, fmt::format("its {} must begin at increasing sizes: {} comes after {}",
+                                    whose, segments[s].from.value, segments[s - 1].from.value));
 }
 
 void check_segments(JsonObject& object, const char* key, const Link& link) {
@@ -27,7 +27,7 @@ void check_segments(JsonObject& object, const char* key, const Link& link) {
   check_segments(object, key, "sum_overhead_segments", link.overheads.sum.segments);
 }
 
-/// The last one that so many bytes reach; null: none.
+/// Returns the last segment that a transfer of `size` reaches, or null if there is none.
 const LinkSegment* segment_of(const std::vector<LinkSegment>& segments, Bytes size) {
   const auto behind =
       std::upper_bound(segments.begin(), segments.end(), size,
@@ -40,19 +40,22 @@ Seconds time_of(const LinkSegment& segment, Bytes size) {
   return segment.time + Seconds{beyond / segment.bandwidth_per_s};
 }
 
-/// The groups of a level are whole groups of the one before, and smaller than the cluster.
+/// Checks that each level's groups consist of whole groups of the level before, and are smaller
+/// than the cluster.
 void check_fabric(JsonObject& object, const Cluster& cluster) {
   if (!cluster.fabric)
     return;
   if (cluster.fabric->rails && cluster.fabric->levels.empty())
-    object.error("fabric", "rails join devices of equal place alone: the others need a level");
+    object.error("fabric",
+                 "rails join only devices with the same position: other devices need a level");
   int inner = 1;
   for (const LinkLevel& level : cluster.fabric->levels) {
     const bool whole = level.group_nodes % inner == 0;
     if (!whole || (level.group_nodes <= inner && inner > 1))
-      object.error("fabric", fmt::format("the level {} joins groups of {} nodes: it must be a "
-                                         "larger multiple of {}",
-                                         level.name, level.group_nodes, inner));
+      object.error(
+          "fabric",
+          fmt::format("the level {} joins groups of {} nodes: it must be a larger multiple of {}",
+                      level.name, level.group_nodes, inner));
     inner = std::max(1, level.group_nodes);
     check_segments(object, "fabric", level.link);
   }

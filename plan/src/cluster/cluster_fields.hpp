@@ -1,6 +1,7 @@
 #pragma once
 
-// The fields of a cluster file's structs, each in one line.
+// Field lists of the structs of a cluster file, one line per field. Reading, writing and the JSON
+// Schema use them.
 
 #include "pipewright/plan/cluster/cluster.hpp"
 #include "pipewright/plan/cluster/machine.hpp"
@@ -10,19 +11,20 @@ namespace pipewright::plan {
 
 template <MaybeConst<Device> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
-  visit("name", s.name, needed(any()), "Such as the processor's name.");
-  visit("memory_bytes", s.memory, any(), "0: not limited.");
-  visit("flops_per_s", s.flops_per_s, within(at_least(0)), "Peak; 0: not known.");
+  visit("name", s.name, needed(any()), "Name of the device, such as that of the processor.");
+  visit("memory_bytes", s.memory, any(), "Memory in bytes; 0: unlimited.");
+  visit("flops_per_s", s.flops_per_s, within(at_least(0)), "Peak FLOPs per second; 0: unknown.");
   visit("memory_bandwidth_per_s", s.memory_bandwidth_per_s, within(at_least(0)),
-        "Bytes per second; 0: not known.");
+        "Memory bandwidth in bytes per second; 0: unknown.");
 }
 
 template <MaybeConst<LinkSegment> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
-  visit("from_bytes", s.from, needed(any()), "It holds for transfers of so many bytes and more.");
+  visit("from_bytes", s.from, needed(any()),
+        "The segment applies to transfers of at least this many bytes.");
   visit("time_s", s.time, needed(any()), "Seconds that a transfer of from_bytes takes.");
   visit("bandwidth_per_s", s.bandwidth_per_s, needed(within(more_than(0))),
-        "Bytes per second, of those beyond from_bytes.");
+        "Bytes per second for the bytes beyond from_bytes.");
 }
 
 template <MaybeConst<Link> Struct, class Visit>
@@ -31,78 +33,81 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("latency_s", s.latency, needed(any()), "Seconds before the first byte arrives.");
   visit("bandwidth_per_s", s.bandwidth_per_s, needed(within(more_than(0))), "Bytes per second.");
   visit("shared", s.shared, any(),
-        "Whether all transfers of a node share it, instead of one link for each pair of ranks.");
+        "True if all transfers of a node share the link; false if each pair of ranks has its own "
+        "link.");
   visit("segments", s.segments, segments,
-        "Where larger transfers follow another line, by rising from_bytes: the last one that a "
-        "transfer reaches says what it takes. All but the link's latency holds the link.");
+        "Segments of the transfer time for larger transfers, by increasing from_bytes. The last "
+        "segment that a transfer reaches gives its time. All of it but the link's latency occupies "
+        "the link.");
   visit("sum_bandwidth_per_s", s.sum_bandwidth_per_s, within(at_least(0)),
-        "Of a step of a collective's ring; 0: as of a transfer.");
+        "Bytes per second of a ring step of a collective; 0: as for transfers.");
   visit("sum_latency_s", s.sum_latency, any(),
-        "Of a step of a collective's ring, with sum_bandwidth_per_s.");
+        "Latency of a ring step of a collective; used with sum_bandwidth_per_s.");
   visit("sum_segments", s.sum_segments, segments,
-        "Where larger steps of a collective's ring follow another line than sum_latency_s and "
-        "sum_bandwidth_per_s say, as segments.");
+        "Segments for larger ring steps of a collective, which deviate from sum_latency_s and "
+        "sum_bandwidth_per_s.");
   visit("shard_bandwidth_per_s", s.shard_bandwidth_per_s, within(at_least(0)),
-        "Of a step of a sum among the shards of a layer; 0: as of other sums.");
+        "Bytes per second of a ring step of a tensor-parallel all-reduce; 0: as for other "
+        "collectives.");
   visit("shard_latency_s", s.shard_latency, any(),
-        "Of a step of a sum among the shards of a layer, with shard_bandwidth_per_s.");
+        "Latency of a ring step of a tensor-parallel all-reduce; used with shard_bandwidth_per_s.");
   visit("shard_segments", s.shard_segments, segments,
-        "Where larger steps of such a sum follow another line than shard_latency_s and "
-        "shard_bandwidth_per_s say, as segments.");
+        "Segments for larger ring steps of a tensor-parallel all-reduce, which deviate from "
+        "shard_latency_s and shard_bandwidth_per_s.");
   visit("shard_overlap", s.shard_overlap, within({.least = 0, .most = 1}),
-        "How much of a sum among shards goes on beside the compute of the action that its own is "
-        "fused with (OVERLAP_F_B): 0, nothing, to 1.");
+        "Share of a tensor-parallel all-reduce, from 0 to 1, that overlaps with the compute of the "
+        "action that its own action is fused with (OVERLAP_F_B).");
   visit("send_overhead_s", s.overheads.send.each, any(),
         "Seconds for which a transfer keeps its sender from computing.");
   visit("send_overhead_bandwidth_per_s", s.overheads.send.bandwidth_per_s, within(at_least(0)),
-        "Bytes per second, of what send_overhead_s grows by; 0: by nothing.");
+        "Bytes per second by which send_overhead_s grows with the size; 0: it does not grow.");
   visit("send_overhead_segments", s.overheads.send.segments, segments,
-        "Where larger transfers keep their sender from computing by another line, as segments.");
+        "Segments of the sender's overhead for larger transfers.");
   visit("receive_overhead_s", s.overheads.receive.each, any(),
         "Seconds for which a transfer keeps its receiver from computing.");
   visit("receive_overhead_bandwidth_per_s", s.overheads.receive.bandwidth_per_s,
         within(at_least(0)),
-        "Bytes per second, of what receive_overhead_s grows by; 0: by nothing.");
+        "Bytes per second by which receive_overhead_s grows with the size; 0: it does not grow.");
   visit("receive_overhead_segments", s.overheads.receive.segments, segments,
-        "Where larger transfers keep their receiver from computing by another line, as segments.");
+        "Segments of the receiver's overhead for larger transfers.");
   visit("sum_overhead_s", s.overheads.sum.each, any(),
-        "Seconds for which a step of a collective's ring keeps a rank from computing.");
+        "Seconds for which a ring step of a collective keeps a rank from computing.");
   visit("sum_overhead_bandwidth_per_s", s.overheads.sum.bandwidth_per_s, within(at_least(0)),
-        "Bytes per second, of what sum_overhead_s grows by; 0: by nothing.");
+        "Bytes per second by which sum_overhead_s grows with the size; 0: it does not grow.");
   visit("sum_overhead_segments", s.overheads.sum.segments, segments,
-        "Where larger steps of a collective's ring keep a rank from computing by another line, as "
-        "segments.");
+        "Segments of a rank's overhead for larger ring steps of a collective.");
 }
 
 template <MaybeConst<LinkLevel> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
-  visit("name", s.name, needed(any()), "Such as spine.");
+  visit("name", s.name, needed(any()), "Name of the level, such as spine.");
   visit("group_nodes", s.group_nodes, needed(within(at_least(1))),
-        "It joins groups of so many nodes, whose devices reach each other further in.");
+        "Number of nodes per group. The level joins these groups; devices within a group use inner "
+        "links.");
   visit("oversubscription", s.link.oversubscription, within(at_least(1)),
-        "How many times more the groups can send at once than it carries: bandwidths count divided "
-        "by it.");
+        "Ratio of what the groups can send at once to what the level carries. Bandwidths are "
+        "divided by it.");
   visit_fields(s.link, visit);
 }
 
 template <MaybeConst<Fabric> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   visit("rails", s.rails, any(),
-        "Whether between_nodes joins only devices of equal place in their nodes; the others take "
-        "the first of the levels.");
+        "True if between_nodes joins only devices with the same position in their nodes; other "
+        "devices use the first of the levels.");
   visit("levels", s.levels,
         FieldRule{.needed = true,
                   .schema = R"({"type": "array", "items": {"$ref": "#/$defs/level"}})"},
-        "Links further out than between_nodes, from the inside out.");
+        "Links beyond between_nodes, from the innermost to the outermost.");
 }
 
 template <MaybeConst<NodeKind> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   visit("nodes", s.nodes, needed(within(at_least(1))),
-        "Those behind the nodes of the kind before.");
+        "Number of nodes of this kind, which follow those of the previous kind.");
   visit("device", s.device, needed(FieldRule{.schema = R"({"$ref": "#/$defs/device"})"}), "");
   visit("speed", s.speed, within(more_than(0)),
-        "How fast each computes beside the device that was measured. For prediction.");
+        "Compute speed relative to the measured device. For prediction only.");
 }
 
 template <MaybeConst<Mixture> Struct, class Visit>
@@ -110,7 +115,7 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("kinds", s.kinds,
         FieldRule{.needed = true,
                   .schema = R"({"type": "array", "items": {"$ref": "#/$defs/node_kind"}})"},
-        "Their nodes together are those of the cluster.");
+        "Kinds of nodes, which together make up the nodes of the cluster.");
 }
 
 template <MaybeConst<MachineConstants> Struct, class Visit>
@@ -123,28 +128,33 @@ template <MaybeConst<MachineSpread> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   for (const ConstantRule& rule : constant_rules())
     visit(rule.key, s.*rule.member, within({.least = 0, .most = 10}),
-          "Standard deviation of that constant's logarithm: 0.1 is about 10 %.");
+          "Standard deviation of the logarithm of this constant: 0.1 is about 10 %.");
 }
 
 template <MaybeConst<ReductionTable> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
-  visit("ranks", s.ranks, needed(within(at_least(2))), "Devices that sum, one for each row.");
+  visit("ranks", s.ranks, needed(within(at_least(2))),
+        "Number of devices in the all-reduce, one for each row.");
   visit("bytes", s.bytes, needed(within(more_than(0))),
-        "That each of them has; they rise for one number of ranks.");
-  visit("seconds", s.seconds, needed(within(more_than(0))), "That the sum takes.");
+        "Bytes per device. They increase within one number of ranks.");
+  visit("seconds", s.seconds, needed(within(more_than(0))), "Duration of the all-reduce.");
 }
 
 template <MaybeConst<LayerClass> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   visit("hidden", s.hidden, needed(within(size_range)), "Width of the layer.");
-  visit("heads", s.heads, needed(within(size_range)), "Of its attention.");
+  visit("heads", s.heads, needed(within(size_range)), "Number of attention heads.");
   visit("sequence", s.sequence, needed(within(at_least(1))), "Tokens of a sample.");
-  visit("tensor", s.tensor, needed(within(at_least(1))), "Devices that it is cut among.");
-  visit("microbatch", s.microbatch, needed(within(at_least(1))), "Samples.");
-  visit("runs", s.runs, needed(within(at_least(1))), "That it was learnt from.");
-  visit("layer", s.layer, needed(within(more_than(0))), "Its time over the analytic one.");
-  visit("embedding", s.embedding, needed(within(more_than(0))), "The embedding's, likewise.");
-  visit("head", s.head, needed(within(more_than(0))), "The head's, likewise.");
+  visit("tensor", s.tensor, needed(within(at_least(1))), "Tensor-parallel size.");
+  visit("microbatch", s.microbatch, needed(within(at_least(1))), "Samples per microbatch.");
+  visit("runs", s.runs, needed(within(at_least(1))),
+        "Number of runs that the factors were fitted to.");
+  visit("layer", s.layer, needed(within(more_than(0))),
+        "Time of a layer relative to the analytic time.");
+  visit("embedding", s.embedding, needed(within(more_than(0))),
+        "Time of the embedding relative to the analytic time.");
+  visit("head", s.head, needed(within(more_than(0))),
+        "Time of the head relative to the analytic time.");
 }
 
 template <MaybeConst<Machine> Struct, class Visit>
@@ -154,27 +164,29 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("reductions", s.reductions, FieldRule{.schema = R"({"$ref": "#/$defs/reductions"})"}, "");
   visit("layers", s.layers,
         FieldRule{.schema = R"({"type": "array", "items": {"$ref": "#/$defs/layer_class"}})"},
-        "Classes of layers that runs were measured of.");
+        "Classes of layers with measured runs.");
   visit("sources", s.sources,
         FieldRule{.schema = R"({"type": "array", "items": {"type": "string"}})"},
-        "Where the cluster's figures are from.");
+        "Sources of the cluster's figures.");
 }
 
 template <MaybeConst<Cluster> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   constexpr auto link = R"({"$ref": "#/$defs/link"})";
-  visit("name", s.name, needed(any()), "What people call it.");
-  visit("nodes", s.nodes, needed(within(at_least(1))), "Equal machines.");
+  visit("name", s.name, needed(any()), "Name of the cluster.");
+  visit("nodes", s.nodes, needed(within(at_least(1))),
+        "Number of nodes, which are equal machines.");
   visit("devices_per_node", s.devices_per_node, needed(within(at_least(1))),
-        "Ranks fill the nodes in order.");
+        "Devices per node. Ranks fill the nodes in order.");
   visit("device", s.device, needed(FieldRule{.schema = R"({"$ref": "#/$defs/device"})"}), "");
   visit("within_node", s.within_node, needed(FieldRule{.schema = link}), "");
   visit("between_nodes", s.between_nodes, FieldRule{.needed = s.nodes > 1, .schema = link}, "");
   visit("rank_speeds", s.rank_speeds, within(more_than(0)),
-        "By rank: how fast it computes beside the device that was measured; empty: all 1. For "
-        "prediction.");
+        "Compute speed of each rank relative to the measured device; empty: all 1. For prediction "
+        "only.");
   visit("rank_memory_bytes", s.rank_memory, within(at_least(0)),
-        "By rank: what it may hold, 0 for no limit; empty: what the device has. For prediction.");
+        "Memory limit of each rank in bytes, 0 for unlimited; empty: the device's memory. For "
+        "prediction only.");
   visit("machine", s.machine, FieldRule{.schema = R"({"$ref": "#/$defs/machine"})"}, "");
   visit("fabric", s.fabric, FieldRule{.schema = R"({"$ref": "#/$defs/fabric"})"}, "");
   visit("mixture", s.mixture, FieldRule{.schema = R"({"$ref": "#/$defs/mixture"})"}, "");

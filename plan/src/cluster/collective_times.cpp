@@ -7,7 +7,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// The rows of a table for one number of ranks, or for the nearest that it has.
+/// The rows of a table for one number of ranks, or for the nearest number that the table has.
 struct Rows {
   std::size_t begin = 0, end = 0;
 };
@@ -24,22 +24,24 @@ Rows rows_of(const ReductionTable& table, int ranks) {
   return rows;
 }
 
-/// Bytes that each device sends for each byte that is summed.
+/// Returns the bytes that each device sends per byte of an all-reduce over a ring.
 double ring_share(double ranks) { return 2 * (ranks - 1) / ranks; }
 
-/// Of the outermost level that the group reaches over, in bytes per second of a node.
+/// Returns the bandwidth of the outermost level that the group spans, in bytes per second of a
+/// node.
 double outer_bandwidth(const Cluster& cluster, const GroupPlace& place) {
   const Link& link = link_of_level(cluster, std::max<std::size_t>(1, place.level));
   return link.bandwidth_per_s / link.oversubscription;
 }
 
-constexpr double ring_efficiency = 0.8;  // of a link, where no table says more
+constexpr double ring_efficiency = 0.8;  // of a link's bandwidth, if no table is given
 
 double between_nodes_s(const SumTime& sum, const MachineConstants& constants) {
   return std::max(sum.network_s / constants.network_efficiency, sum.inside_s);
 }
 
-/// Between the measured sizes as a line in logarithms; below them as the smallest.
+/// Interpolates linearly in logarithms between the measured sizes. Smaller sizes take the time of
+/// the smallest.
 SumTime from_table(const ReductionTable& table, int ranks, double bytes) {
   const Rows rows = rows_of(table, ranks);
   const double scale = ring_share(ranks) / ring_share(table.ranks[rows.begin]);

@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::size_t least_sizes = 3;
 constexpr std::size_t least_in_segment = 3;
-// Errors beyond this count as outliers do, in proportion and not squared.
+// Relative errors beyond this count linearly and not squared, so that outliers have less weight.
 constexpr double tolerated = 0.1;
-// Nothing is measured more exactly than that, so no segment is worth less.
+// No measurement is more exact than this, so an additional segment gains nothing below it.
 constexpr double finest = 0.01;
 
 /// Seconds = constant + per_byte · bytes.
@@ -40,11 +40,11 @@ double weight_of(double error) {
   return std::abs(error) <= tolerated ? 1 : tolerated / std::abs(error);
 }
 
-/// What a line may be: neither transfer nor byte takes less than nothing, but a segment's line may
-/// begin below 0 where it does not hold.
+/// The lines that a fit may return. In general neither a transfer nor a byte takes negative time,
+/// but a segment's line may start below 0 outside the segment.
 enum class Lines { FromZeroOn, Any };
 
-/// The line with the least squares of weighted relative errors.
+/// Returns the line with the least sum of squared weighted relative errors.
 Line weighted_line(Place begin, Place end, const std::vector<double>& weights, Lines allowed) {
   double aa = 0, ab = 0, bb = 0, a = 0, b = 0;
   auto weight = weights.begin();
@@ -65,7 +65,7 @@ Line weighted_line(Place begin, Place end, const std::vector<double>& weights, L
 
 struct FittedLine {
   Line line;
-  double cost = 0;  // of all errors: squares, but in proportion beyond what is tolerated
+  double cost = 0;  // sum over all errors: squared, but linear beyond `tolerated`
 };
 
 FittedLine fit_line(Place begin, Place end, Lines allowed) {
@@ -84,13 +84,13 @@ FittedLine fit_line(Place begin, Place end, Lines allowed) {
   return fitted;
 }
 
-/// Points [begin, end) of a segment.
+/// The points [begin, end) of a segment.
 struct Part {
   std::size_t begin = 0, end = 0;
   Line line{};
 };
 
-/// The best cut of all points into `count` segments, by dynamic programming over their ends.
+/// Finds the best cut of all points into `count` segments, by dynamic programming over their ends.
 class Cuts {
  public:
   explicit Cuts(const Points& points) : points_(points) {}
@@ -102,7 +102,7 @@ class Cuts {
 
   std::vector<Cut> up_to(std::size_t most) const {
     const std::size_t n = points_.size();
-    std::vector<Cut> by_end(n + 1);  // of so many points, into `count` parts
+    std::vector<Cut> by_end(n + 1);  // best cut of the first `end` points into `count` segments
     for (std::size_t end = 1; end <= n; ++end)
       by_end[end] = extended({.cost = 0, .parts = {}}, 0, end);
     std::vector<Cut> best{by_end[n]};
@@ -136,8 +136,8 @@ class Cuts {
   const Points& points_;
 };
 
-/// Schwarz, Ann. Stat. 6, 1978. A segment has a latency and a bandwidth; where it begins was looked
-/// for among all points, so that counts more than one parameter.
+/// Returns the information criterion of Schwarz, Ann. Stat. 6, 1978. A segment has a latency and a
+/// bandwidth. Its beginning was chosen among all points, which counts for more than one parameter.
 double information_criterion(double cost, std::size_t points, std::size_t segments) {
   constexpr int parameters = 5;
   const auto n = static_cast<double>(points);
@@ -149,7 +149,8 @@ double bandwidth_of(const Line& line) {
   return line.per_byte > 1 / unlimited_bandwidth ? 1 / line.per_byte : unlimited_bandwidth;
 }
 
-/// Where two lines meet between the points on either side, or else at the first point behind.
+/// Returns where the two lines meet between the neighboring points, or else the first point after
+/// the border.
 Bytes border(const Line& before, const Line& behind, double last, double first) {
   const double meet = (before.constant - behind.constant) / (behind.per_byte - before.per_byte);
   return whole_bytes(meet > last && meet < first ? meet : first);
@@ -172,8 +173,8 @@ Points sorted_points(const std::vector<LinkSample>& samples) {
   Points points;
   for (const LinkSample& sample : samples) {
     if (!(sample.time.value > 0) || !std::isfinite(sample.time.value) || sample.size.value < 0)
-      throw InputError(fmt::format("a transfer of {} bytes in {} s cannot be", sample.size.value,
-                                   sample.time.value));
+      throw InputError(fmt::format("a transfer of {} bytes in {} s is not possible",
+                                   sample.size.value, sample.time.value));
     points.push_back({static_cast<double>(sample.size.value), sample.time.value});
   }
   std::stable_sort(points.begin(), points.end(),
@@ -183,13 +184,14 @@ Points sorted_points(const std::vector<LinkSample>& samples) {
     sizes += points[p].bytes > points[p - 1].bytes ? 1 : 0;
   if (sizes < least_sizes)
     throw InputError(
-        fmt::format("transfers of {} sizes say too little of a link: at least {} are "
+        fmt::format("transfers of {} sizes are too few to fit a link: at least {} are "
                     "needed",
                     sizes, least_sizes));
   return points;
 }
 
-/// Pool adjacent violators (Ayer et al., Ann. Math. Stat. 26, 1955), and one point for each size.
+/// Makes the times non-decreasing with the pool-adjacent-violators algorithm (Ayer et al., Ann.
+/// Math. Stat. 26, 1955), and keeps one point per size.
 Points never_falling(const Points& points) {
   struct Pool {
     std::size_t count = 0;
@@ -224,7 +226,7 @@ Line through(const FitPoint& a, const FitPoint& b) {
   return {a.seconds - per_byte * a.bytes, per_byte};
 }
 
-/// Points that need not be left out: lines between them pass all others nearby.
+/// Returns the points that are needed: the lines between them pass close to all points left out.
 Points knots_of(const Points& points) {
   Points knots{points.front()};
   for (std::size_t from = 0; from + 1 < points.size();) {
@@ -273,9 +275,9 @@ LinkFit fit_link(const std::vector<LinkSample>& samples, std::size_t most_segmen
 }
 
 LinkFit slowed_down(const Link& link, const std::vector<LinkSample>& samples) {
-  constexpr Bytes large{1 << 15};  // from here on it is the bytes that take time
-  constexpr int rounds = 10;       // each part of what is beyond the curve needs the other one
-  sorted_points(samples);          // refuses what is none
+  constexpr Bytes large{1 << 15};  // from this size on, the bytes dominate the time
+  constexpr int rounds = 10;       // the two parts of the slow-down are estimated in turn
+  sorted_points(samples);          // throws if a sample is invalid
   double each = 0, per_byte = 0;
   for (int round = 0; round < rounds; ++round) {
     std::vector<double> of_small, of_large;

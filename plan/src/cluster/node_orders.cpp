@@ -10,7 +10,7 @@ bool are_alike(const NodeKind& a, const NodeKind& b) {
   return a.device == b.device && a.speed == b.speed;
 }
 
-/// Kinds that follow each other and are alike are one.
+/// Merges consecutive identical kinds.
 std::vector<NodeKind> merged(const std::vector<NodeKind>& kinds) {
   std::vector<NodeKind> runs;
   for (const NodeKind& kind : kinds)
@@ -21,7 +21,7 @@ std::vector<NodeKind> merged(const std::vector<NodeKind>& kinds) {
   return runs;
 }
 
-/// What the first so many nodes are.
+/// Returns the kinds of the first `nodes` nodes.
 std::vector<NodeKind> first_nodes(const std::vector<NodeKind>& kinds, int nodes) {
   std::vector<NodeKind> filled;
   for (const NodeKind& kind : kinds)
@@ -43,7 +43,7 @@ bool can_change_places(const Cluster& cluster) {
                              [&](const NodeKind& kind) { return kind.nodes % group == 0; });
 }
 
-/// The kinds by number, in the orders to try.
+/// Returns the orders of kinds to try, as indices.
 std::vector<std::vector<std::size_t>> rows_of(const std::vector<NodeKind>& kinds) {
   std::vector<std::size_t> row(kinds.size());
   std::iota(row.begin(), row.end(), 0);

@@ -23,7 +23,7 @@ Topology::Topology(std::vector<std::string> axes, std::vector<int> lengths)
     if (axes_[i].empty())
       throw InputError(fmt::format("axis {} has no name", i));
     if (!seen.insert(axes_[i]).second)
-      throw InputError(fmt::format("the axis \"{}\" stands twice", axes_[i]));
+      throw InputError(fmt::format("the axis \"{}\" occurs twice", axes_[i]));
     if (lengths_[i] < 1)
       throw InputError(
           fmt::format("the axis \"{}\" has the length {}, the least is 1", axes_[i], lengths_[i]));
@@ -87,7 +87,7 @@ int Topology::rank_at(const std::vector<AxisIndex>& coordinate) const {
   std::vector<std::optional<int>> indices(axes_.size());
   for (const AxisIndex& given : coordinate)
     if (std::exchange(indices[index_of(given.axis)], given.index))
-      throw InputError(fmt::format("the axis \"{}\" stands twice in a coordinate", given.axis));
+      throw InputError(fmt::format("the axis \"{}\" occurs twice in a coordinate", given.axis));
   std::vector<int> all;
   for (std::size_t i = 0; i < axes_.size(); ++i) {
     if (!indices[i])

@@ -6,7 +6,8 @@
 namespace pipewright::plan {
 namespace {
 
-/// Of an exchange, to which these microbatches come.
+/// Returns the load imbalance of one all-to-all, whose ranks contribute the microbatches from
+/// `first` on.
 double load_of(const std::vector<std::vector<std::int64_t>>& rows, std::size_t first, int ranks) {
   std::vector<double> of_rank(static_cast<std::size_t>(ranks));
   for (std::size_t from = 0; from < of_rank.size(); ++from) {

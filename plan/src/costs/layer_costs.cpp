@@ -8,7 +8,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// A field that counts a part of another one.
+/// Checks that a field that is part of another one is not larger than it.
 void check_part(JsonObject& object, const std::string& part, Bytes bytes, const std::string& whole,
                 Bytes of) {
   if (bytes > of && object.has(whole))
@@ -20,12 +20,14 @@ void check_loads(JsonObject& object, const std::vector<ExpertLoad>& loads) {
   for (std::size_t at = 0; at < loads.size(); ++at) {
     const ExpertLoad& load = loads[at];
     if (load.busiest > load.ranks)
-      object.error("expert_loads",
-                   fmt::format("of {} ranks one has {} times the mean: more than all there is",
-                               load.ranks, load.busiest));
+      object.error(
+          "expert_loads",
+          fmt::format("of {} ranks one has {} times the mean, which is more than the total",
+                      load.ranks, load.busiest));
     if (at > 0 && load.ranks <= loads[at - 1].ranks)
-      object.error("expert_loads", fmt::format("{} ranks stand behind {}: their numbers must rise",
-                                               load.ranks, loads[at - 1].ranks));
+      object.error("expert_loads",
+                   fmt::format("{} ranks come after {}: their numbers must increase", load.ranks,
+                               loads[at - 1].ranks));
   }
 }
 
@@ -78,8 +80,8 @@ LayerCosts read_layer_costs(JsonObject& root) {
     JsonObject runtime(root.diagnostics(), root.child("runtime"));
     costs.runtime = read_fields<RuntimeCost>(runtime);
   }
-  root.find("work");   // what the times are made of: told, but planned with by nobody
-  root.find("alike");  // which layers were measured for which: likewise
+  root.find("work");   // accepted but not used for planning: the breakdown of the times
+  root.find("alike");  // accepted but not used for planning: the groups of identical layers
   return costs;
 }
 
@@ -96,7 +98,8 @@ LayerCosts contended(LayerCosts costs) {
 
 namespace {
 
-/// All but what a layer takes once per step, however many microbatches it has.
+/// Scales all costs but those that occur once per step, independently of the number of
+/// microbatches.
 LayerCost scaled(const LayerCost& cost, double factor) {
   LayerCost scaled = cost;
   visit_fields(scaled, [&](const char*, auto& field, const FieldRule&, const char*) {

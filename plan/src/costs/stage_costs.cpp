@@ -22,18 +22,20 @@ Bytes forward_peak_without_graph(const LayerCost& layer) {
                                                     : layer.forward_peak;
 }
 
-/// A view has nothing of its own to drop: what it shows is its maker's.
+/// Returns true for a view that saves nothing. It has no memory of its own, since its output is
+/// part of an earlier layer's output.
 bool is_bare_view(const LayerCost& layer) {
   return layer.output_is_view && layer.activation == Bytes{};
 }
 
-/// The part of the output that `activation` does not hold already.
+/// Returns the bytes of the output that `activation` does not already contain.
 Bytes unsaved_output(const LayerCost& layer) {
   return layer.saves_output || layer.output_is_view ? Bytes{} : layer.output;
 }
 
-/// What layer costs count as the layer's own, the gradient of its output, is on the account of the
-/// stage after if the layer is the last of its stage.
+/// Removes the gradient of the stage's output, which the next stage accounts for. Layer costs count
+/// the gradient of a layer's output in the layer, so it must be removed from the last layer of the
+/// stage.
 void leave_out_gradient_from_after(std::vector<LayerCost>& layers) {
   const auto last = std::find_if_not(layers.rbegin(), layers.rend(), is_bare_view);
   if (last == layers.rend() || !last->output_gradient_for_weights)
@@ -44,7 +46,7 @@ void leave_out_gradient_from_after(std::vector<LayerCost>& layers) {
       std::min(last->activation, last->freed_by_input_gradient + last->output - counted);
 }
 
-/// Adds up the layers [first, last) of one stage in the order in which they run.
+/// Sums the layers [first, last) of one stage in the order in which they run.
 class StageSum {
  public:
   explicit StageSum(std::vector<LayerCost> layers) : layers_(std::move(layers)) {}
@@ -81,7 +83,8 @@ class StageSum {
     sum_.workspace = std::max(sum_.workspace, layer.workspace);
   }
 
-  /// Layers that share a weight each count it, but hold it once.
+  /// Returns what layers that share a weight count more than once, although the stage stores it
+  /// once.
   Bytes shared_within() const {
     Bytes counted;
     for (const LayerCost& layer : layers_)
@@ -89,8 +92,8 @@ class StageSum {
     return counted - sum_.tied;
   }
 
-  /// Whether the memory of layer `at`'s output outlives the forward: the layer itself or the one
-  /// after saves it, or the stage ends with it. A view passes the question on.
+  /// Returns true if the output of layer `at` is kept after the forward. It is if the layer or the
+  /// next one saves it, or if it is the output of the stage. For a view the layer after it decides.
   bool output_is_kept(std::size_t at) const {
     if (layers_[at].saves_output || at + 1 == layers_.size())
       return true;
@@ -99,14 +102,14 @@ class StageSum {
     return layers_[at + 1].output_is_view && output_is_kept(at + 1);
   }
 
-  /// The first layer that is more than a view.
+  /// Returns the first layer that is not a mere view.
   template <class Iterator>
   static const LayerCost& first_of_its_own(Iterator begin, Iterator end) {
     const Iterator found = std::find_if_not(begin, end, is_bare_view);
     return found == end ? *begin : *found;
   }
 
-  /// The layer whose memory the stage's output is.
+  /// Returns the layer whose memory holds the stage's output.
   std::size_t maker_of_output() const {
     std::size_t maker = layers_.size() - 1;
     while (maker > 0 && layers_[maker].output_is_view)
@@ -114,8 +117,8 @@ class StageSum {
     return maker;
   }
 
-  /// While a layer runs, its input is still alive, kept or not: the part of it that `activation`
-  /// does not hold. A view's memory is that of the layer before.
+  /// Returns the bytes of layer `at`'s input that are alive while it runs, but are not part of
+  /// `activation`. The output of a view is in the memory of an earlier layer.
   Bytes unkept_input(std::size_t at) const {
     while (at-- > 0) {
       if (output_is_kept(at))
@@ -138,14 +141,14 @@ class StageSum {
     sum_.forward_peak = std::max(sum_.forward_peak, sum_.activation);
   }
 
-  /// Layer `at` runs backward when those after it have freed theirs, and with them its output if it
-  /// did not save that itself. The stage's own output stays to the end, and the gradient of that
-  /// comes from the stage after, on whose account it is.
+  /// Computes the peak of the backward. When layer `at` runs backward, the layers after it have
+  /// freed their activations, and its output too unless it saves it. The stage's output stays to
+  /// the end. The gradient of the stage's output comes from the next stage, which accounts for it.
   void add_backward_peak() {
     const std::size_t maker = maker_of_output();
     const Bytes own_output = layers_[maker].output_is_view ? Bytes{} : layers_[maker].output;
 
-    Bytes gradients;  // of the layers after
+    Bytes gradients;  // of the layers after it
     for (std::size_t at = layers_.size(); at-- > 0;) {
       Bytes held = held_in_backward_[at] + layers_[at].backward_peak;
       if (at < maker || (at == maker && !layers_[at].saves_output))
@@ -159,12 +162,13 @@ class StageSum {
     }
   }
 
-  /// Layer `at` runs when those after it have freed what their half frees, and left what the other
-  /// half needs.
+  /// Computes the peaks of split backwards. When layer `at` runs one half, the layers after it have
+  /// freed what that half frees, and kept what the other half needs.
   void add_split_peaks() {
-    Bytes freed, left;       // of the layers after
-    Bytes gradients_left;    // by those that ran I
-    Bytes gradients, saved;  // of the layers after: made of parameters, and let go of by W
+    Bytes freed, left;     // by the layers after it
+    Bytes gradients_left;  // left by the layers that have run I
+    // By the layers after it: gradients of parameters, and activations freed by W.
+    Bytes gradients, saved;
     for (std::size_t at = layers_.size(); at-- > 0;) {
       const LayerCost& layer = layers_[at];
       Bytes peak = input_gradient_peak(layer);
@@ -173,7 +177,7 @@ class StageSum {
       sum_.input_gradient_peak = std::max(sum_.input_gradient_peak, peak - freed + gradients_left);
       sum_.weight_gradient_peak =
           std::max(sum_.weight_gradient_peak, weight_gradient_peak(layer) - left);
-      // W begins with all gradients that I left, and has them to its end.
+      // W starts with all gradients that I left, and keeps them to its end.
       sum_.weight_gradient_peak_apart =
           std::max(sum_.weight_gradient_peak_apart,
                    std::max(weight_gradient_peak(layer), layer.parameters) - saved + gradients);
@@ -187,10 +191,12 @@ class StageSum {
 
   const std::vector<LayerCost> layers_;
   StageCost sum_;
-  std::vector<Bytes> held_in_backward_;  // activation of the stage up to and with each layer
+  // By layer: activations of the stage up to and including that layer.
+  std::vector<Bytes> held_in_backward_;
 };
 
-/// The part of what is divided among copies that one of them has: of experts there are fewer.
+/// Returns the part of the ZeRO-partitioned state that one data-parallel replica holds. Experts
+/// have fewer replicas.
 double shard_share(const StageCost& stage, const TrainingMemory& training) {
   if (training.shards == 1 || stage.parameters == Bytes{})
     return 1.0 / training.shards;
@@ -200,7 +206,7 @@ double shard_share(const StageCost& stage, const TrainingMemory& training) {
   return (1 - experts) / training.shards + experts / copies_of_experts;
 }
 
-/// From the parameters' measured size to all that stands.
+/// Derives all static memory from the measured size of the parameters.
 void set_standing(StageCost& stage, const LayerCosts& costs, const TrainingMemory& training) {
   constexpr int half = 2;
   constexpr int single = 4;
@@ -231,7 +237,7 @@ void set_standing(StageCost& stage, const LayerCosts& costs, const TrainingMemor
                                 : whole_bytes(static_cast<double>(whole.value) * share);
   };
   if (training.zero >= 2)
-    // What pipelines made apart is summed by then.
+    // The gradients of different pipelines have been summed by then.
     stage.gradients_elsewhere =
         stage.gradients - shard_of(stage.gradients - stage.pipeline_gradients);
   if (training.zero >= 3)
@@ -240,7 +246,7 @@ void set_standing(StageCost& stage, const LayerCosts& costs, const TrainingMemor
   stage.optimizer_step = stage.optimizer_step * share;
 }
 
-/// The part of a stage's parameters that its two largest layers have.
+/// Returns the share of the stage's parameters in its two largest layers.
 double two_of(const std::vector<LayerCost>& layers) {
   Bytes all, largest;
   for (const LayerCost& layer : layers) {
@@ -263,12 +269,13 @@ LayerCost selectively_recomputed(LayerCost layer) {
   return layer;
 }
 
-/// What a layer makes when it runs again.
+/// Returns the bytes that recomputing a layer allocates.
 Bytes remade(const LayerCost& layer) {
   return layer.activation + (layer.saves_output ? Bytes{} : layer.output);
 }
 
-/// Two neighbours as one layer. The gradient of its output is on its account again.
+/// Merges two neighboring layers into one. The merged layer accounts for the gradient of its output
+/// again.
 LayerCost joined(const LayerCost& first, const LayerCost& second) {
   const StageCost sum = StageSum({first, second}).run();
   LayerCost layer;
@@ -291,9 +298,10 @@ LayerCost joined(const LayerCost& first, const LayerCost& second) {
   return layer;
 }
 
-/// During a lone input gradient, above what R has left. `layers`: as they are when they run again.
+/// Returns the peak of a lone input gradient above what R has left. `layers` are as `run_again`
+/// returns them.
 Bytes rerun_input_gradient_peak(const std::vector<LayerCost>& layers, Bytes remade_by_r) {
-  Bytes peak, before;  // what the layers after have left, less what they have freed
+  Bytes peak, before;  // left by the layers after it, less what they freed
   for (std::size_t at = layers.size(); at-- > 0;) {
     const LayerCost& layer = layers[at];
     if (is_bare_view(layer))
@@ -304,14 +312,15 @@ Bytes rerun_input_gradient_peak(const std::vector<LayerCost>& layers, Bytes rema
                                : before + std::max(layer.output + layer.forward_peak, own));
     before += layer.gradients_for_weights - layer.freed_by_input_gradient;
     if (last)
-      before -= unsaved_output(layer);  // the rest of what R has made is there already
+      before -= unsaved_output(layer);  // R has already made the rest
     else
       before += layer.activation;
   }
   return peak;
 }
 
-/// The layer keeps its input alone and runs its forward again inside its backward.
+/// Returns the costs of a layer that saves only its input and recomputes its forward within its
+/// backward.
 LayerCost run_again(LayerCost layer) {
   if (is_bare_view(layer))
     return layer;
@@ -325,7 +334,8 @@ LayerCost run_again(LayerCost layer) {
   return layer;
 }
 
-/// How much of an action that takes `all` the last layer takes, which comes first in a backward.
+/// Returns the share of the last layer, which runs first in a backward, in an action that takes
+/// `all`.
 double share_of(Seconds last, Seconds all) { return all > Seconds{} ? last / all : 1; }
 
 void set_shares(const std::vector<LayerCost>& layers, RerunCost& rerun) {
@@ -342,7 +352,8 @@ void set_shares(const std::vector<LayerCost>& layers, RerunCost& rerun) {
   rerun.weight_gradient_share = share_of(last.weight_gradient, weight_gradient);
 }
 
-/// `layers`: of the stage; on the last one the last of them holds the loss.
+/// Returns the recomputation costs of a stage with these layers. On the last stage, the last layer
+/// includes the loss.
 RerunCost rerun_by_layers(const std::vector<LayerCost>& layers, Bytes output) {
   std::vector<LayerCost> again;
   RerunCost rerun;
@@ -389,7 +400,7 @@ std::vector<LayerCost> layers_of(const LayerCosts& costs, const Partition& parti
 
 namespace {
 
-/// What loading the first stage's inputs and the last one's targets takes and holds.
+/// Adds the time and the memory of loading the first stage's inputs and the last stage's targets.
 void add_loads(StageCost& sum, const LayerCosts& costs, bool first, bool last) {
   if (first) {
     sum.load += costs.load;

@@ -18,8 +18,8 @@ void check_layer(const LayerCost& layer, Complaints& complaints) {
     using Field = std::remove_cvref_t<decltype(field)>;
     if constexpr (std::is_same_v<Field, Seconds>) {
       if (!std::isfinite(field.value) || field < Seconds{})
-        complaints.push_back(fmt::format("layer {}: its {} is {}, which is no duration", layer.name,
-                                         key, field.value));
+        complaints.push_back(fmt::format("layer {}: its {} is {}, which is not a duration",
+                                         layer.name, key, field.value));
     } else if constexpr (std::is_same_v<Field, Bytes>) {
       if (field < Bytes{})
         complaints.push_back(
@@ -28,7 +28,7 @@ void check_layer(const LayerCost& layer, Complaints& complaints) {
   });
 }
 
-/// The stage's layers have times, but together they are nothing.
+/// Records a complaint if the times of the stage's layers add up to zero.
 void check_stage(const StageCost& cost, int stage, const std::string& layers, bool training,
                  Complaints& complaints) {
   const bool no_forward = cost.forward == Seconds{};

@@ -13,7 +13,7 @@ using TensorNamed = std::function<int(const Json& named)>;
 
 [[noreturn]] void refuse_kind(const std::string& what) { throw UnknownArgument(what); }
 
-/// JSON has no word for infinities, so the file has texts.
+/// Reads a float. JSON cannot express infinities, so the file has them as text.
 std::optional<double> float_in(const Json& said) {
   if (said.is_number())
     return said.get<double>();
@@ -27,12 +27,12 @@ std::optional<double> float_in(const Json& said) {
   return {};
 }
 
-/// A number, where sizes are numbers and not formulas of what comes in.
+/// Reads an integer. Rejects symbolic sizes, which are formulas of the input sizes.
 std::int64_t whole(const Json& said) {
   const Json& number = said.is_object() && said.contains("as_int") ? said.at("as_int") : said;
   if (number.is_number_integer())
     return number.get<std::int64_t>();
-  refuse_kind("it depends on the sizes or values of what comes in");
+  refuse_kind("it depends on the sizes or values of the inputs");
 }
 
 template <class Number, class Read>
@@ -60,7 +60,7 @@ double real(const Json& said) {
 std::string dtype_named(const Json& said) {
   std::string word = said.is_number_integer() ? exported_dtype(said.get<std::int64_t>()) : "";
   if (word.empty())
-    refuse_kind("tensors of type " + said.dump() + " are not known here");
+    refuse_kind("tensors of type " + said.dump() + " are not supported");
   return word;
 }
 
@@ -74,7 +74,7 @@ MemoryOrder memory_order(const Json& said) {
 LayoutArgument strided(const Json& said) {
   constexpr int number_of_strided = 7;
   if (said != number_of_strided)
-    refuse_kind("tensors that are not strided are not known here");
+    refuse_kind("tensors that are not strided are not supported");
   return {};
 }
 

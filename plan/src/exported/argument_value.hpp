@@ -1,6 +1,6 @@
 #pragma once
 
-// An argument of an operator, as the JSON of an exported graph has it: {"as_int": 3}.
+// Reads an operator's argument from the JSON of an exported graph: {"as_int": 3}.
 
 #include <functional>
 #include <stdexcept>
@@ -10,18 +10,19 @@
 
 namespace pipewright::plan {
 
-/// An argument that no operator here is called with; says why.
+/// Thrown for an argument of a kind that no supported operator takes. The message gives the reason.
 class UnknownArgument : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// `tensor_named`: the number of the tensor that {"name": …} names. Throws UnknownArgument.
+/// Reads an argument. `tensor_named` returns the number of the tensor that {"name": …} names.
+/// Throws UnknownArgument.
 ArgumentValue argument_value(const Json& said,
                              const std::function<int(const Json& named)>& tensor_named);
 
-/// The word of a type by its number in torch's schema: "float32"; empty for one that no tensor here
-/// has.
+/// Returns the name of a data type from its number in torch's schema, such as "float32"; empty if
+/// it is not supported.
 std::string exported_dtype(std::int64_t number);
 
 }  // namespace pipewright::plan

@@ -15,7 +15,7 @@ namespace {
 
 std::size_t at(int number) { return static_cast<std::size_t>(number); }
 
-/// Which operators make the loss: those that anything of a target comes into.
+/// Returns which operators belong to the loss: those that depend on a target.
 std::vector<bool> nodes_of_loss(const ExportedProgram& program) {
   std::vector<bool> of_target(program.values.size(), false), nodes(program.nodes.size(), false);
   for (const int target : program.targets)
@@ -30,14 +30,14 @@ std::vector<bool> nodes_of_loss(const ExportedProgram& program) {
   return nodes;
 }
 
-/// A module of a list: "3" of "h.3", or "encoder_layer_3".
+/// Returns true for a module in a list: "3" of "h.3", or "encoder_layer_3".
 bool is_of_list(const std::string& part) {
   const std::size_t last = part.find_last_not_of("0123456789");
   return !part.empty() &&
          (last == std::string::npos || (last + 1 < part.size() && part[last] == '_'));
 }
 
-/// "h.3" for "h.3.attn.proj"; the whole path of what lies in no list.
+/// Returns "h.3" for "h.3.attn.proj", or the whole path if it contains no list.
 std::string module_of_layer(const std::string& path) {
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find('.', begin), path.size());
@@ -53,7 +53,7 @@ bool is_within(const std::string& path, const std::string& module) {
          (path.size() == module.size() || path[module.size()] == '.' || module.empty());
 }
 
-/// The operators that layers are made of, and where a border between two of them may be.
+/// Cuts the operators into layers, and knows the places where a cut is allowed.
 class Cutter {
  public:
   explicit Cutter(const ExportedProgram& program) : program_(program) {
@@ -76,7 +76,7 @@ class Cutter {
   int size() const { return static_cast<int>(nodes_.size()); }
   const ExportedNode& node(int place) const { return program_.nodes[at(nodes_[at(place)])]; }
 
-  /// Why nothing can be handed over in front of this place; null: it can.
+  /// Returns why no cut is possible before this place, or null if one is.
   const std::string* closed(int place) const {
     return closed_[at(place)].empty() ? nullptr : &closed_[at(place)];
   }
@@ -94,7 +94,7 @@ class Cutter {
       bytes += bytes_of(program_.values[at(value)]);
     return bytes;
   }
-  /// Where the marks of `pipe_split` are.
+  /// Returns the places of the `pipe_split` marks.
   std::vector<int> marks() const {
     std::vector<int> places;
     for (const int mark : program_.marks)
@@ -102,7 +102,7 @@ class Cutter {
     return places;
   }
 
-  /// `ends`: the place behind each layer.
+  /// Builds the layers. `ends` has the place after each layer's last operator.
   ExportedLayers layers(const std::vector<std::string>& names, const std::vector<int>& ends) const {
     ExportedLayers all;
     int begin = 0;
@@ -135,7 +135,7 @@ class Cutter {
       last_use_[at(value)] = size();
   }
 
-  /// What leaves the last layer, in the order of the graph.
+  /// Returns the outputs of the last layer, in the order of the graph.
   std::vector<int> ends_of_model() const {
     std::set<int> values;
     if (loss_.empty())
@@ -157,7 +157,7 @@ class Cutter {
         "nothing that the module gives is one number that depends on its targets: the loss");
   }
 
-  /// Made before this place and used from it on.
+  /// Returns the values made before this place and used at or after it.
   std::vector<int> crossing(int place) const {
     std::vector<int> values;
     for (std::size_t v = 0; v < program_.values.size(); ++v)
@@ -176,7 +176,7 @@ class Cutter {
     return {weights.begin(), weights.end()};
   }
 
-  /// Parameters that lie in one memory are one, whatever their names.
+  /// Ties parameters that share memory, whatever their names are.
   void tie(ExportedLayers& all) const {
     std::map<std::int64_t, std::set<int>> layers_with;
     for (std::size_t l = 0; l < all.layers.size(); ++l)
@@ -187,7 +187,7 @@ class Cutter {
       if (program_.weights[at(w)].is_parameter)
         throw InputError(fmt::format("the loss has a parameter, {}; only layers have some",
                                      program_.weights[at(w)].name));
-    std::map<int, std::set<int>> sharers;  // by layer, with whom it shares
+    std::map<int, std::set<int>> sharers;  // by layer: the layers it shares a weight with
     for (const auto& [memory, layers] : layers_with)
       if (layers.size() > 1)
         for (const int l : layers)
@@ -211,11 +211,11 @@ class Cutter {
       layer.tied_key = std::ranges::find(program_.weights, memory, &ExportedWeight::begin)->name;
   }
 
-  /// A tensor and what changes it in place belong together, and so do all that use a buffer which
-  /// is changed.
+  /// Finds the places where no cut is possible. A tensor and the operators that change it in place
+  /// must stay together, and so must all users of a buffer that changes.
   void find_closed() {
     closed_.assign(at(size() + 1), "");
-    std::map<int, std::pair<int, int>> users;  // of a weight
+    std::map<int, std::pair<int, int>> users;  // first and last user of each weight
     std::set<int> changed;
     for (int p = 0; p < size(); ++p) {
       for (const int value : used_values(node(p)))
@@ -241,7 +241,7 @@ class Cutter {
       closed_[at(p)] = why;
   }
 
-  /// What a view is a view of.
+  /// Returns the value that a view refers to.
   int base_of(int value) const {
     while (maker_[at(value)] >= 0) {
       const ExportedNode& maker = node(maker_[at(value)]);
@@ -254,22 +254,22 @@ class Cutter {
   }
 
   const ExportedProgram& program_;
-  std::vector<int> nodes_, loss_;      // numbers in the graph
-  std::vector<int> maker_, last_use_;  // of each value: places; −1: none
+  std::vector<int> nodes_, loss_;      // indices into the graph
+  std::vector<int> maker_, last_use_;  // of each value: places; −1 if none
   std::vector<int> weight_of_;
   std::vector<std::string> closed_;
 };
 
 std::vector<int> modules_ends(const Cutter& cutter) {
   std::vector<std::string> keys;
-  std::set<std::string> inner;  // modules with others in them
+  std::set<std::string> inner;  // modules that contain other modules
   for (int p = 0; p < cutter.size(); ++p)
     keys.push_back(module_of_layer(cutter.node(p).module));
   for (const std::string& key : keys)
     for (std::size_t dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1))
       inner.insert(key.substr(0, dot));
   inner.insert("");
-  // What stands between modules goes with the one before it.
+  // Operators between modules belong to the module before them.
   std::string current;
   std::vector<int> ends;
   for (int p = 0; p < cutter.size(); ++p) {
@@ -281,7 +281,7 @@ std::vector<int> modules_ends(const Cutter& cutter) {
     current = key;
   }
   ends.push_back(cutter.size());
-  // So does what has nothing to train.
+  // So do modules without trainable weights.
   std::vector<int> kept;
   int begin = 0;
   for (std::size_t e = 0; e < ends.size(); ++e) {
@@ -297,14 +297,15 @@ std::vector<int> modules_ends(const Cutter& cutter) {
   return kept;
 }
 
-/// Of the places where no fewer bytes cross nearby, those that part the operators most evenly.
+/// Cuts near evenly spaced positions. Near each of them it takes the place that the fewest bytes
+/// cross.
 std::vector<int> bytes_ends(const Cutter& cutter, int count) {
-  std::vector<std::pair<std::int64_t, int>> places;  // bytes, place
+  std::vector<std::pair<std::int64_t, int>> places;  // (bytes, place)
   for (int p = 1; p < cutter.size(); ++p)
     if (cutter.closed(p) == nullptr)
       places.emplace_back(cutter.bytes_across(p), p);
   if (static_cast<int>(places.size()) + 1 < count)
-    throw InputError(fmt::format("--layers {}: its operators can be parted into {} at most", count,
+    throw InputError(fmt::format("--layers {}: its operators can be divided into {} at most", count,
                                  places.size() + 1));
   std::vector<int> ends;
   for (int border = 1; border < count; ++border) {
@@ -333,7 +334,7 @@ std::vector<int> bytes_ends(const Cutter& cutter, int count) {
   return ends;
 }
 
-/// First and last place of a module's operators.
+/// Returns the first and the last place of a module's operators.
 std::pair<int, int> span_of(const Cutter& cutter, const std::string& module) {
   std::pair<int, int> span{-1, -1};
   std::vector<std::string> known;
@@ -384,7 +385,7 @@ std::vector<int> marked_ends(const Cutter& cutter) {
   return {ends.begin(), ends.end()};
 }
 
-/// After the first module in each that has weights; each name once.
+/// Names each layer after its first module with weights. Names are unique.
 std::vector<std::string> names_of(const Cutter& cutter, const std::vector<int>& ends) {
   std::vector<std::string> names;
   std::map<std::string, int> count;
@@ -440,7 +441,7 @@ ExportedLayers layers_at(const ExportedProgram& program, const std::vector<std::
           fmt::format("layer {}: it ends with {}, before the layer in front of it does", names[l],
                       last_nodes[l]));
     if (l + 1 < last_nodes.size())
-      require_open(cutter, end, "behind " + last_nodes[l]);
+      require_open(cutter, end, "after " + last_nodes[l]);
     ends.push_back(end);
   }
   if (ends.empty() || ends.back() != cutter.size())

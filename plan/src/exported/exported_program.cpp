@@ -26,7 +26,7 @@ constexpr std::array dtype_sizes{DtypeSize{"float32", 4},  DtypeSize{"int64", 8}
                                  DtypeSize{"uint8", 1},    DtypeSize{"int8", 1},
                                  DtypeSize{"int16", 2},    DtypeSize{"int32", 4}};
 
-/// The archive's files, by their names without the folder that all of them lie in.
+/// The files of the archive, by name. All lie in one folder, which is not part of the names.
 class Archive {
  public:
   Archive(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {
@@ -54,7 +54,7 @@ class Archive {
                                                 static_cast<std::size_t>(found.end - found.begin));
     Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (json.is_discarded())
-      throw InputError(fmt::format("{}: {} in it is no JSON", file_, name));
+      throw InputError(fmt::format("{}: {} in it is not JSON", file_, name));
     return json;
   }
 
@@ -64,7 +64,7 @@ class Archive {
   std::map<std::string, ZipEntry> entries_;
 };
 
-/// Where a weight's numbers lie, by the two lists that an archive has of them.
+/// The places of the weights in the archive, from its two lists.
 class WeightPlaces {
  public:
   WeightPlaces(const Archive& archive, const std::string& file) : archive_(archive), file_(file) {
@@ -78,8 +78,7 @@ class WeightPlaces {
       refuse(weight, "its numbers are not in the file");
     const Json& said = found->second.said;
     if (said.value("use_pickle", false))
-      refuse(weight,
-             "its numbers stand behind a pickle, which is not read: a plain tensor would do");
+      refuse(weight, "its numbers are pickled, which is not supported: use a plain tensor");
     const ZipEntry& entry = archive_.entry(found->second.folder + said.value("path_name", ""));
     weight.begin = entry.begin;
     weight.end = entry.end;
@@ -136,7 +135,8 @@ class WeightPlaces {
   std::map<std::string, Place> places_;
 };
 
-/// How many of the inputs, the last ones, are targets: `pipewright.torch.export` leaves that.
+/// Returns how many of the last inputs are targets, which `pipewright.torch.export` writes to the
+/// archive.
 std::size_t targets_of(const Archive& archive, const std::string& name) {
   const std::string own = "extra/pipewright.json";
   if (archive.find(own) == nullptr)

@@ -17,7 +17,7 @@ namespace {
 constexpr int deepest_graph = 20;
 constexpr std::size_t most_nodes = 1'000'000;
 
-/// What only checks what the export has found already, and computes nothing.
+/// Returns true for operators that only check an assumption of the export and compute nothing.
 bool is_assertion(const std::string& op) {
   static const std::set<std::string> assertions{
       "aten::_assert_tensor_metadata", "aten::_assert_scalar", "aten::_assert_async",
@@ -33,17 +33,18 @@ std::string metadata_of(const Json& node, const char* key) {
   return found == metadata->end() || !found->is_string() ? "" : found->get<std::string>();
 }
 
-/// The last path of "key,path,class;key,path,class".
+/// Returns the last path of "key,path,class;key,path,class".
 std::string module_of(const Json& node) {
   const std::string stack = metadata_of(node, "nn_module_stack");
-  const std::string last = stack.substr(stack.rfind(';') + 1);  // npos + 1 is 0
+  const std::string last = stack.substr(stack.rfind(';') + 1);  // rfind's npos + 1 is 0
   const std::size_t begin = last.find(',');
   if (begin == std::string::npos)
     return "";
   return last.substr(begin + 1, last.find(',', begin + 1) - begin - 1);
 }
 
-/// Of a Python trace the innermost line that is the user's, not a library's: "model.py:12: x + y".
+/// Returns the innermost line of a Python trace that is the user's and not a library's:
+/// "model.py:12: x + y".
 std::string place_of(const Json& node) {
   const std::string trace = metadata_of(node, "stack_trace");
   std::string best;
@@ -68,7 +69,8 @@ std::string place_of(const Json& node) {
   return best;
 }
 
-/// Of a block, which has no line of its own; itself where nothing is inside.
+/// Returns the first node in a block, because blocks have no line of their own; returns the block
+/// if it is empty.
 const Json& first_inside(const Json& block) {
   for (const Json& input : block.at("inputs"))
     if (const Json::json_pointer nodes("/arg/as_graph/graph/nodes");
@@ -100,7 +102,7 @@ const Json& GraphReader::object(const Json& object, const std::string& key,
                                 const std::string& whose) const {
   const Json& found = member(object, key, whose);
   if (!found.is_object())
-    refuse(whose, fmt::format("\"{}\" has to be an object", key));
+    refuse(whose, fmt::format("\"{}\" must be an object", key));
   return found;
 }
 
@@ -108,7 +110,7 @@ const Json& GraphReader::array(const Json& object, const std::string& key,
                                const std::string& whose) const {
   const Json& found = member(object, key, whose);
   if (!found.is_array())
-    refuse(whose, fmt::format("\"{}\" has to be a list", key));
+    refuse(whose, fmt::format("\"{}\" must be a list", key));
   return found;
 }
 
@@ -116,7 +118,7 @@ std::string GraphReader::text(const Json& object, const std::string& key,
                               const std::string& whose) const {
   const Json& found = member(object, key, whose);
   if (!found.is_string())
-    refuse(whose, fmt::format("\"{}\" has to be a text", key));
+    refuse(whose, fmt::format("\"{}\" must be a string", key));
   return found.get<std::string>();
 }
 
@@ -125,11 +127,11 @@ std::int64_t GraphReader::length(const Json& said, const std::string& whose) con
   const Json& number = said.is_object() && said.contains("as_int") ? said.at("as_int") : said;
   if (!number.is_number_integer())
     refuse(whose,
-           "its size depends on what comes in; export the module with fixed sizes, without "
+           "its size depends on the inputs; export the module with fixed sizes, without "
            "dynamic_shapes");
   const auto value = number.get<std::int64_t>();
   if (value < 0 || value > most)
-    refuse(whose, fmt::format("{} is no size", value));
+    refuse(whose, fmt::format("{} is not a size", value));
   return value;
 }
 
@@ -153,7 +155,7 @@ ExportedTensor GraphReader::tensor(const std::string& name, const Json& meta) co
   const Json& dtype = member(meta, "dtype", name);
   tensor.dtype = dtype.is_number_integer() ? exported_dtype(dtype.get<std::int64_t>()) : "";
   if (tensor.dtype.empty())
-    refuse(name, fmt::format("tensors of type {} are not known here", dtype.dump()));
+    refuse(name, fmt::format("tensors of type {} are not supported", dtype.dump()));
   tensor.sizes = lengths(meta, "sizes", name);
   return tensor;
 }
@@ -199,7 +201,7 @@ void GraphReader::read_input(const std::string& kind, const Json& spec, const Js
     const std::string in_graph = text(object(spec, "arg", kind), "name", kind);
     const int value = made_value(in_graph, graph, names);
     if (value < 0)
-      refuse(name, "nothing says what size it has");
+      refuse(name, "its size is missing");
     const Json& meta = object(graph, "tensor_values", "graph").at(in_graph);
     program_.weights.push_back(
         {.value = value,
@@ -219,7 +221,7 @@ void GraphReader::read_input(const std::string& kind, const Json& spec, const Js
       return;
     const int value = made_value(text(arg.at("as_tensor"), "name", kind), graph, names);
     if (value < 0)
-      refuse(kind, "nothing says what size it has");
+      refuse(kind, "its size is missing");
     program_.inputs.push_back(value);
   } else if (kind != "constant_input" && kind != "token") {
     refuse("signature", fmt::format("an input of the kind {} is not known here", kind));
@@ -228,7 +230,7 @@ void GraphReader::read_input(const std::string& kind, const Json& spec, const Js
 
 void GraphReader::read_nodes(const Json& graph, Names& names, bool with_gradient, int depth) {
   if (depth > deepest_graph)
-    refuse("graph", "its graphs lie too deep in each other");
+    refuse("graph", "its graphs are nested too deeply");
   for (const Json& node : array(graph, "nodes", "graph"))
     read_node(node, graph, names, with_gradient, depth);
 }
@@ -256,7 +258,7 @@ void GraphReader::read_node(const Json& node, const Json& graph, Names& names, b
             "torch.autocast: export without it; training.precision=mixed trains in bfloat16");
     read_block(node, names, with_gradient, 4, depth);
   } else if (target.starts_with(blocks)) {
-    fault(node, fmt::format("{}: what is computed depends on data, or is a graph of its own; only "
+    fault(node, fmt::format("{}: the computation depends on data, or is a separate graph; only "
                             "plain operators can be run",
                             target.substr(blocks.size())));
     ExportedNode unknown;
@@ -266,7 +268,8 @@ void GraphReader::read_node(const Json& node, const Json& graph, Names& names, b
   }
 }
 
-/// The graph that it is given is computed in its place; `leading` arguments stand before that.
+/// Reads the graph of a block in place of the block. The first `leading` inputs are the block's own
+/// arguments; the graph and the graph's inputs follow.
 void GraphReader::read_block(const Json& node, Names& names, bool with_gradient,
                              std::size_t leading, int depth) {
   const std::string target = text(node, "target", "node");
@@ -277,7 +280,7 @@ void GraphReader::read_block(const Json& node, Names& names, bool with_gradient,
       object(object(object(inputs[leading], "arg", target), "as_graph", target), "graph", target);
   const Json& inner_inputs = array(inner, "inputs", target);
   if (inner_inputs.size() != inputs.size() - leading - 1)
-    refuse(target, "its graph takes another number of inputs");
+    refuse(target, "its graph takes a different number of inputs");
   Names inner_names;
   for (std::size_t i = 0; i < inner_inputs.size(); ++i) {
     const Json& outer = object(inputs[leading + 1 + i], "arg", target);
@@ -297,7 +300,7 @@ void GraphReader::read_block(const Json& node, Names& names, bool with_gradient,
   }
   const Json& inner_outputs = array(inner, "outputs", target);
   if (outer_outputs.size() > inner_outputs.size())
-    refuse(target, "its graph gives less than is taken of it");
+    refuse(target, "its graph has fewer outputs than are used");
   for (std::size_t o = 0; o < outer_outputs.size(); ++o)
     names.insert_or_assign(outer_outputs[o], value(member(inner_outputs[o], "as_tensor", target),
                                                    inner_names, target));
@@ -324,7 +327,7 @@ void GraphReader::read_call(const Json& node, const Json& graph, Names& names, b
   if (is_assertion(made.op))
     return;
   if (!is_operator) {
-    fault(node, fmt::format("{}: it computes with sizes or values of what comes in; only operators "
+    fault(node, fmt::format("{}: it computes with sizes or values of the inputs; only operators "
                             "on tensors can be run",
                             target));
   } else {
@@ -362,22 +365,22 @@ void GraphReader::read_outputs(const Json& node, const Json& graph, ExportedNode
                (output.contains("as_none") || output.contains("as_optional_tensor"))) {
       results.values.push_back(-1);
     } else {
-      fault(node, fmt::format("{}: it takes a number out of a tensor, so that what is computed "
-                              "depends on data",
-                              target));
+      fault(node,
+            fmt::format("{}: it takes a number out of a tensor, so the computation depends on data",
+                        target));
     }
     made.outputs.push_back(std::move(results));
   }
 }
 
-/// -1 for one that nobody uses.
+/// Returns the number of a value, or -1 if nothing uses it.
 int GraphReader::made_value(const std::string& name, const Json& graph, Names& names) {
   const Json& metas = object(graph, "tensor_values", "graph");
   if (!metas.contains(name))
     return -1;
   const auto number = static_cast<int>(program_.values.size());
   if (!names.emplace(name, number).second)
-    refuse(name, "it is made twice");
+    refuse(name, "it is computed twice");
   program_.values.push_back(tensor(name, metas.at(name)));
   return number;
 }
@@ -386,7 +389,7 @@ int GraphReader::value(const Json& said, const Names& names, const std::string& 
   const std::string name = text(said, "name", whose);
   const auto found = names.find(name);
   if (found == names.end() || found->second < 0)
-    refuse(whose, fmt::format("it uses {}, which nothing before it makes", name));
+    refuse(whose, fmt::format("it uses {}, which nothing before it computes", name));
   return found->second;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The graph of an exported program, from models/model.json of its archive (torch's
+// Reads the graph of an exported program from models/model.json of its archive (torch's
 // torch/_export/serde/schema.py, version 8).
 
 #include <map>
@@ -16,10 +16,10 @@ class GraphReader {
  public:
   explicit GraphReader(const std::string& file) : file_(file) {}
 
-  /// All but the places of the weights. Inputs have the targets among them.
+  /// Reads everything but the places of the weights in the archive. The inputs include the targets.
   ExportedProgram read(const Json& model);
 
-  // What an object has, which `whose` names in messages.
+  // Each of these returns a member of an object. `whose` names the object in error messages.
   const Json& member(const Json& object, const std::string& key, const std::string& whose) const;
   const Json& object(const Json& object, const std::string& key, const std::string& whose) const;
   const Json& array(const Json& object, const std::string& key, const std::string& whose) const;
@@ -33,7 +33,7 @@ class GraphReader {
   using Names = std::map<std::string, int>;
 
   void read_input(const std::string& kind, const Json& spec, const Json& graph, Names& names);
-  /// `depth`: graphs within graphs. Names are those of this graph alone.
+  /// `depth` is the nesting level of graphs in graphs. `names` holds the names of this graph only.
   void read_nodes(const Json& graph, Names& names, bool with_gradient, int depth);
   void read_node(const Json& node, const Json& graph, Names& names, bool with_gradient, int depth);
   void read_call(const Json& node, const Json& graph, Names& names, bool with_gradient);

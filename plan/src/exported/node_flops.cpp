@@ -8,7 +8,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// The tensor of an argument by its place; null where there is none.
+/// Returns the tensor of an argument by its position, or null if there is none.
 const ExportedTensor* tensor_of(const ExportedProgram& program, const ExportedNode& node,
                                 std::size_t place) {
   if (place >= node.arguments.size())

@@ -1,6 +1,6 @@
 #pragma once
 
-// What an operator of an exported graph computes.
+// Counts the FLOPs of an operator of an exported graph, and describes its arguments.
 
 #include <string>
 
@@ -8,11 +8,12 @@
 
 namespace pipewright::plan {
 
-/// Of a forward, a multiply-add counted as two: those of products, convolutions and attention; 0
-/// of all others.
+/// Returns the FLOPs of a forward, counting a multiply-add as two. Only matrix products,
+/// convolutions and attention count; all other operators return 0.
 double flops_of(const ExportedProgram& program, const ExportedNode& node);
 
-/// "dim=-1", without the tensors: two calls with the same words do the same with equal tensors.
+/// Formats an argument without its tensors, such as "dim=-1". Two calls with equal texts compute
+/// the same from equal tensors.
 std::string words_of(const OperatorArgument& argument);
 
 }  // namespace pipewright::plan

@@ -6,7 +6,7 @@ namespace pipewright::plan {
 namespace {
 
 bool is_changing(const std::string& op) {
-  return op.ends_with('_') && !op.ends_with("__");  // and not aten::__and__
+  return op.ends_with('_') && !op.ends_with("__");  // but not aten::__and__
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which tensors an operator of an exported graph uses, makes and changes.
+// Lists the tensors that an operator of an exported graph reads, creates and modifies.
 
 #include <vector>
 
@@ -8,13 +8,14 @@
 
 namespace pipewright::plan {
 
-/// In the order of its arguments.
+/// Returns the tensors that the operator reads, in the order of its arguments.
 std::vector<int> used_values(const ExportedNode& node);
 std::vector<int> made_values(const ExportedNode& node);
-/// Those that it writes into: by the naming of torch, the first argument of an operator whose name
-/// ends with "_", and the running sums of batch norms in training.
+/// Returns the tensors that the operator modifies in place. By torch's naming this is the first
+/// argument if the operator's name ends with "_"; batch norm in training also modifies its running
+/// statistics.
 std::vector<int> changed_values(const ExportedNode& node);
-/// Whether what it makes may lie in the memory of its first argument.
+/// Returns true if the result may share the memory of the first argument.
 bool may_be_view(const ExportedNode& node);
 
 }  // namespace pipewright::plan

@@ -41,17 +41,17 @@ class ZipArchive {
     throw InputError(fmt::format("{}: {}", file_, what));
   }
 
-  /// A little-endian number of so many bytes.
+  /// Reads a little-endian number of `width` bytes.
   std::uint64_t number(std::uint64_t at, unsigned width) const {
     if (at > bytes_.size() || bytes_.size() - at < width)
-      refuse(fmt::format("its archive is cut off at byte {}", bytes_.size()));
+      refuse(fmt::format("its archive is truncated at byte {}", bytes_.size()));
     std::uint64_t value = 0;
     for (unsigned i = 0; i < width; ++i)
       value |= std::uint64_t{static_cast<unsigned char>(bytes_[at + i])} << (8 * i);
     return value;
   }
 
-  /// The end of the directory has 22 bytes and a comment behind it.
+  /// Finds the end-of-directory record, which has 22 bytes and is followed by a comment.
   std::uint64_t find_end() const {
     constexpr std::uint64_t size = 22, longest_comment = 65535;
     for (std::uint64_t back = size; back <= bytes_.size() && back <= size + longest_comment;
@@ -60,7 +60,7 @@ class ZipArchive {
       if (number(at, 4) == directory_end && number(at + 20, 2) == back - size)
         return at;
     }
-    refuse("it is no zip archive, or is cut off: no directory at its end");
+    refuse("it is not a zip archive, or is truncated: no directory at its end");
   }
 
   Directory find_directory() const {
@@ -69,14 +69,14 @@ class ZipArchive {
     if (directory.count != 0xffff && directory.begin != 0xffffffff)
       return directory;
     if (end < 20 || number(end - 20, 4) != wide_locator)
-      refuse("the end of its directory says Zip64, and there is none");
+      refuse("the end of its directory refers to Zip64 records, which are missing");
     const std::uint64_t wide = number(end - 12, 8);
     if (wide > bytes_.size() || number(wide, 4) != wide_end)
       refuse(fmt::format("no directory of Zip64 at byte {}", wide));
     return {number(wide + 32, 8), number(wide + 48, 8)};
   }
 
-  /// Of the entry at `at`, which moves on to the next.
+  /// Reads the entry at `at` and moves `at` to the next entry.
   ZipEntry read_entry(std::uint64_t& at) const {
     if (number(at, 4) != directory_entry)
       refuse(fmt::format("no entry of its directory at byte {}", at));
@@ -87,7 +87,7 @@ class ZipArchive {
     const std::uint64_t name_at = at + 46, extra_at = name_at + name_size;
     at = extra_at + extra_size + number(at + 32, 2);
     if (at > bytes_.size())
-      refuse(fmt::format("its archive is cut off at byte {}", bytes_.size()));
+      refuse(fmt::format("its archive is truncated at byte {}", bytes_.size()));
     std::string name(bytes_.substr(name_at, name_size));
     read_wide(extra_at, extra_size, {&size, &packed, &local});
     if ((flags & 1) != 0 || method != 0 || packed != size)
@@ -95,7 +95,8 @@ class ZipArchive {
     return placed(std::move(name), local, size);
   }
 
-  /// Numbers that have no place in an entry stand in its extra field 1, in this order.
+  /// Reads Zip64 numbers. Numbers that do not fit into an entry are in its extra field 1, in this
+  /// order.
   void read_wide(std::uint64_t at, std::uint64_t size,
                  std::initializer_list<std::uint64_t*> numbers) const {
     const std::uint64_t end = at + size;

@@ -1,6 +1,7 @@
 #pragma once
 
-// One line per schedule: the function with which its file ends.
+// The list of all schedules: one line for each function that declares a schedule at the end of its
+// source file.
 
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 

@@ -23,11 +23,12 @@ void check_chimera(int ranks, int microbatches) {
         microbatches, nearest_multiples(microbatches, 2, 2)));
 }
 
-/// An action and the slot, each as long as one forward or backward, in which it runs.
+/// An action and the slot in which it runs. A slot is as long as one forward or one backward.
 using Slotted = std::pair<int, Action>;
 
-/// One direction's 1F1B, in which microbatches follow each other in every second slot: the other
-/// direction fits between. After P/2 microbatches the next unit starts 2P slots later.
+/// Adds the 1F1B schedule of one direction. Its microbatches follow each other in every second
+/// slot, so the other direction fits in between. After P/2 microbatches the next unit starts 2P
+/// slots later.
 void add_direction(std::vector<Slotted>& slots, int stage, int ranks, int first, int count) {
   for (int i = 0; i < count; ++i) {
     const int begin = 2 * (i % (ranks / 2)) + 2 * ranks * (i / (ranks / 2));
@@ -65,7 +66,7 @@ ScheduleDescriptor schedule::chimera() {
                      [](const ScheduleSizes& s) -> std::optional<double> {
                        if (s.microbatches % s.ranks != 0 || s.forward != s.backward())
                          return {};
-                       // A fraction f of the iteration is f / (1 - f) of the work.
+                       // A bubble of a fraction f of the iteration is f / (1 - f) of the work.
                        return (s.ranks - 2.0) / 2 * (s.forward + s.backward());
                      }},
           .activations = {"P", [](const ScheduleSizes& s) -> std::optional<double> {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The closed forms that several schedules have in common.
+// Closed forms for bubble and activations that several schedules share.
 
 #include <algorithm>
 
@@ -8,13 +8,13 @@
 
 namespace pipewright::plan {
 
-/// One stage per rank, and a flush.
+/// The bubble with one stage per rank and a flush.
 inline ClosedForm flush_bubble(std::string words = "(P-1)(F+B)") {
   return {std::move(words),
           [](const ScheduleSizes& s) { return (s.ranks - 1) * (s.forward + s.backward()); }};
 }
 
-/// V chunks in a loop.
+/// The bubble with V chunks per rank in a loop.
 inline ClosedForm looped_bubble(bool (*holds)(const ScheduleSizes&)) {
   return {"(P-1)(F+B)/V", [holds](const ScheduleSizes& s) -> std::optional<double> {
             if (!holds(s))
@@ -23,7 +23,7 @@ inline ClosedForm looped_bubble(bool (*holds)(const ScheduleSizes&)) {
           }};
 }
 
-/// Where P divides M. M V chunks are all there are.
+/// The activations of a loop if P divides M. Their number is at most M V.
 inline ClosedForm looped_activations() {
   return {"P + (P-1)/V", [](const ScheduleSizes& s) -> std::optional<double> {
             if (s.microbatches % s.ranks != 0)
@@ -36,7 +36,7 @@ inline ClosedForm one_f_one_b_activations() {
   return {"min(M, P)", [](const ScheduleSizes& s) { return std::min(s.microbatches, s.ranks); }};
 }
 
-/// Two chunks in a V.
+/// The bubble of two chunks per rank in a V.
 inline ClosedForm no_bubble_in_a_v() {
   return {"0", [](const ScheduleSizes& s) -> std::optional<double> {
             if (!s.equal_times() || s.microbatches < 2 * s.ranks - 1)
@@ -45,7 +45,8 @@ inline ClosedForm no_bubble_in_a_v() {
           }};
 }
 
-/// The bubble of a flush over `divisor`, for equal times and at least `rounds` P microbatches.
+/// The bubble of a flush divided by `divisor`, for equal times and at least `rounds` P
+/// microbatches.
 inline ClosedForm part_of_flush_bubble(std::string words, double divisor, int rounds) {
   return {.words = std::move(words),
           .value = [divisor, rounds](const ScheduleSizes& s) -> std::optional<double> {

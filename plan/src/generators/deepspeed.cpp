@@ -13,14 +13,14 @@ namespace {
 
 using Steps = std::vector<std::vector<Instruction>>;
 
-/// What a rank computes in one step.
+/// The work of a rank in one step.
 struct Work {
   bool forward = true;
   int microbatch = 0;
 };
 
-/// Forwards and backwards of TrainSchedule alternate: a stage's forward of microbatch m is in step
-/// s + 2m, its backward in step 2P - 1 - s + 2m.
+/// One rank of DeepSpeed's TrainSchedule, in which forwards and backwards alternate: the forward of
+/// microbatch m on stage s is in step s + 2m, its backward in step 2P - 1 - s + 2m.
 class TrainRank {
  public:
   TrainRank(int stage, int stages, int microbatches)
@@ -45,7 +45,7 @@ class TrainRank {
  private:
   bool is_forward(int step) const { return (step - stage_) % 2 == 0; }
 
-  /// Nothing in the steps in which the pipeline fills and drains.
+  /// Returns the work in a step, or nothing in the steps in which the pipeline fills and drains.
   std::optional<Work> work(int step) const {
     const bool forward = is_forward(step);
     const int since = forward ? step - stage_ : step - (2 * stages_ - 1 - stage_);
@@ -58,7 +58,8 @@ class TrainRank {
     return {kind, stage_, microbatch, microbatch % buffers_};
   }
 
-  /// Results of the step before go out and inputs of this one come in; then it computes.
+  /// Returns the instructions of a step: it sends the results of the previous step, receives the
+  /// inputs of this step, and computes.
   std::vector<Instruction> instructions(int step) const {
     std::vector<Instruction> list;
     const auto now = work(step), before = work(step - 1);
@@ -88,7 +89,8 @@ class TrainRank {
   int buffers_;
 };
 
-/// Neighbours send and receive in opposite order, so that blocking transfers meet.
+/// Returns the steps of DeepSpeed's InferenceSchedule. Neighbors send and receive in opposite
+/// order, so that blocking transfers meet.
 Steps inference_steps(int stage, int stages, int microbatches) {
   Steps steps;
   for (int step = 0; step < microbatches + stages - 1; ++step) {

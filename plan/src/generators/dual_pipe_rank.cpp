@@ -19,7 +19,7 @@ class Writer {
     Side& on = sides_[side];
     actions_.push_back({ActionKind::Backward, on.stage, on.next_backward++});
   }
-  /// The input gradient now, the weight gradient when `owed_weight` comes to it.
+  /// Adds the input gradient now. `owed_weight` adds its weight gradient later.
   void input_gradient(int side) {
     Side& on = sides_[side];
     actions_.push_back({ActionKind::InputGradient, on.stage, on.next_backward});
@@ -29,7 +29,7 @@ class Writer {
     actions_.push_back(owed_.front());
     owed_.pop_front();
   }
-  /// A forward of one side and a backward of the other, as one unit.
+  /// Adds a forward of one side and a backward of the other side as a fused pair.
   void fused(int forward_side, int backward_side) {
     forward(forward_side);
     actions_.back().fused_with_next = true;
@@ -49,8 +49,8 @@ class Writer {
   std::vector<Action> actions_;
 };
 
-/// The last microbatches of both sides; from the middle on the backwards are split, so that the
-/// weight gradients fill the cool-down.
+/// Drains the last microbatches of both sides. From the middle on the backwards are split, so that
+/// the weight gradients fill the cool-down.
 void drain(Writer& write, int hop) {
   const int pairs = hop + 1;
   bool split = false;
@@ -80,7 +80,7 @@ std::vector<Action> dual_pipe_rank(const DualPipeSide& side_0, const DualPipeSid
     write.forward(1);
   }
   for (int i = 0; i < microbatches - 2 * hops + hop + 1; ++i) {  // 4: steady
-    // Where the sides meet, the very first pair waits less when it is not fused.
+    // Where the sides meet, the very first pair waits less if it is not fused.
     if (i == 0 && hops_left == 0) {
       write.forward(0);
       write.backward(1);

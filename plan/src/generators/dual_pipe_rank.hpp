@@ -1,9 +1,9 @@
 #pragma once
 
-// One rank of DualPipe and DualPipeV. A rank has two sides, each a stage with its own run of
-// microbatches: the two directions of DualPipe, or the two arms of the V. Both schedules go through
-// the same eight phases; `hop` of `hops` says how far the rank is from the end at which side 0
-// starts.
+// The actions of one rank of DualPipe and DualPipeV. A rank has two sides, each a stage with its
+// own sequence of microbatches: the two directions of DualPipe, or the two arms of the V. Both
+// schedules have the same eight phases. `hop` of `hops` is the distance of the rank from the end at
+// which side 0 starts.
 
 #include <vector>
 
@@ -17,11 +17,11 @@ struct DualPipeSide {
   int first_microbatch = 0;
 };
 
-/// `microbatches` on each side, at least 2 * hops.
+/// Returns the actions of a rank, with `microbatches` on each side, at least 2 * hops.
 std::vector<Action> dual_pipe_rank(const DualPipeSide& side_0, const DualPipeSide& side_1, int hop,
                                    int hops, int microbatches);
 
-/// The bubble of DualPipe over `hops` ranks, each of which has `stages` stages.
+/// Returns the bubble of DualPipe over `hops` ranks with `stages` stages each.
 inline std::optional<double> dual_pipe_bubble(const ScheduleSizes& s, int hops, int stages) {
   if (s.forward != s.input_gradient || s.weight_gradient > s.forward)
     return {};

@@ -10,7 +10,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// Along the first route, which all ranks lie on.
+/// Makes a schedule along the first route, on which all ranks lie.
 Schedule along_route(const Program& trained, int microbatches) {
   ScheduleRequest request;
   request.name = "inference";
@@ -20,7 +20,7 @@ Schedule along_route(const Program& trained, int microbatches) {
   return make_schedule(request);
 }
 
-/// Each microbatch on the route that it takes in training.
+/// Makes a schedule in which each microbatch takes the same route as in training.
 Schedule along_routes(const Program& trained, int microbatches) {
   Schedule schedule{.microbatches = microbatches, .ranks = {}};
   schedule.ranks.resize(trained.ranks.size());

@@ -11,12 +11,13 @@
 namespace pipewright::plan {
 namespace {
 
-/// When passes start, in slots of one F, I or W. A group passes one chunk after the other; between
-/// chunks lie `rounds` groups, half a pipeline's worth, so that a backward finds its rank free.
+/// The start of each pass, in slots of one F, I or W. A group passes one chunk after the other.
+/// Between two chunks lie `rounds` groups, which take half a pipeline, so that a backward finds its
+/// rank free.
 class GroupSlots {
  public:
   GroupSlots(int ranks, int chunks, int group) : ranks_(ranks), chunks_(chunks), group_(group) {
-    const int least = (ranks + 1) / 2;  // microbatches that hide the way down the ranks
+    const int least = (ranks + 1) / 2;  // microbatches that cover the way down the ranks
     rounds_ = (least + group - 1) / group;
     turn_ = chunks / std::gcd(chunks, rounds_);
   }
@@ -24,15 +25,15 @@ class GroupSlots {
   int forward(int chunk, int microbatch, int rank) const {
     return rank + in_row(chunk, microbatch);
   }
-  /// The slot of the input gradient; the weight gradient follows it.
+  /// Returns the slot of the input gradient. The weight gradient follows it.
   int backward(int chunk, int microbatch, int rank) const {
     const int first = forward(chunks_ - 1, 0, rank) + 3 * (ranks_ - 1 - rank) + 1;
     return first + in_row(chunks_ - 1 - chunk, microbatch);
   }
 
  private:
-  /// The slot on rank 0 of the nth chunk that a group passes. Every `turn_` chunks a slot modulo
-  /// the period would come again: those lie a group later.
+  /// Returns the slot on rank 0 of the nth chunk that a group passes. Every `turn_` chunks a slot
+  /// would coincide with an earlier one modulo the period, so those chunks run one group later.
   int in_row(int nth, int microbatch) const {
     return 3 * group_ * (rounds_ * nth + nth / turn_ + chunks_ * (microbatch / group_)) +
            3 * (microbatch % group_);
@@ -74,8 +75,8 @@ Schedule make_group_interleaved(int ranks, int microbatches, int chunks, int gro
 }  // namespace
 
 /// Interleaved 1F1B in small groups (zero-bubble's GroupInterleaved1F1B, from the building blocks
-/// of Qi et al., "Pipeline Parallelism with Controllable Memory", NeurIPS 2024): the smaller the
-/// group, the fewer activations are kept.
+/// of Qi et al., "Pipeline Parallelism with Controllable Memory", NeurIPS 2024). Smaller groups
+/// keep fewer activations.
 ScheduleDescriptor schedule::group_interleaved_1f1b() {
   return {
       .name = "group-interleaved-1f1b",

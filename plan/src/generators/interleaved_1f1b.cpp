@@ -34,8 +34,8 @@ Schedule interleaved(int ranks, int microbatches, int chunks, int group, int war
   return schedule;
 }
 
-/// A round has at least as many microbatches as there are ranks, the last one too. All microbatches
-/// in one round always fit.
+/// Checks that every round, also the last one, has at least as many microbatches as there are
+/// ranks. A single round of all microbatches is always possible.
 void check_group(int ranks, int microbatches, int group) {
   if (microbatches < ranks)
     throw InputError(

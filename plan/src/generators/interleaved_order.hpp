@@ -1,8 +1,8 @@
 #pragma once
 
-// The order in which one rank of an interleaved schedule takes its (chunk, microbatch) pairs:
-// rounds of `group` microbatches, each round through all chunks before the next round starts.
-// Backwards take the chunks in reverse.
+// The order of the (chunk, microbatch) pairs on one rank of an interleaved schedule. It consists of
+// rounds of `group` microbatches; each round passes all chunks before the next round starts.
+// Backwards go through the chunks in reverse.
 
 #include "pipewright/plan/schedules/action.hpp"
 

@@ -11,8 +11,8 @@ constexpr int forward_time = 1;
 constexpr int backward_time = 2;
 constexpr int never = std::numeric_limits<int>::max();
 
-/// Microbatches pass every stage in order, so counts say all: what stage s does next, forward or
-/// backward, and when the microbatch arrives there.
+/// Microbatches pass every stage in order, so counts suffice: for each stage the next forward and
+/// the next backward, and when their microbatches arrive.
 class ListScheduler {
  public:
   ListScheduler(const std::vector<int>& rank_of_stage, int microbatches, int in_flight)
@@ -37,12 +37,12 @@ class ListScheduler {
   }
 
  private:
-  /// When each microbatch, in order, left a stage.
+  /// When each microbatch left a stage, in order.
   using Ends = std::vector<int>;
 
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
-  /// The instant from which the stage's next forward may start.
+  /// Returns the earliest start of the stage's next forward.
   int forward_ready(int stage) const {
     const std::size_t m = forwards_[index(stage)].size();
     if (m == index(schedule_.microbatches))
@@ -95,7 +95,8 @@ class ListScheduler {
     schedule_.ranks[index(rank)].push_back(action);
   }
 
-  /// The next instant at which a rank becomes free or a microbatch arrives; `never` at the end.
+  /// Returns the next instant at which a rank becomes free or a microbatch arrives, or `never` at
+  /// the end.
   int next_instant(int now) const {
     int next = never;
     for (int stage = 0; stage < stages_; ++stage) {

@@ -40,7 +40,7 @@ Schedule make_on_placement(const std::string& name, const std::vector<int>& rank
           fmt::format("{}: rank {} has no stage, but rank {} has one", name, rank, ranks - 1));
   const ScheduleDescriptor& entry = find_schedule(name);
   if (!entry.takes_placement())
-    throw InputError(fmt::format("{} has a placement of its own; these run on any: {}", name,
+    throw InputError(fmt::format("{} has a fixed placement; these run on any: {}", name,
                                  listed_schedules(&ScheduleDescriptor::takes_placement)));
   return entry.make_on_placement(rank_of_stage, microbatches);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// An order for any placement of stages that runs one stage after the other.
+// An order for any placement of stages, in which a rank runs its stages one after the other.
 
 #include <vector>
 
@@ -8,8 +8,8 @@
 
 namespace pipewright::plan {
 
-/// All microbatches of a stage before the next stage of its rank; back in reverse unless
-/// `forward_only`.
+/// Returns a schedule that runs all microbatches of a stage before the next stage of its rank. The
+/// backwards run in reverse, unless `forward_only` leaves them out.
 Schedule stage_by_stage(const std::vector<int>& rank_of_stage, int microbatches, bool forward_only);
 
 }  // namespace pipewright::plan

@@ -7,18 +7,21 @@
 namespace pipewright::plan {
 namespace {
 
-// Two chunks per rank in a V. Every pass takes one slot of time, a backward two. A microbatch has
-// the slots of `block`, and the next one those six slots later. At the start and at the end, where
-// not all slots are taken, passes move up into free ones, forwards as far as memory allows.
+// The schedule has two chunks per rank in a V. Every pass takes one time slot, a backward two. A
+// microbatch has the slots of `block`, and the next microbatch those six slots later. At the start
+// and at the end, where some slots are free, passes move into earlier slots; forwards only as far
+// as memory allows.
 
 enum Pass { ForwardDown, ForwardUp, BackwardDown, BackwardUp, RestDown, RestUp };
-constexpr int passes = 6;  // BackwardDown is that of the way down's mirror: the last chunk's
+/// BackwardDown is the backward of the last chunk, which mirrors the way down.
+constexpr int passes = 6;
 constexpr int period = 6;
 constexpr int empty = -1;
 
 using RankSlots = std::vector<std::array<int, passes>>;  // by rank
 
-/// When each rank has one microbatch, which goes down and up the ranks, and back the same way.
+/// Returns the slots of one microbatch on each rank. It goes down and up the ranks, and back the
+/// same way.
 RankSlots block(int ranks) {
   RankSlots slots(static_cast<std::size_t>(ranks));
   const auto of = [&](int rank) -> auto& { return slots[static_cast<std::size_t>(rank)]; };
@@ -27,7 +30,8 @@ RankSlots block(int ranks) {
     of(rank)[ForwardDown] = now++;
   for (int rank = ranks - 1; rank >= 0; --rank)
     of(rank)[ForwardUp] = now++;
-  // After every third hop a backward waits, so that no two passes of a rank meet modulo the period.
+  // After every third hop a backward waits, so that no two passes of a rank collide modulo the
+  // period.
   if (ranks % 3 == 0)
     now += 3;
   int hops = (3 - (ranks + 2) % 3) % 3;
@@ -117,7 +121,7 @@ class Board {
     }
   }
 
-  /// The slot of what the pass needs; a backward ends with its rest.
+  /// Returns the slot of the pass that this pass depends on. A backward ends with its second half.
   int needed(int rank, int pass, int m) {
     int slot = m > 0 ? end(rank, pass, m - 1) : -1;
     const auto also = [&](int other_rank, int other) {
@@ -171,10 +175,10 @@ class Board {
   int ranks_;
   int microbatches_;
   int length_ = 0;
-  std::vector<std::vector<int>> at_;    // by rank and slot: a pass
-  std::vector<std::vector<int>> held_;  // activations after it
-  std::vector<int> ends_;               // by rank, pass and microbatch: its slot
-  int most_ = 0;                        // on any rank
+  std::vector<std::vector<int>> at_;    // by rank and slot: the pass
+  std::vector<std::vector<int>> held_;  // by rank and slot: activations kept after it
+  std::vector<int> ends_;               // by rank, pass and microbatch: the slot of its end
+  int most_ = 0;                        // largest of held_
 };
 
 Schedule make_1f1b_v(int ranks, int microbatches) {

@@ -24,17 +24,19 @@ bool has(const Program& program, InstructionKind kind) {
                      [&](const auto& rank) { return has(rank, kind); });
 }
 
-/// Costs and memory are those of the recomputation that is asked for, so what runs must compute
-/// again what that says. Empty: it does; what is left out under `full` anybody may add.
+/// Returns what is missing for the requested recomputation; empty if nothing is. Costs and memory
+/// are predicted for that recomputation, so the Program must perform it. Under `full`, only a
+/// Program without any R is rejected.
 std::string missing_recompute(const Program& program, RecomputeMode wanted) {
   if (wanted != RecomputeMode::Full || is_forward_only(program) ||
       has(program, InstructionKind::Recompute))
     return "";
-  return "computes nothing again, but training.recompute is full: it needs an R before each "
+  return "recomputes nothing, but training.recompute is full: it needs an R before each "
          "backward (possible without: training.recompute none, selective)";
 }
 
-/// Whether all copies of a stage, on the ranks that hold it, have a sum of its gradients.
+/// Returns true if every rank that holds a replica of the stage has an instruction that sums its
+/// gradients.
 bool sums(const Program& program, int stage) {
   const auto ranks = program.placement.ranks_of(stage);
   return std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
@@ -45,7 +47,7 @@ bool sums(const Program& program, int stage) {
   });
 }
 
-/// Collects where a Program is another than the one that is asked for, by the Program's fields.
+/// Collects the fields in which a Program differs from what the scenario requests.
 class Differences {
  public:
   Differences(const Program& program, const LoweringOptions& wanted, Diagnostics& diagnostics)
@@ -78,7 +80,7 @@ class Differences {
           "/recompute_layers",
           fmt::format(
               "is {} and there is an R, but training.recompute is {}, which needs {} "
-              "(1: training.recompute full; 0, an R runs its stage again at once: none, selective)",
+              "(1: training.recompute full; 0, an R recomputes its whole stage: none, selective)",
               program_.recompute_layers, mode, layers));
     const bool selective = wanted_.recompute == RecomputeMode::Selective;
     if (program_.selective_recompute != selective)
@@ -95,11 +97,12 @@ class Differences {
         continue;
       has_copies = true;
       if (!sums(program_, stage))
-        diagnostics_.add("/ranks",
-                         fmt::format("stage {} lies on {} ranks in each of {} pipelines "
-                                     "(pipeline.replicas), but nothing sums the gradients of its "
-                                     "copies: each needs a {}REDUCE_GRAD",
-                                     stage, own, wanted_.replicas, stage));
+        diagnostics_.add(
+            "/ranks",
+            fmt::format(
+                "stage {} lies on {} ranks in each of {} pipelines (pipeline.replicas), but its "
+                "gradients are not reduced over its replicas: each needs a {}REDUCE_GRAD",
+                stage, own, wanted_.replicas, stage));
     }
     const int zero = has_copies ? wanted_.zero : 0;
     check_divided(InstructionKind::GatherParameters, zero == 1 || zero == 2,
@@ -115,7 +118,8 @@ class Differences {
                                              fmt::join(wanted_.tied_stages, ", ")));
   }
 
-  /// What a Program has exactly where copies divide something and gather it.
+  /// Checks that the Program has this instruction exactly if the replicas partition and gather that
+  /// state.
   void check_divided(InstructionKind kind, bool divided, const char* what, bool has_copies) {
     if (has_copies && has(program_, kind) != divided)
       diagnostics_.add("/ranks", fmt::format("has {}{}, but {} {}divided (training.zero)",
@@ -128,7 +132,7 @@ class Differences {
   Diagnostics& diagnostics_;
 };
 
-/// Where there is no file, errors stand where they would in one.
+/// Throws the differences. Without a file, a stand-in document provides the positions.
 void require_fits(const Program& program, const std::string& name, const LoweringOptions& wanted,
                   const std::shared_ptr<const JsonDocument>& document) {
   const auto find = [&](const JsonDocument& in) {

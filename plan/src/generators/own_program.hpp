@@ -1,22 +1,22 @@
 #pragma once
 
-// What a Program that somebody wrote declares of itself, and where it is another than the one that
-// is asked for.
+// Descriptors for a user's Program, and the checks that it fits the scenario.
 
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 
 namespace pipewright::plan {
 
-/// Refuses one that could not run under any communicators. That it deadlocks under its own is an
-/// answer, which the simulator gives.
+/// Rejects a Program that could not run under any communicator layout. A deadlock under its own
+/// layout is not rejected here; the simulator reports it.
 void require_runnable(const Program& program);
 
-/// `document` is the file that it was read from, for errors.
+/// Describes a Program. `document` is the file it was read from, for error messages.
 ScheduleDescriptor own_program(Program program, std::string name,
                                std::shared_ptr<const JsonDocument> document = nullptr);
 
-/// Of a file in torch's dialect with communication: what torch has no words for is added.
+/// Describes a Program from a file in torch's format with communication. Instructions that torch's
+/// format cannot express are added.
 ScheduleDescriptor own_transfers(Program program, std::string name);
 
 }  // namespace pipewright::plan

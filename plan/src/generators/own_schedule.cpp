@@ -23,7 +23,7 @@ void require_runnable(const Schedule& order) {
   for (std::size_t rank = 0; rank < order.ranks.size(); ++rank)
     if (order.ranks[rank].empty())
       throw InputError(fmt::format(
-          "rank {} has no action: an empty row is a rank as well, and each needs a stage", rank));
+          "rank {} has no action: an empty row is also a rank, and each needs a stage", rank));
   validate(order);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a Schedule that somebody wrote declares of itself: its sizes are the only ones that it has.
+// Descriptors for a user's Schedule, which exists only in the sizes it was written for.
 
 #include <functional>
 
@@ -10,10 +10,10 @@ namespace pipewright::plan {
 
 ScheduleDescriptor own_schedule(Schedule order, std::string name);
 
-/// Proves that it is sound, and that every rank has something to do.
+/// Checks that the schedule is sound and that every rank has at least one action.
 void require_runnable(const Schedule& order);
 
-/// Runs a proof, whose refusal then says of what it is.
+/// Runs a check, and prefixes its error message with `name`.
 void require_sound(const std::string& name, const std::function<void()>& prove);
 
 }  // namespace pipewright::plan

@@ -27,14 +27,15 @@ Schedule make_pipedream_2bw(int ranks, int microbatches, int batch) {
   }
   if (microbatches % batch != 0)
     throw InputError(
-        fmt::format("pipedream-2bw: {} microbatches are no multiple of the {} of a step: {}",
+        fmt::format("pipedream-2bw: {} microbatches are not a multiple of the {} of a step: {}",
                     microbatches, batch, nearest_multiples(microbatches, batch, batch)));
   return make_1f1b(ranks, microbatches);
 }
 
 namespace {
 
-/// As many microbatches as are enough for two versions and divide the whole.
+/// Returns the smallest number of microbatches that suffices for two weight versions and divides
+/// the total.
 int batch_of(const ScheduleRequest& request) {
   const int least = std::max(request.ranks, 1);
   if (request.group != 0 || least >= request.microbatches)

@@ -27,7 +27,7 @@ void check_copies(const std::vector<int>& copies, int microbatches) {
   check_sizes("1f1b", stages, microbatches, most);
 }
 
-/// One rank: 1F1B over the microbatches of one copy of a stage.
+/// Returns the actions of one rank: 1F1B over the microbatches of one replica of a stage.
 std::vector<Action> of_copy(int stage, int copy, int copies, int ahead, int microbatches) {
   std::vector<int> own;
   for (int m = copy; m < microbatches; m += copies)
@@ -48,7 +48,7 @@ std::vector<Action> of_copy(int stage, int copy, int copies, int ahead, int micr
 Schedule make_1f1b_rr(const std::vector<int>& copies, int microbatches) {
   check_copies(copies, microbatches);
   Schedule schedule{.microbatches = microbatches, .ranks = {}};
-  int ranks = std::accumulate(copies.begin(), copies.end(), 0);  // from this stage on
+  int ranks = std::accumulate(copies.begin(), copies.end(), 0);  // of this stage and those after it
   for (std::size_t stage = 0; stage < copies.size(); ++stage) {
     for (int copy = 0; copy < copies[stage]; ++copy)
       schedule.ranks.push_back(of_copy(static_cast<int>(stage), copy, copies[stage],

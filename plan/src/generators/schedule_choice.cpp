@@ -20,10 +20,10 @@ ScheduleChoice::ScheduleChoice(ScheduleDescriptor generator) : name(generator.na
   const auto& known = schedule_names();
   if (name.empty() || names_schedule_file(name) ||
       std::find(known.begin(), known.end(), name) != known.end())
-    throw InputError(fmt::format(
-        "\"{}\" cannot be the name of a schedule of one's own: it needs one, without dots and "
-        "slashes, that the catalogue does not have",
-        name));
+    throw InputError(
+        fmt::format("\"{}\" cannot be the name of a custom schedule: it must have no dots and "
+                    "slashes, and must not be in the catalogue",
+                    name));
   own = std::make_shared<const ScheduleDescriptor>(std::move(generator));
 }
 

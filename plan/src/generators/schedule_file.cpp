@@ -13,10 +13,11 @@
 namespace pipewright::plan {
 namespace {
 
-// A rank's list of millions of actions; beyond it somebody has named another kind of file.
+// Enough for a rank with millions of actions. A larger file is certainly no schedule.
 constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 30;
 
-/// What is no plain file, such as /dev/zero, may have no end.
+/// Reads a file. Rejects what is not a regular file, such as /dev/zero, because it may be
+/// unlimited.
 std::string read_text(const std::filesystem::path& file) {
   std::error_code failure;
   if (!std::filesystem::is_regular_file(file, failure))

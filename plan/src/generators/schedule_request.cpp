@@ -48,7 +48,7 @@ void check_options(const ScheduleDescriptor& entry, const ScheduleRequest& reque
         "{}: has no group size; these have one: {}", entry.name,
         listed_schedules([](const ScheduleDescriptor& other) { return other.takes_group; })));
   if (!request.rank_of_stage.empty() && request.own)
-    throw InputError(fmt::format("{}: says itself which rank has which stage", entry.name));
+    throw InputError(fmt::format("{}: defines the rank of each stage itself", entry.name));
   if (request.memory_units && !entry.takes_memory_units)
     throw InputError(fmt::format("{}: takes no memory limit; these do: {}", entry.name,
                                  listed_schedules([](const ScheduleDescriptor& other) {
@@ -60,11 +60,11 @@ std::string sizes_in_words(std::size_t ranks, int microbatches, int stages) {
   return fmt::format("{} ranks, {} microbatches and {} stages", ranks, microbatches, stages);
 }
 
-/// Nobody knows what a schedule of one's own is, until it is made.
+/// Checks the sizes of a custom schedule, which are unknown until it is made.
 void check_made(const ScheduleDescriptor& own, const Schedule& made,
                 const ScheduleRequest& request) {
-  const bool has_all_stages =
-      own.only && request.chunks == 0;  // those of a file, which rarely are a multiple
+  // A file has fixed sizes, which are rarely a multiple of its chunks.
+  const bool has_all_stages = own.only && request.chunks == 0;
   const int stages = has_all_stages ? own.only->stages : stage_count_by_chunks(own, request);
   if (static_cast<int>(made.ranks.size()) != request.ranks ||
       made.microbatches != request.microbatches || stage_count(made) != stages)
@@ -172,7 +172,7 @@ std::optional<std::string> known_name(const Schedule& schedule) {
       if (make_schedule(request) != schedule)
         continue;
     } catch (const InputError&) {
-      continue;  // the sizes are none of this schedule's
+      continue;  // this schedule does not support the sizes
     }
     const std::string chunks =
         request.chunks > 1 ? fmt::format(", {} chunks per rank", request.chunks) : "";

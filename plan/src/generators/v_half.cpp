@@ -6,8 +6,9 @@
 namespace pipewright::plan {
 namespace {
 
-/// Forwards go down in every second slot and up in every slot, and so do input gradients. For even
-/// P they start three slots later, so that no two hops meet in a slot modulo six.
+/// Returns the block of V-Half. Forwards go down in every second slot and up in every slot, and so
+/// do input gradients. For even P the input gradients start three slots later, so that no two hops
+/// collide modulo six.
 Block v_half_block(int ranks) {
   const int pause = ranks % 2 == 0 ? 3 : 0;
   Block block;

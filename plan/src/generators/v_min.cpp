@@ -6,8 +6,8 @@
 namespace pipewright::plan {
 namespace {
 
-/// A microbatch never waits: each hop follows the one before at once. Where P is divisible by
-/// three, input gradients start two slots later, so that no two hops meet in a slot modulo six.
+/// Returns the block of V-Min, in which a microbatch never waits between hops. If P is divisible by
+/// three, input gradients start two slots later, so that no two hops collide modulo six.
 Block v_min_block(int ranks) {
   const int pause = ranks % 3 == 0 ? 2 : 0;
   Block block;

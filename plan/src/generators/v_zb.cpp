@@ -17,8 +17,8 @@ double worst_of(const Waves& waves) {
   return *std::max_element(waves.idle.begin(), waves.idle.end());
 }
 
-/// The waves with the least idle time on the worst rank, for all choices of what may be delayed,
-/// each tried again for as long as it helps to know the idle times of the attempt before.
+/// Returns the waves with the least idle time on the worst rank. It tries all choices of what may
+/// be delayed, and repeats each as long as the idle times of the previous attempt help.
 std::optional<Waves> best_waves(int ranks, int microbatches, const ScheduleCosts& costs,
                                 int limit) {
   std::optional<Waves> best;
@@ -41,8 +41,8 @@ std::optional<Waves> best_waves(int ranks, int microbatches, const ScheduleCosts
   return best;
 }
 
-/// Any limit leaves room for a greedy order, and many for V-Half or V-Min, whose idle time can use
-/// what they leave.
+/// Returns the best schedule under a tight limit. A greedy order always fits. V-Half or V-Min often
+/// fit as well, and their idle time is filled with what they left over.
 Schedule within_tight_limit(int ranks, int microbatches, const ScheduleCosts& costs, int limit) {
   const std::vector<Kept> limits(static_cast<std::size_t>(ranks), Kept{limit, limit});
   Schedule best = improved(greedy_v(ranks, microbatches, costs, limits, 1), costs, limits);
@@ -89,7 +89,7 @@ ScheduleDescriptor schedule::v_zb() {
           .bubble_is_of_span = true,
           .activations = {.words = "P",
                           .value = [](const ScheduleSizes& s) -> std::optional<double> {
-                            if (!s.equal_times())  // else half an activation may count twice
+                            if (!s.equal_times())  // otherwise half an activation may count twice
                               return {};
                             return s.ranks;
                           },

@@ -39,7 +39,7 @@ void check_memory(const std::vector<int>& units, int stages) {
 Problem problem_of(int stages, int microbatches, const ScheduleCosts& costs,
                    const std::vector<int>& memory_units) {
   Problem problem{microbatches, {{}, costs.transfer}, {}};
-  const int all = 2 * microbatches;  // what no stage can exceed
+  const int all = 2 * microbatches;  // an upper bound for every stage
   for (int stage = 0; stage < stages; ++stage) {
     problem.costs.stages.push_back(costs.of(stage));
     const std::size_t at = memory_units.size() == 1 ? 0 : static_cast<std::size_t>(stage);
@@ -48,7 +48,7 @@ Problem problem_of(int stages, int microbatches, const ScheduleCosts& costs,
   return problem;
 }
 
-/// The best that can be had without search.
+/// Returns the best orders that can be constructed without a search.
 std::vector<Order> constructed_orders(const Problem& problem) {
   zero_bubble::Timing timing(problem);
   std::vector<Order> best = zero_bubble::eager_orders(problem);
@@ -73,7 +73,7 @@ Schedule schedule_of(const std::vector<Order>& orders, int microbatches) {
   Schedule schedule{.microbatches = microbatches, .ranks = {}};
   for (const Order& order : orders) {
     const int stage = static_cast<int>(schedule.ranks.size());
-    std::map<ActionKind, int> next;  // microbatch
+    std::map<ActionKind, int> next;  // next microbatch by kind
     std::vector<Action> actions;
     for (const ActionKind kind : order)
       actions.push_back({kind, stage, next[kind]++});
@@ -97,7 +97,7 @@ ZeroBubblePlan make_zb_auto(int stages, int microbatches, const ScheduleCosts& c
   const double span = zero_bubble::Timing(problem).spans(orders).longest;
   return {.schedule = schedule_of(orders, microbatches),
           .longest_span = {span},
-          .lower_bound = {std::min(bound, span)}};  // they may differ by rounding
+          .lower_bound = {std::min(bound, span)}};  // the two may differ by rounding
 }
 
 ScheduleDescriptor schedule::zb_auto() {

@@ -9,15 +9,15 @@ namespace {
 
 enum class TakesWeightGradient { Oldest, Newest };
 
-/// One rank: `warm_up` forwards; then, per microbatch, the input gradient, from the one after
-/// `delay` others on a weight gradient, and the next forward; at the end the weight gradients still
-/// owed.
+/// Returns the actions of one rank: first `warm_up` forwards. Then, for each microbatch, an input
+/// gradient, a weight gradient once `delay` of them are owed, and the next forward. The weight
+/// gradients still owed come last.
 std::vector<Action> zero_bubble_rank(int stage, int microbatches, int warm_up, int delay,
                                      TakesWeightGradient takes) {
   std::vector<Action> actions;
   actions.reserve(3 * static_cast<std::size_t>(microbatches));
   const int first = std::min(warm_up, microbatches);
-  const int owed = std::min(delay, microbatches);  // at the end
+  const int owed = std::min(delay, microbatches);  // weight gradients left for the end
   const bool newest = takes == TakesWeightGradient::Newest;
   for (int m = 0; m < first; ++m)
     actions.push_back({ActionKind::Forward, stage, m});
@@ -55,7 +55,7 @@ Schedule make_zb_h2(int ranks, int microbatches) {
 
 namespace {
 
-/// The weight gradients must fit into what they fill.
+/// Returns true if the weight gradients fit into the idle time that they fill.
 bool short_weight_gradients(const ScheduleSizes& s) {
   return s.weight_gradient <= std::min(s.forward, s.input_gradient);
 }

@@ -7,14 +7,14 @@
 namespace pipewright::plan {
 namespace {
 
-/// Writes one rank's list for two chunks, each with its own counts of what it has done so far.
+/// Builds the list of one rank with two chunks, with separate counts for each chunk.
 class ZbvRank {
  public:
   ZbvRank(int rank, int ranks, int microbatches)
       : rank_(rank), ranks_(ranks), stages_{rank, 2 * ranks - 1 - rank}, wanted_(microbatches) {}
 
-  /// The order fills the pipeline only for 2P - 1 microbatches or more: with fewer, those too many
-  /// are left out of it.
+  /// Builds the list for at least 2P - 1 microbatches, because the order fills the pipeline only
+  /// then. Actions of surplus microbatches are left out.
   std::vector<Action> run() && {
     warm_up();
     const int planned = std::max(2 * ranks_ - 1, wanted_);
@@ -59,7 +59,7 @@ class ZbvRank {
     backward(1);
   }
 
-  /// Input gradients first, since other ranks wait for them; weight gradients fill the rest.
+  /// Runs input gradients first, because other ranks wait for them. Weight gradients fill the rest.
   void cool_down() {
     for (int i = 0; i < rank_; ++i) {
       input_gradient(0);

@@ -1,17 +1,17 @@
 #pragma once
 
-// The outer shape of torch's schedule files, in both dialects: one row per rank, cells separated by
-// commas, quoted or not, empty cells idle.
+// Splits torch's schedule files, in both formats, into cells. A row is a rank; cells are separated
+// by commas and may be quoted; an empty cell is idle time.
 
 #include <string_view>
 #include <vector>
 
 namespace pipewright::plan {
 
-/// Cells without blanks and quotes around them; the line's end may be that of Windows.
+/// Returns the cells of each row without surrounding blanks and quotes. Accepts Windows line ends.
 std::vector<std::vector<std::string_view>> csv_rows(std::string_view text);
 
-/// The members of a fused pair "(1F2;0B1)OVERLAP_F_B"; empty when the cell is none.
+/// Returns the members of a fused pair "(1F2;0B1)OVERLAP_F_B"; empty if the cell is not one.
 std::vector<std::string_view> fused_members(std::string_view cell);
 
 }  // namespace pipewright::plan

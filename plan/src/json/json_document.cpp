@@ -36,13 +36,13 @@ std::string line_and_column(std::string_view text, std::size_t offset) {
   return fmt::format("{}:{}", line, column);
 }
 
-/// Walks JSON that is known to be well-formed and notes where each key and element begins.
+/// Scans well-formed JSON and records where each key and element begins.
 class PositionScanner {
  public:
   PositionScanner(std::string_view text, std::map<std::string, std::size_t>& offsets)
       : text_(text), offsets_(offsets) {}
 
-  /// Pointers of keys that stand twice in one object: JSON allows it, and one of them is lost.
+  /// Returns the pointers of duplicate keys. JSON allows them, but one of the values would be lost.
   std::vector<std::string> scan() {
     value("");
     return doubled_;
@@ -112,10 +112,11 @@ class PositionScanner {
   std::vector<std::string> doubled_;
 };
 
-/// Readers and writers of JSON recurse; a hostile file must not exhaust the stack.
+/// Maximum nesting. Readers and writers of JSON recurse, and a malicious file must not exhaust the
+/// stack.
 constexpr int deepest = 200;
 
-/// Whether brackets in the text, below `depth` levels that are there already, are too many.
+/// Returns true if the brackets in the text, below `depth` existing levels, nest too deep.
 bool nests_too_deep(std::string_view text, int depth = 0) {
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -148,7 +149,7 @@ std::string type_in_words(const Json& value) {
   return value.is_string() ? fmt::format("the text {}", text) : text;
 }
 
-/// Integers of the file may be too large for the 64 bits that `get` would cut them to.
+/// Returns false for an integer beyond the 64 bits to which `get` would truncate it.
 bool fits_64_bits(const Json& integer) {
   return !integer.is_number_unsigned() ||
          integer.get<std::uint64_t>() <= std::numeric_limits<std::int64_t>::max();
@@ -158,9 +159,9 @@ bool fits_int(std::int64_t number) {
   return number >= std::numeric_limits<int>::min() && number <= std::numeric_limits<int>::max();
 }
 
-constexpr std::size_t most_errors = 1000;  // told of one document; others are counted
+constexpr std::size_t most_errors = 1000;  // reported per document; further ones are only counted
 
-/// JSON can hold other bytes, but they cannot be written.
+/// Returns false for text that is not UTF-8, which JSON can hold but not write.
 bool is_utf8(const std::string& text) {
   try {
     return !Json(text).dump().empty();
@@ -185,13 +186,13 @@ void check_assignment(const std::string& assignment) {
     refuse(fmt::format("nested more than {} levels deep", deepest));
 }
 
-/// What nlohmann says behind its own name for the error and its account of the position.
+/// Returns nlohmann's reason without its own error name and position.
 std::string reason_behind(std::string_view mark, const std::string& what) {
   const auto at = what.find(mark);
   return at == std::string::npos ? what : what.substr(at + mark.size());
 }
 
-/// Forgets every pointer at or below `pointer`.
+/// Removes every pointer at or below `pointer`.
 template <class Value>
 void erase_below(std::map<std::string, Value>& by_pointer, const std::string& pointer) {
   std::erase_if(by_pointer, [&](const auto& entry) {
@@ -199,13 +200,13 @@ void erase_below(std::map<std::string, Value>& by_pointer, const std::string& po
   });
 }
 
-/// Of a list the element whose place the key is.
+/// Returns the element of a list whose index is the key.
 Json& element_of(Json& list, const std::string& key, const std::string& pointer,
                  const std::string& assignment) {
   std::size_t place = 0;
   const auto [end, failure] = std::from_chars(key.data(), key.data() + key.size(), place);
   if (failure != std::errc{} || end != key.data() + key.size() || place >= list.size())
-    throw InputError(fmt::format("--set {}: {} is a list of {}, and \"{}\" is no place in it",
+    throw InputError(fmt::format("--set {}: {} is a list of {}, and \"{}\" is not an index of it",
                                  assignment, pointer, list.size(), key));
   return list[place];
 }
@@ -226,14 +227,15 @@ JsonDocument JsonDocument::parse(std::string text, std::string name) {
     throw InputError(fmt::format("{}:{}: /: not JSON: {}", document.name_,
                                  line_and_column(document.text_, offset),
                                  reason_behind(": ", error.what())));
-  } catch (const Json::out_of_range& error) {  // a number beyond double: its position is not told
+    // A number beyond the range of double; nlohmann gives no position.
+  } catch (const Json::out_of_range& error) {
     throw InputError(fmt::format("{}:1:1: /: not usable: {}", document.name_,
                                  reason_behind("] ", error.what())));
   }
   const auto doubled = PositionScanner(document.text_, document.offsets_).scan();
   Diagnostics diagnostics(document);
   for (const std::string& pointer : doubled)
-    diagnostics.add(pointer, "this key stands twice");
+    diagnostics.add(pointer, "this key occurs twice");
   diagnostics.throw_if_any();
   return document;
 }
@@ -283,8 +285,8 @@ std::string JsonDocument::position(const std::string& pointer) const {
 }
 
 void Diagnostics::add(const std::string& pointer, std::string_view message) {
-  // Each place is found by counting lines: of a large file that is wrong throughout, enough is
-  // told.
+  // Every position costs a count of lines. If a large file is wrong throughout, the first errors
+  // suffice.
   if (errors_.size() >= most_errors) {
     errors_.emplace_back();
     return;
@@ -319,7 +321,7 @@ JsonObject::JsonObject(Diagnostics& diagnostics, std::string pointer)
   const Json& root = diagnostics_.document().root();
   const Json::json_pointer where(pointer_);
   if (!root.contains(where))
-    return;  // its absence was recorded by who asked for it
+    return;  // the caller that required the field has recorded its absence
   const Json& value = root.at(where);
   if (value.is_object())
     object_ = &value;
@@ -580,8 +582,8 @@ void write_file(const std::filesystem::path& file, const std::vector<std::string
   std::error_code failure;
   const fs::file_status there = fs::status(file, failure);
   failure.clear();
-  // A device or a pipe is no file that another could take the place of. A link stays one: what it
-  // leads to is written.
+  // A device or a pipe cannot be replaced by another file, so it is written in place. A symbolic
+  // link stays a link, and its target is written.
   const bool in_place = fs::exists(there) && !fs::is_regular_file(there);
   const fs::path target = fs::is_regular_file(there) ? fs::canonical(file) : file;
   const fs::path written = in_place ? file : fs::path(target.string() + ".part");

@@ -6,8 +6,8 @@ namespace pipewright::plan {
 Program lower_as_torch(const Schedule& schedule) {
   validate(schedule);
   Program program = with_unshards(from_schedule(schedule, {}));
-  program =
-      with_reductions(std::move(program), {.replicas = 2});  // with one replica torch has them too
+  // Torch has the reductions also with one replica.
+  program = with_reductions(std::move(program), {.replicas = 2});
   return with_early_receives(std::move(program));
 }
 

@@ -9,8 +9,8 @@
 namespace pipewright::plan {
 namespace {
 
-/// Ranks take turns, one action each, as far as what they need has been received or, on the same
-/// rank, done.
+/// Lets ranks take turns with one action each. An action runs only if its input has been received
+/// or, on the same rank, computed.
 class TurnTaker {
  public:
   explicit TurnTaker(Program program)

@@ -18,7 +18,7 @@ Program with_loads(Program program) {
     for (std::size_t at = 0; at < instructions.size(); ++at) {
       const Instruction& i = instructions[at];
       const Instruction load{InstructionKind::Load, i.stage, i.microbatch};
-      // Nothing comes between the two actions of a fused pair.
+      // Nothing may come between the two actions of a fused pair.
       const bool is_second = at > 0 && instructions[at - 1].fused_with_next;
       if (needs_load(i))
         lowered.insert(lowered.end() - (is_second ? 1 : 0), load);

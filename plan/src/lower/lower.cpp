@@ -19,14 +19,15 @@ void check(const Schedule& schedule, const LoweringOptions& options) {
                                    stage, stages - 1));
 }
 
-/// A step between backwards would use gradients that are not summed yet.
+/// Rejects steps between backwards if there are reductions, because such a step would use gradients
+/// that are not reduced yet.
 void check_steps(const Program& program, int step_every) {
   for (const auto& instructions : program.ranks)
     for (const Instruction& i : instructions)
       if (is_collective(i.kind))
         throw InputError(
-            fmt::format("the gradients of stage {} are summed over its copies or with those of a "
-                        "tied stage at the end of the iteration, which does not go with a step "
+            fmt::format("the gradients of stage {} are summed over its replicas or with those of a "
+                        "tied stage at the end of the iteration, which is not possible with a step "
                         "after every {} backwards",
                         i.stage, step_every));
 }
@@ -35,25 +36,27 @@ bool has_copies(const Program& program, const LoweringOptions& options) {
   return options.replicas > 1 || program.placement.routes.size() > 1;
 }
 
-/// From stage 2 of ZeRO on, a sum over copies stands behind each backward.
+/// Rejects what does not work with a reduction after each backward, which ZeRO needs from stage 2
+/// on.
 void check_divided(const Program& program, const LoweringOptions& options) {
   const auto refuse = [&](const std::string& why) {
     throw InputError(fmt::format(
-        "ZeRO stage {} sums the gradients of each microbatch over the copies of its stage, {}",
+        "ZeRO stage {} sums the gradients of each microbatch over the replicas of its stage, {}",
         options.zero, why));
   };
   if (program.placement.routes.size() > 1)
-    refuse(fmt::format(
-        "which must all do the same, but this schedule goes through the stages in {} directions: "
-        "ZeRO stage 1 does",
-        program.placement.routes.size()));
+    refuse(
+        fmt::format("which must all do the same, but this schedule goes through the stages in {} "
+                    "directions. Use ZeRO stage 1",
+                    program.placement.routes.size()));
   if (program.asynchronous)
-    refuse("which does not go with steps between the backwards: leave ZeRO out");
+    refuse("which is not possible with steps between the backwards. Remove ZeRO");
   if (!options.overlap_reductions)
-    refuse("and cannot leave all sums to the end (overlap_reductions): ZeRO stage 1 does");
+    refuse("and cannot leave all sums to the end (overlap_reductions). Use ZeRO stage 1");
 }
 
-/// Whether gradients stand as shards. Refuses what does not go with that.
+/// Returns true if gradients are partitioned (ZeRO stage 2 or 3). Throws if the Program does not
+/// support that.
 bool divides(const Program& program, const LoweringOptions& options) {
   const bool does = options.zero >= 2 && has_copies(program, options);
   if (does)
@@ -61,15 +64,15 @@ bool divides(const Program& program, const LoweringOptions& options) {
   return does;
 }
 
-/// A list that somebody has written with its transfers says itself when parameters are gathered.
+/// Checks a user's list with transfers, which must contain its own UNSHARD.
 void require_unshards(const Program& program) {
   for (const auto& rank : program.ranks)
     for (const Instruction& i : rank)
       if (i.kind == InstructionKind::Unshard)
         return;
   throw InputError(
-      "ZeRO stage 3 gathers parameters before they are used, but this list has transfers and no "
-      "UNSHARD: give its compute actions alone, or ZeRO stage 2");
+      "ZeRO stage 3 gathers parameters before they are used, and this list has transfers but no "
+      "UNSHARD. Give only its compute actions, or use ZeRO stage 2");
 }
 
 }  // namespace

@@ -7,12 +7,12 @@ namespace pipewright::plan {
 namespace {
 
 std::vector<Instruction> stepping_every(const std::vector<Instruction>& instructions, int every) {
-  std::map<int, int> backwards;  // since the stage's last step
+  std::map<int, int> backwards;  // by stage: since its last step
   std::vector<Instruction> stepping;
   for (std::size_t at = 0; at < instructions.size(); ++at) {
     const Instruction& i = instructions[at];
     stepping.push_back(i);
-    // The gradient is sent on before the step.
+    // The gradient is sent before the step.
     const bool sends_next = at + 1 < instructions.size() && is_send(instructions[at + 1].kind) &&
                             instructions[at + 1].microbatch == i.microbatch;
     if (sends_next && makes_weight_gradient(i.kind))

@@ -28,7 +28,7 @@ std::vector<std::vector<Instruction>> read_rows(std::string_view text, const std
     for (std::size_t column = 0; column < row.size(); ++column)
       if (!row[column].empty() && !append_torch_cell(row[column], instructions))
         errors.push_back(fmt::format(
-            "{}:{}:{}: \"{}\" is no instruction: write stage, one of F B I W R SEND_F RECV_F "
+            "{}:{}:{}: \"{}\" is not an instruction: write stage, one of F B I W R SEND_F RECV_F "
             "SEND_B "
             "RECV_B REDUCE_GRAD UNSHARD RESHARD and, but for the last three, microbatch",
             name, ranks.size(), column + 1, row[column]));
@@ -38,7 +38,7 @@ std::vector<std::vector<Instruction>> read_rows(std::string_view text, const std
   return ranks;
 }
 
-/// The compute actions alone.
+/// Returns the schedule of the compute actions.
 Schedule schedule_of(const std::vector<std::vector<Instruction>>& ranks) {
   Schedule schedule;
   for (const auto& instructions : ranks) {
@@ -53,7 +53,7 @@ Schedule schedule_of(const std::vector<std::vector<Instruction>>& ranks) {
   return schedule;
 }
 
-/// The actions say how many stages and microbatches there are; the transfers must keep to that.
+/// Checks that the transfers stay within the stages and microbatches of the actions.
 void check_bounds(const std::vector<std::vector<Instruction>>& ranks, const Schedule& schedule) {
   const int stages = stage_count(schedule);
   std::vector<std::string> errors;

@@ -8,15 +8,15 @@
 namespace pipewright::plan {
 namespace {
 
-/// Where a rank can do something at the earliest: behind the instruction at `place`, which is its
-/// so many-th compute.
+/// The earliest position of a reduction on a rank: after the instruction at `place`, which is
+/// compute number `computed` of the rank.
 struct Ready {
   std::size_t place = 0;
   std::size_t computed = 0;
   friend auto operator<=>(const Ready&, const Ready&) = default;
 };
 
-/// Where one rank has the last weight gradient of each of its stages.
+/// Returns where a rank has the last weight gradient of each of its stages.
 std::map<int, Ready> last_gradients(const std::vector<Instruction>& instructions) {
   std::map<int, Ready> last;
   std::size_t computed = 0;
@@ -34,13 +34,14 @@ struct Collective {
     Instruction instruction;
   };
   std::map<int, Member> members;  // by rank
-  std::size_t computed = 0;       // when the last of them can
+  std::size_t computed = 0;       // the largest `computed` of its members
 
   void add(int rank, const Member& member) {
     computed = std::max(computed, member.ready.computed);
     members[rank] = member;
   }
-  /// All ranks agree on it. At one time sums over tied layers come before those over copies.
+  /// The sort key, which is the same on all ranks. Of collectives that are ready at the same time,
+  /// sums over tied layers come before sums over replicas.
   auto key() const {
     const auto& [rank, first] = *members.begin();
     return std::tuple(computed, first.instruction.kind, first.ready, rank, first.instruction.stage);
@@ -90,7 +91,8 @@ class Reductions {
   }
 
  private:
-  /// The latest of a rank's last weight gradients of these stages; nothing where it has none.
+  /// Returns the rank's latest last weight gradient of these stages, or null if it has none of
+  /// them.
   const std::pair<const int, Ready>* latest(std::size_t rank,
                                             const std::vector<int>& stages) const {
     const std::pair<const int, Ready>* found = nullptr;
@@ -121,7 +123,7 @@ class Reductions {
     const bool shares = tied.size() > 1 && std::find(tied.begin(), tied.end(), stage) != tied.end();
     Collective sum;
     if (shares && !collectives_.empty())
-      sum.computed = collectives_.front().computed;  // not before its layers are summed
+      sum.computed = collectives_.front().computed;  // not before the tied layers are summed
     for (std::size_t rank = 0; rank < last_.size(); ++rank) {
       if (!last_[rank].contains(stage))
         continue;
@@ -137,11 +139,11 @@ class Reductions {
 
   const Program& program_;
   const ReductionOptions& options_;
-  std::vector<std::map<int, Ready>> last_;  // by rank
-  std::vector<Collective> collectives_;     // in the order of all ranks
+  std::vector<std::map<int, Ready>> last_;  // by rank and stage
+  std::vector<Collective> collectives_;     // in the order that all ranks use
 };
 
-/// Puts an instruction of the whole rank behind all others of each rank.
+/// Appends an instruction of the whole rank to the list of each rank.
 Program with_last(Program program, InstructionKind kind) {
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
     program.ranks[rank].push_back(

@@ -6,7 +6,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// The slots of one stage: those given back, lowest first, and how many there are at all.
+/// The slots of one stage: the released ones, lowest first, and the number of slots made so far.
 struct FreeSlots {
   std::priority_queue<int, std::vector<int>, std::greater<>> returned;
   int made = 0;
@@ -20,8 +20,9 @@ struct FreeSlots {
   }
 };
 
-/// Colours the lifetimes of one rank's buffers, in order of their first use: for intervals the
-/// lowest free slot is optimal, so each stage gets as few slots as it ever holds at once.
+/// Assigns slots by coloring the lifetimes of one rank's buffers, in order of first use. For
+/// intervals the lowest free slot is optimal, so each stage gets only as many slots as it holds at
+/// once.
 class SlotColouring {
  public:
   explicit SlotColouring(const Program& program)
@@ -56,7 +57,7 @@ class SlotColouring {
 
   std::size_t microbatches_;
   std::size_t stages_;
-  std::vector<std::size_t> last_use_;  // by stage and microbatch, which live on one rank
+  std::vector<std::size_t> last_use_;  // by stage and microbatch, which are on one rank
   std::vector<int> slot_;
 };
 

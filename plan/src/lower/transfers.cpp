@@ -7,7 +7,7 @@ namespace pipewright::plan {
 
 namespace {
 
-/// The transfer of that kind at the action's side, where its other end lies on another rank.
+/// Returns the transfer of this kind for the action, if its other end is on another rank.
 std::optional<Instruction> across_ranks(const Program& program, const Instruction& i,
                                         std::optional<InstructionKind> kind) {
   if (!kind)
@@ -31,10 +31,11 @@ std::optional<Instruction> send_of(const Program& program, const Instruction& i)
 
 namespace {
 
-/// What is in flight from one rank to another, in the order in which it is sent.
+/// Instructions in flight from one rank to another, in the order in which they are sent.
 using Edges = std::vector<std::vector<Instruction>>;
 
-/// The receives of each directed pair of ranks, from * ranks + to, in the order of their sends.
+/// Returns the receives of each directed pair of ranks (index from * ranks + to) in the order of
+/// their sends.
 Edges receives_by_edge(const Program& program) {
   const std::size_t ranks = program.ranks.size();
   Edges edges(ranks * ranks);
@@ -44,14 +45,14 @@ Edges receives_by_edge(const Program& program) {
         const auto to = static_cast<std::size_t>(peer_rank(program, *send));
         auto& edge = edges[rank * ranks + to];
         if (edge.empty())
-          edge.reserve(program.ranks[rank].size());  // what is not used is not touched
+          edge.reserve(program.ranks[rank].size());  // an unused edge allocates nothing
         edge.push_back(counterpart(*send));
       }
   return edges;
 }
 
-/// Lowers one rank. In-order queues match the k-th receive with the k-th send, so a receive that is
-/// needed brings along those whose sends come before its own.
+/// Lowers one rank. In-order queues match the k-th receive with the k-th send. So a receive that is
+/// needed also places the receives whose sends precede its own.
 class RankLowering {
  public:
   RankLowering(const Program& program, std::size_t rank, const Edges& edges)
@@ -83,7 +84,7 @@ class RankLowering {
     const auto wanted =
         std::find(queue.begin() + static_cast<std::ptrdiff_t>(next), queue.end(), receive);
     if (wanted == queue.end())
-      return;  // it came with one that was sent later
+      return;  // already placed, together with a receive that was sent later
     const auto end = static_cast<std::size_t>(wanted - queue.begin()) + 1;
     for (; next < end; ++next)
       lowered_.push_back(queue[next]);
@@ -92,7 +93,7 @@ class RankLowering {
   const Program& program_;
   std::size_t rank_;
   const Edges& edges_;
-  std::vector<std::size_t> taken_;  // from each rank: how many receives are placed
+  std::vector<std::size_t> taken_;  // by source rank: number of receives placed
   std::vector<Instruction> lowered_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which transfers an action needs before it and behind it.
+// The transfers that an action needs before and after it.
 
 #include <optional>
 
@@ -8,8 +8,8 @@
 
 namespace pipewright::plan {
 
-/// The receive that brings what an action takes in, and the send that takes its result on; nothing
-/// where no border between ranks lies there.
+/// Returns the receive of an action's input and the send of its result, or nothing if that stage
+/// boundary does not lie between two ranks.
 std::optional<Instruction> receive_of(const Program& program, const Instruction& i);
 std::optional<Instruction> send_of(const Program& program, const Instruction& i);
 

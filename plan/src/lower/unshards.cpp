@@ -6,7 +6,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// The stages of the next instructions from `at` on, each once, until `most` are found. The stages
+/// Returns the distinct stages of the instructions from `at` on, until `most` are found. The stages
 /// of a fused pair are taken together, even beyond `most`.
 std::vector<int> next_stages(const std::vector<Instruction>& instructions, std::size_t at,
                              int most) {

@@ -13,10 +13,10 @@ namespace pipewright::plan {
 template <MaybeConst<AlexNetShape> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   constexpr Range classes_range{.least = 10, .most = 1'000'000};  // CIFAR-10 has 10
-  // Below 63 nothing is left of the image behind the last pooling.
+  // Below 63 pixels nothing of the image remains after the last pooling.
   constexpr Range image_range{.least = 63, .most = 10'000};
-  visit("classes", s.classes, within(classes_range), "Of the images; CIFAR-10 has 10.");
-  visit("image_size", s.image_size, within(image_range), "Side that the images are enlarged to.");
+  visit("classes", s.classes, within(classes_range), "Number of image classes; CIFAR-10 has 10.");
+  visit("image_size", s.image_size, within(image_range), "Side to which the images are enlarged.");
 }
 
 namespace {
@@ -28,7 +28,7 @@ double values_in(const std::vector<int>& shape) {
   return count;
 }
 
-/// Adds layer after layer and carries the shape along.
+/// Adds layers one by one and tracks the output shape.
 class AlexNetBuilder {
  public:
   explicit AlexNetBuilder(const AlexNetShape& shape)
@@ -41,7 +41,7 @@ class AlexNetBuilder {
   void average_pool(int side) { add(AlexNetKind::AveragePool, {shape_[0], side, side}); }
   void flatten() { add(AlexNetKind::Flatten, {static_cast<int>(values_in(shape_))}); }
   void linear(int features) { add(AlexNetKind::Linear, {features}); }
-  /// A layer whose output is as large as its input.
+  /// Adds a layer whose output has the size of its input.
   void same(AlexNetKind kind) { add(kind, shape_); }
 
   std::vector<AlexNetLayer> take() { return std::move(layers_); }
@@ -68,15 +68,15 @@ class AlexNetBuilder {
   std::vector<AlexNetLayer> layers_;
 };
 
-/// Weights that make one value of the output, without its bias.
+/// Returns the number of weights per output value, without the bias.
 std::int64_t taps(const AlexNetLayer& layer) {
   if (layer.kind == AlexNetKind::Conv)
     return std::int64_t{layer.in} * layer.kernel * layer.kernel;
   return layer.kind == AlexNetKind::Linear ? layer.in : 0;
 }
 
-/// FLOPs are those of the convolutions and linear layers, two for each multiply-add; the others
-/// have none worth counting.
+/// Returns the plan of a layer. Only convolutions and linear layers count FLOPs, two per
+/// multiply-add; those of other layers are negligible.
 Layer planned(const AlexNetLayer& layer) {
   Layer plan;
   plan.name = layer.name;
@@ -94,7 +94,7 @@ Sample labelled_image(const AlexNetShape& shape) {
           .target = {.shape = {}, .is_index = true}};
 }
 
-/// Its layers keep nothing beside what they take in and give.
+/// Returns an empty estimate, because the layers save nothing besides their inputs and outputs.
 LayerEstimate estimate_of_alexnet(const AlexNetShape&, const Layer&) { return {}; }
 
 }  // namespace

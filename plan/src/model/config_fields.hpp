@@ -1,6 +1,6 @@
 #pragma once
 
-// The fields of a config.json, for those who make a TransformerConfig of them.
+// Reads the fields of a config.json, to make a TransformerConfig of them.
 
 #include <fmt/format.h>
 
@@ -16,12 +16,13 @@
 
 namespace pipewright::plan {
 
-/// The fields of a file. It knows from which key a member came, and which keys were wanted in vain.
+/// The fields of a file. It records which key each member came from, and which required keys are
+/// missing.
 class ConfigFields {
  public:
   explicit ConfigFields(JsonObject& root) : root_(root) {}
 
-  /// null counts as not there.
+  /// Returns true if the key is present and not null.
   bool has(const std::string& key) {
     const Json* value = root_.find(key);
     return value != nullptr && !value->is_null();
@@ -33,7 +34,7 @@ class ConfigFields {
   void size_or(int& member, const std::string& key, int fallback, double most = most_channels) {
     from(member, key, {.least = 1, .most = most}, fallback);
   }
-  /// May be 0.
+  /// Reads a count, which may be 0.
   void count_or(int& member, const std::string& key, int fallback, double most = most_channels) {
     from(member, key, {.least = 0, .most = most}, fallback);
   }
@@ -55,10 +56,10 @@ class ConfigFields {
   std::vector<std::string> texts(const std::string& key) {
     return has(key) ? root_.texts(key, std::vector<std::string>{}) : std::vector<std::string>{};
   }
-  /// What stands there, as it stands there; null where nothing does.
+  /// Returns the raw value of a key, or null if it is absent.
   const Json* find(const std::string& key) { return has(key) ? root_.find(key) : nullptr; }
   JsonObject& root() { return root_; }
-  /// So far.
+  /// Returns true if no error has occurred so far.
   bool are_sound() const { return missing_.empty() && root_.diagnostics().empty(); }
 
   void fault(const int* member, const std::string& message) {
@@ -66,7 +67,7 @@ class ConfigFields {
     root_.error(key == key_of_.end() ? std::string("model_type") : key->second, message);
   }
 
-  /// Something that is counted and predicted, and that nothing trains.
+  /// Notes a field that is counted and predicted but not supported in training.
   void not_trained(const std::string& key, const Json& value) {
     untrained_.push_back(fmt::format("\"{}\": {}", key, value.dump()));
   }
@@ -75,7 +76,7 @@ class ConfigFields {
       not_trained(key, *value);
   }
   const std::vector<std::string>& untrained() const { return untrained_; }
-  /// Likewise a dropout, unless it is none. Says whether it is one.
+  /// Notes a dropout unless it is 0. Returns true if it is not 0.
   bool dropout(const std::string& key, double fallback = 0) {
     const double share = number(key, fallback);
     if (share > 0)
@@ -84,7 +85,8 @@ class ConfigFields {
   }
   const std::vector<std::string>& dropouts() const { return dropouts_; }
 
-  /// Behind the last field. A missing one may be there under a name that is nearly right.
+  /// Reports the missing keys. Call it after the last field. If an unknown key resembles a missing
+  /// one, the error points to it.
   void tell_missing() {
     std::vector<std::string> others;
     for (const auto& item : root_.diagnostics().document().root().items())

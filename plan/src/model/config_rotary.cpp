@@ -5,7 +5,8 @@
 namespace pipewright::plan {
 namespace {
 
-/// The object that has the parameters: by kind of layer, one within it.
+/// Returns the pointer of the object with the parameters; if the file has them by kind of layer,
+/// that of the nested object.
 std::string object_of(ConfigFields& fields, const char* layers) {
   for (const char* key : {"rope_parameters", "rope_scaling"}) {
     const Json* value = fields.find(key);
@@ -17,7 +18,8 @@ std::string object_of(ConfigFields& fields, const char* layers) {
   return {};
 }
 
-/// Parameters in an object of their own, some of which the file may have outside it.
+/// The rotary parameters, which have an object of their own; older files have some of them outside
+/// of it.
 class RotaryFields {
  public:
   RotaryFields(ConfigFields& fields, const char* layers = "full_attention")
@@ -40,7 +42,7 @@ class RotaryFields {
     return has(key) ? object_->number(key, more_than(0), fallback)
                     : fields_.positive(key, fallback);
   }
-  /// May be 0, which says nothing.
+  /// Returns a number, or 0 if the file does not have it.
   double number(const std::string& key) {
     constexpr double most = 1e6;
     return has(key) ? object_->number(key, Range{.least = 0, .most = most}, 0.0) : 0;
@@ -70,7 +72,7 @@ class RotaryFields {
   std::optional<JsonObject> object_;
 };
 
-/// YaRN's (arXiv 2309.00071).
+/// Returns YaRN's attention factor (arXiv 2309.00071).
 double magnitude(double factor, double times) {
   return factor <= 1 ? 1 : 0.1 * times * std::log(factor) + 1;
 }

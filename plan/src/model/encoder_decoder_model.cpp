@@ -11,20 +11,21 @@ namespace pipewright::plan {
 template <MaybeConst<EncoderDecoderShape> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   constexpr Range blocks_range{.least = 1, .most = 10'000};
-  visit("encoder_blocks", s.encoder_blocks, within(blocks_range), "Of the encoder.");
-  visit("decoder_blocks", s.decoder_blocks, within(blocks_range), "Of the decoder.");
+  visit("encoder_blocks", s.encoder_blocks, within(blocks_range), "Blocks of the encoder.");
+  visit("decoder_blocks", s.decoder_blocks, within(blocks_range), "Blocks of the decoder.");
   visit("hidden", s.hidden, within(size_range), "Width; a multiple of heads.");
-  visit("heads", s.heads, within(size_range), "Of each attention.");
-  visit("sequence", s.sequence, within(size_range), "Bytes of a window.");
+  visit("heads", s.heads, within(size_range), "Heads of each attention.");
+  visit("sequence", s.sequence, within(size_range), "Bytes of a sample.");
   visit("vocabulary", s.vocabulary, FieldRule{.range = size_range, .schema = R"({"const": 256})"},
-        "The bytes of a text.");
+        "Number of byte values.");
 }
 
 namespace {
 
 constexpr int bytes_of_text = 256;
 
-/// An attention and the norm before it: 8sh² + 4s²h, wherever its keys are from.
+/// Parameters of an attention and the norm before it. Its FLOPs are 8sh² + 4s²h, wherever its keys
+/// come from.
 std::int64_t attention_parameters(std::int64_t h) {
   return norm_parameters(h) + linear_parameters(h, 3 * h) + linear_parameters(h, h);
 }
@@ -32,7 +33,7 @@ std::int64_t feed_forward_parameters(std::int64_t h) {
   return norm_parameters(h) + linear_parameters(h, 4 * h) + linear_parameters(4 * h, h);
 }
 
-/// `attentions`: one of the encoder's, two of the decoder's.
+/// Returns the plan of a block. The encoder's blocks have one attention, the decoder's two.
 Layer translating_block(const EncoderDecoderShape& shape, const char* side, int index,
                         int attentions) {
   const std::int64_t h = shape.hidden;
@@ -69,8 +70,9 @@ Sample window_and_answer(const EncoderDecoderShape& shape) {
           .target = {.shape = {shape.sequence}, .is_index = true}};
 }
 
-/// A decoder has a second attention: a norm's output and its two numbers, queries, keys, values,
-/// what it gives, its sum with what came in, and sums of exponentials.
+/// Returns what a layer saves. A decoder block has a second attention, which saves a norm's output
+/// and its two statistics, queries, keys, values, the attention output, its sum with the input, and
+/// the log-sum-exp.
 LayerEstimate estimate_of_translation(const EncoderDecoderShape& shape, const Layer& layer) {
   const double tokens = shape.sequence, width = shape.hidden, heads = shape.heads;
   if (layer.kind == "norm-and-head")
@@ -99,8 +101,7 @@ std::vector<std::string> faults_of_encoder_decoder_cut(const EncoderDecoderShape
 template <>
 const ModelDescriptor& descriptor_of<EncoderDecoderShape>() {
   static const ModelDescriptor translator = declare_model<EncoderDecoderShape>(
-      {.meaning =
-           "An encoder and a decoder, which writes a text's bytes from the last to the first.",
+      {.meaning = "An encoder and a decoder that writes a text's bytes in reverse.",
        .data = text_data,
        .unit = "tokens",
        .layers = encoder_decoder_model,

@@ -7,9 +7,9 @@
 namespace pipewright::plan {
 namespace {
 
-constexpr double single_bytes = 4;  // of what is always computed in single precision
+constexpr double single_bytes = 4;  // for values that are always in float32
 constexpr double index_bytes = 8;
-constexpr bool with_scores = true;  // dropped with them by selective recomputation
+constexpr bool with_scores = true;  // selective recomputation drops them together with the scores
 
 class ExecutorCounting {
  public:
@@ -19,13 +19,14 @@ class ExecutorCounting {
         t_(cut.tensor),
         value_(value_bytes),
         tokens_(1.0 * cut.microbatch * training.sequence / cut.context),
-        // A norm's tokens; products have all of them.
+        // tokens in norms; matrix products have all tokens
         own_tokens_(tokens_ / (cut.sequence_parallel ? t_ : 1)) {}
 
   ExecutorLayer embedding() {
     ExecutorLayer layer =
         made("embedding", index_bytes * tokens_, value_ * c_.hidden * own_tokens_);
-    if (t_ > 1)  // words by their place in the shard's part, in place of the input
+    // Indices of words within this rank's part of the vocabulary; they replace the input.
+    if (t_ > 1)
       add(layer, "which words others have", tokens_);
     if (c_.embedding_scale != 1)
       add(layer, "the factor of rows", value_);
@@ -80,7 +81,7 @@ class ExecutorCounting {
       layer.kept.push_back({what, whole_bytes(bytes), again});
   }
 
-  /// The norm over the root of the mean square computes its number again.
+  /// RMSNorm recomputes its statistic and saves nothing.
   void add_norm_numbers(ExecutorLayer& layer) const {
     if (c_.norm == NormKind::Layer)
       add(layer, "mean and deviation", 2 * value_ * own_tokens_);
@@ -98,7 +99,8 @@ class ExecutorCounting {
     add_core(layer, c_.head_channels);
   }
 
-  /// Heads have keys of their own, of the latent and of the turned channels that all share.
+  /// Adds latent attention. Each head has its own keys, made from the latent and from the rotary
+  /// channels that all heads share.
   void add_latent(ExecutorLayer& layer) const {
     const double normed = c_.latent_norms ? 1 : 0;
     const double numbers = c_.norm == NormKind::Layer ? 2 * normed : 0;
@@ -118,7 +120,7 @@ class ExecutorCounting {
     add_core(layer, width);
   }
 
-  /// What attention makes of queries and keys of so many channels.
+  /// Adds what attention saves for queries and keys with `width` channels.
   void add_core(ExecutorLayer& layer, double width) const {
     const double heads = c_.heads * tokens_ / t_;
     add(layer, "mixed values", value_ * c_.value_channels * heads);
@@ -126,13 +128,14 @@ class ExecutorCounting {
       add_scores(layer);
     else
       add(layer, "sums of exponentials", single_bytes * heads, with_scores);
-    // Narrower values are multiplied as if they were as wide as keys.
+    // Values narrower than keys are padded to the width of keys.
     const double values =
         c_.score_cap > 0 ? c_.value_channels : std::max<double>(width, c_.value_channels);
     layer.attention_flops = 2 * heads * sequence_ * (width + values);
   }
 
-  /// Where they are capped they are written, and keys and values are once for each query.
+  /// Adds the attention scores, which are stored if they are capped. Keys and values are then
+  /// repeated for each query head.
   void add_scores(ExecutorLayer& layer) const {
     const double more = (1.0 * c_.heads - c_.kv_heads) * tokens_ / t_;
     const double scores = 1.0 * c_.heads * tokens_ / t_ * sequence_;
@@ -145,16 +148,17 @@ class ExecutorCounting {
       add(layer, "weights as values are", value_ * scores, with_scores);
   }
 
-  /// `wide`: channels of all tokens.
+  /// Adds a feed-forward part whose hidden width is `wide`, summed over all tokens.
   void add_feed_forward(ExecutorLayer& layer, const char* what, double wide) const {
     add(layer, what,
-        (c_.gated ? 3 : 2) * value_ * wide / t_);  // up, gate, and what becomes of them
+        (c_.gated ? 3 : 2) * value_ * wide / t_);  // up, gate, and their product or activation
   }
 
   void add_mixture(ExecutorLayer& layer) const {
     const double choices = c_.experts_per_token * tokens_;
     add_router(layer, choices);
-    add(layer, "places among experts", 2 * index_bytes * choices);  // there and back
+    // The permutation and its inverse.
+    add(layer, "places among experts", 2 * index_bytes * choices);
     add(layer, "rows by expert", value_ * c_.hidden * choices);
     add_feed_forward(layer, "experts", c_.expert_feed_forward * choices);
     add(layer, "rows by token", value_ * c_.hidden * choices);
@@ -212,9 +216,9 @@ std::vector<ExecutorLayer> executor_layers(const TransformerTraining& training, 
 Bytes kept_by_loss(const TransformerTraining& training, const Cut& cut, int value_bytes) {
   const double tokens = 1.0 * cut.microbatch * training.sequence / cut.context;
   const double words = 1.0 * training.model.vocabulary / cut.tensor;
-  if (cut.tensor == 1)  // logarithms of probabilities, and how many tokens count
+  if (cut.tensor == 1)  // log-probabilities, and the number of tokens that count
     return whole_bytes(single_bytes * (tokens * words + 1));
-  // Exponentials, their sums beside the logits that were aimed at, and the tokens' weights.
+  // Exponentials; for each token their sum, the target's logit and the token's weight.
   return whole_bytes(value_bytes * tokens * (words + 3));
 }
 

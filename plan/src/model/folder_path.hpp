@@ -1,6 +1,6 @@
 #pragma once
 
-// A model whose field `path` is a folder, meant from the scenario's own.
+// Helpers for models whose field `path` is a folder, relative to the scenario's folder.
 
 #include <optional>
 #include <string>
@@ -12,11 +12,12 @@
 
 namespace pipewright::plan {
 
-/// Absolute, without "..". Nothing where it is empty: then the object has an error.
+/// Returns the path as absolute and without "..". Returns nothing and records an error if it is
+/// empty.
 std::optional<std::string> path_beside(JsonObject& object, const std::string& path);
 
-/// The shape as `load` makes it of its fields, the path absolute. Nothing where a field is wrong or
-/// the folder is refused (InputError): then the object has an error.
+/// Returns the shape that `load` makes of its fields, with an absolute path. Returns nothing and
+/// records an error if a field is wrong or `load` rejects the folder with InputError.
 template <class Shape, class Load>
 std::optional<Shape> read_shape_of_folder(JsonObject& object, const Load& load) {
   auto shape = read_fields<Shape>(object);

@@ -12,12 +12,12 @@ template <MaybeConst<GptShape> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   constexpr Range blocks_range{.least = 1, .most = 10'000};
   visit("blocks", s.blocks, within(blocks_range),
-        "Transformer blocks; the model has two layers more, embedding and head.");
+        "Transformer blocks. The model has two more layers, embedding and head.");
   visit("hidden", s.hidden, within(size_range), "Width; a multiple of heads.");
-  visit("heads", s.heads, within(size_range), "Of the attention.");
+  visit("heads", s.heads, within(size_range), "Heads of the attention.");
   visit("sequence", s.sequence, within(size_range), "Tokens of one sample.");
   visit("vocabulary", s.vocabulary, FieldRule{.range = size_range, .schema = R"({"const": 256})"},
-        "The bytes of a text.");
+        "Number of byte values.");
 }
 
 namespace {
@@ -29,7 +29,8 @@ Sample text_window(const GptShape& shape) {
   return {.units = shape.sequence, .input = tokens, .target = tokens};
 }
 
-/// Selective recomputation drops the sums of exponentials alone: scores are not written.
+/// Returns what a layer saves. Selective recomputation drops only the log-sum-exp, because the
+/// scores are never stored.
 LayerEstimate estimate_of_gpt(const GptShape& shape, const Layer& layer) {
   const double tokens = shape.sequence;
   if (layer.kind == "norm-and-head")
@@ -55,7 +56,7 @@ Model gpt_model(const GptShape& shape) {
   const std::int64_t h = shape.hidden;
   const std::int64_t tables = (std::int64_t{shape.vocabulary} + shape.sequence) * h;
   Model model{.name = "gpt", .layers = {}};
-  // Looking up a row and adding two is no matrix product: no FLOPs are counted.
+  // Looking up two rows and adding them is no matrix product, so no FLOPs are counted.
   model.layers.push_back(
       planned_layer("embedding", "embedding", tables, 0, {shape.sequence, shape.hidden}));
   for (int index = 0; index < shape.blocks; ++index)
@@ -75,7 +76,7 @@ std::vector<std::string> faults_of_gpt_cut(const GptShape& shape, int parts) {
   if (possible(parts))
     return {};
   return {fmt::format(
-      "{} heads and a vocabulary of {} cannot be shared out in {} parts: heads must "
+      "{} heads and a vocabulary of {} cannot be divided into {} parts: heads must "
       "divide evenly, and no part of the vocabulary be empty; {} would do",
       shape.heads, shape.vocabulary, parts, nearest_sizes(parts, shape.heads, possible))};
 }

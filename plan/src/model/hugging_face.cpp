@@ -11,7 +11,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// torch counts a negative one from the vocabulary's end.
+/// Reads the padding token. As in torch, a negative one counts from the end of the vocabulary.
 void read_padding(ConfigFields& fields, TransformerConfig& config) {
   const int token = fields.number("pad_token_id", {.least = -most_channels, .most = most_channels},
                                   config.vocabulary);
@@ -20,7 +20,7 @@ void read_padding(ConfigFields& fields, TransformerConfig& config) {
     config.padding_token = -1;
 }
 
-/// What nearly all files have under the same names.
+/// Reads the fields that nearly all files have under the same names.
 void read_sizes(ConfigFields& fields, TransformerConfig& config) {
   fields.size(config.layers, "num_hidden_layers", most_layers);
   fields.size(config.hidden, "hidden_size");
@@ -49,7 +49,7 @@ void read_activation(ConfigFields& fields, TransformerConfig& config, const std:
     fields.not_trained(key, word);
 }
 
-/// Which layers have the window, where the file lists it.
+/// Reads which layers have the sliding window, if the file lists them.
 void read_layer_types(ConfigFields& fields, TransformerConfig& config) {
   const auto types = fields.texts("layer_types");
   if (types.empty() || config.window == 0)
@@ -87,7 +87,8 @@ void read_window(ConfigFields& fields, TransformerConfig& config) {
 void read_llama(ConfigFields& fields, TransformerConfig& config) {
   read_sizes(fields, config);
   read_heads(fields, config);
-  fields.size_or(config.kv_heads, "num_key_value_heads", config.heads);  // Llama 1 has none
+  // Llama 1 has no such field.
+  fields.size_or(config.kv_heads, "num_key_value_heads", config.heads);
   fields.size(config.feed_forward, "intermediate_size");
   config.query_bias = config.projection_bias = fields.flag("attention_bias", false);
   config.feed_forward_bias = fields.flag("mlp_bias", false);
@@ -114,7 +115,7 @@ void read_mixtral(ConfigFields& fields, TransformerConfig& config) {
   config.feed_forward = 0;
   if (fields.number("router_jitter_noise", 0) > 0)
     fields.not_trained("router_jitter_noise", *fields.find("router_jitter_noise"));
-  fields.not_trained_if("output_router_logits");  // whose loss balances the experts
+  fields.not_trained_if("output_router_logits");  // its auxiliary loss balances the experts
   config.sparse.assign(static_cast<std::size_t>(config.layers), true);
 }
 
@@ -145,7 +146,7 @@ void read_qwen3(ConfigFields& fields, TransformerConfig& config) {
 
 void read_qwen3_moe(ConfigFields& fields, TransformerConfig& config) {
   read_qwen3(fields, config);
-  // In transformers 5 they have the name that other models give them.
+  // In transformers 5 the field has the name that other models use.
   fields.size(config.experts,
               fields.has("num_local_experts") ? "num_local_experts" : "num_experts");
   fields.size(config.experts_per_token, "num_experts_per_tok");
@@ -176,7 +177,8 @@ void read_deepseek_v2(ConfigFields& fields, TransformerConfig& config) {
   read_sizes(fields, config);
   config.kv_heads = config.heads;
   fields.size(config.feed_forward, "intermediate_size");
-  fields.count_or(config.q_rank, "q_lora_rank", 0);  // null: queries come from the hidden state
+  // Null: queries are computed from the hidden state directly.
+  fields.count_or(config.q_rank, "q_lora_rank", 0);
   fields.size(config.kv_rank, "kv_lora_rank");
   fields.size(config.head_channels, "qk_nope_head_dim");
   fields.size(config.rope_channels, "qk_rope_head_dim");
@@ -191,7 +193,7 @@ void read_deepseek_v2(ConfigFields& fields, TransformerConfig& config) {
   read_deepseek_mixture(fields, config);
 }
 
-/// Groups of experts, of which a token meets the best.
+/// Reads the groups of experts. A token is routed to the best groups only.
 void read_router_groups(ConfigFields& fields, TransformerConfig& config) {
   fields.size_or(config.router_groups, "n_group", 1);
   fields.size_or(config.groups_per_token, "topk_group", 1);
@@ -252,7 +254,8 @@ void read_phi3(ConfigFields& fields, TransformerConfig& config) {
   fields.dropout("embd_pdrop");
 }
 
-/// What both families share: norms on both sides, weights about 1, a scaled embedding.
+/// Reads what all Gemma models share: norms on both sides, norm weights around 1, a scaled
+/// embedding.
 void read_gemma(ConfigFields& fields, TransformerConfig& config) {
   read_sizes(fields, config);
   config.tied = fields.flag("tie_word_embeddings", true);
@@ -269,7 +272,7 @@ void read_gemma(ConfigFields& fields, TransformerConfig& config) {
   fields.count_or(config.window, "sliding_window", 4096, most_tokens);
 }
 
-/// A window in `of` layers of so many, the last of them without.
+/// Gives all layers the window, except every `every`-th.
 void window_in_turn(TransformerConfig& config, int every) {
   for (int layer = 0; layer < config.layers; ++layer)
     config.windowed.push_back((layer + 1) % every != 0);
@@ -296,8 +299,8 @@ void read_gemma3(ConfigFields& fields, TransformerConfig& config) {
 }
 
 struct Architecture {
-  const char* type;   // as `model_type` says
-  const char* model;  // as `architectures` says
+  const char* type;   // value of `model_type`
+  const char* model;  // value of `architectures`
   void (*read)(ConfigFields&, TransformerConfig&);
 };
 constexpr Architecture architectures[] = {
@@ -315,7 +318,7 @@ constexpr Architecture architectures[] = {
     {"qwen3_moe", "Qwen3MoeForCausalLM", read_qwen3_moe},
 };
 
-/// Null when it was refused.
+/// Returns the file's architecture, or null if it was rejected.
 const Architecture* architecture_of(JsonObject& root) {
   if (root.has("model_type")) {
     const std::string type = root.choice("model_type", transformer_types());
@@ -328,7 +331,7 @@ const Architecture* architecture_of(JsonObject& root) {
   for (const Architecture& one : architectures)
     models.emplace_back(one.model);
   if (!root.has("architectures")) {
-    root.text("model_type");  // says that it is missing
+    root.text("model_type");  // reports the missing key
     return nullptr;
   }
   const auto named = root.texts("architectures");

@@ -12,14 +12,15 @@ namespace pipewright::plan {
 template <MaybeConst<HuggingFaceShape> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   visit("path", s.path, needed(FieldRule{.schema = R"({"type": "string", "minLength": 1})"}),
-        "A folder with config.json and, unless weights begin at random, model.safetensors or its "
-        "index; relative to the folder of this file.");
+        "A folder with config.json and, unless weights are initialized randomly, model.safetensors "
+        "or its index; relative to the folder of this file.");
   visit("sequence", s.transformer.sequence, needed(within({.least = 1, .most = most_tokens})),
         "Tokens of a sample.");
   visit("attention", s.transformer.attention, one_of(attention_kinds()),
-        "Whether it writes its scores to memory.");
+        "Whether attention writes its scores to memory.");
   visit("dropout", s.dropout, any(),
-        "Hidden states are dropped as the config says; only without it is such a model trained.");
+        "Whether hidden states are dropped as in the config. Such a model can only be trained "
+        "without dropout.");
 }
 
 namespace {
@@ -42,7 +43,7 @@ std::vector<std::string> faults_of_folder_cut(const HuggingFaceShape& shape, int
 std::vector<std::string> untrained(const HuggingFaceShape& shape) {
   std::vector<std::string> all = shape.untrained;
   for (const std::string& field : only_predicted(shape.transformer))
-    if (field != "dropout")  // it is among them, as the file says it
+    if (field != "dropout")  // the dropouts of the file are listed instead
       all.push_back(field);
   return all;
 }
@@ -84,7 +85,7 @@ template <>
 const ModelDescriptor& descriptor_of<HuggingFaceShape>() {
   static const ModelDescriptor folder = [] {
     ModelDescriptor declared =
-        declare_model<HuggingFaceShape>({.meaning = "A model of Hugging Face, by its folder.",
+        declare_model<HuggingFaceShape>({.meaning = "A Hugging Face model in a folder.",
                                          .data = tokens_data,
                                          .unit = "tokens",
                                          .layers = layers_of_folder,

@@ -39,7 +39,8 @@ std::vector<int> without_batch(const ExportedTensor& tensor) {
   return {tensor.sizes.begin() + (tensor.sizes.empty() ? 0 : 1), tensor.sizes.end()};
 }
 
-/// One tensor that begins with the batch is handed on as it is; others as so many floats a sample.
+/// Sets the output's shape. A single tensor whose first dimension is the batch keeps its shape;
+/// other outputs count as a number of floats per sample.
 void set_output(const ImportedModel& model, const ExportedLayer& from, Layer& layer) {
   const auto& values = from.outputs;
   if (values.size() == 1) {
@@ -57,7 +58,8 @@ void set_output(const ImportedModel& model, const ExportedLayer& from, Layer& la
                              std::numeric_limits<int>::max()))};
 }
 
-/// FNV-1a: the same everywhere and always, for it names measured costs.
+/// Returns the FNV-1a hash. It must be the same on all machines and in all versions, because it
+/// names measured costs.
 std::uint64_t hash_of_text(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char letter : text)
@@ -65,7 +67,8 @@ std::uint64_t hash_of_text(std::string_view text) {
   return hash;
 }
 
-/// Operators, sizes and how they are joined: two layers that differ in names alone are of one kind.
+/// Describes a layer by its operators, sizes and connections. Layers that differ only in names are
+/// of the same kind.
 std::string structure_of(const ImportedModel& model, const ExportedLayer& layer) {
   std::map<int, std::size_t> numbers;
   std::string text;
@@ -126,7 +129,7 @@ Layer planned_layer_of(const ImportedModel& model, const ExportedLayer& from) {
 Model layers_of_shape(const ImportedShape& shape) { return shape.model->planned; }
 Sample sample_of_shape(const ImportedShape& shape) { return sample_of_import(*shape.model); }
 
-/// What its operators make and do not merely look at in another way.
+/// Returns the bytes that the operators of a layer allocate, without views.
 LayerEstimate kept_by(const ImportedShape& shape, const Layer& layer) {
   const ImportedModel& model = *shape.model;
   LayerEstimate estimate;
@@ -242,7 +245,7 @@ Sample sample_of_import(const ImportedModel& model) {
   if (!program.targets.empty()) {
     const ExportedTensor& target = tensor_at(program, program.targets.front());
     sample.target = {.shape = without_batch(target), .is_index = is_index(target)};
-  } else {  // classes
+  } else {  // class labels
     sample.target = {.shape = without_batch(tensor_at(program, program.outputs.front())),
                      .is_index = true};
     if (!sample.target.shape.empty())

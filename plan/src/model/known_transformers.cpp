@@ -7,7 +7,7 @@
 namespace pipewright::plan {
 namespace {
 
-constexpr int usual_channels = 128;  // of a head
+constexpr int usual_channels = 128;  // per head
 
 TransformerConfig gpt(const char* name, int layers, int hidden, int heads, int vocabulary) {
   TransformerConfig config;
@@ -57,7 +57,8 @@ TransformerConfig deepseek(const char* name, int layers, int hidden, int feed_fo
   return config;
 }
 
-/// From the config.json of each on Hugging Face, and Brown et al., arXiv 2005.14165, for GPT-3.
+/// Sizes from the config.json of each model on Hugging Face; GPT-3's from Brown et al., arXiv
+/// 2005.14165.
 const std::vector<TransformerConfig>& models() {
   static const std::vector<TransformerConfig> models{
       llama("llama2-7b", 32, 4096, 32, 32, 11008, 32000),

@@ -15,8 +15,8 @@ class PatternReader {
  public:
   explicit PatternReader(std::string_view text) : text_(text) {}
 
-  /// A sum of lists or products of them; nothing when it is something else or longer than any
-  /// model.
+  /// Parses a sum of lists or of products of lists. Returns nothing if the text is something else,
+  /// or longer than any model.
   std::optional<std::vector<bool>> sum() {
     std::vector<bool> flags;
     do {

@@ -9,13 +9,13 @@ namespace pipewright::plan {
 
 template <MaybeConst<MeasuredLayer> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
-  visit("name", s.name, needed(any()), "As its costs name it.");
-  visit("parameter_bytes", s.parameters, needed(any()), "Of its parameters.");
+  visit("name", s.name, needed(any()), "Name of the model, as in its costs.");
+  visit("parameter_bytes", s.parameters, needed(any()), "Bytes of the layer's parameters.");
 }
 
 template <MaybeConst<MeasuredShape> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
-  visit("layers", s.layers, needed(any()), "In their order: name and parameter_bytes of each.");
+  visit("layers", s.layers, needed(any()), "Name and parameter_bytes of each layer, in order.");
 }
 
 namespace {
@@ -30,7 +30,7 @@ Model layers_of_measured(const MeasuredShape& shape) {
     layer.kind = "measured " + from.name;
     layer.parameter_bytes = from.parameters;
     layer.parameters = from.parameters.value / bytes_of_float;
-    // A guess, for who has no costs: each parameter multiplies once.
+    // A guess for models without costs: each parameter takes part in one multiply-add.
     layer.forward_flops = 2.0 * static_cast<double>(std::max<std::int64_t>(1, layer.parameters));
     layer.output_shape = {1};
     layer.checkpointable = true;
@@ -49,7 +49,7 @@ void check_measured(const MeasuredShape& shape, JsonObject& object) {
 template <>
 const ModelDescriptor& descriptor_of<MeasuredShape>() {
   static const ModelDescriptor measured = declare_model<MeasuredShape>(
-      {.meaning = "Layers of another program, which are planned and predicted by their costs.",
+      {.meaning = "Layers of another program, which are planned and predicted from their costs.",
        .data = samples_data,
        .unit = "samples",
        .layers = layers_of_measured,

@@ -50,7 +50,7 @@ std::optional<ModelShape> read_model_shape(JsonObject& object) {
     for (const ModelDescriptor& model : model_kinds())
       if (model.kind == kind)
         return model.read(object);
-  // Which keys belong here is not known then, so those of all models are called known.
+  // Without a valid kind, the expected keys are unknown, so the keys of all models are accepted.
   for (const ModelDescriptor& model : model_kinds())
     for (const std::string& key : model.keys)
       object.allow(key);

@@ -1,6 +1,7 @@
 #pragma once
 
-// What the plans of our own models are made of: layers in float32, counted from sizes.
+// Building blocks for the plans of Pipewright's own models: float32 layers whose costs are counted
+// from sizes.
 
 #include <fmt/format.h>
 
@@ -14,7 +15,7 @@
 
 namespace pipewright::plan {
 
-/// Parameters of a matrix with a bias, and of a norm with one.
+/// Parameters of a linear layer with bias, and of a norm with bias.
 inline std::int64_t linear_parameters(std::int64_t in, std::int64_t out) { return in * out + out; }
 inline std::int64_t norm_parameters(std::int64_t width) { return 2 * width; }
 
@@ -30,9 +31,10 @@ inline Layer planned_layer(std::string name, std::string kind, std::int64_t para
   return layer;
 }
 
-/// Two norms, attention (qkv, projection) and a feed-forward part four times as wide, of s tokens
-/// of width h: qkv 6sh² FLOPs, scores 2s²h, weighted values 2s²h, projection 2sh², feed-forward
-/// 16sh²; together 24sh² + 4s²h. Norms, softmax and GELU are not counted.
+/// Returns the plan of a transformer block for s tokens of width h: two norms, attention (qkv,
+/// projection) and a feed-forward part four times as wide. FLOPs: qkv 6sh², scores 2s²h, weighted
+/// values 2s²h, projection 2sh², feed-forward 16sh²; together 24sh² + 4s²h. Norms, softmax and GELU
+/// are not counted.
 inline Layer planned_block(std::string name, int tokens, int width) {
   const std::int64_t h = width;
   const double s = tokens, w = width;
@@ -45,22 +47,22 @@ inline Layer planned_block(std::string name, int tokens, int width) {
   return layer;
 }
 
-/// What such a block keeps beside its input, in values: both norms' outputs and their two numbers
-/// for a token, queries, keys, values, what attention gives and its sum with the input, the wide
-/// layer before and behind its GELU, and the sums of exponentials of each head.
+/// Returns the number of values that such a block saves besides its input: the outputs of both
+/// norms and their two statistics per token, queries, keys and values, the attention output and its
+/// sum with the input, the wide layer before and after its GELU, and the log-sum-exp of each head.
 inline double kept_by_block(double tokens, double width, double heads) {
   return tokens * (15 * width + 4 + heads);
 }
 
-/// … a norm with a product behind it.
+/// Returns the number of values that a norm followed by a matrix product saves.
 inline double kept_by_head(double tokens, double width) { return tokens * (width + 2); }
 
-/// Why so many heads cannot be shared out in so many parts, and how many would do.
+/// Returns why `heads` cannot be divided evenly among `parts`, and which numbers would do.
 inline std::vector<std::string> faults_of_head_cut(int heads, int parts) {
   const auto possible = [&](int size) { return heads % size == 0; };
   if (possible(parts))
     return {};
-  return {fmt::format("{} heads cannot be shared out in {} parts evenly; {} would do", heads, parts,
+  return {fmt::format("{} heads cannot be divided into {} parts evenly; {} would do", heads, parts,
                       nearest_sizes(parts, heads, possible))};
 }
 

@@ -15,7 +15,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// What models of a kind have alike.
+/// Returns the fields that the models of a kind have in common.
 const std::map<std::string, const char*>& kinds() {
   static const std::map<std::string, const char*> kinds{
       {"llama", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
@@ -79,7 +79,7 @@ const std::map<std::string, const char*>& kinds() {
   return kinds;
 }
 
-/// What one model has of its own.
+/// The sizes of one model.
 struct Folder {
   const char* name;
   const char* kind;
@@ -92,7 +92,7 @@ constexpr auto llama31_rope =
         "low_freq_factor": 1.0, "high_freq_factor": 4.0,
         "original_max_position_embeddings": 8192}})";
 
-/// From the config.json of each on Hugging Face.
+/// Sizes from the config.json of each model on Hugging Face.
 constexpr Folder folders[] = {
     {"llama2-7b", "llama", 32, 4096, 32, 32, 11008, 32000, 4096},
     {"llama2-13b", "llama", 40, 5120, 40, 40, 13824, 32000, 4096},
@@ -165,7 +165,7 @@ Json large_config(const Folder& folder) {
   return config;
 }
 
-/// A width in the proportion of hidden sizes, a multiple of 8.
+/// Scales a width in the proportion of the hidden sizes, to a multiple of 8.
 int narrowed(int width, double share) {
   return std::max(8, static_cast<int>(std::lround(width * share / 8)) * 8);
 }
@@ -177,7 +177,7 @@ int largest_divisor_up_to(int number, int most) {
   return divisor;
 }
 
-/// GPT-2 has no heads but those that divide its width.
+/// Narrows GPT-2, whose number of heads must divide its width.
 void narrow_gpt2(Json& config, int hidden, double share) {
   const int heads = std::max(2, static_cast<int>(std::lround(config["n_head"].get<int>() * share)));
   config["n_head"] = largest_divisor_up_to(hidden, heads);
@@ -185,7 +185,7 @@ void narrow_gpt2(Json& config, int hidden, double share) {
   config["n_embd"] = hidden;
 }
 
-/// Latent attention keeps a head's channels.
+/// Narrows the heads. Latent attention keeps the channels of a head.
 void narrow_heads(Json& config, double share) {
   const int heads = config["num_attention_heads"], kv_heads = config["num_key_value_heads"];
   const int channels = config.value("head_dim", config["hidden_size"].get<int>() / heads);
@@ -193,7 +193,7 @@ void narrow_heads(Json& config, double share) {
   const int fewer = static_cast<int>(std::lround(heads * share));
   const int left = fewer >= 2 ? fewer : std::min(heads, 4);
   config["num_attention_heads"] = left;
-  // Two are left for shards, where the large model has as many.
+  // Two remain for tensor parallelism if the large model has that many.
   config["num_key_value_heads"] =
       largest_divisor_up_to(left, std::max(std::min(2, kv_heads), left * kv_heads / heads));
   if (is_latent)
@@ -243,7 +243,7 @@ Json small_config(const std::string& name, const SmallSizes& sizes) {
   if (sizes.vocabulary)
     config["vocab_size"] = *sizes.vocabulary;
   const auto document = JsonDocument::parse(config.dump(2), "--init " + name);
-  hugging_face_model(document);  // refuses what cannot be
+  hugging_face_model(document);  // throws if the model is not possible
   return config;
 }
 

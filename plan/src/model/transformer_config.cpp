@@ -9,7 +9,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// Counts are exact in a double up to 9e15; no model is near it.
+/// A double counts exactly up to 9e15, and no model is near that.
 constexpr double most_parameters = 1e15;
 
 double parameters_in_all(const TransformerConfig& config) {

@@ -10,12 +10,12 @@
 namespace pipewright::plan {
 namespace {
 
-constexpr double value_bytes = 2;  // bytes of an activation, or of a weight
-constexpr double mask_bytes = 1;   // a value of a dropout's mask
-constexpr double kept_logit = 4;   // single precision
-constexpr double kept_score = 2;   // a score behind the softmax
+constexpr double value_bytes = 2;  // bytes of an activation or a weight
+constexpr double mask_bytes = 1;   // bytes of an element of a dropout mask
+constexpr double kept_logit = 4;   // bytes of a logit, in single precision
+constexpr double kept_score = 2;   // bytes of a score after the softmax
 constexpr double kept_masked_score =
-    5;  // the same with dropout: the mask, and the scores behind it
+    5;  // the same with dropout, which adds a mask and the masked scores
 
 std::int64_t whole(double count) { return static_cast<std::int64_t>(count); }
 
@@ -48,7 +48,8 @@ class LayerCounting {
     return layer;
   }
 
-  /// Two norms and their product, a layer, and the head once more (DeepSeek-V3, arXiv 2412.19437).
+  /// Returns a multi-token-prediction module: two norms and their projection, a transformer layer,
+  /// and another use of the head (DeepSeek-V3, arXiv 2412.19437).
   TransformerLayer prediction(int index) const {
     const int last = c_.layers - 1;
     const bool sparse = c_.has_experts(last);
@@ -87,7 +88,7 @@ class LayerCounting {
     return layer;
   }
 
-  /// The counts over the whole model, where a vocabulary need not divide.
+  /// Counts the parameters of the whole model, for which the vocabulary need not divide evenly.
   static void count(TransformerLayer& layer, const std::vector<Weight>& weights) {
     const WeightTotal sum = weight_total(weights, {});
     layer.parameters = whole(sum.parameters);
@@ -102,13 +103,14 @@ class LayerCounting {
     layer.kept_full = whole_bytes(tokens_ * full);
   }
 
-  /// Queries with keys, and scores with values; those of tokens that come later are counted too.
+  /// Returns the FLOPs of queries with keys and of scores with values. Those of masked, later
+  /// tokens are included.
   double attention_flops(int index) const {
     const double channels = 1.0 * c_.head_channels + c_.rope_channels + c_.value_channels;
     return 2 * tokens_ * c_.seen(index, training_.sequence) * c_.heads / t_ * channels;
   }
 
-  // Bytes for one token.
+  // The following return bytes per token.
   double input_bytes() const { return value_bytes * c_.hidden / tokens_cut_; }
 
   double scores(int index) const {
@@ -118,7 +120,8 @@ class LayerCounting {
            c_.seen(index, training_.sequence) / t_;
   }
 
-  /// The norms' inputs and outputs, what the attention and the feed-forward multiply, masks.
+  /// Returns the saved inputs and outputs of norms, inputs of the matrix products in attention and
+  /// feed-forward, and masks.
   double block_bytes(bool sparse) const {
     const double norms =
         ((c_.post_norms ? 8 : 4) * value_bytes + (c_.dropout ? 2 * mask_bytes : 0)) * c_.hidden /

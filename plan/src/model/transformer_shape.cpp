@@ -54,86 +54,108 @@ constexpr Range layers_or_none{.least = 0, .most = most_layers};
 
 template <MaybeConst<TransformerConfig> Struct, class Visit>
 void visit_sizes(Struct& s, Visit&& visit) {
-  visit("name", s.name, any(), "What people call it.");
-  visit("layers", s.layers, needed(within(layers_range)), "Between embedding and head.");
-  visit("hidden", s.hidden, needed(within(width_range)), "Width.");
-  visit("heads", s.heads, needed(within(width_range)), "Of the attention.");
-  visit("kv_heads", s.kv_heads, needed(within(width_range)), "Of keys and values.");
-  visit("head_channels", s.head_channels, needed(within(width_range)), "Of a head's keys.");
-  visit("value_channels", s.value_channels, needed(within(width_range)), "Of a head's values.");
-  visit("feed_forward", s.feed_forward, needed(within(width_or_none)), "Width, where dense.");
-  visit("vocabulary", s.vocabulary, needed(within(width_range)), "Tokens that it knows.");
+  visit("name", s.name, any(), "Name of the model.");
+  visit("layers", s.layers, needed(within(layers_range)),
+        "Number of layers between embedding and head.");
+  visit("hidden", s.hidden, needed(within(width_range)), "Hidden width.");
+  visit("heads", s.heads, needed(within(width_range)), "Heads of the attention.");
+  visit("kv_heads", s.kv_heads, needed(within(width_range)), "Number of key and value heads.");
+  visit("head_channels", s.head_channels, needed(within(width_range)),
+        "Channels of a head's keys.");
+  visit("value_channels", s.value_channels, needed(within(width_range)),
+        "Channels of a head's values.");
+  visit("feed_forward", s.feed_forward, needed(within(width_or_none)),
+        "Width of the feed-forward in dense layers.");
+  visit("vocabulary", s.vocabulary, needed(within(width_range)),
+        "Number of tokens in the vocabulary.");
   visit("vocabulary_multiple", s.vocabulary_multiple, within(width_range),
-        "Times the tensor size: what the vocabulary is padded to.");
-  visit("longest", s.longest, within(tokens_or_none), "Sequence that it is made for.");
-  visit("learned_positions", s.learned_positions, any(), "Positions have an embedding.");
-  visit("gated", s.gated, any(), "Three matrices in the feed-forward, not two.");
+        "The vocabulary is padded to a multiple of this times the tensor size.");
+  visit("longest", s.longest, within(tokens_or_none), "Longest sequence that the model supports.");
+  visit("learned_positions", s.learned_positions, any(), "Positions have learned embeddings.");
+  visit("gated", s.gated, any(), "The feed-forward has three matrices instead of two.");
   visit("tied", s.tied, any(), "The head's weight is the embedding's.");
-  visit("norm", s.norm, one_of(norm_kinds()), "What a norm learns: a weight, or a bias as well.");
-  visit("norm_epsilon", s.norm_epsilon, within(at_least(0)), "That a norm adds to the variance.");
-  visit("norm_plus_one", s.norm_plus_one, any(), "A norm multiplies by its weight and 1.");
+  visit("norm", s.norm, one_of(norm_kinds()),
+        "Parameters of a norm: a weight, or a weight and a bias.");
+  visit("norm_epsilon", s.norm_epsilon, within(at_least(0)),
+        "Epsilon that a norm adds to the variance.");
+  visit("norm_plus_one", s.norm_plus_one, any(), "A norm multiplies by its weight plus 1.");
   visit("post_norms", s.post_norms, any(),
-        "What attention and feed-forward give is normed before it is added.");
-  visit("head_norms", s.head_norms, any(), "Queries and keys are normed head by head.");
+        "The outputs of attention and feed-forward are normed before they are added.");
+  visit("head_norms", s.head_norms, any(), "Queries and keys are normed by head.");
   visit("query_bias", s.query_bias, any(), "Queries, keys and values have a bias.");
-  visit("projection_bias", s.projection_bias, any(), "Likewise what follows the attention.");
-  visit("feed_forward_bias", s.feed_forward_bias, any(), "Likewise the feed-forward.");
+  visit("projection_bias", s.projection_bias, any(),
+        "The projection after the attention has a bias.");
+  visit("feed_forward_bias", s.feed_forward_bias, any(), "The feed-forward has biases.");
   visit("activation", s.activation, one_of(activations()),
-        "Of the feed-forward; usual: SiLU of its gates, or the exact GELU where it has none.");
-  visit("embedding_scale", s.embedding_scale, within(more_than(0)), "Times the embedding.");
+        "Activation of the feed-forward; usual: SiLU if it is gated, otherwise the exact GELU.");
+  visit("embedding_scale", s.embedding_scale, within(more_than(0)), "Factor of the embedding.");
   visit("padding_token", s.padding_token, within({.least = -1, .most = most_channels}),
-        "Whose row of the embedding is not learnt where it is looked up; -1: none.");
+        "Token whose row of the embedding is not trained by lookups; -1: none.");
   visit("score_scale", s.score_scale, within(at_least(0)),
-        "Times queries with keys; 0: 1 / sqrt(channels of a key).");
-  visit("score_cap", s.score_cap, within(at_least(0)), "What scores cannot pass; 0: none.");
-  visit("logit_cap", s.logit_cap, within(at_least(0)), "Likewise the logits.");
-  visit("rotary_base", s.rotary.base, within(more_than(0)), "Of the speeds of positions.");
+        "Factor of the attention scores; 0: 1 / sqrt(channels of a key).");
+  visit("score_cap", s.score_cap, within(at_least(0)),
+        "Soft cap of the attention scores; 0: none.");
+  visit("logit_cap", s.logit_cap, within(at_least(0)), "Soft cap of the logits; 0: none.");
+  visit("rotary_base", s.rotary.base, within(more_than(0)), "Base of the rotary frequencies.");
   visit("rotary_window_base", s.rotary.window_base, within(at_least(0)),
-        "The same of layers with a window, whose speeds are not scaled; 0: as all.");
-  visit("rotary_share", s.rotary.share, within(share_range), "Of a head's channels that turn.");
-  visit("rotary_neighbours", s.rotary.neighbours, any(), "Pairs are neighbours, not halves.");
+        "Base of the rotary frequencies in sliding-window layers, which are not scaled; 0: as in "
+        "other layers.");
+  visit("rotary_share", s.rotary.share, within(share_range),
+        "Share of a head's channels that RoPE rotates.");
+  visit("rotary_neighbours", s.rotary.neighbours, any(),
+        "RoPE rotates pairs of adjacent channels instead of the two halves.");
   visit("rotary_scaling", s.rotary.scaling, one_of(rotary_scalings()),
-        "How speeds are slowed for long sequences.");
-  visit("rotary_factor", s.rotary.factor, within(more_than(0)), "How much slower they get.");
+        "How rotary frequencies are scaled for long sequences.");
+  visit("rotary_factor", s.rotary.factor, within(more_than(0)),
+        "Factor by which rotary frequencies are reduced.");
   visit("rotary_longest", s.rotary.longest, within(tokens_or_none),
-        "Sequence that the speeds were made for.");
+        "Sequence length that the rotary frequencies were trained for.");
   visit("rotary_low", s.rotary.low, within(more_than(0)),
-        "Of llama3: with fewer waves in that sequence, a speed is slowed.");
-  visit("rotary_high", s.rotary.high, within(more_than(0)), "With more waves, it is not.");
+        "For llama3: a frequency with fewer periods in that sequence is reduced.");
+  visit("rotary_high", s.rotary.high, within(more_than(0)),
+        "For llama3: a frequency with more periods is kept.");
   visit("rotary_fast", s.rotary.fast, within(more_than(0)),
-        "Of yarn: with more turns in that sequence, a speed is kept.");
-  visit("rotary_slow", s.rotary.slow, within(more_than(0)), "With fewer turns, it is slowed.");
-  visit("rotary_magnitude", s.rotary.magnitude, within(more_than(0)), "Times what is turned.");
+        "For yarn: a frequency with more rotations in that sequence is kept.");
+  visit("rotary_slow", s.rotary.slow, within(more_than(0)),
+        "For yarn: a frequency with fewer rotations is reduced.");
+  visit("rotary_magnitude", s.rotary.magnitude, within(more_than(0)),
+        "Factor of the rotated channels.");
   visit("rotary_shorts", s.rotary.shorts, within(more_than(0)),
-        "Of long: a factor for each pair of channels, for sequences up to that one.");
-  visit("rotary_longs", s.rotary.longs, within(more_than(0)), "The same beyond it.");
-  visit("dropout", s.dropout, any(), "Hidden states are dropped.");
-  visit("window", s.window, within(tokens_or_none), "Tokens that one sees; 0: all before it.");
-  visit("window_from", s.window_from, within(layers_or_none), "The first layer with the window.");
+        "For long: a factor for each pair of channels, for sequences up to that length.");
+  visit("rotary_longs", s.rotary.longs, within(more_than(0)),
+        "For long: the same for longer sequences.");
+  visit("dropout", s.dropout, any(), "Hidden states have dropout.");
+  visit("window", s.window, within(tokens_or_none), "Sliding window in tokens; 0: none.");
+  visit("window_from", s.window_from, within(layers_or_none),
+        "First layer with the sliding window.");
   visit("windowed", s.windowed, any(),
-        "By layer, whether it has the window; empty: as window_from says.");
-  visit("experts", s.experts, within(width_or_none), "That a layer of the mixture has.");
-  visit("experts_per_token", s.experts_per_token, within(width_or_none), "That a token meets.");
-  visit("expert_feed_forward", s.expert_feed_forward, within(width_or_none), "An expert's width.");
+        "Whether each layer has the sliding window; empty: as window_from says.");
+  visit("experts", s.experts, within(width_or_none), "Number of experts of a layer.");
+  visit("experts_per_token", s.experts_per_token, within(width_or_none),
+        "Number of experts per token.");
+  visit("expert_feed_forward", s.expert_feed_forward, within(width_or_none), "Width of an expert.");
   visit("shared_feed_forward", s.shared_feed_forward, within(width_or_none),
-        "The width of all shared experts together.");
+        "Total width of the shared experts.");
   visit("router_bias", s.router_bias, any(),
-        "The router has a bias; with sigmoid scores it chooses experts, and does not weigh them.");
+        "The router has a bias. With sigmoid scores it affects the choice of experts, but not "
+        "their weights.");
   visit("router_scores", s.router_scores, one_of(router_scores()),
-        "What makes the router's logits weights.");
+        "Function that turns the router's logits into weights.");
   visit("weights_sum_to_one", s.weights_sum_to_one, any(),
-        "The weights of the experts that a token meets are made to.");
-  visit("routed_scale", s.routed_scale, within(more_than(0)), "Times these weights.");
-  visit("router_groups", s.router_groups, within(width_range), "Of experts.");
+        "The weights of a token's experts are normalized to a sum of 1.");
+  visit("routed_scale", s.routed_scale, within(more_than(0)), "Factor of the experts' weights.");
+  visit("router_groups", s.router_groups, within(width_range), "Number of expert groups.");
   visit("groups_per_token", s.groups_per_token, within(width_range),
-        "Whose experts a token may meet.");
-  visit("sparse", s.sparse, any(), "By layer, whether it has experts; empty: none.");
-  visit("q_rank", s.q_rank, within(width_or_none), "Of latent attention's queries.");
-  visit("kv_rank", s.kv_rank, within(width_or_none), "Of its keys and values; 0: none.");
-  visit("rope_channels", s.rope_channels, within(width_or_none), "Of its rotated part.");
-  visit("latent_norms", s.latent_norms, any(), "What passes through the ranks is normed.");
+        "Number of groups that a token may be routed to.");
+  visit("sparse", s.sparse, any(), "Whether each layer has experts; empty: none has.");
+  visit("q_rank", s.q_rank, within(width_or_none), "Rank of latent attention's queries.");
+  visit("kv_rank", s.kv_rank, within(width_or_none),
+        "Rank of latent attention's keys and values; 0: no latent attention.");
+  visit("rope_channels", s.rope_channels, within(width_or_none),
+        "Channels of latent attention that RoPE rotates.");
+  visit("latent_norms", s.latent_norms, any(), "The latent queries, keys and values are normed.");
   visit("predictions", s.predictions, within(layers_or_none),
-        "Modules that predict further tokens, which are not trained here.");
+        "Number of multi-token-prediction modules, which are not supported in training.");
 }
 
 template <MaybeConst<TransformerShape> Struct, class Visit>
@@ -141,9 +163,9 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit_sizes(s.config, visit);
   visit("sequence", s.sequence, needed(within(tokens_range)), "Tokens of a sample.");
   visit("attention", s.attention, one_of(attention_kinds()),
-        "Whether it writes its scores to memory.");
+        "Whether attention writes its scores to memory.");
   visit("products", s.products, one_of(product_precisions()),
-        "In what matrices are multiplied: 32 bits of a number, 16, 8 or 4.");
+        "Bits of the operands of matrix products: 32, 16, 8 or 4.");
 }
 
 namespace {
@@ -159,7 +181,7 @@ Sample token_window(const TransformerShape& shape) {
 
 LayerEstimate nothing_more(const TransformerShape&, const Layer&) { return {}; }
 
-/// The field that a fault blames.
+/// Returns the key of the field that a fault refers to.
 std::string key_of(const TransformerShape& shape, const int* member) {
   std::string found;
   visit_fields(shape, [&](const char* key, const auto& field, const auto&...) {
@@ -233,8 +255,7 @@ std::vector<std::string> faults_of_transformer_cut(const TransformerShape& shape
     return {};
   return {fmt::format(
       "{} heads, {} of them of keys and values, a feed-forward of {} and a vocabulary of {} cannot "
-      "be shared out in {} parts: heads must divide evenly, and no other part be empty; {} would "
-      "do",
+      "be divided into {} parts: heads must divide evenly, and no other part be empty; {} would do",
       c.heads, c.kv_heads, narrowest, c.vocabulary, parts,
       nearest_sizes(parts, c.heads, possible))};
 }
@@ -245,7 +266,7 @@ int turning_channels(const TransformerConfig& c) {
   return c.is_latent() ? c.rope_channels : static_cast<int>(c.rotary.share * c.head_channels);
 }
 
-/// One for each pair of channels, where the model has such factors.
+/// Returns true if the model has one factor for each pair of channels, or needs none.
 bool has_factors(const TransformerConfig& c, const std::vector<double>& factors) {
   return c.rotary.scaling != RotaryScaling::Long || std::ssize(factors) == turning_channels(c) / 2;
 }
@@ -268,7 +289,7 @@ std::vector<std::string> only_predicted(const TransformerShape& shape) {
   add_if(c.norm_plus_one && c.norm == NormKind::Layer, "norm_plus_one");
   add_if(c.dropout, "dropout");
   add_if(c.vocabulary % c.vocabulary_multiple != 0, "vocabulary_multiple");
-  // Channels are turned in pairs.
+  // RoPE rotates channels in pairs.
   add_if(!c.learned_positions && !c.is_latent() && turning_channels(c) % 2 != 0,
          c.rotary.share < 1 ? "rotary_share" : "head_channels");
   add_if(c.is_latent() && c.rope_channels % 2 != 0, "rope_channels");
@@ -282,7 +303,7 @@ std::vector<std::string> only_predicted(const TransformerShape& shape) {
 template <>
 const ModelDescriptor& descriptor_of<TransformerShape>() {
   static const ModelDescriptor transformer = declare_model<TransformerShape>(
-      {.meaning = "A transformer by its sizes, as a plan of a public model has it.",
+      {.meaning = "A transformer by its sizes, as in plans of public models.",
        .data = tokens_data,
        .unit = "tokens",
        .layers = layers_of_shape,

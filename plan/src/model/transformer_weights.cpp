@@ -46,7 +46,7 @@ void add_attention(const TransformerConfig& c, std::vector<Weight>& weights) {
   weights.push_back(
       {.in = h, .out = keys + values, .bias = c.query_bias, .cut = WeightCut::KeyColumns});
   if (c.head_norms)
-    for (int i = 0; i < 2; ++i)  // of queries, of keys
+    for (int i = 0; i < 2; ++i)  // for queries and for keys
       weights.push_back(norm(c, c.head_channels));
   weights.push_back({.in = 1.0 * c.heads * c.value_channels,
                      .out = h,
@@ -54,7 +54,7 @@ void add_attention(const TransformerConfig& c, std::vector<Weight>& weights) {
                      .cut = WeightCut::Rows});
 }
 
-/// `experts`: 0 for one that every token meets.
+/// Adds the weights of a feed-forward part. `experts` is 0 for a part that every token uses.
 void add_feed_forward(const TransformerConfig& c, double width, double experts, double used,
                       std::vector<Weight>& weights) {
   for (int i = 0; i < (c.gated ? 2 : 1); ++i)
@@ -123,7 +123,7 @@ std::vector<Weight> weights_of_layer(const TransformerConfig& config, bool spars
 
 std::vector<Weight> weights_of_prediction(const TransformerConfig& config) {
   auto weights = weights_of_layer(config, config.has_experts(config.layers - 1));
-  for (int i = 0; i < 3; ++i)  // of the token, of what the layer before gave, of the result
+  for (int i = 0; i < 3; ++i)  // for the token, for the previous layer's output, and for the result
     weights.push_back(norm(config, config.hidden));
   weights.push_back(
       {.in = 2.0 * config.hidden, .out = 1.0 * config.hidden, .cut = WeightCut::Columns});
@@ -156,7 +156,8 @@ WeightTotal weight_total(const std::vector<Weight>& weights, const Cut& cut, int
       sum.expert_parameters += all;
       sum.device_expert_parameters += held;
     }
-    // What is not cut by channels, the devices of a group cut by tokens if they can.
+    // Weights that are not cut by channels are applied to a part of the tokens under sequence
+    // parallelism.
     const bool cuts_tokens = weight.cut == WeightCut::Whole && cut.sequence_parallel;
     const double tokens = (routed ? weight.used : 1.0) / (cuts_tokens ? cut.tensor : 1);
     const double flops = weight.multiplied ? 2 * tokens * weight.in * weight.out / parts : 0;

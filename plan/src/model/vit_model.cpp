@@ -14,13 +14,13 @@ void visit_fields(Struct& s, Visit&& visit) {
   constexpr Range pixels_range{.least = 1, .most = 10'000};
   constexpr Range classes_range{.least = 10, .most = 1'000'000};  // CIFAR-10 has 10
   visit("blocks", s.blocks, within(blocks_range),
-        "Transformer blocks; the model has two layers more, patches and head.");
+        "Transformer blocks. The model has two more layers, patches and head.");
   visit("hidden", s.hidden, within(size_range), "Width; a multiple of heads.");
-  visit("heads", s.heads, within(size_range), "Of the attention.");
+  visit("heads", s.heads, within(size_range), "Heads of the attention.");
   visit("patch", s.patch, within(pixels_range), "Side of a patch in pixels.");
   visit("image_size", s.image_size, within(pixels_range),
-        "Side that the images are brought to; a multiple of patch.");
-  visit("classes", s.classes, within(classes_range), "Of the images; CIFAR-10 has 10.");
+        "Side to which the images are scaled; a multiple of patch.");
+  visit("classes", s.classes, within(classes_range), "Number of image classes; CIFAR-10 has 10.");
 }
 
 namespace {
@@ -61,7 +61,7 @@ void check_vit(const VitShape& shape, JsonObject& object) {
   check_heads(shape.heads, shape.hidden, object);
   if (shape.image_size % shape.patch != 0)
     object.error("patch",
-                 fmt::format("images of {} pixels are no whole number of patches of {}: {} "
+                 fmt::format("images of {} pixels are not a whole number of patches of {}: {} "
                              "would do",
                              shape.image_size, shape.patch,
                              nearest_sizes(shape.patch, shape.image_size, [&](int side) {

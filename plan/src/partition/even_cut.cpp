@@ -10,22 +10,22 @@ namespace {
 
 __extension__ typedef __int128 Whole;
 
-/// What a cut costs: so much for the square of each part, and so much for each part.
+/// The price of a cut: `square` times the squared weight of each part, plus `part` for each part.
 template <class Number>
 struct Price {
   Number square;
   Number part;
 };
 
-/// For every prefix of the items, the cheapest cut at a price.
+/// The cheapest cut of every prefix of the items, at a price.
 template <class Number>
 struct Cheapest {
   std::vector<Number> value;
   std::vector<int> parts;
 };
 
-/// Where earlier + square (x - from)² = later + square (x - to)²: there the costs of two beginnings
-/// are equal. Whole positions need no more than its floor.
+/// Returns the position x where earlier + square (x - from)² = later + square (x - to)², so that
+/// two beginnings of a part cost the same. For integer positions its floor suffices.
 double crossing(double square, double from, double to, double later_minus_earlier) {
   return (from + to + later_minus_earlier / (square * (to - from))) / 2;
 }
@@ -39,8 +39,8 @@ Whole crossing(Whole square, Whole from, Whole to, Whole later_minus_earlier) {
 template <class Number>
 class Cutter {
  public:
-  /// `at`: the weight before each item, and of all. `reach`: of each item, the latest end of a part
-  /// that begins there.
+  /// `at` has the total weight before each item, and of all items. `reach` has for each item the
+  /// latest end of a part that begins there.
   Cutter(std::vector<Number> at, const std::vector<std::size_t>& reach)
       : items_(reach.size()), at_(std::move(at)), reach_(reach) {}
 
@@ -48,13 +48,13 @@ class Cutter {
     return (at_[end] - at_[begin]) * (at_[end] - at_[begin]);
   }
 
-  /// By a queue of the beginnings that are best for some end still to come, in order.
+  /// Finds the cheapest cuts with a queue of the beginnings that are best for some later end.
   Cheapest<Number> cheapest(const Price<Number>& price) const {
     Cheapest<Number> best{std::vector<Number>(items_ + 1), std::vector<int>(items_ + 1)};
     std::vector<std::size_t> queue(items_);
-    std::vector<Number> best_after(items_);  // of each in the queue: a position
+    std::vector<Number> best_after(items_);  // by queue entry: the position after which it is best
     std::size_t front = 0;
-    std::size_t back = 0;  // one behind the last
+    std::size_t back = 0;  // past the end
     for (std::size_t end = 1; end <= items_; ++end) {
       Number after = -1;
       while (back > front) {
@@ -74,9 +74,9 @@ class Cutter {
     return best;
   }
 
-  /// Backwards, each border as late as a cheapest cut allows that still comes to `parts` parts. At
-  /// one price all numbers of parts between the fewest and the most occur. Nothing when `tolerance`
-  /// is too small for the rounding.
+  /// Reconstructs the cut from the end. Each border is as late as possible in a cheapest cut with
+  /// `parts` parts. At one price, all numbers of parts between the fewest and the most occur.
+  /// Returns nothing if `tolerance` is too small for the rounding errors.
   std::optional<std::vector<int>> latest_borders(int parts, const Price<Number>& price,
                                                  const std::vector<Number>& value,
                                                  const std::vector<int>& fewest,
@@ -100,8 +100,8 @@ class Cutter {
   }
 
  private:
-  /// The position after which a part is better begun at `later` than at `earlier`: where the two
-  /// cost the same, or where the cap ends what begins at `earlier`.
+  /// Returns the position after which `later` is a better beginning than `earlier`: where both cost
+  /// the same, or where the cap ends a part that begins at `earlier`.
   Number overtaken(Number square, const std::vector<Number>& value, std::size_t earlier,
                    std::size_t later) const {
     const Number limit = at_[reach_[earlier]];
@@ -116,7 +116,7 @@ class Cutter {
   const std::vector<std::size_t>& reach_;
 };
 
-/// One point of the curve of least squares by number of parts.
+/// A point of the curve of the least sum of squares over the number of parts.
 template <class Number>
 struct Point {
   int parts;
@@ -128,8 +128,9 @@ Point<Number> point_of(const Cheapest<Number>& cut, const Price<Number>& price) 
   return {cut.parts.back(), (cut.value.back() - price.part * cut.parts.back()) / price.square};
 }
 
-/// The price at which `parts` parts are as cheap as any other number. The curve is convex: the line
-/// through two of its points is a price that finds a point between them, or is an edge.
+/// Returns a price at which `parts` parts are as cheap as any other number. The curve is convex:
+/// the line through two of its points is a price that finds either a point between them, or that
+/// the line is an edge of the curve.
 template <class Number>
 Price<Number> price_between(const Cutter<Number>& cutter, Point<Number> few, Point<Number> many,
                             int parts, Number rounding) {
@@ -147,7 +148,8 @@ Price<Number> price_between(const Cutter<Number>& cutter, Point<Number> few, Poi
 }
 
 Price<double> rounded_price(const Cutter<double>& cutter, int items, int parts) {
-  const Price<double> high{1, parts + 1.0};  // more than all squares together: fewest parts
+  // More than all squares together, so the fewest parts are cheapest.
+  const Price<double> high{1, parts + 1.0};
   const Point<double> few = point_of(cutter.cheapest(high), high);
   Point<double> many{items, 0};
   for (int item = 0; item < items; ++item)
@@ -159,8 +161,8 @@ Price<double> rounded_price(const Cutter<double>& cutter, int items, int parts) 
   return {1, price.part / price.square};
 }
 
-/// A slightly higher and a slightly lower price find the fewest and the most parts. What ties does
-/// so up to rounding, whose size nobody knows for sure: it is looked for.
+/// Finds the fewest and the most parts with a slightly higher and a slightly lower price. Ties do
+/// so only up to rounding errors of unknown size, so the tolerance is increased until it works.
 std::vector<int> rounded_cut(const Cutter<double>& cutter, int parts, const Price<double>& price) {
   const auto value = cutter.cheapest(price).value;
   for (double tolerance = 1e-13 * parts;; tolerance *= 10) {
@@ -172,7 +174,7 @@ std::vector<int> rounded_cut(const Cutter<double>& cutter, int parts, const Pric
   }
 }
 
-/// The same in whole numbers, from a price that is nearly right.
+/// Finds the cut in exact integers, starting from an approximate price.
 std::vector<int> exact_cut(const Cutter<Whole>& cutter, int items, int parts, double near) {
   const auto point_at = [&](double part) {
     const Price<Whole> price{1, static_cast<Whole>(part)};
@@ -188,7 +190,7 @@ std::vector<int> exact_cut(const Cutter<Whole>& cutter, int items, int parts, do
                                  ? Price<Whole>{1, static_cast<Whole>(std::round(near))}
                                  : price_between<Whole>(cutter, few, many, parts, 0);
 
-  // Squares and prices count first, then the number of parts.
+  // Prices are scaled so that squares decide first, and then the number of parts.
   const Whole first = items + 1;
   const auto fewest = cutter.cheapest({price.square * first, price.part * first + 1});
   const auto most = cutter.cheapest({price.square * first, price.part * first - 1});
@@ -214,7 +216,7 @@ std::vector<std::size_t> reaches(const std::vector<double>& sum_before, double c
 std::vector<int> most_even_cut(const std::vector<double>& sum_before, int parts, double cap) {
   const int items = static_cast<int>(sum_before.size()) - 1;
   const auto reach = reaches(sum_before, cap);
-  // Squares of shares neither overflow nor vanish, whatever unit the weights have.
+  // Scaled to the cap, squares neither overflow nor vanish, whatever the unit of the weights is.
   const double unit = cap > 0 ? cap : 1;
   std::vector<double> shares(sum_before);
   for (double& share : shares)

@@ -84,7 +84,7 @@ void check_ranks(JsonObject& root, const PlacedPartition& placed) {
 PlacedPartition read_partition(JsonObject& root) {
   PlacedPartition placed{.partition = {root.integers("boundaries", at_least(0))},
                          .rank_of_stage = root.integers("rank_of_stage", at_least(0))};
-  // Elements that are no numbers were left out above, so what remains says nothing.
+  // Elements that are not numbers were left out above, so the remaining ones cannot be checked.
   if (!root.diagnostics().empty())
     return placed;
   check_boundaries(root, placed.partition.boundaries);

@@ -10,10 +10,10 @@
 namespace pipewright::plan {
 namespace {
 
-/// Far above any real pipeline, and small enough that a mistyped number fills no memory.
+/// Far above any real pipeline, and small enough that a typing error does not exhaust memory.
 constexpr int largest_number = 99'999;
 
-/// Reads "0:[0,1,4], 1:[2,3]" from left to right.
+/// Parses "0:[0,1,4], 1:[2,3]".
 class PlacementText {
  public:
   explicit PlacementText(std::string_view text) : text_(text) {}
@@ -77,7 +77,7 @@ class PlacementText {
       rank_of_stage_.resize(at + 1, -1);
     if (rank_of_stage_[at] >= 0)
       throw InputError(
-          fmt::format("placement \"{}\": stage {} stands twice, on rank {} and rank {}", text_,
+          fmt::format("placement \"{}\": stage {} occurs twice, on rank {} and rank {}", text_,
                       stage, rank_of_stage_[at], rank));
     rank_of_stage_[at] = rank;
   }

@@ -18,7 +18,7 @@ void check_parts(int parts) {
     throw InputError(fmt::format("{} parts asked for, the least is 1", parts));
 }
 
-/// What is before each item, and behind the last one the sum of all.
+/// Returns the total weight before each item, followed by the total of all.
 std::vector<double> checked_sums(const std::vector<double>& weights) {
   std::vector<double> sums{0};
   for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -32,11 +32,11 @@ std::vector<double> checked_sums(const std::vector<double>& weights) {
   return sums;
 }
 
-/// Parts filled from the left while they are no heavier than a cap.
+/// Parts that are filled from the left up to a cap.
 struct Filling {
-  bool fits;         // all items into the parts
-  double heaviest;   // of the parts
-  double next_step;  // the least cap that would have filled a part with one more item
+  bool fits;         // true if all items fit into the parts
+  double heaviest;   // weight of the heaviest part
+  double next_step;  // smallest cap that would have added an item to some part
 };
 
 Filling fill(const std::vector<double>& sums, int parts, double cap) {
@@ -55,11 +55,11 @@ Filling fill(const std::vector<double>& sums, int parts, double cap) {
   return filling;
 }
 
-/// The lightest bottleneck, exactly: halving, but from one sum of items to another, because a cap
-/// between two of them fills parts like the smaller one.
+/// Returns the exact minimum of the heaviest part. It bisects over sums of items, because a cap
+/// between two such sums fills the parts like the smaller one.
 double lightest_bottleneck(const std::vector<double>& sums, int parts) {
-  double low = sums.back() / parts * (1 - 1e-12);  // nothing less can do
-  double high = sums.back();                       // this does
+  double low = sums.back() / parts * (1 - 1e-12);  // a lower bound
+  double high = sums.back();                       // always possible
   while (low < high) {
     const Filling least = fill(sums, parts, low);
     if (least.fits)
@@ -81,7 +81,7 @@ std::vector<int> balanced_boundaries(const std::vector<double>& weights, int par
   const std::vector<double> sums = checked_sums(weights);
   if (weights.size() <= static_cast<std::size_t>(parts))
     return uniform_boundaries(static_cast<int>(weights.size()), parts);
-  // Sums of the same fractions in another order differ in their last digits: no difference.
+  // Sums of the same fractions in another order differ in their last digits, which must not count.
   const double slack = are_whole(sums) ? 1 : 1 + 1e-12;
   return most_even_cut(sums, parts, lightest_bottleneck(sums, parts) * slack);
 }

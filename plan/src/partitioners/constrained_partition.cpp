@@ -19,7 +19,7 @@ double add(double a, double b) { return a + b; }
 double larger(double a, double b) { return std::max(a, b); }
 using Join = double (*)(double, double);
 
-/// What the constraints say of one stage; the cap counts it alone.
+/// The constraints on a single stage. The memory cap is applied to the stage alone.
 class StageRules {
  public:
   explicit StageRules(const PartitionRequest& request)
@@ -65,13 +65,13 @@ class StageRules {
   const PartitionRequest& request_;
   int layers_;
   std::vector<Border> border_;
-  std::vector<int> earliest_;  // a stage that ends at i + 1 begins here or later
+  std::vector<int> earliest_;  // earliest beginning of a stage that ends at i + 1
   bool contradiction_ = false;
 };
 
-/// Branch and bound from the last stage to the first. The bound is what a table over (stages,
-/// layers) says when each stage has the cap to itself: where no rank holds two stages it is exact,
-/// and the search never turns back.
+/// Branch and bound from the last stage to the first. The bound comes from a table over (stages,
+/// layers) in which each stage has the whole cap. It is exact if no rank has two stages, and then
+/// the search never backtracks.
 class Search {
  public:
   using Cost = std::function<double(int stage, LayerRange layers)>;
@@ -93,7 +93,7 @@ class Search {
           }
   }
 
-  /// The least that any partition comes to; infinite when there is none.
+  /// Returns the least cost of any partition; infinite if there is none.
   double least() {
     const double bound = table_.back().back();
     if (!shared_cap() || bound == infinity)
@@ -106,7 +106,7 @@ class Search {
     return best_;
   }
 
-  /// The latest borders of a partition that comes to no more than `limit`.
+  /// Returns the latest borders of a partition that costs at most `limit`.
   std::optional<std::vector<int>> latest_within(double limit) {
     best_ = limit;
     improving_ = false;
@@ -123,8 +123,8 @@ class Search {
     return request_.memory_cap && request_.ranks > 0 && request_.ranks < request_.stages;
   }
 
-  /// Cuts the first `end` layers into `stages`, when those after cost `after`. True ends the
-  /// search.
+  /// Cuts the first `end` layers into `stages` stages, given that the stages after them cost
+  /// `after`. Returns true to end the search.
   bool descend(int stages, int end, double after) {
     if (stages == 0) {
       if (improving_)
@@ -171,11 +171,13 @@ class Search {
   const Cost& cost_;
   Join join_;
   int layers_;
-  std::vector<std::vector<double>> table_;  // least for so many stages over so many first layers
-  double best_ = infinity;                  // so far, or the limit
-  bool improving_ = false;                  // look for less than `best_`, or for as little
-  std::vector<int> borders_;                // the last one first
-  std::vector<Bytes> held_;                 // by each rank
+  // Least cost by number of stages and of layers, from the front.
+  std::vector<std::vector<double>> table_;
+  double best_ = infinity;  // best so far, or the limit
+  // True: search for less than `best_`; false: for at most `best_`.
+  bool improving_ = false;
+  std::vector<int> borders_;  // last border first
+  std::vector<Bytes> held_;   // by rank
   std::int64_t steps_ = 0;
 };
 
@@ -208,8 +210,7 @@ std::optional<std::vector<int>> solve(const PartitionRequest& request) {
   return squares.latest_within(squares.least() * slack);
 }
 
-// ---- what cannot be
-// ------------------------------------------------------------------------------
+// ---- error messages
 
 std::string text_of(const LayerRange& range) {
   return fmt::format("layers {} to {} together", range.begin, range.end - 1);
@@ -254,7 +255,8 @@ void check_layers(const PartitionRequest& request) {
       throw InputError(fmt::format("a stage of {} layers asked for, the least is 1", *count));
 }
 
-/// How few and how many stages the borders and ties alone leave room for.
+/// Checks that the borders and the layers that must stay together leave room for the number of
+/// stages.
 void check_counts(const PartitionRequest& request) {
   const auto layers = static_cast<int>(request.weights.size());
   if (layers < request.stages)
@@ -267,7 +269,7 @@ void check_counts(const PartitionRequest& request) {
   for (const int border : request.borders)
     if (joined[static_cast<std::size_t>(border)])
       throw Infeasible(
-          fmt::format("the border at layer {} parts layers that must share a stage", border));
+          fmt::format("the border at layer {} separates layers that must share a stage", border));
   const auto units = layers - static_cast<int>(std::count(joined.begin(), joined.end(), true));
   if (units < request.stages)
     throw Infeasible(fmt::format("layers that share a stage leave {} pieces for {} stages", units,
@@ -280,7 +282,7 @@ void check_counts(const PartitionRequest& request) {
                                  std::max(inner, 0)));
 }
 
-/// The request without one of its constraints, and what that was.
+/// The request without one of its constraints, and the name of that constraint.
 struct Relaxed {
   std::string constraint;
   PartitionRequest request;
@@ -306,7 +308,8 @@ std::vector<Relaxed> relaxations(const PartitionRequest& request) {
   return all;
 }
 
-/// The partition whose largest stage is smallest, among those that meet all but the cap.
+/// Returns the partition whose largest stage is smallest, among those that meet all constraints but
+/// the cap.
 std::vector<int> leanest(const PartitionRequest& request, const PartitionRequest& uncapped) {
   const StageRules rules(uncapped);
   const Search::Cost memory_of = [&](int stage, LayerRange range) {
@@ -317,7 +320,7 @@ std::vector<int> leanest(const PartitionRequest& request, const PartitionRequest
   return *search.latest_within(search.least());
 }
 
-/// A layer that no stage could hold, even by itself.
+/// Throws if some layer does not fit on any stage, even by itself.
 void blame_single_layer(const PartitionRequest& request) {
   for (int layer = 0; layer < static_cast<int>(request.weights.size()); ++layer) {
     const LayerRange alone{layer, layer + 1};

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view type_prefix = "type:";
 
-/// Each once.
+/// Returns all words, without duplicates.
 std::vector<std::string> words_of(const std::vector<LayerWords>& layers) {
   std::vector<std::string> all;
   for (const LayerWords& words : layers)

@@ -12,9 +12,9 @@ namespace pipewright::plan {
 namespace {
 
 constexpr std::size_t most_letters = 100'000;
-constexpr int deepest_groups = 100;  // groups in groups
+constexpr int deepest_groups = 100;  // nesting depth of groups
 
-/// Unrolls repeats into letters and stage ends, by recursive descent over groups.
+/// Expands repeats into letters and stage ends, by recursive descent over groups.
 class LayoutParser {
  public:
   explicit LayoutParser(const std::string& text) : text_(text) {}
@@ -114,7 +114,7 @@ std::optional<char> letter_of(const std::string& kind) {
   return {};
 }
 
-/// "Et*3"
+/// Returns "Et*3" for "Ettt".
 std::string compact(const std::string& letters) {
   std::string text;
   for (std::size_t begin = 0; begin < letters.size();) {
@@ -142,7 +142,7 @@ Layout parse_layout(const std::string& text) {
 
 std::string to_string(const Layout& layout) {
   std::string text;
-  const std::size_t last = layout.stages.size() - 1;  // no | follows it
+  const std::size_t last = layout.stages.size() - 1;  // no | follows the last stage
   for (std::size_t stage = 0; stage < last;) {
     std::size_t end = stage;
     while (end < last && layout.stages[end] == layout.stages[stage])

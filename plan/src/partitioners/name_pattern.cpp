@@ -9,7 +9,8 @@
 namespace pipewright::plan {
 namespace {
 
-/// The library recurses over a pattern and counts repeats without a check for overflow.
+/// Checks a pattern, because the regex library recurses over it and does not check repeat counts
+/// for overflow.
 void check_pattern(const std::string& where, const std::string& pattern) {
   constexpr std::size_t most_in_pattern = 200;
   constexpr std::ptrdiff_t most_in_number = 3;
@@ -33,7 +34,7 @@ std::regex compiled_pattern(const std::string& where, const std::string& pattern
     return std::regex(pattern, std::regex::ECMAScript | std::regex::icase);
   } catch (const std::regex_error& error) {
     throw InputError(
-        fmt::format("{}:{}: this is no regular expression: {}", where, pattern, error.what()));
+        fmt::format("{}:{}: this is not a regular expression: {}", where, pattern, error.what()));
   }
 }
 

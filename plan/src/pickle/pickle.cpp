@@ -12,7 +12,7 @@ namespace {
 
 using Kind = PickleNode::Kind;
 
-/// The machine of Python's pickletools, without its calls.
+/// The stack machine of Python's pickletools, which never calls what a pickle names.
 class Unpickler {
  public:
   Unpickler(std::string_view bytes, const std::string& file, const std::set<std::string>& globals)
@@ -32,18 +32,18 @@ class Unpickler {
     throw InputError(fmt::format("{}: byte {}: {}", file_, began_, what));
   }
 
-  // What stands in the text.
+  // ---- reading from the text
 
   std::string_view take(std::uint64_t count) {
     if (count > bytes_.size() - at_)
-      refuse(fmt::format("{} bytes are said to follow, {} do", count, bytes_.size() - at_));
+      refuse(fmt::format("{} more bytes are expected, found {}", count, bytes_.size() - at_));
     at_ += count;
     return bytes_.substr(at_ - count, count);
   }
   char byte() {
     began_ = at_;
     if (at_ == bytes_.size())
-      refuse("it ends without its end");
+      refuse("unexpected end of file");
     return bytes_[at_++];
   }
   std::uint64_t number(unsigned width) {
@@ -56,12 +56,12 @@ class Unpickler {
   std::string_view line() {
     const std::size_t end = bytes_.find('\n', at_);
     if (end == std::string_view::npos)
-      refuse("a name without its end");
+      refuse("an unterminated name");
     const std::string_view text = take(end - at_);
     ++at_;
     return text;
   }
-  /// Two's complement of up to eight bytes.
+  /// Reads a two's-complement integer of up to eight bytes.
   std::int64_t long_integer(std::uint64_t width) {
     if (width > 8)
       refuse(fmt::format("an integer of {} bytes", width));
@@ -76,7 +76,7 @@ class Unpickler {
     return std::bit_cast<double>(value);
   }
 
-  // The stack.
+  // ---- the stack
 
   PickleNode* push(Kind kind) {
     PickleNode& node = pickled_.nodes.emplace_back();
@@ -120,15 +120,15 @@ class Unpickler {
   void append_to(Kind kind, const std::vector<PickleNode*>& items) {
     PickleNode* const target = top();
     if (!target->is(kind) || (kind == Kind::Dict && items.size() % 2 != 0))
-      refuse("values for what is no container of them");
+      refuse("values for an object that is not a container");
     target->items.insert(target->items.end(), items.begin(), items.end());
   }
 
-  // What takes more than one of these.
+  // ---- operations that combine several of the above
 
   void push_global(std::string name) {
     if (!globals_.contains(name))
-      refuse(fmt::format("the name '{}' is none that such a file needs; nothing is run", name));
+      refuse(fmt::format("the name '{}' is not one that such a file needs; nothing is run", name));
     push(Kind::Global)->text = std::move(name);
   }
   void push_global_line() {
@@ -138,26 +138,26 @@ class Unpickler {
   void push_global_from_stack() {
     const auto names = pop_last(2);
     if (!names[0]->is(Kind::Text) || !names[1]->is(Kind::Text))
-      refuse("a name that is no text");
+      refuse("a name that is not text");
     push_global(names[0]->text + " " + names[1]->text);
   }
   void call() {
     auto parts = pop_last(2);
     if (!parts[0]->is(Kind::Global) || !parts[1]->is(Kind::List))
-      refuse("a call of what has no name");
+      refuse("a call of an unnamed object");
     if (parts[0]->text == "collections OrderedDict" && parts[1]->items.empty())
       push(Kind::Dict);
     else
       push_items(Kind::Call, std::move(parts));
   }
-  /// An OrderedDict's further attributes are of no use.
+  /// Stores the state of an object. Further attributes of an OrderedDict are ignored.
   void build() {
     PickleNode* const state = pop();
     PickleNode* const target = top();
     if (target->is(Kind::Call))
       target->state = state;
     else if (!target->is(Kind::Dict))
-      refuse("a state for what has none");
+      refuse("a state for an object that has none");
   }
   void check_protocol(std::uint64_t protocol) const {
     if (protocol < 2 || protocol > 5)
@@ -167,11 +167,11 @@ class Unpickler {
   void push_memo(std::uint64_t index) {
     const auto found = memo_.find(index);
     if (found == memo_.end())
-      refuse(fmt::format("nothing was noted as {}", index));
+      refuse(fmt::format("memo {} is empty", index));
     stack_.push_back(found->second);
   }
 
-  /// Runs one opcode that pushes a value.
+  /// Runs an opcode that pushes a value. Returns false for other opcodes.
   bool ran_value(unsigned char opcode) {
     switch (opcode) {
       case 'N':
@@ -224,7 +224,7 @@ class Unpickler {
     }
   }
 
-  /// One that puts values together.
+  /// Runs an opcode that combines values. Returns false for other opcodes.
   bool ran_container(unsigned char opcode) {
     switch (opcode) {
       case '(':
@@ -276,7 +276,7 @@ class Unpickler {
     }
   }
 
-  /// One that changes neither: protocol, frames, and what is noted for later.
+  /// Runs an opcode for protocol, frames or the memo. Returns false for other opcodes.
   bool ran_note(unsigned char opcode) {
     switch (opcode) {
       case 0x80:
@@ -299,12 +299,12 @@ class Unpickler {
     }
   }
 
-  /// Runs one opcode; whether it was the last.
+  /// Runs one opcode. Returns true if it was the last.
   bool is_last(unsigned char opcode) {
     if (opcode == '.')
       return true;
     if (!ran_value(opcode) && !ran_container(opcode) && !ran_note(opcode))
-      refuse(fmt::format("opcode {:#04x} is none that such a file needs", opcode));
+      refuse(fmt::format("opcode {:#04x} is not one that such a file needs", opcode));
     return false;
   }
 
@@ -312,7 +312,7 @@ class Unpickler {
   const std::string& file_;
   const std::set<std::string>& globals_;
   std::size_t at_ = 0;
-  std::size_t began_ = 0;  // the opcode
+  std::size_t began_ = 0;  // offset of the current opcode
   Pickled pickled_;
   std::vector<PickleNode*> stack_;
   std::vector<std::size_t> marks_;  // heights of the stack

@@ -7,7 +7,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// Runs everything that can run; says what could not.
+/// Runs every event that can run, and returns which could not.
 std::vector<char> stuck_events(const Dependencies& graph) {
   LargeVector<int> pending = graph.predecessor_counts();
   std::vector<int> ready;
@@ -31,22 +31,22 @@ std::vector<char> stuck_events(const Dependencies& graph) {
   return stuck;
 }
 
-/// Each in-order list stands at its first event that could not run; what that waits for lies
-/// further back in some list.
+/// Returns, for each in-order list, the first event that could not run and the event it waits for,
+/// which is further back in some list.
 std::vector<Waiting> waits(const Dependencies& graph, const std::vector<char>& stuck) {
-  std::map<int, int> front;  // place → its first stuck event
+  std::map<int, int> front;  // list → its first stuck event
   for (int event = 0; event < graph.size(); ++event)
     if (stuck[static_cast<std::size_t>(event)] != 0)
       front.try_emplace(graph[event].place, event);
 
   std::vector<Waiting> waiting;
   for (const auto& [front_place, event] : front) {
-    const int place = front_place;  // Clang's lambdas capture no structured binding
+    const int place = front_place;  // Clang's lambdas cannot capture a structured binding
     const auto& own = graph[event];
     graph.for_each_predecessor(event, [&](int predecessor, Until) {
       if (stuck[static_cast<std::size_t>(predecessor)] == 0)
         return;
-      // A send that waits for what its receive waits for waits for its receive.
+      // A send depends on what its receive waits for; report that it waits for its receive.
       const bool for_other_end = graph[predecessor].rank != own.rank && own.partner >= 0;
       const int needed = for_other_end ? own.partner : predecessor;
       waiting.push_back({.place = place,

@@ -11,7 +11,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// The event that makes what `i` takes in; -1 when it comes from the compute before it.
+/// Returns the event that produces the input of `i`, or -1 if the compute before it does.
 int data_of(const Program& program, const InstructionIndex& index, const Instruction& i) {
   if (traits_of(i.kind).needs == Needs::OtherEnd)
     return index.find(counterpart(i));
@@ -29,10 +29,10 @@ int data_of(const Program& program, const InstructionIndex& index, const Instruc
                   index.find(makers[1], from, i.microbatch));
 }
 
-/// A list of events of which each waits for the one before: a queue, or a rank's collectives.
+/// A list of events that run one after the other: a queue, or the collectives of a rank.
 struct InOrder {
   int last = -1;   // its newest event
-  int place = -1;  // see Dependencies::Event; none before its first event
+  int place = -1;  // see Dependencies::Event; -1 before its first event
 
   void append(int number, Dependencies::Event& event, int& places) {
     event.queue = std::exchange(last, number);
@@ -64,14 +64,14 @@ std::vector<int> Dependencies::link_events() {
       events_.push_back({.instruction = &i, .rank = static_cast<int>(rank)});
     }
 
-  int places = static_cast<int>(ranks);  // the first are the ranks' compute
+  int places = static_cast<int>(ranks);  // the first ones are the ranks' compute
   std::vector<InOrder> queues;
   int number = 0;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     int compute = -1;
-    InOrder collectives;          // a rank runs them one after the other
-    int scatter = -1;             // the newest sum of a microbatch's gradients
-    std::map<int, int> unshards;  // the newest of each stage
+    InOrder collectives;          // a rank runs its collectives one after the other
+    int scatter = -1;             // the newest gradient reduction of a microbatch
+    std::map<int, int> unshards;  // by stage: the newest
     queues.assign(2 * ranks, {});
     for (const Instruction& i : program_.ranks[rank]) {
       Event& event = events_[static_cast<std::size_t>(number)];
@@ -85,8 +85,8 @@ std::vector<int> Dependencies::link_events() {
       } else if (is_collective(i.kind)) {
         collectives.append(number, event, places);
       } else if (traits_of(i.kind).action) {
-        // A rank has the whole gradients of one microbatch at a time, and computes with whole
-        // parameters. The later of two collectives is the last to be over.
+        // A rank holds the whole gradients of one microbatch at a time, and computes with gathered
+        // parameters. Of two collectives, the later one ends last.
         event.queue = makes_weight_gradient(i.kind) ? scatter : -1;
         if (const auto found = unshards.find(i.stage); found != unshards.end())
           event.queue = std::max(event.queue, found->second);
@@ -105,12 +105,14 @@ std::vector<int> Dependencies::link_events() {
   return meeting;
 }
 
-/// A collective begins when all its ranks have reached it and are done with those before it. Its
-/// first member waits for all that and takes the time; the others end with it. A stage steps when
-/// the collectives before it in the list are over.
+/// Adds the dependencies of collectives. A collective starts once all its ranks have reached it and
+/// finished the collectives before it. Its first member waits for that and takes the time; the
+/// other members end with it. A stage's optimizer steps once the collectives before it in the list
+/// are over.
 void Dependencies::join_collectives(const std::vector<int>& meeting) {
   std::map<std::tuple<InstructionKind, int, int>, std::vector<int>> members;
-  std::map<std::pair<int, int>, int> unshards;  // so far, by rank and stage: the first meet, …
+  // By rank and stage: count so far, since the nth of each rank belong together.
+  std::map<std::pair<int, int>, int> unshards;
   for (const int event : meeting) {
     const Instruction& i = *(*this)[event].instruction;
     if (!is_collective(i.kind))
@@ -146,7 +148,7 @@ void Dependencies::join_collectives(const std::vector<int>& meeting) {
 
 void Dependencies::make_edges() {
   predecessor_counts_.assign(events_.size(), 0);
-  // While edges are put in, an event's next place stands one behind where its first will.
+  // While edges are inserted, first_edge_ is shifted by one.
   first_edge_.assign(events_.size() + 2, 0);
   for (int event = 0; event < size(); ++event)
     for_each_predecessor(event, [&](int predecessor, Until) {

@@ -10,7 +10,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// Where each rank's sends stand in its list.
+/// The positions of all sends in the lists of their ranks.
 using Sends = std::map<std::pair<int, InstructionKey>, std::size_t>;
 
 Sends positions_of_sends(const Program& program) {
@@ -22,7 +22,7 @@ Sends positions_of_sends(const Program& program) {
   return sends;
 }
 
-/// One rank, looked at from each receive to the use of its data.
+/// Examines one rank, from each receive to the use of its data.
 class Rank {
  public:
   Rank(const Program& program, int rank, const Sends& sends)
@@ -61,9 +61,11 @@ class Rank {
   }
 
  private:
-  /// What one peer sends first has come when what it sends later is used: it is no later itself.
+  /// Moves uses forward: what a peer sends earlier is needed no later than what it sends later,
+  /// because transfers arrive in order.
   void bring_forward() {
-    std::map<int, std::map<std::size_t, std::size_t>> by_send;  // peer → send → receive
+    // Peer → position of the send → position of the receive.
+    std::map<int, std::map<std::size_t, std::size_t>> by_send;
     for (std::size_t at = 0; at < list_.size(); ++at)
       if (is_receive(list_[at].kind)) {
         const int peer = peer_rank(program_, list_[at]);
@@ -93,7 +95,7 @@ class Rank {
   int rank_;
   const std::vector<Instruction>& list_;
   const Sends& sends_;
-  std::vector<std::size_t> use_at_;  // of each receive
+  std::vector<std::size_t> use_at_;  // by receive: position of its use
 };
 
 }  // namespace

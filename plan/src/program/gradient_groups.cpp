@@ -11,7 +11,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// The pipeline and direction of each microbatch of the batch, as one number.
+/// Returns the pipeline and the direction of each microbatch of the batch, as one number.
 std::vector<int> owners_of(const Program& program, int replicas) {
   const int routes = static_cast<int>(program.placement.routes.size());
   std::vector<int> owners;

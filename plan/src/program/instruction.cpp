@@ -10,7 +10,8 @@
 namespace pipewright::plan {
 namespace {
 
-/// The row of the longest word that the text begins with: "REDUCE_TIED" begins with "R", too.
+/// Returns the traits with the longest word that the text begins with, since "REDUCE_TIED" also
+/// begins with "R".
 const InstructionTraits* longest_word(std::string_view text) {
   const InstructionTraits* found = nullptr;
   for (const InstructionTraits& row : instruction_traits)
@@ -22,7 +23,7 @@ const InstructionTraits* longest_word(std::string_view text) {
 }  // namespace
 
 std::string to_string(const Instruction& instruction) {
-  // Without a format: tables have names by the hundred thousand.
+  // Built without a format string for speed, because tables have names by the hundred thousand.
   const fmt::format_int stage(instruction.stage);
   std::string text(stage.data(), stage.size());
   text += traits_of(instruction.kind).word;

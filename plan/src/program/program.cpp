@@ -90,7 +90,7 @@ std::vector<Instruction> read_instructions(JsonObject& root, const std::string& 
     const auto text = row[i].is_string() ? row[i].get<std::string>() : row[i].dump();
     if (!append_cell(text, instructions))
       diagnostics.add(fmt::format("{}/{}", pointer, i),
-                      fmt::format("\"{}\" is no instruction, such as \"0F2#1\"", text));
+                      fmt::format("\"{}\" is not an instruction, such as \"0F2#1\"", text));
   }
   return instructions;
 }

@@ -20,14 +20,14 @@ std::vector<int> slot_counts(const Program& program) {
 
 namespace {
 
-/// Receives of one rank that hold a buffer: a received activation until the microbatch's last
-/// backward on the stage, a received gradient likewise.
+/// Returns the largest number of receive buffers in use. A buffer is held until the last compute of
+/// its microbatch on the stage.
 int most_received(const std::vector<Instruction>& instructions) {
-  std::map<std::pair<int, int>, std::size_t> last_use;  // (stage, microbatch)
+  std::map<std::pair<int, int>, std::size_t> last_use;  // (stage, microbatch) → position
   for (std::size_t at = 0; at < instructions.size(); ++at)
     if (is_compute(instructions[at].kind) && instructions[at].microbatch >= 0)
       last_use[{instructions[at].stage, instructions[at].microbatch}] = at;
-  std::map<std::size_t, int> returned;  // position → buffers given back there
+  std::map<std::size_t, int> returned;  // position → buffers released there
   int held = 0, most = 0;
   for (std::size_t at = 0; at < instructions.size(); ++at) {
     const Instruction& i = instructions[at];
@@ -40,7 +40,8 @@ int most_received(const std::vector<Instruction>& instructions) {
   return most;
 }
 
-/// Each forward uses the newest weights; its version is kept until its backward has used it.
+/// Returns the largest number of weight versions in use. Each forward uses the newest weights, and
+/// their version is kept until its backward.
 int most_versions(const std::vector<Instruction>& instructions, int stage) {
   std::map<int, int> users;       // version → microbatches between forward and backward
   std::map<int, int> version_of;  // microbatch → version

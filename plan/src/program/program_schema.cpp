@@ -12,7 +12,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// Matches any word of the kinds that `is_wanted` accepts.
+/// Returns a pattern that matches any word of the kinds that `is_wanted` accepts.
 template <class Wanted>
 std::string word_pattern(const Wanted& is_wanted) {
   std::vector<std::string_view> words;

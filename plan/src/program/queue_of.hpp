@@ -1,13 +1,13 @@
 #pragma once
 
-// Transfers that share a queue start one after the other: which queue each has.
+// In-order queues of transfers. Transfers in the same queue start one after the other.
 
 #include "pipewright/plan/program/program.hpp"
 
 namespace pipewright::plan {
 
-/// The in-order queue of a transfer on its own rank, as a number below twice the number of ranks:
-/// which peer, and under `Edge` which direction.
+/// Returns the in-order queue of a transfer on its own rank, as a number below twice the number of
+/// ranks. It identifies the peer and, under `Edge`, the direction.
 int queue_of(const Program& program, const Instruction& transfer);
 
 }  // namespace pipewright::plan

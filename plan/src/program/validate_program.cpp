@@ -17,7 +17,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// Which microbatch each buffer slot of one rank holds, at the point that the check has reached.
+/// Tracks which microbatch each buffer slot of one rank holds at the current point of the check.
 class Slots {
  public:
   explicit Slots(const Program& program)
@@ -30,7 +30,7 @@ class Slots {
     last_use_[at(i.stage, i.microbatch)] = position;
   }
 
-  /// What is wrong with the slot of `i`; empty when nothing is.
+  /// Returns what is wrong with the slot of `i`; empty if nothing is.
   std::string enter(const Instruction& i, int position) {
     if (i.slot < 0)
       return "has no buffer slot";
@@ -132,13 +132,12 @@ class ProgramChecker {
     if (!has_microbatch(i.kind)) {
       if (!program_.placement.holds(static_cast<int>(rank), i.stage))
         say(rank, i,
-            fmt::format("stage {} lives on rank {}", i.stage,
-                        program_.placement.rank_of(i.stage, 0)));
+            fmt::format("stage {} is on rank {}", i.stage, program_.placement.rank_of(i.stage, 0)));
       return;
     }
     const int owner = program_.placement.rank_of(i.stage, i.microbatch);
     if (owner != static_cast<int>(rank))
-      say(rank, i, fmt::format("stage {} lives on rank {}", i.stage, owner));
+      say(rank, i, fmt::format("stage {} is on rank {}", i.stage, owner));
     else if (is_send(i.kind) || is_receive(i.kind))
       check_peer(rank, i);
   }
@@ -148,7 +147,7 @@ class ProgramChecker {
     if (peer < 0 || peer >= stage_count(program_))
       say(rank, transfer, "there is no stage at the other end");
     else if (peer_rank(program_, transfer) == static_cast<int>(rank))
-      say(rank, transfer, "both stages live on this rank, which hands over without a transfer");
+      say(rank, transfer, "both stages are on this rank, so no transfer is needed");
   }
 
   std::optional<std::string> deadlock() const {
@@ -159,24 +158,24 @@ class ProgramChecker {
 
   void check_schedule() {
     const Schedule schedule = schedule_of(program_);
-    validate(schedule);  // throws by itself: the words are the same
+    validate(schedule);  // throws its own errors, in the same form
     for (int stage = stage_count(schedule); stage < stage_count(program_); ++stage)
       errors_.push_back(fmt::format("rank {}: stage {} has no action",
                                     program_.placement.rank_of(stage, 0), stage));
   }
 
-  /// Every instruction once, every transfer with its other end. Returns where each one stands in
-  /// the list of its rank.
+  /// Checks that every instruction occurs once and every transfer has its other end. Returns the
+  /// position of each instruction in the list of its rank.
   InstructionIndex check_uniqueness() {
     InstructionIndex positions(program_);
     for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank) {
       int position = 0;
-      std::set<InstructionKey> seen;  // of whole stages
+      std::set<InstructionKey> seen;  // instructions of whole stages
       for (const Instruction& i : program_.ranks[rank]) {
         const bool steps = i.kind == InstructionKind::OptimizerStep && !program_.asynchronous;
         if (has_microbatch(i.kind) ? !positions.insert(i, position)
                                    : steps && !seen.insert(key_of(i)).second)
-          say(rank, i, "stands more than once");
+          say(rank, i, "occurs more than once");
         ++position;
       }
     }
@@ -184,13 +183,13 @@ class ProgramChecker {
       for (const Instruction& i : program_.ranks[rank])
         if ((is_send(i.kind) || is_receive(i.kind)) && positions.find(counterpart(i)) < 0)
           say(rank, i,
-              fmt::format("nothing completes it: {} is missing on rank {}",
+              fmt::format("the other end is missing: {} is missing on rank {}",
                           to_string(counterpart(i)), peer_rank(program_, i)));
     return positions;
   }
 
-  /// Who takes part in a collective besides a rank that has it; of sums over tied layers, which
-  /// are those of whoever has them, nobody.
+  /// Returns the ranks that must take part in a collective that some rank has. The list is empty
+  /// for sums over tied layers, whose members are simply the ranks that have them.
   std::vector<int> members_of(const Instruction& i) const {
     std::vector<int> ranks;
     switch (group_of(i.kind)) {
@@ -217,20 +216,20 @@ class ProgramChecker {
         auto& [first, ranks] =
             found.try_emplace({i.kind, stage, i.microbatch}, i, std::set<int>{}).first->second;
         if (!ranks.insert(static_cast<int>(rank)).second && i.kind != InstructionKind::Unshard)
-          say(rank, i, "stands more than once");
+          say(rank, i, "occurs more than once");
       }
     for (const auto& [key, collective] : found)
       for (const int rank : members_of(collective.first))
         if (!collective.second.contains(rank))
-          errors_.push_back(
-              fmt::format("rank {} lacks {}, which rank {} has: all that take part in "
-                          "a collective must have it",
-                          rank, traits_of(std::get<0>(key)).word, *collective.second.begin()));
+          errors_.push_back(fmt::format(
+              "rank {} lacks {}, which rank {} has: all members of a collective must have it", rank,
+              traits_of(std::get<0>(key)).word, *collective.second.begin()));
   }
 
-  /// Parameters that are gathered are let go of, and a stage that gathers them computes between.
+  /// Checks that gathered parameters are released, and that a stage computes only while they are
+  /// gathered.
   void check_unshards(std::size_t rank) {
-    std::map<int, bool> whole;  // of the stages that gather them
+    std::map<int, bool> whole;  // by stage that gathers parameters
     bool lets_go = false;
     for (const Instruction& i : program_.ranks[rank]) {
       if (i.kind == InstructionKind::Unshard)
@@ -243,7 +242,7 @@ class ProgramChecker {
       const auto own = whole.find(i.stage);
       const bool is_whole = own != whole.end() && own->second;
       if (i.kind == InstructionKind::Unshard && std::exchange(own->second, true))
-        say(rank, i, "stands twice without a RESHARD between");
+        say(rank, i, "occurs twice without a RESHARD in between");
       if (i.kind == InstructionKind::Reshard && !is_whole)
         say(rank, i, fmt::format("needs {}UNSHARD before it", i.stage));
       if (traits_of(i.kind).action && own != whole.end() && !is_whole)
@@ -253,12 +252,13 @@ class ProgramChecker {
     }
     for (const auto& [stage, is_whole] : whole)
       if (is_whole)
-        say(rank, {InstructionKind::Unshard, stage}, "has no RESHARD behind it");
+        say(rank, {InstructionKind::Unshard, stage}, "has no RESHARD after it");
   }
 
-  /// Where one microbatch of a stage is summed over copies by itself, all are.
+  /// Checks that if one microbatch's gradients of a stage are reduced separately, all are.
   void check_scatters() {
-    std::map<int, std::pair<int, int>> counts;  // by stage: gradients made, and summed so
+    // By stage: gradients computed, and gradients reduced.
+    std::map<int, std::pair<int, int>> counts;
     for (const auto& instructions : program_.ranks)
       for (const Instruction& i : instructions) {
         if (makes_weight_gradient(i.kind))
@@ -273,7 +273,7 @@ class ProgramChecker {
             count.second, count.first));
   }
 
-  /// The instruction of the same rank that must have run before; nothing when there is none.
+  /// Returns the instruction that must precede `i` on the same rank, if there is one.
   std::optional<InstructionKind> need(const Instruction& i) const {
     if (const auto receive = receive_for(i.kind)) {
       const int other = i.stage + traits_of(*receive).towards;

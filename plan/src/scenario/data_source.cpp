@@ -1,4 +1,5 @@
-// What a scenario says of its data follows from the models that learn from it.
+// The meaning of a scenario's data fields is derived from the models that learn from each kind of
+// data.
 
 #include <fmt/format.h>
 

@@ -58,7 +58,7 @@ Topology topology_of(const Pipeline& pipeline) {
 
 namespace {
 
-/// Nothing when the file does not say soundly what the model is.
+/// Reads the model. Returns nothing if the file does not describe a valid one.
 std::optional<ModelShape> read_model_of(JsonObject& root) {
   const std::string pointer = root.child("model");
   JsonObject object(root.diagnostics(), pointer);
@@ -67,15 +67,15 @@ std::optional<ModelShape> read_model_of(JsonObject& root) {
 
 std::filesystem::path beside(const JsonDocument& document, const std::filesystem::path& path) {
   if (path.empty())
-    return path;  // an error by now, and no path can be made of it
+    return path;  // an error has been reported, and an empty path cannot be resolved
   const auto folder = std::filesystem::path(document.name()).parent_path();
   return std::filesystem::absolute(folder / path).lexically_normal();
 }
 
-/// Not all data are a row of numbers, or have documents.
+/// Checks the sample order: not all kinds of data are one row of values or have documents.
 void check_order(JsonObject& object, const DataSource& data, const DataKind& kind) {
   const auto refuse = [&](const char* what) {
-    object.error("order", fmt::format("{} {}: anywhere would do", kind.name, what));
+    object.error("order", fmt::format("{} {}. Use anywhere.", kind.name, what));
   };
   if (data.order != SampleOrder::Anywhere && !kind.is_row)
     refuse("have an order of their own, shuffled by seed and epoch");
@@ -100,7 +100,7 @@ DataSource read_data(JsonObject& root, const std::optional<ModelShape>& model) {
   return data;
 }
 
-/// Inline, or a file of its own, as `pipewright profile --links` writes it.
+/// Reads the cluster, inline or from a file that `pipewright profile --links` wrote.
 Cluster read_cluster_of(JsonObject& root) {
   if (const auto file = cluster_file(root.diagnostics().document())) {
     root.allow("cluster");
@@ -116,11 +116,12 @@ Cluster read_cluster_of(JsonObject& root) {
   return read_cluster(object);
 }
 
-/// Makes of the text what it stands for: `known`, a file beside the document, or a name.
+/// Resolves the schedule's text: to `known`, to a file relative to the document, or to a name of
+/// the catalogue.
 void resolve_schedule(JsonObject& object, ScheduleChoice& schedule, const ScheduleChoice& known) {
   const std::string stand_in = schedule_names().front();
   if (!object.has("schedule") || !taken(object, "schedule", schedule.name)) {
-    schedule = stand_in;  // an error by now
+    schedule = stand_in;  // an error has been reported
     return;
   }
   std::string name = schedule.name;
@@ -139,7 +140,7 @@ void resolve_schedule(JsonObject& object, ScheduleChoice& schedule, const Schedu
   }
 }
 
-/// What a Program says of its communication holds where the scenario says nothing.
+/// Uses the communication settings of a Program for those that the scenario leaves out.
 void take_communication(JsonObject& object, Pipeline& pipeline) {
   if (!pipeline.schedule.own || !pipeline.schedule.own->program)
     return;
@@ -152,7 +153,7 @@ void take_communication(JsonObject& object, Pipeline& pipeline) {
     pipeline.blocking = program.blocking;
 }
 
-/// A schedule that has no other sizes is named with them, and with what would do.
+/// Checks the sizes of a schedule that exists only in fixed sizes, and suggests them.
 void check_fixed_sizes(JsonObject& object, const Pipeline& pipeline) {
   if (!pipeline.schedule.own || !pipeline.schedule.own->only)
     return;
@@ -239,21 +240,20 @@ void check_axes(JsonObject& object, const std::vector<std::string>& axes) {
   if (taken(object, "axes", axes) &&
       !std::is_permutation(axes.begin(), axes.end(), known.begin(), known.end()))
     object.error("axes",
-                 fmt::format("the axes are {}, each of which must be there once, but here stand {}",
-                             fmt::join(known, ", "),
+                 fmt::format("the axes must be {}, each once, but are {}", fmt::join(known, ", "),
                              axes.empty() ? "none" : fmt::format("{}", fmt::join(axes, ", "))));
 }
 
 void check_shards(JsonObject& object, const Pipeline& pipeline) {
   const std::int64_t copies = std::int64_t{pipeline.replicas} * pipeline.context;
   if (pipeline.expert > 0 && copies % pipeline.expert != 0)
-    object.error("expert", fmt::format("{} ranks cannot share out the experts: {} replicas times "
-                                       "{} ranks along context are no multiple of it",
+    object.error("expert", fmt::format("{} ranks cannot divide the experts: {} replicas times "
+                                       "{} ranks along context are not a multiple of it",
                                        pipeline.expert, pipeline.replicas, pipeline.context));
   if (pipeline.sequence_parallel && pipeline.tensor == 1)
     object.error(
         "sequence_parallel",
-        "the ranks of a stage cut its tokens only where there are several: pipeline.tensor is 1");
+        "tokens are partitioned only among several tensor-parallel ranks: pipeline.tensor is 1");
   if (copies * pipeline.ranks > std::numeric_limits<int>::max() / pipeline.tensor)
     object.error("tensor",
                  fmt::format("{} ranks x {} replicas x {} along context x {} along tensor are more "
@@ -261,14 +261,14 @@ void check_shards(JsonObject& object, const Pipeline& pipeline) {
                              pipeline.ranks, pipeline.replicas, pipeline.context, pipeline.tensor));
 }
 
-/// How a transformer's sizes cannot be cut.
+/// Reports how the cut does not fit the sizes of a transformer.
 void check_cut(JsonObject& object, const Pipeline& pipeline, const TransformerShape& shape) {
   const Cut cut{.tensor = pipeline.tensor,
                 .sequence_parallel = pipeline.sequence_parallel,
                 .context = pipeline.context,
                 .expert = pipeline.expert};
   for (const CutFault& fault : faults_of(training_of(shape, 1), cut))
-    if (*fault.axis != 0)  // else it is none of the cut's
+    if (*fault.axis != 0)  // otherwise the fault is not in the cut
       object.error(fault.axis, fault.message);
 }
 
@@ -307,13 +307,14 @@ Training read_training(JsonObject& root, const DataSource& data) {
   JsonObject object(root.diagnostics(), pointer);
   auto training = read_fields<Training>(object);
   if (training.evaluate_every > 0 && data.evaluation.empty())
-    object.error("evaluate_every",
-                 "there is nothing to evaluate on: data.evaluation must name it, as data.path does "
-                 "what is trained on");
+    object.error(
+        "evaluate_every",
+        "there is no evaluation data: set data.evaluation, as data.path is set for training");
   return training;
 }
 
-/// Each shard has whole groups, and the model as many of them.
+/// Checks that every tensor-parallel rank has whole groups, and that the model can be cut into that
+/// many.
 void check_tensor_groups(Diagnostics& diagnostics, const Scenario& scenario) {
   const int groups = scenario.training.tensor_groups, shards = scenario.pipeline.tensor;
   if (!diagnostics.empty() || groups == 0)
@@ -330,17 +331,18 @@ void check_tensor_groups(Diagnostics& diagnostics, const Scenario& scenario) {
         would_do.push_back(near);
     if (would_do.empty())
       would_do.push_back(shards);
-    faults = {fmt::format("{} groups cannot be shared out whole among {} ranks; {} would do",
-                          groups, shards, fmt::join(would_do, " or "))};
+    faults = {fmt::format("{} groups cannot be divided evenly among {} ranks; {} would do", groups,
+                          shards, fmt::join(would_do, " or "))};
   }
   for (const std::string& fault : faults)
     diagnostics.add("/training/tensor_groups", fault);
 }
 
-/// A list with one entry for each rank or microbatch must have as many, unless it is empty.
+/// Checks that a list with one entry per rank or microbatch has the right length, unless it is
+/// empty.
 void check_lengths(Diagnostics& diagnostics, const Scenario& scenario) {
   if (!diagnostics.empty())
-    return;  // what was read may be a stand-in
+    return;  // values may be stand-ins for invalid ones
   const auto check = [&](const char* pointer, std::size_t given, int wanted, const char* things) {
     if (given != 0 && given != static_cast<std::size_t>(wanted))
       diagnostics.add(pointer,
@@ -441,8 +443,8 @@ std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrie
   };
   const Pipeline& pipeline = scenario.pipeline;
   const Training& training = scenario.training;
-  // Threads match tensors by name and Gloo has no queues, only a connection for each pair of ranks
-  // or two; neither waits for a receiver but where the sender waits, too.
+  // Threads match tensors by name. Gloo has no queues, only one or two connections per pair of
+  // ranks. Neither waits for the receiver unless the transfer is blocking.
   const bool has_queues =
       pipeline.communicators == CommunicatorLayout::Edge ||
       (pipeline.communicators == CommunicatorLayout::Pair ? carrier != Carrier::Threads
@@ -471,7 +473,8 @@ void require_trainable(const Scenario& scenario, Carrier carrier) {
   const auto fields = only_predicted(scenario, carrier);
   if (!fields.empty())
     throw InputError(fmt::format(
-        "{} {} predicted, but {} do not train so: leave {} out to train, or use `pipewright "
+        "{} {} supported in prediction, but not in training by {}: remove {} to train, or use "
+        "`pipewright "
         "simulate`",
         fmt::join(fields, ", "), fields.size() == 1 ? "is" : "are",
         carriers[static_cast<std::size_t>(carrier)], fields.size() == 1 ? "it" : "them"));

@@ -10,7 +10,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// Every so-many-th of the devices: those of one shard, or of one copy.
+/// Returns `count` devices, `step` apart: those of one tensor-parallel or data-parallel group.
 std::vector<int> every(const std::vector<int>& devices, int first, int step, int count) {
   std::vector<int> chosen;
   for (int at = 0; at < count; ++at)
@@ -49,8 +49,9 @@ void share_out_widths(const Scenario& scenario, LayerCosts& costs) {
   }
 }
 
-/// A rank has a part of the experts, and their tokens of as many pipelines: it computes as much,
-/// and the busiest one as much more as was measured.
+/// Divides the experts among ranks. A rank has a part of the experts and receives their tokens from
+/// as many pipelines, so it computes as much as before. The busiest rank computes more, by the
+/// measured load imbalance.
 void share_out_experts(const TransformerShape& shape, int ranks, LayerCosts& costs) {
   costs.expert = ranks;
   const auto counts = layers_of(training_of(shape, 1));
@@ -75,8 +76,8 @@ void share_out_experts(const TransformerShape& shape, int ranks, LayerCosts& cos
   }
 }
 
-/// Weights that several layers share, such as the embedding's, where it is the head's as well: each
-/// of them has a copy.
+/// Notes weights that several layers share, such as an embedding that is also the head's weight.
+/// Each of these layers has a replica.
 void note_tied(const Model& model, LayerCosts& costs) {
   for (std::size_t at = 0; at < model.layers.size() && at < costs.layers.size(); ++at) {
     const Layer& counted = model.layers[at];

@@ -15,23 +15,22 @@ const std::string& schedule_schema() {
 
 const std::string& group_meaning() {
   static const std::string meaning = fmt::format(
-      "Microbatches of a round, or of an optimizer step, of {}; 0: as they have it.",
+      "Microbatches of a round, or of an optimizer step, of {}; 0: the schedule's default.",
       listed_schedules([](const ScheduleDescriptor& entry) { return entry.takes_group; }));
   return meaning;
 }
 
 const std::string& memory_units_meaning() {
   static const std::string meaning = fmt::format(
-      "The most that a rank may keep under {}, where a forward adds 2, I and W free 1 each; 0: "
-      "what "
-      "its device holds.",
+      "Memory limit of a rank under {}, where a forward adds 2, and I and W free 1 each; 0: the "
+      "memory of its device.",
       listed_schedules([](const ScheduleDescriptor& entry) { return entry.takes_memory_units; }));
   return meaning;
 }
 
 const std::string& placement_meaning() {
   static const std::string meaning =
-      fmt::format("The rank of each stage, of {}: [0, 0, 1, 2]; empty: as they have it.",
+      fmt::format("The rank of each stage, of {}: [0, 0, 1, 2]; empty: the schedule's default.",
                   listed_schedules(&ScheduleDescriptor::takes_placement));
   return meaning;
 }

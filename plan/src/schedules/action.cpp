@@ -9,7 +9,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// Far above any real pipeline, and far below where counting stages or microbatches overflows.
+/// Far above any real pipeline, and far below an overflow in counting stages or microbatches.
 constexpr int largest_index = 999'999;
 
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
@@ -19,7 +19,7 @@ bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 std::optional<int> take_index(std::string_view& text) {
   int number = 0;
   if (text.empty() || !is_digit(text.front()))
-    return {};  // from_chars would take a sign
+    return {};  // from_chars would accept a sign
   const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (bad != std::errc() || number > largest_index)
     return {};

@@ -17,7 +17,7 @@ Schedule split_backwards(Schedule schedule) {
         continue;
       }
       action.fused_with_next = false;
-      // The backward in a fused pair was one action; its two halves fuse with nothing.
+      // The halves of a backward from a fused pair are not fused with anything.
       if (!split.empty())
         split.back().fused_with_next = false;
       split.push_back({ActionKind::InputGradient, action.stage, action.microbatch});
@@ -55,7 +55,7 @@ Schedule oldest_weight_gradients_first(Schedule schedule) {
       if (action.kind != ActionKind::WeightGradient)
         continue;
       auto& microbatches = owed[action.stage];
-      if (!microbatches.empty())  // else the schedule is not sound
+      if (!microbatches.empty())  // otherwise the schedule is invalid
         action.microbatch = microbatches.extract(microbatches.begin()).value();
     }
   }

@@ -10,7 +10,8 @@
 namespace pipewright::plan {
 namespace {
 
-/// A mistyped stage or microbatch of many digits would otherwise fill the memory.
+/// Throws if the sizes need more actions than there are, since a mistyped number would otherwise
+/// exhaust memory.
 void check_size(const Schedule& schedule, std::size_t stages, std::size_t microbatches) {
   std::size_t actions = 0;
   for (const auto& list : schedule.ranks)
@@ -21,7 +22,7 @@ void check_size(const Schedule& schedule, std::size_t stages, std::size_t microb
                     stages, microbatches, stages * microbatches, actions));
 }
 
-/// The rank of each stage for every microbatch, -1 where no rank has an action.
+/// Returns the rank of each stage for every microbatch, or -1 if no rank has an action of it.
 std::vector<std::vector<int>> ranks_by_microbatch(const Schedule& schedule, std::size_t stages) {
   std::size_t microbatches = static_cast<std::size_t>(std::max(schedule.microbatches, 0));
   for (const auto& actions : schedule.ranks)
@@ -39,7 +40,7 @@ std::vector<std::vector<int>> ranks_by_microbatch(const Schedule& schedule, std:
   return ranks;
 }
 
-/// Two routes are one when they differ only where one of them does not know the rank.
+/// Returns true if two routes agree wherever both are known.
 bool agree(const std::vector<int>& one, const std::vector<int>& other) {
   for (std::size_t stage = 0; stage < one.size(); ++stage)
     if (one[stage] != other[stage] && one[stage] >= 0 && other[stage] >= 0)

@@ -23,7 +23,7 @@ std::string joined(const std::vector<Action>& actions, char separator) {
   return text;
 }
 
-/// Appends the actions of one cell; says whether it could be read.
+/// Appends the actions of one cell. Returns false if the cell is malformed.
 bool read_cell(std::string_view cell, std::vector<Action>& actions) {
   if (cell.empty())
     return true;
@@ -79,7 +79,7 @@ Schedule parse_csv(std::string_view text, const std::string& name) {
     for (std::size_t column = 0; column < row.size(); ++column)
       if (!read_cell(row[column], actions))
         errors.push_back(fmt::format(
-            "{}:{}:{}: \"{}\" is no action: write stage, one of F B I W R, microbatch, such as "
+            "{}:{}:{}: \"{}\" is not an action: write stage, one of F B I W R, microbatch, such as "
             "3F0, or a fused pair, such as (1F2;0B1)OVERLAP_F_B",
             name, schedule.ranks.size(), column + 1, row[column]));
     for (const Action& action : actions)

@@ -7,8 +7,8 @@
 namespace pipewright::plan {
 namespace {
 
-/// The highest that each rank's sum of `change(action)` gets. An inference keeps nothing but the
-/// forward at work.
+/// Returns the peak of each rank's running sum of `change(action)`. Inference keeps nothing but the
+/// current forward.
 template <class Change>
 std::vector<int> highest(const Schedule& schedule, const Change& change) {
   std::vector<int> peaks;

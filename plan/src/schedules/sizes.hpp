@@ -1,6 +1,6 @@
 #pragma once
 
-// What generators refuse: sizes and costs that no schedule can have.
+// Checks of sizes and costs that all generators share.
 
 #include <string>
 
@@ -8,19 +8,20 @@
 
 namespace pipewright::plan {
 
-/// Throws InputError naming the schedule when there is no rank or no microbatch, or so many that
-/// the number of actions overflows.
+/// Throws InputError that names the schedule if there is no rank or no microbatch, or if the number
+/// of actions would overflow.
 void check_sizes(const char* schedule, int ranks, int microbatches, int chunks = 1);
 
-/// Throws InputError naming the schedule when there is neither one cost for all stages nor one of
-/// each, or a time is negative or no number.
+/// Throws InputError that names the schedule if the costs are neither one for all stages nor one
+/// per stage, or if a time is negative or not finite.
 void check_costs(const char* schedule, const ScheduleCosts& costs, int stages);
 
-/// "8 or 12": the numbers nearest to `wrong` that are at least `least` and multiples of `unit`.
+/// Returns the nearest multiples of `unit` around `wrong` that are at least `least`, such as "8 or
+/// 12".
 std::string nearest_multiples(int wrong, int unit, int least);
 
-/// Microbatches per round of torch's interleaved schedules: M / max(1, M div P). Throws InputError
-/// with the nearest numbers that fit when the rounds would be uneven.
+/// Returns the microbatches per round of torch's interleaved schedules, M / max(1, M div P). Throws
+/// InputError with the nearest numbers that fit if the rounds would be uneven.
 int round_size(const char* schedule, int ranks, int microbatches);
 
 }  // namespace pipewright::plan

@@ -12,15 +12,15 @@
 namespace pipewright::plan {
 namespace {
 
-/// How far one microbatch has come on one stage.
+/// The progress of a microbatch on a stage.
 struct Progress {
   int forwards = 0;
   int input_gradients = 0;   // by I or B
   int weight_gradients = 0;  // by W or B
-  bool split = false;        // into I and W
+  bool split = false;        // true if its backward is split into I and W
 };
 
-/// Checks one schedule; `errors` says in words what is wrong.
+/// Validates one schedule and collects its errors.
 class ScheduleChecker {
  public:
   explicit ScheduleChecker(const Schedule& schedule)
@@ -83,7 +83,7 @@ class ScheduleChecker {
     const int rank = placement_.rank_of(stage, microbatch);
     const auto once = [&](char letter, int count, const char* what) {
       errors_.push_back(
-          fmt::format("rank {}, action {}{}{}: the {} stands {} times, once is needed", rank, stage,
+          fmt::format("rank {}, action {}{}{}: the {} occurs {} times instead of once", rank, stage,
                       letter, microbatch, what, count));
     };
     if (seen.forwards != 1)
@@ -99,7 +99,7 @@ class ScheduleChecker {
                       rank, stage, microbatch, seen.input_gradients, seen.weight_gradients));
   }
 
-  /// The second of a fused pair starts with the first, so it cannot need it.
+  /// Checks fused pairs. The second action starts with the first, so it cannot depend on it.
   void check_fused_pairs() {
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank) {
       const auto& actions = schedule_.ranks[rank];
@@ -118,7 +118,7 @@ class ScheduleChecker {
     }
   }
 
-  /// What the action still waits for; nothing when it may run.
+  /// Returns what the action still waits for, or nothing if it may run.
   std::optional<Action> obstacle(const Action& action) {
     const auto stage = action.stage, m = action.microbatch;
     const Progress& own = at(stage, m);
@@ -155,7 +155,7 @@ class ScheduleChecker {
     now.split = now.split || action.kind == ActionKind::InputGradient;
   }
 
-  /// Both actions of a fused pair start together.
+  /// Returns true if the action may start. The two actions of a fused pair start together.
   bool may_start(const std::vector<Action>& actions, std::size_t next) {
     return !obstacle(actions[next]) &&
            (!actions[next].fused_with_next || !obstacle(actions[next + 1]));
@@ -179,8 +179,8 @@ class ScheduleChecker {
     name_cycle(next);
   }
 
-  /// Every rank that is not at its end waits for an action that another rank, or this one, has
-  /// further back in its list.
+  /// Names a deadlock. Every rank that is not at its end waits for an action that is further back
+  /// in the list of some rank.
   void name_cycle(const std::vector<std::size_t>& next) {
     std::vector<Waiting> stuck;
     for (std::size_t rank = 0; rank < next.size(); ++rank) {
@@ -188,7 +188,7 @@ class ScheduleChecker {
       if (next[rank] == actions.size())
         continue;
       auto missing = obstacle(actions[next[rank]]);
-      if (!missing)  // then it is fused, and its partner waits
+      if (!missing)  // the action is fused, and its partner waits
         missing = obstacle(actions[next[rank] + 1]);
       stuck.push_back({.place = static_cast<int>(rank),
                        .rank = static_cast<int>(rank),

@@ -7,11 +7,12 @@
 namespace pipewright::plan {
 namespace {
 
-/// The shortest chain of entries from `start` back to it, breadth first; empty when there is none.
+/// Returns the shortest chain of entries from `start` back to it, by breadth-first search; empty if
+/// there is none.
 std::vector<Waiting> shortest_from(const std::vector<Waiting>& stuck, int start) {
   std::vector<std::size_t> reached;  // entries, in the order in which they were found
-  std::vector<std::size_t> before;   // of each: which of `reached` led to it
-  std::set<int> seen;                // places
+  std::vector<std::size_t> before;   // by entry: the index in `reached` that led to it
+  std::set<int> seen;                // lists
   const auto enter = [&](int place, std::size_t from) {
     for (std::size_t entry = 0; entry < stuck.size(); ++entry)
       if (stuck[entry].place == place) {
@@ -55,7 +56,7 @@ std::string in_words(const std::vector<Waiting>& cycle) {
     text += fmt::format("{}rank {} at {} waits for {}", i == 0 ? "" : "; ", here.rank, here.action,
                         here.needs);
     if (here.needs != next.action)
-      text += fmt::format(", which rank {} has behind {}", next.rank, next.action);
+      text += fmt::format(", which rank {} runs after {}", next.rank, next.action);
   }
   return text;
 }

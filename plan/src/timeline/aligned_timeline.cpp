@@ -10,8 +10,8 @@
 namespace pipewright::plan {
 namespace {
 
-/// The reductions of a Timeline by their text and how often their ranks have run it before: the
-/// spans of each are those of its members.
+/// Returns the spans of each reduction. The nth span with the same text on each rank belongs to the
+/// same reduction.
 std::vector<std::vector<const Span*>> reductions_of(const Timeline& timeline) {
   std::map<std::pair<int, std::string>, int> runs;
   std::map<std::pair<std::string, int>, std::vector<const Span*>> reductions;

@@ -6,20 +6,19 @@
 #include <map>
 #include <utility>
 
-// The least (arrived - sent) of all passages from one rank to another is the most by which the
-// clock of the second can be ahead. These are difference constraints: they have a solution where
-// no cycle of them has a negative sum, and the shortest chains between two ranks are the tightest
-// bounds that all passages together give. A spanning tree of midpoints would break bounds outside
-// the tree, a least squares fit could break any; the midpoint between the first rank's shortest
-// chains to and from each rank breaks none, as it is the mean of two solutions: the latest and the
-// earliest.
+// The minimum of (arrived - sent) over all passages from one rank to another bounds how far the
+// clock of the second can be ahead. These are difference constraints. They have a solution if no
+// cycle has a negative sum, and the shortest chains between two ranks give the tightest bounds. A
+// spanning tree of midpoints would violate bounds outside the tree, and a least-squares fit could
+// violate any. The midpoint between the shortest chains from and to the first rank violates none,
+// because it is the mean of two solutions: the latest and the earliest.
 
 namespace pipewright::plan {
 namespace {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 
-/// The clock of `to` is ahead of that of `from` by at most `most` seconds.
+/// An upper bound, in seconds, on how far the clock of `to` is ahead of that of `from`.
 struct Bound {
   int from, to;
   double most;
@@ -33,7 +32,7 @@ std::vector<Bound> bounds_of(int ranks, const std::vector<Passage>& passages) {
     double& known = least.try_emplace({passage.from, passage.to}, apart).first->second;
     known = std::min(known, apart);
   }
-  (void)ranks;  // only the assert looks at it
+  (void)ranks;  // used only by the assert
   std::vector<Bound> bounds;
   bounds.reserve(least.size());
   for (const auto& [pair, apart] : least)
@@ -47,9 +46,9 @@ std::vector<Bound> reversed(std::vector<Bound> bounds) {
   return bounds;
 }
 
-/// The least mean of the bounds of any cycle (Karp, 1978): with k bounds in a row from any rank to
-/// rank v at least d(k, v), it is the least over v of the most over k of (d(n, v) - d(k, v)) /
-/// (n - k). Infinite without a cycle.
+/// Returns the minimum mean weight of a cycle of bounds (Karp, 1978). If d(k, v) is the least
+/// weight of k bounds in a row from any rank to rank v, it is the minimum over v of the maximum
+/// over k of (d(n, v) - d(k, v)) / (n - k). Infinite without a cycle.
 double least_cycle_mean(int ranks, const std::vector<Bound>& bounds) {
   const auto n = static_cast<std::size_t>(ranks);
   std::vector<std::vector<double>> chains(n + 1, std::vector<double>(n, unbounded));
@@ -71,7 +70,7 @@ double least_cycle_mean(int ranks, const std::vector<Bound>& bounds) {
   return least;
 }
 
-/// Lowers each label to the least that a chain of bounds allows from any other.
+/// Lowers each label to the minimum that chains of bounds from other labels allow.
 void tighten(std::vector<double>& labels, const std::vector<Bound>& bounds) {
   bool lowered = true;
   for (std::size_t round = 1; round < labels.size() && lowered; ++round) {
@@ -85,7 +84,7 @@ void tighten(std::vector<double>& labels, const std::vector<Bound>& bounds) {
   }
 }
 
-/// Places the clocks of one group of ranks after the other.
+/// Determines the clock offsets, one group of connected ranks after the other.
 class Placing {
  public:
   Placing(int ranks, const std::vector<Bound>& bounds)
@@ -96,11 +95,11 @@ class Placing {
 
   bool is_placed(int rank) const { return placed_[static_cast<std::size_t>(rank)]; }
 
-  /// All ranks that passages join with `first`, whose clock is theirs from now on.
+  /// Places all ranks that passages connect with `first`, on the clock of `first`.
   void place_group_of(int first) {
     place_between_chains(static_cast<std::size_t>(first));
-    // What is left has bounds to one side only. Alternately all that follow and all that precede
-    // what is placed: then no bound can come to be broken.
+    // The remaining ranks are bounded on one side only. Alternating between those that follow and
+    // those that precede the placed ranks cannot violate a bound.
     while (place_at_bounds(ahead_, +1) || place_at_bounds(behind_, -1))
       uncertainty_ = unbounded;
   }
@@ -109,7 +108,7 @@ class Placing {
   Seconds uncertainty() const { return {uncertainty_}; }
 
  private:
-  /// The ranks that have chains from and to `first`: halfway between.
+  /// Places the ranks that have chains from and to `first` halfway between them.
   void place_between_chains(std::size_t first) {
     std::vector<double> latest(placed_.size(), unbounded);
     latest[first] = 0;
@@ -123,8 +122,8 @@ class Placing {
       }
   }
 
-  /// The ranks that chains of these bounds reach from those placed: as far as they allow. False
-  /// where there are none.
+  /// Places the ranks that chains of these bounds reach from the placed ones, at the bound. Returns
+  /// false if there are none.
   bool place_at_bounds(const std::vector<Bound>& bounds, double sign) {
     std::vector<double> labels(placed_.size(), unbounded);
     for (std::size_t rank = 0; rank < labels.size(); ++rank)
@@ -163,7 +162,7 @@ std::vector<Passage> passages_of(const std::vector<ClockSource>& clocks) {
     const int other = first_of.try_emplace(own.name, rank).first->second;
     if (other == rank)
       continue;
-    // By both clocks at one instant: when the first one was 0.
+    // The instant at which the first clock showed 0, by both clocks.
     const Seconds here = clocks[static_cast<std::size_t>(other)].shown - own.shown;
     passages.push_back({other, rank, Seconds{}, here});
     passages.push_back({rank, other, here, Seconds{}});

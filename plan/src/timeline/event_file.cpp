@@ -20,7 +20,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "columns are mapped as they lie");
 
-// The first byte is no text, and a transfer that takes the file for text changes the line ends.
+// The first byte is not text, and the line ends reveal a transfer in text mode.
 constexpr std::string_view magic = "\x89PWT\r\n\x1a\n";
 constexpr std::uint32_t version = 1;
 constexpr std::uint32_t byte_order = 0x01020304;
@@ -31,17 +31,17 @@ struct FileHeader {
   std::uint32_t version = 0;
   std::uint32_t byte_order = 0;
   std::uint64_t size = 0;      // of the file
-  std::uint64_t checksum = 0;  // of the header with 0 in this place, and the table of sections
+  std::uint64_t checksum = 0;  // of the header, with 0 in this field, and of the table of sections
   std::uint32_t sections = 0;
   std::int32_t ranks = 0;
   double length = 0;             // seconds
   std::uint32_t names = 0;       // of events
-  std::uint32_t rank_names = 0;  // none, or as many as there are ranks
+  std::uint32_t rank_names = 0;  // 0, or the number of ranks
   std::array<char, 8> reserved{};
 };
 
 struct FileSection {
-  std::uint32_t kind = 0;          // its place in EventSection
+  std::uint32_t kind = 0;          // index in EventSection
   std::uint32_t element_size = 0;  // bytes
   std::uint64_t offset = 0;        // from the beginning of the file
   std::uint64_t size = 0;          // bytes
@@ -57,7 +57,7 @@ struct FileTrack {
   std::uint32_t reserved = 0;
 };
 
-/// What stands before the first section.
+/// Everything before the first section.
 struct FileFront {
   FileHeader header;
   std::array<FileSection, event_sections> sections;
@@ -69,7 +69,7 @@ static_assert(sizeof(EventTable::Idle) == 24 && sizeof(EventTable::Memory) == 16
 
 struct SectionTraits {
   EventSection section;
-  const char* name;  // in messages
+  const char* name;  // for messages
   std::uint32_t element_size;
 };
 
@@ -97,9 +97,8 @@ std::uint64_t checksum_of(FileFront front) {
 }
 
 // ---- reading
-// -------------------------------------------------------------------------------------
 
-/// A mapped file from its first doubt to the table.
+/// Maps a file, checks it, and builds the table.
 class EventFileReader {
  public:
   explicit EventFileReader(const std::filesystem::path& file)
@@ -153,7 +152,7 @@ class EventFileReader {
     if (beginning != magic) {
       if (!beginning.empty() && magic.starts_with(beginning))
         refuse(fmt::format("cut off after {} bytes", bytes_.size()));
-      refuse("no timeline file of Pipewright: it does not begin like one");
+      refuse("not a Pipewright timeline file: it has a wrong beginning");
     }
     std::memcpy(&front_, bytes_.data(), std::min(bytes_.size(), sizeof front_));
     const FileHeader& header = front_.header;
@@ -175,11 +174,11 @@ class EventFileReader {
     if (bytes_.size() != header.size)
       refuse(bytes_.size() < header.size
                  ? fmt::format("cut off after {} of {} bytes", bytes_.size(), header.size)
-                 : fmt::format("{} bytes behind its end", bytes_.size() - header.size));
+                 : fmt::format("{} bytes after its end", bytes_.size() - header.size));
     check_places();
   }
 
-  /// Sections lie one behind the other, and the last ends with the file.
+  /// Checks that the sections follow each other and that the last one ends with the file.
   void check_places() const {
     std::uint64_t end = sizeof(FileFront);
     for (std::size_t i = 0; i < event_sections; ++i) {
@@ -203,7 +202,7 @@ class EventFileReader {
       end = place.offset + place.size;
     }
     if (end != bytes_.size())
-      refuse(fmt::format("{} bytes behind the last section", bytes_.size() - end));
+      refuse(fmt::format("{} bytes after the last section", bytes_.size() - end));
   }
 
   void check(const SectionTraits& traits) const {
@@ -213,7 +212,7 @@ class EventFileReader {
              fmt::format("damaged: the checksum of these {} bytes differs", place.size));
   }
 
-  /// As they lie in the file, which is mapped at the beginning of a page.
+  /// Returns a column without copying it. The mapping starts at a page boundary, so it is aligned.
   template <class Element>
   std::span<const Element> column(EventSection which) const {
     const FileSection& place = section(which);
@@ -223,7 +222,7 @@ class EventFileReader {
 
   void read_tracks(EventTable& table) const {
     for (const FileTrack& track : column<FileTrack>(EventSection::Tracks)) {
-      // fault_of says what row is wrong; the cast must not make it a right one.
+      // fault_of reports an invalid row, so the cast must not turn it into a valid one.
       const auto row = static_cast<Row>(std::min<std::uint32_t>(track.row, 1000));
       table.tracks.push_back({track.rank, row, {}, track.begin, track.end, track.depth});
     }
@@ -268,9 +267,8 @@ class EventFileReader {
 };
 
 // ---- writing
-// -------------------------------------------------------------------------------------
 
-/// What the file has otherwise than the table.
+/// The parts of a table that have another form in the file.
 struct Packed {
   std::string texts;
   std::vector<std::uint64_t> text_ends;
@@ -300,7 +298,7 @@ std::string_view letters_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Where each section goes, and what it will be known by.
+/// Returns the header and the section table, with offsets and checksums.
 FileFront front_of(const EventTable& table,
                    const std::array<std::span<const std::byte>, event_sections>& contents) {
   FileFront front;
@@ -358,7 +356,7 @@ EventTable read_event_file(const std::filesystem::path& file) {
 }
 
 bool is_event_file(std::string_view beginning) {
-  // The first byte and the letters: line ends may have been changed on the way.
+  // Only the first byte and the letters, because the line ends may have been changed in transit.
   return beginning.starts_with(magic.substr(0, 4));
 }
 

@@ -12,7 +12,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// The spans by rank, row and time.
+/// Returns the indices of the spans, by rank, row and time.
 std::vector<std::size_t> in_order(const std::vector<Span>& spans) {
   std::vector<std::size_t> order(spans.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -23,8 +23,8 @@ std::vector<std::size_t> in_order(const std::vector<Span>& spans) {
   return order;
 }
 
-/// Deals the spans of one row out to tracks, each to the first that is free; returns a list of
-/// spans per track.
+/// Distributes the spans of one row over tracks, each to the first track that is free. Returns a
+/// list of spans per track.
 std::vector<std::vector<std::size_t>> without_overlap(const std::vector<Span>& spans,
                                                       std::span<const std::size_t> row) {
   std::vector<std::vector<std::size_t>> tracks;
@@ -37,7 +37,7 @@ std::vector<std::vector<std::size_t>> without_overlap(const std::vector<Span>& s
   return tracks;
 }
 
-/// Makes the columns of a Timeline's table, one after the other.
+/// Builds the columns of a Timeline's table one after the other.
 class TableOfTimeline {
  public:
   explicit TableOfTimeline(const Timeline& timeline)
@@ -52,7 +52,7 @@ class TableOfTimeline {
     add_memory();
   }
 
-  /// Which event each span has become.
+  /// Returns the event of each span.
   const std::vector<std::uint64_t>& places() const { return places_; }
   EventTable take() {
     set_columns(table_, std::move(columns_));
@@ -151,7 +151,8 @@ EventTable table_of(const Timeline& timeline, std::vector<std::uint64_t>* places
 
 namespace {
 
-/// A table has no column for what spans wait for shards; its idle time says it.
+/// Restores the spans' waits for tensor-parallel ranks from the idle time, since a table has no
+/// column for them.
 void mark_waits(Timeline& timeline) {
   std::map<std::pair<int, Seconds>, Seconds> waits;  // by rank and end
   for (const IdleSpan& idle : timeline.idle)

@@ -52,7 +52,7 @@ Found fault_of_texts(const EventTable& table) {
   return found;
 }
 
-/// Tracks divide the events among them, in the order of ranks and rows.
+/// Checks that the tracks divide the events among them, in the order of ranks and rows.
 Found fault_of_tracks(const EventTable& table) {
   std::uint64_t next = 0;
   const EventTrack* before = nullptr;
@@ -68,7 +68,7 @@ Found fault_of_tracks(const EventTable& table) {
     if (track.depth < 0)
       return refuse(fmt::format("lies {} deep", track.depth));
     if (before != nullptr && std::tie(track.rank, track.row) < std::tie(before->rank, before->row))
-      return refuse("stands before a track of a rank or row that comes after its own");
+      return refuse("comes before a track of a later rank or row");
     if (track.begin != next || track.end < track.begin || track.end > table.size())
       return refuse(fmt::format("has events {} to {}; it begins with event {} of {}", track.begin,
                                 track.end, next, table.size()));
@@ -81,13 +81,14 @@ Found fault_of_tracks(const EventTable& table) {
   return {};
 }
 
-/// One event of a track; `free` is when the one before it ended.
+/// Returns true if an event of a track is valid. `free` is the end of the event before it.
 bool is_sound(double start, double end, double free) {
   return (start >= free) & (end >= start) & (end <= latest);
 }
 
 Found fault_of_times(const EventTable& table, const EventTrack& track) {
-  // Without a branch for each event.
+  // One check without a branch per event is faster; the faulty event is searched for only if it
+  // fails.
   bool sound = true;
   double free = 0;
   for (std::uint64_t event = track.begin; event < track.end; ++event) {
@@ -133,7 +134,7 @@ Found fault_of_events(const EventTable& table) {
   return {};
 }
 
-/// By rank and time.
+/// Checks that idle time is in the order of rank and time.
 Found fault_of_idle(const EventTable& table) {
   for (std::uint64_t i = 0; i < table.idle.size(); ++i) {
     const EventTable::Idle& idle = table.idle[i];
@@ -148,7 +149,7 @@ Found fault_of_idle(const EventTable& table) {
       return refuse(fmt::format("is from {} s to {} s", idle.start, idle.end));
     if (i > 0 &&
         std::tie(idle.rank, idle.start) < std::tie(table.idle[i - 1].rank, table.idle[i - 1].start))
-      return refuse("stands behind a later one or one of a later rank");
+      return refuse("comes after a later one or one of a later rank");
   }
   return {};
 }
@@ -171,7 +172,7 @@ Found fault_of_memory(const EventTable& table) {
       const EventTable::Memory& sample = table.memory[i];
       if (!is_sound(sample.time, sample.time, free) || sample.bytes < 0)
         return at(EventSection::Memory, i,
-                  fmt::format("sample {} has {} bytes at {} s, behind one at {} s", i, sample.bytes,
+                  fmt::format("sample {} has {} bytes at {} s, after one at {} s", i, sample.bytes,
                               sample.time, free));
       free = sample.time;
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What an EventTable that is written or was read must hold.
+// Checks that an EventTable, before it is written or after it was read, is valid.
 
 #include <cstdint>
 #include <optional>
@@ -10,10 +10,10 @@
 
 namespace pipewright::plan {
 
-/// The parts of a native timeline file, in their order.
+/// The sections of a native timeline file, in their order.
 enum class EventSection {
-  Texts,     // the name, names of events, of ranks and of tracks, without anything between them
-  TextEnds,  // where each ends
+  Texts,     // names of the timeline, events, ranks and tracks, concatenated without separators
+  TextEnds,  // end of each text
   Tracks,
   Start,
   End,
@@ -26,12 +26,12 @@ enum class EventSection {
 inline constexpr std::size_t event_sections = 10;
 
 struct EventTableFault {
-  std::optional<EventSection> section;  // none: the header
-  std::uint64_t element = 0;            // of the section
+  std::optional<EventSection> section;  // empty for the header
+  std::uint64_t element = 0;            // index within the section
   std::string what;
 };
 
-/// The first fault; none in a sound table.
+/// Returns the first fault, or nothing for a valid table.
 std::optional<EventTableFault> fault_of(const EventTable& table);
 
 }  // namespace pipewright::plan

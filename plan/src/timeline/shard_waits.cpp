@@ -10,7 +10,7 @@ bool before(const IdleSpan& a, const IdleSpan& b) {
   return std::tie(a.rank, a.start) < std::tie(b.rank, b.start);
 }
 
-/// Spans of one rank that overlap, as one.
+/// Overlapping spans of a rank, merged.
 struct Stretch {
   int rank = -1;
   Seconds start, end, late;

@@ -6,21 +6,21 @@
 namespace pipewright::plan {
 namespace {
 
-/// What a span adds to the busy time of its rank. Transfers run beside compute and add
-/// nothing; a clock that stepped back must not take away what other spans added.
+/// Returns what a span adds to the busy time of its rank. Transfers run concurrently with compute
+/// and add nothing. A clock that stepped back must not reduce what other spans added.
 Seconds busy_time(const Span& span) {
   if (span.row != Row::Compute)
     return {};
   return std::max(span.end - span.start, Seconds{});
 }
 
-/// How long at least one of the spans goes on.
+/// Returns the time covered by at least one of the spans.
 Seconds covered_by(std::vector<const Span*>& spans) {
   const auto before = [](const Span* a, const Span* b) { return a->start < b->start; };
   if (!std::is_sorted(spans.begin(), spans.end(), before))
     std::stable_sort(spans.begin(), spans.end(), before);
   Seconds covered;
-  const Span* last = nullptr;  // of those before, the one that ends last
+  const Span* last = nullptr;  // of the spans so far, the one that ends last
   for (const Span* span : spans) {
     if (last == nullptr || span->start >= last->end)
       covered += busy_time(*span);
@@ -34,7 +34,7 @@ Seconds covered_by(std::vector<const Span*>& spans) {
 
 std::size_t index_of(int rank, const Timeline& timeline) {
   assert(rank >= 0 && rank < timeline.ranks);
-  (void)timeline;  // only the assert looks at it
+  (void)timeline;  // used only by the assert
   return static_cast<std::size_t>(rank);
 }
 

@@ -65,7 +65,8 @@ const MarkedStep* TimelineFacts::typical_step() const {
 }
 
 TimelineFacts facts_of(const EventTable& table) {
-  // Ours have rows instead of threads, no names of ranks, and no calls inside calls.
+  // Pipewright's own timelines have rows instead of threads, no names of ranks, and no nested
+  // calls.
   const bool is_iteration =
       table.rank_names.empty() &&
       std::all_of(table.tracks.begin(), table.tracks.end(), [](const EventTrack& track) {

@@ -17,7 +17,7 @@ Places places_of_receives(const std::vector<Span>& spans) {
   return places;
 }
 
-/// What the receive at the other end is called; nothing when this is no send.
+/// Returns the name of the receive at the other end, or nothing if the span is not a send.
 std::optional<std::string> receive_of(const Span& send) {
   if (send.row != Row::Send)
     return {};

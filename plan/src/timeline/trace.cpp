@@ -1,5 +1,5 @@
-// Timelines as Chrome Trace Event JSON. Viewers read `ts` and `dur`, which are microseconds and
-// therefore rounded; this reader takes the exact seconds that stand beside them.
+// Timelines as Chrome Trace Event JSON. Viewers read `ts` and `dur`, which are in microseconds and
+// therefore rounded. This reader uses the exact seconds stored with them.
 
 #include "pipewright/plan/timeline/trace.hpp"
 
@@ -25,11 +25,12 @@ namespace {
 constexpr const char* format = "pipewright/timeline/1";
 constexpr int most_ranks = 1'000'000;
 
-/// Thread numbers begin at 1: viewers take thread 0 for the idle task.
+/// Returns the viewer's thread. Numbers begin at 1, because viewers treat thread 0 as the idle
+/// task.
 int thread_of(Row row) { return static_cast<int>(row) + 1; }
 constexpr int idle_thread = static_cast<int>(all_rows.size()) + 1;
-/// For the second of two that compute side by side: viewers take spans of one thread that overlap
-/// for calls within calls.
+/// The thread for the second of two concurrent compute spans. Viewers would show overlapping spans
+/// of one thread as nested calls.
 constexpr int beside_thread = idle_thread + 1;
 Row row_of(int thread) {
   return thread == beside_thread ? Row::Compute : static_cast<Row>(thread - 1);
@@ -42,13 +43,13 @@ std::string name_of(int thread) {
 
 double microseconds(Seconds time) { return time.value * 1e6; }
 
-/// As short as it can be and still be read back to the last bit. JSON has no word for what is not
-/// finite; a reader that needs a number refuses `null`.
+/// Formats a number as briefly as possible such that it reads back bit for bit. JSON cannot express
+/// non-finite numbers; a reader that needs a number rejects `null`.
 std::string number(double value) {
   return std::isfinite(value) ? fmt::format(FMT_COMPILE("{}"), value) : "null";
 }
 
-/// A text between quotes. Almost none holds what JSON must escape, and Json is slow to find out.
+/// Quotes a text. Almost none contains characters to escape, and Json is slow to find that out.
 std::string quoted(const std::string& text) {
   const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
     return c >= ' ' && c <= '~' && c != '"' && c != '\\';
@@ -56,8 +57,8 @@ std::string quoted(const std::string& text) {
   return plain ? '"' + text + '"' : Json(text).dump();
 }
 
-/// The events as text, one per line, so that a file of many spans can be read and compared by line.
-/// A file has millions of them: they are put together without a Json value for each.
+/// The events as text, one per line, so that a file with many spans can be read and compared by
+/// line. A file has millions of them, so they are formatted without a Json value for each.
 class EventList {
  public:
   template <class... Values>
@@ -71,10 +72,11 @@ class EventList {
   std::string text_;
 };
 
-/// By span.
+/// Returns the thread of each span.
 std::vector<int> threads_of(const std::vector<Span>& spans, int ranks) {
   std::vector<int> threads;
-  std::vector<const Span*> before(static_cast<std::size_t>(ranks), nullptr);  // that computed
+  // By rank: the last compute span.
+  std::vector<const Span*> before(static_cast<std::size_t>(ranks), nullptr);
   for (const Span& span : spans) {
     threads.push_back(thread_of(span.row));
     if (span.row != Row::Compute)
@@ -88,7 +90,7 @@ std::vector<int> threads_of(const std::vector<Span>& spans, int ranks) {
   return threads;
 }
 
-/// The threads of each rank: those of the rows that occur there, and that of idle time.
+/// Returns the threads of each rank: one for each row that occurs there, and one for idle time.
 std::vector<std::set<int>> threads_by_rank(const Timeline& timeline,
                                            const std::vector<int>& thread_of_span) {
   std::vector<std::set<int>> threads(static_cast<std::size_t>(timeline.ranks));
@@ -111,7 +113,7 @@ void add_names(EventList& events, const Timeline& timeline,
   }
 }
 
-/// What is nothing is left out.
+/// Formats the tensor-parallel times of a span. Times of 0 are left out.
 std::string shards_text(const Span& span) {
   std::string text;
   if (span.shards > Seconds{})
@@ -121,7 +123,7 @@ std::string shards_text(const Span& span) {
   return text;
 }
 
-/// `critical_step` counts along the critical path; -1 when the span is not on it.
+/// Adds a span. `critical_step` is its position on the critical path, or -1 if it is not on it.
 void add_span(EventList& events, const Span& span, int thread, int critical_step) {
   events.add(R"({{"name":{},"cat":{},"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},)"
              R"("args":{{"start_s":{},"end_s":{}{}{}}}}})",
@@ -150,7 +152,8 @@ void add_idle(EventList& events, const IdleSpan& idle) {
              number(idle.end.value));
 }
 
-/// The exact time stands outside `args`: a viewer draws every value in there as a curve.
+/// Adds a memory sample. The exact time is outside of `args`, because a viewer plots every value in
+/// there.
 void add_memory(EventList& events, const MemorySample& sample) {
   events.add(R"({{"name":"memory","ph":"C","pid":{},"ts":{},"time_s":{},)"
              R"("args":{{"held_bytes":{}}}}})",
@@ -158,8 +161,9 @@ void add_memory(EventList& events, const MemorySample& sample) {
              sample.held.value);
 }
 
-/// One arrow from a send to its receive. A receive may have waited since before the send began, and
-/// an arrow must not point back in time. "bp" lets it end at the span around it, not at the next.
+/// Adds an arrow from a send to its receive. The receive may have waited since before the send
+/// began, and an arrow must not point back in time. "bp" makes it end at the enclosing span and not
+/// at the next one.
 void add_flow(EventList& events, int id, const Span& send, const Span& receive) {
   events.add(R"({{"name":"transfer","cat":"transfer","ph":"s","id":{},"pid":{},"tid":{},"ts":{}}})",
              id, send.rank, thread_of(send.row), number(microseconds(send.start)));
@@ -177,7 +181,7 @@ void read_header(JsonObject& root, Timeline& timeline) {
   timeline.length = header.seconds("length_s");
 }
 
-/// Keys that are there for viewers: they repeat what is read elsewhere.
+/// Allows keys that exist only for viewers and repeat other values.
 void allow_for_viewers(JsonObject& event, std::initializer_list<const char*> keys) {
   for (const char* key : keys)
     event.allow(key);
@@ -187,13 +191,14 @@ int read_rank(JsonObject& event, const Timeline& timeline) {
   return event.integer("pid", {.least = 0, .most = timeline.ranks - 1.0});
 }
 
-/// What was read, in the order of the file, and the places of critical spans on their path.
+/// The timeline read so far, in the order of the file, and the positions of critical spans on their
+/// path.
 struct Reading {
   Timeline timeline;
-  std::map<int, std::size_t> critical;  // step → span
+  std::map<int, std::size_t> critical;  // position on the path → span
 };
 
-/// The exact start and end of a span that is named so in messages.
+/// Reads the exact start and end of a span. `name` is for error messages.
 std::pair<Seconds, Seconds> read_times(JsonObject& args, const std::string& name) {
   const Seconds start = args.seconds("start_s");
   const Seconds end = args.seconds("end_s");
@@ -206,7 +211,7 @@ void read_critical(JsonObject& args, Reading& reading) {
   if (!args.flag("critical", false))
     return;
   const int step = args.integer("critical_step", at_least(0));
-  const std::size_t span = reading.timeline.spans.size();  // that is read just now
+  const std::size_t span = reading.timeline.spans.size();  // the span that is being read
   if (!reading.critical.emplace(step, span).second)
     args.error("critical_step", fmt::format("another span is step {} too", step));
 }
@@ -255,7 +260,7 @@ MemorySample read_memory(JsonObject& event, const Timeline& timeline) {
 
 void read_event(Diagnostics& diagnostics, const std::string& pointer, Reading& reading) {
   JsonObject event(diagnostics, pointer);
-  // The first word is what an unknown one is taken for: nothing more is then read of the event.
+  // An unknown phase is read as the first word, for which nothing more of the event is read.
   const std::string phase = event.choice("ph", {"M", "s", "f", "X", "C"});
   if (phase == "X")
     read_span(event, reading);
@@ -300,7 +305,7 @@ Timeline timeline_from_trace(const JsonDocument& document) {
   }
   diagnostics.throw_if_any();
 
-  // What is wrong with one event is often wrong with all; some more of them show the pattern.
+  // An error in one event often repeats in all of them; a few more are enough to show the pattern.
   int events_after_error = 100;
   for (const std::string& event : events) {
     read_event(diagnostics, event, reading);

@@ -5,7 +5,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// The length of the code point that `text` begins with; 0 where it begins with none.
+/// Returns the length of the code point at the beginning of `text`, or 0 if there is no valid one.
 std::size_t length_of_letter(std::string_view text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   const unsigned first = byte(0);

@@ -1,7 +1,6 @@
 #include "timeline/xxh64.hpp"
 
-// All of xxHash that is used becomes part of this file: nothing is linked, so that an installed
-// static library needs no other.
+// xxHash is included as source, so that an installed static library needs no other library.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The checksum of native timeline files: XXH64 with seed 0, what `xxhsum -H64` prints.
+// The checksum of native timeline files: XXH64 with seed 0, as `xxhsum -H64` prints it.
 
 #include <cstddef>
 #include <cstdint>

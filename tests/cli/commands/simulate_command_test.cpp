@@ -381,7 +381,7 @@ TEST_CASE("simulate --schedule: what computes again otherwise than the scenario 
   };
   const auto whole = folder.write("program.json", to_json(program_for(Mode::None)).dump());
   const std::string missing =
-      "computes nothing again, but training.recompute is full: it needs an R before each backward "
+      "recomputes nothing, but training.recompute is full: it needs an R before each backward "
       "(possible without: training.recompute none, selective)";
   says(simulated(whole, "full"), "program.json:1:");
   says(simulated(whole, "full"), ": /ranks: " + missing);

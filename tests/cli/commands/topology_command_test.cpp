@@ -75,7 +75,7 @@ TEST_CASE("topology: chosen ranks, with the groups they are in", "[cli][topology
 TEST_CASE("topology: what cannot be is refused in words", "[cli][topology]") {
   CHECK(refusal({"--axes", "pipe,data", "--dims", "2,4", "--ranks", "6"}) ==
         "pipe 2 x data 4 is 8 ranks, but there are 6\n");
-  CHECK(refusal({"--axes", "pipe,pipe", "--dims", "2,4"}) == "the axis \"pipe\" stands twice\n");
+  CHECK(refusal({"--axes", "pipe,pipe", "--dims", "2,4"}) == "the axis \"pipe\" occurs twice\n");
   CHECK(refusal({"--ranks", "8", "--rank", "8"}) == "there is no rank 8: the 8 ranks are 0 to 7\n");
   CHECK(refusal({"--ranks", "8", "--where", "tensor=0"}) ==
         "no axis is called \"tensor\" (known: pipe or data)\n");

@@ -1,6 +1,6 @@
 #pragma once
 
-// Finds the elements of an SVG again, so that tests can ask where something stands.
+// Finds the elements of an SVG, so that tests can check their positions.
 
 #include <algorithm>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace pipewright::draw {
 
-/// Empty when every tag that opens also closes, in order, and no bracket stands outside a tag.
+/// Returns "" if every opening tag is closed in order and there is no bracket outside a tag.
 inline std::string xml_fault(const std::string& text) {
   std::vector<std::string> open;
   std::size_t end = std::string::npos;  // of the last tag
@@ -36,7 +36,7 @@ inline std::string xml_fault(const std::string& text) {
   return open.empty() ? "" : "never closed: " + open.back();
 }
 
-/// What stands between `begin` and `end`, as often as it occurs.
+/// Returns every text between `begin` and `end`.
 inline std::vector<std::string> all_between(const std::string& text, const std::string& begin,
                                             const std::string& end) {
   std::vector<std::string> found;
@@ -47,7 +47,7 @@ inline std::vector<std::string> all_between(const std::string& text, const std::
   return found;
 }
 
-/// Each path of this class, without its brackets.
+/// Returns each path of this class, without its brackets.
 inline std::vector<std::string> paths(const std::string& svg, const std::string& name) {
   return all_between(svg, "<path class=\"" + name + "\"", "/>");
 }
@@ -56,7 +56,7 @@ inline std::string attribute(const std::string& tag, const std::string& name) {
   return all_between(tag, " " + name + "=\"", "\"").at(0);
 }
 
-/// How many times exactly this text is written in the figure.
+/// Returns how often exactly this text occurs in the figure.
 inline int count_text(const std::string& svg, const std::string& text) {
   int count = 0;
   for (const std::string& element : all_between(svg, "<text", "</text>"))
@@ -64,7 +64,7 @@ inline int count_text(const std::string& svg, const std::string& text) {
   return count;
 }
 
-/// A text of the figure. Its box is about right: letters are as wide as a digit on average.
+/// A text of the figure with an approximate box: letters are taken to be as wide as a digit.
 struct Text {
   std::string text;
   double left = 0;
@@ -73,7 +73,7 @@ struct Text {
   double bottom = 0;
 };
 
-/// Those that stand upright.
+/// Returns the texts that are not rotated.
 inline std::vector<Text> level_texts(const std::string& svg) {
   std::vector<Text> texts;
   for (const std::string& element : all_between(svg, "<text", "</text>")) {
@@ -91,7 +91,7 @@ inline std::vector<Text> level_texts(const std::string& svg) {
   return texts;
 }
 
-/// Empty when every text stands on the page and none on another.
+/// Returns "" if every text is on the page and none overlaps another.
 inline std::string text_fault(const std::string& svg) {
   const double width = std::stod(attribute(svg, "width"));
   const double height = std::stod(attribute(svg, "height"));
@@ -109,7 +109,7 @@ inline std::string text_fault(const std::string& svg) {
   return "";
 }
 
-/// The corners of a path, whose boxes and steps are followed from each to the next.
+/// Returns the corners of a path, whose boxes and relative steps are resolved.
 inline std::vector<std::pair<double, double>> corners(const std::string& path) {
   std::vector<std::pair<double, double>> found;
   const std::string data = attribute(path, "d");
@@ -142,7 +142,7 @@ inline std::vector<std::pair<double, double>> corners(const std::string& path) {
         y += number();
         break;
       default:
-        continue;  // z: back to where it began
+        continue;  // z: back to the start
     }
     found.emplace_back(x, y);
   }

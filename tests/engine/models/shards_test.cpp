@@ -366,7 +366,7 @@ TEST_CASE("Heads that do not divide among the groups are rejected with valid num
           "[exec][shards]") {
   const auto specs = gpt_layers(shape);
   CHECK(test::error_of([&] { build_layer(specs, 1, 0, {.index = 0, .count = 1, .groups = 3}); }) ==
-        "layer block0: 4 heads and a vocabulary of 253 cannot be shared out in 3 parts: heads must "
+        "layer block0: 4 heads and a vocabulary of 253 cannot be divided into 3 parts: heads must "
         "divide evenly, and no part of the vocabulary be empty; 2 or 4 would do");
 }
 

@@ -248,7 +248,7 @@ TEST_CASE("Numbers of parts that heads do not divide into are rejected with vali
   const auto specs = transformer_layers(test::small_llama());
   CHECK(error_of([&] { build_layer(specs, 1, 0, {.index = 0, .count = 8, .groups = 8}); }) ==
         "layer layer0: 8 heads, 4 of them of keys and values, a feed-forward of 43 and a "
-        "vocabulary of 37 cannot be shared out in 8 parts: heads must divide evenly, and no other "
+        "vocabulary of 37 cannot be divided into 8 parts: heads must divide evenly, and no other "
         "part be empty; 4 would do");
 }
 

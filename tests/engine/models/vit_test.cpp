@@ -50,7 +50,7 @@ TEST_CASE("ViT: sizes that do not fit together are rejected with valid ones", "[
         }).starts_with("pipeline.sequence_parallel: "));
   CHECK(plan::faults_of_vit_cut(small, 2).empty());
   CHECK(plan::faults_of_vit_cut({.heads = 6}, 4).front() ==
-        "6 heads cannot be shared out in 4 parts evenly; 3 or 6 would do");
+        "6 heads cannot be divided into 4 parts evenly; 3 or 6 would do");
 }
 
 }  // namespace vit_test

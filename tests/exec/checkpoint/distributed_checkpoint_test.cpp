@@ -99,7 +99,7 @@ TEST_CASE("Metadata is checked: chunks cover their tensor and are files of its f
   CHECK(refusal("K\x02K\x03", "K\x02K\x04").find("'a' has 8 numbers, its chunks have 6") !=
         std::string::npos);
   CHECK(refusal("_StorageInfo", "_StorageEvil")
-            .find("_StorageEvil' is none that such a file needs") != std::string::npos);
+            .find("_StorageEvil' is not one that such a file needs") != std::string::npos);
 }
 
 /// Returns the model of the generator of these files.

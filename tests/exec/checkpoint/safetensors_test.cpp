@@ -115,7 +115,7 @@ TEST_CASE("Safetensors: invalid entries of a header are rejected with the tensor
   CHECK(refused(R"({"dtype":"F32","shape":[1]})") ==
         "f: tensor 'a' needs dtype, shape and data_offsets, and nothing else");
   CHECK(refused("1") == "f: tensor 'a' needs dtype, shape and data_offsets, and nothing else");
-  CHECK_THAT(refused(R"(1,"a":1)"), Catch::Contains("this key stands twice"));
+  CHECK_THAT(refused(R"(1,"a":1)"), Catch::Contains("this key occurs twice"));
   CHECK(refusal_of(file_of("[]", 0)) == "f: its header is no object");
   CHECK_THAT(refusal_of(file_of("{", 0)), Catch::Contains("f, header:1:2: /: not JSON"));
   CHECK(refused(R"({"dtype":"U8","shape":[0,4611686018427387904,4],"data_offsets":[0,0]})") ==

@@ -73,8 +73,8 @@ TEST_CASE("A pickle that would run code is rejected with its name and offset", "
   const auto file = data / "refused.pt";
   CHECK(error_of([&] { read_torch_file(file); }) ==
         file.string() +
-            ", data.pkl: byte 178: the name 'posix system' is none that such a file "
-            "needs; nothing is run");
+            ", data.pkl: byte 178: the name 'posix system' is not one that such a file needs; "
+            "nothing is run");
 }
 
 TEST_CASE("A truncated or changed torch file is rejected with an error message", "[exec]") {
@@ -86,14 +86,13 @@ TEST_CASE("A truncated or changed torch file is rejected with an error message",
     REQUIRE(said.starts_with(file.string()));
     return said.substr(file.string().size());
   };
-  CHECK(refusal("hello") == ": it is no zip archive, or is cut off: no directory at its end");
+  CHECK(refusal("hello") == ": it is not a zip archive, or is truncated: no directory at its end");
   CHECK(refusal(whole.substr(0, whole.size() - 1)) ==
-        ": it is no zip archive, or is cut off: no directory at its end");
+        ": it is not a zip archive, or is truncated: no directory at its end");
   CHECK(refusal("") == ": it is empty");
-  CHECK(
-      refusal(with(whole, "torch\nFloatStorage", "torch\nOtherStorage")) ==
-      ", data.pkl: byte 98: the name 'torch OtherStorage' is none that such a file needs; nothing "
-      "is run");
+  CHECK(refusal(with(whole, "torch\nFloatStorage", "torch\nOtherStorage")) ==
+        ", data.pkl: byte 98: the name 'torch OtherStorage' is not one that such a file needs; "
+        "nothing is run");
   CHECK(refusal(with(whole, "little", "bigger")) ==
         ": its numbers have another byte order than this machine");
   // Changes the number of rows, at byte 147 of the pickle: K\x02K\x03 are the sizes.
@@ -103,7 +102,7 @@ TEST_CASE("A truncated or changed torch file is rejected with an error message",
   CHECK(refusal(with(whole, "K\x06tq", "K\x07tq")) ==
         ", data.pkl: byte 140: storage '0' of 7 numbers has 24 bytes");
   CHECK(refusal(with(whole, "u}q", "\xff}q")) ==
-        ", data.pkl: byte 233: opcode 0xff is none that such a file needs");
+        ", data.pkl: byte 233: opcode 0xff is not one that such a file needs");
   // Every truncated file is rejected.
   for (std::size_t length = 1; length < whole.size(); length += 7)
     CHECK(refusal(whole.substr(0, length)) != "no error");

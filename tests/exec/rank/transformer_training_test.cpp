@@ -118,7 +118,8 @@ TEST_CASE("Tokens that cannot be divided equally among ranks are rejected", "[ex
           build_layer(engine::transformer_layers(shape, Tokens::Cut), 1, 0,
                       {.count = 2, .groups = 2});
         }) ==
-        "layer layer0: pipeline.sequence_parallel: 7 tokens cannot be divided evenly into 2 parts");
+        "layer layer0: pipeline.sequence_parallel: 7 tokens cannot be divided equally into 2 "
+        "parts");
 }
 
 /// Returns a setup as a plan has it: 16 bits, with gradients accumulated in 32.

@@ -22,7 +22,7 @@ TEST_CASE("Each action is compared with its own prediction", "[plan][actions]") 
                 compute(0, "0STEP", 8, 9),
                 compute(1, "1F0", 3, 4),
                 {0, Row::Send, "0SEND_F0", {2}, {3}}}),
-      // The same actions in another order, and one that nobody predicted.
+      // The same actions in another order, and one that was not predicted.
       timeline({compute(1, "1F0", 3.5, 5), compute(0, "0STEP", 9, 9.25), compute(0, "0STEP", 6, 7),
                 compute(0, "0F0", 0.5, 3), compute(1, "1F1", 5, 6)}));
   REQUIRE(found.pairs.size() == 4);
@@ -35,7 +35,7 @@ TEST_CASE("Each action is compared with its own prediction", "[plan][actions]") 
   CHECK(found.only_predicted.empty());
   CHECK(found.only_measured == std::vector<std::string>{"rank 1, 1F1"});
   const std::string table = actions_table(found, 1);
-  CHECK(table.find("0STEP") != std::string::npos);  // the largest alone
+  CHECK(table.find("0STEP") != std::string::npos);  // only the largest error
   CHECK(table.find("0F0") == std::string::npos);
   CHECK(table.find("only measured: rank 1, 1F1\n") != std::string::npos);
 }

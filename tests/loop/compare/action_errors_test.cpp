@@ -39,7 +39,7 @@ TEST_CASE("The figures of a timeline are its length, busy, bubble and peak", "[p
   CHECK(figures.shards == std::vector<Seconds>{{0.5}, {0}});
 }
 
-TEST_CASE("An error is relative to what was measured", "[plan][comparison]") {
+TEST_CASE("An error is relative to the measured value", "[plan][comparison]") {
   CHECK(error_percent(3, 2) == 50);
   CHECK(error_percent(1, 2) == -50);
   CHECK(error_percent(0, 2) == -100);
@@ -47,7 +47,7 @@ TEST_CASE("An error is relative to what was measured", "[plan][comparison]") {
   CHECK(std::isnan(error_percent(1, 0)));
 }
 
-TEST_CASE("Figures as JSON are lists by rank, bytes whole", "[plan][comparison]") {
+TEST_CASE("Figures as JSON are lists by rank, with bytes as integers", "[plan][comparison]") {
   StepFigures figures = predicted();
   figures.peak[0] = {9'007'199'254'740'993};
   CHECK(to_json(figures).dump() ==
@@ -55,14 +55,14 @@ TEST_CASE("Figures as JSON are lists by rank, bytes whole", "[plan][comparison]"
         R"("peak_bytes":[9007199254740993,1250000]})");
 }
 
-TEST_CASE("Errors as JSON are null where there is none to give", "[plan][comparison]") {
+TEST_CASE("Errors as JSON are null if they are undefined", "[plan][comparison]") {
   const StepFigures one{.iteration = {3}, .busy = {{1}, {2}}, .bubble = {{0}}, .peak = {{5}}};
   const StepFigures other{.iteration = {2}, .busy = {{2}}, .bubble = {{0}}, .peak = {{0}}};
   CHECK(error_json(one, other).dump() ==
         R"({"iteration_s":50.0,"busy_s":[-50.0,null],"bubble_s":[0.0],"peak_bytes":[null]})");
 }
 
-TEST_CASE("A rank whose memory nobody sampled has no error of its peak", "[plan][comparison]") {
+TEST_CASE("A rank without memory samples has no error of its peak", "[plan][comparison]") {
   const auto with_peaks = [](std::vector<Bytes> peaks) {
     return StepFigures{.iteration = {1}, .busy = {}, .bubble = {}, .peak = std::move(peaks)};
   };
@@ -72,7 +72,8 @@ TEST_CASE("A rank whose memory nobody sampled has no error of its peak", "[plan]
   CHECK(error_json(some, with_peaks({}))["peak_bytes"].dump() == "[null,null,null,null]");
 }
 
-TEST_CASE("The table lays prediction, measurement and error side by side", "[plan][comparison]") {
+TEST_CASE("The table shows prediction, measurement and error next to each other",
+          "[plan][comparison]") {
   CHECK(comparison_table(predicted(), measured()) ==
         "                    predicted   measured    error\n"
         "iteration time       12.00 ms   12.50 ms   -4.0 %\n"
@@ -84,7 +85,8 @@ TEST_CASE("The table lays prediction, measurement and error side by side", "[pla
         "rank 1 peak memory   1.250 MB          -        -\n");
 }
 
-TEST_CASE("Where ranks have shards, the time among them is told apart", "[plan][comparison]") {
+TEST_CASE("With tensor parallelism the communication time is listed separately",
+          "[plan][comparison]") {
   StepFigures expected = predicted(), found = measured();
   expected.shards = {{0.001}, {0.002}};
   found.shards = {{0.002}, {0.002}};
@@ -99,7 +101,7 @@ TEST_CASE("Where ranks have shards, the time among them is told apart", "[plan][
   CHECK_FALSE(to_json(expected).contains("shards_s"));
 }
 
-TEST_CASE("The table shows a dash for a rank that only one side has", "[plan][comparison]") {
+TEST_CASE("The table shows a dash for a rank that only one timeline has", "[plan][comparison]") {
   const StepFigures one{.iteration = {0.012}, .busy = {{0.009}}, .bubble = {{0.003}}, .peak = {}};
   CHECK(comparison_table(predicted(), one) ==
         "                    predicted   measured   error\n"

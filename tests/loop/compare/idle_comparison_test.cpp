@@ -8,7 +8,7 @@ namespace idle_comparison_test {
 using namespace pipewright::plan;
 using namespace pipewright::loop;
 
-TEST_CASE("Idle time is compared by cause, where both sides have causes", "[plan][idle]") {
+TEST_CASE("Idle time is compared by cause if both timelines have causes", "[plan][idle]") {
   Timeline predicted{.name = "t", .ranks = 2, .length = {10}, .spans = {}, .memory = {}};
   Timeline measured = predicted;
   const auto json_of = [&] { return idle_json(compare_idle(predicted, measured)); };

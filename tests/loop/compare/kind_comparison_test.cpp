@@ -11,7 +11,8 @@ Timeline timeline_of(std::vector<Span> spans) {
   return {.name = "step", .ranks = 2, .length = {1}, .spans = std::move(spans), .memory = {}};
 }
 
-/// A microbatch forward through two ranks, split backward on the second.
+/// Returns a timeline with one microbatch that goes forward through two ranks, with a split
+/// backward on the second.
 Timeline predicted() {
   return timeline_of({{0, Row::Compute, "0F0", {0}, {0.010}},
                       {0, Row::Send, "0SEND_F0", {0.010}, {0.012}},
@@ -22,7 +23,7 @@ Timeline predicted() {
                       {0, Row::Reduce, "0REDUCE_GRAD", {0.042}, {0.0435}}});
 }
 
-/// The same with a full backward, slower forwards, and without a reduction.
+/// Returns the same timeline with a full backward, slower forwards, and without a reduction.
 Timeline measured() {
   return timeline_of({{0, Row::Compute, "0F0", {0}, {0.012}},
                       {0, Row::Send, "0SEND_F0", {0.012}, {0.0123}},
@@ -32,7 +33,7 @@ Timeline measured() {
                       {1, Row::Compute, "1B0", {0.048}, {0.06}}});
 }
 
-TEST_CASE("times of a kind are counted and added up over all ranks", "[plan][comparison]") {
+TEST_CASE("Times of a kind are counted and summed over all ranks", "[plan][comparison]") {
   const KindTimes times = time_per_kind(predicted());
   CHECK(times.at("F").count == 2);
   CHECK(times.at("F").total.value == Approx(0.024));
@@ -43,13 +44,13 @@ TEST_CASE("times of a kind are counted and added up over all ranks", "[plan][com
   CHECK(times.count("SEND_F") == 0);
 }
 
-TEST_CASE("a clock that stepped back takes no time away", "[plan][comparison]") {
+TEST_CASE("A clock that stepped back subtracts no time", "[plan][comparison]") {
   const auto times = time_per_kind(
       timeline_of({{0, Row::Compute, "0F0", {2}, {1}}, {0, Row::Compute, "0F1", {2}, {3}}}));
   CHECK(times.at("F").total == Seconds{1});
 }
 
-TEST_CASE("the table has a dash for a kind that one side lacks, and both counts where they differ",
+TEST_CASE("The table has a dash for a missing kind, and both counts if they differ",
           "[plan][comparison]") {
   CHECK(kind_table(time_per_kind(predicted()), time_per_kind(measured())) ==
         "mean of         count  predicted   measured     error\n"
@@ -62,7 +63,7 @@ TEST_CASE("the table has a dash for a kind that one side lacks, and both counts 
         "W               1 / -   4.500 ms          -         -\n");
 }
 
-TEST_CASE("as JSON a kind has null for what is not there", "[plan][comparison]") {
+TEST_CASE("As JSON a kind has null for missing values", "[plan][comparison]") {
   const KindTimes both{{"F", {2, {0.5}}}}, one{{"F", {1, {0.5}}}, {"B", {4, {1}}}};
   CHECK(kinds_json(both, one).dump() ==
         R"({"B":{"predicted_count":null,"measured_count":4,"predicted_s":null,"measured_s":0.25,)"
@@ -71,7 +72,7 @@ TEST_CASE("as JSON a kind has null for what is not there", "[plan][comparison]")
         R"("error_percent":-50.0}})");
 }
 
-TEST_CASE("a kind that took no time has no error to give", "[plan][comparison]") {
+TEST_CASE("The error of a kind that took no time is undefined", "[plan][comparison]") {
   const KindTimes some{{"RECV_F moving", {1, {1}}}}, none{{"RECV_F moving", {1, {0}}}};
   CHECK(kinds_json(some, none)["RECV_F moving"]["error_percent"].is_null());
   CHECK(kinds_json(none, none)["RECV_F moving"]["error_percent"] == 0);

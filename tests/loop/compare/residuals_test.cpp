@@ -19,7 +19,8 @@ using Kind = ResidualCause::Kind;
 
 constexpr int ranks = 4;
 
-/// Stages of equal passes, and transfers that take a time in proportion to what they send.
+/// Returns costs of stages with equal passes, and of transfers whose time is proportional to their
+/// size.
 sim::StepCosts even_costs(int stages, double transfer) {
   sim::StepCosts costs;
   plan::StageCost stage;
@@ -32,7 +33,7 @@ sim::StepCosts even_costs(int stages, double transfer) {
   return costs;
 }
 
-/// What a run has that its prediction did not know of.
+/// A disturbance of the run that its prediction does not contain.
 struct Injected {
   Kind kind = Kind::Compute;
   int rank = 0;
@@ -58,7 +59,7 @@ bool is_hit(const plan::Dependencies& events, int event, const Injected& injecte
   return false;
 }
 
-/// A run of the Program with this trouble and a spread of a few per cent in all it does.
+/// Simulates the Program with this disturbance and a variation of a few percent in all durations.
 sim::Times run_with(const sim::Structure& structure, sim::StepCosts costs, const Injected& injected,
                     double factor, std::mt19937& random) {
   std::normal_distribution spread(1.0, 0.02);
@@ -67,7 +68,7 @@ sim::Times run_with(const sim::Structure& structure, sim::StepCosts costs, const
                                   (is_hit(structure.events(), event, injected) ? factor : 1));
   sim::Simulator simulator(structure);
   sim::Times times = simulator.run(costs);
-  // A late beginning: the action itself takes what it should.
+  // A late start: the action itself takes the usual time.
   for (int event = 0; event < structure.size(); ++event)
     if (injected.kind == Kind::Launch && is_hit(structure.events(), event, injected)) {
       sim::EventTimes& at = times.events[static_cast<std::size_t>(event)];
@@ -84,7 +85,7 @@ Injected draw_trouble(const sim::Structure& structure, Kind kind, std::mt19937& 
     return {kind, rank, stage, -1};
   if (kind == Kind::Launch)
     return {kind, rank, -1, -1};
-  for (;;) {  // some transfer of the Program
+  for (;;) {  // any transfer of the Program
     const int event = std::uniform_int_distribution(0, structure.size() - 1)(random);
     const auto& own = structure.events()[event];
     if (plan::is_send(own.instruction->kind))
@@ -108,7 +109,7 @@ void require_sums(const Residuals& found) {
   REQUIRE(sum == Approx(found.difference()).margin(1e-6 * found.measured_s));
 }
 
-TEST_CASE("The trouble of a run ranks first among the causes", "[loop][residuals]") {
+TEST_CASE("The disturbance of a run is the first of the causes", "[loop][residuals]") {
   for (const std::string name : {"1f1b", "gpipe", "zbv", "interleaved-1f1b"})
     for (const Kind kind : {Kind::Compute, Kind::Transfer, Kind::Launch}) {
       std::mt19937 random(17);
@@ -131,7 +132,7 @@ TEST_CASE("The trouble of a run ranks first among the causes", "[loop][residuals
     }
 }
 
-TEST_CASE("A run as predicted has nothing to explain", "[loop][residuals]") {
+TEST_CASE("A run as predicted has no causes", "[loop][residuals]") {
   const sim::Structure structure(plan::lower(test::make("1f1b", ranks, 8)));
   sim::Simulator simulator(structure);
   const sim::Times times = simulator.run(even_costs(ranks, 0.1e-3));
@@ -155,13 +156,13 @@ TEST_CASE("A slow stage is compute on its rank and waiting on the others", "[loo
   CHECK(found.ranks[2].compute_s == Approx(8 * 0.5e-3));
   CHECK(found.ranks[0].compute_s == Approx(0).margin(1e-12));
   CHECK(found.ranks[0].waiting_s == Approx(found.difference()));
-  // One of the eight forwards is beside the path that the iteration hangs on.
+  // One of the eight forwards is not on the critical path.
   REQUIRE(found.causes.size() == 1);
   CHECK(found.causes.front().seconds == Approx(found.difference()));
   CHECK(found.causes.front().text == "stage 2 on rank 2 computes 3.500 ms more than predicted");
 }
 
-TEST_CASE("Timelines bring their peaks of memory along", "[loop][residuals]") {
+TEST_CASE("Residuals of timelines include their memory peaks", "[loop][residuals]") {
   const sim::Structure structure(plan::lower(test::make("1f1b", 2, 2)));
   sim::Simulator simulator(structure);
   plan::Timeline predicted = timeline_of(structure, simulator.run(even_costs(2, 0)));
@@ -171,7 +172,7 @@ TEST_CASE("Timelines bring their peaks of memory along", "[loop][residuals]") {
   const Residuals found = residuals_of(structure, predicted, measured);
   CHECK(found.ranks[0].memory.value == 30);
   CHECK(found.ranks[1].memory.value == -10);
-  measured.memory.resize(2);  // nobody sampled that of rank 1
+  measured.memory.resize(2);  // the memory of rank 1 has no samples
   CHECK(residuals_of(structure, predicted, measured).ranks[1].memory.value == 0);
   measured.memory.clear();
   CHECK(residuals_of(structure, predicted, measured).ranks[0].memory.value == 0);

@@ -26,12 +26,12 @@ TEST_CASE("Savings are sorted, and each says what a millisecond less is worth", 
   CHECK(links == 6);
   const auto& best = savings.front();
   CHECK(best.part == Saving::Part::Stage);
-  CHECK(best.saved > 1);  // of 16 microbatches, some do not hide behind others
+  CHECK(best.saved > 1);  // of 16 microbatches, some are not hidden by others
   CHECK(best.text == fmt::format("1 ms less in stage {} for each microbatch saves {:.3f} ms",
                                  best.stage, best.saved));
 }
 
-TEST_CASE("What the slowest stage would save is what it saves", "[loop][savings]") {
+TEST_CASE("Making the slowest stage faster saves what was predicted", "[loop][savings]") {
   search::Draft draft =
       test::shared_card({"pipeline.partition=[0,2,5,7,8]", "cluster.between_nodes.shared=false"});
   const search::Answer before = test::answer_to(draft);
@@ -48,14 +48,14 @@ TEST_CASE("What the slowest stage would save is what it saves", "[loop][savings]
   CHECK(saved == Approx(less * best->saved).epsilon(1e-6));
 }
 
-TEST_CASE("Slack: the critical path has none, and words say how much others have",
+TEST_CASE("Slack: the critical path has none, and the text gives that of other actions",
           "[loop][savings]") {
   const search::Answer answer = test::answer_to(test::shared_card());
   const auto slack = sim::slack(*answer.plan.structure, answer.times);
   for (const int event : answer.critical)
     CHECK(slack[static_cast<std::size_t>(event)] == Approx(0).margin(1e-12));
   const auto none = loop::in_words(*answer.plan.structure, slack, answer.critical.front());
-  CHECK(none.text == "0LOAD0 on rank 0 has no room: the iteration waits for it");
+  CHECK(none.text == "0LOAD0 on rank 0 is on the critical path: any delay lengthens the iteration");
   const auto at = std::max_element(slack.begin(), slack.end()) - slack.begin();
   const auto most = loop::in_words(*answer.plan.structure, slack, static_cast<int>(at));
   CHECK(most.slack_s == slack[static_cast<std::size_t>(at)]);

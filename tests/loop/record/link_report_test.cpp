@@ -11,7 +11,7 @@ using namespace pipewright::loop;
 
 constexpr double latency = 5e-5, bandwidth = 2e9;
 
-/// From 64 bytes to 16 MiB.
+/// Returns samples from 64 bytes to 16 MiB.
 plan::LinkSeries series(double slow_down, double rounds = 1, double part = 1) {
   plan::LinkSeries found;
   for (std::int64_t bytes = 64; bytes <= 1 << 24; bytes *= 4)
@@ -22,19 +22,22 @@ plan::LinkSeries series(double slow_down, double rounds = 1, double part = 1) {
   return found;
 }
 
-/// Of a pair, and of two pairs that take so many times as long.
+/// Returns the samples of one pair, and of two concurrent pairs that take `two_pairs` times as
+/// long.
 plan::LinkSamples samples(double two_pairs) {
   return {.over = "Gloo",
           .between_nodes = false,
           .one_way = series(1),
           .both_ways = series(1.5),
           .at_once = {series(two_pairs)},
-          .sums = {series(3, 2, 1.0 / 2), series(3, 4, 1.0 / 3)},  // each step is 3 times as slow
+          // Each step takes 3 times as long.
+          .sums = {series(3, 2, 1.0 / 2), series(3, 4, 1.0 / 3)},
           .shard_sums = {series(5, 2, 1.0 / 2), series(5, 4, 1.0 / 3)}};
 }
 
-TEST_CASE("A measured link has its transfers' latency and bandwidth, and its sums' own",
-          "[loop][links]") {
+TEST_CASE(
+    "A measured link has latency and bandwidth of transfers, and separate ones of all-reduces",
+    "[loop][links]") {
   const plan::Link link = measured_link(samples(1)).link;
   CHECK(link.latency.value == Approx(latency));
   CHECK(link.bandwidth_per_s == Approx(bandwidth));
@@ -45,20 +48,21 @@ TEST_CASE("A measured link has its transfers' latency and bandwidth, and its sum
 }
 
 TEST_CASE(
-    "A sum of shards overlaps with compute by what it does not add to it, 0 where nobody looked",
+    "The overlap of a tensor-parallel all-reduce is the part that adds no compute time, and 0 if "
+    "not measured",
     "[loop][links]") {
   plan::LinkSamples with = samples(1);
   CHECK(measured_link(with).link.shard_overlap == 0);
   CHECK_FALSE(to_json(measured_link(with)).contains("shard_sums_beside"));
-  with.shard_sums_beside = series(1, 2, 1.0 / 2);  // a fifth of a sum
+  with.shard_sums_beside = series(1, 2, 1.0 / 2);  // a fifth of an all-reduce
   CHECK(measured_link(with).link.shard_overlap == Approx(0.8));
   CHECK(to_json(measured_link(with)).at("shard_sums_beside").at("overlap") ==
         measured_link(with).link.shard_overlap);
-  with.shard_sums_beside = series(6, 2, 1.0 / 2);  // it takes longer than by itself
+  with.shard_sums_beside = series(6, 2, 1.0 / 2);  // takes longer than alone
   CHECK(measured_link(with).link.shard_overlap == 0);
 }
 
-TEST_CASE("Where ranks computed meanwhile, the link is as it was then, with what that cost them",
+TEST_CASE("A link measured while ranks compute has the times and overheads from then",
           "[loop][links]") {
   plan::LinkSamples with = samples(1);
   with.computing = {series(2), series(0.5, 1, 0.5), series(0.25, 1, 0), series(0.5, 2, 1.0 / 2)};
@@ -89,7 +93,8 @@ TEST_CASE("Pairs that slow each other down share their link", "[loop][links]") {
   CHECK(measured_link(samples(1.9)).both_ways.value() == Approx(1.5));
 }
 
-TEST_CASE("Pairs of more processes than train say nothing of their link", "[loop][links]") {
+TEST_CASE("Pairs of more processes than the training has do not decide whether a link is shared",
+          "[loop][links]") {
   plan::LinkSamples three = samples(1.3);
   three.at_once.push_back(series(2.9));
   CHECK(measured_link(three).link.shared);
@@ -102,7 +107,7 @@ TEST_CASE("Pairs of more processes than train say nothing of their link", "[loop
   CHECK(measured_link(three).sharing.size() == 2);
 }
 
-TEST_CASE("On a slow link it is small transfers that show whether it is shared", "[loop][links]") {
+TEST_CASE("On a slow link small transfers show whether it is shared", "[loop][links]") {
   plan::LinkSamples slow = samples(1.9);
   for (plan::LinkSeries* const each : {&slow.one_way, &slow.both_ways, &slow.at_once[0]}) {
     each->samples.resize(7);  // up to 256 KiB
@@ -119,7 +124,7 @@ TEST_CASE("On a slow link it is small transfers that show whether it is shared",
   CHECK(measured_link(slow).sharing.at(0).slow_down == Approx(2).epsilon(0.05));
 }
 
-TEST_CASE("The cluster gets the links of its kinds and keeps the rest", "[loop][links]") {
+TEST_CASE("The cluster gets the measured kinds of links and keeps the others", "[loop][links]") {
   plan::Cluster cluster;
   cluster.name = "mine";
   cluster.nodes = 2;
@@ -136,7 +141,7 @@ TEST_CASE("The cluster gets the links of its kinds and keeps the rest", "[loop][
   CHECK(with_links(cluster, {measured_link(apart)}).nodes == 2);
 }
 
-TEST_CASE("The report has every sample with its residual", "[loop][links]") {
+TEST_CASE("The report contains every sample with its residual", "[loop][links]") {
   const plan::Json json = to_json(measured_link(samples(1.9)));
   CHECK(json.at("one_way").at("samples").size() == 10);
   CHECK(json.at("one_way").at("samples").at(9).at("bytes") == 1 << 24);
@@ -146,11 +151,11 @@ TEST_CASE("The report has every sample with its residual", "[loop][links]") {
   CHECK(json.at("shared") == true);
 }
 
-TEST_CASE("A link of too few samples is refused", "[loop][links]") {
+TEST_CASE("A link with too few samples is rejected", "[loop][links]") {
   plan::LinkSamples few;
   few.one_way.samples = {{{1}, {1e-5}}};
   CHECK(test::error_of([&] { measured_link(few); }) ==
-        "transfers of 1 sizes say too little of a link: at least 3 are needed");
+        "transfers of 1 sizes are too few to fit a link: at least 3 are needed");
 }
 
 }  // namespace link_report_test

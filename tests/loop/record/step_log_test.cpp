@@ -14,13 +14,13 @@ using test::TempFolder;
 
 const StepLine third{3, 20, 4.25, 0.5, 2048, "tokens"};
 
-TEST_CASE("A step is one line of JSON, and is read again as it was", "[loop][steps]") {
+TEST_CASE("A step is one line of JSON and round-trips", "[loop][steps]") {
   CHECK(to_line(third) ==
         R"({"step":3,"steps":20,"loss":4.25,"seconds":0.5,"tokens_per_s":2048.0})");
   CHECK(loop::parse_step_line(to_line(third)) == third);
 }
 
-TEST_CASE("What else is known of a step follows its speed", "[loop][steps]") {
+TEST_CASE("Optional figures of a step follow its throughput", "[loop][steps]") {
   StepLine known = third;
   known.learning_rate = 0.5;
   known.gradient_norm = 2;
@@ -38,7 +38,7 @@ TEST_CASE("What else is known of a step follows its speed", "[loop][steps]") {
   CHECK(loop::parse_step_line(to_line(known)) == known);
 }
 
-TEST_CASE("A loss that is no number is null, and what is no step is none", "[loop][steps]") {
+TEST_CASE("A loss that is not finite is null, and an invalid line is no step", "[loop][steps]") {
   StepLine lost = third;
   lost.loss = std::nan("");
   const auto read = loop::parse_step_line(to_line(lost));
@@ -50,8 +50,7 @@ TEST_CASE("A loss that is no number is null, and what is no step is none", "[loo
     CHECK_FALSE(loop::parse_step_line(line));
 }
 
-TEST_CASE("Who follows the file sees each step once, and none that is half written",
-          "[loop][steps]") {
+TEST_CASE("A reader of the file sees each step once, and no incomplete line", "[loop][steps]") {
   const TempFolder folder;
   loop::StepReader reader(folder.path() / "steps.jsonl");
   CHECK(reader.next().empty());
@@ -69,7 +68,7 @@ TEST_CASE("Who follows the file sees each step once, and none that is half writt
   CHECK(reader.next() == std::vector<StepLine>{third});
 }
 
-TEST_CASE("The last step's timeline is written at most once a second, and goes in the end",
+TEST_CASE("The last step's timeline is written at most once a second and removed at the end",
           "[loop][steps]") {
   const TempFolder folder;
   loop::StepLog log(folder.path());

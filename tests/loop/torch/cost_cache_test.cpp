@@ -1,4 +1,4 @@
-// Costs of layers that were measured before.
+// Tests the cache of measured layer costs.
 
 #include "pipewright/loop_torch/cost_cache.hpp"
 
@@ -37,8 +37,7 @@ std::filesystem::path only_file(const std::filesystem::path& folder) {
   return files.front();
 }
 
-TEST_CASE("a cost that was kept is found again, by the same layer and training alone",
-          "[loop][cache]") {
+TEST_CASE("A cached cost is found only for the same layer and training", "[loop][cache]") {
   const TempFolder folder;
   std::string said;
   const auto say = [&](const std::string& text) { said += text; };
@@ -55,7 +54,7 @@ TEST_CASE("a cost that was kept is found again, by the same layer and training a
   CHECK(said.empty());
 }
 
-TEST_CASE("what is no use in the cache is said, and measured anew", "[loop][cache]") {
+TEST_CASE("An unusable cache entry is reported and measured again", "[loop][cache]") {
   const TempFolder folder;
   std::string said;
   CostCache cache(folder.path(), {{"cpu", "one"}}, [&](const std::string& text) { said = text; });
@@ -66,17 +65,17 @@ TEST_CASE("what is no use in the cache is said, and measured anew", "[loop][cach
     said.clear();
     std::ofstream(file) << content;
     CHECK_FALSE(cache.find("block").has_value());
-    CHECK(said.find("a cached cost is left out: " + file.string()) == 0);
+    CHECK(said.find("ignoring a cached cost: " + file.string()) == 0);
     CHECK(said.find(why) != std::string::npos);
   };
   check_left_out("{", "JSON");
   check_left_out(text.dump().substr(0, 40), "");
   auto foreign = text;
   foreign["key"]["cpu"] = "two";
-  check_left_out(foreign.dump(), "of another machine, training or version");
+  check_left_out(foreign.dump(), "measured for another machine, training or version");
   foreign = text;
   foreign["format"] = "pipewright/cached-costs/2";
-  check_left_out(foreign.dump(), "of another machine, training or version");
+  check_left_out(foreign.dump(), "measured for another machine, training or version");
   foreign = text;
   foreign["costs"]["layers"][0]["forward_s"] = -1;
   check_left_out(foreign.dump(), "forward_s");
@@ -84,7 +83,7 @@ TEST_CASE("what is no use in the cache is said, and measured anew", "[loop][cach
   CHECK(cache.find("block").has_value());
 }
 
-TEST_CASE("a cache that cannot be written is said once", "[loop][cache]") {
+TEST_CASE("A cache that cannot be written is reported once", "[loop][cache]") {
   const TempFolder folder;
   int times = 0;
   CostCache cache(folder.write("file", "") / "cache", {}, [&](const std::string& text) {
@@ -124,8 +123,7 @@ Measured measured(const plan::Scenario& scenario, const std::filesystem::path& c
   return found;
 }
 
-TEST_CASE("layers that were measured once are not measured again, in a deeper model either",
-          "[loop][cache]") {
+TEST_CASE("Measured layers are not measured again, even in a deeper model", "[loop][cache]") {
   const TempFolder folder;
   const auto first = measured(small_scenario(3), folder.path());
   CHECK(first.passes == 1);
@@ -144,7 +142,7 @@ TEST_CASE("layers that were measured once are not measured again, in a deeper mo
   }
   CHECK(again.layers.costs.loss == first.layers.costs.loss);
   CHECK(again.layers.costs.input == first.layers.costs.input);
-  CHECK(in_words(again.layers).find("7 of 7 layers cost what they did on 20") == 0);
+  CHECK(in_words(again.layers).find("7 of 7 layers use costs measured on 20") == 0);
   CHECK(in_words(again.layers).find(folder.path().string()) != std::string::npos);
 
   CHECK(measured(small_scenario(3), folder.path(), /*fresh=*/true).passes == 1);
@@ -164,7 +162,7 @@ TEST_CASE("layers that were measured once are not measured again, in a deeper mo
   CHECK(measured(other, folder.path()).passes == 1);
 }
 
-TEST_CASE("what was measured in too short a time is not kept", "[loop][cache]") {
+TEST_CASE("Costs measured in too short a time are not cached", "[loop][cache]") {
   const TempFolder folder;
   auto scenario = small_scenario(3);
   scenario.profile.least_repeats = scenario.profile.most_repeats = 1'000'000;

@@ -1,4 +1,4 @@
-// What is played between the steps of a training.
+// Tests the rehearsals between the steps of a training.
 
 #include "pipewright/loop_torch/dress_rehearsal.hpp"
 
@@ -12,7 +12,7 @@ using namespace pipewright;
 using test::odd_costs;
 using test::odd_scenario;
 
-TEST_CASE("events take as long as was measured, and the others what they took before",
+TEST_CASE("Measured events take their measured time, others their previous time",
           "[loop][rehearsal]") {
   plan::Scenario scenario = odd_scenario();
   scenario.pipeline.microbatches = 2;
@@ -29,7 +29,7 @@ TEST_CASE("events take as long as was measured, and the others what they took be
         seconds[static_cast<std::size_t>(event)] = 0.5 + event;
     sim::StepCosts costs = loop::with_measured(structure, plan.costs, seconds);
     if (contended)
-      costs.stages = costs.contended;  // as if all were busy all the time
+      costs.stages = costs.contended;  // as if all ranks were busy all the time
     sim::Simulator simulator(structure), plain(structure);
     const sim::Times& times = simulator.run(costs);
     sim::StepCosts before = plan.costs;
@@ -46,7 +46,7 @@ TEST_CASE("events take as long as was measured, and the others what they took be
   }
 }
 
-TEST_CASE("a rehearsal times every action of every schedule that it knows, and all layers",
+TEST_CASE("A rehearsal times every action of every schedule it supports, and all layers",
           "[loop][rehearsal]") {
   using Mode = plan::RecomputeMode;
   const std::vector<std::pair<std::string, Mode>> cases{
@@ -76,7 +76,7 @@ TEST_CASE("a rehearsal times every action of every schedule that it knows, and a
     CHECK(costs.measured_over.value > 0);
     for (const plan::LayerCost& layer : costs.layers) {
       CHECK(layer.contended.forward.value > 0);
-      CHECK(layer.forward != plan::Seconds{1e-3});  // that was planned with
+      CHECK(layer.forward != plan::Seconds{1e-3});  // the planned value
       CHECK(plan::compute_time(layer) > layer.forward);
     }
     const auto steps = step_costs_of(rehearsed, scenario, plan, costs);
@@ -91,7 +91,7 @@ TEST_CASE("a rehearsal times every action of every schedule that it knows, and a
   }
 }
 
-TEST_CASE("pipelines side by side are played with durations of their own", "[loop][rehearsal]") {
+TEST_CASE("Data-parallel replicas are rehearsed with durations of their own", "[loop][rehearsal]") {
   plan::Scenario scenario = odd_scenario();
   scenario.pipeline.replicas = 2;
   const loop::Workload workload(scenario);
@@ -115,7 +115,7 @@ TEST_CASE("pipelines side by side are played with durations of their own", "[loo
   CHECK(predict(scenario, plan, odd_costs(), rehearsed).figures.iteration > plan::Seconds{});
 }
 
-TEST_CASE("shards that are rehearsed pass on what they have, and the prediction says how long",
+TEST_CASE("Rehearsed tensor-parallel ranks communicate, and the prediction includes the time",
           "[loop][rehearsal]") {
   for (const auto& [tensor, groups, cuts_tokens] :
        {std::tuple(2, 0, false), std::tuple(2, 4, true), std::tuple(4, 4, false),
@@ -139,8 +139,9 @@ TEST_CASE("shards that are rehearsed pass on what they have, and the prediction 
       rehearsal.play();
     const loop::Rehearsed rehearsed = rehearsal.rehearsed();
     REQUIRE(rehearsed.ranks.size() == static_cast<std::size_t>(2 * tensor));
-    // The backward of a stage whose input has no gradient may be in either half. Of parameters that
-    // each shard has for its own tokens the gradients are summed, too.
+    // The backward of a stage whose input has no gradient may be in either half. With sequence
+    // parallelism, gradients of parameters that each rank applies to its own tokens are also
+    // all-reduced.
     const auto check = [cuts = cuts_tokens](const std::string& action, double among) {
       CAPTURE(action);
       const std::string kind = plan::kind_of(action);
@@ -169,12 +170,12 @@ TEST_CASE("shards that are rehearsed pass on what they have, and the prediction 
   }
 }
 
-TEST_CASE("ranks with a node to themselves cost what they took beside the others",
+TEST_CASE("Ranks with a node to themselves have the costs measured while all ranks computed",
           "[loop][rehearsal]") {
   plan::Scenario scenario = odd_scenario();
   scenario.pipeline.microbatches = 2;
   const loop::Plan plan = loop::make_plan(scenario, odd_costs());
-  // Each kind and layer took 1 s alone, and 2 s beside the other rank.
+  // Each kind and layer took 1 s alone, and 2 s while the other rank computed.
   loop::Rehearsed rehearsed;
   for (const auto& script : plan.program().ranks) {
     loop::RehearsedRank rank{{std::vector<double>(script.size(), 1.0)}, {}, {}};
@@ -195,7 +196,7 @@ TEST_CASE("ranks with a node to themselves cost what they took beside the others
   CHECK(together.layers[1].forward == plan::Seconds{1});
   CHECK(together.layers[1].contended.forward == plan::Seconds{2});
   scenario.cluster.devices_per_node = 1;
-  CHECK(costs_of(rehearsed, scenario, plan, odd_costs()) == together);  // of the one node
+  CHECK(costs_of(rehearsed, scenario, plan, odd_costs()) == together);  // on the one node
   scenario.cluster.nodes = 2;
   const auto apart = costs_of(rehearsed, scenario, plan, odd_costs());
   CHECK(apart.busy_cores == 1);
@@ -203,7 +204,7 @@ TEST_CASE("ranks with a node to themselves cost what they took beside the others
   CHECK(apart.layers[1].contended == plan::LayerTimes{});
 }
 
-TEST_CASE("every training on CPUs can be rehearsed", "[loop][rehearsal]") {
+TEST_CASE("Every training on CPUs can be rehearsed", "[loop][rehearsal]") {
   plan::Scenario scenario = odd_scenario();
   scenario.pipeline.microbatches = 4;
   const auto possible = [](const plan::Scenario& wanted) {

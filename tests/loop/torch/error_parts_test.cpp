@@ -1,4 +1,4 @@
-// Whose fault a prediction's error is.
+// Tests the parts of a prediction's error.
 
 #include "pipewright/loop_torch/error_parts.hpp"
 
@@ -9,7 +9,7 @@ namespace error_parts_test {
 
 using namespace pipewright;
 
-TEST_CASE("what lies before an action that could have run is launch", "[loop][explain]") {
+TEST_CASE("A gap before an action that could have run counts as launch", "[loop][explain]") {
   plan::Scenario scenario = test::odd_scenario();
   for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "interleaved-1f1b"}) {
     INFO(schedule);
@@ -18,7 +18,7 @@ TEST_CASE("what lies before an action that could have run is launch", "[loop][ex
     const loop::Plan plan = loop::make_plan(scenario, test::odd_costs());
     const sim::Structure& structure = *plan.structure;
 
-    // A step whose actions are as predicted, each begun late.
+    // A step whose actions take the predicted time but start late.
     constexpr double late = 2e-4;
     std::vector<double> seconds;
     const auto times = loop::predict(scenario, plan).times;
@@ -32,7 +32,8 @@ TEST_CASE("what lies before an action that could have run is launch", "[loop][ex
     for (plan::Span& span : step.spans)
       if (span.row == plan::Row::Compute)
         span.start += plan::Seconds{late};
-      else if (span.row == plan::Row::Receive && span.start == span.end)  // it was there
+      // The data had already arrived.
+      else if (span.row == plan::Row::Receive && span.start == span.end)
         span.start = span.end = span.start + plan::Seconds{late};
 
     const loop::ErrorParts parts = error_parts(plan, {step}, plan.predicted.length, step.length);

@@ -1,5 +1,5 @@
-// Evaluations amid a training: on data of their own, the same under every plan, and without a trace
-// in what is trained.
+// Tests evaluations during a training: on separate data, with the same result under every plan, and
+// without an effect on the trained model.
 
 #include <fstream>
 
@@ -34,8 +34,7 @@ loop::TrainReport trained(const plan::Scenario& scenario, const std::filesystem:
   return *loop::train_scenario(scenario, alone, settings);
 }
 
-TEST_CASE("every N steps a batch of other data is evaluated, and nothing learns from it",
-          "[loop]") {
+TEST_CASE("Every N steps a batch of other data is evaluated without changing the model", "[loop]") {
   const test::TempFolder folder;
   plan::Scenario scenario = small_scenario(folder);
   const auto without = trained(scenario);
@@ -50,7 +49,7 @@ TEST_CASE("every N steps a batch of other data is evaluated, and nothing learns 
     CHECK(loss != with.outcome.losses[static_cast<std::size_t>(step)]);
 }
 
-TEST_CASE("an evaluation has the same bits under every plan", "[loop]") {
+TEST_CASE("An evaluation has the same bits under every plan", "[loop]") {
   const test::TempFolder folder;
   plan::Scenario scenario = small_scenario(folder);
   scenario.training.evaluate_every = 2;
@@ -68,7 +67,7 @@ TEST_CASE("an evaluation has the same bits under every plan", "[loop]") {
     side_by_side.training.zero = zero;
     CHECK(trained(side_by_side).outcome.evaluations == evaluations);
   }
-  // They add up a batch in another order, and must gather parameters for an evaluation.
+  // These sum a batch in another order, and must gather parameters for an evaluation.
   side_by_side.training.gradient_groups = 0;
   side_by_side.training.zero = 2;
   const auto scattered = trained(side_by_side).outcome.evaluations;
@@ -76,11 +75,11 @@ TEST_CASE("an evaluation has the same bits under every plan", "[loop]") {
   CHECK(trained(side_by_side).outcome.evaluations == scattered);
 }
 
-TEST_CASE("an evaluation goes through all copies of stages that have some", "[loop]") {
+TEST_CASE("An evaluation uses all replicas of a stage", "[loop]") {
   const test::TempFolder folder;
   plan::Scenario plain = small_scenario(folder);
   plain.training.evaluate_every = 1;
-  plain.training.learning_rate = 1e-30;  // gradients are added up in another order
+  plain.training.learning_rate = 1e-30;  // gradients are summed in another order
   plain.training.weight_decay = 0;
   plan::Scenario copies = plain;
   copies.pipeline.schedule = plan::make_1f1b_rr({2, 1, 1}, 4);
@@ -90,8 +89,7 @@ TEST_CASE("an evaluation goes through all copies of stages that have some", "[lo
   CHECK(trained(copies).outcome.evaluations == evaluations);
 }
 
-TEST_CASE("a line of a step says rate, norm, bubble, memory, waiting and what was evaluated",
-          "[loop]") {
+TEST_CASE("A log line has learning rate, norm, bubble, memory, waiting and evaluation", "[loop]") {
   const test::TempFolder folder;
   plan::Scenario scenario = small_scenario(folder);
   scenario.training.evaluate_every = 3;

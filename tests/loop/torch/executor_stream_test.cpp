@@ -1,4 +1,4 @@
-// Which tensors the executor asks memory for, one after another, against what is predicted of it.
+// Tests the predicted sequence of tensor allocations of the executor against the real one.
 
 #include <algorithm>
 #include <condition_variable>
@@ -25,7 +25,8 @@ using Order = std::vector<models::InstructionTapes::PlacedInstruction>;
 constexpr int steps = 2;
 constexpr int layers = 4;
 
-/// Of its tensors some are below a MiB, where the allocator's pool of small ones ends, some above.
+/// Returns a scenario with tensors below and above 1 MiB, where the allocator's pool of small
+/// blocks ends.
 plan::Scenario scenario() {
   plan::Scenario scenario = test::odd_scenario();
   scenario.model =
@@ -34,13 +35,13 @@ plan::Scenario scenario() {
   return scenario;
 }
 
-/// What a rank's account was told, from the first parameter on.
+/// The allocations and instructions of a rank, from the first parameter on.
 struct RankStream {
   TensorStream set_up, steps;
-  std::vector<models::RecordedInstruction> instructions{};  // of the steps
+  std::vector<models::RecordedInstruction> instructions{};  // of the training steps
 };
 
-/// Follows the accounts of all ranks of an executor.
+/// Records the allocations of all ranks of an executor.
 class Follower {
  public:
   explicit Follower(std::size_t ranks) : ranks_(ranks) {}
@@ -89,7 +90,7 @@ class Follower {
  private:
   struct Rank {
     std::map<const void*, int> held{};
-    int made = -1'000'000;  // what stands counts below zero
+    int made = -1'000'000;  // static tensors get numbers below zero
     TensorStream events{};  // since the last instruction
     RankStream stream{};
   };
@@ -98,7 +99,8 @@ class Follower {
   int step_ = 0;
 };
 
-/// In the order in which the simulator has them begin, where all stages take as long.
+/// Returns the order in which the simulator starts the instructions if all stages take the same
+/// time.
 Order in_order(const plan::Program& program, int stages) {
   sim::StepCosts costs;
   plan::StageCost cost{};
@@ -120,8 +122,8 @@ Order in_order(const plan::Program& program, int stages) {
   return placed;
 }
 
-/// All ranks take turns, in an order of their instructions: so nothing depends on who is late to
-/// let go of what another one has made.
+/// Makes the ranks take turns in a fixed order of their instructions, so that no result depends on
+/// when another rank releases a tensor.
 class Turns {
  public:
   explicit Turns(const Order& order) : size_(order.size()) {
@@ -172,7 +174,7 @@ std::vector<RankStream> run(const plan::Program& program, const plan::Partition&
   return follower.take();
 }
 
-/// Actions of a microbatch, stage after stage, or from the last stage on.
+/// Returns the actions of a microbatch stage by stage, or from the last stage on.
 std::string forwards(int stages, int microbatch) {
   std::string actions;
   for (int stage = 0; stage < stages; ++stage)
@@ -193,7 +195,7 @@ plan::Program program_of(std::string actions, plan::RecomputeMode recompute) {
   return plan::lower(plan::parse_csv(actions + "\n", "s.csv"), {.recompute = recompute});
 }
 
-/// One rank has all stages, and takes one microbatch after the other.
+/// Returns the tapes of one rank that has all stages and runs one microbatch after the other.
 models::InstructionTapes whole_backwards(const plan::Partition& partition,
                                          plan::RecomputeMode recompute) {
   const int stages = plan::stage_count(partition);
@@ -204,7 +206,7 @@ models::InstructionTapes whole_backwards(const plan::Partition& partition,
   return tapes;
 }
 
-/// W behind its I, behind all of these, and that of a later microbatch first.
+/// Returns the tapes with W after its I, after all of them, and with a later microbatch first.
 models::InstructionTapes split_backwards(const plan::Partition& partition,
                                          plan::RecomputeMode recompute) {
   const int stages = plan::stage_count(partition);
@@ -253,7 +255,7 @@ void check_streams(const plan::Program& program, const plan::Partition& partitio
   }
 }
 
-TEST_CASE("what a rank asks of an allocator is predicted for any order, tensor by tensor",
+TEST_CASE("A rank's allocations are predicted tensor by tensor for any order",
           "[loop][memory][allocator]") {
   const plan::Partition partition{{0, 1, 3, layers}};
   const auto check = [&](plan::RecomputeMode recompute, const char* actions) {
@@ -265,7 +267,7 @@ TEST_CASE("what a rank asks of an allocator is predicted for any order, tensor b
   check(plan::RecomputeMode::Full, "0F0,1F0,2F0,0F1,1F1,2F1,2B0,1B0,0B0,2B1,1B1,0B1");
 }
 
-TEST_CASE("so it is where backwards are in halves", "[loop][memory][allocator]") {
+TEST_CASE("A rank's allocations are predicted with split backwards", "[loop][memory][allocator]") {
   const plan::Partition partition{{0, 1, 3, layers}};
   const auto check = [&](plan::RecomputeMode recompute, const char* actions) {
     CAPTURE(actions, to_string(recompute));
@@ -277,7 +279,7 @@ TEST_CASE("so it is where backwards are in halves", "[loop][memory][allocator]")
         "0F0,1F0,2F0,2I0,2W0,1I0,0I0,1W0,0W0,0F1,1F1,2F1,2I1,1I1,1W1,2W1,0I1,0W1");
 }
 
-TEST_CASE("what ranks ask of their allocators is predicted for schedules, tensor by tensor",
+TEST_CASE("The allocations of all ranks are predicted tensor by tensor for schedules",
           "[loop][memory][allocator]") {
   const plan::Partition two{{0, 2, layers}}, four{{0, 1, 2, 3, layers}};
   constexpr auto none = plan::RecomputeMode::None;
@@ -290,11 +292,13 @@ TEST_CASE("what ranks ask of their allocators is predicted for schedules, tensor
                 whole_backwards(four, none));
 }
 
-TEST_CASE("so it is for schedules whose backwards are in halves", "[loop][memory][allocator]") {
+TEST_CASE("The allocations of all ranks are predicted for schedules with split backwards",
+          "[loop][memory][allocator]") {
   const plan::Partition two{{0, 2, layers}}, four{{0, 1, 2, 3, layers}};
   constexpr auto none = plan::RecomputeMode::None;
   check_streams(plan::lower(test::make("zbv", 2, 4), {}), four, split_backwards(four, none));
-  // Its last rank has the first microbatch's W at the end: sums set aside those before.
+  // Its last rank runs the first microbatch's W at the end, so the gradients before it are set
+  // aside.
   check_streams(plan::lower(test::make("zb-h1", 2, 4), {}), two, split_backwards(two, none));
 }
 

@@ -1,4 +1,4 @@
-// What the executor holds beside what the simulator says of it.
+// Tests the predicted memory of the executor against the measured one.
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ namespace held_memory_test {
 
 using namespace pipewright;
 
-/// Five layers, between which go tensors of 8 KiB.
+/// Returns a scenario with five layers and boundary tensors of 8 KiB.
 plan::Scenario scenario() {
   plan::Scenario scenario = test::odd_scenario();
   scenario.model =
@@ -39,8 +39,8 @@ plan::LayerCosts measured() {
   return costs;
 }
 
-/// By action of the only rank: the most that it holds meanwhile.
-constexpr int scalars = 512;  // bytes that are not predicted; the least tensor has 8 KiB
+/// Peak memory by action, for the only rank.
+constexpr int scalars = 512;  // bytes that are not predicted; the smallest tensor has 8 KiB
 using Peaks = std::vector<std::pair<std::string, plan::Bytes>>;
 
 Peaks run(const plan::Program& program, const plan::Partition& partition) {
@@ -51,7 +51,7 @@ Peaks run(const plan::Program& program, const plan::Partition& partition) {
                             peaks.emplace_back(to_string(record.instruction), record.peak);
                           }});
   executor.step(0);
-  peaks.clear();  // the first step makes what stands
+  peaks.clear();  // the first step allocates the static memory
   executor.step(1);
   return peaks;
 }
@@ -60,7 +60,7 @@ Peaks predict(const plan::Program& program, const plan::Partition& partition,
               const plan::LayerCosts& layers, plan::RecomputeMode recompute) {
   sim::StepCosts costs;
   costs.stages = plan::stage_costs(layers, partition, {.recompute = recompute});
-  for (plan::StageCost& stage : costs.stages) {  // no two actions at one instant
+  for (plan::StageCost& stage : costs.stages) {  // no two actions start at the same instant
     stage.load = {1};
     stage.input_gradient += plan::Seconds{1};
   }
@@ -83,7 +83,7 @@ Peaks predict(const plan::Program& program, const plan::Partition& partition,
   return peaks;
 }
 
-TEST_CASE("every action holds at the most what was predicted", "[loop][memory]") {
+TEST_CASE("The peak memory of every action is as predicted", "[loop][memory]") {
   const plan::LayerCosts layers = measured();
   for (const char* actions :
        {"0F0,1F0,2F0,2B0,1B0,0B0", "0F0,1F0,2F0,0F1,2B0,1F1,1B0,2F1,0B0,2B1,1B1,0B1",
@@ -107,7 +107,8 @@ TEST_CASE("every action holds at the most what was predicted", "[loop][memory]")
       }
 }
 
-/// By rank, in the third step: the first makes what stands, and the second captures.
+/// Returns the peak by rank in the third step. The first step allocates the static memory, and the
+/// second one captures graphs.
 std::vector<double> peaks_of_run(const plan::Program& program, const plan::Partition& partition) {
   const loop::Workload workload(scenario());
   std::vector<std::atomic<std::int64_t>> peaks(program.ranks.size());
@@ -139,11 +140,11 @@ std::vector<double> predicted_peaks(const plan::Program& program, const plan::Pa
   return peaks;
 }
 
-TEST_CASE("what captured work sets aside is predicted", "[loop][memory][graphs]") {
+TEST_CASE("The memory that captured graphs reserve is predicted", "[loop][memory][graphs]") {
   const plan::LayerCosts layers = measured();
-  // What a layer's backward has made of its parameters when it needs most is not known, nor how
-  // much its W has let go of: too little is said of a whole backward, and too much of one in
-  // halves.
+  // Neither the gradients of parameters that exist at the peak of a layer's backward are known, nor
+  // how much its W has released. So a whole backward is underestimated, and a split one
+  // overestimated.
   const auto check = [&](const plan::Schedule& schedule, double least, double most) {
     const plan::Partition partition{plan::uniform_boundaries(5, plan::stage_count(schedule))};
     for (const auto recompute : {plan::RecomputeMode::None, plan::RecomputeMode::Full}) {
@@ -152,8 +153,8 @@ TEST_CASE("what captured work sets aside is predicted", "[loop][memory][graphs]"
       const auto predicted = predicted_peaks(program, partition, layers, recompute);
       CAPTURE(plan::to_string(schedule), to_string(recompute), held, predicted);
       REQUIRE(held.size() == predicted.size());
-      // A rank holds what the other one, which may be late, has not taken yet: at most a tensor of
-      // each microbatch and direction.
+      // A rank still holds what a late neighbor has not received: at most one tensor per microbatch
+      // and direction.
       const double late =
           2.0 * program.microbatches * static_cast<double>(layers.layers.front().output.value);
       for (std::size_t rank = 0; rank < held.size(); ++rank) {
@@ -168,7 +169,7 @@ TEST_CASE("what captured work sets aside is predicted", "[loop][memory][graphs]"
     check(test::make(name, 2, 4), 0, 0.12);
 }
 
-/// Parameters weigh most.
+/// Returns a scenario in which parameters dominate the memory.
 plan::Scenario heavy_scenario() {
   plan::Scenario heavy = scenario();
   heavy.model =
@@ -176,7 +177,7 @@ plan::Scenario heavy_scenario() {
   return heavy;
 }
 
-/// By rank of the job, in the steps behind the first.
+/// Returns the peak by rank of the job in the steps after the first.
 std::vector<double> peaks_of_copies(const plan::Scenario& scenario, const plan::Program& program,
                                     const plan::Partition& partition, int replicas) {
   const loop::Workload workload(scenario);
@@ -198,7 +199,7 @@ std::vector<double> peaks_of_copies(const plan::Scenario& scenario, const plan::
   return {peaks.begin(), peaks.end()};
 }
 
-TEST_CASE("what copies of a stage divide among them is predicted to 1 %", "[loop][memory][zero]") {
+TEST_CASE("The memory that ZeRO partitions is predicted to 1 %", "[loop][memory][zero]") {
   const std::atomic<bool> never{false};
   const plan::LayerCosts layers =
       loop::measure_costs(heavy_scenario(), loop::Workload(heavy_scenario()), {}, never, {});
@@ -217,7 +218,7 @@ TEST_CASE("what copies of a stage divide among them is predicted to 1 %", "[loop
       sim::MemoryModel model(structure, {.gradient_groups = 1});
       const auto predicted = model.curves(costs, simulator.run(costs)).peaks;
       const auto held = peaks_of_copies(heavy_scenario(), structure.program(), partition, replicas);
-      // What a late neighbour has not taken yet, of each microbatch in each direction.
+      // Tensors that a late neighbor has not received yet, for each microbatch and direction.
       const double late = 2.0 * 4 * static_cast<double>(layers.layers.front().output.value);
       for (std::size_t rank = 0; rank < held.size(); ++rank) {
         const auto peak =
@@ -229,12 +230,13 @@ TEST_CASE("what copies of a stage divide among them is predicted to 1 %", "[loop
     }
 }
 
-/// Mixtures, whose experts weigh most. `tokens`: a file of them.
+/// Returns a scenario with a mixture of experts in which the experts dominate the memory. `tokens`
+/// is a file of tokens.
 plan::Scenario mixture_scenario(int expert_ranks, const std::filesystem::path& tokens) {
   plan::Scenario scenario = test::odd_scenario();
   scenario.data.path = tokens;
   plan::TransformerShape shape;
-  shape.config.layers = 12;  // what one takes in its backward weighs little
+  shape.config.layers = 12;  // many layers, so that one layer's backward has little weight
   shape.config.hidden = 64;
   shape.config.heads = shape.config.kv_heads = 2;
   shape.config.head_channels = shape.config.value_channels = 32;
@@ -253,10 +255,10 @@ plan::Scenario mixture_scenario(int expert_ranks, const std::filesystem::path& t
   return scenario;
 }
 
-TEST_CASE("of shared-out experts a rank holds gradients of each pipeline, predicted to 1 %",
+TEST_CASE("An expert-parallel rank holds gradients of each pipeline, predicted to 1 %",
           "[loop][memory][experts]") {
   const test::TempFolder folder;
-  std::string bytes;  // of numbers of two bytes
+  std::string bytes;  // numbers of two bytes
   for (int token = 0; token < 4096; ++token)
     bytes += {static_cast<char>(token * token % 251), '\0'};
   const auto tokens = folder.write("tokens.bin", bytes);

@@ -11,8 +11,7 @@ namespace kernel_steps_test {
 
 using namespace pipewright;
 
-TEST_CASE("every other step is recorded, each action with the operators that it ran on its rank",
-          "[loop]") {
+TEST_CASE("Every other step is recorded, with the operators of each action on its rank", "[loop]") {
   const auto schedule = test::make("zb-h1", 2, 4);
   const auto program = plan::lower(schedule);
   const auto source = profiler::operator_source();

@@ -21,8 +21,8 @@ exec::LayerSpec product(const std::string& name, int in, int out, int times) {
       });
 }
 
-TEST_CASE("a module is cut where its stages are measured to take equally long", "[loop]") {
-  // The last layer does eight times the work of the others with as many parameters.
+TEST_CASE("A module is cut into stages of equal measured time", "[loop]") {
+  // The last layer does eight times the work of the others with equally many parameters.
   const std::vector<exec::LayerSpec> layers{product("a", 96, 96, 2), product("b", 96, 96, 2),
                                             product("c", 96, 96, 2), product("d", 96, 96, 2),
                                             product("e", 96, 96, 16)};

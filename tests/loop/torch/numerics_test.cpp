@@ -1,5 +1,5 @@
-// Numbers of 16 bits, scaled losses and parameter groups, as a scenario asks for them: with the
-// bits of training without a pipeline.
+// Tests 16-bit precision, loss scaling and parameter groups of scenarios, bit for bit against
+// training without a pipeline.
 
 #include "loop/torch/support/verified_plans.hpp"
 #include "pipewright/loop_torch/train_scenario.hpp"
@@ -30,7 +30,7 @@ loop::TrainReport verified(const plan::Scenario& scenario) {
   return done;
 }
 
-TEST_CASE("float16 learns with a loss scale that halves until gradients are finite", "[loop]") {
+TEST_CASE("Float16 learns with a loss scale that halves until gradients are finite", "[loop]") {
   const auto half = verified(scenario_with({.precision = plan::Precision::MixedHalf}));
   const auto full = verified(scenario_with({}));
   for (std::size_t step = 0; step < 3; ++step)
@@ -38,18 +38,19 @@ TEST_CASE("float16 learns with a loss scale that halves until gradients are fini
   CHECK(half.outcome.parameters.front().scalar_type() == at::kHalf);
 }
 
-TEST_CASE("a fixed loss scale changes no more than the last bits", "[loop]") {
+TEST_CASE("A fixed loss scale changes only the last bits", "[loop]") {
   const auto scaled = verified(scenario_with({.loss_scale = 1024}, "zb-h1"));
   const auto plain = verified(scenario_with({}, "zb-h1"));
   for (std::size_t step = 0; step < 3; ++step)
     CHECK(scaled.outcome.losses[step] == Approx(plain.outcome.losses[step]).epsilon(1e-5));
 }
 
-TEST_CASE("weight decay leaves norms and biases as they are, on every rank", "[loop]") {
+TEST_CASE("Weight decay does not change norms and biases on any rank", "[loop]") {
   for (const char* schedule : {"1f1b", "zbv"}) {
     const auto done =
         verified(scenario_with({.learning_rate = 1e-2,
-                                .weight_decay = 100,  // times the rate 1: a step takes all there is
+                                // With a learning rate of 1, a step would remove the whole weight.
+                                .weight_decay = 100,
                                 .decayed = plan::Decayed::Matrices},
                                schedule));
     int norms = 0;
@@ -58,7 +59,7 @@ TEST_CASE("weight decay leaves norms and biases as they are, on every rank", "[l
         CHECK(parameter.abs().max().item<float>() < 0.03F);
       norms += parameter.dim() == 1 && parameter.min().item<float>() > 0.9F ? 1 : 0;
     }
-    CHECK(norms == 2 * 3 + 1);  // their weights begin at 1: two in each block, one in the head
+    CHECK(norms == 2 * 3 + 1);  // weights of norms start at 1: two in each block, one in the head
   }
 }
 

@@ -1,6 +1,6 @@
-// A model of a program's own goes round the whole loop: an encoder and a decoder, several tensors
-// between layers, a mask among them, lengths that differ from microbatch to microbatch, and a loss
-// of two parts.
+// Runs a user's own model through the whole loop: an encoder and a decoder with several boundary
+// tensors, a mask among them, lengths that differ from microbatch to microbatch, and a loss of two
+// parts.
 
 #include "pipewright/loop_torch/own_model.hpp"
 
@@ -36,13 +36,13 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("ragged", s.ragged, plan::any(), "Whether microbatches differ in length.");
 }
 
-/// Attention of `queries` to what the mask shows of `known`.
+/// Returns the attention of `queries` to the unmasked part of `known`.
 at::Tensor seen(const at::Tensor& queries, const at::Tensor& known, const at::Tensor& mask) {
   const at::Tensor scores = at::matmul(queries, known.transpose(1, 2)) / 4;
   return at::matmul(scores.masked_fill(mask.unsqueeze(1).logical_not(), -1e9).softmax(-1), known);
 }
 
-/// Of (source words, target words, mask) both embedded, and the mask.
+/// Embeds the words of (source words, target words, mask); the mask is returned as it is.
 Tensors embedded(nn::Embedding& table, const Tensors& in) {
   return {table->forward(in[0]), table->forward(in[1]), in[2]};
 }
@@ -69,7 +69,7 @@ std::vector<exec::LayerSpec> translator_layers(const TranslatorShape& shape) {
   return layers;
 }
 
-/// Words right, and what the encoder makes small.
+/// Returns the loss of the words plus a penalty on the encoder's output.
 at::Tensor two_losses(const Tensors& outputs, const Tensors& targets) {
   return at::cross_entropy_loss(outputs[0].flatten(0, 1), targets[0].flatten()) +
          0.1 * outputs[1].square().mean();
@@ -117,7 +117,7 @@ plan::Scenario scenario_of(const std::string& model) {
       "own.json"));
 }
 
-TEST_CASE("a model of one's own is profiled, cut, predicted, trained and compared", "[loop]") {
+TEST_CASE("A custom model is profiled, cut, predicted, trained and compared", "[loop]") {
   for (const char* model : {"", R"(, "ragged": true)"})
     for (const char* change :
          {"pipeline.schedule=1f1b", "pipeline.schedule=zbv", "training.recompute=full"}) {
@@ -134,7 +134,7 @@ TEST_CASE("a model of one's own is profiled, cut, predicted, trained and compare
     }
 }
 
-TEST_CASE("a model of one's own is read, written and refused as others are", "[loop]") {
+TEST_CASE("A custom model is read, written and rejected as others are", "[loop]") {
   const plan::Scenario scenario = scenario_of(R"(, "blocks": 3)");
   CHECK(scenario.model.as<TranslatorShape>().blocks == 3);
   CHECK(plan::scenario_from_json(plan::JsonDocument::parse(to_json(scenario).dump(), "s.json"))
@@ -146,7 +146,7 @@ TEST_CASE("a model of one's own is read, written and refused as others are", "[l
         std::string::npos);
   CHECK(test::error_of([&] {
           changed(scenario, "pipeline.tensor=2");
-        }).find("no layer of the model translator can be shared out in 2 parts") !=
+        }).find("no layer of the model translator can be divided into 2 parts") !=
         std::string::npos);
   const plan::Model model = plan::model_of(scenario);
   REQUIRE(model.layers.size() == 8);
@@ -154,7 +154,7 @@ TEST_CASE("a model of one's own is read, written and refused as others are", "[l
   CHECK(model.layers[1].parameters == 12 * 13);
 }
 
-TEST_CASE("a kind that is known already cannot be declared again", "[loop]") {
+TEST_CASE("An existing kind cannot be declared again", "[loop]") {
   plan::ModelDescriptor again = plan::descriptor_of<TranslatorShape>();
   CHECK(test::error_of([&] { plan::add_model_kind(again); }) ==
         "a model of the kind \"translator\" is known already: another name is needed");

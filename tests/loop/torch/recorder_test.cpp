@@ -1,4 +1,4 @@
-// What is kept of the steps of a training.
+// Tests how many steps of a training are stored.
 
 #include "pipewright/loop_torch/recorder.hpp"
 
@@ -8,7 +8,7 @@ namespace recorder_test {
 
 using namespace pipewright;
 
-TEST_CASE("recorder: of a long training the newest steps are kept", "[loop]") {
+TEST_CASE("Recorder: a long training stores only the newest steps", "[loop]") {
   plan::Program program;
   program.ranks.resize(1);
   loop::Recorder recorder(program);

@@ -1,4 +1,4 @@
-// A run's folder gives back what was written into it.
+// Tests that a run's folder round-trips.
 
 #include "pipewright/loop/record/run_directory.hpp"
 
@@ -18,9 +18,9 @@ plan::LayerCosts costs_of(const plan::Scenario& scenario) {
   return loop::measure_costs(scenario, loop::Workload(scenario), {}, never, {});
 }
 
-TEST_CASE("a run directory reads back as it was written", "[loop]") {
+TEST_CASE("A run directory reads back as it was written", "[loop]") {
   plan::Scenario scenario = test::odd_scenario();
-  scenario.model.as<plan::GptShape>().vocabulary = 256;  // a file says nothing else
+  scenario.model.as<plan::GptShape>().vocabulary = 256;  // the only value that a file can have
   scenario.pipeline.microbatches = 4;
   const plan::LayerCosts costs = costs_of(scenario);
   const loop::Plan plan = loop::make_plan(scenario, costs);
@@ -56,7 +56,7 @@ TEST_CASE("a run directory reads back as it was written", "[loop]") {
   CHECK(to_json(found).at("error_percent").at("iteration_s") == 0.0);
 }
 
-TEST_CASE("a folder that is no run directory is refused", "[loop]") {
+TEST_CASE("A folder that is no run directory is rejected", "[loop]") {
   const test::TempFolder folder;
   CHECK(test::error_of([&] { loop::read_run(folder.path()); }).find("scenario.json") !=
         std::string::npos);

@@ -1,4 +1,4 @@
-// When a rank is said to be slow, and when not.
+// Tests when a rank is reported as slow, and when not.
 #include "pipewright/loop_torch/slow_ranks.hpp"
 
 #include "support/catch.hpp"
@@ -9,7 +9,7 @@ using namespace pipewright;
 using loop::Pace;
 using loop::PaceOfRank;
 
-/// Ranks whose steps, half a second each, take so long to compute.
+/// Ranks whose steps take half a second each, with the given compute times.
 class Ranks {
  public:
   explicit Ranks(const std::vector<double>& predicted)
@@ -24,7 +24,7 @@ class Ranks {
   std::vector<std::optional<Pace>> paces() const {
     std::vector<std::optional<Pace>> paces;
     for (const PaceOfRank& rank : ranks_) {
-      const auto pace = rank.pace();  // by way of the words that a rank tells
+      const auto pace = rank.pace();  // through the text that a rank sends to others
       paces.push_back(loop::pace_from_text(pace ? to_text(*pace) : ""));
     }
     return paces;
@@ -39,9 +39,10 @@ const std::vector<double> unknown{0, 0, 0}, usual{0.1, 0.2, 0.1};
 using Slow = std::vector<bool>;
 const Slow nobody{false, false, false};
 
-TEST_CASE("slow: a rank is named by its own earlier steps, after five slow ones", "[loop]") {
+TEST_CASE("Slow: a rank is reported after five steps that are slower than its earlier ones",
+          "[loop]") {
   Ranks ranks(unknown);
-  ranks.add_steps(2, {5, 5, 5});  // they warm caches
+  ranks.add_steps(2, {5, 5, 5});  // steps that warm caches
   ranks.add_steps(20, usual);
   CHECK(ranks.slow() == nobody);
   ranks.add_steps(4, {0.1, 0.2, 0.16}, 0.8);
@@ -55,7 +56,8 @@ TEST_CASE("slow: a rank is named by its own earlier steps, after five slow ones"
   CHECK(ranks.slow() == nobody);
 }
 
-TEST_CASE("slow: from the first step on, by its prediction", "[loop]") {
+TEST_CASE("Slow: a rank that is slow from the first step on is reported by its prediction",
+          "[loop]") {
   Ranks ranks(usual);
   ranks.add_steps(2 + 5, {0.12, 0.24, 0.3});
   CHECK(ranks.slow() == Slow{false, false, true});
@@ -64,8 +66,9 @@ TEST_CASE("slow: from the first step on, by its prediction", "[loop]") {
         "costs each step up to 0.2 s");
 }
 
-TEST_CASE("slow: nobody is, where all get slower, where one step is, or below the threshold",
-          "[loop]") {
+TEST_CASE(
+    "Slow: no rank is reported if all get slower, if one step is slow, or below the threshold",
+    "[loop]") {
   Ranks ranks(usual);
   ranks.add_steps(20, usual);
   ranks.add_steps(20, {0.3, 0.6, 0.4});  // 3, 3 and 4 times
@@ -81,13 +84,13 @@ TEST_CASE("slow: nobody is, where all get slower, where one step is, or below th
   little.add_steps(20, usual);
   little.add_steps(20, {0.149, 0.2, 0.1});
   CHECK(little.slow() == nobody);
-  Ranks alone(std::vector<double>{0.1});  // whether it is the machine, nobody can tell
+  Ranks alone(std::vector<double>{0.1});  // the cause might be the machine
   alone.add_steps(20, {0.1});
   alone.add_steps(20, {1});
   CHECK(alone.slow() == Slow{false});
 }
 
-TEST_CASE("slow: five steps are not enough where they last less than a second", "[loop]") {
+TEST_CASE("Slow: five steps that last less than a second are not enough", "[loop]") {
   Ranks ranks(unknown);
   ranks.add_steps(20, usual, 0.06);
   ranks.add_steps(16, {0.1, 0.2, 0.4}, 0.06);

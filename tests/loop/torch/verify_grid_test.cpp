@@ -1,4 +1,4 @@
-// Every plan has the bits of serial training, as `--verify` demands it.
+// Tests that every plan is bit-identical to serial training, as `--verify` requires.
 
 #include "loop/torch/support/verified_plans.hpp"
 #include "support/sanitized.hpp"
@@ -7,7 +7,7 @@ namespace verify_grid_test {
 
 using namespace pipewright;
 
-TEST_CASE("every schedule on 1 to 4 ranks and 1 to 4 replicas has the bits of serial training",
+TEST_CASE("Every schedule on 1 to 4 ranks and 1 to 4 replicas has the bits of serial training",
           "[loop][soak]") {
   const std::vector all{1, 2, 3, 4};
   test::PairCover cover;

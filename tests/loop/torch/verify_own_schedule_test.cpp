@@ -1,4 +1,4 @@
-// A schedule that somebody wrote trains to the bits of serial training, in whatever form it comes.
+// Tests that a user's schedule, in every form, is bit-identical to serial training.
 
 #include <fmt/ranges.h>
 
@@ -18,7 +18,7 @@ namespace verify_own_schedule_test {
 
 using namespace pipewright;
 
-/// Zero bubble by hand: weight gradients wait, and come in an order of their own.
+/// A zero-bubble schedule written by hand, in which weight gradients are delayed and reordered.
 const std::string by_hand =
     "0F0,0F1,0I0,0F2,0I1,0W1,0F3,0I2,0W0,0I3,0W3,0W2\n"
     "1F0,1I0,1F1,1I1,1F2,1W1,1I2,1F3,1I3,1W3,1W0,1W2\n";
@@ -31,7 +31,7 @@ plan::Scenario with_schedule(plan::ScheduleChoice choice) {
   return scenario;
 }
 
-TEST_CASE("a schedule that somebody wrote has the bits of serial training", "[loop]") {
+TEST_CASE("A user's schedule has the bits of serial training", "[loop]") {
   const plan::Schedule order = plan::parse_csv(by_hand, "by hand");
   const plan::Scenario plain = with_schedule(order);
   const plan::Program lowered = sim::lay_out(plain, test::odd_costs()).program();
@@ -46,7 +46,7 @@ TEST_CASE("a schedule that somebody wrote has the bits of serial training", "[lo
   }
 }
 
-TEST_CASE("an order of one's own trains with copies, clipping and shards", "[loop]") {
+TEST_CASE("A user's order trains with replicas, clipping and tensor parallelism", "[loop]") {
   for (const std::string& text :
        {by_hand, to_csv(plan::lower(plan::parse_csv(by_hand, "by hand")))}) {
     plan::Scenario scenario = with_schedule(plan::schedule_from_text(text, "mine.csv"));
@@ -61,7 +61,7 @@ TEST_CASE("an order of one's own trains with copies, clipping and shards", "[loo
   }
 }
 
-TEST_CASE("stages with copies of their own number have the bits of serial training", "[loop]") {
+TEST_CASE("Stages with different numbers of replicas have the bits of serial training", "[loop]") {
   for (const auto& copies : std::vector<std::vector<int>>{{2, 1, 1}, {1, 2, 1}, {1, 2, 3}}) {
     plan::Scenario scenario = with_schedule(plan::make_1f1b_rr(copies, 6));
     scenario.pipeline.ranks = std::accumulate(copies.begin(), copies.end(), 0);
@@ -74,13 +74,13 @@ TEST_CASE("stages with copies of their own number have the bits of serial traini
   }
 }
 
-TEST_CASE("a generator of one's own has the bits of serial training", "[loop]") {
+TEST_CASE("A user's generator has the bits of serial training", "[loop]") {
   plan::ScheduleDescriptor mine;
   mine.name = "mine";
   mine.chunks = plan::Chunks::Two;
   mine.make = [](const plan::ScheduleRequest& r) -> plan::MadeSchedule {
     plan::Schedule schedule = test::make("zbv", r.ranks, r.microbatches, r.chunks);
-    // Each rank leaves its oldest weight gradient for the end.
+    // Each rank moves its oldest weight gradient to the end.
     for (auto& actions : schedule.ranks) {
       const auto weight = std::find_if(actions.begin(), actions.end(), [](const auto& action) {
         return action.kind == plan::ActionKind::WeightGradient;
@@ -92,11 +92,11 @@ TEST_CASE("a generator of one's own has the bits of serial training", "[loop]") 
   test::check_verifies(with_schedule(mine));
 }
 
-TEST_CASE("a run's folder holds the schedule that somebody wrote", "[loop]") {
+TEST_CASE("A run's folder contains the user's schedule", "[loop]") {
   const test::TempFolder folder;
   for (const bool whole : {false, true}) {
     plan::Scenario scenario = with_schedule(plan::parse_csv(by_hand, "by hand"));
-    scenario.model.as<plan::GptShape>().vocabulary = 256;  // a file says nothing else
+    scenario.model.as<plan::GptShape>().vocabulary = 256;  // the only value that a file can have
     const plan::LayerCosts costs = models::estimated_costs(scenario);
     if (whole)
       scenario.pipeline.schedule = sim::lay_out(scenario, costs).program();

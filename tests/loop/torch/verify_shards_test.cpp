@@ -1,4 +1,5 @@
-// Every plan with tensor shards has the bits of serial training, as `--verify` demands it.
+// Tests that every plan with tensor parallelism is bit-identical to serial training, as `--verify`
+// requires.
 
 #include "loop/torch/support/verified_plans.hpp"
 #include "support/sanitized.hpp"
@@ -8,8 +9,8 @@ namespace verify_shards_test {
 using namespace pipewright;
 
 TEST_CASE(
-    "every schedule on up to 3 ranks and up to 3 replicas has the bits of serial training on 2 and "
-    "4 shards",
+    "Every schedule on up to 3 ranks and 3 replicas with tensor=2 and 4 has the bits of serial "
+    "training",
     "[loop]") {
   int checked = 0;
   for (const std::string& schedule : plan::schedule_names())

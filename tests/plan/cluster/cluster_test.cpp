@@ -109,11 +109,12 @@ TEST_CASE("Levels that do not nest, and kinds with a wrong number of nodes, are 
   };
   Cluster cluster = four_levels();
   cluster.fabric->levels[1].group_nodes = 3;
-  CHECK(error_in(cluster).find("the level core joins groups of 3 nodes: it must be a larger "
-                               "multiple of 2") != std::string::npos);
+  CHECK(error_in(cluster).find(
+            "the level core joins groups of 3 nodes: it must be a larger multiple of 2") !=
+        std::string::npos);
   cluster = four_levels();
   cluster.fabric = {.rails = true, .levels = {}};
-  CHECK(error_in(cluster).find("the others need a level") != std::string::npos);
+  CHECK(error_in(cluster).find("other devices need a level") != std::string::npos);
   cluster = four_levels();
   cluster.mixture = {.kinds = {{.nodes = 6, .device = {.name = "new", .memory = {}}}}};
   CHECK(error_in(cluster).find("its kinds have 6 nodes, but the cluster has 8") !=
@@ -180,11 +181,9 @@ TEST_CASE(
   cluster.between_nodes = bent();
   CHECK(read(to_json(cluster).dump(2)) == cluster);
   cluster.between_nodes.segments.push_back({.from = {1000}, .time = {}, .bandwidth_per_s = 1});
-  CHECK(
-      error_of([&] {
-        read(to_json(cluster).dump());
-      }).find("/between_nodes: its segments must begin at rising sizes: 1000 stands behind 1000") !=
-      std::string::npos);
+  CHECK(error_of([&] { read(to_json(cluster).dump()); })
+            .find("/between_nodes: its segments must begin at increasing sizes: 1000 comes after "
+                  "1000") != std::string::npos);
 }
 
 TEST_CASE("One node needs no link between nodes, two do", "[plan][cluster]") {

@@ -43,7 +43,7 @@ TEST_CASE("A rank finds stages of other pipelines and tensor-parallel indices by
         }) == "no axis is called \"tensor\" (known: pipe, data or model)");
   CHECK(error_of([&] {
           grid.stage_to_global(7, 0, {{"pipe", 0}});
-        }) == "the axis \"pipe\" stands twice in a coordinate");
+        }) == "the axis \"pipe\" occurs twice in a coordinate");
 }
 
 TEST_CASE("A rank knows its index among the ranks that hold one replica", "[plan][grid]") {

@@ -113,13 +113,13 @@ TEST_CASE("Samples may come in any order, and several of a size", "[plan][link-f
 
 TEST_CASE("Too few sizes, and invalid times, are rejected", "[plan][link-fit]") {
   CHECK(error_of([] { fit_link({}); }) ==
-        "transfers of 0 sizes say too little of a link: at least 3 are needed");
+        "transfers of 0 sizes are too few to fit a link: at least 3 are needed");
   CHECK(error_of([] {
           fit_link({{{1}, {1}}, {{1}, {1}}, {{8}, {1}}});
-        }) == "transfers of 2 sizes say too little of a link: at least 3 are needed");
+        }) == "transfers of 2 sizes are too few to fit a link: at least 3 are needed");
   CHECK(error_of([] {
           fit_link({{{1}, {1}}, {{8}, {0}}, {{64}, {1}}});
-        }) == "a transfer of 8 bytes in 0 s cannot be");
+        }) == "a transfer of 8 bytes in 0 s is not possible");
 }
 
 TEST_CASE("Rings over any number of devices are samples of one step", "[plan][link-fit]") {

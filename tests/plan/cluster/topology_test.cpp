@@ -31,7 +31,7 @@ TEST_CASE("A rank is found by the names of its axes, in any order", "[plan][topo
         }) == "the coordinate has no index of the axis \"data\" (needed: pipe or data)");
   CHECK(error_of([&] {
           topology.rank_at({{"pipe", 1}, {"pipe", 1}});
-        }) == "the axis \"pipe\" stands twice in a coordinate");
+        }) == "the axis \"pipe\" occurs twice in a coordinate");
   CHECK(error_of([&] {
           topology.rank_at({{"pipe", 1}, {"data", 4}});
         }) == "data 4 does not exist: the axis has 0 to 3");
@@ -81,7 +81,7 @@ TEST_CASE("Impossible topologies are rejected with an error message", "[plan][to
   };
   CHECK(make({"pipe", "data"}, {2}) == "2 axes are named, but 1 lengths are given");
   CHECK(make({"pipe", ""}, {2, 2}) == "axis 1 has no name");
-  CHECK(make({"pipe", "pipe"}, {2, 2}) == "the axis \"pipe\" stands twice");
+  CHECK(make({"pipe", "pipe"}, {2, 2}) == "the axis \"pipe\" occurs twice");
   CHECK(make({"pipe"}, {0}) == "the axis \"pipe\" has the length 0, the least is 1");
   CHECK(make({"a", "b", "c"}, {65536, 65536, 65536}) ==
         "the axes together have more ranks than can be counted");
@@ -117,7 +117,7 @@ TEST_CASE("A topology file's error is reported with its position", "[plan][topol
     return error_of([&] { topology_from_json(JsonDocument::parse(text, "t.json")); });
   };
   CHECK(read(R"({"format": "pipewright/topology/1", "axes": ["a", "a"], "lengths": [1, 2]})") ==
-        "t.json:1:37: /axes: the axis \"a\" stands twice");
+        "t.json:1:37: /axes: the axis \"a\" occurs twice");
   CHECK(read(R"({"format": "pipewright/topology/1", "axes": ["a"], "lengths": [0]})") ==
         "t.json:1:64: /lengths/0: 0 is not possible: it must be at least 1");
 }

@@ -209,7 +209,7 @@ TEST_CASE("Expert loads of more than the total are rejected", "[plan][costs]") {
   refused({{{"ranks", 2}, {"busiest", 2.5}}}, "of 2 ranks one has 2.5 times the mean");
   refused({{{"ranks", 2}, {"busiest", 0.5}}}, "/layers/0/expert_loads/0/busiest: 0.5");
   refused({{{"ranks", 4}, {"busiest", 1}}, {{"ranks", 2}, {"busiest", 1}}},
-          "2 ranks stand behind 4: their numbers must rise");
+          "2 ranks come after 4: their numbers must increase");
 }
 
 TEST_CASE("Costs without a layer are rejected", "[plan][costs]") {

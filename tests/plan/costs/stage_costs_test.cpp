@@ -410,13 +410,12 @@ TEST_CASE("All costs that are not valid durations or sizes are rejected together
   costs.layers[0].forward = {std::numeric_limits<double>::quiet_NaN()};
   costs.layers[1].weight_gradient = {-1};
   costs.layers[2].activation = {-5};
-  CHECK(
-      error_of([&] {
-        require_usable(costs, Partition{{0, 2, 3}}, true);
-      }) ==
-      "the costs cannot be used: layer a: its forward_s is nan, which is no duration; layer b: its "
-      "weight_gradient_s is -1, which is no duration; layer c: its activation_bytes is -5, which "
-      "is negative");
+  CHECK(error_of([&] {
+          require_usable(costs, Partition{{0, 2, 3}}, true);
+        }) ==
+        "the costs cannot be used: layer a: its forward_s is nan, which is not a duration; layer "
+        "b: its weight_gradient_s is -1, which is not a duration; layer c: its activation_bytes is "
+        "-5, which is negative");
   CHECK_NOTHROW(require_usable(three_layers(), Partition{{0, 2, 3}}, true));
 }
 

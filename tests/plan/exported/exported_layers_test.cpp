@@ -86,7 +86,7 @@ TEST_CASE("Boundaries are at marks, at modules or where few bytes cross", "[plan
         "after model.head: there is nothing on the other side of this border");
   CHECK(error_of([&] {
           layers_of(program, {.by = LayersBy::Bytes, .count = 100});
-        }).starts_with("--layers 100: its operators can be parted into "));
+        }).starts_with("--layers 100: its operators can be divided into "));
 }
 
 TEST_CASE("No boundary separates a tensor from an operator that changes it in place",

@@ -91,11 +91,11 @@ TEST_CASE("All unsupported operators are named with the user's lines", "[plan][e
   archive.node("linear_1")["inputs"][0]["arg"] = {{"as_sym_int", {{"as_name", "s0"}}}};
   archive.node("dropout")["target"] = "_operator.mul";
   CHECK(error_of([&] { archive.program(); }) ==
-        "model.pt2: cond: what is computed depends on data, or is a graph of its own; only plain "
-        "operators can be run, at make.py:21: return x + F.relu_(self.norm(self.up(x) * scale))\n"
-        "model.pt2: torch.ops.aten.linear.default: input: it depends on the sizes or values of "
-        "what comes in, at make.py:21: return x + F.relu_(self.norm(self.up(x) * scale))\n"
-        "model.pt2: _operator.mul: it computes with sizes or values of what comes in; only "
+        "model.pt2: cond: the computation depends on data, or is a separate graph; only plain "
+        "operators can be run, at make.py:21: return x + F.relu_(self.norm(self.up(x) * "
+        "scale))\nmodel.pt2: torch.ops.aten.linear.default: input: it depends on the sizes or "
+        "values of the inputs, at make.py:21: return x + F.relu_(self.norm(self.up(x) * "
+        "scale))\nmodel.pt2: _operator.mul: it computes with sizes or values of the inputs; only "
         "operators on tensors can be run, at make.py:40: return self.head(self.drop(x))");
 }
 
@@ -109,8 +109,8 @@ TEST_CASE("Errors of the archive are named", "[plan][exported]") {
   SECTION("weights stored in a pickle") {
     archive.weights["config"]["model.blocks.0.up.bias"]["use_pickle"] = true;
     CHECK(error_of([&] { archive.program(); }) ==
-          "model.pt2: model.blocks.0.up.bias: its numbers stand behind a pickle, which is not "
-          "read: a plain tensor would do");
+          "model.pt2: model.blocks.0.up.bias: its numbers are pickled, which is not supported: use "
+          "a plain tensor");
   }
   SECTION("weights outside of their memory") {
     archive.weights["config"]["model.blocks.0.up.bias"]["tensor_meta"]["strides"][0]["as_int"] = 40;
@@ -125,13 +125,14 @@ TEST_CASE("Errors of the archive are named", "[plan][exported]") {
   SECTION("a tensor that no operator produces") {
     archive.node("relu_")["inputs"][0]["arg"]["as_tensor"]["name"] = "nobody";
     CHECK(error_of([&] { archive.program(); }) ==
-          "model.pt2: torch.ops.aten.relu_.default: it uses nobody, which nothing before it makes");
+          "model.pt2: torch.ops.aten.relu_.default: it uses nobody, which nothing before it "
+          "computes");
   }
   SECTION("sizes that depend on what comes in") {
     archive.model["graph_module"]["graph"]["tensor_values"]["linear"]["sizes"][0] = {
         {"as_expr", {{"expr_str", "s0"}}}};
     CHECK(error_of([&] { archive.program(); }) ==
-          "model.pt2: linear: its size depends on what comes in; export the module with fixed "
+          "model.pt2: linear: its size depends on the inputs; export the module with fixed "
           "sizes, without dynamic_shapes");
   }
   SECTION("more targets than inputs") {
@@ -141,7 +142,7 @@ TEST_CASE("Errors of the archive are named", "[plan][exported]") {
   }
   SECTION("a file that is not an archive") {
     CHECK(error_of([] { exported_from_bytes("PK", "model.pt2"); }) ==
-          "model.pt2: it is no zip archive, or is cut off: no directory at its end");
+          "model.pt2: it is not a zip archive, or is truncated: no directory at its end");
   }
 }
 

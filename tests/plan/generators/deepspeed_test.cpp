@@ -196,8 +196,8 @@ TEST_CASE("Blocking transfers complete only in DeepSpeed's order", "[plan][deeps
   REQUIRE((receive + 1)->kind == Kind::SendActivation);
   std::swap(*receive, *(receive + 1));
   CHECK(error_of([&] { validate(program); }) ==
-        "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 has behind 1SEND_B0; rank 1 "
-        "at 1SEND_B0 waits for 0RECV_B0, which rank 0 has behind 0SEND_F1");
+        "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 runs after 1SEND_B0; rank 1 "
+        "at 1SEND_B0 waits for 0RECV_B0, which rank 0 runs after 0SEND_F1");
 }
 
 TEST_CASE("Streams without ranks or microbatches are rejected", "[plan][deepspeed]") {

@@ -506,7 +506,7 @@ TEST_CASE("Rejections: both directions", "[plan][generators]") {
 
 TEST_CASE("Rejections: PipeDream's steps", "[plan][generators]") {
   CHECK(refusal("pipedream-2bw", {4, 8, 0}, 5) ==
-        "pipedream-2bw: 8 microbatches are no multiple of the 5 of a step: 5 or 10");
+        "pipedream-2bw: 8 microbatches are not a multiple of the 5 of a step: 5 or 10");
   CHECK(refusal("pipedream-2bw", {4, 8, 0}, 2) ==
         "pipedream-2bw: a step every 2 microbatches asked for, but two weight versions suffice "
         "only with at least as many as ranks: 4");
@@ -645,7 +645,7 @@ TEST_CASE("Other schedules, and placements with a gap, are rejected", "[plan][ge
     if (name != "gpipe" && name != "1f1b" && name != "inference")
       CHECK(error_of([&] {
               make_on_placement(name, {0, 1}, 4);
-            }) == name + " has a placement of its own; these run on any: gpipe, 1f1b or inference");
+            }) == name + " has a fixed placement; these run on any: gpipe, 1f1b or inference");
   CHECK(error_of([] {
           make_on_placement("gpipe", {0, 2}, 4);
         }) == "gpipe: rank 1 has no stage, but rank 2 has one");

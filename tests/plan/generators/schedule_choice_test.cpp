@@ -87,7 +87,7 @@ TEST_CASE("An invalid order is rejected as a choice", "[plan][schedule]") {
   CHECK(error_of([] {
           ScheduleChoice{parse_csv("0F0\n1F0,1B0\n", "half"), "half"};
         }) ==
-        "half is not sound:\nrank 0, action 0B0: the backward stands 0 times, once is needed");
+        "half is not sound:\nrank 0, action 0B0: the backward occurs 0 times instead of once");
 }
 
 TEST_CASE("A custom Program runs unchanged if it matches the options", "[plan][schedule]") {
@@ -120,7 +120,7 @@ TEST_CASE("A custom Program runs unchanged if it matches the options", "[plan][s
   const ScheduleChoice alone = lower(make("1f1b", 2, 4));
   CHECK(error_of([&] {
           lower(request_for(alone, 2, 4), make_schedule(request_for(alone, 2, 4)), {.replicas = 2});
-        }).find("nothing sums the gradients of its copies: each needs a 0REDUCE_GRAD") !=
+        }).find("its gradients are not reduced over its replicas: each needs a 0REDUCE_GRAD") !=
         std::string::npos);
 }
 

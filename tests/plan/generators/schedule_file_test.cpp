@@ -71,7 +71,7 @@ TEST_CASE("Transfers in a file stay where they are", "[plan][schedule]") {
             .selective_recompute);
   CHECK(error_of([&] {
           lowered(to_csv(early), {.recompute = RecomputeMode::Full});
-        }).find("my.csv: computes nothing again, but training.recompute is full") == 0);
+        }).find("my.csv: recomputes nothing, but training.recompute is full") == 0);
 }
 
 TEST_CASE("A Program's file gives the Program unchanged", "[plan][schedule]") {
@@ -89,23 +89,24 @@ TEST_CASE("A file is rejected with position, rank and action", "[plan][schedule]
   const auto refusal = [](const std::string& text) {
     return error_of([&] { schedule_from_text(text, "my.csv"); });
   };
-  CHECK(refusal("0F0,0X0\n").find("my.csv:1:2: \"0X0\" is no action") == 0);
-  CHECK(refusal("0F0,0SEND_F0\n1RECV_F0,1G0\n").find("my.csv:2:2: \"1G0\" is no instruction") == 0);
+  CHECK(refusal("0F0,0X0\n").find("my.csv:1:2: \"0X0\" is not an action") == 0);
+  CHECK(refusal("0F0,0SEND_F0\n1RECV_F0,1G0\n").find("my.csv:2:2: \"1G0\" is not an instruction") ==
+        0);
   CHECK(refusal("").find("my.csv:1:1: no action in the file") == 0);
-  CHECK(
-      refusal("0F0,0B0\n\n") ==
-      "my.csv is not sound:\nrank 1 has no action: an empty row is a rank as well, and each needs "
-      "a stage");
+  CHECK(refusal("0F0,0B0\n\n") ==
+        "my.csv is not sound:\nrank 1 has no action: an empty row is also a rank, and each needs a "
+        "stage");
   CHECK(refusal("0F0,0B0\n1B0,1F0\n").find("my.csv is not sound:\ndeadlock: rank 1 at 1B0") == 0);
   CHECK(refusal("0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1B0,1SEND_B0\n") ==
-        "my.csv is not sound:\nrank 0, 0SEND_F0: nothing completes it: 1RECV_F0 is missing on rank "
+        "my.csv is not sound:\nrank 0, 0SEND_F0: the other end is missing: 1RECV_F0 is missing on "
+        "rank "
         "1");
   CHECK(
       refusal("{\"format\": 3}").find("my.csv:1:2: /format: pipewright/program/2 is needed here") ==
       0);
   const std::string other = to_json(lower(make("1f1b", 2, 2))).dump();
   CHECK(refusal(std::regex_replace(other, std::regex("0RECV_B0#0"), "0RECV_B1#0"))
-            .find(": /ranks: rank 0, 0RECV_B1: stands more than once") != std::string::npos);
+            .find(": /ranks: rank 0, 0RECV_B1: occurs more than once") != std::string::npos);
 }
 
 TEST_CASE("A path that is not a regular file is rejected without being read", "[plan][schedule]") {

@@ -122,7 +122,7 @@ TEST_CASE("For a document full of errors, a thousand are listed and the rest cou
 
 TEST_CASE("A duplicate key is rejected, because one of its values would be lost", "[plan][json]") {
   CHECK(parse_error("{\"ranks\": 1,\n\"ranks\": 2}") ==
-        "plan.json:2:1: /ranks: this key stands twice");
+        "plan.json:2:1: /ranks: this key occurs twice");
 }
 
 TEST_CASE("A syntax error is reported with its position", "[plan][json]") {
@@ -148,10 +148,10 @@ TEST_CASE("--set changes an element of a list by its index", "[plan][json]") {
   document.set("levels.1.of=3");
   CHECK(document.root().dump() == R"({"levels":[{"of":1},{"of":3}]})");
   for (const char* const place : {"2", "-1", "leaf", "1x", ""})
-    CHECK(
-        error_of([&] { document.set(fmt::format("levels.{}.of=3", place)); }) ==
-        fmt::format("--set levels.{0}.of=3: /levels is a list of 2, and \"{0}\" is no place in it",
-                    place));
+    CHECK(error_of([&] { document.set(fmt::format("levels.{}.of=3", place)); }) ==
+          fmt::format(
+              "--set levels.{0}.of=3: /levels is a list of 2, and \"{0}\" is not an index of it",
+              place));
 }
 
 TEST_CASE("Errors of --set name the assignment instead of the file", "[plan][json]") {

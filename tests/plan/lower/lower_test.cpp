@@ -148,7 +148,7 @@ TEST_CASE("Every trained stage steps once at the end on every rank that holds it
 
 TEST_CASE("A schedule that cannot run is rejected", "[plan][lower]") {
   CHECK(error_of([] { lower(parse_csv("0B0,0F0\n", "s.csv")); }) ==
-        "deadlock: rank 0 at 0B0 waits for 0F0, which rank 0 has behind 0B0");
+        "deadlock: rank 0 at 0B0 waits for 0F0, which rank 0 runs after 0B0");
 }
 
 TEST_CASE("Reductions: directly after the last weight gradient of each stage", "[plan][lower]") {
@@ -253,9 +253,9 @@ TEST_CASE("Parameters that are not gathered when a stage computes are rejected",
   CHECK(refusal({"0UNSHARD", "0LOAD0", "0F0", "0RESHARD", "0B0"}) ==
         "rank 0, 0B0: needs 0UNSHARD before it");
   CHECK(refusal({"0UNSHARD", "0LOAD0", "0F0", "0UNSHARD", "0B0", "0RESHARD"}) ==
-        "rank 0, 0UNSHARD: stands twice without a RESHARD between");
+        "rank 0, 0UNSHARD: occurs twice without a RESHARD in between");
   CHECK(refusal({"0UNSHARD", "0LOAD0", "0F0", "0B0"}) ==
-        "rank 0, 0UNSHARD: has no RESHARD behind it");
+        "rank 0, 0UNSHARD: has no RESHARD after it");
   CHECK(refusal({"0LOAD0", "0F0", "0B0", "0RESHARD"}) ==
         "rank 0, 0RESHARD: needs 0UNSHARD before it");
 }
@@ -263,21 +263,21 @@ TEST_CASE("Parameters that are not gathered when a stage computes are rejected",
 TEST_CASE("Options incompatible with sharded gradients are rejected with an alternative",
           "[plan][lower]") {
   const std::string begin =
-      "ZeRO stage 2 sums the gradients of each microbatch over the copies of its stage, ";
+      "ZeRO stage 2 sums the gradients of each microbatch over the replicas of its stage, ";
   const auto refusal = [](const Schedule& schedule, const LoweringOptions& options) {
     return error_of([&] { lower(schedule, options); });
   };
   CHECK(refusal(make_gpipe(2, 2), {.replicas = 2, .overlap_reductions = false, .zero = 2}) ==
-        begin + "and cannot leave all sums to the end (overlap_reductions): ZeRO stage 1 does");
+        begin + "and cannot leave all sums to the end (overlap_reductions). Use ZeRO stage 1");
   CHECK(refusal(make_gpipe(2, 2), {.replicas = 2, .step_every = 1, .zero = 2}) ==
-        begin + "which does not go with steps between the backwards: leave ZeRO out");
+        begin + "which is not possible with steps between the backwards. Remove ZeRO");
   ScheduleRequest request;
   request.name = "chimera";
   request.ranks = 2, request.microbatches = 2;
   CHECK(refusal(make_schedule(request), {.zero = 2}) ==
         begin +
             "which must all do the same, but this schedule goes through the stages in 2 "
-            "directions: ZeRO stage 1 does");
+            "directions. Use ZeRO stage 1");
 }
 
 TEST_CASE("A norm is computed after the reductions of all microbatches", "[plan][lower]") {
@@ -414,8 +414,8 @@ TEST_CASE("Reductions: one per stage and rank in every training schedule", "[pla
 TEST_CASE("Steps between the backwards are incompatible with reductions at the end",
           "[plan][lower]") {
   const std::string rule =
-      "the gradients of stage 0 are summed over its copies or with those of a tied stage at the "
-      "end of the iteration, which does not go with a step after every 1 backwards";
+      "the gradients of stage 0 are summed over its replicas or with those of a tied stage at the "
+      "end of the iteration, which is not possible with a step after every 1 backwards";
   CHECK(error_of([] { lower(make_pipedream(2, 4), {.replicas = 2, .step_every = 1}); }) == rule);
   CHECK(error_of([] {
           lower(make_pipedream(2, 4), {.tied_stages = {0, 1}, .step_every = 1});

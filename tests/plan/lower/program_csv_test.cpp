@@ -25,7 +25,7 @@ std::string error_in(const std::string& csv) {
 
 std::string no_instruction(const std::string& cell) {
   return "\"" + cell +
-         "\" is no instruction: write stage, one of F B I W R SEND_F RECV_F SEND_B RECV_B "
+         "\" is not an instruction: write stage, one of F B I W R SEND_F RECV_F SEND_B RECV_B "
          "REDUCE_GRAD UNSHARD RESHARD and, but for the last three, microbatch";
 }
 
@@ -115,11 +115,11 @@ TEST_CASE("A program that cannot run is rejected", "[plan][program_csv]") {
         "rank 0, 0B0: needs 0RECV_B0 before it\n"
         "rank 1, 1F0: needs 1RECV_F0 before it");
   CHECK(error_in("0F0,0SEND_F0,0B0\n1F0,1B0\n") ==
-        "rank 0, 0SEND_F0: nothing completes it: 1RECV_F0 is missing on rank 1");
+        "rank 0, 0SEND_F0: the other end is missing: 1RECV_F0 is missing on rank 1");
   CHECK(error_in("0B0,0F0\n") ==
-        "deadlock: rank 0 at 0B0 waits for 0F0, which rank 0 has behind 0B0");
+        "deadlock: rank 0 at 0B0 waits for 0F0, which rank 0 runs after 0B0");
   CHECK(error_in("0F0,0B0,0REDUCE_GRAD,0REDUCE_GRAD\n") ==
-        "rank 0, 0REDUCE_GRAD: stands more than once");
+        "rank 0, 0REDUCE_GRAD: occurs more than once");
 }
 
 TEST_CASE("A program file runs under the requested communicators", "[plan][program_csv]") {
@@ -129,8 +129,8 @@ TEST_CASE("A program file runs under the requested communicators", "[plan][progr
           validate(
               program_from_csv(csv, "p.csv", CommunicatorLayout::Pair, TransferMode::Rendezvous));
         }) ==
-        "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 has behind 1SEND_B0; rank 1 "
-        "at 1SEND_B0 waits for 0RECV_B0, which rank 0 has behind 0SEND_F1");
+        "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 runs after 1SEND_B0; rank 1 "
+        "at 1SEND_B0 waits for 0RECV_B0, which rank 0 runs after 0SEND_F1");
 }
 
 TEST_CASE("Orders lowered by torch are read, validated and written back", "[plan][reference]") {

@@ -63,8 +63,8 @@ TEST_CASE("Every stage needs one rank", "[plan][placement]") {
   CHECK(error_in("3:[1]") ==
         "placement \"3:[1]\": stage 0 is on no rank, but stage 1 is on rank 3");
   CHECK(error_in("0:[0,1],1:[1]") ==
-        "placement \"0:[0,1],1:[1]\": stage 1 stands twice, on rank 0 and rank 1");
-  CHECK(error_in("0:[0,0]") == "placement \"0:[0,0]\": stage 0 stands twice, on rank 0 and rank 0");
+        "placement \"0:[0,1],1:[1]\": stage 1 occurs twice, on rank 0 and rank 1");
+  CHECK(error_in("0:[0,0]") == "placement \"0:[0,0]\": stage 0 occurs twice, on rank 0 and rank 0");
 }
 
 TEST_CASE("In a loop, stage s is on rank s mod P", "[plan][placement]") {

@@ -205,7 +205,7 @@ TEST_CASE("An impossible request is rejected with the tightest constraint", "[pl
   request = plain;
   request.together = {{1, 4}};
   request.borders = {2};
-  CHECK(refusal(request) == "the border at layer 2 parts layers that must share a stage");
+  CHECK(refusal(request) == "the border at layer 2 separates layers that must share a stage");
   request.borders = {};
   request.together = {{0, 2}, {2, 5}};
   CHECK(refusal(request) == "layers that share a stage leave 2 pieces for 3 stages");

@@ -34,7 +34,7 @@ TEST_CASE("A type weighs the layers of a kind, ignoring case", "[plan][layer_wei
 TEST_CASE("A pattern that matches nothing, or is invalid, is rejected", "[plan][layer_weights]") {
   CHECK(error_of([] { type_weights(gpt, "conv"); }) ==
         "type:conv matches no layer (possible: embedding, transformer-block or head)");
-  CHECK(method_error("type:(").find("type:(: this is no regular expression") == 0);
+  CHECK(method_error("type:(").find("type:(: this is not a regular expression") == 0);
 }
 
 TEST_CASE("A method is selected by its name", "[plan][layer_weights]") {

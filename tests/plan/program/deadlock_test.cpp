@@ -361,8 +361,8 @@ TEST_CASE("1F1B by rendezvous in one queue per pair deadlocks: both ranks send, 
           "[plan][deadlock]") {
   const Program program = lower(make_1f1b(2, 2));
   const std::string both_send =
-      "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 has behind 1SEND_B0; rank 1 "
-      "at 1SEND_B0 waits for 0RECV_B0, which rank 0 has behind 0SEND_F1";
+      "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 runs after 1SEND_B0; rank 1 "
+      "at 1SEND_B0 waits for 0RECV_B0, which rank 0 runs after 0SEND_F1";
   CHECK(cycle_of(program, CommunicatorLayout::Pair, TransferMode::Rendezvous) == both_send);
   CHECK(cycle_of(program, CommunicatorLayout::Rank, TransferMode::Rendezvous) == both_send);
   CHECK(cycle_of(program, CommunicatorLayout::Edge, TransferMode::Rendezvous) == "none");
@@ -374,22 +374,22 @@ TEST_CASE("Blocking transfers deadlock as one queue does", "[plan][deadlock]") {
   Program program = lower(make_1f1b(2, 2));
   program.blocking = true;
   CHECK(cycle_of(program, CommunicatorLayout::Edge, TransferMode::Rendezvous) ==
-        "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 has behind 1SEND_B0; rank 1 "
-        "at 1SEND_B0 waits for 0RECV_B0, which rank 0 has behind 0SEND_F1");
+        "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 runs after 1SEND_B0; rank 1 "
+        "at 1SEND_B0 waits for 0RECV_B0, which rank 0 runs after 0SEND_F1");
 }
 
 TEST_CASE("The shortest of several cycles is the one shown", "[plan][deadlock]") {
   // Rank 0 is also stuck because it waits for rank 1; ranks 1 and 2 wait for each other.
   CHECK(cycle_of(lower(make_1f1b(3, 3)), CommunicatorLayout::Rank, TransferMode::Rendezvous) ==
-        "deadlock: rank 1 at 1SEND_F1 waits for 2RECV_F1, which rank 2 has behind 2SEND_B0; rank 2 "
-        "at 2SEND_B0 waits for 1RECV_B0, which rank 1 has behind 1SEND_F1");
+        "deadlock: rank 1 at 1SEND_F1 waits for 2RECV_F1, which rank 2 runs after 2SEND_B0; rank 2 "
+        "at 2SEND_B0 waits for 1RECV_B0, which rank 1 runs after 1SEND_F1");
 }
 
 TEST_CASE("Two directions deadlock at once: both ranks send their first microbatch",
           "[plan][deadlock]") {
   CHECK(cycle_of(lower(make_chimera(2, 2)), CommunicatorLayout::Rank, TransferMode::Rendezvous) ==
-        "deadlock: rank 0 at 0SEND_F0 waits for 1RECV_F0, which rank 1 has behind 0SEND_F1; rank 1 "
-        "at 0SEND_F1 waits for 1RECV_F1, which rank 0 has behind 0SEND_F0");
+        "deadlock: rank 0 at 0SEND_F0 waits for 1RECV_F0, which rank 1 runs after 0SEND_F1; rank 1 "
+        "at 0SEND_F1 waits for 1RECV_F1, which rank 0 runs after 0SEND_F0");
 }
 
 TEST_CASE(
@@ -400,8 +400,8 @@ TEST_CASE(
       "1RECV_F1,1F1,1RECV_F0,1F0,1B0,1SEND_B0,1B1,1SEND_B1\n",
       "p.csv");
   CHECK(cycle_of(program, CommunicatorLayout::Edge, TransferMode::Rendezvous) ==
-        "deadlock: rank 0 at 0SEND_F0 waits for 1RECV_F0, which rank 1 has behind 1RECV_F1; rank 1 "
-        "at 1RECV_F1 waits for 0SEND_F1, which rank 0 has behind 0SEND_F0");
+        "deadlock: rank 0 at 0SEND_F0 waits for 1RECV_F0, which rank 1 runs after 1RECV_F1; rank 1 "
+        "at 1RECV_F1 waits for 0SEND_F1, which rank 0 runs after 0SEND_F0");
 }
 
 TEST_CASE("A program that runs under other communicators is rejected under its own",
@@ -409,8 +409,8 @@ TEST_CASE("A program that runs under other communicators is rejected under its o
   LoweringOptions options{.communicators = CommunicatorLayout::Rank,
                           .transfers = TransferMode::Rendezvous};
   CHECK(error_of([&] { validate(lower(make_1f1b(2, 2), options)); }) ==
-        "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 has behind 1SEND_B0; rank 1 "
-        "at 1SEND_B0 waits for 0RECV_B0, which rank 0 has behind 0SEND_F1");
+        "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 runs after 1SEND_B0; rank 1 "
+        "at 1SEND_B0 waits for 0RECV_B0, which rank 0 runs after 0SEND_F1");
   CHECK(error_of([&] {
           validate(lower(make_1f1b(2, 2), options), CommunicatorLayout::Edge, TransferMode::Eager);
         }) == "no error");
@@ -434,8 +434,8 @@ TEST_CASE("A reduction that a rank reaches too late delays the others' steps", "
   }
   CHECK(cycle_of(program, CommunicatorLayout::Edge, TransferMode::Eager) ==
         "deadlock: rank 0 at 0STEP waits for 0REDUCE_TIED; rank 0 at 0REDUCE_TIED waits for 1B1, "
-        "which rank 1 has behind 1F1; rank 1 at 1F1 waits for 1RECV_F1; rank 1 at 1RECV_F1 waits "
-        "for 0SEND_F1; rank 0 at 0SEND_F1 waits for 0F1, which rank 0 has behind 0STEP");
+        "which rank 1 runs after 1F1; rank 1 at 1F1 waits for 1RECV_F1; rank 1 at 1RECV_F1 waits "
+        "for 0SEND_F1; rank 0 at 0SEND_F1 waits for 0F1, which rank 0 runs after 0STEP");
   CHECK_FALSE(Interpreter(program).ran_to_its_end());
 }
 

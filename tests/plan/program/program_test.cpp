@@ -173,9 +173,9 @@ TEST_CASE("The two ranks that the rejections start from are valid", "[plan][prog
 TEST_CASE("A send without its receive is rejected, and a receive without its send",
           "[plan][program]") {
   CHECK(error_in_last("1LOAD0#0 1F0#0 1B0#0 1SEND_B0#0 1STEP") ==
-        "rank 0, 0SEND_F0: nothing completes it: 1RECV_F0 is missing on rank 1");
+        "rank 0, 0SEND_F0: the other end is missing: 1RECV_F0 is missing on rank 1");
   CHECK(error_in_last("1RECV_F0#0 1LOAD0#0 1F0#0 1B0#0 1STEP") ==
-        "rank 0, 0RECV_B0: nothing completes it: 1SEND_B0 is missing on rank 1");
+        "rank 0, 0RECV_B0: the other end is missing: 1SEND_B0 is missing on rank 1");
 }
 
 TEST_CASE("A receive after the action that needs its data is rejected", "[plan][program]") {
@@ -201,7 +201,7 @@ TEST_CASE("The first stage needs its input and the last its target", "[plan][pro
 
 TEST_CASE("A duplicate instruction is rejected", "[plan][program]") {
   CHECK(error_in_first("0LOAD0#0 0F0#0 0SEND_F0#0 0SEND_F0#0 0RECV_B0#0 0B0#0 0STEP") ==
-        "rank 0, 0SEND_F0: stands more than once");
+        "rank 0, 0SEND_F0: occurs more than once");
 }
 
 TEST_CASE("No two live microbatches share a slot", "[plan][program]") {
@@ -223,7 +223,7 @@ TEST_CASE("Every instruction on a microbatch has a slot, and no more than there 
 
 TEST_CASE("An instruction of a stage on another rank is rejected", "[plan][program]") {
   CHECK(error_in_first("0LOAD0#0 0F0#0 0SEND_F0#0 0RECV_B0#0 0B0#0 1B0#0 0STEP") ==
-        "rank 0, 1B0: stage 1 lives on rank 1");
+        "rank 0, 1B0: stage 1 is on rank 1");
 }
 
 TEST_CASE("An instruction of a stage or microbatch that does not exist is rejected",
@@ -237,7 +237,7 @@ TEST_CASE("An instruction of a stage or microbatch that does not exist is reject
 TEST_CASE("A transfer between stages of one rank is rejected", "[plan][program]") {
   CHECK(error_in(program_of({0, 0}, 1,
                             {"0LOAD0#0 0F0#0 0SEND_F0#0 1LOAD0#0 1F0#0 1B0#0 0B0#0 0STEP"})) ==
-        "rank 0, 0SEND_F0: both stages live on this rank, which hands over without a transfer");
+        "rank 0, 0SEND_F0: both stages are on this rank, so no transfer is needed");
 }
 
 TEST_CASE("A stage without a single action is rejected", "[plan][program]") {
@@ -252,7 +252,7 @@ TEST_CASE("An optimizer step before the last backward is rejected", "[plan][prog
 
 TEST_CASE("The computations of a program are validated as a schedule", "[plan][program]") {
   CHECK(error_in(program_of({0}, 1, {"0LOAD0#0 0B0#0 0F0#0"})) ==
-        "deadlock: rank 0 at 0B0 waits for 0F0, which rank 0 has behind 0B0");
+        "deadlock: rank 0 at 0B0 waits for 0F0, which rank 0 runs after 0B0");
 }
 
 TEST_CASE("Layouts and transfer modes have names", "[plan][program]") {
@@ -267,8 +267,8 @@ TEST_CASE("Layouts and transfer modes have names", "[plan][program]") {
 TEST_CASE("A program file's misspelled instruction is reported with its position",
           "[plan][program]") {
   CHECK(file_error(one_rank + R"("ranks": [["0LOAD0#0", "0F0#0", "0G0#0", 7]])") ==
-        "p.json:4:33: /ranks/0/2: \"0G0#0\" is no instruction, such as \"0F2#1\"\n"
-        "p.json:4:42: /ranks/0/3: \"7\" is no instruction, such as \"0F2#1\"");
+        "p.json:4:33: /ranks/0/2: \"0G0#0\" is not an instruction, such as \"0F2#1\"\n"
+        "p.json:4:42: /ranks/0/3: \"7\" is not an instruction, such as \"0F2#1\"");
   CHECK(file_error(one_rank + R"("ranks": ["0F0#0"])") ==
         "p.json:4:11: /ranks/0: a list of instructions is needed here");
 }
@@ -295,7 +295,7 @@ TEST_CASE("A program file is read unchanged, even if it cannot run", "[plan][pro
 
 TEST_CASE("A stage steps once, unless its updates are asynchronous", "[plan][program]") {
   Program program = program_of({0}, 1, {"0LOAD0#0 0F0#0 0B0#0 0STEP 0STEP"});
-  CHECK(error_in(program) == "rank 0, 0STEP: stands more than once");
+  CHECK(error_in(program) == "rank 0, 0STEP: occurs more than once");
   program.asynchronous = true;
   CHECK(error_in(program).starts_with("asynchronous is true, but step_every is 0: "));
   program.step_every = 1;
@@ -311,16 +311,16 @@ TEST_CASE("A collective occurs once on each of its members, in the right place",
   };
   CHECK(wrong("0NORM 0STEP 0LOSS", "1NORM 1STEP 1LOSS") == "no error");
   CHECK(wrong("0NORM 0STEP 0LOSS", "1STEP") ==
-        "rank 1 lacks NORM, which rank 0 has: all that take part in a collective must have it\n"
-        "rank 1 lacks LOSS, which rank 0 has: all that take part in a collective must have it");
-  CHECK(wrong("0NORM 0NORM 0STEP", "1NORM 1STEP") == "rank 0, 0NORM: stands more than once");
+        "rank 1 lacks NORM, which rank 0 has: all members of a collective must have it\n"
+        "rank 1 lacks LOSS, which rank 0 has: all members of a collective must have it");
+  CHECK(wrong("0NORM 0NORM 0STEP", "1NORM 1STEP") == "rank 0, 0NORM: occurs more than once");
   CHECK(wrong("0STEP 0NORM", "1NORM 1STEP") == "rank 0, 0NORM: comes after 0STEP");
   CHECK(wrong("0STEP 0REDUCE_GRAD", "1STEP") == "rank 0, 0REDUCE_GRAD: comes after 0STEP");
   CHECK(wrong("0GATHER 0STEP", "1STEP") == "rank 0, 0GATHER: needs 0STEP before it");
   // With two different orders both ranks would wait forever.
   CHECK(wrong("0NORM 0STEP 0LOSS", "1LOSS 1NORM 1STEP") ==
         "deadlock: rank 0 at 0NORM waits for 1LOSS; rank 1 at 1LOSS waits for 0LOSS, which rank 0 "
-        "has behind 0NORM");
+        "runs after 0NORM");
 }
 
 TEST_CASE("The fused pairs of a program are validated as a schedule's", "[plan][program]") {

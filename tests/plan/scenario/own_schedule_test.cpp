@@ -92,7 +92,7 @@ TEST_CASE("A file for other sizes is rejected with both numbers and a fix", "[pl
             .find("none.csv: there is no such file") != std::string::npos);
   folder.write("bad.csv", "0F0,0Q0\n");
   CHECK(refusal(R"("ranks": 2, "microbatches": 4, "schedule": "bad.csv")")
-            .find("bad.csv:1:2: \"0Q0\" is no action") != std::string::npos);
+            .find("bad.csv:1:2: \"0Q0\" is not an action") != std::string::npos);
   CHECK(refusal(R"("ranks": 2, "microbatches": 4, "schedule": "1f1")")
             .find("/pipeline/schedule: \"1f1\" is not known here, did you mean \"1f1b\"?") == 0);
 }

@@ -78,9 +78,9 @@ TEST_CASE("An impossible parallelism is rejected with a possible one", "[plan][s
     return error_of([&] { changed(sample(), field); });
   };
   CHECK(refusal("pipeline.expert=3")
-            .find("/pipeline/expert: 3 ranks cannot share out the experts: 2 replicas times 2 "
+            .find("/pipeline/expert: 3 ranks cannot divide the experts: 2 replicas times 2 "
                   "ranks along "
-                  "context are no multiple of it") != std::string::npos);
+                  "context are not a multiple of it") != std::string::npos);
   CHECK(refusal("pipeline.tensor=1").find("/pipeline/sequence_parallel: ") != std::string::npos);
   CHECK(refusal("pipeline.tensor=0").find("/pipeline/tensor: ") != std::string::npos);
   CHECK(refusal("pipeline.tensor=3").find("a tensor size of 3 does not divide") !=
@@ -89,8 +89,8 @@ TEST_CASE("An impossible parallelism is rejected with a possible one", "[plan][s
         std::string::npos);
   CHECK(refusal("training.zero=4").find("/training/zero: ") != std::string::npos);
   CHECK(refusal(R"(pipeline.axes=["pipe", "data", "tensor", "tensor"])")
-            .find("/pipeline/axes: the axes are pipe, data, context, tensor, each of which must be "
-                  "there once, but here stand pipe, data, tensor, tensor") != std::string::npos);
+            .find("/pipeline/axes: the axes must be pipe, data, context, tensor, each once, but "
+                  "are pipe, data, tensor, tensor") != std::string::npos);
   CHECK(refusal("model.sparse=[true]").find("/model/sparse: 1 flags are given for 32 layers") !=
         std::string::npos);
   CHECK(refusal("model.kv_heads=7").find("/model/kv_heads: ") != std::string::npos);

@@ -92,8 +92,8 @@ TEST_CASE("A scenario reads back as it was written", "[plan][scenario]") {
 
 TEST_CASE("An evaluation needs its own data", "[plan][scenario]") {
   CHECK(error_in(with("\"steps\"", "\"evaluate_every\": 5, \"steps\"")) ==
-        "s.json:8:14: /training/evaluate_every: there is nothing to evaluate on: data.evaluation "
-        "must name it, as data.path does what is trained on");
+        "s.json:8:14: /training/evaluate_every: there is no evaluation data: set data.evaluation, "
+        "as data.path is set for training");
 }
 
 TEST_CASE("A norm is needed for clipping, and if a scaled loss may overflow", "[plan][scenario]") {
@@ -216,12 +216,12 @@ TEST_CASE("Communication options can be trained if the transport supports them",
 
   Scenario two = changed(plain, "training.jitter=0.1");
   CHECK(error_of([&] { require_trainable(two, Carrier::Gloo); }) ==
-        "training.jitter is predicted, but processes over Gloo do not train so: leave it out to "
-        "train, or use `pipewright simulate`");
+        "training.jitter is supported in prediction, but not in training by processes over Gloo: "
+        "remove it to train, or use `pipewright simulate`");
   two.pipeline.hand_over = HandOver::Copy;
   CHECK(error_of([&] { require_trainable(two, Carrier::Threads); }) ==
-        "pipeline.hand_over, training.jitter are predicted, but threads of one process do not "
-        "train so: leave them out to train, or use `pipewright simulate`");
+        "pipeline.hand_over, training.jitter are supported in prediction, but not in training by "
+        "threads of one process: remove them to train, or use `pipewright simulate`");
 }
 
 TEST_CASE("ZeRO shards over the replicas, and only if requested", "[plan][scenario]") {
@@ -417,24 +417,21 @@ TEST_CASE("Ranks that cannot partition a model are rejected with possible number
     return error_in(text);
   };
   CHECK(error_of_sizes("3", "0") ==
-        "s.json:7:26: /pipeline/tensor: 4 heads and a vocabulary of 256 cannot be shared out in 3 "
+        "s.json:7:26: /pipeline/tensor: 4 heads and a vocabulary of 256 cannot be divided into 3 "
         "parts: heads must divide evenly, and no part of the vocabulary be empty; 2 or 4 would do");
-  CHECK(
-      error_of_sizes("2", "3") ==
-      "s.json:8:26: /training/tensor_groups: 3 groups cannot be shared out whole among 2 ranks; 2 "
-      "or 4 would do");
-  CHECK(
-      error_of_sizes("4", "9") ==
-      "s.json:8:26: /training/tensor_groups: 9 groups cannot be shared out whole among 4 ranks; 4 "
-      "would do");
+  CHECK(error_of_sizes("2", "3") ==
+        "s.json:8:26: /training/tensor_groups: 3 groups cannot be divided evenly among 2 ranks; 2 "
+        "or 4 would do");
+  CHECK(error_of_sizes("4", "9") ==
+        "s.json:8:26: /training/tensor_groups: 9 groups cannot be divided evenly among 4 ranks; 4 "
+        "would do");
   CHECK(
       error_of_sizes("1", "8") ==
-      "s.json:8:26: /training/tensor_groups: 4 heads and a vocabulary of 256 cannot be shared out "
-      "in 8 parts: heads must divide evenly, and no part of the vocabulary be empty; 4 would do");
-  CHECK(
-      error_of_sizes("2", "0", "alexnet") ==
-      "s.json:7:26: /pipeline/tensor: no layer of the model alexnet can be shared out in 2 parts; "
-      "1 would do");
+      "s.json:8:26: /training/tensor_groups: 4 heads and a vocabulary of 256 cannot be divided "
+      "into 8 parts: heads must divide evenly, and no part of the vocabulary be empty; 4 would do");
+  CHECK(error_of_sizes("2", "0", "alexnet") ==
+        "s.json:7:26: /pipeline/tensor: no layer of the model alexnet can be divided into 2 parts; "
+        "1 would do");
 }
 
 /// The smallest scenario in a file, whose cluster is in another file next to it.

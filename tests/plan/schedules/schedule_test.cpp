@@ -109,7 +109,7 @@ TEST_CASE("A fused pair is one cell", "[plan][schedule]") {
 TEST_CASE("All errors of a schedule file are reported together, with row and column",
           "[plan][schedule]") {
   const std::string rule =
-      " is no action: write stage, one of F B I W R, microbatch, such as 3F0, or a fused pair, "
+      " is not an action: write stage, one of F B I W R, microbatch, such as 3F0, or a fused pair, "
       "such "
       "as (1F2;0B1)OVERLAP_F_B";
   CHECK(error_of([] { parse_csv("0F0,0G0,0B0\n1F0,F1,,1B0 1,(1F1)OVERLAP_F_B\n", "s.csv"); }) ==

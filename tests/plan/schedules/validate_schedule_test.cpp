@@ -30,16 +30,16 @@ TEST_CASE("Any order that can run is valid, even an unusual one", "[plan][schedu
 
 TEST_CASE("All missing actions are named together", "[plan][schedule]") {
   CHECK(error_in("0F0,0F1,0B0,0B1\n1F0,1B0,1B1\n") ==
-        "rank 1, action 1F1: the forward stands 0 times, once is needed");
+        "rank 1, action 1F1: the forward occurs 0 times instead of once");
   CHECK(error_in("0F0,0F1,0B0\n1F0,1B0,1B1\n") ==
-        "rank 0, action 0B1: the backward stands 0 times, once is needed\n"
-        "rank 1, action 1F1: the forward stands 0 times, once is needed");
+        "rank 0, action 0B1: the backward occurs 0 times instead of once\n"
+        "rank 1, action 1F1: the forward occurs 0 times instead of once");
 }
 
 TEST_CASE("A microbatch that is left out is reported missing on every stage", "[plan][schedule]") {
   CHECK(error_in("0F0,0F2,0B0,0B2\n") ==
-        "rank 0, action 0F1: the forward stands 0 times, once is needed\n"
-        "rank 0, action 0B1: the backward stands 0 times, once is needed");
+        "rank 0, action 0F1: the forward occurs 0 times instead of once\n"
+        "rank 0, action 0B1: the backward occurs 0 times instead of once");
 }
 
 TEST_CASE("A microbatch above the schedule's number is rejected", "[plan][schedule]") {
@@ -52,7 +52,7 @@ TEST_CASE("A microbatch above the schedule's number is rejected", "[plan][schedu
 
 TEST_CASE("A duplicate action is rejected", "[plan][schedule]") {
   CHECK(error_in("0F0,0F0,0B0\n") ==
-        "rank 0, action 0F0: the forward stands 2 times, once is needed");
+        "rank 0, action 0F0: the forward occurs 2 times instead of once");
   CHECK(error_in("0F0,0B0,0B0\n") ==
         "rank 0: stage 0, microbatch 0: 2 input gradients and 2 weight gradients, one of each is "
         "needed (B counts as both)");
@@ -81,30 +81,30 @@ TEST_CASE("A stage without a rank is rejected", "[plan][schedule]") {
 
 TEST_CASE("A backward before its forward waits forever", "[plan][schedule]") {
   CHECK(error_in("0B0,0F0\n") ==
-        "deadlock: rank 0 at 0B0 waits for 0F0, which rank 0 has behind 0B0");
+        "deadlock: rank 0 at 0B0 waits for 0F0, which rank 0 runs after 0B0");
 }
 
 TEST_CASE("A weight gradient before the input gradient waits forever", "[plan][schedule]") {
   CHECK(error_in("0F0,0W0,0I0\n") ==
-        "deadlock: rank 0 at 0W0 waits for 0I0, which rank 0 has behind 0W0");
+        "deadlock: rank 0 at 0W0 waits for 0I0, which rank 0 runs after 0W0");
 }
 
 TEST_CASE("A recomputation before its forward waits forever", "[plan][schedule]") {
   CHECK(error_in("0R0,0F0,0B0\n") ==
-        "deadlock: rank 0 at 0R0 waits for 0F0, which rank 0 has behind 0R0");
+        "deadlock: rank 0 at 0R0 waits for 0F0, which rank 0 runs after 0R0");
 }
 
 TEST_CASE("Two ranks that wait for each other are both named", "[plan][schedule]") {
   // Rank 0 needs the gradient of microbatch 0 before it sends microbatch 1; rank 1 the reverse.
   CHECK(
       error_in("0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n") ==
-      "deadlock: rank 0 at 0B0 waits for 1B0, which rank 1 has behind 1F1; rank 1 at 1F1 waits for "
-      "0F1, which rank 0 has behind 0B0");
+      "deadlock: rank 0 at 0B0 waits for 1B0, which rank 1 runs after 1F1; rank 1 at 1F1 waits for "
+      "0F1, which rank 0 runs after 0B0");
 }
 
 TEST_CASE("A wrong order on one rank is rejected although it has both stages", "[plan][schedule]") {
   CHECK(error_in("1F0,0F0,1B0,0B0\n") ==
-        "deadlock: rank 0 at 1F0 waits for 0F0, which rank 0 has behind 1F0");
+        "deadlock: rank 0 at 1F0 waits for 0F0, which rank 0 runs after 1F0");
 }
 
 TEST_CASE("A mistyped large index gives one error line, not a million", "[plan][schedule]") {
@@ -121,14 +121,14 @@ TEST_CASE("The shortest of several cycles is shown", "[plan][schedule]") {
   // Ranks 0 and 1 wait for each other; rank 2 waits for rank 1, and rank 3 for rank 2.
   CHECK(
       error_in("0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n2F0,2F1,2B0,2B1\n3F0,3F1,3B0,3B1\n") ==
-      "deadlock: rank 0 at 0B0 waits for 1B0, which rank 1 has behind 1F1; rank 1 at 1F1 waits for "
-      "0F1, which rank 0 has behind 0B0");
+      "deadlock: rank 0 at 0B0 waits for 1B0, which rank 1 runs after 1F1; rank 1 at 1F1 waits for "
+      "0F1, which rank 0 runs after 0B0");
 }
 
 TEST_CASE("A schedule without any backward is a valid inference", "[plan][schedule]") {
   CHECK(error_in("0F0,0F1\n1F0,1F1\n") == "no error");
   CHECK(error_in("0F0\n1F0,1F1\n") ==
-        "rank 0, action 0F1: the forward stands 0 times, once is needed");
+        "rank 0, action 0F1: the forward occurs 0 times instead of once");
 }
 
 TEST_CASE("A fused pair whose actions need each other is rejected", "[plan][schedule]") {
@@ -143,7 +143,7 @@ TEST_CASE("A fused pair starts when both of its actions can", "[plan][schedule]"
   // for 0F1.
   CHECK(
       error_in("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1F1,1B0,1B1\n") ==
-      "deadlock: rank 0 at 0F1 waits for 1B0, which rank 1 has behind 1F1; rank 1 at 1F1 waits for "
+      "deadlock: rank 0 at 0F1 waits for 1B0, which rank 1 runs after 1F1; rank 1 at 1F1 waits for "
       "0F1");
 }
 

@@ -104,7 +104,7 @@ TEST_CASE("Event file: truncation at any byte is reported as such", "[plan][time
   CHECK(refusal(bytes.substr(0, bytes.size() - 8)) ==
         "cut off after " + std::to_string(bytes.size() - 8) + " of " +
             std::to_string(bytes.size()) + " bytes");
-  CHECK(refusal(bytes + "!!") == "2 bytes behind its end");
+  CHECK(refusal(bytes + "!!") == "2 bytes after its end");
 }
 
 TEST_CASE("Event file: every changed bit is detected", "[plan][timeline]") {
@@ -123,8 +123,8 @@ TEST_CASE("Event file: every changed bit is detected", "[plan][timeline]") {
 }
 
 TEST_CASE("Event file: a foreign file is reported as such", "[plan][timeline]") {
-  CHECK(refusal("").find("no timeline file of Pipewright") == 0);
-  CHECK(refusal("{\"traceEvents\":[]}").find("no timeline file of Pipewright") == 0);
+  CHECK(refusal("").find("not a Pipewright timeline file") == 0);
+  CHECK(refusal("{\"traceEvents\":[]}").find("not a Pipewright timeline file") == 0);
   std::string bytes = written(two_ranks());
   bytes[8] = 7;
   CHECK(refusal(bytes) == "byte 8: version 7 of the format; this program reads version 1");
@@ -134,7 +134,7 @@ TEST_CASE("Event file: a foreign file is reported as such", "[plan][timeline]") 
   CHECK(refusal(bytes) == "byte 12: numbers in the other byte order");
   CHECK(error_of([] { read_event_file("/nowhere/t.pwt"); }) ==
         "/nowhere/t.pwt: cannot be read: No such file or directory");
-  CHECK(error_of([] { read_event_file("/"); }).find("no regular file") != std::string::npos);
+  CHECK(error_of([] { read_event_file("/"); }).find("not a regular file") != std::string::npos);
 }
 
 TEST_CASE("Event file: the guarantees for painting are checked even if checksums are right",
@@ -166,7 +166,7 @@ TEST_CASE("Event file: the guarantees for painting are checked even if checksums
   holds(refusal(with_element(bytes, 7, 4, std::int32_t{2})), "idle time 0 is of rank 2 of 2");
   holds(refusal(with_element(bytes, 7, 5, std::uint32_t{8})), "idle time 0 has cause 8");
   holds(refusal(with_element(bytes, 8, 2, -1.0)), "sample 1 has 5 bytes at -1 s");
-  holds(refusal(with_element(bytes, 8, 0, 3.0)), "sample 1 has 5 bytes at 2 s, behind one at 3 s");
+  holds(refusal(with_element(bytes, 8, 0, 3.0)), "sample 1 has 5 bytes at 2 s, after one at 3 s");
   holds(refusal(with_element(bytes, 9, 1, std::uint64_t{9})), "samples of rank 1 from 9 to 3");
   holds(refusal(with_element(bytes, 9, 2, std::uint64_t{2})), "bounds for the 3 samples");
 }

@@ -331,7 +331,7 @@ TEST_CASE("What the model, the executor or the costs do not allow is refused wit
     return error_of([&] { search_drafts(of, space); });
   };
   CHECK(refusal(draft, {.tensor = {2, 3}}) ==
-        "--tensor 3: 4 heads and a vocabulary of 256 cannot be shared out in 3 parts: heads must "
+        "--tensor 3: 4 heads and a vocabulary of 256 cannot be divided into 3 parts: heads must "
         "divide evenly, and no part of the vocabulary be empty; 2 or 4 would do");
   CHECK(refusal(draft, {.expert = {2}}) == "--expert 2: the model gpt has no experts; 1 would do");
   CHECK(refusal(draft, {.context = {2}}) ==

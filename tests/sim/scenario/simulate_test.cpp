@@ -371,8 +371,8 @@ TEST_CASE("A deadlock shows the cycle: 1F1B by rendezvous in one queue per rank"
                                    equal_stages(2, times(1, 1, 1)), linked(0.5));
   REQUIRE(std::holds_alternative<Deadlock>(outcome));
   CHECK(std::get<Deadlock>(outcome).cycle ==
-        "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 has behind 1SEND_B0; rank 1 "
-        "at 1SEND_B0 waits for 0RECV_B0, which rank 0 has behind 0SEND_F1");
+        "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 runs after 1SEND_B0; rank 1 "
+        "at 1SEND_B0 waits for 0RECV_B0, which rank 0 runs after 0SEND_F1");
 }
 
 TEST_CASE("Two ranks that send before they receive: stuck in one queue, not in one per edge",
@@ -384,8 +384,8 @@ TEST_CASE("Two ranks that send before they receive: stuck in one queue, not in o
   const Outcome stuck = run(rank_rendezvous);
   REQUIRE(std::holds_alternative<Deadlock>(stuck));
   CHECK(std::get<Deadlock>(stuck).cycle ==
-        "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 has behind 1SEND_F0; rank 1 "
-        "at 1SEND_F0 waits for 2RECV_F0, which rank 0 has behind 0SEND_F1");
+        "deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1, which rank 1 runs after 1SEND_F0; rank 1 "
+        "at 1SEND_F0 waits for 2RECV_F0, which rank 0 runs after 0SEND_F1");
   CHECK(std::holds_alternative<Completed>(run(edge_eager)));
   CHECK(std::holds_alternative<Completed>(run(edge_rendezvous)));
   CHECK(std::holds_alternative<Completed>(run(rank_eager)));

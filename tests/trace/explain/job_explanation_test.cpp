@@ -315,7 +315,7 @@ TEST_CASE("Invalid axes are rejected with an example", "[loop][explain]") {
   CHECK(why("pipe=2x") == "\"pipe=2x\" has no length");
   CHECK(why("pipe=2,model=2") == "no axis is called \"model\"");
   CHECK(why("data=2") == "pipe is missing");
-  CHECK(why("pipe=2,pipe=2") == "the axis \"pipe\" stands twice");
+  CHECK(why("pipe=2,pipe=2") == "the axis \"pipe\" occurs twice");
   CHECK(why("pipe=2,data=0") == "the axis \"data\" has the length 0, the least is 1");
 }
 

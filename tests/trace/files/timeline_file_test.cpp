@@ -143,7 +143,7 @@ TEST_CASE("Timeline file: a file without a timeline is rejected with the support
   CHECK(refusal(R"({"format":"pipewright/program/1","ranks":[]})")
             .find("this is a program; a time") != std::string::npos);
   CHECK(refusal("{}").find("no list \"traceEvents\"") != std::string::npos);
-  CHECK(refusal("\x89PWT\n\x1a\n").find("no timeline file of Pipewright") != std::string::npos);
+  CHECK(refusal("\x89PWT\n\x1a\n").find("not a Pipewright timeline file") != std::string::npos);
   CHECK(error_of([&] { read_timeline_file("/nowhere", problems); }).find("cannot be read") !=
         std::string::npos);
 }

@@ -72,7 +72,7 @@ TEST_CASE("An invalid dump is rejected with file and field of all errors", "[loo
         "rank0: is not a dump of torch's FlightRecorder: a dictionary with pg_config and entries");
   CHECK(refused("\x80\x02"
                 "cos\nsystem\n.") ==
-        "rank0: byte 2: the name 'os system' is none that such a file needs; nothing is run");
+        "rank0: byte 2: the name 'os system' is not one that such a file needs; nothing is run");
   CHECK(refused(R"({"pg_config": {"0": {"ranks": "[0, x]"}}, "entries": [3,
     {"profiling_name": "nccl:send 0->7", "state": "lost", "process_group": ["0", ""],
      "p2p_seq_id": 1}]})") ==

@@ -1,6 +1,6 @@
 #pragma once
 
-// Lines over one varied quantity, as a sweep gives them. The sibling of the timeline figure.
+// A line chart over one varied quantity, such as the result of a sweep.
 
 #include <string>
 #include <utility>
@@ -12,8 +12,8 @@ namespace pipewright::draw {
 
 struct ChartLine {
   std::string name;
-  /// x and y in any order. A line is broken where it has no y, or no number, at an x that another
-  /// line has: what was tried there is not possible.
+  /// x and y in any order. The line is interrupted at an x of another line where it has no y, or no
+  /// finite y: that combination is not possible.
   std::vector<std::pair<double, double>> points;
 };
 
@@ -22,13 +22,13 @@ struct Chart {
   std::string x_label;
   std::string y_label;
   bool log_x = false;
-  /// Where x is no quantity but a choice, such as of a schedule: the names of x = 0, 1, 2, …
+  /// Names of x = 0, 1, 2, … if x is a choice, such as of a schedule, and not a quantity.
   std::vector<std::string> categories{};
   std::vector<ChartLine> lines;
 };
 
-/// Throws InputError when an x is no number, is not positive on a
-/// logarithmic axis, or names no category.
+/// Draws the chart. Throws InputError if an x is not finite, is not positive on a logarithmic axis,
+/// or names no category.
 Scene chart_scene(const Chart& chart);
 
 }  // namespace pipewright::draw

@@ -1,7 +1,7 @@
 #pragma once
 
-// What is painted where: boxes, lines and words on a page, as a value. Functions make scenes from
-// timelines and charts; `to_svg` writes them, and a window can paint them.
+// A scene: boxes, lines and text on a page, as a value. Functions make scenes from timelines and
+// charts; `to_svg` writes them, and a window can paint them.
 
 #include <optional>
 #include <string>
@@ -10,10 +10,11 @@
 
 namespace pipewright::draw {
 
-/// Colours are those of SVG, "#1f2630". What is empty is not painted, or left to who paints.
+/// The style of an element. Colors are written as in SVG, "#1f2630". An empty color is not painted,
+/// or left to the painter.
 struct Look {
-  std::string name{};  // of what is shown, for those who look for it: "F", "idle", "critical"
-  std::string fill{};  // "none" where lines enclose something that stays as it is
+  std::string name{};  // class of the element, for users who search for it: "F", "idle", "critical"
+  std::string fill{};  // "none" for lines whose enclosed area is not filled
   std::optional<double> fill_opacity{};
   std::string stroke{};
   std::optional<double> stroke_width{};  // in pixels
@@ -28,11 +29,11 @@ struct Box {
   double y = 0;
   double width = 0;
   double height = 0;
-  std::string tooltip{};  // what it stands for; empty where that is written beside it
+  std::string tooltip{};  // description of the box; empty if it is written next to it
   friend bool operator==(const Box&, const Box&) = default;
 };
 
-/// Boxes of one look, painted together.
+/// Boxes with the same look, painted together.
 struct Boxes {
   Look look;
   std::vector<Box> boxes{};
@@ -40,16 +41,16 @@ struct Boxes {
   friend bool operator==(const Boxes&, const Boxes&) = default;
 };
 
-/// Where a pen goes from where it is.
+/// A movement of the pen from its current position.
 struct Stroke {
   enum class Kind { Move, Line, Across, UpOrDown, Close };
   Kind kind = Kind::Move;
-  double x = 0;  // where it is then, except after Close: where the last Move went
+  double x = 0;  // the new position; after Close it is that of the last Move
   double y = 0;
   friend bool operator==(const Stroke&, const Stroke&) = default;
 };
 
-/// Lines of one look, painted together; a filled one is the shape that it encloses.
+/// Lines with the same look, painted together. If they have a fill, it fills the enclosed shape.
 struct Lines {
   Look look;
   std::vector<Stroke> strokes{};
@@ -69,13 +70,13 @@ struct TextLook {
   std::string fill = "#333b45";
   Anchor anchor = Anchor::Start;
   bool bold = false;
-  double turn = 0;  // degrees clockwise, around the point where the text is anchored
+  double turn = 0;  // degrees clockwise, around the anchor point
   friend bool operator==(const TextLook&, const TextLook&) = default;
 };
 
 struct Words {
   double x = 0;
-  double y = 0;  // where the letters stand, not their top
+  double y = 0;  // of the baseline
   std::string text;
   TextLook look{};
   friend bool operator==(const Words&, const Words&) = default;
@@ -83,12 +84,12 @@ struct Words {
 
 using Element = std::variant<Boxes, Lines, Words>;
 
-/// A white page.
+/// A page with a white background.
 struct Scene {
   std::string title;
   double width = 0;
   double height = 0;
-  std::vector<Element> elements{};  // what comes later covers what came before
+  std::vector<Element> elements{};  // later elements cover earlier ones
 
   void add(Element element) { elements.push_back(std::move(element)); }
   void words(double x, double y, std::string text, TextLook look) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Scenes as SVG, fit for a paper: no scripts, no style sheets, no external fonts.
+// Writes scenes as SVG files that suit a paper: no scripts, no style sheets, no external fonts.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace pipewright::draw {
 
-/// The whole file. Boxes of one look are one path, so there is no place for their tooltips.
+/// Returns the whole file. Boxes with the same look become one path, so their tooltips are lost.
 std::string to_svg(const Scene& scene);
 
 }  // namespace pipewright::draw

@@ -1,6 +1,6 @@
 #pragma once
 
-// Timelines as a figure.
+// Draws timelines as a figure.
 
 #include <string>
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace pipewright::draw {
 
-/// Several timelines, one above the other on one time axis, with the memory of each rank below its
-/// bars; idle time by its cause and the critical path where the timeline knows them.
+/// Draws the timelines one above the other on a common time axis, with the memory of each rank
+/// below its bars. Idle time by cause and the critical path are drawn if the timeline has them.
 Scene timeline_scene(const std::vector<plan::Timeline>& timelines, const std::string& title);
 
 }  // namespace pipewright::draw

@@ -6,7 +6,7 @@
 namespace pipewright::plan {
 namespace {
 
-/// A place in a rank's list: when the action runs, and when it could with all that it needs.
+/// An action in a rank's list, when its inputs are ready, and when it runs.
 struct Slot {
   Action action;
   double ready;
@@ -15,7 +15,7 @@ struct Slot {
   double end() const { return start + duration; }
 };
 
-/// The lists of all ranks and the times of their slots.
+/// The lists of all ranks with the times of their slots.
 class TimedRows {
  public:
   TimedRows(const Schedule& schedule, const ScheduleCosts& costs)
@@ -33,7 +33,7 @@ class TimedRows {
 
   std::vector<Slot>& operator[](std::size_t rank) { return rows_[rank]; }
   std::size_t size() const { return rows_.size(); }
-  /// Whether a slot of the rank got another place or time since this was asked.
+  /// Returns true if a slot of the rank changed its position or time since the last call.
   bool take_change(std::size_t rank) {
     const bool change = changed_[rank];
     changed_[rank] = false;
@@ -41,7 +41,7 @@ class TimedRows {
   }
   void note_change(std::size_t rank) { changed_[rank] = true; }
 
-  /// Every slot runs in its place, as soon as it can.
+  /// Computes all times: every slot runs in its position, as early as possible.
   void time() {
     ends_.clear();
     std::fill(next_.begin(), next_.end(), 0);
@@ -54,7 +54,7 @@ class TimedRows {
   }
 
  private:
-  /// Whether all that the slot needs has a time.
+  /// Sets the time of a slot. Returns false if an input has no time yet.
   bool time(std::size_t rank, std::size_t place) {
     Slot& slot = rows_[rank][place];
     const int hop = hop_of(slot.action, ranks_);
@@ -82,7 +82,7 @@ class TimedRows {
   std::vector<bool> changed_;
 };
 
-/// A rank's list, and what is soonest ready of it from each place on.
+/// A rank's list, with the earliest ready time at or after each position.
 struct Row {
   explicit Row(std::vector<Slot>& of) : slots(of), soonest(of.size()) {
     for (const Slot& slot : slots)
@@ -96,7 +96,8 @@ struct Row {
           at + 1 < slots.size() ? std::min(slots[at].ready, soonest[at + 1]) : slots[at].ready;
   }
 
-  /// Whether nothing from this place on can run within the time; most actions are ready only later.
+  /// Returns true if no action at or after this position fits into the time. This is quick to see,
+  /// because most actions are ready only later.
   bool has_none_for(std::size_t from, double idle_from, double idle_to) const {
     return std::max(idle_from, soonest[from]) + shortest > idle_to;
   }
@@ -106,8 +107,8 @@ struct Row {
   double shortest = std::numeric_limits<double>::infinity();
 };
 
-/// Fills the idle time before a slot, at which the rank keeps `kept`, with the first later action
-/// that fits. What starts before the slot does can need nothing that comes after it.
+/// Fills the idle time before a slot with the first later action that fits. `kept` is what the rank
+/// keeps at that time. An action that starts before the slot cannot depend on anything after it.
 bool fill(Row& of, std::size_t gap, double idle_from, Kept kept, const Kept& limit) {
   std::vector<Slot>& row = of.slots;
   const double idle_to = row[gap].start;
@@ -153,7 +154,7 @@ Schedule backfill(Schedule schedule, const ScheduleCosts& costs, const std::vect
     moved = false;
     rows.time();
     for (std::size_t rank = 0; rank < rows.size(); ++rank)
-      // In a row as it was nothing fits, as the last time.
+      // Unless the row has changed, nothing fits, as in the last round.
       if (rows.take_change(rank) && fill_gaps(rows[rank], limits[rank])) {
         rows.note_change(rank);
         moved = true;

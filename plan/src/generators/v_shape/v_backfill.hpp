@@ -1,13 +1,13 @@
 #pragma once
 
-// Idle time of a V-shaped schedule is filled with work that may move there.
+// Fills the idle time of a V-shaped schedule with later work.
 
 #include "v_shape.hpp"
 
 namespace pipewright::plan {
 
-/// Moves actions into the idle time before them, where they delay nothing and stay within what each
-/// rank may keep: weight gradients mostly, under costs that the order was not made for. No action
+/// Moves actions into earlier idle time if this delays nothing and keeps each rank within its
+/// limit. These are mostly weight gradients, under costs that the order was not made for. No action
 /// ends later than before.
 Schedule backfill(Schedule schedule, const ScheduleCosts& costs, const std::vector<Kept>& limits);
 

@@ -6,11 +6,11 @@
 namespace pipewright::plan {
 namespace {
 
-constexpr int interval = 6;  // forward, input and weight gradient of two stages
+constexpr int interval = 6;  // slots for forward, input and weight gradient of two stages
 
-/// What a rank does in a slot: a hop of leg 0 .. 3, a weight gradient, or nothing. Microbatches
-/// keep their order within a leg and weight gradients that of the input gradients, so they are not
-/// named.
+/// The content of a slot of a rank: a hop of leg 0 .. 3, a weight gradient, or nothing. The
+/// microbatch is implied, because microbatches keep their order within a leg, and weight gradients
+/// have the order of the input gradients.
 using Cell = int;
 constexpr Cell weight_gradient = v_legs;
 constexpr Cell idle = -1;
@@ -35,7 +35,7 @@ std::vector<BlockRow> repeated(const Block& block, int microbatches) {
   return rows;
 }
 
-/// Each weight gradient goes into the first slot that its input gradient leaves idle.
+/// Puts each weight gradient into the first idle slot after its input gradient.
 void fill_with_weight_gradients(BlockRow& row) {
   int owed = 0;
   for (Cell& cell : row) {
@@ -55,7 +55,7 @@ void drop_weight_gradients(BlockRow& row) {
     row.pop_back();
 }
 
-/// The most activations kept at once.
+/// Returns the largest number of activations kept at once.
 int peak(const BlockRow& row) {
   int kept = 0, most = 0;
   for (const Cell cell : row) {
@@ -65,25 +65,25 @@ int peak(const BlockRow& row) {
   return most;
 }
 
-/// The same, where weight gradients that are not in the row yet fill its idle slots.
+/// Returns the peak of a row after weight gradients have filled its idle slots.
 int peak_when_filled(BlockRow row) {
   fill_with_weight_gradients(row);
   return peak(row);
 }
 
-/// The rows while they are walked slot by slot: which microbatch a cell is, and where its hop and
-/// those before it ended up.
+/// Iterates over the rows slot by slot. It tracks which microbatch a cell belongs to, and the slots
+/// of the hops so far.
 class Walk {
  public:
   explicit Walk(std::size_t ranks)
       : ranks_(static_cast<int>(ranks)), seen_(ranks), hop_slots_(4 * ranks), last_(ranks) {}
 
-  /// The microbatch of the next cell of this kind on the rank.
+  /// Returns the microbatch of the rank's next cell of this kind.
   int microbatch(int rank, Cell cell) const {
     return seen_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(cell)];
   }
 
-  /// The first slot in which the next such cell may stand, after what it needs.
+  /// Returns the first slot in which the next cell of this kind may run, after its dependencies.
   int earliest(const BlockRow& row, int rank, Cell cell) const {
     const auto m = static_cast<std::size_t>(microbatch(rank, cell));
     const int after_same_kind =
@@ -112,11 +112,11 @@ class Walk {
 
   int ranks_;
   std::vector<std::array<int, v_legs + 1>> seen_;
-  std::vector<std::vector<int>> hop_slots_;  // by hop, then microbatch
+  std::vector<std::vector<int>> hop_slots_;  // by hop, then by microbatch
   std::vector<std::array<int, v_legs + 1>> last_;
 };
 
-/// Calls `visit(slot, rank)` for every cell that is not idle, in the order of time.
+/// Calls `visit(slot, rank)` for every cell that is not idle, in order of time.
 template <class Visit>
 void for_each_cell(const std::vector<BlockRow>& rows, const Visit& visit) {
   std::size_t slots = 0;
@@ -128,7 +128,7 @@ void for_each_cell(const std::vector<BlockRow>& rows, const Visit& visit) {
         visit(static_cast<int>(slot), static_cast<int>(rank));
 }
 
-/// Closes the slots in which everybody waits, without changing any rank's order.
+/// Removes the slots in which all ranks wait, without changing the order of any rank.
 std::vector<BlockRow> squeezed(const std::vector<BlockRow>& rows) {
   std::vector<BlockRow> result(rows.size());
   Walk walk(rows.size());
@@ -144,7 +144,7 @@ std::vector<BlockRow> squeezed(const std::vector<BlockRow>& rows) {
   return result;
 }
 
-/// Moves the cell to the first idle slot that holds the peak, and says where it stands then.
+/// Moves the cell to the first idle slot that keeps the peak, and returns its new slot.
 int move_forward(BlockRow& row, int earliest, int slot, int most, int (*peak_of)(const BlockRow&)) {
   auto& from = row[static_cast<std::size_t>(slot)];
   for (int to = earliest; to < slot; ++to) {
@@ -161,9 +161,9 @@ int move_forward(BlockRow& row, int earliest, int slot, int most, int (*peak_of)
 
 enum class Phase { WarmUp, Steady, CoolDown };
 
-/// Lets the cells of the cool-down, and of the warm-up where weight gradients are placed, run as
-/// early as the peak allows. The steady phase stays: from the end of the first microbatch to the
-/// start of the last.
+/// Moves cells as early as the peak allows: those of the cool-down and, if weight gradients have
+/// been placed, those of the warm-up. The steady phase, from the end of the first microbatch to the
+/// start of the last, stays as it is.
 std::vector<BlockRow> reordered(std::vector<BlockRow> rows, int microbatches, bool placed) {
   const auto peak_of = placed ? &peak : +[](const BlockRow& row) { return peak_when_filled(row); };
   int most = 0;
@@ -220,7 +220,7 @@ Schedule repeat_block(const Block& block, int microbatches) {
   for_each_row(rows, fill_with_weight_gradients);
   rows = squeezed(reordered(rows, microbatches, true));
 
-  // Forwards and input gradients once more, free of where weight gradients stood.
+  // Reorders forwards and input gradients again, now without the old positions of weight gradients.
   for_each_row(rows, drop_weight_gradients);
   rows = reordered(rows, microbatches, false);
   for_each_row(rows, fill_with_weight_gradients);

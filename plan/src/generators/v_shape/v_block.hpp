@@ -1,6 +1,6 @@
 #pragma once
 
-// A V-shaped schedule made by repeating the actions of one microbatch.
+// Builds a V-shaped schedule by repeating the block of actions of one microbatch.
 
 #include <array>
 #include <vector>
@@ -9,12 +9,13 @@
 
 namespace pipewright::plan {
 
-/// The slot, of unit length, in which the first microbatch passes each rank on each leg. Every
-/// further microbatch comes six slots later; two of six are left for weight gradients.
+/// By rank and leg, the slot of unit length in which the first microbatch passes. Each further
+/// microbatch follows six slots later. Two of the six slots are left for weight gradients.
 using Block = std::vector<std::array<int, v_legs>>;
 
-/// The schedule that repeats a block (Qi et al. 2024, section 3: repeat, squeeze, reorder): the
-/// block's peak of kept activations is held, and the bubbles of its start and end are closed.
+/// Builds the schedule that repeats a block (Qi et al. 2024, section 3: repeat, squeeze, reorder).
+/// The peak of kept activations stays that of the block, and the bubbles at the start and the end
+/// are closed.
 Schedule repeat_block(const Block& block, int microbatches);
 
 }  // namespace pipewright::plan

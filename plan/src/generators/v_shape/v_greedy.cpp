@@ -58,12 +58,13 @@ class Greedy {
   double patience_;
   HopEnds ends_;
   std::vector<State> states_;
-  std::vector<Choice> choices_;  // of each rank, as things are
+  std::vector<Choice> choices_;  // by rank: the best choice in the current state
   Schedule schedule_;
 };
 
-/// Whether the next microbatch of a leg fits, so that the oldest on the rank can still come back
-/// up. The oldest of all then always gets on, and no limit leads to a deadlock.
+/// Returns true if the next microbatch of a leg fits, such that the oldest microbatch on the rank
+/// can still come back up. The oldest microbatch of all can then always proceed, so no limit leads
+/// to a deadlock.
 bool Greedy::fits(const State& state, int leg) const {
   if (leg >= 2)
     return true;
@@ -72,7 +73,8 @@ bool Greedy::fits(const State& state, int leg) const {
   return (state.kept + forward + (oldest_must_come_back ? forward : Kept{})).fits(state.limit);
 }
 
-/// The hop that can start first; of several, one that leads back up to the first rank.
+/// Returns the hop that can start first. Among equal hops, one that leads back to the first rank is
+/// preferred.
 Greedy::Choice Greedy::first_hop(int rank) const {
   const State& state = states_[static_cast<std::size_t>(rank)];
   Choice first;
@@ -114,7 +116,7 @@ void Greedy::run(int rank, const Choice& choice) {
     state.owed.push({ActionKind::WeightGradient, action.stage, action.microbatch});
 }
 
-/// Runs the choice that starts first of all ranks, so that no later one could have come before it.
+/// Runs the choice that starts first of all ranks, so that no later choice could have preceded it.
 bool Greedy::step() {
   const auto first =
       std::min_element(choices_.begin(), choices_.end(),

@@ -1,13 +1,13 @@
 #pragma once
 
-// The better one of a V-shaped schedule and what can be made of it for given costs.
+// Improves a V-shaped schedule for given costs.
 
 #include "v_shape.hpp"
 
 namespace pipewright::plan {
 
-/// A schedule within the limits that is no longer than the given one under these costs and ends no
-/// later: the given order with its idle time filled, or a greedy one.
+/// Returns a schedule within the limits that, under these costs, has no longer makespan than the
+/// given one and ends no later. It is the given order with its idle time filled, or a greedy order.
 Schedule improved(Schedule schedule, const ScheduleCosts& costs, const std::vector<Kept>& limits);
 
 }  // namespace pipewright::plan

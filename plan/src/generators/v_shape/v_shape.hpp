@@ -1,12 +1,12 @@
 #pragma once
 
-// The V shape in numbers. A microbatch makes 4P hops, of which each needs only the one before:
+// The V shape in numbers. A microbatch makes 4P hops, and each needs only the hop before it:
 //
-//   hop  0 .. P-1    forward down the ranks        hop 2P .. 3P-1   input gradients down again
-//   hop  P .. 2P-1   forward up again              hop 3P .. 4P-1   input gradients up
+//    hop  0 .. P-1    forward down the ranks        hop 2P .. 3P-1   input gradients down again
+//    hop  P .. 2P-1   forward up again              hop 3P .. 4P-1   input gradients up
 //
-// A run of P hops is a leg; every rank has one hop of each leg. Weight gradients hang off their
-// hop.
+// A run of P hops is a leg, and every rank has one hop of each leg. A weight gradient depends on
+// the input gradient of its hop.
 
 #include <cassert>
 #include <cstddef>
@@ -23,21 +23,23 @@ int hop_of_leg(int leg, int rank, int ranks);
 int rank_of_hop(int hop, int ranks);
 Action action_of_hop(int hop, int microbatch, int ranks);
 
-/// The hop of a forward or an input gradient; for a weight gradient the hop that it needs.
+/// Returns the hop of a forward or an input gradient, or, for a weight gradient, the hop it depends
+/// on.
 inline int hop_of(const Action& action, int ranks) {
   return action.kind == ActionKind::Forward ? action.stage : 4 * ranks - 1 - action.stage;
 }
 
-/// Only a hop that comes from another rank needs a transfer: not the first, not those that turn.
+/// Returns true if the hop needs a transfer. The first hop and those at which the V turns do not.
 inline bool comes_from_another_rank(int hop, int ranks) { return hop % ranks != 0; }
 
-/// One cost of each kind: of unequal stages, the mean. Throws InputError naming the schedule when
-/// sizes or costs are out of range.
+/// Returns one cost of each kind, which is the mean if the stages differ. Throws InputError that
+/// names the schedule if sizes or costs are out of range.
 ScheduleCosts checked_v_costs(const char* schedule, int ranks, int microbatches,
                               const ScheduleCosts& costs);
 double duration_of(const Action& action, const ScheduleCosts& costs);
 
-/// Activations that a rank keeps, counted twice: in units, and whole until the weight gradient.
+/// The activations that a rank keeps, counted in two ways: in units, and as activations that stay
+/// until their weight gradient.
 struct Kept {
   int units = 0;
   int whole = 0;
@@ -51,7 +53,7 @@ struct Kept {
   bool fits(const Kept& limit) const { return units <= limit.units && whole <= limit.whole; }
 };
 
-/// What an action adds.
+/// Returns what an action adds to the kept activations.
 inline Kept kept_by(ActionKind kind) {
   switch (kind) {
     case ActionKind::Forward:
@@ -69,10 +71,10 @@ inline Kept kept_by(ActionKind kind) {
   return {};
 }
 
-/// The most that each rank keeps.
+/// Returns the peak of each rank.
 std::vector<Kept> peaks_of(const Schedule& schedule);
 
-/// When each hop of each microbatch ends, as far as is known.
+/// The end of each hop of each microbatch, as far as it is known.
 class HopEnds {
  public:
   HopEnds(int ranks, int microbatches);
@@ -80,7 +82,8 @@ class HopEnds {
   void set(int hop, int microbatch, double end) { ends_[index(hop, microbatch)] = end; }
   void clear();
 
-  /// Whether what the hop needs has an end, and when that is at hand on the hop's rank.
+  /// `can_start` returns true if the hop's input has a known end; `ready` returns when the input is
+  /// available on the hop's rank.
   bool can_start(int hop, int microbatch) const {
     return hop == 0 || (*this)(hop - 1, microbatch) >= 0;
   }
@@ -98,14 +101,16 @@ class HopEnds {
   }
 
   int ranks_;
-  std::vector<double> ends_;  // by microbatch, then hop; negative: not known
+  std::vector<double> ends_;  // by microbatch, then hop; negative if unknown
 };
 
-/// When each action of each rank starts, if every rank runs its list in order as soon as it can.
+/// The start of each action of each rank, if every rank runs its list in order and as early as
+/// possible.
 using StartTimes = std::vector<std::vector<double>>;
 StartTimes start_times(const Schedule& schedule, const ScheduleCosts& costs);
 
-/// The longest span of a rank, from its first start to its last end, and the last end of all.
+/// The longest span of a rank, from its first start to its last end, and the latest end of all
+/// ranks.
 struct Times {
   double makespan = 0;
   double end = 0;

@@ -38,7 +38,7 @@ class Construction {
     return ends_.can_start(hop_of_leg(leg, rank, ranks_), done(leg, rank));
   }
 
-  // Each of these is false where the limit is too tight.
+  // Each of these returns false if the limit is too tight.
   bool warm_up();
   bool fill_the_way_back(int rank);
   bool level_with_rank_before();
@@ -91,7 +91,7 @@ void Construction::put_weight_gradient(int rank) {
   here.units += kept_by(ActionKind::WeightGradient).units;
 }
 
-/// How much longer a rank may idle without becoming the worst.
+/// Returns how much longer a rank may idle without becoming the one with the most idle time.
 double Construction::idle_allowed(int rank) {
   double worst = 0;
   for (const State& each : states_)
@@ -118,7 +118,7 @@ bool Construction::put_after_weight_gradients(int leg, int rank, bool may_be_del
   return put(leg, rank);
 }
 
-/// While the first microbatch is on its way back to the rank, more start behind it.
+/// Starts more microbatches while the first one is on its way back to the rank.
 bool Construction::fill_the_way_back(int rank) {
   const double back = ends_.ready(hop_of_leg(1, rank, ranks_), 0, costs_.transfer);
   while (state(rank).units + 2 * (2 + 2 * rank) <= limit_ &&
@@ -130,7 +130,7 @@ bool Construction::fill_the_way_back(int rank) {
   return true;
 }
 
-/// Forwards down and up in turn, until every rank has as many as the one before it.
+/// Alternates forwards down and up until every rank has as many as the rank before it.
 bool Construction::level_with_rank_before() {
   int leg = 0;
   for (int rank = 1; rank < ranks_; ++rank)
@@ -157,7 +157,8 @@ bool Construction::warm_up() {
   return level_with_rank_before();
 }
 
-/// The last leg where its gradient has come, from the last rank up; else the leg before it, down.
+/// Runs the last leg, from the last rank up, on ranks where its gradient has arrived, and otherwise
+/// the leg before it, down the ranks.
 bool Construction::backward_wave() {
   std::vector<int> going_down;
   std::vector<int> going_up;

@@ -10,16 +10,18 @@
 namespace pipewright::plan::zero_bubble {
 namespace {
 
-// Found by trial on thousands of small problems with known optimum.
-constexpr int farthest_move = 5;            // places
-constexpr double first_temperature = 0.3;   // in mean times of an action
-constexpr double last_temperature = 0.02;   // likewise
-constexpr double weight_of_mean = 0.02;     // of the stages' mean span, next to the longest
-constexpr long steps_per_cooling = 35;      // times the number of actions
-constexpr long timed_actions = 12'000'000;  // in all steps
-constexpr double rounding = 1e-9;           // of times that are sums of the same times
+// These values were found by trial on thousands of small problems with a known optimum.
+constexpr int farthest_move = 5;           // in positions
+constexpr double first_temperature = 0.3;  // in multiples of the mean duration of an action
+constexpr double last_temperature = 0.02;  // in the same unit
+/// Weight of the stages' mean span, relative to the longest span.
+constexpr double weight_of_mean = 0.02;
+constexpr long steps_per_cooling = 35;      // multiplied by the number of actions
+constexpr long timed_actions = 12'000'000;  // over all steps
+/// Rounding error of times that are sums of the same durations in another order.
+constexpr double rounding = 1e-9;
 
-/// The action at `from` goes to `to`, those between make room.
+/// Moves the action at `from` to `to`; those in between shift by one.
 struct Move {
   int stage = 0;
   int from = 0;
@@ -35,7 +37,8 @@ void apply(const Move& move, Order& order) {
     std::rotate(to, from, from + 1);
 }
 
-/// Whether every microbatch runs forward, input gradient, weight gradient, within the memory.
+/// Returns true if every microbatch runs forward, input gradient, weight gradient in this order,
+/// within the memory limit.
 bool is_sound(const Order& order, int memory_limit) {
   int forwards = 0;
   int input_gradients = 0;
@@ -64,8 +67,8 @@ class Annealing {
         best_orders_(orders_),
         best_spans_(spans_) {}
 
-  /// Cools down again and again: every second time from the best orders so far, the others from
-  /// where it stands, lest it search round one place only.
+  /// Repeats the cooling. Every second time it starts from the best orders so far, otherwise from
+  /// the current ones, so that it does not search around one place only.
   std::vector<Order> run() {
     const long actions = 3L * problem_.stage_count() * problem_.microbatches;
     const long cooling = steps_per_cooling * actions;
@@ -112,7 +115,7 @@ class Annealing {
     const auto [first, last] = std::minmax(move.from, move.to);
     if (std::count(order.begin() + first, order.begin() + last + 1, order[move.from]) ==
         last + 1 - first)
-      return;  // one of a kind among its like
+      return;  // the action is surrounded by its own kind, so the move would change nothing
     apply(move, order);
     if (is_sound(order, problem_.memory_limits[move.stage])) {
       const Spans spans = timing_.spans(orders_);

@@ -1,8 +1,8 @@
 #pragma once
 
-// Better orders out of good ones, by simulated annealing (Kirkpatrick et al., Science 1983): one
-// action moves a few places on its stage; worse orders pass too, the less often the worse they are
-// and the further the temperature has fallen.
+// Improves good orders by simulated annealing (Kirkpatrick et al., Science 1983). One action at a
+// time moves a few places on its stage. Worse orders are accepted too, less often the worse they
+// are and the lower the temperature.
 
 #include <vector>
 
@@ -10,8 +10,9 @@
 
 namespace pipewright::plan::zero_bubble {
 
-/// The best orders met, at worst `orders`. Ends when a longest span of `bound` is met or the steps
-/// are done; their number falls with the size of the problem. Chance comes from a fixed seed.
+/// Returns the best orders found, which are no worse than `orders`. Ends when the longest span
+/// reaches `bound` or the steps are used up; their number falls with the size of the problem. The
+/// random seed is fixed.
 std::vector<Order> anneal(const Problem& problem, std::vector<Order> orders, double bound);
 
 }  // namespace pipewright::plan::zero_bubble

@@ -6,24 +6,25 @@
 namespace pipewright::plan::zero_bubble {
 namespace {
 
-// Proof. Say a stage has M microbatches, times f, i, w, and memory for k = limit / 2 of them, k at
-// most M. `round_trip` is the time from the start of a forward to the earliest start of the same
-// microbatch's input gradient: f, then forwards down to the last stage, then gradients up.
+// Proof. Consider a stage with M microbatches, times f, i, w, and memory for k = limit / 2 of them,
+// where k is at most M. `round_trip` is the time from the start of a forward to the earliest start
+// of the same microbatch's input gradient: f, then forwards down to the last stage, then gradients
+// up.
 //
-// Waiting. Until the first input gradient starts, at round_trip, only forwards can run, and no more
-// than k fit into the memory. So the forwards and the wait take at least M f, and at least
-// round_trip + (M - k) f; the gradients come on top.
+// Waiting. Before the first input gradient starts, at round_trip, only forwards can run, and no
+// more than k of them fit into memory. So the forwards and the wait take at least M f, and at least
+// round_trip + (M - k) f. The gradients are additional.
 //
-// Memory. Just before the last forward 2 (M - 1) + 2 - I - W is at most the limit, with W at most I
-// and I less than M. So at least M - k input gradients have run by then, and at least
-// M + 1 - limit weight gradients. Likewise forward m + k follows input gradient m, and when the
-// limit is even also weight gradient m or input gradient m + 1: k microbatches take at least one
+// Memory. Just before the last forward 2 (M - 1) + 2 - I - W is at most the limit, where W is at
+// most I and I is less than M. So at least M - k input gradients have run by then, and at least M +
+// 1 - limit weight gradients. Likewise forward m + k follows input gradient m, and, when the limit
+// is even, also weight gradient m or input gradient m + 1. So k microbatches take at least one
 // `cycle`.
 //
 // Chains. The last forward of a stage follows that of the stage before, the last input gradient
-// follows that of the stage after, and a weight gradient is always last.
+// follows that of the stage after, and a stage always ends with a weight gradient.
 
-/// What one stage alone demands, counted from its first start.
+/// The time that one stage needs on its own, counted from its first start.
 class StageDemand {
  public:
   StageDemand(const PassTimes& stage, int memory_limit, int microbatches, double round_trip)
@@ -34,7 +35,8 @@ class StageDemand {
         round_trip_(round_trip) {}
 
   double last_forward_end() const {
-    const int after_gradient = microbatches_ - in_flight_;  // forwards, and as many gradients
+    // Forwards after the first input gradient; as many input gradients precede the last one.
+    const int after_gradient = microbatches_ - in_flight_;
     const double forwards =
         after_gradient > 0 ? forwards_and_wait() : microbatches_ * stage_.forward.value;
     const int cycles = (microbatches_ - 1) / in_flight_;
@@ -75,7 +77,8 @@ class StageDemand {
   double round_trip_;
 };
 
-/// From the start of a forward to the earliest start of its input gradient, stage by stage.
+/// Returns for each stage the time from the start of a forward to the earliest start of its input
+/// gradient.
 std::vector<double> round_trips(const Problem& problem) {
   std::vector<double> trips(problem.costs.stages.size());
   double below = 0;
@@ -94,7 +97,7 @@ double lower_bound(const Problem& problem) {
   std::vector<StageDemand> demands;
   std::vector<double> first_starts;
   double first_start = 0;
-  double last_end = 0;  // of the last microbatch, on its way down and up again
+  double last_end = 0;  // of the last microbatch, after going down and up
   for (int stage = 0; stage < problem.stage_count(); ++stage) {
     const PassTimes& times = problem.costs.stages[stage];
     const double transfer = stage > 0 ? problem.costs.transfer.value : 0;

@@ -1,12 +1,12 @@
 #pragma once
 
-// How short a zero-bubble schedule can be at best.
+// A lower bound on the length of a zero-bubble schedule.
 
 #include "problem.hpp"
 
 namespace pipewright::plan::zero_bubble {
 
-/// No orders have a shorter longest span. The proof stands in the source.
+/// Returns a longest span that no orders can undercut. The proof is in the source file.
 double lower_bound(const Problem& problem);
 
 }  // namespace pipewright::plan::zero_bubble

@@ -31,7 +31,7 @@ class Eager {
   }
 
  private:
-  /// When microbatch `next` has come through the neighbour, whose ends these are.
+  /// Returns when microbatch `next` arrives from the neighbor, whose end times are `ends`.
   double arrival(const std::vector<double>& ends, int next) const {
     return next < static_cast<int>(ends.size()) ? ends[next] + problem_.costs.transfer.value
                                                 : never;
@@ -60,7 +60,8 @@ class Eager {
     return progress.owed_weight_gradients() > 0 ? progress.free_at : never;
   }
 
-  /// What starts first anywhere, so that nothing that starts later could have come before.
+  /// Returns the earliest possible start of all stages, so that no later start could have preceded
+  /// it.
   Start first_start() const {
     Start first;
     const auto consider = [&](double time, int stage, ActionKind kind) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Orders of stages that never wait while they could work. Where memory is short they beat the
-// greedy ones, whose stages never run ahead of the round.
+// Builds orders in which a stage never waits while it could work. With little memory they beat the
+// greedy orders, in which a stage never runs ahead of the round.
 
 #include <vector>
 
@@ -9,8 +9,8 @@
 
 namespace pipewright::plan::zero_bubble {
 
-/// Where a stage could start one of several actions, an input gradient goes before a forward, and
-/// a forward before a weight gradient.
+/// Builds eager orders. If a stage could start several actions, an input gradient goes before a
+/// forward, and a forward before a weight gradient.
 std::vector<Order> eager_orders(const Problem& problem);
 
 }  // namespace pipewright::plan::zero_bubble

@@ -12,8 +12,8 @@ class Greedy {
   Greedy(const Problem& problem, const GreedyPolicy& policy)
       : problem_(problem), policy_(policy), stages_(problem.costs.stages.size()) {}
 
-  /// After the warm-up, each round is one input gradient on every stage, from the last stage to the
-  /// first, and before it a forward on those stages that had better run one.
+  /// Builds the orders. After the warm-up, each round runs one input gradient on every stage, from
+  /// the last stage to the first. Before it, some stages run a forward.
   std::vector<Order> run() {
     warm_up();
     run_input_gradients();
@@ -36,13 +36,13 @@ class Greedy {
   bool fits_forward(int stage, int held) const { return held + 2 <= problem_.memory_limits[stage]; }
   bool owes_weight_gradient(int stage) const { return stages_[stage].owed_weight_gradients() > 0; }
 
-  /// When the input of the next forward is there.
+  /// Returns when the input of the next forward arrives.
   double forward_arrival(int stage) const {
     return stage == 0 ? 0
                       : stages_[stage - 1].forward_ends[stages_[stage].forwards()] +
                             problem_.costs.transfer.value;
   }
-  /// When the output's gradient of the next input gradient is there.
+  /// Returns when the output gradient for the next input gradient arrives.
   double gradient_arrival(int stage) const {
     return stage == count() - 1
                ? 0
@@ -60,7 +60,7 @@ class Greedy {
     stages_[stage].run(ActionKind::WeightGradient, 0, cost(stage));
   }
 
-  /// How long a stage may idle and still not be the one that has idled most.
+  /// Returns how long a stage may idle without becoming the one with the most idle time.
   double idle_allowance(int stage) const {
     double most = 0;
     for (const Progress& progress : stages_)
@@ -68,7 +68,7 @@ class Greedy {
     return most - stages_[stage].idle;
   }
 
-  /// Runs weight gradients while the stage would wait for `arrival`.
+  /// Runs weight gradients while the stage would otherwise wait for `arrival`.
   void fill_wait(int stage, double arrival) {
     const Progress& progress = stages_[stage];
     while (owes_weight_gradient(stage) &&
@@ -80,8 +80,8 @@ class Greedy {
       run_weight_gradient(stage);
   }
 
-  /// The forwards of each stage before its first input gradient: as many as fit into the wait for
-  /// that and into the memory, and fewer than on the stage before.
+  /// Returns the number of forwards of each stage before its first input gradient. It is limited by
+  /// the wait for that gradient, by memory, and by the stage before, which has more.
   std::vector<int> warm_up_forwards() const {
     std::vector<int> forwards(count(), 1);
     double arrival = 0;  // of the first output gradient
@@ -115,8 +115,8 @@ class Greedy {
         run_forward(stage);
   }
 
-  /// Whether the stage had better wait for its next input gradient than run a forward. Only a stage
-  /// that is far enough ahead to leave the next one without work for this round may.
+  /// Returns true if the stage should wait for its next input gradient and not run a forward. Only
+  /// a stage may wait that is far enough ahead for the next stage to have work in this round.
   bool holds_forward_back(int stage) const {
     if (!policy_.gradient_before_forward || stage == count() - 1)
       return false;
@@ -136,8 +136,8 @@ class Greedy {
     return end > gradient && gradient - progress.free_at <= idle_allowance(stage);
   }
 
-  /// Which stages run a forward in this round. A stage whose successor runs none would only run
-  /// further ahead.
+  /// Returns which stages run a forward in this round. A stage whose successor runs none would only
+  /// get further ahead.
   std::vector<bool> stages_with_forward() const {
     std::vector<bool> runs(count());
     for (int stage = count() - 1; stage >= 0; --stage)
@@ -161,7 +161,7 @@ class Greedy {
   void run_input_gradients() {
     for (int stage = count() - 1; stage >= 0; --stage) {
       fill_wait(stage, gradient_arrival(stage));
-      // The first stage's gradients are awaited by nobody.
+      // No other stage waits for the gradients of the first stage.
       while (stage == 0 && stages_[0].forwards() == problem_.microbatches &&
              owes_weight_gradient(0))
         run_weight_gradient(0);

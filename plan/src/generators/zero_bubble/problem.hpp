@@ -1,6 +1,6 @@
 #pragma once
 
-// The question that zb-auto answers, and the form in which its parts pass answers around.
+// The input of zb-auto's search, and the form of its orders.
 
 #include <vector>
 
@@ -11,14 +11,15 @@ namespace pipewright::plan::zero_bubble {
 
 struct Problem {
   int microbatches = 0;
-  ScheduleCosts costs;             // of each stage; one stage per rank
-  std::vector<int> memory_limits;  // of each, in units: a forward adds 2, either gradient frees 1
+  ScheduleCosts costs;  // by stage; one stage per rank
+  /// By stage, in units: a forward adds 2, an input gradient and a weight gradient free 1 each.
+  std::vector<int> memory_limits;
 
   int stage_count() const { return static_cast<int>(costs.stages.size()); }
 };
 
-/// What one stage runs. Each kind runs its microbatches in order, so the m-th forward is that of
-/// microbatch m and the kinds alone say everything.
+/// The actions of one stage. Each kind runs its microbatches in order, so the m-th forward is that
+/// of microbatch m and the kinds alone define the order.
 using Order = std::vector<ActionKind>;
 
 }  // namespace pipewright::plan::zero_bubble

@@ -21,7 +21,7 @@ Spans Timing::spans(const std::vector<Order>& orders) {
       done += progress.actions;
     return done;
   };
-  // Forwards move on down the stages, input gradients up.
+  // Forwards move down the stages and input gradients up.
   const std::size_t all = 3 * forward_ends_.size();
   for (std::size_t done = 0; done < all;) {
     for (int stage = 0; stage < count; ++stage)

@@ -1,7 +1,7 @@
 #pragma once
 
-// Times orders: every stage runs its list strictly in order, and an action starts when the one
-// before has ended on its stage and its input has arrived.
+// Times orders. Every stage runs its list strictly in order, and an action starts once the previous
+// action of its stage has ended and its input has arrived.
 
 #include <tuple>
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace pipewright::plan::zero_bubble {
 
-/// How long the stages take from their first start to their last end. The longest span counts; the
-/// mean tells apart what the longest does not.
+/// How long the stages take from their first start to their last end. The longest span decides; the
+/// mean breaks ties.
 struct Spans {
   double longest = 0;
   double mean = 0;
@@ -20,12 +20,12 @@ struct Spans {
   }
 };
 
-/// Keeps its memory from one use to the next, because a search times many orders.
+/// Reuses its memory from call to call, because a search times many orders.
 class Timing {
  public:
   explicit Timing(const Problem& problem);
 
-  /// Infinite when the stages wait for each other for ever.
+  /// Returns the spans; infinite if the orders deadlock.
   Spans spans(const std::vector<Order>& orders);
 
  private:
@@ -43,8 +43,8 @@ class Timing {
 
   const Problem& problem_;
   std::vector<Progress> stages_;
-  std::vector<double> forward_ends_;         // of a stage's microbatches, stage after stage
-  std::vector<double> input_gradient_ends_;  // likewise
+  std::vector<double> forward_ends_;         // by stage, then microbatch
+  std::vector<double> input_gradient_ends_;  // by stage, then microbatch
 };
 
 }  // namespace pipewright::plan::zero_bubble

@@ -143,7 +143,7 @@ TEST_CASE("profile takes what was measured before, and says so; --fresh measures
     words.insert(words.end(), more.begin(), more.end());
     return Running(small_gpt("profile", words), {{"XDG_CACHE_HOME", cache.path().string()}}).wait();
   };
-  const std::string known = " of 6 layers cost what they did on ";
+  const std::string known = " of 6 layers use costs measured on ";
   const auto first = profile({});
   REQUIRE(first.exit_code == 0);
   CHECK(first.out.find(known) == std::string::npos);

@@ -149,12 +149,13 @@ TEST_CASE("what of a planned model nothing trains is named before anything start
     CAPTURE(text, part);
     CHECK(text.find(part) != std::string::npos);
   };
-  const std::string rest = " is predicted, but threads of one process do not train so";
+  const std::string rest =
+      " is supported in prediction, but not in training by threads of one process";
   says(refusal({"pipeline.context=2"}), "pipeline.context" + rest);
   says(refusal({"model.dropout=true"}), "model.dropout" + rest);
   says(refusal({"pipeline.replicas=2", "pipeline.expert=2"}), "pipeline/expert");
   says(refusal({"pipeline.tensor=4"}),
-       "pipeline.tensor=4 is predicted, but does not train: 4 heads, 2 of them of keys and values");
+       "pipeline.tensor=4 can be predicted but not trained: 4 heads, 2 of them of keys and values");
   says(refusal({}), missing + ": No such file or directory; here belong tokens of 2 bytes");
 }
 

@@ -272,7 +272,7 @@ TEST_CASE("run: a directory that holds something is left alone", "[cli][run]") {
   folder.write("precious", "data");
   const auto result = run_program(small_gpt("run", {"--out", folder.path().string()}));
   CHECK(result.exit_code == 2);
-  CHECK(result.err.find("is there already and not empty") != std::string::npos);
+  CHECK(result.err.find("already exists and is not empty") != std::string::npos);
 }
 
 TEST_CASE("run: a device too small for what stands is refused with 2, without simulation",
@@ -353,9 +353,8 @@ TEST_CASE("train: PipeDream trains, and --verify says why it cannot be verified"
 TEST_CASE("train: what only the simulator does yet is refused with 2", "[cli][run]") {
   const auto result = run_program(small_gpt("train", {"--set", "training.jitter=0.1"}));
   CHECK(result.exit_code == 2);
-  CHECK(
-      result.err.find("training.jitter is predicted, but threads of one process do not train so") !=
-      std::string::npos);
+  CHECK(result.err.find("training.jitter is supported in prediction, but not in training by "
+                        "threads of one process") != std::string::npos);
 }
 
 /// CIFAR-10's binary format: 3073-byte records of a label and the pixels.

@@ -1,5 +1,5 @@
-// Plans of a small model, sent through `--verify`. Sizes are multiples of nothing, so that whatever
-// is cut is cut at odd places.
+// Trains plans of a small model with `--verify`. Its sizes are multiples of nothing, so every cut
+// is at an odd place.
 #pragma once
 
 #include <fmt/format.h>
@@ -35,7 +35,8 @@ inline plan::Scenario odd_scenario(int sequence = 7) {
   return scenario;
 }
 
-/// Measured once: they decide where the model is cut, and all of the grid shall cut it alike.
+/// Returns costs that are measured once. They decide where the model is cut, so that the whole grid
+/// cuts it in the same way.
 inline const plan::LayerCosts& odd_costs(int sequence = 7) {
   const auto measure = [sequence] {
     const plan::Scenario scenario = odd_scenario(sequence);
@@ -53,7 +54,7 @@ inline const plan::LayerCosts& odd_costs(int sequence = 7) {
   return known != measured.end() ? known->second : measured[sequence] = measure();
 }
 
-/// Whether the schedule takes these sizes, and trains as a serial one does.
+/// Returns true if the schedule supports these sizes and trains as serial training does.
 inline bool can_train(const plan::Scenario& scenario) {
   try {
     const auto request = plan::request_of(scenario.pipeline);
@@ -67,8 +68,8 @@ inline bool can_train(const plan::Scenario& scenario) {
   }
 }
 
-/// The serial training does not depend on the plan, but on how the batch is added up, and where
-/// layers cut their tokens.
+/// Returns the outcome of serial training. It depends on how the batch is summed and where layers
+/// cut their tokens, but not on the plan.
 inline const loop::SerialOutcome& serial_outcome(const plan::Scenario& scenario,
                                                  const loop::Workload& workload,
                                                  const std::vector<int>& groups) {
@@ -95,8 +96,8 @@ inline void check_verifies(const plan::Scenario& scenario) {
                     scenario.training.steps, found.tensors, found.parameters));
 }
 
-/// As few microbatches as the schedule takes. Whether there is such a number, and the schedule
-/// trains as a serial training does.
+/// Chooses the smallest number of microbatches that the schedule supports. Returns false if there
+/// is none, or if the schedule does not train as serial training does.
 inline bool choose_microbatches(plan::Scenario& scenario) {
   for (const int microbatches : {2, scenario.pipeline.ranks, 2 * scenario.pipeline.ranks}) {
     scenario.pipeline.microbatches = microbatches;
@@ -106,12 +107,12 @@ inline bool choose_microbatches(plan::Scenario& scenario) {
   return false;
 }
 
-/// Without several copies of a stage there is nothing to shard.
+/// Returns true if a stage has several replicas; otherwise ZeRO has nothing to partition.
 inline bool has_copies(const plan::Scenario& scenario) {
   return scenario.pipeline.replicas > 1 || sim::sound_program(scenario).placement.routes.size() > 1;
 }
 
-/// What a plan trains with beside its sizes.
+/// The settings of a training besides its sizes.
 struct Trained {
   int zero = 0;
   plan::Optimizer optimizer = plan::Optimizer::AdamW;
@@ -120,7 +121,8 @@ struct Trained {
   bool cuts_tokens = false;
 };
 
-/// Returns whether it was trained: from stage 2 of ZeRO on not in two directions.
+/// Trains and verifies a plan. Returns false if it cannot be trained: ZeRO stage 2 and 3 do not
+/// support two directions.
 inline bool check_plan(plan::Scenario scenario, const Trained& with) {
   scenario.training.zero = with.zero;
   scenario.training.optimizer = with.optimizer;
@@ -137,8 +139,9 @@ inline bool check_plan(plan::Scenario scenario, const Trained& with) {
   return true;
 }
 
-/// Optimizers and clipping with and without copies' shards, and each stage of ZeRO. With `cover`,
-/// those whose pairs of values it still needs. Returns how many were trained.
+/// Trains with optimizers and clipping, with and without a partitioned optimizer, and with each
+/// stage of ZeRO. With `cover`, only combinations whose pairs of values it still needs. Returns the
+/// number of trained plans.
 inline int check_plans(const std::string& schedule, int ranks, int replicas,
                        PairCover* cover = nullptr) {
   using enum plan::Optimizer;
@@ -163,8 +166,9 @@ inline int check_plans(const std::string& schedule, int ranks, int replicas,
   return checked;
 }
 
-/// Of what shards meet any two together, half of it by odd numbers of ranks; all numbers of shards
-/// have the same serial training. Returns how many were trained.
+/// Trains plans with tensor parallelism. Together they cover every pair of settings; even and odd
+/// numbers of ranks train one half each. All sizes have the same serial training. Returns the
+/// number of trained plans.
 inline int check_sharded_plans(const std::string& schedule, int ranks, int replicas) {
   using enum plan::Optimizer;
   plan::Scenario scenario = odd_scenario(/*sequence=*/8);  // in four equal parts

@@ -164,7 +164,7 @@ exec::LayerSpec layer_with_shards(std::string name, std::string kind, const Shap
     if constexpr (requires { shape.sequence; })
       if (tokens == exec::Tokens::Cut && shape.sequence % place.groups != 0)
         faults.push_back("pipeline.sequence_parallel: " + std::to_string(shape.sequence) +
-                         " tokens cannot be divided evenly into " + std::to_string(place.groups) +
+                         " tokens cannot be divided equally into " + std::to_string(place.groups) +
                          " parts");
     if (!faults.empty())
       throw plan::InputError("layer " + name + ": " + faults.front());

@@ -1,6 +1,6 @@
 #pragma once
 
-// A prediction laid beside what happened.
+// Figures of one step (iteration time, busy time, bubble, peak memory) and their prediction errors.
 
 #include <string>
 #include <vector>
@@ -9,26 +9,28 @@
 
 namespace pipewright::loop {
 
-/// The figures of one timeline that are compared, as a step of the training has them.
+/// The figures of a timeline that are compared, for one step of the training.
 struct StepFigures {
   plan::Seconds iteration;
-  std::vector<plan::Seconds> busy;      // per rank
-  std::vector<plan::Seconds> bubble;    // per rank: iteration less busy
-  std::vector<plan::Bytes> peak;        // per rank
-  std::vector<plan::Seconds> shards{};  // per rank: of its busy time, with its shards
+  std::vector<plan::Seconds> busy;    // per rank
+  std::vector<plan::Seconds> bubble;  // per rank: iteration less busy
+  std::vector<plan::Bytes> peak;      // per rank
+  /// Per rank: the part of busy spent in tensor-parallel communication.
+  std::vector<plan::Seconds> shards{};
 };
 StepFigures figures_of(const plan::Timeline& timeline);
 
-/// 100 · (predicted − measured) / measured; 0 when both are 0, NaN when only the measured one is.
+/// Returns 100 · (predicted − measured) / measured. Returns 0 if both are 0, and NaN if only
+/// `measured` is 0.
 double error_percent(double predicted, double measured);
 
-/// Keys `iteration_s`, `busy_s`, `bubble_s`, `peak_bytes`, and where a rank has shards, `shards_s`;
-/// all but the first are lists by rank.
+/// Returns the keys `iteration_s`, `busy_s`, `bubble_s`, `peak_bytes` and, with tensor parallelism,
+/// `shards_s`. All but the first are lists by rank.
 plan::Json to_json(const StepFigures& figures);
-/// The keys of `to_json` with the error of each in per cent; null where there is none to give.
+/// Returns the keys of `to_json` with the error of each in percent; null if an error is undefined.
 plan::Json error_json(const StepFigures& predicted, const StepFigures& measured);
 
-/// A table for people: predicted, measured and error, overall and by rank.
+/// Returns a table for people with predicted value, measured value and error, overall and by rank.
 std::string comparison_table(const StepFigures& predicted, const StepFigures& measured);
 
 }  // namespace pipewright::loop

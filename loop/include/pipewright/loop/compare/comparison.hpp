@@ -1,6 +1,6 @@
 #pragma once
 
-// A prediction beside what was measured.
+// Compares a predicted with a measured timeline: figures, actions, kinds of action and idle time.
 
 #include "pipewright/loop/compare/action_comparison.hpp"
 #include "pipewright/loop/compare/action_errors.hpp"
@@ -20,10 +20,11 @@ struct Comparison {
   IdleComparison idle;
 };
 
-/// Both timelines must have equally many ranks.
+/// Compares two timelines, which must have the same number of ranks.
 Comparison compare(const plan::Timeline& predicted, const plan::Timeline& measured);
 
-/// The figures of both, the errors overall, by rank and by kind of action, and idle time by cause.
+/// Returns the figures of both timelines, the errors overall, by rank and by kind of action, and
+/// the idle time by cause.
 plan::Json to_json(const Comparison& comparison);
 
 }  // namespace pipewright::loop

@@ -1,6 +1,6 @@
 #pragma once
 
-// Idle time by cause, predicted beside measured.
+// Compares predicted and measured idle time, by cause.
 
 #include <string>
 #include <vector>
@@ -9,18 +9,18 @@
 
 namespace pipewright::loop {
 
-/// By rank; empty where one of the two Timelines has no causes.
+/// Idle time by rank. Both lists are empty if one of the two timelines has no causes.
 struct IdleComparison {
   std::vector<plan::IdleByCause> predicted, measured;
 };
 
-/// Both timelines must have equally many ranks.
+/// Compares two timelines, which must have the same number of ranks.
 IdleComparison compare_idle(const plan::Timeline& predicted, const plan::Timeline& measured);
 
-/// A list by rank: what `predicted` and `measured` say, in seconds, by cause.
+/// Returns a list by rank with `predicted` and `measured` idle time by cause, in seconds.
 plan::Json idle_json(const IdleComparison& comparison);
 
-/// For people, over all ranks: a line, or nothing.
+/// Returns one line for people with the idle time of all ranks, or "" if no causes are known.
 std::string idle_line(const IdleComparison& comparison);
 
 }  // namespace pipewright::loop

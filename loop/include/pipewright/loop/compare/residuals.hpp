@@ -1,7 +1,7 @@
 #pragma once
 
-// Where a prediction's error goes: measured less predicted, for each rank as a budget that adds up,
-// and along the measured critical path as a list of causes.
+// Breaks the error of a prediction (measured less predicted) down: per rank into a budget that adds
+// up to the error, and along the measured critical path into a list of causes.
 
 #include <string>
 #include <vector>
@@ -12,53 +12,57 @@
 
 namespace pipewright::loop {
 
-/// Measured less predicted, of one rank. At every instant a rank computes or is idle for one cause,
-/// so compute, transfer, waiting and launch together are the iteration's difference, on every rank.
+/// The error (measured less predicted) of one rank. At every instant a rank either computes or is
+/// idle for exactly one cause. So compute, transfer, waiting and launch add up to the error of the
+/// iteration on every rank.
 struct RankResidual {
   double compute_s = 0;
-  double transfer_s = 0;  // idle: transfer, queue and exposed
-  double waiting_s = 0;   // idle: warm-up, cool-down and imbalance, while others compute
-  double launch_s = 0;    // idle though nothing held it back
-  plan::Bytes memory;     // of the peaks; 0 where a side has no samples
+  double transfer_s = 0;  // idle time: transfer, queue and exposed communication
+  double waiting_s = 0;   // idle time: warm-up, cool-down and imbalance, while others compute
+  double launch_s = 0;    // idle time although the next action could have started
+  plan::Bytes memory;     // error of the peak memory; 0 if a timeline has no memory samples
   double sum() const { return compute_s + transfer_s + waiting_s + launch_s; }
 };
 
-/// A part of the iteration's difference that has one place.
+/// A part of the iteration's error that is attributed to one place.
 struct ResidualCause {
   enum class Kind {
     Compute,   // the actions of a stage on a rank took longer
-    Transfer,  // the transfers from a rank to another did
+    Transfer,  // the transfers from one rank to another took longer
     Reduction,
-    Launch,   // a rank began later than it could have
-    Overlap,  // the predicted time beside this path: it was not the longest one then, and the
-              // difference hides as much of what the others name
+    Launch,  // a rank started an action later than it could have
+    /// The measured critical path was not the longest path in the prediction. Its predicted length
+    /// less the predicted iteration is negative and offsets a part of the other causes.
+    Overlap,
   };
   Kind kind = Kind::Compute;
   int rank = -1;
-  int stage = -1;  // of Compute
-  int other = -1;  // of Transfer: the receiver
+  int stage = -1;  // only for Compute
+  int other = -1;  // only for Transfer: the receiver
   double seconds = 0;
-  std::string text;  // "stage 3 on rank 3 computes 12.000 ms longer than predicted"
+  std::string text;  // "stage 3 on rank 3 computes 12.000 ms more than predicted"
 };
 
 struct Residuals {
-  double predicted_s = 0;  // iteration
+  double predicted_s = 0;  // of the iteration
   double measured_s = 0;
   std::vector<RankResidual> ranks;
-  /// What the events on the measured critical path took, less what the prediction said of the same
-  /// events, by place; the largest first, and `Overlap` last. Together they are the iteration's
-  /// difference. A transfer counts from when its data are there. What rounding leaves is no cause.
+  /// Differences between the measured durations of the events on the measured critical path and
+  /// their predicted durations, summed by place. The largest is first and `Overlap` is last;
+  /// together they add up to the error of the iteration. A transfer is counted from the moment its
+  /// data are ready. Rounding errors are dropped.
   std::vector<ResidualCause> causes;
   double difference() const { return measured_s - predicted_s; }
 };
 
-/// Both of one Program, the peaks by rank, or none.
+/// Breaks down the error between two simulations or measurements of the same Program. The peaks are
+/// by rank; both lists may be empty.
 Residuals residuals_of(const sim::Structure& structure, const sim::Times& predicted,
                        const sim::Times& measured,
                        const std::vector<plan::Bytes>& predicted_peaks = {},
                        const std::vector<plan::Bytes>& measured_peaks = {});
-/// Compares two timelines of the structure's Program. Throws InputError as `sim::times_of` does. An
-/// EventTable becomes one by `plan::timeline_of`.
+/// Breaks down the error between two timelines of the structure's Program. Throws InputError as
+/// `sim::times_of` does. Use `plan::timeline_of` to convert an EventTable.
 Residuals residuals_of(const sim::Structure& structure, const plan::Timeline& predicted,
                        const plan::Timeline& measured);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// A scenario's plan together with its prediction.
+// The plan of a scenario together with its predicted timeline.
 
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
@@ -13,8 +13,8 @@ struct Plan : sim::ScenarioPlan {
   plan::Timeline predicted;
 };
 
-/// For those who are about to train. Throws as `sim::lay_out` does, and plan::Infeasible for too
-/// little memory.
+/// Makes the plan that a training follows. Throws as `sim::lay_out` does, and plan::Infeasible if
+/// memory does not suffice.
 Plan make_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs);
 
 }  // namespace pipewright::loop

@@ -1,6 +1,6 @@
 #pragma once
 
-// From a scenario and its costs to all that is predicted of it, in one call.
+// Makes the plan and the full prediction of a scenario in one call.
 
 #include "pipewright/loop/predict/prediction.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
@@ -13,7 +13,8 @@ struct PredictedPlan {
   Prediction prediction;
 };
 
-/// Throws as `sim::sound_program`, `sim::lay_out` and `sim::require_memory` do.
+/// Plans and predicts the scenario. Throws as `sim::sound_program`, `sim::lay_out` and
+/// `sim::require_memory` do.
 PredictedPlan predicted_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs);
 
 }  // namespace pipewright::loop

@@ -1,6 +1,6 @@
 #pragma once
 
-// One iteration as an engine predicts it, with everything that can be said of it.
+// The prediction of one iteration: times, idle time, memory, critical path and timeline.
 
 #include <string>
 #include <utility>
@@ -21,26 +21,27 @@ struct Prediction {
   sim::Times times;
   sim::IdleTime idle;
   std::vector<sim::MemoryPeak> peaks;              // by rank
-  std::vector<std::vector<sim::Holder>> at_peaks;  // by rank, the largest first
-  std::vector<int> critical;                       // events
+  std::vector<std::vector<sim::Holder>> at_peaks;  // by rank, the largest holder first
+  std::vector<int> critical;                       // events on the critical path
   plan::Timeline timeline;
 };
 
-/// All that can be said of an iteration in which everything ran at these times.
+/// Derives the prediction from the given times of all events.
 Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan, sim::Times times);
-/// The native engine's. Throws InputError for costs that cannot be used.
+/// Predicts with the native engine. Throws InputError if the costs cannot be used.
 Prediction predict(const plan::Scenario& scenario, const sim::ScenarioPlan& plan);
 
-/// The length of the critical path by what runs on it, the largest first: stages, transfers,
-/// reductions, the rest.
+/// Splits the length of the critical path by what runs on it (stages, transfers, reductions, the
+/// rest), the largest share first.
 std::vector<std::pair<std::string, double>> critical_shares(const sim::Structure& structure,
                                                             const sim::Times& times,
                                                             const std::vector<int>& critical);
 
-/// rank, action, start_s, end_s, slack_s and critical (0 or 1) of every instruction. The slack
-/// is how much later the instruction could end with the iteration as long as it is.
+/// Returns CSV with rank, action, start_s, end_s, slack_s and critical (0 or 1) of every
+/// instruction. The slack is how much later the instruction could end without making the iteration
+/// longer.
 std::string actions_csv(const Prediction& prediction, const sim::ScenarioPlan& plan);
-/// `memory`: of each rank, as `sim::device_memory` says it.
+/// Returns the prediction as JSON. `memory` is by rank, as `sim::device_memory` returns it.
 plan::Json prediction_json(const Prediction& prediction, const sim::ScenarioPlan& plan,
                            const plan::LayerCosts& costs, const sim::Throughput& throughput,
                            const std::vector<models::DeviceMemory>& memory);

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a faster stage, layer or link would save.
+// How much of the iteration a faster stage, layer or link would save.
 
 #include <vector>
 
@@ -16,11 +16,11 @@ struct Sensitivities {
   std::vector<sim::LinkSensitivity> links;
 };
 
-/// `times` are those of the plan, from either engine.
+/// Returns the sensitivities of the plan. `times` may come from either engine.
 Sensitivities sensitivities_of(const sim::ScenarioPlan& plan, const sim::Times& times);
 
-/// What a stage saves, passed on to its layers: a second less in one of them is a second less in
-/// the stage, in the proportions of the layer.
+/// Returns what the iteration saves per second that `layer` takes less. The sensitivity of its
+/// stage is weighted by the layer's own shares of forward, input-gradient and weight-gradient time.
 double layer_saving(const plan::LayerCost& layer, const sim::StageSensitivity& stage);
 
 plan::Json to_json(const Sensitivities& found, const sim::ScenarioPlan& plan,

@@ -1,6 +1,6 @@
 #pragma once
 
-// One scenario with several values for some of its fields.
+// Sweeps: simulates a scenario with several values for some of its fields.
 
 #include <atomic>
 #include <cstddef>
@@ -17,37 +17,40 @@
 
 namespace pipewright::loop {
 
-/// The combinations to simulate and what came of them.
+/// The combinations that were simulated and their results.
 struct Sweep {
-  std::string scenario;                 // its name
+  std::string scenario;                 // name of the scenario
   std::vector<sim::SweptField> varied;  // the fields with several values
   std::vector<sim::SweepRow> rows;
 };
 
-/// The scenario's document and its assignments, each of one value or several.
+/// The scenario's document and its assignments, each with one or more values.
 struct SweptScenario {
   plan::JsonDocument base;
   std::vector<sim::SweptField> fields;
 };
 
-/// The keys that have several values.
+/// Returns the fields that have several values.
 std::vector<sim::SweptField> varied_fields(const std::vector<sim::SweptField>& fields);
 
-/// The first combination.
+/// Returns the scenario of the first combination.
 plan::Scenario first_scenario(const SweptScenario& swept);
 
-/// Simulates all combinations, on all cores; what cannot be is a row that says why. Throws Stopped.
+/// Simulates all combinations on all cores. A combination that cannot be simulated becomes a row
+/// that gives the reason. Throws Stopped.
 Sweep run_sweep(const SweptScenario& swept, const plan::LayerCosts& costs,
                 const std::function<void(std::size_t done, std::size_t of)>& progress,
                 const std::atomic<bool>& stop);
 
-/// The quickest by time a unit of work, which alone compares batches of unequal size.
+/// Returns the row with the highest throughput, or null if there is none. Only throughput, and not
+/// the iteration time, can compare batches of different sizes.
 const sim::SweepRow* best_of(const std::vector<sim::SweepRow>& rows);
 
 std::string to_csv(const Sweep& sweep);
 plan::Json to_json(const Sweep& sweep);
 
-/// Throughput over the field with the most values; one line for each combination of the others.
+/// Plots throughput over the field with the most values, with one line for each combination of the
+/// others.
 draw::Chart chart_of(const Sweep& sweep);
 
 }  // namespace pipewright::loop

@@ -1,6 +1,6 @@
 #pragma once
 
-// From samples of links to what is said of them and to the cluster that scenarios refer to.
+// Turns samples of links into a report and into the links of a cluster.
 
 #include <optional>
 #include <string>
@@ -11,38 +11,43 @@
 
 namespace pipewright::loop {
 
-/// How several pairs at once fare beside one: 1 is links of their own, `pairs` one link for all.
+/// How several concurrent pairs compare with a single pair. A slow-down of 1 means that each pair
+/// has its own link; a slow-down of `pairs` means that all share one link.
 struct LinkSharing {
   int pairs = 0;
-  double slow_down = 0;  // of large transfers
+  double slow_down = 0;  // for large transfers
 };
 
 struct MeasuredLink {
   plan::LinkSamples samples;
-  plan::Link link;                            // what a cluster gets
-  plan::LinkFit fit;                          // of one way
-  std::optional<plan::LinkFit> computing{};   // while ranks compute: transfers are as it says
-  std::optional<plan::LinkFit> sums;          // of a step of their rings, over all numbers of ranks
-  std::optional<plan::LinkFit> shard_sums{};  // likewise, of sums among shards
-  std::optional<double> both_ways;            // large transfers beside those of one way
+  plan::Link link;    // the fitted link, as a cluster contains it
+  plan::LinkFit fit;  // one direction, while ranks are idle
+  /// While ranks compute; `link` uses this one for transfers.
+  std::optional<plan::LinkFit> computing{};
+  /// One step of a ring all-reduce, over all numbers of ranks.
+  std::optional<plan::LinkFit> sums;
+  std::optional<plan::LinkFit> shard_sums{};  // the same for tensor-parallel all-reduces
+  /// Time of large transfers in both directions, over the time of one direction.
+  std::optional<double> both_ways;
   std::vector<LinkSharing> sharing;
 };
 
-/// Throws InputError where there are too few samples.
+/// Fits a link to its samples. Throws InputError if there are too few.
 MeasuredLink measured_link(const plan::LinkSamples& samples);
 
-/// Or whether its pairs are more processes than train, which stand in each other's way. The most
-/// pairs that say it decide.
+/// Returns true if this measurement may decide whether the link is shared. It may not if its pairs
+/// are more processes than the training has, because such processes compete for cores. Among the
+/// measurements that may decide, the one with the most pairs counts.
 bool says_whether_shared(const plan::LinkSamples& samples, const LinkSharing& sharing);
 
-/// "Gloo, within a node"
+/// Returns a name such as "Gloo, within a node".
 std::string name_of(const plan::LinkSamples& samples);
 
-/// The cluster with the links that were measured: the last one of a kind counts. One with a link
-/// between nodes has two of them at least.
+/// Returns the cluster with the measured links; of several measurements of a kind, the last one
+/// counts. A cluster with a measured link between nodes gets at least two nodes.
 plan::Cluster with_links(plan::Cluster cluster, const std::vector<MeasuredLink>& links);
 
-/// All samples with their residuals, all fits.
+/// Returns all samples with their residuals, and all fits.
 plan::Json to_json(const MeasuredLink& link);
 
 }  // namespace pipewright::loop

@@ -1,6 +1,6 @@
 #pragma once
 
-// Models in files.
+// Reads models from files.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace pipewright::loop {
 
-/// A model file, or a scenario that names one.
+/// Reads a model file, or the model that a scenario file names.
 plan::Model read_model(const std::string& file);
 
 }  // namespace pipewright::loop

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a run leaves behind: everything that reproduces and explains it.
+// The folder of a run, with all files that are needed to reproduce and to explain it.
 
 #include <filesystem>
 #include <optional>
@@ -15,27 +15,30 @@ namespace pipewright::loop {
 
 class RunDirectory {
  public:
-  /// Makes the folder; an empty `wanted` means runs/<scenario>-<time>. Throws InputError when it is
-  /// there already and not empty, or cannot be made.
+  /// Creates the folder. If `wanted` is empty, its name is runs/<scenario>-<time>. Throws
+  /// InputError if the folder cannot be created, or exists and is not empty.
   RunDirectory(const std::filesystem::path& wanted, const std::string& scenario_name);
 
-  /// A folder that may hold something already, such as what an earlier part of the training left.
+  /// Opens or creates a folder that may already hold files, for example those of an earlier part of
+  /// the training.
   static RunDirectory at(const std::filesystem::path& folder);
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// scenario.json, model.json, costs.json, partition.json, schedule.csv, program.json,
+  /// Writes scenario.json, model.json, costs.json, partition.json, schedule.csv, program.json and
   /// predicted.trace.json.
   void write_plan(const plan::Scenario& scenario, const plan::LayerCosts& costs, const Plan& plan);
-  /// What was measured between the steps: rehearsed_costs.json, and predicted.trace.json from them.
-  /// The prediction from before the training is planned.trace.json from then on.
+  /// Writes the costs measured between the steps to rehearsed_costs.json and the prediction from
+  /// them to predicted.trace.json. The prediction from before the training is renamed
+  /// planned.trace.json.
   void write_rehearsal(const plan::LayerCosts& costs, const plan::Timeline& predicted);
-  /// measured.trace.json (the typical step), actions.csv (each of its actions beside its own
-  /// prediction) and timeline.svg: predicted above measured.
+  /// Writes measured.trace.json (the typical step), actions.csv (each action with its prediction)
+  /// and timeline.svg (the predicted above the measured timeline).
   void write_timelines(const Plan& plan, const plan::Timeline& measured, const std::string& title);
-  /// steps.csv: what ranks computed in each step, for draws of it (recorded_days.hpp).
+  /// Writes steps.csv: the compute times of all ranks in each step, from which steps are sampled
+  /// (recorded_days.hpp).
   void write_record(const models::RecordedSteps& record);
-  /// Written last: a folder with a report is whole.
+  /// Writes report.json. It is written last, so a folder with a report is complete.
   void write_report(const plan::Json& report);
 
  private:
@@ -43,19 +46,20 @@ class RunDirectory {
   std::filesystem::path path_;
 };
 
-/// What a run directory holds.
+/// The contents of a run's folder.
 struct StoredRun {
   plan::Scenario scenario;
   plan::LayerCosts costs;
   plan::Partition partition;
   plan::Program program;
   plan::Timeline predicted;
-  std::optional<plan::Timeline> planned{};  // before the training, where it was predicted anew
+  /// The prediction from before the training, if a later one replaced it.
+  std::optional<plan::Timeline> planned{};
   std::optional<plan::LayerCosts> rehearsed_costs{};
   std::optional<plan::Timeline> measured{};
-  plan::Json report{};  // null in a folder whose run has not ended
+  plan::Json report{};  // null if the run has not ended
 };
-/// Throws InputError where a file is missing or is not what its name says.
+/// Reads a run's folder. Throws InputError if a file is missing or malformed.
 StoredRun read_run(const std::filesystem::path& folder);
 
 }  // namespace pipewright::loop

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a training leaves while it goes on, so that somebody can look on: steps.jsonl, a line for
-// each step, and the timeline of the last one.
+// The progress log of a training, which can be read while it runs: steps.jsonl with a line for each
+// step, and the timeline of the last step.
 
 #include <chrono>
 #include <cstdint>
@@ -18,11 +18,11 @@
 
 namespace pipewright::loop {
 
+/// A line of steps.jsonl. The fields after the throughput are present only if they are known.
 /// {"step": 3, "steps": 20, "loss": 4.1, "seconds": 0.2, "tokens_per_s": 20480,
 ///  "learning_rate": 0.001, "gradient_norm": 0.8, "evaluation_loss": 4.2, "perplexity": 66.7,
 ///  "mfu": 0.31, "bubble": 0.12, "peak_bytes": 81920, "waiting_s": {"transfer": 0.01},
 ///  "slow": "rank 2 is slow: …"}
-/// What follows the speed stands there where it is known.
 struct StepLine {
   int step = 0;   // from 0
   int steps = 0;  // of the whole training
@@ -31,33 +31,37 @@ struct StepLine {
   double units_per_s = 0;
   std::string unit;  // "tokens", "images"
   std::optional<double> learning_rate{};
-  std::optional<double> gradient_norm{};    // before clipping
-  std::optional<double> evaluation_loss{};  // after the step; of tokens it also gives a perplexity
-  /// The model's multiply-adds in this time, over what the devices could have done (Chowdhery et
-  /// al., arXiv 2204.02311, appendix B).
+  std::optional<double> gradient_norm{};  // before clipping
+  /// After the step; for tokens, `to_line` adds the perplexity.
+  std::optional<double> evaluation_loss{};
+  /// Model FLOPs utilization: the model's FLOPs of a step, over what the devices could have
+  /// computed in its time (Chowdhery et al., arXiv 2204.02311, appendix B).
   std::optional<double> mfu{};
-  // Of the ranks in the first process.
-  std::optional<double> bubble{};           // part of their time in which they compute nothing
-  std::optional<double> peak_bytes{};       // of the one that holds most
-  std::map<std::string, double> waiting{};  // seconds of all of them by cause, where any
-  std::string slow{};  // of all processes: which ranks are slow, and what that costs; empty: none
+  // The following three cover the ranks in the first process.
+  std::optional<double> bubble{};      // share of the step in which the ranks compute nothing
+  std::optional<double> peak_bytes{};  // of the rank with the largest peak
+  /// Seconds of all ranks by cause; causes without any are left out.
+  std::map<std::string, double> waiting{};
+  std::string slow{};  // the slow ranks of all processes and what they cost; empty if none is slow
   friend bool operator==(const StepLine&, const StepLine&) = default;
 };
-/// Without the end of the line.
+/// Returns the line without a line break.
 std::string to_line(const StepLine& step);
-/// Nothing for what is no such line.
+/// Parses a line; returns nothing if it is not a valid step.
 std::optional<StepLine> parse_step_line(std::string_view line);
 
-/// A training goes on when its disk is full: what cannot be written is left out.
+/// Writes the log of a training. The training continues if the disk is full; what cannot be written
+/// is dropped.
 class StepLog {
  public:
-  /// Adds to what an earlier part of the training has left in the folder.
+  /// Opens the log in `folder` and appends to the lines of an earlier part of the training.
   explicit StepLog(std::filesystem::path folder);
 
   void add(const StepLine& step);
-  /// Writes last_step.trace.json anew, at most once a second: `timeline` is not called in between.
+  /// Rewrites last_step.trace.json, at most once a second. `timeline` is called only if the file is
+  /// written.
   void show(const std::function<plan::Timeline()>& timeline);
-  /// There is a measured.trace.json now: last_step.trace.json goes.
+  /// Removes last_step.trace.json, which measured.trace.json has replaced.
   void end();
 
  private:
@@ -66,12 +70,12 @@ class StepLog {
   std::optional<std::chrono::steady_clock::time_point> shown_;
 };
 
-/// Follows a steps.jsonl that somebody else writes.
+/// Follows a steps.jsonl that another process writes.
 class StepReader {
  public:
   explicit StepReader(std::filesystem::path file) : file_(std::move(file)) {}
-  /// The steps that are new since the last call. A line that is still being written comes later;
-  /// what is no step is skipped.
+  /// Returns the steps added since the last call. An incomplete line is returned by a later call;
+  /// an invalid line is skipped.
   std::vector<StepLine> next();
 
  private:

@@ -1,8 +1,8 @@
 #pragma once
 
-// What layers cost when they were measured before, on this machine and in the same way: a folder
-// with a JSON file for each kind of layer. Nobody needs it; whatever is wrong with it is said, and
-// then measured.
+// A cache of measured layer costs: a folder with a JSON file for each kind of layer, valid for one
+// machine and one set of settings. The cache is optional. A damaged or stale entry is reported and
+// the layer is measured again.
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -16,29 +16,31 @@
 
 namespace pipewright::loop {
 
-/// $XDG_CACHE_HOME/pipewright, or ~/.cache/pipewright; empty where neither is known.
+/// Returns $XDG_CACHE_HOME/pipewright or ~/.cache/pipewright; empty if neither variable is set.
 std::filesystem::path cache_folder();
 
-/// Layers whose costs were measured before.
+/// The layers whose costs came from the cache.
 struct KnownLayers {
   int layers = 0;
-  std::string since{};  // when the oldest of them was measured: "2026-11-25"
+  std::string since{};  // day of the oldest entry, such as "2026-11-25"
   std::filesystem::path folder{};
 };
 
 class CostCache {
  public:
-  /// `about`: all that costs depend on beside the layers, as `facts_of_costs` tells it. `say`: of
-  /// files that are no use.
+  /// Opens the cache. `about` holds everything besides the layer that costs depend on, as
+  /// `facts_of_costs` returns it. `say` receives a message for each file that cannot be used.
   CostCache(std::filesystem::path folder, plan::Json about, Say say);
 
   struct Entry {
     plan::LayerCost cost;
-    std::string measured;  // the day
+    std::string measured;  // day of the measurement
   };
-  /// Of layers that are `alike` (profiler::LayerOutline).
+  /// Returns the cached cost of the layers with the key `alike` (profiler::LayerOutline), if there
+  /// is one.
   std::optional<Entry> find(const std::string& alike) const;
-  /// Written whole or not at all. Where that cannot be, it is said, once.
+  /// Stores a cost. The file is written atomically. If it cannot be written, this is reported once
+  /// and caching stops.
   void keep(const std::string& alike, const plan::LayerCost& cost);
 
  private:
@@ -52,7 +54,7 @@ class CostCache {
   bool can_write_ = true;
 };
 
-/// The machine, its software, and the sizes and settings of a training that its layers' costs
+/// Returns the machine, its software, and the sizes and settings of the training that layer costs
 /// depend on.
 plan::Json facts_of_costs(const plan::Scenario& scenario, const Workload& workload, int busy_cores);
 

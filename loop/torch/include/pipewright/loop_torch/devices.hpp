@@ -1,6 +1,6 @@
 #pragma once
 
-// The devices of a scenario's ranks.
+// The devices that a scenario's ranks compute on.
 
 #include <optional>
 #include <string>
@@ -13,36 +13,36 @@
 
 namespace pipewright::loop {
 
-/// Where ranks compute: on the CPU, or spread over all GPUs; there, ranks that share one each on
-/// their part of the multiprocessors alone, or not.
+/// The devices that ranks compute on: the CPU, or all GPUs, over which the ranks are spread. Ranks
+/// that share a GPU may each be confined to a part of its multiprocessors.
 struct DeviceChoice {
   bool gpu = false;
   bool own_multiprocessors = false;
 };
 
-/// Loads what the device needs, and chooses with what the CPU computes. To be called before
-/// LibTorch is used. Throws InputError where there is no such device or no such branch.
+/// Loads the libraries of the device and pins the CPU's instruction set. Call it before LibTorch is
+/// used. Throws InputError if the device or the instruction set is not available.
 void open_devices(const DeviceChoice& choice, plan::CpuBranch branch);
 
-/// By rank of the job, for ranks that are threads of this process, or for the one that this process
-/// is in `job`. Empty: the CPU.
+/// Returns the devices by rank of the job, for ranks that are threads of this process, or for the
+/// one rank that this process has in `job`. Empty means the CPU.
 std::vector<exec::RankDevice> devices_for(const DeviceChoice& choice, int ranks,
                                           const exec::Job* job);
 
-/// Whether some ranks have to copy what they hand to others.
+/// Returns true if the ranks are on different devices, so that boundary tensors must be copied.
 bool lie_apart(const std::vector<exec::RankDevice>& devices);
 
-/// Several ranks of this process on one GPU. Each is predicted as if it had one to itself, or a
-/// part as large as its share of the multiprocessors where those are its own.
+/// Several ranks of this process on one GPU. Each is predicted as if it had a GPU to itself or, if
+/// it has multiprocessors of its own, a GPU as large as its part.
 struct SharedGpu {
-  int ranks_per_gpu = 2;  // of the GPU with most
+  int ranks_per_gpu = 2;  // on the GPU with the most ranks
   bool own_multiprocessors = false;
   friend bool operator==(const SharedGpu&, const SharedGpu&) = default;
 };
-/// Nothing where no GPU is shared. `devices`: by rank.
+/// Returns nothing if no GPU is shared. `devices` is by rank.
 std::optional<SharedGpu> shared_gpu(const std::vector<exec::RankDevice>& devices);
 std::string in_words(const SharedGpu& shared);
-/// Keys `ranks_per_gpu` and `own_multiprocessors`.
+/// Returns the keys `ranks_per_gpu` and `own_multiprocessors`.
 plan::Json to_json(const SharedGpu& shared);
 
 }  // namespace pipewright::loop

@@ -1,9 +1,10 @@
 #pragma once
 
-// What the ranks of a plan compute, played through between the steps of its training: without
-// transfers, and with layers of its own. Shards pass on what they have, as that is a part of their
-// actions. The simulator puts in what is left out, the waiting; so a prediction comes from the same
-// minutes as what it is compared with.
+// Rehearsals: the compute of all ranks of a plan, replayed between the steps of its training.
+// Replaying one step is called a play. A rehearsal has its own layers and no pipeline transfers,
+// but it includes the tensor-parallel communication, which is part of the actions. The simulator
+// then adds the waiting. So the prediction and the measurement that it is compared with come from
+// the same minutes.
 
 #include <chrono>
 #include <memory>
@@ -17,42 +18,47 @@
 
 namespace pipewright::loop {
 
-/// Whether a rehearsal does what the training does: it knows CPUs alone.
+/// Returns true if a rehearsal can reproduce what the training computes. Rehearsals support CPUs
+/// only.
 bool can_rehearse(const plan::Program& program, const Workload& workload);
 
-/// What was played of a rank.
+/// The rehearsed times of one rank.
 struct RehearsedRank {
-  std::vector<std::vector<double>> plays;      // each: seconds of every instruction of its script
-  std::vector<profiler::LayerSamples> alone;   // by layer, the loss last: while no other computed
-  std::vector<profiler::LayerSamples> beside;  // while all did
-  std::vector<std::vector<double>> shards{};   // of the plays' seconds, those among its shards
-  std::vector<std::vector<double>> late{};     // and of these, those waiting for one that was late
+  /// By play: seconds of every instruction of the rank's script.
+  std::vector<std::vector<double>> plays;
+  /// By layer, the loss last: while no other rank computed.
+  std::vector<profiler::LayerSamples> alone;
+  std::vector<profiler::LayerSamples> beside;  // the same while all ranks computed
+  /// By play: the part spent in tensor-parallel communication.
+  std::vector<std::vector<double>> shards{};
+  /// By play: the part of that spent waiting for a late rank.
+  std::vector<std::vector<double>> late{};
   using Plays = std::vector<std::vector<double>> RehearsedRank::*;
 };
 
-/// What was played of all.
+/// The rehearsed times of all ranks.
 struct Rehearsed {
-  std::vector<RehearsedRank> ranks;  // of the job
-  plan::Seconds over;                // from the first play to the end of the last
+  std::vector<RehearsedRank> ranks;  // by rank of the job
+  plan::Seconds over;                // from the start of the first play to the end of the last
 };
 
-/// By play: `of` all events of a pipeline.
+/// Returns, by play, the times `of` all events of one pipeline.
 std::vector<std::vector<double>> plays_of(const Rehearsed& rehearsed,
                                           const plan::Pipeline& pipeline, RehearsedRank::Plays of,
                                           int replica = 0);
 
 class DressRehearsal {
  public:
-  /// Rehearses the ranks of this process. All must outlive it.
+  /// Rehearses the ranks of this process. All arguments must outlive it.
   DressRehearsal(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
                  Membership& members);
 
-  /// Plays a step of all ranks at once; every few times one rank's alone as well. All processes of
-  /// the job call it together.
+  /// Rehearses one step on all ranks at once, and in every fourth call also on a single rank alone.
+  /// Collective over all processes of the job.
   void play();
 
   int played() const { return played_; }
-  /// All processes call it; the first has the answer, the others have nothing.
+  /// Gathers the times of all ranks. Collective; only the first process gets the result.
   Rehearsed rehearsed() const;
 
  private:
@@ -61,8 +67,8 @@ class DressRehearsal {
 
   Membership& members_;
   int job_ranks_;
-  std::shared_ptr<exec::Transport> transport_;                  // between shards
-  std::vector<std::unique_ptr<profiler::LayerBench>> benches_;  // of the ranks here
+  std::shared_ptr<exec::Transport> transport_;                  // between tensor-parallel ranks
+  std::vector<std::unique_ptr<profiler::LayerBench>> benches_;  // of the ranks in this process
   std::vector<exec::JobRank> job_rank_of_;                      // by bench
   std::vector<profiler::Rehearsal> rehearsals_;
   profiler::Cores cores_;
@@ -72,17 +78,17 @@ class DressRehearsal {
   plan::Seconds over_;
 };
 
-/// The costs that were planned with, their times replaced by those that were found.
+/// Returns the planned costs with their times replaced by the rehearsed ones.
 plan::LayerCosts costs_of(const Rehearsed& rehearsed, const plan::Scenario& scenario,
                           const Plan& plan, plan::LayerCosts planned);
-/// A step's costs for each time that it was played: its actions as long as they were then, on each
-/// of the pipelines side by side.
+/// Returns the costs of one step for each play, with the durations that its actions had in that
+/// play, for each data-parallel replica.
 std::vector<sim::StepCosts> step_costs_of(const Rehearsed& rehearsed,
                                           const plan::Scenario& scenario, const Plan& plan,
                                           const plan::LayerCosts& costs);
 
-/// The costs with factors that make each event as long as `seconds` says; 0: as it is. One list for
-/// all pipelines, or one after the other a list for each.
+/// Returns the costs with factors that make each event take `seconds`; 0 keeps the duration from
+/// the costs. `seconds` is one list for all pipelines, or the concatenated lists of every pipeline.
 sim::StepCosts with_measured(const sim::Structure& structure, sim::StepCosts costs,
                              const std::vector<double>& seconds);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the devices of a training run, action by action.
+// Records the kernels that each action of a training step runs on its device.
 
 #include <functional>
 #include <map>
@@ -16,30 +16,30 @@
 
 namespace pipewright::loop {
 
-/// The last step that was recorded.
+/// The kernels of the last step that was recorded.
 struct StepKernels {
   profiler::RecordedPass pass;
   bool on_device = false;
   std::string source;
-  std::optional<double> overhead{};  // of recording, over a step
+  std::optional<double> overhead{};  // relative slow-down of a recorded step
 };
 
-/// Records every other step of a training, so that steps with records and without lie side by side.
-/// It knows the ranks in this process, and a single pipeline.
+/// Records every other step of a training, so that recorded and unrecorded steps alternate and can
+/// be compared. Supports the ranks in this process, and a single pipeline.
 class KernelSteps {
  public:
-  /// Both must outlive it.
+  /// Both arguments must outlive it.
   KernelSteps(profiler::ActivitySource& source, const plan::Program& program);
 
-  /// For ExecutorOptions, on the ranks' own threads.
+  /// Hooks for ExecutorOptions; they are called on the threads of the ranks.
   void starting(const plan::Instruction& i);
   void ended(const exec::InstructionRecord& record);
 
-  /// Around each step, while the ranks rest.
+  /// Call these around each step, while no rank runs.
   void begin_step();
   void end_step(plan::Seconds duration);
 
-  /// Nothing where no step was recorded.
+  /// Returns the last recorded step, or nothing if no step was recorded.
   std::optional<StepKernels> take();
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a scenario's layers cost on this machine.
+// Measures the layer costs of a scenario on this machine.
 
 #include <atomic>
 #include <filesystem>
@@ -17,47 +17,51 @@
 
 namespace pipewright::loop {
 
-/// How layers are measured, and whether they have to be.
+/// Options for measuring layers and for the cost cache.
 struct MeasureOptions {
   plan::Seconds over{};  // as in profiler::ProfileRequest
   std::function<void(const profiler::Progress&)> progress{};
-  bool inspected = false;         // also looks into what the times are made of
-  std::filesystem::path cache{};  // of costs that were measured before; empty: there is none
-  bool fresh = false;             // all are measured, whatever was before
-  Say say{};                      // of files in the cache that are no use
+  bool inspected = false;         // also breaks the times down by kernel or operator
+  std::filesystem::path cache{};  // folder of the cost cache; empty disables the cache
+  bool fresh = false;             // measure all layers even if they are cached
+  Say say{};                      // receives messages about cache files that cannot be used
 };
 
 struct MeasuredLayers {
   plan::LayerCosts costs;
-  std::optional<profiler::Inspection> inspection;  // what the times are made of
-  std::string why_host_clock{};  // of a GPU that cannot be watched: costs by the host's clock
-  std::vector<profiler::AlikeLayers> alike{};  // of several layers, and where they were measured
-  int at_once = 1;                             // cores that there was memory for
-  KnownLayers known{};                         // that were measured before
+  std::optional<profiler::Inspection> inspection;  // breakdown of the times by kernel or operator
+  /// Why the GPU's activity could not be recorded, so that costs are by the host's clock.
+  std::string why_host_clock{};
+  /// Groups of identical layers, and where they were measured.
+  std::vector<profiler::AlikeLayers> alike{};
+  /// Cores that were measured at once; memory may limit them.
+  int at_once = 1;
+  KnownLayers known{};  // layers whose costs came from the cache
 };
 
-/// Measures the layers of a scenario on this machine. On CPUs alone and while as many cores work as
-/// the scenario has ranks here; on a GPU by what the device did, as CUPTI tells it, where it is
-/// always looked into what times are made of. On CPUs layers that have a kind are kept in the
-/// cache, and taken from it. Throws Stopped once `stop` is set.
+/// Measures the layers of a scenario on this machine. On CPUs they are measured alone and while as
+/// many cores compute as the scenario has ranks on this node. On a GPU the device times come from
+/// CUPTI, and the breakdown by kernel is always made. On CPUs, layers that have a kind are read
+/// from and written to the cache. Throws Stopped once `stop` is set.
 MeasuredLayers measure_layers(const plan::Scenario& scenario, const Workload& workload,
                               const std::atomic<bool>& stop, const MeasureOptions& options = {});
 
-/// For people, a line each: what was not measured now, and what was measured for whom. Empty where
-/// all was measured, each layer by itself.
+/// Returns a message for people, one line for each group of layers that was cached or measured on
+/// behalf of others. Empty if every layer was measured individually.
 std::string in_words(const MeasuredLayers& measured);
-/// The same for programs, as costs have it beside the layers; null where there is nothing to say.
+/// Returns the groups of identical layers as JSON, as it is stored with the costs; null if there
+/// are none.
 plan::Json alike_json(const MeasuredLayers& measured);
 
-/// For people: why a GPU was not watched, and what that means.
+/// Returns a message for people: why the GPU's activity was not recorded, and the consequence.
 std::string by_the_hosts_clock(const MeasuredLayers& measured);
 
-/// The costs alone.
+/// Measures the layers and returns their costs only.
 plan::LayerCosts measure_costs(const plan::Scenario& scenario, const Workload& workload,
                                plan::Seconds over, const std::atomic<bool>& stop,
                                const std::function<void(const profiler::Progress&)>& progress);
 
-/// The name of a layer as reports have it; the loss is behind the last one.
+/// Returns the name of a layer as reports show it. The index after the last layer is the loss.
 std::string layer_name(const plan::LayerCosts& costs, int layer);
 
 }  // namespace pipewright::loop

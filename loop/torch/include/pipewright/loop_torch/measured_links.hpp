@@ -1,6 +1,6 @@
 #pragma once
 
-// What links take on this machine or in this job, through the transports that training uses.
+// Measures links on this machine or within a job, through the transports that training uses.
 
 #include <atomic>
 #include <functional>
@@ -12,18 +12,18 @@
 namespace pipewright::loop {
 
 struct LinkSettings {
-  profiler::LinkLimits limits;  // of each kind
-  int computing_ranks = 2;      // on a node, when it trains
+  profiler::LinkLimits limits;  // for each kind of link
+  int computing_ranks = 2;      // ranks that compute on a node during training
   profiler::LinkProgress progress{};
   const std::atomic<bool>* stop = nullptr;
 };
 
-/// Between ranks that are threads of this process, on its CPU. Throws Stopped.
+/// Measures the links between ranks that are threads of this process, on the CPU. Throws Stopped.
 plan::LinkSamples links_in_process(int ranks, const LinkSettings& settings);
 
-/// Between the processes of a job: within the first one's node where it has another, and between
-/// nodes where there are several. All processes call it; the first has the answer. The time is
-/// divided among the kinds. Throws Stopped.
+/// Measures the links between the processes of a job: within the node of the first process if it
+/// has several, and between nodes if there are several. The time limit is divided among the kinds.
+/// Collective; only the first process gets the result. Throws Stopped.
 std::vector<plan::LinkSamples> links_of_job(const Membership& members, const std::string& over,
                                             const exec::RankDevice& device,
                                             const LinkSettings& settings);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Stages of equal measured time, for a PipelineModule of one's own.
+// Cuts a user's PipelineModule into stages of equal measured time.
 
 #include <memory>
 
@@ -13,15 +13,15 @@ namespace pipewright::loop {
 
 struct MeasuredBy {
   exec::Loss loss;
-  exec::Batch example;  // one microbatch, as training will have them
+  exec::Batch example;  // one microbatch of the shapes that the training will use
   at::ScalarType precision = at::kFloat;
   plan::ProfileSettings settings{};
 };
 
-/// For PipelineOptions::partition: measures the layers, forward, backward and the optimizer's step,
-/// on one core of this machine, and cuts where the slowest stage is fastest. In a job the first
-/// process measures for all: every process gives its `members`, which must outlive the module's
-/// construction.
+/// Returns a partitioner for PipelineOptions::partition. It measures forward, backward and
+/// optimizer step of the layers on one core of this machine and minimizes the time of the slowest
+/// stage. In a job the first process measures for all; every process passes its `members`, which
+/// must outlive the construction of the module.
 engine::Partitioner by_measured_cost(MeasuredBy how, const Membership& members = {});
 
 }  // namespace pipewright::loop

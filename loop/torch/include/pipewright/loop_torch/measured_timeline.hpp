@@ -1,6 +1,6 @@
 #pragma once
 
-// What was measured of a training, of all ranks and on one clock.
+// The measured timeline of a training, over all ranks and on one clock.
 
 #include <optional>
 #include <vector>
@@ -11,23 +11,26 @@
 
 namespace pipewright::loop {
 
-/// A step of all ranks, by one clock.
+/// The timeline of one step over all ranks, on one clock.
 struct MeasuredTimeline {
   plan::Timeline timeline;
-  std::optional<plan::ClockOffsets> clocks{};  // what it took, where ranks have clocks of their own
-  std::vector<plan::Timeline> others{};  // of the pipelines after the first, each by one clock
+  /// How the clocks were aligned, if ranks have different clocks.
+  std::optional<plan::ClockOffsets> clocks{};
+  /// The second and later data-parallel replicas, each on one clock.
+  std::vector<plan::Timeline> others{};
 };
 
-/// Steps of all ranks from those that each process recorded, as many of each. Every process calls
-/// it; the first has the answer, the others have nothing. Of shards the first; of
-/// pipelines after the first nothing where all processes' records would take more than 256 MB.
+/// Assembles the steps of all ranks from the records of each process; every process passes the same
+/// number of steps. Collective; only the first process gets the result. Of each tensor-parallel
+/// group only the first rank is included. Replicas after the first are left out if the records of
+/// all processes would exceed 256 MB.
 std::vector<MeasuredTimeline> measured_timelines(const std::vector<StepRecord>& own,
                                                  const plan::Program& program,
                                                  const exec::JobGrid& grid,
                                                  const Membership& members);
 
-/// The same of the step that the first process holds typical, after the first `skip`; empty but
-/// there.
+/// Assembles only the typical step, which the first process chooses among those after the first
+/// `skip`. Empty on all processes but the first.
 MeasuredTimeline measured_timeline(const std::vector<StepRecord>& own, std::size_t skip,
                                    const plan::Program& program, const exec::JobGrid& grid,
                                    const Membership& members);

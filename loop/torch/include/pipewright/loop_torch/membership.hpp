@@ -1,7 +1,7 @@
 #pragma once
 
-// This process among those that train together: alone with all ranks as threads, or one rank of a
-// job that torchrun, Slurm, mpirun or `--processes` has started.
+// The place of this process in a training: the only process, with all ranks as threads, or one rank
+// of a job that torchrun, Slurm, mpirun or `--processes` has started.
 
 #include <chrono>
 #include <functional>
@@ -13,26 +13,29 @@
 
 namespace pipewright::loop {
 
-/// How long ranks wait for each other before the job fails, and what is done then.
+/// How long ranks wait for each other before the job fails, and how a hang is reported.
 struct MembershipOptions {
-  bool on_gpu = false;                                             // NCCL, one GPU per process
-  std::chrono::milliseconds timeout = exec::JobOptions{}.timeout;  // for one that is not heard of
-  std::chrono::milliseconds stall = exec::JobOptions{}.stall;      // while no action ends; 0: ever
-  /// Called, on another thread, where only the end of the process ends what hangs. `report` is
-  /// empty where another process says it.
+  bool on_gpu = false;  // NCCL, one GPU per process
+  /// Until a silent process counts as lost.
+  std::chrono::milliseconds timeout = exec::JobOptions{}.timeout;
+  /// Until a job in which no action ends counts as hung; 0 disables it.
+  std::chrono::milliseconds stall = exec::JobOptions{}.stall;
+  /// Called on another thread if only terminating the process can end a hang. `report` is empty if
+  /// another process reports the failure.
   std::function<void(const std::string& report)> give_up{};
 };
 
-/// Who is where among the ranks of a training.
+/// Returns the coordinates of all ranks of a training.
 exec::JobGrid grid_of(const plan::Pipeline& pipeline);
 
-/// What a process is for the scenario that it trains.
+/// The place of a process in the training of its scenario.
 class Membership final : public engine::Member {
  public:
-  /// Alone.
+  /// A process that trains alone.
   Membership() = default;
-  /// Joins the job that the environment describes, if there is one. Throws InputError when it has
-  /// another number of processes than the scenario has ranks, JobFailure when they do not meet.
+  /// Joins the job that the environment describes, if there is one. Throws InputError if the job
+  /// and the scenario differ in their number of ranks, and JobFailure if the processes do not find
+  /// each other.
   Membership(const plan::Scenario& scenario, const MembershipOptions& options);
 };
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// A model of one's own, declared in one place of one's own program: its sizes as a scenario says
-// them, its layers, its data and its loss. From then on its kind is one of those that scenarios
-// name, for every command (pipewright/cli/command_line.hpp) and every function of the loop:
+// Custom models: a user's program declares a model's sizes, layers, data and loss in one place.
+// From then on its kind can be named in scenarios and is known to every command
+// (pipewright/cli/command_line.hpp) and every function of the loop:
 //
 //   struct StackShape {
 //     static constexpr auto kind = "stack";
@@ -16,7 +16,7 @@
 //   PIPEWRIGHT_OWN_MODEL(StackShape, {.layers = stack_layers, .data = stack_data, .loss =
 //   squares});
 //
-// The macro stands outside of all namespaces, in one source.
+// Write the macro outside of all namespaces, in exactly one source file.
 
 #include <filesystem>
 #include <memory>
@@ -29,34 +29,34 @@
 
 namespace pipewright::loop {
 
-/// What is declared of a shape of one's own. `layers`, `data` and `loss` must be there.
+/// The declaration of a custom model. `layers`, `data` and `loss` are required.
 template <class Shape>
 struct OwnModel {
-  /// A sentence for the help and the schema.
+  /// A sentence for the help text and the schema.
   const char* meaning = "A model of this program's own.";
   std::vector<exec::LayerSpec> (*layers)(const Shape&) = nullptr;
-  /// Opens what a scenario's `data.path`, or `data.evaluation`, names. Throws InputError that names
-  /// it.
+  /// Opens the file or folder that a scenario's `data.path` or `data.evaluation` names. Throws
+  /// InputError that names it.
   std::unique_ptr<exec::Dataset> (*data)(const Shape&, const std::filesystem::path&,
                                          const exec::BatchShape&) = nullptr;
-  /// Of a microbatch: the mean, or a sum of several.
+  /// The loss of a microbatch: a mean, or a sum of several losses.
   exec::Loss loss{};
-  const char* unit = "samples";          // what speed is counted in
-  int (*units)(const Shape&) = nullptr;  // of a sample; null: 1
-  /// Tensors between layers may differ from microbatch to microbatch.
+  const char* unit = "samples";          // the unit of throughput
+  int (*units)(const Shape&) = nullptr;  // units per sample; null means 1
+  /// True if the shapes of boundary tensors may differ from microbatch to microbatch.
   bool dynamic_shapes = false;
-  /// Why shards cannot share out the layers in so many parts, and how many would do. Null: no layer
-  /// has a `build_shard`.
+  /// Returns why the layers cannot be partitioned into `parts` tensor-parallel ranks, and which
+  /// numbers would do. Null if no layer has a `build_shard`.
   std::vector<std::string> (*faults_of_cut)(const Shape&, int parts) = nullptr;
-  /// What no field shows by itself: records an error for a shape that cannot be built.
+  /// Checks what no single field can: records an error for a shape that cannot be built.
   void (*check)(const Shape&, plan::JsonObject&) = nullptr;
 };
 
-/// What planning needs to know of layers: names, parameters and what is tied. Times and sizes of
-/// what they hand on are measured. Nothing is allocated.
+/// Returns what planning needs to know of the layers: names, parameters and tied weights. Times and
+/// output sizes are measured. Allocates no tensors.
 plan::Model described(const std::string& name, const std::vector<exec::LayerSpec>& layers);
 
-/// Puts a model into the lists of kinds. Throws InputError when the kind is known already.
+/// Registers a model as a kind. Throws InputError if the kind already exists.
 template <class Shape>
 class RegisteredModel {
  public:
@@ -95,7 +95,8 @@ class RegisteredModel {
   plan::ModelDescriptor descriptor;
 
  private:
-  /// The newest is kept: it is asked for again and again, and counting builds all layers.
+  /// Caches the newest model, because it is requested often and counting parameters builds all
+  /// layers.
   plan::Model model(const Shape& shape) {
     const std::lock_guard lock(mutex_);
     if (!known_ || !(known_->first == shape))

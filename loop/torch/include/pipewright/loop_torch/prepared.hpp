@@ -1,7 +1,7 @@
 #pragma once
 
-// Before the first step: a scenario with its layers, its data, what they cost, and the plan that
-// all processes of a training have agreed on.
+// Everything that a training needs before its first step: the scenario with its layers, data and
+// costs, and the plan that all processes have agreed on.
 
 #include <atomic>
 #include <filesystem>
@@ -20,43 +20,46 @@ namespace pipewright::loop {
 
 struct PrepareOptions {
   DeviceChoice devices{};
-  std::optional<plan::LayerCosts> costs{};  // none: they are measured, by one process for all
+  std::optional<plan::LayerCosts> costs{};  // if empty, one process measures them for all
   Say say{};
-  std::function<void(const profiler::Progress&)> profiling{};  // while they are
+  std::function<void(const profiler::Progress&)> profiling{};  // progress of that measurement
   const std::atomic<bool>* stop = nullptr;
-  std::filesystem::path cache{};  // of costs that were measured before; empty: there is none
-  bool fresh = false;             // all are measured again
+  std::filesystem::path cache{};  // folder of the cost cache; empty disables the cache
+  bool fresh = false;             // measure all layers even if they are cached
 };
 
 struct Prepared {
-  plan::Scenario scenario;  // as it was given
-  plan::Scenario executed;  // with what follows from where its ranks are: how they hand over
+  plan::Scenario scenario;  // as given
+  /// With the hand-over of boundary tensors that the ranks' devices require.
+  plan::Scenario executed;
   DeviceChoice devices;
   Workload workload;
   plan::LayerCosts costs;
-  bool were_measured = false;  // the costs, now
+  bool were_measured = false;  // true if the costs were measured by this call
   std::optional<SharedGpu> shared_gpu;
   Plan plan;
 };
 
-/// Between what the ranks are: threads of this process, or processes of a job.
+/// Returns what transfers are carried by: threads of this process, or a job's processes over Gloo
+/// or NCCL.
 plan::Carrier carrier_of(bool in_job, const DeviceChoice& devices);
 
-/// Refuses a scenario that is predicted but not trained so. `verified`: also one that no training
-/// without a pipeline can equal. Throws InputError.
+/// Rejects a scenario that can be predicted but not trained. With `verified`, also rejects one that
+/// has no equivalent training without a pipeline. Throws InputError.
 void require_trainable(const plan::Scenario& scenario, plan::Carrier carrier, bool verified);
 
-/// Opens the devices and the data, measures the layers unless costs are given, and plans. Every
-/// process of a job calls it. Throws InputError where it cannot be trained, Infeasible, or Stopped
-/// once `stop` is set.
+/// Opens the devices and the data, measures the layers unless costs are given, and plans.
+/// Collective over the processes of a job. Throws InputError if the scenario cannot be trained,
+/// Infeasible, or Stopped once `stop` is set.
 Prepared prepare(const plan::Scenario& scenario, Membership& members,
                  const PrepareOptions& options = {});
 
-/// Whether an option was given, as a fact to agree on.
+/// Returns "given" or "not given", as a fact to agree on.
 std::string given(bool is_given);
 
-/// Compares what all processes of a job must have in common. `more`: options that make ranks talk
-/// to each other. Nothing without a job. Throws InputError that names what differs.
+/// Checks that all processes of a job agree on everything they must have in common. `more` lists
+/// options that make ranks communicate. Does nothing without a job. Throws InputError that names
+/// what differs.
 void require_agreement(Membership& members, const Prepared& prepared, const exec::Facts& more);
 
 }  // namespace pipewright::loop

@@ -1,6 +1,6 @@
 #pragma once
 
-// Takes what the executor reports and makes a Timeline of it.
+// Collects the executor's records and builds a Timeline from them.
 
 #include <string>
 #include <vector>
@@ -11,41 +11,44 @@
 
 namespace pipewright::loop {
 
-/// What was measured of one step.
+/// The records of one step.
 struct StepRecord {
-  plan::Seconds begin;  // by the machine's steady clock
+  plan::Seconds begin;  // on the machine's steady clock
   plan::Seconds duration;
   std::vector<std::vector<exec::InstructionRecord>> ranks;
-  /// Of the pipelines after the first, one after the other: the ranks of each.
+  /// The ranks of the second and later data-parallel replicas, concatenated.
   std::vector<std::vector<exec::InstructionRecord>> others{};
 };
 
 class Recorder {
  public:
-  /// Records the pipelines side by side, and of their ranks the first shards. A prediction is of
-  /// the first pipeline, a record of steps of all.
+  /// Records all data-parallel replicas, and in each tensor-parallel group the first rank. A
+  /// prediction covers the first replica only, whereas recorded steps cover all.
   Recorder(const plan::Program& program, const exec::JobGrid& grid);
   explicit Recorder(const plan::Program& program)
       : Recorder(program, exec::JobGrid(static_cast<int>(program.ranks.size()), 1)) {}
 
-  /// For ExecutorOptions: each rank writes to its own list, so no lock is taken.
+  /// Returns an observer for ExecutorOptions. Each rank appends to its own list, so no lock is
+  /// needed.
   exec::Observer observer();
-  /// Call between steps: the step that just ended becomes a record.
+  /// Closes the step that has just ended and stores it. Call it between steps.
   void end_step(const exec::StepResult& step);
 
   /// The newest 256 steps.
   const std::vector<StepRecord>& steps() const { return steps_; }
 
  private:
-  std::vector<int> place_;  // by rank of the job: pipeline by pipeline; -1: not recorded
-  std::size_t ranks_;       // of a pipeline
+  /// By rank of the job: index into current_, replica by replica; -1 if not recorded.
+  std::vector<int> place_;
+  std::size_t ranks_;                                          // of a pipeline
   std::vector<std::vector<exec::InstructionRecord>> current_;  // by place
   std::vector<StepRecord> steps_;
 };
 
 plan::Timeline timeline_of(const StepRecord& step, const std::string& name);
 
-/// Which of the steps after the first `skip` has the duration nearest to their median.
+/// Returns the index of the step, after the first `skip`, whose duration is closest to their
+/// median.
 std::size_t typical_step(const std::vector<StepRecord>& steps, std::size_t skip);
 
 }  // namespace pipewright::loop

@@ -1,6 +1,6 @@
 #pragma once
 
-// Going on from a checkpoint.
+// Resumes a training from a checkpoint.
 
 #include <filesystem>
 #include <functional>
@@ -14,21 +14,21 @@
 
 namespace pipewright::loop {
 
-/// Messages for people, from any thread.
+/// Receives messages for people, on any thread.
 using Say = std::function<void(const std::string&)>;
 
-/// Whether a checkpoint can be loaded by a plan.
+/// The answer to whether a plan can load a checkpoint.
 struct ResumeAnswer {
   std::filesystem::path checkpoint;
   exec::LoadCheck check;
   bool possible() const { return check.obstacles.empty(); }
 };
-/// Whether the newest one that is whole can be resumed. Throws InputError where there is none.
+/// Checks the newest complete checkpoint of `folder`. Throws InputError if there is none.
 ResumeAnswer can_resume(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
                         const std::filesystem::path& folder, const Say& say);
 
-/// Loads the newest checkpoint of `folder`, the same on all processes, and returns the step that
-/// comes next: 0 where there is no checkpoint. Throws InputError when it cannot be loaded.
+/// Loads the newest checkpoint of `folder`, the same on all processes, and returns the next step; 0
+/// if there is no checkpoint. Throws InputError if it cannot be loaded.
 int resume(exec::Executor& executor, const plan::Scenario& scenario, const Plan& plan,
            const Workload& workload, const Membership& members, const std::filesystem::path& folder,
            const Say& say);

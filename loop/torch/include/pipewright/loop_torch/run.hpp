@@ -1,7 +1,7 @@
 #pragma once
 
-// Training by a prepared plan while what it costs is measured: what was predicted, what came of it,
-// and whose fault the error is.
+// Trains with a prepared plan and measures: compares the prediction with the measured steps and
+// splits its error into parts.
 
 #include <optional>
 
@@ -14,13 +14,14 @@
 
 namespace pipewright::loop {
 
-/// An iteration as it was planned, predicted and measured.
+/// The figures of an iteration as planned, predicted and measured.
 struct RunFigures {
-  loop::StepFigures planned;    // before the training
-  loop::StepFigures predicted;  // from the same minutes, where that can be
+  loop::StepFigures planned;  // before the training
+  /// From a rehearsal during the training, if possible; otherwise as planned.
+  loop::StepFigures predicted;
   loop::StepFigures measured;
   ErrorParts parts{};
-  double drift = 0;  // of the machine, while it was measured
+  double drift = 0;  // of the machine's speed during the measurement
   bool rehearsed = false;
 };
 
@@ -28,17 +29,17 @@ struct RunOutcome {
   Plan plan;  // with the last prediction
   TrainingOutcome training;
   RunFigures figures;
-  std::optional<plan::LayerCosts> rehearsed{};  // measured between the steps
+  std::optional<plan::LayerCosts> rehearsed{};  // costs measured between the steps
   std::optional<MeasuredTimeline> measured{};   // the typical step
-  models::RecordedSteps recorded{};             // what all steps but the first few took
+  models::RecordedSteps recorded{};             // the times of all steps after warm-up
 };
 
-/// Trains by the plan. Where its costs were measured here, what ranks compute is played through
-/// between the steps, if that can be done. In a job every process calls it; the first has what was
-/// predicted and measured, but nothing was measured of all where it was interrupted.
+/// Trains with the plan. If the costs were measured here, the compute of the ranks is rehearsed
+/// between steps where possible. Collective over the processes of a job; only the first gets the
+/// prediction and the measurement. In a job that was interrupted, nothing is measured.
 RunOutcome run(const Prepared& prepared, Membership& members, const TrainingOptions& options);
 
-/// What a run's folder says of it.
+/// Returns the report that is stored in the run's folder.
 plan::Json report_of(const Prepared& prepared, const RunOutcome& outcome);
 
 }  // namespace pipewright::loop

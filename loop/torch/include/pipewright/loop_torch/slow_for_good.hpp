@@ -1,7 +1,7 @@
 #pragma once
 
-// When a rank that is slow makes room: it ends the job, and who has started the ranks gives its
-// place up.
+// Decides when a persistently slow rank should give up its place: it ends the job, and the launcher
+// restarts the job without it.
 
 #include <functional>
 #include <optional>
@@ -12,14 +12,14 @@
 
 namespace pipewright::loop {
 
-/// What becomes of the place of a rank that is slow for good.
+/// The launcher's action for the place of a persistently slow rank.
 enum class SlowPlace {
-  Stays,       // nobody would do anything about it
-  IsReplaced,  // a spare one comes in
-  IsLeftOut,   // there is one rank less in the pipeline
+  Stays,       // nothing: the rank is not replaced
+  IsReplaced,  // a spare process takes the place
+  IsLeftOut,   // the pipeline continues with one rank fewer
 };
 
-/// Ends the job; the message names the rank.
+/// Ends the job. The message names the rank.
 class SlowRankEnds : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -29,29 +29,31 @@ struct SlowForGoodSettings {
   SlowPlace place = SlowPlace::Stays;
   int rank = 0;
   int pipeline_ranks = 1;
-  double restart_s = 0;                // what a start takes, up to the end of its first step
-  std::function<int()> newest_step{};  // of whole checkpoints
+  double restart_s = 0;                // duration of a restart, up to the end of its first step
+  std::function<int()> newest_step{};  // step of the newest complete checkpoint
 };
 
-/// Watches a rank while it is named as slow. It is so for good once this has cost as much time as a
-/// new start would; and it ends with the next checkpoint, so that nothing is done twice. It stays
-/// where that would not help: where too few steps are left to win a start back, or a pipeline of
-/// one rank less would be no faster.
+/// Watches one rank while it is reported as slow. It counts as persistently slow once the lost time
+/// exceeds the time of a restart. The job then ends after the next checkpoint, so that no step is
+/// repeated. The rank stays if leaving would not help: if too few steps are left to make up for a
+/// restart, or if a pipeline with one rank fewer would be no faster.
 class SlowForGood {
  public:
   explicit SlowForGood(SlowForGoodSettings settings) : settings_(std::move(settings)) {}
 
-  /// After each step. `slow`: the rank's pace while it is named. Why the job is to end, if it is.
+  /// Call after each step. `slow` is the rank's pace while it is reported as slow. Returns the
+  /// reason if the job should end.
   std::optional<std::string> end_step(const std::optional<Pace>& slow, double step_s,
                                       int steps_left, const Say& say);
 
  private:
-  /// Why it would be of no use; empty: it would be.
+  /// Returns why ending the job would not help; empty if it would.
   std::string obstacle(const Pace& slow, int steps_left) const;
 
   SlowForGoodSettings settings_;
-  double cost_s_ = 0;              // since it was named
-  std::optional<int> after_step_;  // ends with a checkpoint behind that of this step
+  double cost_s_ = 0;  // time lost since the rank was reported as slow
+  /// Step of the newest checkpoint at the decision; the next one ends the job.
+  std::optional<int> after_step_;
   bool has_said_why_not_ = false;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// Training by a scenario's plan, with checkpoints, and no more than what is asked for beside it.
+// Trains with a scenario's plan and with checkpoints. Traces, kernel records and verification are
+// made only on request.
 
 #include <filesystem>
 #include <functional>
@@ -18,30 +19,30 @@ namespace pipewright::loop {
 struct TrainSettings {
   PrepareOptions prepare{};
   TrainingOptions training{};
-  // Files, of which an empty one is not written.
+  // Output files; an empty path disables the file.
   std::filesystem::path trace{};    // the typical step
-  std::filesystem::path kernels{};  // what the actions of a step ran
-  std::filesystem::path folder{};   // the plan, a line for each step, the timelines
-  bool verify = false;              // trains the same steps without a pipeline, too
+  std::filesystem::path kernels{};  // kernels of the actions of one step
+  std::filesystem::path folder{};   // plan, a log line for each step, timelines
+  bool verify = false;              // also train the same steps without a pipeline, and compare
   /// Called by the first process before it trains.
   std::function<void(const Prepared& prepared)> planned{};
-  StepReport serial_step{};  // after each step without a pipeline
+  StepReport serial_step{};  // called after each step of the training without a pipeline
 };
 
 struct TrainReport {
   plan::Json report;
   TrainingOutcome outcome;
-  std::string unit;                            // that outcome.units_per_s counts
-  std::optional<MeasuredTimeline> measured{};  // where a timeline was asked for
-  std::optional<Verification> verification{};  // where it was asked for
+  std::string unit;                            // unit of outcome.units_per_s
+  std::optional<MeasuredTimeline> measured{};  // if a timeline was requested
+  std::optional<Verification> verification{};  // if requested
 };
 
-/// In a job every process calls it; the first has the report, unless the training was interrupted.
-/// Throws as run_scenario does.
+/// Trains the scenario. Collective over the processes of a job; only the first gets the report, and
+/// only if the training was not interrupted. Throws as run_scenario does.
 std::optional<TrainReport> train_scenario(const plan::Scenario& scenario, Membership& members,
                                           const TrainSettings& settings);
 
-/// Whether the newest checkpoint of a folder can be loaded by the plan that training would take.
+/// Checks whether the plan of the scenario can load the newest checkpoint of a folder.
 ResumeAnswer can_resume(const plan::Scenario& scenario, Membership& members,
                         const PrepareOptions& options, const std::filesystem::path& checkpoints);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Training by a plan.
+// Trains with a plan.
 
 #include <atomic>
 #include <chrono>
@@ -22,59 +22,63 @@
 namespace pipewright::loop {
 
 struct CheckpointSettings {
-  std::filesystem::path folder;  // empty: no checkpoints
-  int every = 0;                 // steps between them; 0: at the end alone
-  /// Instead: the mean time between failures. The first checkpoint, after the third step, is waited
-  /// for; from its time and the steps' follows how many steps lie between checkpoints that lose
-  /// least (plan/cluster/goodput.hpp). 0: `every` says it.
+  std::filesystem::path folder;  // empty disables checkpoints
+  int every = 0;                 // steps between checkpoints; 0: only at the end
+  /// Mean time between failures, as an alternative to `every`. The first checkpoint is taken after
+  /// the third step and waited for. The interval with the least expected loss follows from its
+  /// duration and that of the steps (plan/cluster/goodput.hpp). 0: use `every`.
   plan::Seconds between_failures{0};
-  int keep = 2;         // newest ones
-  bool resume = false;  // go on from the newest one, if there is any
+  int keep = 2;         // number of newest checkpoints to keep
+  bool resume = false;  // resume from the newest checkpoint, if there is one
 };
 
-/// What became of a step, for whoever looks on.
+/// The result of a step, for progress reports.
 struct TrainedStep {
   int step = 0;
   const exec::StepResult& result;
-  const StepRecord& record;  // of the ranks in this process
+  const StepRecord& record;  // only the ranks in this process
   double learning_rate = 0;
-  std::optional<double> evaluation_loss{};  // of data.evaluation, where the step has one
-  std::string slow{};                       // which ranks of all processes are; empty: none
+  /// Loss on data.evaluation, if this step has an evaluation.
+  std::optional<double> evaluation_loss{};
+  /// The slow ranks of all processes; empty if there are none.
+  std::string slow{};
 };
 
 struct TrainingOptions {
-  bool verified = false;  // parameters are handed out, for `verify`
+  bool verified = false;  // return the final parameters, for `verify`
   CheckpointSettings checkpoints{};
-  std::function<void(int step)> before_step{};  // what else is to be done in between
+  std::function<void(int step)> before_step{};  // called before each step
   /// Called by the first process after each step.
   std::function<void(const TrainedStep& step)> after_step{};
   Say say{};
-  profiler::ActivitySource* kernels = nullptr;  // records every other step, of one pipeline
-  SlowPlace slow_place = SlowPlace::Stays;      // of a process's rank
-  const std::atomic<bool>* stop = nullptr;      // set from anywhere: the training ends early
-  /// Called, on another thread, where all ranks are threads of this process and for `stall` none
-  /// has begun anything new while some wait: only the end of the process ends what hangs.
+  profiler::ActivitySource* kernels = nullptr;  // records every other step of a single pipeline
+  /// The action if this process's rank is persistently slow.
+  SlowPlace slow_place = SlowPlace::Stays;
+  const std::atomic<bool>* stop = nullptr;  // may be set by any thread; the training ends early
+  /// Called on another thread if all ranks are threads of this process, some of them wait, and for
+  /// `stall` none has started anything new. Only terminating the process ends such a hang.
   std::function<void(const std::string& why)> give_up{};
   std::chrono::milliseconds stall = exec::JobOptions{}.stall;
 };
 
 struct TrainingOutcome {
-  int first_step = 0;                  // after those before the checkpoint that was resumed from
-  std::vector<double> losses;          // by step from there
-  std::map<int, double> evaluations;   // losses of data.evaluation, by the step that went before
-  std::vector<at::Tensor> parameters;  // in the order of layers; in a job, on the first rank alone
-  std::vector<int> gradient_groups;    // in which order gradients were added up
-  std::vector<StepRecord> steps;       // of this process's ranks: the newest 256
-  std::optional<StepKernels> kernels;  // of the last step that was recorded, where it was asked for
+  int first_step = 0;          // 0, or the step after the checkpoint it resumed from
+  std::vector<double> losses;  // by step, from first_step on
+  /// Losses on data.evaluation, by the step before the evaluation.
+  std::map<int, double> evaluations;
+  std::vector<at::Tensor> parameters;  // in the order of layers; in a job, on the first rank only
+  std::vector<int> gradient_groups;    // the summation order of gradients
+  std::vector<StepRecord> steps;       // of this process's ranks; the newest 256 steps
+  std::optional<StepKernels> kernels;  // of the last recorded step, if requested
   bool interrupted = false;
-  double units_per_s = 0;  // at the typical step's pace
+  double units_per_s = 0;  // from the duration of the typical step
 
-  /// Steps that warm caches and are left out of the figures.
+  /// Number of steps at the start that are left out of the figures because caches are cold.
   std::size_t warm_up() const { return std::min<std::size_t>(2, steps.size() - 1); }
 };
 
-/// Trains by the plan: one thread per rank of this process. Throws exec::RankFailure or
-/// exec::Aborted; SlowRankEnds where this process's rank makes room.
+/// Trains with the plan, with one thread per rank of this process. Throws exec::RankFailure or
+/// exec::Aborted, and SlowRankEnds if this process's rank gives up its place.
 TrainingOutcome train(const plan::Scenario& scenario, const Plan& plan, const Workload& workload,
                       Membership& members, const TrainingOptions& options = {});
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// A scenario made real: its layers, its data, and the unit that its model counts.
+// The layers and the data of a scenario, built and opened.
 
 #include <filesystem>
 #include <memory>
@@ -12,28 +12,30 @@
 
 namespace pipewright::loop {
 
-/// In how many parts products over a width that shards share out are added up.
+/// Returns the number of partial sums that make up a product over a dimension that tensor
+/// parallelism partitions.
 int tensor_groups_of(const plan::Scenario& scenario);
 
-/// Of parameters, activations and gradients.
+/// Returns the data type of parameters, activations and gradients.
 at::ScalarType precision_of(plan::Precision precision);
 
 class Workload {
  public:
-  /// Opens the data. `devices`: by rank, where it computes; empty: all on the CPU. Throws
-  /// InputError when the data does not fit.
+  /// Builds the layers and opens the data. `devices` is by rank; empty means that all compute on
+  /// the CPU. Throws InputError if the data do not fit the model.
   explicit Workload(const plan::Scenario& scenario, std::vector<exec::RankDevice> devices = {});
 
   const exec::TrainingSetup& setup() const { return setup_; }
-  /// What is evaluated on; null: nothing.
+  /// Returns the evaluation data, or null if nothing is evaluated.
   const exec::Dataset* evaluation() const { return evaluation_.get(); }
   bool dynamic_shapes() const { return dynamic_shapes_; }
   double samples_per_step() const { return samples_per_step_; }
-  /// What a step consumes, in the unit that the model counts, such as tokens.
+  /// Returns what a step consumes in the model's unit, such as tokens.
   double units_per_step() const { return units_per_step_; }
   const std::string& unit() const { return unit_; }
   const std::vector<exec::RankDevice>& devices() const { return devices_; }
-  /// Of the first rank in this process, which stands for all where one is measured or compared.
+  /// Returns the device of the first rank in this process, which represents all ranks in
+  /// measurements and comparisons.
   exec::RankDevice device() const;
 
  private:

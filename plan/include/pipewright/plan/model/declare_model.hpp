@@ -41,7 +41,7 @@ std::vector<std::string> faults_of_cut(const Shape& shape, int parts,
     return declared.faults_of_cut(shape, parts);
   if (parts == 1)
     return {};
-  return {fmt::format("no layer of the model {} can be shared out in {} parts; 1 would do",
+  return {fmt::format("no layer of the model {} can be divided into {} parts; 1 would do",
                       Shape::kind, parts)};
 }
 

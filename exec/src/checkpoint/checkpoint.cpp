@@ -17,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Reads a file when the first of its tensors is asked for.
+/// One layer of an open checkpoint. Reads a file when its first tensor is requested, and keeps it
+/// for the others.
 class OpenLayer {
  public:
   OpenLayer(const fs::path& folder, const StoredLayer& layer) : folder_(folder), layer_(layer) {}

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A job's word is part of a folder's name.
+/// Returns true if `job` can be part of a folder's name.
 bool is_word(const std::string& job) {
   constexpr const char* allowed =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
@@ -43,14 +43,14 @@ void require_possible(const CheckpointOptions& options) {
                     options.job));
 }
 
-/// Tells part 0 at once, so that it need not wait: by a file without a byte where the disk has no
-/// room for why.
+/// Leaves a failure document for part 0, so that it stops waiting at once. If the disk has no room
+/// for the reason, the document is an empty file.
 void leave_failure(const fs::path& unfinished, const Manifest& failed) {
   const fs::path file = unfinished / part_name(failed.part);
   try {
     write_durably(file, manifest_text(failed));
   } catch (const std::exception&) {
-    const std::ofstream empty(file);  // where that fails, too, part 0 runs into its timeout
+    const std::ofstream empty(file);  // if this fails as well, part 0 times out
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The layers that a folder has files of, each with them.
+/// Returns the files of each layer in a folder, by layer number.
 std::map<int, std::vector<fs::path>> layer_files(const fs::path& folder) {
   static const std::regex pattern(R"(layer_(\d{2,6})-(.*)model_states\.pt)");
   std::map<int, std::vector<fs::path>> files;

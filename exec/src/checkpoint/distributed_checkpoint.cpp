@@ -17,7 +17,7 @@ namespace {
 
 using Box = std::vector<std::int64_t>;
 
-/// What two boxes have in common.
+/// The intersection of two boxes, and the count of its elements.
 struct Overlap {
   Box begin, sizes;
   std::int64_t numbers = 1;
@@ -42,7 +42,7 @@ at::Tensor box_in(at::Tensor whole, const Box& origin, const Overlap& overlap) {
   return whole;
 }
 
-/// Every chunk lies in its file, as far as sizes tell.
+/// Throws InputError unless each chunk fits into its file, judging by the file's size.
 void require_files(const std::filesystem::path& folder,
                    const std::map<std::string, DistributedTensor>& tensors) {
   std::map<std::string, std::int64_t> known;

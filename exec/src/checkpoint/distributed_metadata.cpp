@@ -32,7 +32,8 @@ std::set<std::string> names_in_metadata() {
   return names;
 }
 
-/// Which part of which tensor; no offsets where it is the only one.
+/// The key of a chunk: tensor name and offsets. The offsets are empty if the tensor has only one
+/// chunk.
 using Index = std::pair<std::string, Box>;
 
 class MetadataReader {
@@ -60,7 +61,7 @@ class MetadataReader {
     throw plan::InputError(fmt::format("{}: byte {}: {}", file_, node.offset, what));
   }
 
-  /// Of an object's state.
+  /// Returns a field of an object's pickled state, or null if it has none of that name.
   const PickleNode* find_field(const PickleNode& object, std::string_view name) const {
     return object.is(Kind::Call) && object.state != nullptr ? object.state->find(name) : nullptr;
   }
@@ -74,7 +75,7 @@ class MetadataReader {
   Box box_of(const PickleNode& object, std::string_view name) const {
     return sizes_of(field(object, name, Kind::Call));
   }
-  /// torch.Size((2, 3))
+  /// Reads `torch.Size((2, 3))`.
   Box sizes_of(const PickleNode& node) const {
     if (!node.is_call_of("torch Size") || node.items[1]->items.size() != 1 ||
         !node.items[1]->items[0]->is(Kind::List))

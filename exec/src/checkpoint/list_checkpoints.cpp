@@ -24,7 +24,8 @@ plan::Bytes size_of(const fs::path& folder) {
   return size;
 }
 
-/// What is wrong with a checkpoint, as far as its manifest and its files' sizes tell.
+/// Returns the reason why a checkpoint is unusable, judging by its manifest and its files' sizes;
+/// empty if there is none.
 std::string damage_of(const fs::path& folder, const StepFolder& said) {
   if (!said.job.empty())
     return fmt::format("{}: incomplete: its job ended while it was written", folder.string());

@@ -73,7 +73,7 @@ std::uint32_t read_checksum(JsonObject& object) {
   return checksum;
 }
 
-/// A file's name must not lead out of the folder.
+/// Reads a file's name, which must not lead out of the checkpoint's folder.
 std::string read_file_name(JsonObject& object) {
   std::string name = object.text("file");
   if (name.find('/') != std::string::npos)

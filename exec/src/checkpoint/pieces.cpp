@@ -58,7 +58,8 @@ void put_in_order(const StoredLayer& layer, PiecedTensor& tensor) {
   tensor.shape.sizes = {first.whole};
 }
 
-/// In the order of the first part of each tensor.
+/// Sorts parts of the same tensor next to each other, by index. Tensors keep the order of their
+/// first parts.
 void put_parts_together(std::vector<PiecedTensor>& tensors) {
   std::map<std::string, std::size_t> places;
   for (const PiecedTensor& tensor : tensors)
@@ -76,8 +77,8 @@ bool are_of_one(const TensorPart& a, const TensorPart& b) {
          a.count == b.count && a.experts == b.experts;
 }
 
-/// All parts of a tensor, in their order, but for those that lie in slices: fill its length, once
-/// for each part of its experts.
+/// Checks the parts of one tensor, in their order: their lengths must add up to the tensor's
+/// length, once for each group of experts. Not for parts that are stored in slices.
 void require_length(const StoredLayer& layer, const PiecedTensor* parts) {
   const auto& [name, dtype, sizes] = parts->shape;
   const TensorPart& first = parts->part;
@@ -99,7 +100,7 @@ void require_length(const StoredLayer& layer, const PiecedTensor* parts) {
            fmt::format("is {} long, its parts are {}", first.length, length.value / first.experts));
 }
 
-/// The parts of each tensor, in their order, are those of one cut, and all of them.
+/// Checks that the parts of each tensor come from one cut and that none is missing.
 void require_all_parts(const StoredLayer& layer, const std::vector<PiecedTensor>& tensors) {
   for (std::size_t begin = 0; begin < tensors.size();) {
     const std::string& name = tensors[begin].shape.name;
@@ -108,7 +109,7 @@ void require_all_parts(const StoredLayer& layer, const std::vector<PiecedTensor>
     for (; end < tensors.size() && tensors[end].shape.name == name; ++end)
       if (!are_of_one(tensors[end].part, cut))
         refuse(layer, name, "lies in parts that do not belong together");
-    // None is there twice, and all are below the count.
+    // No part occurs twice, and each index is below the count.
     if (end - begin != static_cast<std::size_t>(cut.count))
       refuse(layer, name,
              fmt::format("has {} parts, of which {} are there", cut.count, end - begin));

@@ -22,7 +22,8 @@ std::string little_endian(std::uint64_t number) {
   return bytes;
 }
 
-constexpr std::uint64_t longest_header = 100'000'000;  // what other readers of the format accept
+constexpr std::uint64_t longest_header = 100'000'000;  // bytes; the limit of other readers of the
+                                                       // format
 
 class Parser {
  public:
@@ -91,7 +92,8 @@ class Parser {
     return list.get<std::vector<std::int64_t>>();
   }
 
-  /// Sizes beyond 64 bits, of which one is zero, take no bytes, and make no tensor.
+  /// Rejects sizes whose product exceeds 64 bits. With a size of zero among them they take no
+  /// bytes, but no tensor can have them.
   void check_shape(const StoredPlace& entry) const {
     std::int64_t numbers = static_cast<std::int64_t>(c10::elementSize(entry.shape.dtype));
     for (const std::int64_t size : entry.shape.sizes)
@@ -110,8 +112,8 @@ class Parser {
                          fmt::join(entry.shape.sizes, ", "), size.value, entry.end - entry.begin));
   }
 
-  /// The tensors must follow each other without a gap or an overlap, from behind the header up to
-  /// the end of the file.
+  /// Checks that the tensors follow each other without a gap or an overlap, from the end of the
+  /// header to the end of the file, and returns them in this order with offsets in the file.
   std::vector<StoredPlace> in_order(std::vector<StoredPlace> entries, std::int64_t first) const {
     std::stable_sort(entries.begin(), entries.end(),
                      [](const StoredPlace& a, const StoredPlace& b) {

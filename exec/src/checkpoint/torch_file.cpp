@@ -79,7 +79,7 @@ class TorchFile {
                           static_cast<std::size_t>(entry.end - entry.begin));
   }
 
-  /// All entries lie in one folder, of whatever name.
+  /// Finds data.pkl. All entries of the archive lie in one folder, whose name is arbitrary.
   const plan::ZipEntry& find_pickle() const {
     for (const auto& [name, entry] : entries_)
       if (name.ends_with("/data.pkl") && name.find('/') == name.size() - std::strlen("/data.pkl"))
@@ -96,7 +96,8 @@ class TorchFile {
           fmt::format("{}: its numbers have another byte order than this machine", file_));
   }
 
-  /// Each container once, by the first way to it: there may be many.
+  /// Collects the tensors below `node`. Each container is visited once, by the first path to it,
+  /// because many paths can lead to one container.
   void collect(const PickleNode& node, const std::string& path, int depth) {
     constexpr int deepest = 64;
     if (node.is_call_of(rebuild_tensor) || node.is_call_of(rebuild_parameter)) {
@@ -126,7 +127,8 @@ class TorchFile {
     return node.is(Kind::Integer) ? std::optional(std::to_string(node.integer)) : std::nullopt;
   }
 
-  /// (storage, offset, sizes, strides, requires_grad, hooks); of a parameter (tensor, …).
+  /// Builds a tensor from (storage, offset, sizes, strides, requires_grad, hooks), or a parameter
+  /// from (tensor, …).
   at::Tensor tensor_of(const PickleNode& node, int depth) const {
     const auto& arguments = node.items[1]->items;
     if (node.is_call_of(rebuild_parameter)) {
@@ -149,7 +151,7 @@ class TorchFile {
     std::int64_t numbers = 0;
   };
 
-  /// ('storage', type, key, device, numbers)
+  /// Finds the storage of ('storage', type, key, device, numbers).
   Storage storage_of(const PickleNode& id) const {
     const auto& items = id.items;
     if (!id.is(Kind::List) || items.size() < 5 || !items[0]->is_text("storage") ||
@@ -181,7 +183,8 @@ class TorchFile {
     return sizes;
   }
 
-  /// No number lies outside of the storage, and there are no more of them than it has.
+  /// Checks that all elements lie within the storage, and that there are no more of them than it
+  /// has.
   void require_inside(const PickleNode& node, const Storage& storage, std::int64_t offset,
                       const std::vector<std::int64_t>& sizes,
                       const std::vector<std::int64_t>& strides) const {
@@ -216,7 +219,7 @@ class TorchFile {
     if (reinterpret_cast<std::uintptr_t>(numbers) % width == 0) {
       all = at::from_blob(
           numbers, {storage.numbers}, [kept = bytes_](void*) {}, at::dtype(storage.type));
-    } else {  // torch.save puts them at multiples of 64
+    } else {  // torch.save aligns storages to multiples of 64 bytes
       all = at::empty({storage.numbers}, storage.type);
       std::memcpy(all.data_ptr(), numbers, static_cast<std::size_t>(storage.numbers) * width);
     }

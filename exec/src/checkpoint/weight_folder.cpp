@@ -99,7 +99,7 @@ fs::path WeightFolder::file_of(const std::string& name) const {
 at::Tensor WeightFolder::tensor(const std::string& name) const {
   const Tensor& found = tensors_.at(name);
   const TensorShape& shape = found.place.shape;
-  // The file stays mapped as long as the view of it lives.
+  // The file stays mapped as long as this view lives.
   return at::from_blob(
       static_cast<char*>(found.bytes.data_ptr()) + found.place.begin, shape.sizes,
       [bytes = found.bytes](void*) {}, at::dtype(shape.dtype));

@@ -42,7 +42,7 @@ class TensorSamples final : public Dataset {
   BatchShape shape_;
 };
 
-/// Those called "inputs", or "inputs.0" and so on, of these types and sizes.
+/// Returns the tensors called "inputs", or "inputs.0" and so on, and checks their types and sizes.
 Tensors tensors_called(const std::string& name, const std::vector<TensorShape>& shapes,
                        const std::vector<StoredValue>& stored, const std::string& file) {
   Tensors tensors;

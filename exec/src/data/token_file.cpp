@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 static_assert(std::endian::native == std::endian::little, "files are read as they are");
 
 constexpr int words_in_two_bytes = 1 << 16;
-constexpr std::int64_t page = 1 << 16;           // tokens that are looked through at a time
-constexpr std::int64_t looked_through = 1 << 8;  // pages of a large file
+constexpr std::int64_t page = 1 << 16;           // tokens that are checked at a time
+constexpr std::int64_t looked_through = 1 << 8;  // pages that are checked in a large file
 
 std::int64_t size_of(const fs::path& file, int bytes) {
   std::error_code error;
@@ -46,7 +46,8 @@ std::string contents(const fs::path& file) {
   return text;
 }
 
-/// The places that are looked through: all of a file that is not large.
+/// Throws InputError for a token outside the vocabulary. Checks all of a small file, and evenly
+/// spaced pages of a large one.
 void require_known(const at::Tensor& tokens, int vocabulary, const fs::path& file) {
   const std::int64_t pages = (tokens.numel() + page - 1) / page;
   const std::int64_t looked_at = std::min(pages, looked_through);

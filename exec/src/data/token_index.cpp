@@ -33,7 +33,7 @@ std::optional<at::ScalarType> type_of(std::uint8_t code) {
   }
 }
 
-/// Numbers one behind the other.
+/// Reads consecutive numbers.
 class Reader {
  public:
   Reader(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
@@ -71,7 +71,7 @@ class Reader {
   const std::string& file_;
 };
 
-/// Sequences must lie one behind the other; gives where each ends, in tokens.
+/// Returns the end of each sequence, in tokens. Sequences must be consecutive, without gaps.
 std::vector<std::int64_t> ends_of(const std::vector<std::int32_t>& lengths,
                                   const std::vector<std::int64_t>& begins, std::int64_t size,
                                   const Reader& reader) {
@@ -112,7 +112,7 @@ TokenIndex parse_token_index(std::string_view bytes, const std::string& file) {
   const auto borders = reader.next<std::int64_t>(documents, "the borders of documents");
   const auto ends = ends_of(lengths, begins, static_cast<std::int64_t>(elementSize(*type)), reader);
   TokenIndex index{*type, ends.empty() ? 0 : ends.back(), {}};
-  std::int64_t last = 0;  // sequence of the documents so far
+  std::int64_t last = 0;  // end of the documents so far, as a sequence number
   for (const std::int64_t border : borders) {
     if (border < last || border > static_cast<std::int64_t>(ends.size()))
       reader.refuse(fmt::format("a document ends at sequence {}, behind {} and of {}", border, last,

@@ -13,7 +13,7 @@
 namespace pipewright::exec {
 namespace {
 
-/// Behind each token that ends a document.
+/// Returns the positions after each token that ends a document.
 std::vector<std::int64_t> ends_behind(const at::Tensor& tokens, int document_end) {
   constexpr std::int64_t at_once = 1 << 20;
   std::vector<std::int64_t> ends;

@@ -30,7 +30,7 @@ FactsOfRanks shared(Job& job, const Facts& facts) {
   return *all;
 }
 
-/// "version: ranks 0, 1 have 1.2; rank 2 has 1.3". Empty where all agree.
+/// Returns "version: ranks 0, 1 have 1.2; rank 2 has 1.3", or an empty string if all agree.
 std::string disagreement(const std::string& name, const FactsOfRanks& all) {
   std::vector<std::pair<std::string, std::vector<int>>> ranks_of;  // by value, in order of rank
   for (std::size_t rank = 0; rank < all.size(); ++rank) {

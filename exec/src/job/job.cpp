@@ -26,7 +26,7 @@ std::vector<int> missing_ranks(c10d::Store& store, int size) {
   return missing;
 }
 
-/// Posts a first beat and waits for those of all others.
+/// Posts a first heartbeat and waits for those of all other ranks.
 void meet(c10d::Store& store, const JobEnvironment& environment, milliseconds timeout,
           const StoreServer* server) {
   store.compareSet(keys::failure, "", keys::no_failure);
@@ -73,7 +73,7 @@ Job::Job(JobEnvironment environment, JobOptions options)
                   environment_.launcher_hosts_store ? -1 : 0, options_.timeout, options_.stall,
                   options_.when_stuck},
       beats, calls);
-  forwarded(variable_of_rendezvous);  // closes it: this rank now notices the end of another itself
+  forwarded(variable_of_rendezvous);  // closes the pipe: this rank now notices lost ranks itself
 }
 
 Job::~Job() = default;

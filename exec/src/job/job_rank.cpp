@@ -35,7 +35,7 @@ plan::Topology topology_of(int pipeline_ranks, int replicas, int shards,
   return {axes, lengths};
 }
 
-/// How far apart two ranks are that are neighbours along an axis.
+/// Returns the distance in rank numbers between two neighbors along an axis.
 int step_along(const plan::Topology& topology, const std::string& axis) {
   if (!has_axis(topology, axis))
     return 1;

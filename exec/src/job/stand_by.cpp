@@ -15,7 +15,7 @@
 namespace pipewright::exec {
 namespace {
 
-/// A call to the store may take so long, and is then made again.
+/// The longest time of one call to the store, which is then repeated.
 constexpr std::chrono::minutes one_wait{1};
 
 void await_done(c10d::Store& store) {

@@ -37,7 +37,7 @@ StoreClient::StoreClient(Place place, milliseconds timeout, std::shared_ptr<Stor
   }
 }
 
-/// Returns false where another attempt may succeed.
+/// Returns false if another attempt may succeed.
 bool StoreClient::connects() {
   socket_ = connect_to(place_.address, place_.port);
   if (!socket_)
@@ -48,8 +48,8 @@ bool StoreClient::connects() {
     flush();
     while (!channel_->is_authenticated())
       receive_some();
-    // In a flood of connections the server may have closed this one: only an answer says that it
-    // has not.
+    // During many connection attempts the server may have closed this one. Only an answer proves
+    // that it has not.
     ask({"count"});
   } catch (const WrongSecret&) {
     fail_with("the job's store has another secret (PIPEWRIGHT_JOB_SECRET)");

@@ -28,7 +28,7 @@ std::set<int> stages_with(const plan::Program& program, InstructionKind kind) {
   return stages;
 }
 
-/// Whether all ranks of these stages sum tied weights.
+/// Returns true if all ranks of these stages sum tied weights.
 bool reduces_tied_of(const plan::Program& program, const std::set<int>& stages) {
   for (const int stage : stages)
     for (const int rank : program.placement.ranks_of(stage)) {
@@ -41,7 +41,8 @@ bool reduces_tied_of(const plan::Program& program, const std::set<int>& stages) 
   return true;
 }
 
-/// Nobody has the whole gradients of a shared weight where each copy has a shard of them.
+/// Rejects tied weights if each data-parallel replica has only its shard of the gradients, because
+/// no rank has the whole gradient of a tied weight then.
 void check_scattered(const plan::Program& program, const std::vector<LayerSpec>& layers) {
   if (!plan::scatters_microbatches(program))
     return;
@@ -54,7 +55,8 @@ void check_scattered(const plan::Program& program, const std::vector<LayerSpec>&
           layer.name, layer.tied_key));
 }
 
-/// Layers that share a weight lie on one stage, or on stages whose gradients the Program sums.
+/// Checks that layers that share a weight lie on one stage, or on stages whose gradients the
+/// Program sums.
 void check_tied(const plan::Program& program, const plan::Partition& partition,
                 const std::vector<LayerSpec>& layers) {
   for (const auto& [key, stages] : stages_of_keys(layers, partition.boundaries))
@@ -65,7 +67,8 @@ void check_tied(const plan::Program& program, const plan::Partition& partition,
           fmt::join(stages, ", "), key));
 }
 
-/// Between processes nobody else tells it.
+/// Checks that the Program shares the losses if ranks are processes, which have no other way to
+/// learn them.
 void check_loss(const plan::Program& program, const ExecutorOptions& options) {
   if (options.only_rank && stages_with(program, InstructionKind::ShareLoss).empty())
     throw plan::InputError(
@@ -81,7 +84,7 @@ void check_copies(const plan::Program& program, const ExecutorOptions& options) 
   auto scattered = stages_with(program, InstructionKind::ScatterGradients);
   scattered.merge(stages_with(program, InstructionKind::ScatterMicrobatch));
   auto gathered = stages_with(program, InstructionKind::GatherParameters);
-  // What gathers parameters before each use need not do so behind the step.
+  // Stages whose parameters are gathered before each use need no gather after the step.
   gathered.merge(stages_with(program, InstructionKind::Unshard));
   for (const int stage : scattered)
     if (!gathered.contains(stage))
@@ -110,7 +113,7 @@ void check_copies(const plan::Program& program, const ExecutorOptions& options) 
   check_loss(program, options);
 }
 
-/// What shards ask of layers and settings, whatever the layers are.
+/// Checks the layers and settings against tensor parallelism.
 void check_shards(const TrainingSetup& setup, const ExecutorOptions& options) {
   if (options.shards < 1)
     throw plan::InputError(fmt::format("{} shards asked for, the least is 1", options.shards));
@@ -138,7 +141,7 @@ void require_for_experts(bool holds, const char* why) {
     throw plan::InputError(fmt::format("pipeline.expert: {}", why));
 }
 
-/// What ranks that share out experts ask of layers and settings.
+/// Checks the layers and settings against expert parallelism.
 void check_experts(const TrainingSetup& setup, const ExecutorOptions& options) {
   if (options.expert_ranks == 1)
     return;
@@ -175,7 +178,8 @@ std::vector<int> gradient_groups(const plan::Program& program, const TrainingSet
   return plan::gradient_groups(program, replicas, setup.gradient_groups);
 }
 
-/// Without a flush no two ranks are ever at the same version of their weights.
+/// Rejects settings that a schedule without a flush cannot have, because no two ranks ever have the
+/// same version of their weights.
 void check_asynchronous(const plan::Program& program, const TrainingSetup& setup,
                         const ExecutorOptions& options) {
   if (!program.asynchronous)
@@ -190,7 +194,8 @@ void check_asynchronous(const plan::Program& program, const TrainingSetup& setup
         "and in float32 alone");
 }
 
-/// Recorded work reads and writes memory that stays where it is.
+/// Rejects programs that cannot be captured: a CUDA graph reads and writes memory at fixed
+/// addresses.
 void check_capturable(const plan::Program& program, const ExecutorOptions& options) {
   if (!options.cuda_graphs)
     return;

@@ -14,7 +14,8 @@ bool fits(const at::Tensor& memory, const at::Tensor& value) {
   return memory.sizes() == value.sizes() && memory.scalar_type() == value.scalar_type();
 }
 
-/// The values without the graph that led to them: in the memory of `place`, once there is some.
+/// Stores values, detached from their graph, in the memory of `place`, which the first call
+/// creates.
 void put(Tensors& place, const Tensors& values) {
   const at::NoGradGuard no_grad;
   const bool is_first = place.empty();

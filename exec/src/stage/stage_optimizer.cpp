@@ -95,7 +95,7 @@ StageOptimizer::StageOptimizer(const StageSpec& spec, const TrainingSetup& setup
 
 StageOptimizer::~StageOptimizer() = default;
 
-/// Resizes the storage itself, so that tensors that autograd has saved see it, too.
+/// Resizes the storage itself, so that tensors saved by autograd see it as well.
 void StageOptimizer::resize_parameters(bool whole) {
   const auto& parameters = optimizer_->parameters();
   for (std::size_t p = 0; spec_.shard.parameters && p < parameters.size(); ++p)

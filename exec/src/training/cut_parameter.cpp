@@ -12,7 +12,7 @@
 namespace pipewright::exec {
 namespace {
 
-/// The cut dimension as two: blocks, and what each of them holds.
+/// Splits the cut dimension in two: blocks, and the elements of each block.
 at::Tensor by_block(const at::Tensor& tensor, const CutParameter& cut) {
   if (cut.dimension >= tensor.dim() || tensor.size(cut.dimension) % cut.blocks != 0)
     throw plan::InputError(
@@ -22,7 +22,7 @@ at::Tensor by_block(const at::Tensor& tensor, const CutParameter& cut) {
   return tensor.unflatten(cut.dimension, {cut.blocks, -1});
 }
 
-/// The way back.
+/// Joins the two dimensions that `by_block` has made.
 at::Tensor in_one(const at::Tensor& blocks, const CutParameter& cut) {
   return blocks.flatten(cut.dimension, cut.dimension + 1);
 }
@@ -44,7 +44,7 @@ PartSeat seat_of(const CutParameter& cut, const ShardPlace& place) {
 
 namespace {
 
-/// What lies between two such borders of a dimension.
+/// Returns part `index` of `count` along a dimension.
 at::Tensor between(const at::Tensor& tensor, std::int64_t dimension, int index, int count) {
   const std::int64_t length = tensor.size(dimension);
   const std::int64_t begin = border_of_part(length, index, count);

@@ -15,8 +15,8 @@
 namespace pipewright::exec {
 namespace {
 
-/// LibTorch's generator, which the initialisers and the random layers draw from, is one of the
-/// whole process.
+/// Guards LibTorch's generator, from which initializers and random layers draw, because the whole
+/// process shares it.
 std::mutex& generator_mutex() {
   static std::mutex mutex;
   return mutex;
@@ -49,7 +49,7 @@ Tensors tied_parameters(const LayerSpec& spec, const Layer& layer) {
   return tied;
 }
 
-/// Throws InputError where two layers cannot share these.
+/// Throws InputError if two layers cannot share these weights.
 void check_tied(const LayerSpec& owner, const Tensors& shared, const LayerSpec& spec,
                 const Tensors& weights) {
   if (shared.size() != weights.size())
@@ -172,7 +172,7 @@ std::shared_ptr<Layer> build_whole(const std::vector<LayerSpec>& specs, int inde
   return layer;
 }
 
-/// Gives a shard its part of what the whole layer has.
+/// Copies a tensor-parallel rank's part of the whole layer's parameters.
 void take_part(Layer& shard, const Layer& whole, const std::string& layer,
                const ShardPlace& place) {
   const at::NoGradGuard no_grad;
@@ -193,7 +193,7 @@ void take_part(Layer& shard, const Layer& whole, const std::string& layer,
   }
 }
 
-/// What it was built with is random and gone.
+/// Builds a layer and fills it with given numbers, which replace its random ones.
 std::shared_ptr<Layer> build_filled(const LayerSpec& spec, const ShardPlace& place) {
   const bool cut = is_cut(spec, place);
   std::shared_ptr<Layer> layer;
@@ -202,7 +202,7 @@ std::shared_ptr<Layer> build_filled(const LayerSpec& spec, const ShardPlace& pla
     layer = cut ? spec.build_shard(place) : spec.build();
   }
   if (const Tensors all = layer->parameters(); !all.empty() && all.front().is_meta())
-    return layer;  // it is counted, and has no numbers
+    return layer;  // the layer is only counted and has no numbers
   const at::NoGradGuard no_grad;
   spec.fill(*layer, cut ? place : ShardPlace());
   return layer;

@@ -18,7 +18,7 @@ namespace {
 namespace optim = torch::optim;
 using ParamState = optim::OptimizerParamState;
 
-/// The state of a parameter as its optimizer makes it before or in its first step.
+/// Returns the state of a parameter as its optimizer makes it before or during its first step.
 template <class State>
 std::unique_ptr<ParamState> adam_state(const at::Tensor& parameter, bool amsgrad) {
   auto state = std::make_unique<State>();
@@ -42,7 +42,8 @@ std::unique_ptr<ParamState> rms_state(const at::Tensor& parameter,
   return state;
 }
 
-/// From zero a first momentum is the gradient, as LibTorch begins it, if nothing dampens it.
+/// Returns SGD's first state, a momentum buffer of zeros. The first step then sets it to the
+/// gradient, as LibTorch does, provided that there is no dampening.
 std::unique_ptr<ParamState> sgd_state(const at::Tensor& parameter,
                                       const optim::SGDOptions& options) {
   if (options.dampening() != 0)
@@ -72,7 +73,7 @@ std::unique_ptr<ParamState> first_state(const at::Tensor& parameter,
       "AdamW, RMSprop, SGD): derive it from OwnOptimizer");
 }
 
-/// Calls `tensor(name, value)` for each tensor of a state, and `count(steps)` for its count.
+/// Calls `tensor(name, value)` for each tensor of a state, and `count(steps)` for its step count.
 template <class State, class OnTensor, class OnCount>
 void visit_moments(State& state, const OnTensor& tensor, const OnCount& count) {
   count(state.step());
@@ -151,7 +152,7 @@ class TorchOptimizer final : public OwnOptimizer {
   }
 
  private:
-  /// LibTorch counts steps in a number, a checkpoint in a tensor.
+  /// A parameter's state. LibTorch counts steps in a number, a checkpoint in a tensor.
   struct Kept {
     at::Tensor parameter;
     ParamState* state;

@@ -33,7 +33,7 @@ CuptiLibrary CuptiLibrary::load(const char* file) {
 }
 
 const CuptiLibrary& CuptiLibrary::get() {
-  // LibTorch of a CUDA wheel has brought it along and knows where it lies.
+  // LibTorch's CUDA wheel depends on it and has it on its library path.
   static const CuptiLibrary library = load("libcupti.so.13");
   return library;
 }

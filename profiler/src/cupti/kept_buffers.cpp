@@ -32,7 +32,7 @@ KeptBuffers::KeptBuffers(std::filesystem::path folder, std::uint32_t version)
 void KeptBuffers::opened(std::uint64_t label, Nanoseconds now) {
   const std::lock_guard lock(mutex_);
   if (left_out_ > 0)
-    return;  // what they are of is not kept
+    return;  // their records are not stored
   labels_.push_back({label, static_cast<std::uint64_t>(gettid()), now, now});
 }
 

@@ -37,7 +37,7 @@ std::size_t index_of(const char* what, const std::array<std::string_view, count>
   if (found != names.end())
     return static_cast<std::size_t>(found - names.begin());
   more.insert(more.end(), names.begin(), names.end());
-  throw plan::InputError(fmt::format("\"{}\" is no {} of the log{} (possible: {})", name, what,
+  throw plan::InputError(fmt::format("\"{}\" is not a {} of the log{} (possible: {})", name, what,
                                      plan::did_you_mean(name, more), fmt::join(more, ", ")));
 }
 
@@ -119,7 +119,7 @@ class Sink {
       known->second = ::open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (known->second < 0)
       throw plan::InputError(
-          fmt::format("the log's file {} cannot be opened: {}", name, std::strerror(errno)));
+          fmt::format("the log file {} cannot be opened: {}", name, std::strerror(errno)));
     return known->second;
   }
 

@@ -126,7 +126,7 @@ TEST_CASE("Sizes stop growing when time is short, and the reason is given", "[pr
   const auto answers = on_four_threads({.largest = {1024}, .within = {0}});
   REQUIRE(answers[0]);
   CHECK(sizes_of(answers[0]->one_way) == std::vector<std::int64_t>{1, 2, 4});
-  CHECK(answers[0]->one_way.ended == "8 bytes would take more than the 0.0 s that were left");
+  CHECK(answers[0]->one_way.ended == "8 bytes would have taken longer than the remaining 0.0 s");
 }
 
 TEST_CASE("Stopping the leader ends the measurement on all ranks", "[profiler][links]") {

@@ -35,7 +35,7 @@ void require_possible(const CheckpointOptions& options) {
         fmt::format("checkpoints: there is no part {} of {}", options.part, options.parts));
   if (options.keep < 1)
     throw plan::InputError(
-        fmt::format("checkpoints: {} to keep, at least one is needed", options.keep));
+        fmt::format("checkpoints: the number to keep is {}, but must be at least 1", options.keep));
   if (!is_word(options.job))
     throw plan::InputError(
         fmt::format("checkpoints: the job \"{}\" must be a word of letters, digits, '-' and '_', "
@@ -71,8 +71,8 @@ CheckpointWriter::CheckpointWriter(fs::path folder, CheckpointOptions options)
     if (options_.part == 0)
       remove_left_overs(folder_, options_.job, /*step=*/0);
   } catch (const fs::filesystem_error& error) {
-    throw plan::InputError(
-        fmt::format("{}: no folder for checkpoints: {}", folder_.string(), error.code().message()));
+    throw plan::InputError(fmt::format("{}: cannot create the folder for checkpoints: {}",
+                                       folder_.string(), error.code().message()));
   }
 }
 
@@ -103,7 +103,7 @@ void CheckpointWriter::write(const Snapshot& snapshot) {
   const fs::path unfinished = folder_ / unfinished_name(step, options_.job);
   bool written = false;
   std::optional<std::string> failure;
-  log(LogSubject::Checkpoints, LogLevel::Info, "part {} of {} of step {}: begins in {}",
+  log(LogSubject::Checkpoints, LogLevel::Info, "part {} of {} of step {}: begins to write in {}",
       options_.part, options_.parts, step, unfinished.string());
   try {
     write_to(unfinished, snapshot);

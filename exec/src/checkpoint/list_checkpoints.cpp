@@ -85,7 +85,7 @@ Checkpoint open_newest(const fs::path& folder,
       report(error.what());
     }
   }
-  throw plan::InputError(fmt::format("{}: there is no whole checkpoint in it", folder.string()));
+  throw plan::InputError(fmt::format("{}: contains no complete checkpoint", folder.string()));
 }
 
 }  // namespace pipewright::exec

@@ -31,8 +31,7 @@ void verify_contents(const std::filesystem::path& file, std::uint32_t expected,
   });
   if (checksum != expected)
     throw plan::InputError(
-        fmt::format("{}: damaged: its contents have the checksum {:08x}, {:08x} "
-                    "was written",
+        fmt::format("{}: damaged: its contents have the checksum {:08x} instead of {:08x}",
                     file.string(), checksum, expected));
 }
 
@@ -47,8 +46,7 @@ void require_described(const std::string& file, const StoredFile& stored,
   };
   if (values.size() != stored.tensors.size() ||
       !std::all_of(stored.tensors.begin(), stored.tensors.end(), is_there))
-    throw plan::InputError(
-        fmt::format("{}: its tensors are not those that the manifest lists", file));
+    throw plan::InputError(fmt::format("{}: its tensors differ from those in the manifest", file));
 }
 
 }  // namespace

@@ -77,21 +77,25 @@ bool cpu_has(CpuBranch branch) {
 
 void pin(CpuBranch branch) {
   if (!cpu_has(branch))
-    refuse(branch, "this CPU lacks it; possible everywhere: compatible");
+    refuse(branch, "this CPU does not support it. Use compatible, which works everywhere");
   const Names names = names_of(branch);
   // Each library reads its variable once, at its first computation.
   setenv("ATEN_CPU_CAPABILITY", names.aten, /*overwrite=*/1);
   setenv("ONEDNN_MAX_CPU_ISA", names.onednn, /*overwrite=*/1);
   if (at::get_cpu_capability() != names.taken)
-    refuse(branch, fmt::format("LibTorch has computed with {} already, it must be chosen before",
-                               at::get_cpu_capability()));
+    refuse(
+        branch,
+        fmt::format(
+            "LibTorch has already computed with {}. Choose the branch before the first computation",
+            at::get_cpu_capability()));
   auto* const set = mkl<int(int)>("mkl_serv_cbwr_set");
   if (set == nullptr)
-    refuse(branch, "this LibTorch was built without MKL; possible: best");
+    refuse(branch, "this LibTorch was built without MKL. Use best");
   if (set(names.mkl) != 0)
-    refuse(branch, branch == CpuBranch::Compatible
-                       ? "MKL has computed already, it must be chosen before"
-                       : "MKL does not have it on this CPU; possible everywhere: compatible");
+    refuse(branch,
+           branch == CpuBranch::Compatible
+               ? "MKL has already computed. Choose the branch before the first computation"
+               : "MKL does not have it on this CPU. Use compatible, which works everywhere");
 }
 
 std::mutex& branch_mutex() {
@@ -124,7 +128,7 @@ void use_cpu_branch(CpuBranch branch) {
     return;
   if (used_branch)
     refuse(branch,
-           fmt::format("this process computes with {} already", plan::to_string(*used_branch)));
+           fmt::format("this process already computes with {}", plan::to_string(*used_branch)));
   if (branch == CpuBranch::Best)
     make_best_strict();
   else

@@ -64,7 +64,7 @@ ReadData ReadAhead::take(const Reading& what) {
   {
     std::unique_lock lock(mutex_);
     if (expected_.empty() || expected_.front() != what)
-      throw std::logic_error(fmt::format("microbatch {} of step {} is taken out of its turn",
+      throw std::logic_error(fmt::format("microbatch {} of step {} was requested out of order",
                                          what.microbatch, what.step));
     changed_.wait(lock, [&] { return !done_.empty(); });
     if (done_.front().failure)

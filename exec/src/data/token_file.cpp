@@ -28,8 +28,8 @@ std::int64_t size_of(const fs::path& file, int bytes) {
   const auto size = static_cast<std::int64_t>(fs::file_size(file, error));
   if (error)
     throw plan::InputError(
-        fmt::format("{}: {}; here belong tokens of {} bytes each, the lowest byte first: numpy's "
-                    "`tokens.astype(\"<u{}\").tofile(path)` writes such a file",
+        fmt::format("{}: {}. Expected a file of tokens with {} bytes each, the lowest byte first; "
+                    "numpy's `tokens.astype(\"<u{}\").tofile(path)` writes such a file",
                     file.string(), error.message(), bytes, bytes));
   if (size % bytes != 0)
     throw plan::InputError(
@@ -61,8 +61,8 @@ void require_known(const at::Tensor& tokens, int vocabulary, const fs::path& fil
       continue;
     const auto place = unknown.nonzero()[0].item<std::int64_t>();
     throw plan::InputError(fmt::format(
-        "{}: token {} (counted from 0) is {}, but the vocabulary has 0 to {}: "
-        "model.vocabulary, or the tokenizer, is another",
+        "{}: token {} (counted from 0) is {}, but the vocabulary has 0 to {}. Check "
+        "model.vocabulary and the tokenizer",
         file.string(), first + place, some[place].item<std::int64_t>(), vocabulary - 1));
   }
 }

@@ -35,8 +35,8 @@ std::unique_ptr<Dataset> packed(const std::filesystem::path& file, TokenFile tok
     tokens.ends = ends_behind(tokens.tokens, shape.document_end);
   if (tokens.ends.empty())
     throw plan::InputError(
-        fmt::format("{}: nothing says where its documents end: data.document_end must name the "
-                    "token behind each of them, or an .idx must lie beside it",
+        fmt::format("{}: the ends of its documents are unknown. Set data.document_end to the token "
+                    "that ends a document, or put an .idx file next to it",
                     file.string()));
   auto made = std::make_unique<Packed>(tokens.tokens, tokens.ends, sequence, shape);
   if (made->sample_count() == 0)

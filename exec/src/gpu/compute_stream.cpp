@@ -28,9 +28,10 @@ std::vector<Stream> divide(at::Device device, int parts) {
   const unsigned granule = std::max(all.sm.smCoscheduledAlignment, 1U);
   const unsigned each = all.sm.smCount / static_cast<unsigned>(parts) / granule * granule;
   if (each < std::max(all.sm.minSmPartitionSize, 1U))
-    throw plan::InputError(fmt::format(
-        "{} ranks on a GPU of {} multiprocessors: a part has at least {}, in steps of {}", parts,
-        all.sm.smCount, all.sm.minSmPartitionSize, granule));
+    throw plan::InputError(
+        fmt::format("{} ranks cannot share a GPU of {} multiprocessors: a part needs at least {}, "
+                    "in multiples of {}",
+                    parts, all.sm.smCount, all.sm.minSmPartitionSize, granule));
   std::vector<CUdevResource> groups(static_cast<std::size_t>(parts));
   auto made = static_cast<unsigned>(parts);
   PIPEWRIGHT_DRIVER(driver, cuDevSmResourceSplitByCount, groups.data(), &made, &all, nullptr, 0U,

@@ -27,8 +27,9 @@ class Driver {
   void call(const char* name, CUresult (*)(Parameters...), Arguments... arguments) const {
     const auto function = find<CUresult (*)(Parameters...)>(name);
     if (function == nullptr)
-      throw plan::InputError(
-          fmt::format("this driver has no {}: it is older than CUDA 12.4", name));
+      throw plan::InputError(fmt::format(
+          "this driver does not have {}, because it is older than CUDA 12.4. Update the driver",
+          name));
     require(function(arguments...), name);
   }
 

@@ -100,7 +100,7 @@ class GraphCapturer final : public Capturer {
       give_up(stream);
       throw plan::InputError(fmt::format(
           "training.cuda_graphs: this work cannot be captured: {}. Layers and loss must not wait "
-          "for the device, copy from it or draw random numbers unless they say so",
+          "for the device, copy from it or draw undeclared random numbers",
           first_line(error.what())));
     }
     set_aside_.end();

@@ -82,21 +82,21 @@ NcclCommunicator::NcclCommunicator(Job& job, const std::string& name, std::vecto
     charge_stream(stream_, account);
   const int size = static_cast<int>(members_.size()), self = index_of(job.rank());
   // The thread owns all that it uses, because it may have to be abandoned.
-  job.watch().run_interruptibly(
-      "the making of NCCL connections", [state = state_, store = job.watch().store("nccl"), name,
-                                         size, self, device, stream = stream_] {
-        const c10::DeviceGuard guard(device);
-        const auto require = [&](ncclResult_t result) { state->nccl.require(result, name); };
-        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-        ncclComm_t made = nullptr;
-        require(
-            state->nccl.init_rank(&made, size, common_id(*store, name, self == 0), self, &config));
-        {
-          const std::lock_guard lock(state->mutex);
-          state->communicator = made;
-        }
-        send_a_byte_to_all(state->nccl, name, made, size, self, device, stream);
-      });
+  job.watch().run_interruptibly("the setup of NCCL connections", [state = state_,
+                                                                  store = job.watch().store("nccl"),
+                                                                  name, size, self, device,
+                                                                  stream = stream_] {
+    const c10::DeviceGuard guard(device);
+    const auto require = [&](ncclResult_t result) { state->nccl.require(result, name); };
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t made = nullptr;
+    require(state->nccl.init_rank(&made, size, common_id(*store, name, self == 0), self, &config));
+    {
+      const std::lock_guard lock(state->mutex);
+      state->communicator = made;
+    }
+    send_a_byte_to_all(state->nccl, name, made, size, self, device, stream);
+  });
 }
 
 NcclCommunicator::~NcclCommunicator() {

@@ -22,7 +22,8 @@ FactsOfRanks shared(Job& job, const Facts& facts) {
   const auto own = std::map<std::string, std::string>(facts.begin(), facts.end());
   const auto store = job.watch().store("agreement");
   job.watch().run_interruptibly(
-      "the comparison of what all hold", [all, own, store, rank = job.rank(), size = job.size()] {
+      "the comparison of all ranks' settings",
+      [all, own, store, rank = job.rank(), size = job.size()] {
         store->set(keys::facts(rank), plan::Json(own).dump());
         for (int other = 0; other < size; ++other)
           all->push_back(plan::Json::parse(store->get_to_str(keys::facts(other))));

@@ -40,12 +40,12 @@ void meet(c10d::Store& store, const JobEnvironment& environment, milliseconds ti
   }
   const std::vector<int> missing = missing_ranks(store, environment.size);
   if (!missing.empty())
-    throw JobFailure(
-        fmt::format("{} of {} did not join the job at {} within {}{}", ranks_text(missing),
-                    environment.size, place_of(environment), in_seconds(timeout),
-                    server != nullptr && server->rejected() > 0
-                        ? fmt::format("; without the job's secret {} have come", server->rejected())
-                        : ""));
+    throw JobFailure(fmt::format(
+        "{} of {} did not join the job at {} within {}{}", ranks_text(missing), environment.size,
+        place_of(environment), in_seconds(timeout),
+        server != nullptr && server->rejected() > 0
+            ? fmt::format("; connections without the job's secret: {}", server->rejected())
+            : ""));
 }
 
 }  // namespace

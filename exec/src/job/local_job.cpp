@@ -200,7 +200,7 @@ class Children {
     if (job_.say)
       job_.say(fmt::format("rank {} was ended by signal {} ({}){}", rank, WTERMSIG(status),
                            strsignal(WTERMSIG(status)),
-                           is_stopped(rank) ? ", as it had been stopped" : ""));
+                           is_stopped(rank) ? ", because it had been stopped" : ""));
   }
 
   bool is_stopped(std::size_t rank) const { return stopped_for_[rank].count() > 0; }

@@ -109,7 +109,8 @@ void move_to_own_store(JobEnvironment& environment, milliseconds timeout, int ow
         port = claimed;
       else if (std::chrono::steady_clock::now() > until)
         throw std::runtime_error(
-            "what the launcher's store says of the job's own is not from a rank with its secret");
+            "the port of the job's store in the launcher's store was not written by a rank with "
+            "the job's secret");
     }
     environment.port = std::stoi(port);
     environment.launcher_hosts_store = false;

@@ -63,7 +63,7 @@ SSL* make_ssl() {
 [[noreturn]] void fail() {
   const unsigned long error = ERR_peek_last_error();
   const char* const reason = ERR_reason_error_string(error);
-  const std::string why = reason == nullptr ? "the peer has closed it" : reason;
+  const std::string why = reason == nullptr ? "the peer closed the connection" : reason;
   // OpenSSL numbers the alerts of a peer from this offset on.
   if (ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) >= SSL_AD_REASON_OFFSET)
     throw WrongSecret(why);
@@ -96,7 +96,7 @@ void SecureChannel::receive(std::string_view bytes) {
   ERR_clear_error();
   int result = SSL_do_handshake(ssl_.get());
   if (result == 1 && !is_authenticated())
-    throw std::runtime_error("the peer has not used the secret");
+    throw std::runtime_error("the peer did not use the secret");
   std::array<char, 4096> plain{};
   while (result > 0) {
     result = SSL_read(ssl_.get(), plain.data(), static_cast<int>(plain.size()));

@@ -61,8 +61,9 @@ std::string wait_text(int rank, const Wait& wait, const std::vector<Beat>& beats
   if (wait.ranks.empty())
     return fmt::format(" in {} for {}", wait.where, several ? "their devices" : "its device");
   const Ranks ranks = missing(rank, wait, beats);
-  return fmt::format(" in {}{}", wait.where,
-                     ranks.empty() ? ", to which all have come" : " for " + ranks_text(ranks));
+  return fmt::format(
+      " in {}{}", wait.where,
+      ranks.empty() ? ", which all ranks have entered" : " for " + ranks_text(ranks));
 }
 
 std::string who_waits_text(const Ranks& ranks, const Wait& wait, const std::vector<Beat>& beats) {
@@ -92,7 +93,8 @@ std::string circle_report(const Ranks& ranks, const std::vector<Beat>& beats,
       if (alike.front() == rank)
         texts.push_back(who_waits_text(alike, wait, beats));
     }
-  return fmt::format("no rank has gone on for {}: {}", in_seconds(time), fmt::join(texts, "; "));
+  return fmt::format("no rank has made progress for {}: {}", in_seconds(time),
+                     fmt::join(texts, "; "));
 }
 
 std::string hang_report(const Ranks& ranks, const std::vector<Beat>& beats,

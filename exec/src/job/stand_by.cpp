@@ -43,8 +43,8 @@ void stand_by(JobEnvironment environment, std::chrono::milliseconds join_timeout
     await_done(*store);
   } catch (const c10::DistError& error) {
     throw JobFailure(
-        fmt::format("process {} stood by, and the job has not done its work: its store "
-                    "at {} is gone ({})",
+        fmt::format("standby process {} ends, because the job ended before its work was done: its "
+                    "store at {} is gone ({})",
                     environment.rank, place_of(environment), first_line(error.what())));
   }
 }

@@ -32,7 +32,7 @@ StoreClient::StoreClient(Place place, milliseconds timeout, std::shared_ptr<Stor
   const auto until = Clock::now() + timeout;
   while (!connects()) {
     if (Clock::now() >= until)
-      fail_with("nobody there answers as the store of a job with a secret");
+      fail_with("no store of a job with a secret answers there");
     std::this_thread::sleep_for(pause_between_attempts);
   }
 }
@@ -112,7 +112,7 @@ Message StoreClient::values_of(const std::vector<std::string>& keys, millisecond
   request.insert(request.end(), keys.begin(), keys.end());
   Message reply = ask(request);
   if (reply.front() != "all")
-    C10_THROW_ERROR(DistStoreError, "not all of it has come to the job's store in time");
+    C10_THROW_ERROR(DistStoreError, "some keys were not set in the job's store in time");
   reply.erase(reply.begin());
   return reply;
 }

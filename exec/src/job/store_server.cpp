@@ -42,7 +42,7 @@ StoreServer::Client::Client(FileDescriptor accepted, const std::string& secret)
 StoreServer::StoreServer(FileDescriptor listening, std::string secret)
     : listening_(std::move(listening)), wake_(eventfd(0, EFD_CLOEXEC)), secret_(std::move(secret)) {
   if (!wake_)
-    throw std::runtime_error("the job's store has no event to be woken by");
+    throw std::runtime_error("the job's store cannot create an event to be woken by");
   fcntl(listening_.get(), F_SETFL, fcntl(listening_.get(), F_GETFL) | O_NONBLOCK);
   thread_ = unpinned_thread([this] { serve(); });
 }

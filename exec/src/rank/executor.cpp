@@ -230,9 +230,10 @@ struct Executor::State {
 
   void require_whole_outputs() const {
     if (options.shards > 1 && setup.layers.back().build_shard)
-      throw plan::InputError(fmt::format(
-          "the outputs of layer {} are asked for, but shards share them out: one shard is needed",
-          setup.layers.back().name));
+      throw plan::InputError(
+          fmt::format("the outputs of layer {} were requested, but they are divided among "
+                      "tensor-parallel ranks. Use one tensor-parallel rank",
+                      setup.layers.back().name));
   }
 
   plan::Program program, gathers;

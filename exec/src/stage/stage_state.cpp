@@ -82,7 +82,7 @@ at::Tensor stored_part(const std::vector<NamedTensor>& stored, const TensorPart&
     const auto numbers = c10::multiply_integers(own);
     if (each.value.numel() != numbers)
       throw plan::InputError(
-          fmt::format("layer {} ({}): '{}' has {} numbers in the checkpoint, {} in the model",
+          fmt::format("layer {} ({}): '{}' has {} elements in the checkpoint, {} in the model",
                       layer.index, layer.name, each.name, each.value.numel(), numbers));
     parts.push_back(each.value.view(own));
   }

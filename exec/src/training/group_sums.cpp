@@ -67,8 +67,7 @@ at::Tensor own_tokens_added_up(const Tensors& own, const ShardPlace& place) {
   const std::int64_t tokens = own.front().size(1);
   if (tokens % place.groups != 0)
     throw plan::InputError(
-        fmt::format("{} tokens cannot be shared out equally among {} groups "
-                    "(training.tensor_groups)",
+        fmt::format("{} tokens cannot be divided equally among {} groups (training.tensor_groups)",
                     tokens, place.groups));
   if (place.count == 1)
     return added_up(own, place);

@@ -143,12 +143,12 @@ void Optimizer::make_own() {
   }
   own_optimizer_ = options_.own(groups);
   if (own_optimizer_ == nullptr)
-    throw plan::InputError("the function that makes an optimizer has made none");
+    throw plan::InputError("the function that makes an optimizer returned null");
   for (const State& state : own_states())
     if (state.value.dim() > 0 && state.value.numel() != seen_[slice_at(state.parameter)].numel())
       throw plan::InputError(
-          fmt::format("the optimizer keeps '{}' with {} numbers for a parameter that has {}: it "
-                      "needs as many, or none and no dimension",
+          fmt::format("the optimizer's state '{}' has {} elements, but its parameter has {}. It "
+                      "must have as many, or be a scalar tensor",
                       state.name, state.value.numel(), seen_[slice_at(state.parameter)].numel()));
 }
 
@@ -353,7 +353,8 @@ std::vector<Optimizer::State> Optimizer::own_states() const {
     });
     if (seen == seen_.end())
       throw plan::InputError(fmt::format(
-          "the optimizer keeps '{}' for a tensor that it was not given as a parameter", kept.name));
+          "the optimizer has a state '{}' for a tensor that is not one of its parameters",
+          kept.name));
     states.push_back(state_of(static_cast<std::size_t>(seen - seen_.begin()), std::move(kept.name),
                               std::move(kept.value)));
   }

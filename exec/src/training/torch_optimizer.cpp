@@ -47,10 +47,10 @@ std::unique_ptr<ParamState> rms_state(const at::Tensor& parameter,
 std::unique_ptr<ParamState> sgd_state(const at::Tensor& parameter,
                                       const optim::SGDOptions& options) {
   if (options.dampening() != 0)
-    throw plan::InputError(fmt::format(
-        "torch::optim::SGD with a dampening of {}: its first step has none, and so cannot begin "
-        "from a checkpoint: leave it out",
-        options.dampening()));
+    throw plan::InputError(
+        fmt::format("torch::optim::SGD with a dampening of {} cannot start from a checkpoint, "
+                    "because its first step is not dampened. Leave dampening out",
+                    options.dampening()));
   if (options.momentum() == 0)
     return nullptr;
   auto state = std::make_unique<optim::SGDParamState>();
@@ -69,8 +69,8 @@ std::unique_ptr<ParamState> first_state(const at::Tensor& parameter,
   if (const auto* sgd = dynamic_cast<const optim::SGDOptions*>(&options))
     return sgd_state(parameter, *sgd);
   throw plan::InputError(
-      "which states this optimizer of LibTorch keeps is not known here (possible: Adagrad, Adam, "
-      "AdamW, RMSprop, SGD): derive it from OwnOptimizer");
+      "this LibTorch optimizer is not supported (possible: Adagrad, Adam, AdamW, RMSprop, SGD). "
+      "Derive it from OwnOptimizer");
 }
 
 /// Calls `tensor(name, value)` for each tensor of a state, and `count(steps)` for its step count.
@@ -109,7 +109,7 @@ class TorchOptimizer final : public OwnOptimizer {
     auto& theirs = optimizer_->param_groups();
     if (theirs.size() != groups.size())
       throw plan::InputError(fmt::format(
-          "the optimizer has {} groups of parameters, but the stage {}: one for each is needed",
+          "the optimizer has {} parameter groups, but the stage has {}. Make one for each",
           theirs.size(), groups.size()));
     for (std::size_t g = 0; g < groups.size(); ++g) {
       rates_.push_back(groups[g].rule.rate);

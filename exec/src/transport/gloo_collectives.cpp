@@ -20,7 +20,8 @@ std::vector<Tensors> GlooCollectives::all_to_all(const std::vector<int>& group, 
   const int tag = tag_of({lane, group});
   const Watch::Waiting waiting(
       job_.watch(), group,
-      fmt::format("a collective of {} {}", lane == Lane::Compute ? "the shards on ranks" : "ranks",
+      fmt::format("a collective of {} {}",
+                  lane == Lane::Compute ? "the tensor-parallel ranks" : "ranks",
                   fmt::join(group, ", ")));
   std::vector<AwaitedMessage> awaited(group.size());
   std::vector<at::Tensor> rests(group.size());

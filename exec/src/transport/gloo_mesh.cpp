@@ -100,7 +100,8 @@ void introduce(ProcessGroupGloo& group, const JobEnvironment& job, const std::st
         !equal_in_constant_time(proofs[static_cast<std::size_t>(other)],
                                 introduction.proof(other, job.rank, of(other), own)))
       throw JobFailure(fmt::format(
-          "rank {}: who has connected as rank {} does not know the job's secret", job.rank, other));
+          "rank {}: the process that connected as rank {} does not know the job's secret", job.rank,
+          other));
 }
 
 /// Returns once every rank is connected to every other. Otherwise a rank that leaves at once could
@@ -141,8 +142,8 @@ GlooMesh::GlooMesh(Job& job, const std::string& name, Arrivals arrivals)
   const auto made = std::make_shared<c10::intrusive_ptr<ProcessGroupGloo>>();
   const auto store = job.watch().store(name);
   job.watch().run_interruptibly(
-      "the making of connections", [made, store, arrivals, name, environment = job.environment(),
-                                    timeout = job.options().join_timeout] {
+      "the setup of connections", [made, store, arrivals, name, environment = job.environment(),
+                                   timeout = job.options().join_timeout] {
         // Gloo's own threads get ordinary time slices: a rank that they interrupt within a call to
         // Gloo holds a lock for which they would spin.
         pin_beside(environment.rank, environment.size);

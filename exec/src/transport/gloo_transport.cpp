@@ -24,7 +24,7 @@ int tag_of(const Instruction& transfer, int microbatch) {
   const Instruction receive = receiving_end(transfer);
   if (receive.stage >= stages || microbatch >= microbatches)
     throw plan::InputError(
-        fmt::format("{}: the Gloo transport has names for {} stages and {} microbatches",
+        fmt::format("{}: the Gloo transport supports at most {} stages and {} microbatches",
                     to_string(transfer), stages, microbatches));
   const bool gradient = receive.kind == plan::InstructionKind::ReceiveGradient;
   return (microbatch + 1) << 13 | receive.stage << 1 | static_cast<int>(gradient);

@@ -20,7 +20,7 @@ Addresses addresses_of(const std::string& host, int port) {
   addrinfo* found = nullptr;
   const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (error != 0)
-    throw plan::InputError(fmt::format("no host \"{}\": {}", host, ::gai_strerror(error)));
+    throw plan::InputError(fmt::format("unknown host \"{}\": {}", host, ::gai_strerror(error)));
   return {found, &::freeaddrinfo};
 }
 

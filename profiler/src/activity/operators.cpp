@@ -83,7 +83,7 @@ class OperatorSource final : public ActivitySource {
  public:
   OperatorSource() {
     if (is_in_use.exchange(true))
-      throw plan::InputError("the operators of this process are being recorded already");
+      throw plan::InputError("the operators of this process are already being recorded");
   }
   ~OperatorSource() override {
     end();

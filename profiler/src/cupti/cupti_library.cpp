@@ -52,7 +52,7 @@ std::string advice(CUptiResult result, const std::string& other) {
     case CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED:
       return "this virtual GPU cannot be watched";
     case CUPTI_ERROR_NOT_COMPATIBLE:
-      return "this CUPTI does not go with the driver";
+      return "this CUPTI is not compatible with the driver";
     default:
       return "";
   }

@@ -80,14 +80,14 @@ class CuptiSource final : public ActivitySource {
     subscribe();
     if (!use(pool_)) {
       cupti_.unsubscribe(subscriber_);
-      throw plan::InputError("CUPTI: this process is being watched already");
+      throw plan::InputError("CUPTI: this process is already being recorded");
     }
     try {
       set_up();
       if (try_it && !tells_calls_of(try_it))
         throw plan::InputError(
-            "CUPTI tells what the GPU does, but not which calls asked for it: the library and the "
-            "driver may not go together");
+            "CUPTI records the GPU's work, but not which calls submitted it. The library and the "
+            "driver may be incompatible");
       kept_ = KeptBuffers::from_environment(version);
     } catch (...) {
       cupti_.unsubscribe(subscriber_);
@@ -167,8 +167,9 @@ class CuptiSource final : public ActivitySource {
     // Newer versions append fields to their records; older ones have shorter records than are read
     // here.
     if (version / major != CUPTI_API_VERSION / major || version < CUPTI_API_VERSION)
-      throw plan::InputError(fmt::format("CUPTI {} is here; {} or a later one of CUDA {} is needed",
-                                         version, CUPTI_API_VERSION, CUPTI_API_VERSION / major));
+      throw plan::InputError(
+          fmt::format("CUPTI {} was found, but {} or a later version of CUDA {} is needed", version,
+                      CUPTI_API_VERSION, CUPTI_API_VERSION / major));
     return version;
   }
 
@@ -195,7 +196,7 @@ class CuptiSource final : public ActivitySource {
     std::size_t size = sizeof zeros;
     cupti_.require(
         cupti_.set_attribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeros),
-        "buffers of zeros");
+        "zeroed buffers");
     // The device has buffers as well. An existing context keeps those that it has.
     std::size_t ready = buffers_ready;
     size = sizeof ready;

@@ -21,7 +21,7 @@ std::unique_ptr<KeptBuffers> KeptBuffers::from_environment(std::uint32_t version
   std::error_code error;
   const bool is_first = std::filesystem::create_directory(folder, error);
   if (error)
-    throw plan::InputError(fmt::format("PIPEWRIGHT_KEEP_CUPTI={}: the folder cannot be made: {}",
+    throw plan::InputError(fmt::format("PIPEWRIGHT_KEEP_CUPTI={}: the folder cannot be created: {}",
                                        folder, error.message()));
   return is_first ? std::make_unique<KeptBuffers>(folder, version) : nullptr;
 }

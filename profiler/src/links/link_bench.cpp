@@ -476,7 +476,7 @@ plan::LinkSeries LinkBench::series(const char* what, const std::vector<Bytes>& s
         measured.times[s].insert(measured.times[s].end(), seconds.begin(), seconds.end());
       } else if (is_new) {
         count = s;
-        found.ended = fmt::format("{} bytes would take more than the {:.1f} s that were left",
+        found.ended = fmt::format("{} bytes would have taken longer than the remaining {:.1f} s",
                                   sizes[s].value, std::max(0.0, left));
       }
     }

@@ -135,7 +135,7 @@ TEST_CASE("checkpoint: with no whole one left, the folder is refused", "[exec][c
     overwrite(folder.path() / name / "manifest.json", "{}");
   int told = 0;
   CHECK(test::error_of([&] { open_newest(folder.path(), [&](const std::string&) { ++told; }); }) ==
-        folder.path().string() + ": there is no whole checkpoint in it");
+        folder.path().string() + ": contains no complete checkpoint");
   CHECK(told == 2);
 }
 

@@ -152,7 +152,7 @@ TEST_CASE("what was read of the next step is kept, and let go of for other data"
     CHECK(number_in(reader.take(one)) == 10 + one.microbatch);
   CHECK(data.times_read(1, 1) == 2);
   CHECK_THROWS_WITH(reader.take(readings(data, 9, 1, 1)[0]),
-                    "microbatch 0 of step 9 is taken out of its turn");
+                    "microbatch 0 of step 9 was requested out of order");
 }
 
 /// Gives the same tensor always.

@@ -59,7 +59,7 @@ TEST_CASE("axes that a job does not have are one long, and those that it has are
   CHECK(pipewright::test::error_of([] {
           JobGrid(2, 2, 2, {"pipe", "data"});
         }) ==
-        "the axes pipe, data leave out one that has several places: pipe has 2, data 2, tensor 2");
+        "the axes pipe, data omit an axis that has several ranks: pipe has 2, data 2, tensor 2");
 }
 
 }  // namespace job_rank_test

@@ -166,11 +166,11 @@ TEST_CASE("Each error of CUPTI is reported with advice", "[cupti]") {
   CHECK(refused("cuptiActivityEnable", CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED) ==
         "CUPTI, recording kernels and copies: this virtual GPU cannot be watched");
   CHECK(refused("cuptiSubscribe_v2", CUPTI_ERROR_NOT_COMPATIBLE) ==
-        "CUPTI, watching: this CUPTI does not go with the driver");
+        "CUPTI, watching: this CUPTI is not compatible with the driver");
   for (const auto& [function, what] :
        std::map<const char*, std::string>{{"cuptiGetVersion", "its version"},
                                           {"cuptiSubscribe_v2", "watching"},
-                                          {"cuptiActivitySetAttribute", "buffers of zeros"},
+                                          {"cuptiActivitySetAttribute", "zeroed buffers"},
                                           {"cuptiActivityRegisterCallbacks", "its buffers"},
                                           {"cuptiGetTimestamp", "its clock"}})
     CHECK(refused(function, CUPTI_ERROR_UNKNOWN) ==
@@ -191,8 +191,8 @@ TEST_CASE("An existing subscriber is named if CUPTI reports it", "[cupti]") {
 TEST_CASE("An older CUPTI of the same CUDA version is rejected, a newer one is accepted",
           "[cupti]") {
   CHECK((refusal("version=130000") == "no error") == (CUPTI_API_VERSION <= 130000));
-  CHECK(refusal("version=120800").find("CUPTI 120800 is here; ") == 0);
-  CHECK(refusal("version=140000").find("CUPTI 140000 is here; ") == 0);
+  CHECK(refusal("version=120800").find("CUPTI 120800 was found, but ") == 0);
+  CHECK(refusal("version=140000").find("CUPTI 140000 was found, but ") == 0);
   CHECK(refusal("version=" + std::to_string(CUPTI_API_VERSION + 1)) == "no error");
 }
 
@@ -230,7 +230,7 @@ TEST_CASE("A CUPTI that does not record calls is detected", "[cupti]") {
   const CuptiStandin standin("no_calls");
   CHECK(test::error_of([&] {
           tried(standin);
-        }).starts_with("CUPTI tells what the GPU does, but not which calls asked for it"));
+        }).starts_with("CUPTI records the GPU's work, but not which calls submitted it"));
   standin.behave("");
   CHECK_FALSE(report_of(recorded(standin, *tried(standin), three_works())).lost.any());
 }
@@ -437,7 +437,7 @@ TEST_CASE("A folder that cannot be created is reported before anything is record
   const KeptIn in("/nowhere/cupti");
   CHECK(test::error_of([&] {
           watch_by(standin.library);
-        }).find("PIPEWRIGHT_KEEP_CUPTI=/nowhere/cupti: the folder cannot be made: ") == 0);
+        }).find("PIPEWRIGHT_KEEP_CUPTI=/nowhere/cupti: the folder cannot be created: ") == 0);
 }
 
 }  // namespace standin_test

@@ -24,8 +24,8 @@ plan::Bytes size_of(const fs::path& folder) {
   return size;
 }
 
-/// Returns the reason why a checkpoint is unusable, judging by its manifest and its files' sizes;
-/// empty if there is none.
+/// Returns why a checkpoint is unusable, judging by its manifest and its files' sizes. Empty for a
+/// usable one.
 std::string damage_of(const fs::path& folder, const StepFolder& said) {
   if (!said.job.empty())
     return fmt::format("{}: incomplete: its job ended while it was written", folder.string());

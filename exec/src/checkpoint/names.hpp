@@ -25,8 +25,8 @@ struct StepFolder {
   /// replaced it, or more than `keep` existed.
   bool is_retired() const;
 };
-/// Returns the job part in the name of a folder that is about to be removed, so that a partly
-/// removed checkpoint never has the name of a complete one.
+/// Returns the job's name for a folder that is about to be removed. With it, a partly removed
+/// checkpoint never has the name of a complete one.
 std::string retired_job(const std::string& job);
 /// Parses a folder's name; returns nothing if it is neither of the two forms above.
 std::optional<StepFolder> parse_step_name(const std::string& name);

@@ -113,8 +113,8 @@ class Parser {
                          fmt::join(entry.shape.sizes, ", "), size.value, entry.end - entry.begin));
   }
 
-  /// Checks that the tensors follow each other without a gap or an overlap, from the end of the
-  /// header to the end of the file, and returns them in this order with offsets in the file.
+  /// Sorts tensors by their place and makes their offsets relative to the file. They must follow
+  /// each other without a gap or an overlap, from the end of the header to the end of the file.
   std::vector<StoredPlace> in_order(std::vector<StoredPlace> entries, std::int64_t first) const {
     std::stable_sort(entries.begin(), entries.end(),
                      [](const StoredPlace& a, const StoredPlace& b) {

@@ -1,10 +1,10 @@
 #pragma once
 
 // Works around the caching allocator's treatment of `record_stream` during a graph capture. While
-// any stream is captured, LibTorch's allocator takes each recorded use of a block by another stream
-// for a part of the graph, and does not wait for that use if the block is freed during a capture.
-// Other ranks keep working during a capture, so their uses are recorded when no capture is under
-// way, and the tensors are kept until then.
+// any stream is captured, LibTorch's allocator treats each recorded use of a block by another
+// stream as a part of the graph. It does not wait for that use if the block is freed during a
+// capture. Other ranks keep working during a capture, so their uses are recorded when no capture is
+// under way, and the tensors are kept until then.
 
 #include "pipewright/exec/tensors.hpp"
 

@@ -13,9 +13,9 @@ namespace {
 using c10::CachingDeviceAllocator::TraceEntry;
 
 /// Charges the blocks of LibTorch's caching allocator to the accounts of their streams. The
-/// allocator reports each block in the order of its stream's work, so the account at a moment of
-/// the program holds for that point of the stream. It calls with its lock held, so this class must
-/// not allocate from it.
+/// allocator reports each block in the order of its stream's work, so an account's value at a call
+/// is valid for that point of the stream. It calls with its lock held, so this class must not
+/// allocate from it.
 class Follower {
  public:
   void follow(void* stream, AccountEntry* account) {

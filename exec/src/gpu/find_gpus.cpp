@@ -19,8 +19,8 @@ void set_up_environment(bool as_launched) {
   // Streams beyond the number of connections share one, and then a stream that waits blocks the
   // other: a receive that waits for its data would block the send that the data depends on.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
-  // A kernel that is loaded at its first launch may wait for all running work, including a posted
-  // NCCL receive whose sender may wait for that very launch.
+  // A kernel that is loaded at its first launch may wait for all running work. That includes a
+  // posted NCCL receive, whose sender may wait for that very launch.
   if (!as_launched)
     setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
   // Without workspaces of a fixed size, cuBLAS adds in a different order from call to call.

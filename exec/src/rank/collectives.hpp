@@ -44,7 +44,7 @@ class Collectives {
   /// reduce-scattered. The current stream waits for both.
   void wait_before(const plan::Instruction& action);
   /// Blocks until all submitted collectives have ended, and makes the current stream wait for them.
-  /// Throws what one of them threw, or RankFailure with its name.
+  /// Throws what one of them threw, as a RankFailure that names it.
   void drain();
 
   /// Makes a stage's gradients ready for its optimizer, once per step of a stage.

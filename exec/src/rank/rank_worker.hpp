@@ -47,7 +47,7 @@ class RankWorker {
   Beat beat() const;
   /// Returns the norm of the last step's gradients before clipping; 0 if it was not computed.
   double gradient_norm() const { return gradient_norm_; }
-  /// Returns true if the last step was skipped.
+  /// Returns true if the last step was skipped, because a gradient was not finite.
   bool skipped() const { return skipped_; }
   /// Returns the losses of the last pass, as Collectives::losses does.
   const std::vector<MicrobatchLoss>& losses() const { return collectives_.losses(); }

@@ -48,7 +48,7 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
                             const at::TensorList& own_logits) {
     const Tensors logits = own_logits.vec();
     const at::Tensor highest = largest(logits, words->place);
-    // Of each group; sums are of exponentials and of the target's logit.
+    // One of each per group. Sums are those of the exponentials and of the target's logit.
     Tensors exponentials, sums;
     for (std::size_t own = 0; own < logits.size(); ++own) {
       exponentials.push_back((logits[own] - highest.unsqueeze(-1)).exp_());

@@ -1,7 +1,7 @@
 #pragma once
 
-// Connections between all ranks of a job that carry bytes. All use of Gloo is hidden by this
-// header.
+// Connections over which all ranks of a job send bytes to each other. This header hides all use of
+// Gloo.
 
 #include <c10/util/intrusive_ptr.h>
 

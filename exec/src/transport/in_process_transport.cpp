@@ -142,7 +142,7 @@ class Table {
     Round& round = rounds_[came_[member]++ % rounds_.size()];
     round.contributions[member] = std::move(own);
     if (++round.present == came_.size()) {
-      state_.changed(lock);  // nobody waits for an incomplete round
+      state_.changed(lock);  // no member waits for an incomplete round
       lock.lock();
     } else {
       state_.await(lock, [&] { return round.present == came_.size(); });

@@ -17,9 +17,9 @@ namespace pipewright::exec {
 /// little memory. That memory counts as the transport's; a rank's account has only tensors that it
 /// has taken. No thread waits for a receive before its data are requested, so none needs a core.
 ///
-/// They are posted when a transfer has arrived, that is, when the peer has just sent. A rank that
-/// is notified of a receive while it sends may be interrupted by Gloo's thread, which then spins
-/// for the connection's lock until the kernel's next tick.
+/// They are posted when a transfer has arrived, that is, when the peer has just sent. If a rank is
+/// notified of a receive while it sends, Gloo's thread may interrupt it. That thread then spins for
+/// the connection's lock until the kernel's next tick.
 class Incoming {
  public:
   /// The mesh of a transfer, its tag, and the tag of its route's first message.

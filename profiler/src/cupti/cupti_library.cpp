@@ -33,7 +33,7 @@ CuptiLibrary CuptiLibrary::load(const char* file) {
 }
 
 const CuptiLibrary& CuptiLibrary::get() {
-  // LibTorch's CUDA wheel depends on it and has it on its library path.
+  // The library comes with LibTorch's CUDA wheel, which has it on its library path.
   static const CuptiLibrary library = load("libcupti.so.13");
   return library;
 }

@@ -58,9 +58,9 @@ exec::Tensors PlayedShards::from_others(const exec::Tensors& parts) {
 }
 
 /// Returns simulated data from the other ranks. In a sum over more than two ranks
-/// (exec/training/group_sums.hpp), each rank first receives the pieces that it adds, and then the
-/// sums of all pieces, which may differ in length. If tokens are partitioned, a piece is [rows,
-/// batch, tokens, …], and each rank keeps its sum.
+/// (exec/training/group_sums.hpp), each rank first receives the pieces that it adds. It then
+/// receives the sums of all pieces, which may differ in length. If tokens are partitioned, a piece
+/// is [rows, batch, tokens, …], and each rank keeps its sum.
 exec::Tensors PlayedShards::made_up(const exec::Tensors& parts) {
   const at::Tensor own = parts.at(static_cast<std::size_t>(seat_.index)).detach();
   const bool are_pieces = !parts.front().is_same(parts.back());

@@ -326,8 +326,8 @@ LinkBench::Seconds LinkBench::shard_sum(int devices, Bytes size, int repeats) {
   return seconds;
 }
 
-/// Measures the time that a tensor-parallel sum of two ranks adds to compute that takes 1.5 times
-/// as long, as in the two actions of a fused pair; on threads like theirs.
+/// Measures the time that a tensor-parallel sum of two ranks adds to concurrent compute, which
+/// takes 1.5 times as long. The two run on threads like those of a fused pair's actions.
 LinkBench::Seconds LinkBench::beside_compute(Bytes size, double alone_s, int repeats) {
   begin_pass({}, 0);
   const std::vector<int> group(who_.ring.begin(), who_.ring.begin() + 2);

@@ -1,7 +1,7 @@
 // LibTorch's CUDA operators, computed by those for the CPU: the memory of the stand-in's devices is
 // host memory, so a CPU tensor over the same memory works. An operator is computed when it is
-// called, after all earlier work of its stream, and the memory that it reads and writes is reported
-// to the race detector. During a capture of its stream it is computed as well, to learn what its
+// called, after all earlier work of its stream. The memory that it reads and writes is reported to
+// the race detector. During a capture of its stream it is computed as well, to learn what its
 // results look like (an index must be valid); at the end of the capture the stream restores the
 // memory that was changed, and the graph computes the operator again.
 //

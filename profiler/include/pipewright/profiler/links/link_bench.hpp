@@ -42,9 +42,9 @@ struct LinkPlace {
 /// Called by the leader with the next measurement.
 using LinkProgress = std::function<void(const char* what, plan::Bytes size)>;
 
-/// Measures the links. Each sample is the median of several repeats, spread over three rounds
-/// through all sizes, so that a disturbance of one second does not fall on one size alone. Returns
-/// nothing if the leader was stopped. Throws exec::Aborted if another rank has ended.
+/// Measures the links. Each sample is the median of several repeats in three rounds through all
+/// sizes, so that a disturbance of one second does not affect one size alone. Returns nothing if
+/// the leader was stopped. Throws exec::Aborted if another rank has ended.
 std::optional<plan::LinkSamples> measure_links(const LinkPlace& place, const LinkRanks& who,
                                                const LinkLimits& limits,
                                                const LinkProgress& progress = {},

@@ -1,9 +1,9 @@
 #pragma once
 
-// Measures the cost of each layer on this machine's CPU or a GPU, by running the model section by
-// section (sections.hpp), microbatch by microbatch, layer by layer, as training does. So caches are
-// as warm as in training, not warmer. On a CPU it measures on one core alone, and while as many
-// cores as will train do the same.
+// Measures the cost of each layer on this machine's CPU or a GPU. Runs the model section by section
+// (sections.hpp), microbatch by microbatch, layer by layer, as training does, so caches are as warm
+// as in training and not warmer. On a CPU it measures on one core alone, and while as many cores as
+// will train do the same.
 
 #include <atomic>
 #include <functional>

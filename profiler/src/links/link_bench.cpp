@@ -243,11 +243,10 @@ plan::ComputingSeries LinkBench::computing_series(const plan::Link& idle, double
   };
   plan::ComputingSeries found;
   found.arrival = measured("while the sender computes", ComputingPart::Arrival);
-  found.sender = measured("what sending keeps from computing", ComputingPart::Sender);
-  found.receiver = measured("what receiving keeps from computing", ComputingPart::Receiver);
-  found.sum =
-      series("what sums keep from computing", sums_up_to(limits_.largest), share / 4, sum_cost,
-             [&](Bytes size, int repeats) { return sum(2, size, repeats, Of::Cpu); });
+  found.sender = measured("compute time lost by sending", ComputingPart::Sender);
+  found.receiver = measured("compute time lost by receiving", ComputingPart::Receiver);
+  found.sum = series("compute time lost by sums", sums_up_to(limits_.largest), share / 4, sum_cost,
+                     [&](Bytes size, int repeats) { return sum(2, size, repeats, Of::Cpu); });
   return found;
 }
 
@@ -319,7 +318,7 @@ LinkBench::Seconds LinkBench::shard_sum(int devices, Bytes size, int repeats) {
   for (int m = 0; m < warm_up + repeats; ++m) {
     const double before = shards.passed_on().seconds.value;
     const at::Tensor sum = exec::added_up({own}, seat);
-    place_.transport.wait_for_device([&] { return on_device_.is_done(); }, "a sum of shards");
+    place_.transport.wait_for_device([&] { return on_device_.is_done(); }, "a tensor-parallel sum");
     if (m >= warm_up)
       seconds.push_back(shards.passed_on().seconds.value - before);
   }
@@ -373,9 +372,9 @@ plan::LinkSeries LinkBench::beside_compute_series(const plan::LinkSeries& alone,
     if (sample.size >= large || alone.samples.back().size < large)
       sizes.push_back(sample.size);
   const Cost cost = [&](Bytes size, double) { return 3.5 * alone_s(size); };
-  return series("sums of shards beside compute", sizes, share, cost, [&](Bytes size, int repeats) {
-    return beside_compute(size, alone_s(size), repeats);
-  });
+  return series(
+      "tensor-parallel sums during compute", sizes, share, cost,
+      [&](Bytes size, int repeats) { return beside_compute(size, alone_s(size), repeats); });
 }
 
 int LinkBench::told_by_leader(int number) {
@@ -518,7 +517,7 @@ std::optional<plan::LinkSamples> LinkBench::measure() {
                [&](Bytes size, int repeats) { return sum(devices, size, repeats, Of::Wall); }));
   for (int devices = 2; devices <= ring; ++devices)
     samples.shard_sums.push_back(
-        series("sums of shards", whole_numbers, share_shards / (ring - 1), one_trip,
+        series("tensor-parallel sums", whole_numbers, share_shards / (ring - 1), one_trip,
                [&](Bytes size, int repeats) { return shard_sum(devices, size, repeats); }));
   if (ring > 1 && place_.device.device.is_cpu() && !was_stopped_)
     samples.shard_sums_beside = beside_compute_series(samples.shard_sums.front(), share_beside);

@@ -89,8 +89,7 @@ std::vector<exec::ParameterAlias> WrappedLayer::aliases() {
 
 const at::Tensor& only(const exec::Tensors& inputs) {
   if (inputs.size() != 1)
-    throw plan::InputError(
-        fmt::format("this layer takes one tensor, but {} came in", inputs.size()));
+    throw plan::InputError(fmt::format("this layer takes one tensor, but got {}", inputs.size()));
   return inputs.front();
 }
 

@@ -37,7 +37,7 @@ std::size_t index_of(const char* what, const std::array<std::string_view, count>
   if (found != names.end())
     return static_cast<std::size_t>(found - names.begin());
   more.insert(more.end(), names.begin(), names.end());
-  throw plan::InputError(fmt::format("\"{}\" is no {} of the log{} (possible: {})", name, what,
+  throw plan::InputError(fmt::format("\"{}\" is not a {} of the log{} (possible: {})", name, what,
                                      plan::did_you_mean(name, more), fmt::join(more, ", ")));
 }
 
@@ -88,7 +88,7 @@ std::string in_words(const Place& where) {
                      plan::to_string(*where.instruction));
 }
 
-/// Where lines go. Files stay open until the log is set anew.
+/// The destination of log lines. Files stay open until the log's options are set again.
 class Sink {
  public:
   explicit Sink(std::string file) : file_(std::move(file)) {}
@@ -99,14 +99,15 @@ class Sink {
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
 
-  /// In one call, so that lines of several processes do not mix. What cannot be written is lost.
+  /// Writes a line in one call, so that lines of several processes do not mix. Ignores failed
+  /// writes.
   void write(const std::string& line) {
     const int descriptor = descriptor_of(own_place.rank ? fmt::to_string(*own_place.rank) : "job");
     if (descriptor >= 0) [[maybe_unused]]
       const auto written = ::write(descriptor, line.data(), line.size());
   }
 
-  /// Throws InputError where it cannot be opened.
+  /// Returns the file of a rank. Throws InputError if it cannot be opened.
   int descriptor_of(const std::string& rank) {
     if (file_.empty())
       return STDERR_FILENO;
@@ -118,7 +119,7 @@ class Sink {
       known->second = ::open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (known->second < 0)
       throw plan::InputError(
-          fmt::format("the log's file {} cannot be opened: {}", name, std::strerror(errno)));
+          fmt::format("the log file {} cannot be opened: {}", name, std::strerror(errno)));
     return known->second;
   }
 
@@ -184,7 +185,7 @@ void write_log(LogSubject subject, LogLevel level, std::string_view text) {
   try {
     log.sink->write(line);
   } catch (const plan::InputError&) {
-    // A log is no reason to end a training.
+    // A log that cannot be written must not end a training.
   }
 }
 

@@ -315,14 +315,15 @@ TEST_CASE("The call fails if a checkpoint cannot be written", "[exec]") {
   options.precision = at::kFloat;
   PipelineEngine engine(model, options);
   CHECK_THROWS_WITH(engine.save_checkpoint(folder.path()),
-                    "the checkpoint of step 0 was not written: tensors of ComplexFloat have no "
-                    "place in a safetensors file");
+                    "the checkpoint of step 0 was not written: tensors of type ComplexFloat cannot "
+                    "be stored in a safetensors file");
   engine.save_checkpoint(folder.path(), {.background = true});
   CHECK_THROWS(engine.wait_for_checkpoint());
   engine.wait_for_checkpoint();  // the failure is thrown once
   const auto file = folder.write("file", "");
-  CHECK(error_of([&] { engine.save_checkpoint(file); }).find("no folder for checkpoints") !=
-        std::string::npos);
+  CHECK(error_of([&] {
+          engine.save_checkpoint(file);
+        }).find("cannot create the folder for checkpoints") != std::string::npos);
 }
 
 const Layout saving{.pipe = 3, .schedule = "zb-h1"}, resuming{.pipe = 2, .data = 2, .zero = 1};
@@ -396,7 +397,7 @@ TEST_CASE("Processes save one checkpoint, and others resume from it under anothe
   for (int rank = 0; rank < 4; ++rank) {
     CHECK(ranks.said(rank) == losses[2] + losses[3] + names_of_stage(resuming, rank / 2) +
                                   "whole\n" + (folder.path() / "none").string() +
-                                  ": there is no whole checkpoint in it\n");
+                                  ": contains no complete checkpoint\n");
   }
 }
 

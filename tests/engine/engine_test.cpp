@@ -142,7 +142,8 @@ TEST_CASE("A batch without any weight is rejected", "[exec]") {
     return batch;
   });
   CHECK(test::error_of([&] { engine.train_batch(); }) ==
-        "the microbatches of step 0 count 0 in its mean loss: one of them at least must count");
+        "the counts of step 0's microbatches sum to 0. At least one microbatch must have a "
+        "positive count");
 }
 
 TEST_CASE("An engine accepts every kind of schedule, with the number of stages that it needs",

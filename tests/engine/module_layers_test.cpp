@@ -38,7 +38,7 @@ TEST_CASE("A layer of one tensor rejects several", "[exec]") {
   const auto layer = function_layer("relu", [](const at::Tensor& input) { return input.relu(); });
   CHECK(test::error_of([&] {
           test::run_layers({layer}, {at::ones(1), at::ones(1)});
-        }) == "this layer takes one tensor, but 2 came in");
+        }) == "this layer takes one tensor, but got 2");
 }
 
 TEST_CASE("A module is a layer with the module's own names, built each time", "[exec]") {

@@ -223,22 +223,22 @@ TEST_CASE("Invalid optimizers for the parameters are rejected", "[exec]") {
     return error_of([&] { PipelineEngine(small_model(1), with(own)); });
   };
   CHECK(error([](const auto&) { return nullptr; }) ==
-        "the function that makes an optimizer has made none");
+        "the function that makes an optimizer returned null");
   CHECK(error([](const std::vector<ParameterGroup>& groups) {
           return std::make_unique<Wrong>(
               OwnState{groups[0].parameters[0].value, "sum", at::zeros({3})});
         }) ==
-        "the optimizer keeps 'sum' with 3 numbers for a parameter that has 96: it needs as many, "
-        "or none and no dimension");
+        "the optimizer's state 'sum' has 3 elements, but its parameter has 96. It must have as "
+        "many, or be a scalar tensor");
   CHECK(error([](const auto&) {
           return std::make_unique<Wrong>(OwnState{at::zeros({3}), "sum", at::zeros({3})});
-        }) == "the optimizer keeps 'sum' for a tensor that it was not given as a parameter");
+        }) == "the optimizer has a state 'sum' for a tensor that is not one of its parameters");
   CHECK(error(torch_optimizer<optim::SGD>(optim::SGDOptions(1).momentum(0.9).dampening(0.5))) ==
-        "torch::optim::SGD with a dampening of 0.5: its first step has none, and so cannot begin "
-        "from a checkpoint: leave it out");
+        "torch::optim::SGD with a dampening of 0.5 cannot start from a checkpoint, because its "
+        "first step is not dampened. Leave dampening out");
   CHECK(error([](const std::vector<ParameterGroup>& groups) {
           return wrapped(std::make_unique<optim::Adagrad>(groups[0].values()), groups);
-        }) == "the optimizer has 1 groups of parameters, but the stage 4: one for each is needed");
+        }) == "the optimizer has 1 parameter groups, but the stage has 4. Make one for each");
 }
 
 TEST_CASE("A custom learning rate is evaluated at each step", "[exec]") {

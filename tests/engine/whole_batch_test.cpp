@@ -203,7 +203,7 @@ TEST_CASE("A layer reports a missing keyword argument", "[exec]") {
       options());
   CHECK_THROWS_WITH(
       engine.step(batch_of(12)),
-      "rank 0, action 0F0, step 0: no keyword argument 'mask' came with the batch: give it in "
+      "rank 0, action 0F0, step 0: the batch has no keyword argument 'mask'. Add it to the batch's "
       "`keywords`, and name it in the `keywords` of the layer that takes it");
 }
 

@@ -96,14 +96,14 @@ TEST_CASE("An invalid log option is rejected, and the previous log continues", "
   CHECK(test::error_of([] {
           set_log({"shedule", ""});
         }) ==
-        "\"shedule\" is no subject of the log, did you mean \"schedule\"? (possible: all, job, "
+        "\"shedule\" is not a subject of the log, did you mean \"schedule\"? (possible: all, job, "
         "schedule, transfers, collectives, data, checkpoints)");
   CHECK(test::error_of([] {
           set_log({"job=loud", ""});
-        }) == "\"loud\" is no level of the log (possible: off, info, debug)");
+        }) == "\"loud\" is not a level of the log (possible: off, info, debug)");
   CHECK(test::error_of([] {
           set_log({"job", "/no/such/folder/log"});
-        }) == "the log's file /no/such/folder/log cannot be opened: No such file or directory");
+        }) == "the log file /no/such/folder/log cannot be opened: No such file or directory");
   log(LogSubject::Job, LogLevel::Info, "still {}", "here");
   CHECK(folder.lines("kept.log") == std::vector<std::string>{"[job info] still here"});
 }

@@ -1,5 +1,5 @@
-// Memory of layers on a GPU, where backwards run on a thread of autograd's: it lets go of what it
-// has computed when it likes, which may be after the caller went on.
+// Memory of layers on a GPU, where autograd's thread runs backwards and may release its results
+// after the caller has continued.
 
 #include <ATen/ATen.h>
 #include <sched.h>
@@ -24,7 +24,7 @@ void stay_on_core(int core) {
   REQUIRE(sched_setaffinity(0, sizeof cores, &cores) == 0);
 }
 
-/// From now on autograd's thread runs only while this one waits.
+/// Makes autograd's thread run only while this one waits.
 void let_autograd_go_on_only_while_this_thread_waits() {
   const int core = sched_getcpu();
   stay_on_core(core);
@@ -41,7 +41,7 @@ void let_autograd_go_on_only_while_this_thread_waits() {
   REQUIRE(is_done);
 }
 
-TEST_CASE("memory of layers on a GPU, though autograd's thread is slow to let go", "[cuda]") {
+TEST_CASE("Memory of layers on a GPU is exact even if autograd's thread releases late", "[cuda]") {
   if (exec::gpus().names.empty())
     test::skip(exec::gpus().why_none);
   if (!test::on_standin())

@@ -11,7 +11,8 @@ using namespace pipewright::profiler;
 using engine::function_layer;
 using plan::Bytes;
 
-/// The cost of one layer after a parameter-free layer that makes its input need a gradient.
+/// Returns the cost of one layer after a layer without parameters, which makes its input need a
+/// gradient.
 plan::LayerCost cost_of(const exec::LayerSpec& layer) {
   const test::Fixed data(at::ones({8, 64}));
   const exec::TrainingSetup setup = test::setup_of(
@@ -20,7 +21,7 @@ plan::LayerCost cost_of(const exec::LayerSpec& layer) {
   return profile(bench, {0, 1, 1, 1e9}).layers.at(1);
 }
 
-TEST_CASE("memory of a linear layer: it keeps its input, nothing else", "[profiler][memory]") {
+TEST_CASE("Memory of a linear layer: it saves only its input", "[profiler][memory]") {
   const auto cost = cost_of(test::linear("linear", 64, 32));
   CHECK(cost.parameters == Bytes{4 * (64 * 32 + 32)});
   CHECK(cost.output == Bytes{4 * 8 * 32});
@@ -29,16 +30,16 @@ TEST_CASE("memory of a linear layer: it keeps its input, nothing else", "[profil
   CHECK_FALSE(cost.saves_output);
   CHECK_FALSE(cost.output_is_view);
   CHECK(cost.forward_peak == cost.output);
-  // W needs the output's gradient, and the input, which does not count here.
+  // The weight gradient needs the output's gradient, and the input, which does not count here.
   CHECK(cost.freed_by_input_gradient == Bytes{0});
   CHECK(cost.gradients_for_weights == cost.output);
   CHECK(cost.output_gradient_for_weights);
   CHECK(cost.input_for_weights);
-  // The gradients of output, input and weight live together at the most.
+  // At the peak, the gradients of output, input and weight exist at the same time.
   CHECK(cost.backward_peak >= Bytes{4 * (8 * 32 + 8 * 64 + 64 * 32)});
 }
 
-TEST_CASE("memory of a ReLU: it keeps its output, not its input", "[profiler][memory]") {
+TEST_CASE("Memory of a ReLU: it saves its output, not its input", "[profiler][memory]") {
   const auto cost =
       cost_of(function_layer("relu", [](const at::Tensor& x) { return at::relu(x); }));
   CHECK(cost.saves_output);
@@ -50,7 +51,7 @@ TEST_CASE("memory of a ReLU: it keeps its output, not its input", "[profiler][me
   CHECK_FALSE(cost.input_for_weights);
 }
 
-TEST_CASE("memory of a flatten: a view keeps nothing", "[profiler][memory]") {
+TEST_CASE("Memory of a flatten: a view saves nothing", "[profiler][memory]") {
   const auto cost =
       cost_of(function_layer("flatten", [](const at::Tensor& x) { return x.flatten(); }));
   CHECK(cost.output_is_view);
@@ -59,9 +60,9 @@ TEST_CASE("memory of a flatten: a view keeps nothing", "[profiler][memory]") {
   CHECK(cost.forward_peak == Bytes{0});
 }
 
-TEST_CASE("memory of two operations: what lies between them counts as activation",
+TEST_CASE("Memory of two operations: the tensor between them counts as activation",
           "[profiler][memory]") {
-  // exp saves its output, the sine its input, which is that output: 8 x 64 floats once.
+  // exp saves its output and sin its input, which is that output: 8 x 64 floats once.
   const auto cost =
       cost_of(function_layer("both", [](const at::Tensor& x) { return x.exp().sin(); }));
   CHECK(cost.activation == Bytes{4 * 8 * 64});
@@ -70,9 +71,9 @@ TEST_CASE("memory of two operations: what lies between them counts as activation
   CHECK(cost.forward_peak == Bytes{2 * 4 * 8 * 64});
 }
 
-TEST_CASE("memory of a forward without a graph: what lies between is let go of",
+TEST_CASE("Memory of a forward without a graph: intermediate tensors are freed",
           "[profiler][memory]") {
-  // Of four tensors of 8 x 64 floats a graph keeps all; without one a step has its input and
+  // A graph keeps all four tensors of 8 x 64 floats; without a graph, a step has its input and
   // output.
   const auto cost = cost_of(function_layer("chain", [](const at::Tensor& x) {
     at::Tensor y = x;
@@ -84,7 +85,7 @@ TEST_CASE("memory of a forward without a graph: what lies between is let go of",
   CHECK(cost.forward_peak_without_graph == Bytes{2 * 4 * 8 * 64});
 }
 
-TEST_CASE("memory of a first layer: the input gradient leaves all to the weight gradient",
+TEST_CASE("Memory of a first layer: the input gradient leaves everything to the weight gradient",
           "[profiler][memory]") {
   const test::Fixed data(at::ones({8, 64}));
   const exec::TrainingSetup setup = test::setup_of({test::linear("linear", 64, 32)}, data);

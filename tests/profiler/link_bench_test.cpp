@@ -20,7 +20,8 @@ using Answer = std::optional<plan::LinkSamples>;
 
 const LinkRanks four{{{0, 1}, {2, 3}}, {0, 1, 2, 3}};
 
-/// Two cables for all ranks, from even to odd ones and back, which carry one tensor at a time.
+/// A transport with two cables for all ranks, one for sends of even ranks and one for those of odd
+/// ranks. Each carries one tensor at a time.
 class TwoCables : public exec::Transport {
  public:
   static constexpr double seconds_per_byte = 2e-5;
@@ -47,7 +48,7 @@ class TwoCables : public exec::Transport {
   std::array<std::mutex, 2> cables_;
 };
 
-/// What each of four threads answers.
+/// Returns the results of four threads.
 std::vector<Answer> on_four_threads(exec::Transport& transport, const LinkLimits& limits,
                                     const LinkProgress& progress = {},
                                     const std::atomic<bool>* stop = nullptr) {
@@ -77,7 +78,7 @@ std::vector<std::int64_t> sizes_of(const plan::LinkSeries& series) {
   return sizes;
 }
 
-TEST_CASE("All sizes are measured: one way, both ways, by pairs at once, and as sums",
+TEST_CASE("All sizes are measured: one way, both ways, pairs at once, and sums",
           "[profiler][links]") {
   const auto answers = on_four_threads({.largest = {1024}, .within = {20}});
   REQUIRE(answers[0]);
@@ -100,34 +101,35 @@ TEST_CASE("All sizes are measured: one way, both ways, by pairs at once, and as 
   CHECK(found.one_way.ended.empty());
 }
 
-TEST_CASE("Pairs at once all send the same way, and by turns they take the sum of their times",
-          "[profiler][links]") {
+TEST_CASE(
+    "Pairs at once send in the same direction, and take the sum of their times if they alternate",
+    "[profiler][links]") {
   TwoCables cables;
   const auto answers = on_four_threads(cables, {.largest = {1024}, .within = {3}});
   REQUIRE(answers[0]);
   const plan::LinkSample& alone = answers[0]->one_way.samples.at(10);
   const plan::LinkSample& two = answers[0]->at_once.at(0).samples.at(5);
   REQUIRE(alone.size == two.size);
-  // No sleep is too short; what an answer takes is taken off.
+  // A sleep is never too short; the time of an answer is subtracted.
   const double sent = 1024 * TwoCables::seconds_per_byte;
   CHECK(alone.time.value >= sent);
   CHECK(two.time.value > 1.8 * sent);
 }
 
-TEST_CASE("Every rank has the same answer", "[profiler][links]") {
+TEST_CASE("Every rank has the same result", "[profiler][links]") {
   const auto answers = on_four_threads({.largest = {64}, .within = {20}});
   for (const Answer& answer : answers)
     CHECK(answer == answers[0]);
 }
 
-TEST_CASE("Sizes stop growing where time is short, and it is said why", "[profiler][links]") {
+TEST_CASE("Sizes stop growing when time is short, and the reason is given", "[profiler][links]") {
   const auto answers = on_four_threads({.largest = {1024}, .within = {0}});
   REQUIRE(answers[0]);
   CHECK(sizes_of(answers[0]->one_way) == std::vector<std::int64_t>{1, 2, 4});
-  CHECK(answers[0]->one_way.ended == "8 bytes would take more than the 0.0 s that were left");
+  CHECK(answers[0]->one_way.ended == "8 bytes would have taken longer than the remaining 0.0 s");
 }
 
-TEST_CASE("A leader that is stopped ends it on all ranks", "[profiler][links]") {
+TEST_CASE("Stopping the leader ends the measurement on all ranks", "[profiler][links]") {
   std::atomic<bool> stop{false};
   const auto answers = on_four_threads(
       {.largest = {1024}, .within = {20}},
@@ -136,7 +138,7 @@ TEST_CASE("A leader that is stopped ends it on all ranks", "[profiler][links]") 
     CHECK_FALSE(answer);
 }
 
-TEST_CASE("A rank that ends, ends the others", "[profiler][links]") {
+TEST_CASE("A rank that ends makes the others end", "[profiler][links]") {
   const auto transport = exec::make_in_process_transport(4);
   std::thread other([&] { transport->abort("rank 1 has ended"); });
   CHECK_THROWS_WITH(measure_links({*transport, 0, 4}, four, {}), "rank 1 has ended");

@@ -12,8 +12,8 @@
 
 namespace profile_test {
 
-// What the profiler says of memory is exact, so it is tested exactly; of times only what must hold
-// on the slowest machine.
+// Memory figures are exact, so they are tested exactly; times are tested only for properties that
+// hold on the slowest machine.
 
 using namespace pipewright;
 using namespace pipewright::profiler;
@@ -28,7 +28,7 @@ struct Small {
       data);
 };
 
-TEST_CASE("profile: times are there, add up, and rest on enough passes", "[profiler]") {
+TEST_CASE("Profile: all times are measured, consistent, and based on enough passes", "[profiler]") {
   const Small small;
   LayerBench bench(small.setup);
   int passes = 0;
@@ -40,14 +40,14 @@ TEST_CASE("profile: times are there, add up, and rest on enough passes", "[profi
   CHECK(costs.loss.name == "loss");
   for (const plan::LayerCost& layer : costs.layers)
     CHECK(layer.forward.value > 0);
-  // The input of the model needs no gradient: all of the first backward is for the weights.
+  // The model's input needs no gradient: all of the first backward is weight gradient.
   CHECK(costs.layers[0].input_gradient.value == 0);
   CHECK(costs.layers[0].weight_gradient.value > 0);
   CHECK(costs.layers[1].weight_gradient.value == 0);
   CHECK(costs.layers[1].input_gradient.value > 0);
 }
 
-TEST_CASE("profile: stops as soon as the spread is small enough", "[profiler]") {
+TEST_CASE("Profile: measuring stops as soon as the spread is small enough", "[profiler]") {
   const Small small;
   LayerBench bench(small.setup);
   int passes = 0;
@@ -55,7 +55,7 @@ TEST_CASE("profile: stops as soon as the spread is small enough", "[profiler]") 
   CHECK(passes == 3);
 }
 
-TEST_CASE("profile: a stop ends it early", "[profiler]") {
+TEST_CASE("Profile: the stop flag ends it early", "[profiler]") {
   const Small small;
   LayerBench bench(small.setup);
   std::atomic<bool> stop{false};
@@ -70,7 +70,7 @@ TEST_CASE("profile: a stop ends it early", "[profiler]") {
   CHECK(passes == 2);
 }
 
-TEST_CASE("profile: the parameters' gradients are those of training, summed over passes",
+TEST_CASE("Profile: the parameters' gradients are those of training, summed over passes",
           "[profiler]") {
   Small small;
   std::shared_ptr<exec::Layer> first;
@@ -84,7 +84,7 @@ TEST_CASE("profile: the parameters' gradients are those of training, summed over
   CHECK(first->parameters().at(0).grad().abs().sum().item<float>() > 0);
 }
 
-TEST_CASE("profile: in half precision parameters, activations and input are half as large",
+TEST_CASE("Profile: in half precision parameters, activations and input are half as large",
           "[profiler]") {
   Small small;
   LayerBench whole(small.setup);
@@ -99,7 +99,7 @@ TEST_CASE("profile: in half precision parameters, activations and input are half
   CHECK(of_half.layers[0].output == Bytes{of_whole.layers[0].output.value / 2});
 }
 
-/// Under selective recomputation it keeps nothing but its input.
+/// A layer that keeps only its input under selective recomputation.
 class Exponentials final : public exec::Layer {
  public:
   at::Tensor forward(const at::Tensor& input, const exec::CallContext& context) override {
@@ -108,8 +108,7 @@ class Exponentials final : public exec::Layer {
   }
 };
 
-TEST_CASE("profile: what selective recomputation saves is what the layer does not keep then",
-          "[profiler]") {
+TEST_CASE("Profile: selective recomputation saves what the layer no longer keeps", "[profiler]") {
   Small small;
   small.setup.layers[1] = {.name = "exponentials",
                            .build = [] { return std::make_shared<Exponentials>(); }};
@@ -120,7 +119,7 @@ TEST_CASE("profile: what selective recomputation saves is what the layer does no
   CHECK(costs.layers[1].selective_activation == costs.layers[1].activation);
 }
 
-TEST_CASE("profile: a shard's layers are of its size, and say how often they sum, and what",
+TEST_CASE("Profile: a tensor-parallel rank's layers have its size, and report their all-reduces",
           "[profiler]") {
   for (const int count : {2, 4}) {
     CAPTURE(count);
@@ -146,7 +145,7 @@ TEST_CASE("profile: a shard's layers are of its size, and say how often they sum
           plan::ShardTraffic{.times = 2, .bytes = hidden, .backward_times = 2});
     CHECK(costs.layers[5].tensor_sums ==
           plan::ShardTraffic{.times = 0, .bytes = hidden, .backward_times = 1});
-    // The largest logit of each token, and two sums of it.
+    // The loss gathers the largest logit of each token and sums two numbers per token.
     CHECK(costs.loss.tensor_sums.times == 2);
     CHECK(costs.loss.tensor_sums.backward_times == 0);
     if (count == 2)
@@ -154,7 +153,7 @@ TEST_CASE("profile: a shard's layers are of its size, and say how often they sum
   }
 }
 
-/// A mixture of four experts in each layer; a token goes to one of them.
+/// Makes a model with four experts in each layer, where each token goes to one of them.
 exec::TrainingSetup mixture_setup(double bias_of_first) {
   plan::TransformerShape shape = test::small_biased_mixture();
   shape.config.experts = 4;
@@ -172,7 +171,8 @@ exec::TrainingSetup mixture_setup(double bias_of_first) {
   return setup;
 }
 
-TEST_CASE("profile: how unevenly the router spreads the data's tokens over experts", "[profiler]") {
+TEST_CASE("Profile: the load imbalance of experts is measured with the data's tokens",
+          "[profiler]") {
   const auto loads = [](double bias_of_first) {
     const exec::TrainingSetup setup = mixture_setup(bias_of_first);
     LayerBench bench(setup);
@@ -194,7 +194,8 @@ TEST_CASE("profile: how unevenly the router spreads the data's tokens over exper
   }
 }
 
-TEST_CASE("profile: the parts of the other shards are made up in their shapes", "[profiler]") {
+TEST_CASE("Profile: data of other tensor-parallel ranks are simulated in their shapes",
+          "[profiler]") {
   const at::Tensor own = at::arange(7, at::kFloat);
   for (const auto& [count, groups] : {std::pair(2, 2), std::pair(2, 6), std::pair(3, 3),
                                       std::pair(3, 6), std::pair(4, 4), std::pair(4, 12)})
@@ -208,7 +209,7 @@ TEST_CASE("profile: the parts of the other shards are made up in their shapes", 
       CHECK(sum.sizes() == own.sizes());
       CHECK(exec::from_all(own, place).size() == static_cast<std::size_t>(count));
       CHECK(shards.is_alone());
-      // Tokens that are cut: a sum keeps the own ones, which are gathered later.
+      // With partitioned tokens, a sum keeps this rank's tokens, which are gathered later.
       const at::Tensor all_tokens = at::ones({2, 12, 3});
       const at::Tensor kept =
           exec::sum_over_groups(exec::Tensors(static_cast<std::size_t>(groups / count), all_tokens),
@@ -216,7 +217,7 @@ TEST_CASE("profile: the parts of the other shards are made up in their shapes", 
       CHECK(kept.sizes() == at::IntArrayRef({2, 12 / count, 3}));
       CHECK(exec::for_own_groups(kept, place, exec::Tokens::Cut).front().sizes() ==
             all_tokens.sizes());
-      CHECK(exec::added_up(parts, place).sizes() == own.sizes());  // as before
+      CHECK(exec::added_up(parts, place).sizes() == own.sizes());  // unchanged
     }
 }
 

@@ -1,5 +1,5 @@
-// What is measured is what is trained: the operators, or the kernels on a GPU, of the layers that
-// the profiler plays are those of the executor's stage.
+// Checks that what is measured is what is trained: the profiler's layers run the same operators
+// (kernels on a GPU) as the executor's stage.
 
 #include <ATen/record_function.h>
 
@@ -23,12 +23,12 @@ using namespace pipewright;
 using namespace pipewright::profiler;
 using Kind = plan::InstructionKind;
 
-/// How often each is run in a step's instructions of this kind, by name.
+/// Number of runs by name, in all instructions of one kind in a step.
 using Names = std::map<std::string, double>;
 using NamesOfKind = std::map<Kind, Names>;
 
-/// Not memory, nor what is done between layers: in training the loss is read and its gradient made,
-/// and where layers are observed each lies in a graph of its own.
+/// Returns false for memory operators and work between layers: training reads the loss and makes
+/// its gradient, and observed layers have separate graphs.
 bool is_of_layers(const std::string& name) {
   static const std::set<std::string> others{"aten::detach",
                                             "detach",
@@ -46,9 +46,10 @@ NamesOfKind names_in(const WorkReport& report) {
   NamesOfKind names;
   for (const WorkPart& part : report.parts)
     for (const KernelSum& kernel : part.kernels) {
-      // Where gradients meet, autograd adds in place unless somebody holds the first.
+      // If several gradients meet, autograd adds in place unless the first gradient has other
+      // references.
       const std::string name = kernel.name == "aten::add_" ? "aten::add" : kernel.name;
-      // Optimizers that are observed step layer by layer, others all of a stage at once.
+      // An observed optimizer steps layer by layer, otherwise all layers of a stage at once.
       if (is_of_layers(name) && part.kind != Kind::OptimizerStep)
         names[part.kind][name] += std::round(kernel.count * part.times);
     }
@@ -89,7 +90,7 @@ NamesOfKind rehearsed(const exec::TrainingSetup& setup, const char* schedule,
   return names_in(work_report({{source.collect(), std::move(ranges)}}));
 }
 
-/// What the layer bench inspects has two forwards, and a backward of each kind.
+/// Scales the inspection's counts, which are of two forwards and one backward of each kind.
 NamesOfKind inspected(const exec::TrainingSetup& setup, ActivitySource& source,
                       const exec::RankDevice& where) {
   NamesOfKind names = names_in(inspect(LayerBench(setup, where), source, 1).report);
@@ -99,7 +100,7 @@ NamesOfKind inspected(const exec::TrainingSetup& setup, ActivitySource& source,
   return names;
 }
 
-/// In exact mode and without.
+/// Checks in exact mode and without.
 void check_measured_as_trained(ActivitySource& source,
                                const std::vector<exec::RankDevice>& devices) {
   const exec::RankDevice where = devices.empty() ? exec::RankDevice{} : devices.front();
@@ -121,19 +122,19 @@ void check_measured_as_trained(ActivitySource& source,
     }
 }
 
-TEST_CASE("the operators of a layer, on the bench and rehearsed, are those of the training",
+TEST_CASE("The operators of a layer, inspected and rehearsed, are those of training",
           "[profiler]") {
   check_measured_as_trained(*operator_source(), {});
 }
 
-TEST_CASE("on a GPU the kernels of a layer, on the bench and rehearsed, are those of the training",
+TEST_CASE("On a GPU the kernels of a layer, inspected and rehearsed, are those of training",
           "[cuda]") {
   if (exec::gpus().names.empty())
     test::skip(exec::gpus().why_none);
   check_measured_as_trained(*cupti_source(), exec::on_gpus(1));
 }
 
-/// The copies from the host to a GPU while it lives, whichever thread asks for them.
+/// Records copies from the host to a GPU while it lives, on any thread.
 class Copies {
  public:
   Copies() : callback_(at::addGlobalCallback(watching())) {}
@@ -169,7 +170,8 @@ class Copies {
   at::CallbackHandle callback_;
 };
 
-TEST_CASE("on a GPU the layer bench loads from pinned memory, and waits for no copy", "[cuda]") {
+TEST_CASE("On a GPU the layer bench loads from pinned memory without waiting for copies",
+          "[cuda]") {
   if (exec::gpus().names.empty())
     test::skip(exec::gpus().why_none);
   const auto setup = test::small_setup();

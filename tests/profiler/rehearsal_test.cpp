@@ -1,4 +1,4 @@
-// A rank's compute, played through without a pipeline.
+// A rank's compute without a pipeline.
 
 #include "pipewright/profiler/sections/rehearsal.hpp"
 
@@ -26,7 +26,7 @@ struct ThreeLayers {
       {test::linear("a", 8, 6), test::linear("b", 6, 5), test::linear("c", 5, 4)}, data);
 };
 
-/// A script of one rank that holds all stages between `boundaries`.
+/// Makes a script of one rank that holds all stages between `boundaries`.
 RankProgram on_one_rank(std::vector<plan::Instruction> script, std::vector<int> boundaries) {
   RankProgram played;
   played.partition.boundaries = std::move(boundaries);
@@ -39,11 +39,11 @@ RankProgram on_one_rank(std::vector<plan::Instruction> script, std::vector<int> 
   return played;
 }
 
-/// What a training of the Program has made of the parameters, and what its rehearsals by rank have:
-/// `steps` times the same step.
+/// Compares the parameters after a training of the Program with those after rehearsals of each
+/// rank, for `steps` repetitions of one step.
 void check_trains_as_executed(const plan::Program& program, const exec::TrainingSetup& setup,
                               int steps) {
-  at::set_num_threads(1);  // as a rank has
+  at::set_num_threads(1);  // as a rank
   const auto partition = test::small_partition(stage_count(program));
   exec::Executor executor(program, partition, setup);
   for (int step = 0; step < steps; ++step)
@@ -66,7 +66,7 @@ void check_trains_as_executed(const plan::Program& program, const exec::Training
     CHECK(test::same_bits(rehearsed[p], trained[p]));
 }
 
-TEST_CASE("a rehearsal trains with the bits of the executor: whole and split backwards",
+TEST_CASE("A rehearsal trains with the bits of the executor: whole and split backwards",
           "[profiler][rehearsal]") {
   auto setup = test::small_setup();
   for (const char* const schedule : {"1f1b", "zb-h1"})
@@ -77,7 +77,7 @@ TEST_CASE("a rehearsal trains with the bits of the executor: whole and split bac
     }
 }
 
-TEST_CASE("a rehearsal trains with the bits of the executor: what runs again, all or some of it",
+TEST_CASE("A rehearsal trains with the bits of the executor: full and selective recomputation",
           "[profiler][rehearsal]") {
   const auto setup = test::small_setup();
   for (const char* const schedule : {"1f1b", "zb-h1"})
@@ -94,10 +94,10 @@ TEST_CASE("a rehearsal trains with the bits of the executor: what runs again, al
       2);
 }
 
-TEST_CASE("a rehearsal trains with the bits of the executor: weights that are kept (PipeDream)",
+TEST_CASE("A rehearsal trains with the bits of the executor: stashed weights (PipeDream)",
           "[profiler][rehearsal]") {
   auto program = plan::lower(test::make("pipedream", 1, 2), {.step_every = 1});
-  // The second forward runs with the weights of before the first step.
+  // The second forward uses the weights before the first step.
   program.ranks[0] = {{Kind::Load, 0, 0, 0},     {Kind::Forward, 0, 0, 0},
                       {Kind::Load, 0, 1, 1},     {Kind::Forward, 0, 1, 1},
                       {Kind::Backward, 0, 0, 0}, {Kind::OptimizerStep, 0},
@@ -105,7 +105,7 @@ TEST_CASE("a rehearsal trains with the bits of the executor: weights that are ke
   check_trains_as_executed(program, test::small_setup(), 2);
 }
 
-TEST_CASE("a rehearsal trains with the bits of the executor: in 16 bits, and with its own loss",
+TEST_CASE("A rehearsal trains with the bits of the executor: 16 bits and the model's own loss",
           "[profiler][rehearsal]") {
   auto setup = test::small_setup();
   setup.precision = at::kBFloat16;
@@ -113,14 +113,14 @@ TEST_CASE("a rehearsal trains with the bits of the executor: in 16 bits, and wit
 }
 
 TEST_CASE(
-    "each rank's rehearsal has the bits of its stage in a pipeline, whose borders it is given",
+    "Each rank's rehearsal has the bits of its stage in a pipeline, given its boundary tensors",
     "[profiler][rehearsal]") {
   for (const char* const schedule : {"1f1b", "zb-h1"})
     for (const int ranks : {2, 3})
       check_trains_as_executed(plan::lower(test::make(schedule, ranks, 1)), test::small_setup(), 1);
 }
 
-TEST_CASE("a layer that forgets its work is seen by the training and by the measurement alike",
+TEST_CASE("Training and measurement call a layer equally often under recomputation",
           "[profiler][rehearsal]") {
   int calls = 0;
   const test::Fixed data{at::ones({2, 4})};
@@ -136,13 +136,13 @@ TEST_CASE("a layer that forgets its work is seen by the training and by the meas
   const plan::Partition whole{{0, 2}};
   exec::Executor(program, whole, setup).step(0);
   const int trained = std::exchange(calls, 0);
-  CHECK(trained == 6);  // three microbatches, each run again
+  CHECK(trained == 6);  // three microbatches, each recomputed
   const LayerBench bench(setup);
   Rehearsal(bench, {program, whole, {0, 0, 0}}, std::vector<StageBorders>(1)).play(nullptr);
   CHECK(calls == trained);
 }
 
-TEST_CASE("a layer that runs again is timed as a forward, however many do so at a time",
+TEST_CASE("Recomputation of a layer is timed as a forward for every group size",
           "[profiler][rehearsal]") {
   const ThreeLayers three;
   const LayerBench bench(three.setup);
@@ -168,7 +168,7 @@ TEST_CASE("a layer that runs again is timed as a forward, however many do so at 
     }
 }
 
-TEST_CASE("a forward whose microbatch runs again keeps the input of each part that does",
+TEST_CASE("A forward whose microbatch is recomputed keeps the input of each recomputed group",
           "[profiler][rehearsal]") {
   const ThreeLayers three;
   LayerBench bench(three.setup);
@@ -209,7 +209,7 @@ class TellsSelective final : public exec::Layer {
   std::vector<bool>& told_;
 };
 
-TEST_CASE("layers are told whether they compute again selectively", "[profiler][rehearsal]") {
+TEST_CASE("Layers learn whether selective recomputation is on", "[profiler][rehearsal]") {
   std::vector<bool> told;
   const exec::LayerSpec spec{"tells", [&] { return std::make_shared<TellsSelective>(told); }};
   const test::Fixed data{at::ones({2, 4})};
@@ -225,7 +225,7 @@ TEST_CASE("layers are told whether they compute again selectively", "[profiler][
   }
 }
 
-TEST_CASE("every action of a rank is timed, and every layer of its stages",
+TEST_CASE("Every action of a rank and every layer of its stages are timed",
           "[profiler][rehearsal]") {
   const ThreeLayers three;
   const LayerBench bench(three.setup);
@@ -270,7 +270,7 @@ TEST_CASE("every action of a rank is timed, and every layer of its stages",
   CHECK(samples[1].optimizer_step.size() == 2);
 }
 
-TEST_CASE("typical times: the halves of a backward less their splitting are the whole",
+TEST_CASE("Typical times: the halves of a backward less their splitting overhead are the whole",
           "[profiler][rehearsal]") {
   LayerSamples samples;
   samples.forward = {1, 1, 4};
@@ -283,7 +283,7 @@ TEST_CASE("typical times: the halves of a backward less their splitting are the 
   CHECK(times.weight_gradient.value == 2);
   CHECK(times.splitting.value == 1);
 
-  samples.weight_gradient = {0.5};  // together quicker than in one go: noise
+  samples.weight_gradient = {0.5};  // noise: together faster than in one go
   times = times_of(samples);
   CHECK(times.weight_gradient.value == 1);
   CHECK(times.splitting.value == 0);
@@ -292,7 +292,7 @@ TEST_CASE("typical times: the halves of a backward less their splitting are the 
   times = times_of(samples);
   CHECK(times.input_gradient.value - times.splitting.value + times.weight_gradient.value == 4);
 
-  // Sampled in one go alone: the halves keep their shares.
+  // Sampled in one go only: the halves keep their proportion.
   samples.input_gradient = samples.weight_gradient = {};
   times = times_of(samples, {.forward = {},
                              .input_gradient = {6},
@@ -304,8 +304,7 @@ TEST_CASE("typical times: the halves of a backward less their splitting are the 
   CHECK(times.splitting.value == 1);
 }
 
-TEST_CASE("cores work together or one alone, and pass on what goes wrong",
-          "[profiler][rehearsal]") {
+TEST_CASE("Cores work together or one alone, and rethrow exceptions", "[profiler][rehearsal]") {
   std::atomic<int> prepared{0}, ended{0};
   {
     Cores cores(3, [&](int) {

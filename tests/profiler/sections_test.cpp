@@ -1,4 +1,4 @@
-// Where a model is cut for its profile, and which of its layers are measured.
+// Division of a model into sections for its profile, and selection of the layers to measure.
 
 #include "pipewright/profiler/sections/sections.hpp"
 
@@ -18,7 +18,8 @@ using namespace pipewright;
 using namespace pipewright::profiler;
 using plan::Bytes;
 
-/// Layers of so many bytes; equal letters are alike, a dot is like no other. The loss is last.
+/// Makes layers of these sizes in bytes. Equal letters are equivalent layers; a dot is like no
+/// other. The loss is last.
 std::vector<LayerOutline> outlines(const std::string& kinds, const std::vector<int>& sizes) {
   std::vector<LayerOutline> all(kinds.size());
   for (std::size_t layer = 0; layer < kinds.size(); ++layer) {
@@ -37,7 +38,8 @@ Sections cut(const std::vector<LayerOutline>& layers, int copies, std::int64_t b
   return bounds;
 }
 
-TEST_CASE("sections hold what fits, and a large layer is one by itself", "[profiler][sections]") {
+TEST_CASE("Sections have as many layers as fit, and a large layer is a section alone",
+          "[profiler][sections]") {
   const auto layers = outlines("abcdel", {10, 10, 50, 10, 10});
   CHECK(cut(layers, 1, 90) == Sections{{0, 5}});
   CHECK(cut(layers, 1, 70) == Sections{{0, 3}, {3, 5}});
@@ -46,7 +48,7 @@ TEST_CASE("sections hold what fits, and a large layer is one by itself", "[profi
   CHECK(cut(layers, 1, 0) == Sections{{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}});
 }
 
-TEST_CASE("of layers that are alike the first, the middle and the last one are measured",
+TEST_CASE("The first, the middle and the last of equivalent layers are measured",
           "[profiler][sections]") {
   const auto wanted = [](const std::string& kinds, const std::vector<bool>& known = {}) {
     std::string places;
@@ -59,12 +61,11 @@ TEST_CASE("of layers that are alike the first, the middle and the last one are m
   CHECK(wanted(".....") == "xxxxx");
   CHECK(wanted("abbbbbbhl", {false, true, true, true, true, true, true, false, false}) ==
         "x------xx");
-  CHECK(is_wanted({1, 2}, {false, false, true}) == true);  // the loss goes with the last layer
+  CHECK(is_wanted({1, 2}, {false, false, true}) == true);  // the loss belongs to the last layer
   CHECK(is_wanted({0, 1}, {false, false, true}) == false);
 }
 
-TEST_CASE("a model's layers are alike by kind and input: the first one's has no gradient",
-          "[profiler][sections]") {
+TEST_CASE("Layers are equivalent if their kinds and inputs are equal", "[profiler][sections]") {
   const auto setup = test::small_setup();
   const auto all = outlines_of(LayerBench(setup));
   REQUIRE(all.size() == 7);
@@ -80,14 +81,14 @@ TEST_CASE("a model's layers are alike by kind and input: the first one's has no 
   const auto kinds = alike_layers(all);
   REQUIRE(kinds.size() == 4);
   CHECK(kinds[1].layers == std::vector<int>{1, 2, 3, 4});
-  // Nobody has said of what kind these are.
+  // These layers have no kind.
   const test::Fixed data{at::ones({2, 4})};
   const auto own = test::setup_of({test::linear("a", 4, 4), test::linear("b", 4, 4)}, data);
   for (const LayerOutline& outline : outlines_of(LayerBench(own)))
     CHECK(outline.alike.empty());
 }
 
-/// The costs but for times, which no two measurements share.
+/// Returns the costs without times, which differ between measurements.
 plan::LayerCost without_times(plan::LayerCost cost) {
   static_cast<plan::LayerTimes&>(cost) = {};
   cost.contended = {};
@@ -108,7 +109,7 @@ void check_same_memory(const exec::TrainingSetup& setup, const ShardSeat& seat =
   for (std::size_t layer = 0; layer < cut.costs.layers.size(); ++layer) {
     CAPTURE(layer);
     plan::LayerCost found = without_times(cut.costs.layers[layer]);
-    found.expert_loads = whole.costs.layers[layer].expert_loads;  // each has a router of its own
+    found.expert_loads = whole.costs.layers[layer].expert_loads;  // each has a different router
     CHECK(found == without_times(whole.costs.layers[layer]));
     CHECK(cut.costs.layers[layer].forward.value > 0);
     CHECK((cut.costs.layers[layer].input_gradient.value > 0) == (layer > 0));
@@ -120,7 +121,7 @@ void check_same_memory(const exec::TrainingSetup& setup, const ShardSeat& seat =
   CHECK(cut.costs.load.value > 0);
 }
 
-TEST_CASE("profile: in sections layers have the memory, sums and sizes that they have in one",
+TEST_CASE("Profile: layers have the same memory, all-reduces and sizes in sections as in one",
           "[profiler][sections]") {
   check_same_memory(test::small_setup());
   check_same_memory(test::sharded_setup(2), {.index = 1, .count = 2, .groups = 2});
@@ -131,7 +132,7 @@ TEST_CASE("profile: in sections layers have the memory, sums and sizes that they
   check_same_memory(half);
 }
 
-TEST_CASE("profile: layers that are alike have equal times, and places are compared",
+TEST_CASE("Profile: equivalent layers have equal times, and their places are compared",
           "[profiler][sections]") {
   auto setup = test::small_setup();
   setup.layers =
@@ -150,7 +151,7 @@ TEST_CASE("profile: layers that are alike have equal times, and places are compa
   }
 }
 
-/// Counts how many of its kind there are at once.
+/// A layer that counts how many layers of its type exist at once.
 class Counted final : public exec::Layer {
  public:
   inline static int now = 0, most = 0, made = 0;
@@ -169,7 +170,7 @@ class Counted final : public exec::Layer {
   at::Tensor weight_;
 };
 
-TEST_CASE("profile: how many layers are there at once does not depend on how many there are",
+TEST_CASE("Profile: the number of layers that exist at once does not depend on the model's",
           "[profiler][sections]") {
   const test::Fixed data{at::ones({2, 4})};
   for (const int layers : {4, 12, 40}) {
@@ -185,12 +186,12 @@ TEST_CASE("profile: how many layers are there at once does not depend on how man
         profile_layers(bench, {.settings = {0, 1, 1, 1e9}, .budget = {2 * 16 * 16}});
     CHECK(found.sections == layers / 2);
     CHECK(Counted::most == 2);
-    CHECK(Counted::made <= 8 + 2);  // four sections, and what is run on the way
+    CHECK(Counted::made <= 8 + 2);  // four sections, and the layers run in between
     CHECK(Counted::now == 0);
   }
 }
 
-TEST_CASE("profile: what is known is not measured", "[profiler][sections]") {
+TEST_CASE("Profile: known layers are not measured", "[profiler][sections]") {
   const auto setup = test::small_setup();
   LayerBench bench(setup);
   int passes = 0, sections = 0;
@@ -213,7 +214,7 @@ TEST_CASE("profile: what is known is not measured", "[profiler][sections]") {
   CHECK(head.costs.layers[4].forward.value == 0);
 }
 
-TEST_CASE("profile: a time is shared out over the sections", "[profiler][sections]") {
+TEST_CASE("Profile: the given time is divided among the sections", "[profiler][sections]") {
   const auto setup = test::small_setup();
   LayerBench bench(setup);
   std::vector<int> of_section;
@@ -227,7 +228,7 @@ TEST_CASE("profile: a time is shared out over the sections", "[profiler][section
                                  },
                              .over = {0.2},
                              .budget = {0}});
-  CHECK(of_section.size() == 5);  // the embedding, three blocks of four, the head
+  CHECK(of_section.size() == 5);  // the embedding, three of the blocks, the head
   CHECK(found.costs.measured_over.value >= 0.2);
 }
 

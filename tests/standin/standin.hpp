@@ -1,42 +1,43 @@
 #pragma once
 
-// What the stand-ins for NVIDIA's libraries tell each other. Each is a shared library with the name
-// of the real one, loaded before it (LD_PRELOAD) in tests alone; that for CUDA's runtime has these
-// functions beside NVIDIA's, and the others find them with dlsym(RTLD_DEFAULT, name).
+// The interface between the stand-ins for NVIDIA's libraries. Each is a shared library with the
+// name of the real one, loaded before it (LD_PRELOAD) in tests only. The stand-in for CUDA's
+// runtime has these functions in addition to NVIDIA's; the others find them with
+// dlsym(RTLD_DEFAULT, name).
 
 #include <cstddef>
 #include <cstdint>
 
 extern "C" {
 
-/// What a stream of the stand-in was given: a kernel, a copy, a set of memory, a host function.
+/// A piece of work of a stand-in's stream: a kernel, a copy, a memory set or a host function.
 struct PipewrightStandinWork {
   enum Kind : std::int32_t { Kernel, Copy, Set, HostFunction };
   Kind kind;
-  const char* call;  // of the API, such as "cudaMemcpyAsync"; lives as long as the process
-  const char* name;  // of the kernel; lives as long as the process
+  const char* call;  // API call such as "cudaMemcpyAsync"; lives as long as the process
+  const char* name;  // kernel's name; lives as long as the process
   std::int32_t device;
-  std::uint32_t stream;     // 1, 2, … in the order in which streams were made; 0: the default one
-  std::uint64_t bytes;      // of copies and sets
+  std::uint32_t stream;     // 1, 2, … in the order of creation; 0 is the default stream
+  std::uint64_t bytes;      // of copies and memory sets
   std::int32_t copy_kind;   // a cudaMemcpyKind
-  std::uint64_t called_ns;  // CLOCK_REALTIME: when the call began and returned, and the work
+  std::uint64_t called_ns;  // CLOCK_REALTIME; the call's start and end, then the work's
   std::uint64_t returned_ns;
   std::uint64_t start_ns;
   std::uint64_t end_ns;
-  std::uint32_t thread;  // the system's number of the thread that called
+  std::uint32_t thread;  // the system's number of the calling thread
 };
 
-/// Calls `listener` on the thread that gave the work, once it is done. Null: nobody.
+/// Calls `listener` for each work when it is done, on the thread that did it. Null stops that.
 void pipewright_standin_listen(void (*listener)(const PipewrightStandinWork* work));
 
-/// Says that what this stream is given next reads or writes memory, for the check of
-/// happens-before. `what` lives as long as the process. `stream` is a cudaStream_t.
+/// Records that the next work of this stream reads or writes memory, for the race detector. `what`
+/// lives as long as the process. `stream` is a cudaStream_t.
 void pipewright_standin_access(void* stream, const void* memory, std::size_t bytes, int writes,
                                const char* what);
 
-/// What was found wrong since the last call, a line each, cut to `size`: uses that nothing orders,
-/// memory that is given free before its use, kernels that nothing computes. Who does not take it
-/// ends with exit code 66.
+/// Writes the errors found since the last call, one per line, cut to `size`: accesses that are not
+/// ordered, memory that is freed before its use, kernels without a stand-in. A process with errors
+/// that are not taken ends with exit code 66.
 void pipewright_standin_take_reports(char* text, std::size_t size);
 
 }  // extern "C"

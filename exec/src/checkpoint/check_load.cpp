@@ -57,7 +57,7 @@ LoadCheck check_load(const Checkpoint& checkpoint, const std::vector<LayerShape>
   const auto compare = [](std::vector<std::string>& reasons, const char* what, const auto& stored,
                           const auto& asked) {
     if (stored != asked)
-      reasons.push_back(fmt::format("{}: {} in the checkpoint, {} asked for", what, stored, asked));
+      reasons.push_back(fmt::format("{}: {} in the checkpoint, {} requested", what, stored, asked));
   };
   const std::vector<LayerShape> stored = checkpoint.layers();
   compare(check.obstacles, "layers", stored.size(), wanted.size());

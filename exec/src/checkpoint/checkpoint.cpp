@@ -17,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Reads a file when the first of its tensors is asked for.
+/// One layer of an open checkpoint. Reads a file when its first tensor is requested, and keeps it
+/// for the others.
 class OpenLayer {
  public:
   OpenLayer(const fs::path& folder, const StoredLayer& layer) : folder_(folder), layer_(layer) {}
@@ -86,8 +87,9 @@ LayerState Checkpoint::optimizer_of(int index) const { return read(index, false,
 LayerState Checkpoint::read(int index, bool parameters, bool optimizer) const {
   const auto& layers = manifest_->layers;
   if (index < 0 || static_cast<std::size_t>(index) >= layers.size())
-    throw plan::InputError(fmt::format("{}: layer {} asked for, but it has {} layers",
-                                       folder_.string(), index, layers.size()));
+    throw plan::InputError(
+        fmt::format("{}: layer {} was requested, but the checkpoint has {} layers",
+                    folder_.string(), index, layers.size()));
   const StoredLayer& stored = layers[static_cast<std::size_t>(index)];
   OpenLayer open(folder_, stored);
   return {.index = index,

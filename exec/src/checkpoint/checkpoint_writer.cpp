@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A job's word is part of a folder's name.
+/// Returns true if `job` can be part of a folder's name.
 bool is_word(const std::string& job) {
   constexpr const char* allowed =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
@@ -35,7 +35,7 @@ void require_possible(const CheckpointOptions& options) {
         fmt::format("checkpoints: there is no part {} of {}", options.part, options.parts));
   if (options.keep < 1)
     throw plan::InputError(
-        fmt::format("checkpoints: {} to keep, at least one is needed", options.keep));
+        fmt::format("checkpoints: the number to keep is {}, but must be at least 1", options.keep));
   if (!is_word(options.job))
     throw plan::InputError(
         fmt::format("checkpoints: the job \"{}\" must be a word of letters, digits, '-' and '_', "
@@ -43,14 +43,14 @@ void require_possible(const CheckpointOptions& options) {
                     options.job));
 }
 
-/// Tells part 0 at once, so that it need not wait: by a file without a byte where the disk has no
-/// room for why.
+/// Leaves a failure document for part 0, so that it stops waiting at once. If the disk has no room
+/// for the reason, the document is an empty file.
 void leave_failure(const fs::path& unfinished, const Manifest& failed) {
   const fs::path file = unfinished / part_name(failed.part);
   try {
     write_durably(file, manifest_text(failed));
   } catch (const std::exception&) {
-    const std::ofstream empty(file);  // where that fails, too, part 0 runs into its timeout
+    const std::ofstream empty(file);  // if this fails as well, part 0 times out
   }
 }
 
@@ -71,8 +71,8 @@ CheckpointWriter::CheckpointWriter(fs::path folder, CheckpointOptions options)
     if (options_.part == 0)
       remove_left_overs(folder_, options_.job, /*step=*/0);
   } catch (const fs::filesystem_error& error) {
-    throw plan::InputError(
-        fmt::format("{}: no folder for checkpoints: {}", folder_.string(), error.code().message()));
+    throw plan::InputError(fmt::format("{}: cannot create the folder for checkpoints: {}",
+                                       folder_.string(), error.code().message()));
   }
 }
 
@@ -103,7 +103,7 @@ void CheckpointWriter::write(const Snapshot& snapshot) {
   const fs::path unfinished = folder_ / unfinished_name(step, options_.job);
   bool written = false;
   std::optional<std::string> failure;
-  log(LogSubject::Checkpoints, LogLevel::Info, "part {} of {} of step {}: begins in {}",
+  log(LogSubject::Checkpoints, LogLevel::Info, "part {} of {} of step {}: begins to write in {}",
       options_.part, options_.parts, step, unfinished.string());
   try {
     write_to(unfinished, snapshot);

@@ -22,9 +22,9 @@ Manifest await_part(int part, const std::filesystem::path& folder, const Checkpo
   const std::chrono::duration<double> timeout(options.timeout.value);
   while (!std::filesystem::exists(file)) {
     if (given_up())
-      throw std::runtime_error(fmt::format("given up before part {} was there", part));
+      throw std::runtime_error(fmt::format("stopped waiting before part {} was written", part));
     if (Clock::now() - began > timeout)
-      throw std::runtime_error(fmt::format("part {} of {} was not there after {:.3g} s", part,
+      throw std::runtime_error(fmt::format("part {} of {} was not written within {:.3g} s", part,
                                            options.parts, options.timeout.value));
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -39,7 +39,7 @@ void require_same(const Manifest& own, const Manifest& other, int part) {
     throw std::runtime_error(fmt::format("part {}: {}", part, other.failure));
   if (other.job != own.job || other.part != part || !(other.training == own.training))
     throw std::runtime_error(fmt::format(
-        "part {} saves another training state than part 0 at step {}", part, own.training.step));
+        "part {} has a different training state from part 0 at step {}", part, own.training.step));
 }
 
 void add_layers(std::map<int, StoredLayer>& by_index, const Manifest& part) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// A checkpoint of several processes becomes one: part 0 waits for what the others have written.
+// Merges the parts of a checkpoint that several processes write: part 0 waits for the other parts.
 
 #include <filesystem>
 #include <functional>
@@ -10,10 +10,10 @@
 
 namespace pipewright::exec {
 
-/// The manifest of all parts together, from part 0's own and the documents that the others leave in
-/// `folder`. Waits for them, until they are `given_up`. Throws std::runtime_error when one has
-/// failed, stays away for longer than the timeout, or when together they are not a whole
-/// checkpoint.
+/// Returns the manifest of all parts, merged from part 0's `own` and the documents that the other
+/// parts leave in `folder`. Waits for these until `given_up` returns true. Throws
+/// std::runtime_error when a part has failed, does not arrive within the timeout, or when the parts
+/// do not form a complete checkpoint.
 Manifest collect_parts(const std::filesystem::path& folder, const Manifest& own,
                        const CheckpointOptions& options, const std::function<bool()>& given_up);
 

@@ -9,7 +9,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "words are read as they lie in memory");
 
-/// Table k has the remainder of each byte with k zero bytes behind it.
+/// Lookup tables for eight bytes at a time: table k has the remainder of each byte followed by k
+/// zero bytes.
 using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
 
 constexpr Tables make_tables() {

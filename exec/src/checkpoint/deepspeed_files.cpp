@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The layers that a folder has files of, each with them.
+/// Returns the files of each layer in a folder, by layer number.
 std::map<int, std::vector<fs::path>> layer_files(const fs::path& folder) {
   static const std::regex pattern(R"(layer_(\d{2,6})-(.*)model_states\.pt)");
   std::map<int, std::vector<fs::path>> files;
@@ -58,19 +58,17 @@ std::vector<fs::path> ckpt_layer_path_list(const fs::path& folder, int layer) {
 NamedWeights deepspeed_layers(const fs::path& folder, const std::vector<std::string>& layers) {
   const auto files = layer_files(folder);
   if (files.empty())
-    throw plan::InputError(
-        fmt::format("{}: no file of a layer in it, such as layer_00-model_00-model_states.pt",
-                    folder.string()));
+    throw plan::InputError(fmt::format(
+        "{}: has no layer files such as layer_00-model_00-model_states.pt", folder.string()));
   StateDict state;
   for (const auto& [layer, of_layer] : files) {
     if (layer >= static_cast<int>(layers.size()))
-      throw plan::InputError(fmt::format("{}: a file of layer {}, the model has {} layers",
+      throw plan::InputError(fmt::format("{}: is for layer {}, but the model has {} layers",
                                          of_layer.front().string(), layer, layers.size()));
     if (of_layer.size() > 1)
       throw plan::InputError(
-          fmt::format("{}: layer {} lies in {} files, one for each rank that has a part of it: "
-                      "those of one rank "
-                      "are read",
+          fmt::format("{}: layer {} is stored in {} files, one for each tensor-parallel rank, but "
+                      "only layers of one file can be read",
                       folder.string(), layer, of_layer.size()));
     for (auto& [name, tensor] : read_torch_file(of_layer.front()))
       state.emplace(layers[static_cast<std::size_t>(layer)] + "." + name, tensor);
@@ -84,9 +82,8 @@ NamedWeights deepspeed_module(const fs::path& file) {
   StateDict module = below(read_torch_file(file), "module");
   if (module.empty())
     throw plan::InputError(
-        fmt::format("{}: no tensor under \"module\": a PipelineModule's weights lie in the layers' "
-                    "files beside "
-                    "it",
+        fmt::format("{}: has no tensor under \"module\". The weights of a PipelineModule are in "
+                    "the layer files of the same folder",
                     file.string()));
   NamedWeights weights = weights_of(std::move(module));
   weights.where = file.string();

@@ -17,7 +17,7 @@ namespace {
 
 using Box = std::vector<std::int64_t>;
 
-/// What two boxes have in common.
+/// The intersection of two boxes, and the count of its elements.
 struct Overlap {
   Box begin, sizes;
   std::int64_t numbers = 1;
@@ -42,7 +42,7 @@ at::Tensor box_in(at::Tensor whole, const Box& origin, const Overlap& overlap) {
   return whole;
 }
 
-/// Every chunk lies in its file, as far as sizes tell.
+/// Throws InputError unless each chunk fits into its file, judging by the file's size.
 void require_files(const std::filesystem::path& folder,
                    const std::map<std::string, DistributedTensor>& tensors) {
   std::map<std::string, std::int64_t> known;
@@ -56,9 +56,9 @@ void require_files(const std::filesystem::path& folder,
       if (error)
         throw plan::InputError(fmt::format("{}: {}", file.string(), error.message()));
       if (part.begin > size->second || part.length > size->second - part.begin)
-        throw plan::InputError(fmt::format("{}: cut off: '{}' takes {} bytes from {} on, it has {}",
-                                           file.string(), name, part.length, part.begin,
-                                           size->second));
+        throw plan::InputError(fmt::format(
+            "{}: truncated: '{}' needs {} bytes from byte {} on, but the file has {} bytes",
+            file.string(), name, part.length, part.begin, size->second));
     }
 }
 
@@ -96,9 +96,9 @@ at::Tensor DistributedCheckpoint::chunk(const std::string& name,
                        fmt::format("{} from byte {} on", file.string(), chunk.begin));
   const auto found = tensors.find("");
   if (found == tensors.end() || found->second.sizes() != at::IntArrayRef(chunk.sizes))
-    throw plan::InputError(
-        fmt::format("{}: '{}' at [{}] should be a tensor [{}] there, and is none", file.string(),
-                    name, fmt::join(chunk.offsets, ", "), fmt::join(chunk.sizes, ", ")));
+    throw plan::InputError(fmt::format("{}: '{}' at [{}] is not a tensor [{}] as expected",
+                                       file.string(), name, fmt::join(chunk.offsets, ", "),
+                                       fmt::join(chunk.sizes, ", ")));
   return found->second;
 }
 
@@ -118,8 +118,7 @@ at::Tensor DistributedCheckpoint::read(const std::string& name, const Box& begin
       continue;
     for (const Overlap& other : before)
       if (overlap_of(other.begin, other.sizes, part).numbers > 0)
-        throw plan::InputError(
-            fmt::format("{}: chunks of '{}' lie over each other", folder_.string(), name));
+        throw plan::InputError(fmt::format("{}: chunks of '{}' overlap", folder_.string(), name));
     const at::Tensor stored = chunk(name, part);
     if (!box.defined())
       box = at::empty(sizes, stored.scalar_type());
@@ -129,9 +128,8 @@ at::Tensor DistributedCheckpoint::read(const std::string& name, const Box& begin
   }
   const auto wanted = c10::multiply_integers(sizes);
   if (copied != wanted)
-    throw plan::InputError(
-        fmt::format("{}: chunks of '{}' have {} of {} numbers that are asked for", folder_.string(),
-                    name, copied, wanted));
+    throw plan::InputError(fmt::format("{}: chunks of '{}' have only {} of {} requested elements",
+                                       folder_.string(), name, copied, wanted));
   return box.defined() ? box : at::empty(sizes);
 }
 

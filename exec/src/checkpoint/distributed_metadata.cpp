@@ -32,7 +32,8 @@ std::set<std::string> names_in_metadata() {
   return names;
 }
 
-/// Which part of which tensor; no offsets where it is the only one.
+/// The key of a chunk: tensor name and offsets. The offsets are empty if the tensor has only one
+/// chunk.
 using Index = std::pair<std::string, Box>;
 
 class MetadataReader {
@@ -48,7 +49,7 @@ class MetadataReader {
     for (std::size_t at = 0; at + 1 < described.items.size(); at += 2) {
       const PickleNode &name = *described.items[at], &value = *described.items[at + 1];
       if (!name.is(Kind::Text))
-        refuse(name, "a tensor's name is no text");
+        refuse(name, "a tensor's name is not a string");
       if (value.is_call_of(metadata_module + "TensorStorageMetadata"))
         tensors[name.text] = tensor_of(name, value, places);
     }
@@ -60,29 +61,29 @@ class MetadataReader {
     throw plan::InputError(fmt::format("{}: byte {}: {}", file_, node.offset, what));
   }
 
-  /// Of an object's state.
+  /// Returns a field of an object's pickled state, or null if it has none of that name.
   const PickleNode* find_field(const PickleNode& object, std::string_view name) const {
     return object.is(Kind::Call) && object.state != nullptr ? object.state->find(name) : nullptr;
   }
   const PickleNode& field(const PickleNode& object, std::string_view name, Kind kind) const {
     const PickleNode* const found = find_field(object, name);
     if (found == nullptr || !found->is(kind))
-      refuse(object, fmt::format("an object without '{}', or of another kind", name));
+      refuse(object, fmt::format("an object has no '{}' of the expected type", name));
     return *found;
   }
 
   Box box_of(const PickleNode& object, std::string_view name) const {
     return sizes_of(field(object, name, Kind::Call));
   }
-  /// torch.Size((2, 3))
+  /// Reads `torch.Size((2, 3))`.
   Box sizes_of(const PickleNode& node) const {
     if (!node.is_call_of("torch Size") || node.items[1]->items.size() != 1 ||
         !node.items[1]->items[0]->is(Kind::List))
-      refuse(node, "this is no torch.Size");
+      refuse(node, "this is not a torch.Size");
     Box box;
     for (const PickleNode* const item : node.items[1]->items[0]->items) {
       if (!item->is(Kind::Integer) || item->integer < 0)
-        refuse(node, "this is no list of sizes");
+        refuse(node, "this is not a list of sizes");
       box.push_back(item->integer);
     }
     return box;
@@ -107,10 +108,11 @@ class MetadataReader {
     for (const PickleNode* const chunk : field(value, "chunks", Kind::List).items) {
       tensor.chunks.push_back(chunk_of(name, *chunk, tensor.sizes, places));
       if (__builtin_add_overflow(all, numbers_in(*chunk, tensor.chunks.back().sizes), &all))
-        refuse(*chunk, "chunks of more numbers than there are");
+        refuse(*chunk, "the number of elements in chunks exceeds 64 bits");
     }
     if (const std::int64_t wanted = numbers_in(value, tensor.sizes); all != wanted)
-      refuse(value, fmt::format("'{}' has {} numbers, its chunks have {}", name.text, wanted, all));
+      refuse(value,
+             fmt::format("'{}' has {} elements, but its chunks have {}", name.text, wanted, all));
     return tensor;
   }
 
@@ -119,7 +121,7 @@ class MetadataReader {
     for (const std::int64_t size : sizes)
       if (__builtin_mul_overflow(all, std::max<std::int64_t>(size, 1), &all) ||
           __builtin_mul_overflow(numbers, size, &numbers) || all > std::int64_t{1} << 55)
-        refuse(node, fmt::format("no tensor has the sizes [{}]", fmt::join(sizes, ", ")));
+        refuse(node, fmt::format("a tensor cannot have the sizes [{}]", fmt::join(sizes, ", ")));
     return numbers;
   }
 
@@ -131,18 +133,18 @@ class MetadataReader {
     for (std::size_t d = 0; inside && d < whole.size(); ++d)
       inside = chunk.offsets[d] <= whole[d] && chunk.sizes[d] <= whole[d] - chunk.offsets[d];
     if (!inside)
-      refuse(node, fmt::format("a chunk of '{}' [{}] at [{}] is not in [{}]", name.text,
+      refuse(node, fmt::format("a chunk of '{}' [{}] at [{}] is not within [{}]", name.text,
                                fmt::join(chunk.sizes, ", "), fmt::join(chunk.offsets, ", "),
                                fmt::join(whole, ", ")));
     auto place = places.find({name.text, chunk.offsets});
     if (place == places.end() && chunk.sizes == whole)
       place = places.find({name.text, Box()});
     if (place == places.end())
-      refuse(node, fmt::format("the chunk of '{}' at [{}] lies nowhere", name.text,
+      refuse(node, fmt::format("the chunk of '{}' at [{}] has no storage", name.text,
                                fmt::join(chunk.offsets, ", ")));
     put_in_file(chunk, *place->second);
     if (numbers_in(node, chunk.sizes) > chunk.length)
-      refuse(node, fmt::format("a chunk of '{}' [{}] in {} bytes", name.text,
+      refuse(node, fmt::format("a chunk of '{}' [{}] does not fit into its {} bytes", name.text,
                                fmt::join(chunk.sizes, ", "), chunk.length));
     return chunk;
   }
@@ -154,13 +156,13 @@ class MetadataReader {
     const auto& name = chunk.file;
     if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
         name.find('\0') != std::string::npos)
-      refuse(info, fmt::format("\"{}\" is no file of the checkpoint's own folder", name));
+      refuse(info, fmt::format("\"{}\" is not a file in the checkpoint's folder", name));
     if (chunk.begin < 0 || chunk.length < 0)
-      refuse(info, "a place in a file that cannot be");
+      refuse(info, "the offset or length in a file is negative");
     const PickleNode* const transforms = find_field(info, "transform_descriptors");
     if (transforms != nullptr && !transforms->is(Kind::None) &&
         !(transforms->is(Kind::List) && transforms->items.empty()))
-      refuse(info, "its numbers are compressed or encrypted, which is not read");
+      refuse(info, "its data are compressed or encrypted, which is not supported");
   }
 
   const std::string& file_;

@@ -45,8 +45,8 @@ const Dtype* find_dtype(at::ScalarType type) {
 std::string code_of(at::ScalarType dtype) {
   if (const Dtype* const found = find_dtype(dtype))
     return found->code;
-  throw plan::InputError(
-      fmt::format("tensors of {} have no place in a safetensors file", c10::toString(dtype)));
+  throw plan::InputError(fmt::format("tensors of type {} cannot be stored in a safetensors file",
+                                     c10::toString(dtype)));
 }
 
 std::optional<at::ScalarType> dtype_of(std::string_view code) {
@@ -65,7 +65,7 @@ at::ScalarType type_named(const std::string& word) {
   for (const Dtype& dtype : dtypes)
     if (dtype.word == word)
       return dtype.type;
-  throw plan::InputError(fmt::format("tensors of type {} are not known here", word));
+  throw plan::InputError(fmt::format("tensor type {} is not supported", word));
 }
 
 }  // namespace pipewright::exec

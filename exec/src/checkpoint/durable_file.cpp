@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t at_once = std::size_t{1} << 20;  // bytes read or written at once
 
-/// A descriptor for reading, closed with it.
+/// A file descriptor for reading, closed by the destructor.
 class Opened {
  public:
   Opened(const std::filesystem::path& file, int flags)
@@ -80,7 +80,7 @@ void DurableFile::close() {
 
 void sync_folder(const std::filesystem::path& folder) {
   const Opened opened(folder, O_DIRECTORY);
-  // A file system that has no such thing says EINVAL.
+  // EINVAL means that this file system cannot sync folders.
   if (opened.get() < 0 || (::fsync(opened.get()) != 0 && errno != EINVAL))
     throw_disk_error(folder, "synced");
 }

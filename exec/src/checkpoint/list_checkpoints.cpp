@@ -24,7 +24,8 @@ plan::Bytes size_of(const fs::path& folder) {
   return size;
 }
 
-/// What is wrong with a checkpoint, as far as its manifest and its files' sizes tell.
+/// Returns why a checkpoint is unusable, judging by its manifest and its files' sizes. Empty for a
+/// usable one.
 std::string damage_of(const fs::path& folder, const StepFolder& said) {
   if (!said.job.empty())
     return fmt::format("{}: incomplete: its job ended while it was written", folder.string());
@@ -84,7 +85,7 @@ Checkpoint open_newest(const fs::path& folder,
       report(error.what());
     }
   }
-  throw plan::InputError(fmt::format("{}: there is no whole checkpoint in it", folder.string()));
+  throw plan::InputError(fmt::format("{}: contains no complete checkpoint", folder.string()));
 }
 
 }  // namespace pipewright::exec

@@ -1,7 +1,7 @@
 #pragma once
 
-// What manifest.json says. Each part of a job leaves a document of the same kind, which part 0
-// merges. Both end with a checksum of the text before it.
+// The contents of manifest.json. Each part of a job leaves a document of the same format, which
+// part 0 merges. Both end with a checksum of the text before it.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,7 +14,7 @@
 namespace pipewright::exec {
 
 struct StoredTensor {
-  TensorShape shape;       // of what lies in the file
+  TensorShape shape;       // of the stored tensor
   std::int64_t begin = 0;  // see NamedTensor
   std::int64_t whole = -1;
   TensorPart part{};
@@ -38,15 +38,16 @@ struct StoredLayer {
 
 struct Manifest {
   std::string job;
-  int part = 0;         // of a part's document
-  std::string failure;  // of a part that could not write its files
+  int part = 0;         // the part that wrote this document; 0 for a merged manifest
+  std::string failure;  // why this part could not write its files; empty if it could
   TrainingState training;
   std::vector<StoredLayer> layers;
 };
 
 std::string manifest_text(const Manifest& manifest);
 
-/// Throws InputError that names `file` for every text but one that `manifest_text` has written.
+/// Parses a text that `manifest_text` has written. Throws InputError that names `file` for any
+/// other text.
 Manifest parse_manifest(const std::string& text, const std::filesystem::path& file);
 Manifest read_manifest(const std::filesystem::path& file);
 

@@ -67,12 +67,12 @@ Json to_json(const StoredLayer& layer) {
   return {{"index", layer.index}, {"name", layer.name}, {"files", std::move(files)}};
 }
 
-/// A part's own keys; a whole checkpoint has neither.
+/// Returns the keys that only a part's document has.
 std::string part_keys(const Manifest& manifest) {
   std::string keys;
   if (manifest.part > 0)
     keys += fmt::format("\"part\":{},\n", manifest.part);
-  if (!manifest.failure.empty())  // what a disk says need not be UTF-8
+  if (!manifest.failure.empty())  // a disk's error text may not be UTF-8
     keys +=
         fmt::format("\"failure\":{},\n",
                     Json(manifest.failure).dump(-1, ' ', false, Json::error_handler_t::replace));
@@ -81,7 +81,7 @@ std::string part_keys(const Manifest& manifest) {
 
 }  // namespace
 
-/// One line per layer.
+/// Writes one line per layer.
 std::string manifest_text(const Manifest& manifest) {
   std::string layers;
   for (const StoredLayer& layer : manifest.layers)

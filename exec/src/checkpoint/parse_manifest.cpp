@@ -59,7 +59,7 @@ std::vector<std::int64_t> read_sizes(JsonObject& object) {
   const Json* const list = object.find("shape");
   if (list != nullptr && list->is_array() && std::all_of(list->begin(), list->end(), is_size))
     return list->get<std::vector<std::int64_t>>();
-  object.error("shape", "a list of sizes is needed here");
+  object.error("shape", "expected a list of sizes");
   return {};
 }
 
@@ -69,15 +69,15 @@ std::uint32_t read_checksum(JsonObject& object) {
   const char* const end = digits.data() + digits.size();
   const auto result = std::from_chars(digits.data(), end, checksum, 16);
   if (digits.size() != 8 || result.ptr != end)
-    object.error("crc32c", "eight hexadecimal digits are needed here");
+    object.error("crc32c", "expected eight hexadecimal digits");
   return checksum;
 }
 
-/// A file's name must not lead out of the folder.
+/// Reads a file's name, which must not lead out of the checkpoint's folder.
 std::string read_file_name(JsonObject& object) {
   std::string name = object.text("file");
   if (name.find('/') != std::string::npos)
-    object.error("file", "this is no file of the checkpoint's own folder");
+    object.error("file", "this is not a file in the checkpoint's folder");
   return name;
 }
 
@@ -92,9 +92,10 @@ TensorPart read_part(Diagnostics& diagnostics, const std::string& pointer) {
   if (part.index >= part.count)
     object.error("index", fmt::format("there is no part {} of {}", part.index, part.count));
   if (part.experts > 1 && (part.count % part.experts != 0 || part.dimension == 0))
-    object.error("experts", fmt::format("{} parts along dimension {} are not cut in {} along "
-                                        "dimension 0 first",
-                                        part.count, part.dimension, part.experts));
+    object.error(
+        "experts",
+        fmt::format("{} parts along dimension {} cannot first be cut into {} along dimension 0",
+                    part.count, part.dimension, part.experts));
   return part;
 }
 

@@ -33,7 +33,8 @@ void put_in_order(const StoredLayer& layer, PiecedTensor& tensor) {
   };
   if (first.whole < 0) {
     if (pieces.size() > 1)
-      refuse(fmt::format("lies in both {} and {}", pieces[0].file->name, pieces[1].file->name));
+      refuse(
+          fmt::format("is stored in both {} and {}", pieces[0].file->name, pieces[1].file->name));
     return;
   }
   std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
@@ -45,20 +46,21 @@ void put_in_order(const StoredLayer& layer, PiecedTensor& tensor) {
     const StoredTensor& slice = *piece.tensor;
     if (slice.whole != first.whole || slice.shape.dtype != first.shape.dtype ||
         !(slice.part == first.part))
-      refuse("lies in slices that do not belong together");
+      refuse("is stored in slices that do not match");
     if (slice.begin != end)
-      refuse(fmt::format("lies in slices of which one begins at {}, {} was expected", slice.begin,
+      refuse(fmt::format("is stored in slices of which one begins at {} instead of {}", slice.begin,
                          end));
     if (count_of(slice) > first.whole - end)
-      refuse(fmt::format("has {} numbers, its slices hold more", first.whole));
+      refuse(fmt::format("has {} elements, but its slices have more", first.whole));
     end += count_of(slice);
   }
   if (end != first.whole)
-    refuse(fmt::format("has {} numbers, its slices hold {}", first.whole, end));
+    refuse(fmt::format("has {} elements, but its slices have {}", first.whole, end));
   tensor.shape.sizes = {first.whole};
 }
 
-/// In the order of the first part of each tensor.
+/// Sorts parts of the same tensor next to each other, by index. Tensors keep the order of their
+/// first parts.
 void put_parts_together(std::vector<PiecedTensor>& tensors) {
   std::map<std::string, std::size_t> places;
   for (const PiecedTensor& tensor : tensors)
@@ -76,8 +78,8 @@ bool are_of_one(const TensorPart& a, const TensorPart& b) {
          a.count == b.count && a.experts == b.experts;
 }
 
-/// All parts of a tensor, in their order, but for those that lie in slices: fill its length, once
-/// for each part of its experts.
+/// Checks the parts of one tensor, in their order: their lengths must add up to the tensor's
+/// length, once for each group of experts. Not for parts that are stored in slices.
 void require_length(const StoredLayer& layer, const PiecedTensor* parts) {
   const auto& [name, dtype, sizes] = parts->shape;
   const TensorPart& first = parts->part;
@@ -92,14 +94,15 @@ void require_length(const StoredLayer& layer, const PiecedTensor* parts) {
       others[dimension] = sizes[dimension];
     }
     if (others != sizes || parts[part].shape.dtype != dtype)
-      refuse(layer, name, "lies in parts that do not belong together");
+      refuse(layer, name, "is stored in parts that do not match");
   }
   if (length != plan::Bytes{first.length} * first.experts)
     refuse(layer, name,
-           fmt::format("is {} long, its parts are {}", first.length, length.value / first.experts));
+           fmt::format("has length {}, but its parts have {}", first.length,
+                       length.value / first.experts));
 }
 
-/// The parts of each tensor, in their order, are those of one cut, and all of them.
+/// Checks that the parts of each tensor come from one cut and that none is missing.
 void require_all_parts(const StoredLayer& layer, const std::vector<PiecedTensor>& tensors) {
   for (std::size_t begin = 0; begin < tensors.size();) {
     const std::string& name = tensors[begin].shape.name;
@@ -107,11 +110,11 @@ void require_all_parts(const StoredLayer& layer, const std::vector<PiecedTensor>
     std::size_t end = begin;
     for (; end < tensors.size() && tensors[end].shape.name == name; ++end)
       if (!are_of_one(tensors[end].part, cut))
-        refuse(layer, name, "lies in parts that do not belong together");
-    // None is there twice, and all are below the count.
+        refuse(layer, name, "is stored in parts that do not match");
+    // No part occurs twice, and each index is below the count.
     if (end - begin != static_cast<std::size_t>(cut.count))
       refuse(layer, name,
-             fmt::format("has {} parts, of which {} are there", cut.count, end - begin));
+             fmt::format("has {} parts, of which {} were found", cut.count, end - begin));
     if (cut.count > 1 && tensors[begin].pieces.front().tensor->whole < 0)
       require_length(layer, &tensors[begin]);
     begin = end;
@@ -163,7 +166,7 @@ void require_whole(const Manifest& manifest) {
     if (layer.index > expected)
       throw plan::InputError(fmt::format("layer {} is missing", expected));
     if (layer.index < expected)
-      throw plan::InputError(fmt::format("layer {} is there twice", layer.index));
+      throw plan::InputError(fmt::format("layer {} occurs twice", layer.index));
     pieces_of(layer, Holds::Parameters);
     pieces_of(layer, Holds::Optimizer);
   }

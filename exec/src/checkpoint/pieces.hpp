@@ -1,7 +1,7 @@
 #pragma once
 
-// Where the tensors of a layer lie: each whole in one file, or in slices in several; and of what
-// shards share out each part so.
+// The places of a layer's tensors in files. A tensor, or each tensor-parallel part of it, lies
+// whole in one file or in slices in several files.
 
 #include <vector>
 
@@ -14,21 +14,21 @@ struct Piece {
   const StoredTensor* tensor;
 };
 
-/// The pieces of one tensor, or of one part of it, in the order of their numbers.
+/// The pieces of one tensor, or of one tensor-parallel part, in the order of their elements.
 struct PiecedTensor {
-  TensorShape shape;  // of the whole, or of all of the part: flat where it lies in slices
+  TensorShape shape;  // of the whole tensor or part; one-dimensional if it lies in slices
   TensorPart part;
   std::vector<Piece> pieces;
 };
 
-/// The parts of a tensor stand behind each other, in their order. Throws InputError in words when a
-/// tensor is there twice, or not all of it.
+/// Returns the pieces of all tensors of a layer. The parts of a tensor follow each other in their
+/// order. Throws InputError that names the tensor when one occurs twice or is incomplete.
 std::vector<PiecedTensor> pieces_of(const StoredLayer& layer, Holds holds);
 
-/// The shapes of whole tensors, of which none lies in slices.
+/// Returns the shapes of whole tensors, none of which may lie in slices.
 std::vector<TensorShape> whole_shapes(const std::vector<PiecedTensor>& tensors);
 
-/// Throws InputError unless every layer is there once, from the first on, and every tensor whole.
+/// Throws InputError unless every layer occurs once, from layer 0 on, and every tensor is complete.
 void require_whole(const Manifest& manifest);
 
 }  // namespace pipewright::exec

@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// For file systems that cannot exchange two names: for a moment nothing has the name `to`, and the
-/// checkpoint before it is the newest.
+/// Replaces `to` by `from` on file systems that cannot exchange two names. For a moment nothing has
+/// the name `to`, and the previous checkpoint is the newest.
 void take_name_in_turn(const fs::path& from, const fs::path& to, const fs::path& aside) {
   if (::rename(to.c_str(), aside.c_str()) != 0)
     throw_disk_error(to, "replaced");
@@ -28,8 +28,8 @@ void take_name_in_turn(const fs::path& from, const fs::path& to, const fs::path&
   }
 }
 
-/// Gives `from` the name `to`. What has it already is a checkpoint of the same step that is damaged
-/// or was trained anew: it changes names with `from` in one go.
+/// Gives `from` the name `to`. A checkpoint that already has this name is of the same step and
+/// either damaged or trained again; it exchanges its name with `from` atomically.
 void take_name(const fs::path& from, const fs::path& to, const fs::path& aside) {
   if (::rename(from.c_str(), to.c_str()) == 0)
     return;
@@ -39,7 +39,7 @@ void take_name(const fs::path& from, const fs::path& to, const fs::path& aside) 
       ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0;
   if (!exchanged)
     take_name_in_turn(from, to, aside);
-  std::error_code ignored;  // the next save removes it then
+  std::error_code ignored;  // the next save removes what remains
   fs::remove_all(exchanged ? from : aside, ignored);
 }
 
@@ -50,7 +50,8 @@ void publish(const fs::path& folder, const Manifest& manifest, int parts) {
   const fs::path unfinished = folder / unfinished_name(step, manifest.job);
   require_files(unfinished, manifest);
   const std::string text = manifest_text(manifest);
-  parse_manifest(text, unfinished / manifest_name);  // what cannot be read again is no checkpoint
+  parse_manifest(text, unfinished / manifest_name);  // a manifest that cannot be read back is an
+                                                     // error
   write_durably(unfinished / manifest_name, text);
   for (int part = 1; part < parts; ++part)
     fs::remove(unfinished / part_name(part));

@@ -1,6 +1,7 @@
 #pragma once
 
-// A checkpoint gets its name last, so that whatever has a name is whole.
+// Gives a checkpoint its final name as the last operation, so that every checkpoint with such a
+// name is complete.
 
 #include <filesystem>
 
@@ -9,7 +10,8 @@
 namespace pipewright::exec {
 
 /// Gives the unfinished checkpoint of `manifest` its manifest and its final name, in `folder`.
-/// Throws std::runtime_error when it is not whole or the disk refuses; nothing has its name then.
+/// Throws std::runtime_error when it is incomplete or the disk fails; then no folder gets that
+/// name.
 void publish(const std::filesystem::path& folder, const Manifest& manifest, int parts);
 
 }  // namespace pipewright::exec

@@ -33,7 +33,7 @@ void remove_left_overs(const fs::path& folder, const std::string& job, std::int6
 }
 
 void remove_older(const fs::path& folder, const std::string& job, std::int64_t step, int keep) {
-  int whole = 1;  // the one of this step
+  int whole = 1;  // the checkpoint of this step
   for (const CheckpointInfo& info : list_checkpoints(folder)) {
     if (info.step >= step || is_unfinished(info.folder))
       continue;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What is removed from a folder of checkpoints, and when.
+// Removal of old and unfinished checkpoints.
 
 #include <cstdint>
 #include <filesystem>
@@ -8,13 +8,13 @@
 
 namespace pipewright::exec {
 
-/// Removes unfinished checkpoints, but those of this job from `step` on: other parts may be at
-/// work on them.
+/// Removes unfinished checkpoints, except those of this job from `step` on, which other parts may
+/// still be writing.
 void remove_left_overs(const std::filesystem::path& folder, const std::string& job,
                        std::int64_t step);
 
-/// Removes the checkpoints up to `step` that are older than the newest `keep` whole ones.
-/// Later steps are of a run that went on from a later checkpoint: they are left alone.
+/// Removes the checkpoints before `step` that are older than the newest `keep` complete ones. Keeps
+/// checkpoints of later steps, which belong to a run that continued from a later checkpoint.
 void remove_older(const std::filesystem::path& folder, const std::string& job, std::int64_t step,
                   int keep);
 

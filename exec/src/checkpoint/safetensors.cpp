@@ -22,7 +22,8 @@ std::string little_endian(std::uint64_t number) {
   return bytes;
 }
 
-constexpr std::uint64_t longest_header = 100'000'000;  // what other readers of the format accept
+constexpr std::uint64_t longest_header = 100'000'000;  // bytes; the limit of other readers of the
+                                                       // format
 
 class Parser {
  public:
@@ -32,7 +33,7 @@ class Parser {
     const std::string_view text = header();
     const auto document = plan::JsonDocument::parse(std::string(text), file_ + ", header");
     if (!document.root().is_object())
-      refuse("its header is no object");
+      refuse("the header is not a JSON object");
     std::vector<StoredPlace> entries;
     for (const auto& item : document.root().items())
       if (item.key() != "__metadata__")
@@ -54,27 +55,28 @@ class Parser {
 
   std::string_view header() const {
     if (bytes_.size() < 8)
-      refuse(fmt::format("its {} bytes are too few for the length of the header", bytes_.size()));
+      refuse(fmt::format("the file has {} bytes, which is too short for a header length",
+                         bytes_.size()));
     std::uint64_t length = 0;
     std::memcpy(&length, bytes_.data(), sizeof(length));
     if (length > longest_header || length > bytes_.size() - 8)
       refuse(
-          fmt::format("its header is said to have {} bytes, {} follow", length, bytes_.size() - 8));
+          fmt::format("the header should have {} bytes, but {} follow", length, bytes_.size() - 8));
     return bytes_.substr(8, length);
   }
 
   StoredPlace entry(const std::string& name, const Json& value) const {
     const auto is = [&](const char* key) { return value.is_object() && value.contains(key); };
     if (!is("dtype") || !is("shape") || !is("data_offsets") || value.size() != 3)
-      refuse(
-          fmt::format("tensor '{}' needs dtype, shape and data_offsets, and nothing else", name));
+      refuse(fmt::format("tensor '{}' must have dtype, shape and data_offsets, and nothing else",
+                         name));
     const Json& code = value.at("dtype");
     const auto dtype = code.is_string() ? dtype_of(code.get<std::string>()) : std::nullopt;
     if (!dtype)
-      refuse(fmt::format("tensor '{}' is of an unknown type, {}", name, code.dump()));
+      refuse(fmt::format("tensor '{}' has the unknown type {}", name, code.dump()));
     const auto offsets = numbers(name, value.at("data_offsets"));
     if (offsets.size() != 2 || offsets[0] > offsets[1])
-      refuse(fmt::format("tensor '{}' has the data_offsets {}", name,
+      refuse(fmt::format("tensor '{}' has the invalid data_offsets {}", name,
                          value.at("data_offsets").dump()));
     StoredPlace entry{{name, *dtype, numbers(name, value.at("shape"))}, offsets[0], offsets[1]};
     check_size(entry);
@@ -87,16 +89,17 @@ class Parser {
       return item.is_number_unsigned() && item.get<std::int64_t>() >= 0;
     };
     if (!list.is_array() || !std::all_of(list.begin(), list.end(), fits))
-      refuse(fmt::format("tensor '{}': {} is no list of sizes", name, list.dump()));
+      refuse(fmt::format("tensor '{}': {} is not a list of sizes", name, list.dump()));
     return list.get<std::vector<std::int64_t>>();
   }
 
-  /// Sizes beyond 64 bits, of which one is zero, take no bytes, and make no tensor.
+  /// Rejects sizes whose product exceeds 64 bits. With a size of zero among them they take no
+  /// bytes, but no tensor can have them.
   void check_shape(const StoredPlace& entry) const {
     std::int64_t numbers = static_cast<std::int64_t>(c10::elementSize(entry.shape.dtype));
     for (const std::int64_t size : entry.shape.sizes)
       if (size > 0 && __builtin_mul_overflow(numbers, size, &numbers))
-        refuse(fmt::format("tensor '{}' cannot be [{}]", entry.shape.name,
+        refuse(fmt::format("tensor '{}' is too large: [{}]", entry.shape.name,
                            fmt::join(entry.shape.sizes, ", ")));
   }
 
@@ -105,13 +108,13 @@ class Parser {
     for (const std::int64_t count : entry.shape.sizes)
       size = size * count;
     if (size.value != entry.end - entry.begin)
-      refuse(fmt::format("tensor '{}' of {} [{}] takes {} bytes, its data_offsets leave it {}",
+      refuse(fmt::format("tensor '{}' of {} [{}] needs {} bytes, but its data_offsets have {}",
                          entry.shape.name, word_of(entry.shape.dtype),
                          fmt::join(entry.shape.sizes, ", "), size.value, entry.end - entry.begin));
   }
 
-  /// The tensors must follow each other without a gap or an overlap, from behind the header up to
-  /// the end of the file.
+  /// Sorts tensors by their place and makes their offsets relative to the file. They must follow
+  /// each other without a gap or an overlap, from the end of the header to the end of the file.
   std::vector<StoredPlace> in_order(std::vector<StoredPlace> entries, std::int64_t first) const {
     std::stable_sort(entries.begin(), entries.end(),
                      [](const StoredPlace& a, const StoredPlace& b) {
@@ -121,17 +124,17 @@ class Parser {
     const std::int64_t size = static_cast<std::int64_t>(bytes_.size()) - first;
     for (StoredPlace& entry : entries) {
       if (entry.begin != end)
-        refuse(fmt::format("tensor '{}' begins at byte {} of the data, {} was expected",
+        refuse(fmt::format("tensor '{}' begins at byte {} of the data instead of {}",
                            entry.shape.name, entry.begin, end));
       end = entry.end;
       if (end > size)
-        refuse(fmt::format("tensor '{}' ends at byte {} of the data, which has {}",
+        refuse(fmt::format("tensor '{}' ends at byte {} of the data, which has {} bytes",
                            entry.shape.name, end, size));
       entry.begin += first;
       entry.end += first;
     }
     if (end != size)
-      refuse(fmt::format("its data has {} bytes, its tensors take {}", size, end));
+      refuse(fmt::format("the data have {} bytes, but the tensors use {}", size, end));
     return entries;
   }
 

@@ -21,7 +21,7 @@ void require_size(const std::filesystem::path& file, std::int64_t expected) {
         fmt::format("{}: damaged: it has {} of {} bytes", file.string(), size, expected));
 }
 
-/// Hands the contents to `take` as well.
+/// Reads a file, passes its contents to `take` and compares their checksum with `expected`.
 void verify_contents(const std::filesystem::path& file, std::uint32_t expected,
                      const std::function<void(const char* data, std::size_t size)>& take) {
   std::uint32_t checksum = 0;
@@ -31,12 +31,11 @@ void verify_contents(const std::filesystem::path& file, std::uint32_t expected,
   });
   if (checksum != expected)
     throw plan::InputError(
-        fmt::format("{}: damaged: its contents have the checksum {:08x}, {:08x} "
-                    "was written",
+        fmt::format("{}: damaged: its contents have the checksum {:08x} instead of {:08x}",
                     file.string(), checksum, expected));
 }
 
-/// The header of the file must say what the manifest says.
+/// Throws InputError unless the file's header agrees with the manifest.
 void require_described(const std::string& file, const StoredFile& stored,
                        const std::vector<StoredValue>& values) {
   const auto is_there = [&](const StoredTensor& tensor) {
@@ -47,8 +46,7 @@ void require_described(const std::string& file, const StoredFile& stored,
   };
   if (values.size() != stored.tensors.size() ||
       !std::all_of(stored.tensors.begin(), stored.tensors.end(), is_there))
-    throw plan::InputError(
-        fmt::format("{}: its tensors are not those that the manifest lists", file));
+    throw plan::InputError(fmt::format("{}: its tensors differ from those in the manifest", file));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-// The files of a checkpoint, read and compared with what its manifest says of them.
+// Reads the files of a checkpoint and compares them with its manifest.
 
 #include <filesystem>
 
@@ -9,13 +9,13 @@
 
 namespace pipewright::exec {
 
-/// Throws InputError unless all files are in `folder`, in full size.
+/// Throws InputError unless all files are in `folder` and have their full size.
 void require_files(const std::filesystem::path& folder, const Manifest& manifest);
 
-/// Throws InputError unless the contents of a file have its checksum.
+/// Throws InputError unless the contents of a file have the checksum in the manifest.
 void verify_file(const std::filesystem::path& folder, const StoredFile& stored);
 
-/// The tensors of a file, after that check.
+/// Reads the tensors of a file, after the same check.
 std::vector<StoredValue> read_stored(const std::filesystem::path& folder, const StoredFile& stored);
 
 }  // namespace pipewright::exec

@@ -79,24 +79,24 @@ class TorchFile {
                           static_cast<std::size_t>(entry.end - entry.begin));
   }
 
-  /// All entries lie in one folder, of whatever name.
+  /// Finds data.pkl. All entries of the archive lie in one folder, whose name is arbitrary.
   const plan::ZipEntry& find_pickle() const {
     for (const auto& [name, entry] : entries_)
       if (name.ends_with("/data.pkl") && name.find('/') == name.size() - std::strlen("/data.pkl"))
         return entry;
     throw plan::InputError(fmt::format(
-        "{}: no data.pkl in its archive: torch.save has not written it, or before its version 1.6",
+        "{}: the archive has no data.pkl. Only files of torch.save since version 1.6 can be read",
         file_));
   }
 
   void require_little_endian(std::string_view archive) const {
     const auto order = entries_.find(folder_ + "byteorder");
     if (order != entries_.end() && text_in(archive, order->second) != "little")
-      throw plan::InputError(
-          fmt::format("{}: its numbers have another byte order than this machine", file_));
+      throw plan::InputError(fmt::format("{}: its byte order is not that of this machine", file_));
   }
 
-  /// Each container once, by the first way to it: there may be many.
+  /// Collects the tensors below `node`. Each container is visited once, by the first path to it,
+  /// because many paths can lead to one container.
   void collect(const PickleNode& node, const std::string& path, int depth) {
     constexpr int deepest = 64;
     if (node.is_call_of(rebuild_tensor) || node.is_call_of(rebuild_parameter)) {
@@ -107,7 +107,7 @@ class TorchFile {
     if (!holds || !seen_.insert(&node).second)
       return;
     if (depth == deepest)
-      refuse(node, fmt::format("containers in more than {} others", deepest));
+      refuse(node, fmt::format("containers are nested deeper than {}", deepest));
     const auto below_path = [&](const std::string& key) {
       return path.empty() ? key : path + "/" + key;
     };
@@ -126,17 +126,18 @@ class TorchFile {
     return node.is(Kind::Integer) ? std::optional(std::to_string(node.integer)) : std::nullopt;
   }
 
-  /// (storage, offset, sizes, strides, requires_grad, hooks); of a parameter (tensor, …).
+  /// Builds a tensor from (storage, offset, sizes, strides, requires_grad, hooks), or a parameter
+  /// from (tensor, …).
   at::Tensor tensor_of(const PickleNode& node, int depth) const {
     const auto& arguments = node.items[1]->items;
     if (node.is_call_of(rebuild_parameter)) {
       if (arguments.empty() || depth > 0 || !arguments[0]->is_call_of(rebuild_tensor))
-        refuse(node, "a parameter without its tensor");
+        refuse(node, "a parameter has no tensor");
       return tensor_of(*arguments[0], depth + 1);
     }
     if (arguments.size() < 4 || !arguments[0]->is(Kind::Persistent) ||
         !arguments[1]->is(Kind::Integer))
-      refuse(node, "a tensor without storage, offset, sizes and strides");
+      refuse(node, "a tensor lacks storage, offset, sizes or strides");
     const Storage storage = storage_of(*arguments[0]->items[0]);
     const auto sizes = sizes_of(*arguments[2]), strides = sizes_of(*arguments[3]);
     require_inside(node, storage, arguments[1]->integer, sizes, strides);
@@ -149,24 +150,24 @@ class TorchFile {
     std::int64_t numbers = 0;
   };
 
-  /// ('storage', type, key, device, numbers)
+  /// Finds the storage of ('storage', type, key, device, numbers).
   Storage storage_of(const PickleNode& id) const {
     const auto& items = id.items;
     if (!id.is(Kind::List) || items.size() < 5 || !items[0]->is_text("storage") ||
         !items[1]->is(Kind::Global) || !items[2]->is(Kind::Text) || !items[4]->is(Kind::Integer))
-      refuse(id, "a storage without type, key and length");
+      refuse(id, "a storage lacks type, key or length");
     const auto* const type = std::find_if(storages.begin(), storages.end(), [&](const auto& known) {
       return items[1]->text == known.first;
     });
     if (type == storages.end())
-      refuse(id, fmt::format("'{}' is no type of a storage that is read", items[1]->text));
+      refuse(id, fmt::format("storage type '{}' is not supported", items[1]->text));
     const auto entry = entries_.find(folder_ + "data/" + items[2]->text);
     if (entry == entries_.end())
-      refuse(id, fmt::format("its archive has no storage '{}'", items[2]->text));
+      refuse(id, fmt::format("the archive has no storage '{}'", items[2]->text));
     const std::int64_t width = static_cast<std::int64_t>(c10::elementSize(type->second));
     const std::int64_t bytes = entry->second.end - entry->second.begin;
     if (items[4]->integer < 0 || items[4]->integer > bytes / width)
-      refuse(id, fmt::format("storage '{}' of {} numbers has {} bytes", items[2]->text,
+      refuse(id, fmt::format("storage '{}' of {} elements has only {} bytes", items[2]->text,
                              items[4]->integer, bytes));
     return {type->second, begin_ + entry->second.begin, items[4]->integer};
   }
@@ -175,13 +176,14 @@ class TorchFile {
     std::vector<std::int64_t> sizes;
     for (const PickleNode* const item : list.items) {
       if (!list.is(Kind::List) || !item->is(Kind::Integer) || item->integer < 0)
-        refuse(list, "this is no list of sizes");
+        refuse(list, "this is not a list of sizes");
       sizes.push_back(item->integer);
     }
     return sizes;
   }
 
-  /// No number lies outside of the storage, and there are no more of them than it has.
+  /// Checks that all elements lie within the storage, and that there are no more of them than it
+  /// has.
   void require_inside(const PickleNode& node, const Storage& storage, std::int64_t offset,
                       const std::vector<std::int64_t>& sizes,
                       const std::vector<std::int64_t>& strides) const {
@@ -199,8 +201,8 @@ class TorchFile {
     fits = fits && (empty || (last < storage.numbers && count <= storage.numbers));
     fits = fits && (!empty || count <= std::int64_t{1} << 40);
     if (!fits)
-      refuse(node, fmt::format("a tensor [{}] with strides [{}] from number {} on is not in its "
-                               "storage of {}",
+      refuse(node, fmt::format("a tensor [{}] with strides [{}] from element {} on exceeds its "
+                               "storage of {} elements",
                                fmt::join(sizes, ", "), fmt::join(strides, ", "), offset,
                                storage.numbers));
   }
@@ -216,7 +218,7 @@ class TorchFile {
     if (reinterpret_cast<std::uintptr_t>(numbers) % width == 0) {
       all = at::from_blob(
           numbers, {storage.numbers}, [kept = bytes_](void*) {}, at::dtype(storage.type));
-    } else {  // torch.save puts them at multiples of 64
+    } else {  // torch.save aligns storages to multiples of 64 bytes
       all = at::empty({storage.numbers}, storage.type);
       std::memcpy(all.data_ptr(), numbers, static_cast<std::size_t>(storage.numbers) * width);
     }
@@ -250,8 +252,8 @@ const std::set<std::string>& plain_torch_names() {
 StateDict parse_torch_file(const at::Tensor& bytes, std::int64_t begin, std::int64_t end,
                            const std::string& file) {
   if (begin < 0 || end < begin || end > bytes.numel())
-    throw plan::InputError(fmt::format("{}: bytes {} to {} are asked for, it has {}", file, begin,
-                                       end, bytes.numel()));
+    throw plan::InputError(fmt::format("{}: bytes {} to {} were requested, but it has {}", file,
+                                       begin, end, bytes.numel()));
   return TorchFile(bytes, begin, end, file).tensors();
 }
 

@@ -1,13 +1,13 @@
 #pragma once
 
-// What pickles of torch may name beside what they are about.
+// The type names that any pickle written by torch may contain.
 
 #include <set>
 #include <string>
 
 namespace pipewright::exec {
 
-/// Types and containers that stand for themselves, as "module name".
+/// Returns types and containers that are read as their names only, as "module name".
 const std::set<std::string>& plain_torch_names();
 
 }  // namespace pipewright::exec

@@ -26,17 +26,17 @@ std::map<std::string, std::string> parse_weight_index(const plan::JsonDocument& 
   };
   const plan::Json& root = document.root();
   if (!root.is_object() || !root.contains("weight_map") || !root.at("weight_map").is_object())
-    refuse("\"weight_map\" is missing: an object with the file of each tensor");
+    refuse("\"weight_map\" is missing. It must be an object with the file of each tensor");
   std::map<std::string, std::string> files;
   for (const auto& item : root.at("weight_map").items()) {
     if (!item.value().is_string())
-      refuse(fmt::format("tensor '{}' lies in {}, which is no name of a file", item.key(),
+      refuse(fmt::format("tensor '{}' has the file {}, which is not a string", item.key(),
                          item.value().dump()));
     const auto name = item.value().get<std::string>();
     if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
         name.find('\0') != std::string::npos)
-      refuse(fmt::format("tensor '{}' lies in \"{}\": a file in this folder is needed", item.key(),
-                         name));
+      refuse(fmt::format("tensor '{}' has the file \"{}\", which is not a file name in this folder",
+                         item.key(), name));
     files[item.key()] = name;
   }
   return files;
@@ -61,7 +61,7 @@ void WeightFolder::add_file(const std::string& name) {
     const auto [known, is_new] =
         tensors_.try_emplace(std::move(tensor), Tensor{name, bytes, std::move(place)});
     if (!is_new)
-      throw plan::InputError(fmt::format("{}: tensor '{}' lies in {}, too", file.string(),
+      throw plan::InputError(fmt::format("{}: tensor '{}' is also in {}", file.string(),
                                          known->first, known->second.file));
   }
 }
@@ -76,7 +76,7 @@ void WeightFolder::add_indexed(const std::map<std::string, std::string>& files) 
   for (const auto& [tensor, file] : files)
     if (const auto found = tensors_.find(tensor);
         found == tensors_.end() || found->second.file != file)
-      throw plan::InputError(fmt::format("{}: tensor '{}' is said to lie in {}, which has none",
+      throw plan::InputError(fmt::format("{}: tensor '{}' should be in {}, which does not have it",
                                          (folder_ / index_file).string(), tensor, file));
 }
 
@@ -99,7 +99,7 @@ fs::path WeightFolder::file_of(const std::string& name) const {
 at::Tensor WeightFolder::tensor(const std::string& name) const {
   const Tensor& found = tensors_.at(name);
   const TensorShape& shape = found.place.shape;
-  // The file stays mapped as long as the view of it lives.
+  // The file stays mapped as long as this view lives.
   return at::from_blob(
       static_cast<char*>(found.bytes.data_ptr()) + found.place.begin, shape.sizes,
       [bytes = found.bytes](void*) {}, at::dtype(shape.dtype));

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The files that a part has made so far: removed again unless it comes to its end.
+/// The files that a part has written so far. Removes them again unless `keep` is called.
 class MadeFiles {
  public:
   MadeFiles() = default;
@@ -40,7 +40,7 @@ TensorShape shape_of(const NamedTensor& tensor) {
   return {tensor.name, tensor.value.scalar_type(), tensor.value.sizes().vec()};
 }
 
-/// Wide types first, so that each tensor is aligned for its type.
+/// Sorts wide types first, so that each tensor is aligned for its type.
 std::vector<NamedTensor> in_file_order(std::vector<NamedTensor> tensors) {
   std::stable_sort(tensors.begin(), tensors.end(), [](const NamedTensor& a, const NamedTensor& b) {
     return a.value.element_size() > b.value.element_size();
@@ -48,7 +48,7 @@ std::vector<NamedTensor> in_file_order(std::vector<NamedTensor> tensors) {
   return tensors;
 }
 
-/// Holds writing back where it would be faster than it may be.
+/// Limits the rate of writing to `most_bytes_per_s`.
 class Pace {
  public:
   explicit Pace(double most_bytes_per_s) : most_(most_bytes_per_s) {}
@@ -93,7 +93,7 @@ std::vector<StoredTensor> described(const std::vector<NamedTensor>& tensors) {
   return stored;
 }
 
-/// Whether others have the rest of some of them.
+/// Returns true if other ranks hold the rest of some of these tensors.
 bool are_some_shared_out(const std::vector<NamedTensor>& tensors) {
   return std::any_of(tensors.begin(), tensors.end(), [](const NamedTensor& tensor) {
     return tensor.whole >= 0 || tensor.part.count > 1;
@@ -111,11 +111,11 @@ Manifest write_part(const fs::path& folder, const Snapshot& snapshot,
                     .layers = {}};
   MadeFiles made;
   Pace pace(options.most_bytes_per_s);
-  std::map<std::pair<Holds, int>, int> files_of;  // how many, of each layer
+  std::map<std::pair<Holds, int>, int> files_of;  // number of files of each layer
   const auto write = [&](const LayerState& layer, Holds holds,
                          const std::vector<NamedTensor>& tensors) {
     const auto part = are_some_shared_out(tensors) ? std::optional(options.part) : std::nullopt;
-    // Several ranks of this process may have something of a layer.
+    // Several ranks of this process may hold parts of one layer.
     const int before = files_of[{holds, layer.index}]++;
     const std::string name = file_name(holds, layer.index, part, before);
     DurableFile file(folder / name);

@@ -1,6 +1,6 @@
 #pragma once
 
-// What one process adds to a checkpoint, as files.
+// Writes the files that one process adds to a checkpoint.
 
 #include <filesystem>
 
@@ -10,8 +10,8 @@
 
 namespace pipewright::exec {
 
-/// Writes the snapshot's files into `folder` and returns what they hold. When one fails, all that
-/// were made here are removed before the exception goes on.
+/// Writes the snapshot's files into `folder` and returns their manifest. When one fails, removes
+/// all files that it has written before the exception propagates.
 Manifest write_part(const std::filesystem::path& folder, const Snapshot& snapshot,
                     const CheckpointOptions& options);
 

@@ -12,7 +12,7 @@
 namespace pipewright::exec {
 namespace {
 
-/// As the kernel has it; the C library knows neither this nor the calls.
+/// The kernel's `struct sched_attr`. The C library has neither this type nor its system calls.
 struct SchedulingAttributes {
   std::uint32_t size, policy;
   std::uint64_t flags;
@@ -24,7 +24,7 @@ struct SchedulingAttributes {
 constexpr std::uint32_t ordinary = 0;        // SCHED_OTHER
 constexpr std::uint64_t short_ns = 100'000;  // the shortest that the kernel grants
 
-/// The cores that a thread of this process may use; 0: the calling one.
+/// Returns the cores that a thread of this process may use; 0 stands for the calling thread.
 std::vector<int> cores_of(pid_t thread) {
   cpu_set_t allowed;
   std::vector<int> cores;
@@ -43,7 +43,7 @@ void keep_on(pid_t thread, const std::vector<int>& cores) {
   sched_setaffinity(thread, sizeof own, &own);
 }
 
-/// Whether threads beside the ranks find no core of their own.
+/// Returns true if the background threads of ranks cannot have cores of their own.
 bool are_cores_few(std::size_t cores, int ranks) { return static_cast<int>(cores) < 2 * ranks; }
 
 }  // namespace

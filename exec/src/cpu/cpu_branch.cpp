@@ -16,7 +16,8 @@ namespace {
 
 using plan::CpuBranch;
 
-/// How ATen, oneDNN and MKL call a branch, and what ATen says when it has taken it.
+/// The names that ATen, oneDNN and MKL have for a branch, and the name that ATen reports once it
+/// uses it.
 struct Names {
   const char* aten;
   const char* taken;
@@ -24,7 +25,7 @@ struct Names {
   int mkl;
 };
 
-// From mkl_types.h of oneMKL.
+// Values of mkl_types.h in oneMKL.
 constexpr int mkl_compatible = 3, mkl_avx2 = 10, mkl_avx512 = 12, mkl_strict = 0x10000;
 
 Names names_of(CpuBranch branch) {
@@ -40,14 +41,16 @@ Names names_of(CpuBranch branch) {
   return {"default", "DEFAULT", "SSE41", mkl_compatible};
 }
 
-/// MKL's own functions, which libtorch_cpu exports; null in a LibTorch without MKL.
+/// Returns one of MKL's own functions, which libtorch_cpu exports; null if LibTorch was built
+/// without MKL.
 template <class Function>
 Function* mkl(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
 }
 
-/// Strict mode exists for branches from AVX2 on, which MKL chooses on Intel's CPUs alone. Its other
-/// kernels are not known to mind where operands lie; ATen's tensors begin at multiples of 64 bytes.
+/// Turns on MKL's strict mode. It exists for the branches from AVX2 on, which MKL chooses on Intel
+/// CPUs only. Results of MKL's other kernels are not known to depend on the alignment of operands;
+/// ATen's tensors begin at multiples of 64 bytes.
 void make_best_strict() {
   auto* const best = mkl<int()>("mkl_serv_cbwr_get_auto_branch");
   auto* const set = mkl<int(int)>("mkl_serv_cbwr_set");
@@ -74,21 +77,25 @@ bool cpu_has(CpuBranch branch) {
 
 void pin(CpuBranch branch) {
   if (!cpu_has(branch))
-    refuse(branch, "this CPU lacks it; possible everywhere: compatible");
+    refuse(branch, "this CPU does not support it. Use compatible, which works everywhere");
   const Names names = names_of(branch);
-  // Read once, when each of them computes for the first time.
+  // Each library reads its variable once, at its first computation.
   setenv("ATEN_CPU_CAPABILITY", names.aten, /*overwrite=*/1);
   setenv("ONEDNN_MAX_CPU_ISA", names.onednn, /*overwrite=*/1);
   if (at::get_cpu_capability() != names.taken)
-    refuse(branch, fmt::format("LibTorch has computed with {} already, it must be chosen before",
-                               at::get_cpu_capability()));
+    refuse(
+        branch,
+        fmt::format(
+            "LibTorch has already computed with {}. Choose the branch before the first computation",
+            at::get_cpu_capability()));
   auto* const set = mkl<int(int)>("mkl_serv_cbwr_set");
   if (set == nullptr)
-    refuse(branch, "this LibTorch was built without MKL; possible: best");
+    refuse(branch, "this LibTorch was built without MKL. Use best");
   if (set(names.mkl) != 0)
-    refuse(branch, branch == CpuBranch::Compatible
-                       ? "MKL has computed already, it must be chosen before"
-                       : "MKL does not have it on this CPU; possible everywhere: compatible");
+    refuse(branch,
+           branch == CpuBranch::Compatible
+               ? "MKL has already computed. Choose the branch before the first computation"
+               : "MKL does not have it on this CPU. Use compatible, which works everywhere");
 }
 
 std::mutex& branch_mutex() {
@@ -97,8 +104,8 @@ std::mutex& branch_mutex() {
 }
 std::optional<CpuBranch> used_branch;
 
-/// Such as "GenuineIntel 6-207": two CPUs with the same name may differ, and with the same numbers
-/// not.
+/// Returns vendor, family and model, such as "GenuineIntel 6-207". Two CPUs with the same name may
+/// differ; with the same numbers they do not.
 std::string cpu_in_words() {
   std::ifstream info("/proc/cpuinfo");
   std::string vendor = "unknown", family = "?", model = "?";
@@ -121,7 +128,7 @@ void use_cpu_branch(CpuBranch branch) {
     return;
   if (used_branch)
     refuse(branch,
-           fmt::format("this process computes with {} already", plan::to_string(*used_branch)));
+           fmt::format("this process already computes with {}", plan::to_string(*used_branch)));
   if (branch == CpuBranch::Best)
     make_best_strict();
   else

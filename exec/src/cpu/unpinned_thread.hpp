@@ -7,8 +7,8 @@
 
 namespace pipewright::exec {
 
-/// A thread that may run wherever the process may, as soon as it has something to do: one that is
-/// started by a rank's thread would share the core to which that is pinned.
+/// Starts a thread that may run on every core of the process. A thread that a rank's thread starts
+/// would otherwise inherit the core to which that thread is pinned.
 std::thread unpinned_thread(std::function<void()> body);
 
 }  // namespace pipewright::exec

@@ -21,11 +21,12 @@ constexpr std::int64_t side = 32;
 constexpr std::int64_t record_size = 1 + channels * side * side;  // the label comes first
 constexpr int classes = 10;
 
-// Over all pixels of the 50,000 training images, scaled to 0..1; rounded to four digits as usual.
+// Statistics over all pixels of the 50,000 training images, scaled to 0..1, rounded to the usual
+// four digits.
 constexpr std::array<float, channels> channel_mean{0.4914F, 0.4822F, 0.4465F};
 constexpr std::array<float, channels> channel_deviation{0.2470F, 0.2435F, 0.2616F};
 
-/// [channels, 1, 1], to be broadcast over images.
+/// Returns a tensor [channels, 1, 1] that broadcasts over images.
 at::Tensor by_channel(const std::array<float, channels>& values) {
   return at::tensor(at::ArrayRef<float>(values)).view({channels, 1, 1});
 }
@@ -66,7 +67,8 @@ class Cifar10 final : public Dataset {
     return records_.index_select(0, at::cat(parts));
   }
 
-  /// Drawn anew by each call: it takes less than a millisecond, and threads have nothing to share.
+  /// Returns the order of samples in an epoch. Computed in each call, in less than a millisecond,
+  /// so that threads share no state.
   at::Tensor order_of(std::int64_t epoch) const {
     return at::randperm(records_.size(0),
                         at::detail::createCPUGenerator(hash_of({shape_.seed, epoch})), at::kLong);
@@ -77,7 +79,7 @@ class Cifar10 final : public Dataset {
   BatchShape shape_;
 };
 
-/// In the order of their names.
+/// Returns the data files, sorted by name.
 std::vector<fs::path> find_files(const fs::path& path) {
   std::error_code error;
   if (path.extension() == ".bin" && fs::is_regular_file(path, error))
@@ -97,7 +99,7 @@ std::vector<fs::path> find_files(const fs::path& path) {
   return files;
 }
 
-/// uint8 [count, record_size], every label checked.
+/// Returns uint8 [count, record_size] with every label checked.
 at::Tensor read_records(const fs::path& file) {
   std::error_code error;
   const auto size = static_cast<std::int64_t>(fs::file_size(file, error));

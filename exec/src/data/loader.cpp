@@ -12,7 +12,7 @@ std::int64_t samples_for(const Batch& all, int size) {
   const std::int64_t samples = samples_of(all).count;
   if (size < 1 || samples < size)
     throw plan::InputError(
-        fmt::format("{} samples of data make no microbatch of {}", samples, size));
+        fmt::format("{} samples are too few for a microbatch of {}", samples, size));
   return samples;
 }
 
@@ -116,9 +116,10 @@ bool StepBuffer::fill(BatchSource& source, int step, int microbatches) {
                           needs_.keywords ? std::move(batch->keywords) : NamedTensors{}};
   }
   if (!(counted > 0))
-    throw plan::InputError(fmt::format(
-        "the microbatches of step {} count {} in its mean loss: one of them at least must count",
-        step, counted));
+    throw plan::InputError(
+        fmt::format("the counts of step {}'s microbatches sum to {}. At least one microbatch must "
+                    "have a positive count",
+                    step, counted));
   mean_count_ = counted / microbatches;
   return true;
 }
@@ -126,10 +127,9 @@ bool StepBuffer::fill(BatchSource& source, int step, int microbatches) {
 const Batch& StepBuffer::at(int step, int microbatch) const {
   const auto found = microbatches_.find(microbatch);
   if (step != step_ || found == microbatches_.end())
-    throw plan::InputError(
-        fmt::format("microbatch {} of step {} is asked for, but here are {} microbatches of step "
-                    "{}",
-                    microbatch, step, microbatches_.size(), step_));
+    throw plan::InputError(fmt::format(
+        "microbatch {} of step {} was requested, but the buffer has {} microbatches of step {}",
+        microbatch, step, microbatches_.size(), step_));
   return found->second;
 }
 

@@ -74,7 +74,8 @@ std::int64_t Packed::targets_of(int step, int microbatch) const {
   return count;
 }
 
-/// Every microbatch asks for that of its step, which goes through all of the batch.
+/// Returns the mean number of targets in the step's microbatches. Cached, because every microbatch
+/// of a step needs it and it takes a pass over the whole batch.
 double Packed::mean_targets(int step) const {
   const std::lock_guard lock(mutex_);
   if (newest_.first != step) {

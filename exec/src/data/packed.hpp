@@ -10,16 +10,19 @@
 
 namespace pipewright::exec {
 
-/// A token of a document is an input whose target is the document's next token; its last token is a
-/// target alone. In the order of the file, as many documents as fit into `sequence` inputs make a
-/// sample; a longer one makes samples of its own, and what is left of it begins the next. Of a
-/// microbatch the inputs are its tokens and, for each of them, which document of the sample it is
-/// of, both int64 [microbatch_size, sequence]; behind the last document the token is 0, of document
-/// -1, and the target `ignored_target`. A microbatch has the weight of its other targets. Each
-/// sample comes once in an epoch.
+/// Samples packed with documents. A token of a document is an input whose target is the document's
+/// next token; its last token is only a target. A sample has as many documents, in the order of the
+/// file, as fit into `sequence` inputs. A longer document fills samples alone, and its rest begins
+/// the next sample.
+///
+/// A microbatch has two inputs, both int64 [microbatch_size, sequence]: the tokens, and for each
+/// token the index of its document within the sample. Padding after the last document has token 0,
+/// document -1 and target `ignored_target`. A microbatch's weight is proportional to
+/// its number of targets that are not ignored. Each sample occurs once in an epoch.
 class Packed final : public Dataset {
  public:
-  /// `tokens`: one dimension. `ends`: of documents, rising, of which one at least has two tokens.
+  /// `tokens` has one dimension. `ends` are the ends of documents, ascending; at least one document
+  /// has two tokens.
   Packed(at::Tensor tokens, const std::vector<std::int64_t>& ends, int sequence,
          const BatchShape& shape);
 
@@ -30,9 +33,9 @@ class Packed final : public Dataset {
 
  private:
   struct Piece {
-    std::int64_t begin = 0, length = 0;  // inputs; of one document
+    std::int64_t begin = 0, length = 0;  // inputs, all of one document
   };
-  /// The pieces of a sample of a microbatch.
+  /// Returns the range of pieces that form one sample of a microbatch.
   std::pair<const Piece*, const Piece*> pieces_of(int step, int microbatch, int sample) const;
   std::int64_t targets_of(int step, int microbatch) const;
   double mean_targets(int step) const;
@@ -41,10 +44,11 @@ class Packed final : public Dataset {
   int sequence_;
   BatchShape shape_;
   std::vector<Piece> pieces_;
-  std::vector<std::size_t> samples_;  // the first piece of each, and their number
+  std::vector<std::size_t> samples_;  // first piece of each sample, then the number of pieces
 
   mutable std::mutex mutex_;
-  mutable std::pair<int, double> newest_{-1, 0};  // step, and the mean of its microbatches' targets
+  // A step, and the mean number of targets of its microbatches.
+  mutable std::pair<int, double> newest_{-1, 0};
 };
 
 }  // namespace pipewright::exec

@@ -46,7 +46,7 @@ bool ReadAhead::begins(const std::vector<Reading>& what) const {
 void ReadAhead::expect(std::vector<Reading> what) {
   if (ahead_ == 0 || what.empty())
     return;
-  if (!begins(what))  // only the thread that is here changes what is expected
+  if (!begins(what))  // only the calling thread changes `expected_`
     stop();
   {
     const std::lock_guard lock(mutex_);
@@ -64,7 +64,7 @@ ReadData ReadAhead::take(const Reading& what) {
   {
     std::unique_lock lock(mutex_);
     if (expected_.empty() || expected_.front() != what)
-      throw std::logic_error(fmt::format("microbatch {} of step {} is taken out of its turn",
+      throw std::logic_error(fmt::format("microbatch {} of step {} was requested out of order",
                                          what.microbatch, what.step));
     changed_.wait(lock, [&] { return !done_.empty(); });
     if (done_.front().failure)
@@ -87,7 +87,7 @@ void ReadAhead::stop() {
   done_.clear();
 }
 
-/// Behind a read that failed nothing is read.
+/// Returns false when enough is read, or after a read that failed.
 bool ReadAhead::may_read() const {
   return done_.size() < std::min(ahead_, expected_.size()) &&
          (done_.empty() || !done_.back().failure);

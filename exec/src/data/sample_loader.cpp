@@ -56,9 +56,9 @@ class SampleData final : public Dataset {
                               : place;
     const std::int64_t number = options_.sampler(epoch, place);
     if (number < 0 || number >= samples_.count)
-      throw plan::InputError(
-          fmt::format("the sampler gives sample {} at place {} of epoch {}, but there are {}",
-                      number, place, epoch, samples_.count));
+      throw plan::InputError(fmt::format(
+          "the sampler returned sample {} at place {} of epoch {}, but there are {} samples",
+          number, place, epoch, samples_.count));
     return number;
   }
 
@@ -98,9 +98,9 @@ int steps_per_epoch(std::int64_t samples, const LoaderOptions& options) {
   const std::int64_t whole = samples / batch, rest = samples % batch;
   const std::int64_t steps = whole + (options.last == LastBatch::Pad && rest > 0 ? 1 : 0);
   if (steps == 0)
-    throw plan::InputError(
-        fmt::format("{} samples make no batch of {}: {}", samples, batch,
-                    samples > 0 ? "pad the last batch, or take smaller ones" : "there are none"));
+    throw plan::InputError(fmt::format(
+        "{} samples are too few for a batch of {}: {}", samples, batch,
+        samples > 0 ? "pad the last batch, or use a smaller batch size" : "there are none"));
   return static_cast<int>(steps);
 }
 

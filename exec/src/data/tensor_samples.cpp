@@ -42,7 +42,7 @@ class TensorSamples final : public Dataset {
   BatchShape shape_;
 };
 
-/// Those called "inputs", or "inputs.0" and so on, of these types and sizes.
+/// Returns the tensors called "inputs", or "inputs.0" and so on, and checks their types and sizes.
 Tensors tensors_called(const std::string& name, const std::vector<TensorShape>& shapes,
                        const std::vector<StoredValue>& stored, const std::string& file) {
   Tensors tensors;
@@ -59,9 +59,10 @@ Tensors tensors_called(const std::string& name, const std::vector<TensorShape>& 
     if (found->value.sizes() != at::IntArrayRef(wanted) || wanted.front() == 0 ||
         found->value.scalar_type() != shapes[s].dtype)
       throw plan::InputError(fmt::format(
-          "{}: \"{}\" is {} [{}]; samples of [{}] of {} are needed, one behind the other", file,
-          found->name, word_of(found->value.scalar_type()), fmt::join(found->value.sizes(), ", "),
-          fmt::join(shapes[s].sizes, ", "), word_of(shapes[s].dtype)));
+          "{}: \"{}\" is {} [{}], but must have consecutive samples of shape [{}] and type {}",
+          file, found->name, word_of(found->value.scalar_type()),
+          fmt::join(found->value.sizes(), ", "), fmt::join(shapes[s].sizes, ", "),
+          word_of(shapes[s].dtype)));
     tensors.push_back(found->value);
   }
   return tensors;
@@ -80,8 +81,9 @@ std::unique_ptr<Dataset> open_tensor_samples(const std::filesystem::path& file,
   for (const Tensors* const all : {&ins, &outs})
     for (const at::Tensor& tensor : *all)
       if (tensor.size(0) != ins.front().size(0))
-        throw plan::InputError(fmt::format("{}: it has inputs of {} samples, and others of {}",
-                                           file.string(), ins.front().size(0), tensor.size(0)));
+        throw plan::InputError(
+            fmt::format("{}: the first input has {} samples, but another tensor has {}",
+                        file.string(), ins.front().size(0), tensor.size(0)));
   return std::make_unique<TensorSamples>(std::move(ins), std::move(outs), shape);
 }
 

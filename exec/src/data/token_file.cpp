@@ -20,16 +20,16 @@ namespace fs = std::filesystem;
 static_assert(std::endian::native == std::endian::little, "files are read as they are");
 
 constexpr int words_in_two_bytes = 1 << 16;
-constexpr std::int64_t page = 1 << 16;           // tokens that are looked through at a time
-constexpr std::int64_t looked_through = 1 << 8;  // pages of a large file
+constexpr std::int64_t page = 1 << 16;           // tokens that are checked at a time
+constexpr std::int64_t looked_through = 1 << 8;  // pages that are checked in a large file
 
 std::int64_t size_of(const fs::path& file, int bytes) {
   std::error_code error;
   const auto size = static_cast<std::int64_t>(fs::file_size(file, error));
   if (error)
     throw plan::InputError(
-        fmt::format("{}: {}; here belong tokens of {} bytes each, the lowest byte first: numpy's "
-                    "`tokens.astype(\"<u{}\").tofile(path)` writes such a file",
+        fmt::format("{}: {}. Expected a file of tokens with {} bytes each, the lowest byte first; "
+                    "numpy's `tokens.astype(\"<u{}\").tofile(path)` writes such a file",
                     file.string(), error.message(), bytes, bytes));
   if (size % bytes != 0)
     throw plan::InputError(
@@ -46,7 +46,8 @@ std::string contents(const fs::path& file) {
   return text;
 }
 
-/// The places that are looked through: all of a file that is not large.
+/// Throws InputError for a token outside the vocabulary. Checks all of a small file, and evenly
+/// spaced pages of a large one.
 void require_known(const at::Tensor& tokens, int vocabulary, const fs::path& file) {
   const std::int64_t pages = (tokens.numel() + page - 1) / page;
   const std::int64_t looked_at = std::min(pages, looked_through);
@@ -60,8 +61,8 @@ void require_known(const at::Tensor& tokens, int vocabulary, const fs::path& fil
       continue;
     const auto place = unknown.nonzero()[0].item<std::int64_t>();
     throw plan::InputError(fmt::format(
-        "{}: token {} (counted from 0) is {}, but the vocabulary has 0 to {}: "
-        "model.vocabulary, or the tokenizer, is another",
+        "{}: token {} (counted from 0) is {}, but the vocabulary has 0 to {}. Check "
+        "model.vocabulary and the tokenizer",
         file.string(), first + place, some[place].item<std::int64_t>(), vocabulary - 1));
   }
 }

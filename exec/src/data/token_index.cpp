@@ -33,7 +33,7 @@ std::optional<at::ScalarType> type_of(std::uint8_t code) {
   }
 }
 
-/// Numbers one behind the other.
+/// Reads consecutive numbers.
 class Reader {
  public:
   Reader(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
@@ -58,8 +58,9 @@ class Reader {
   }
   std::string_view take(std::uint64_t count, std::size_t size, const char* what) {
     if (count > bytes_.size() / size)
-      refuse(fmt::format("it ends before {} ({} of {} bytes each are said to follow, {} bytes do)",
-                         what, count, size, bytes_.size()));
+      refuse(fmt::format(
+          "unexpected end before {} (expected {} of {} bytes each, but {} bytes follow)", what,
+          count, size, bytes_.size()));
     const std::string_view taken = bytes_.substr(0, static_cast<std::size_t>(count) * size);
     bytes_.remove_prefix(taken.size());
     return taken;
@@ -71,7 +72,7 @@ class Reader {
   const std::string& file_;
 };
 
-/// Sequences must lie one behind the other; gives where each ends, in tokens.
+/// Returns the end of each sequence, in tokens. Sequences must be consecutive, without gaps.
 std::vector<std::int64_t> ends_of(const std::vector<std::int32_t>& lengths,
                                   const std::vector<std::int64_t>& begins, std::int64_t size,
                                   const Reader& reader) {
@@ -80,7 +81,7 @@ std::vector<std::int64_t> ends_of(const std::vector<std::int32_t>& lengths,
   for (std::size_t s = 0; s < lengths.size(); ++s) {
     if (lengths[s] < 0 || begins[s] != end * size)
       reader.refuse(
-          fmt::format("sequence {} of {} tokens begins at byte {}, but the one before ends at {}",
+          fmt::format("sequence {} of {} tokens begins at byte {}, but the previous one ends at {}",
                       s, lengths[s], begins[s], end * size));
     end += lengths[s];
     ends.push_back(end);
@@ -93,30 +94,31 @@ std::vector<std::int64_t> ends_of(const std::vector<std::int32_t>& lengths,
 TokenIndex parse_token_index(std::string_view bytes, const std::string& file) {
   Reader reader(bytes, file);
   if (!bytes.starts_with(magic))
-    reader.refuse("it does not begin as an .idx of Megatron-LM's does (MMIDIDX)");
+    reader.refuse("it does not begin like an .idx file of Megatron-LM (MMIDIDX)");
   reader.take(magic.size(), 1, "its name");
   const auto version = reader.next<std::uint64_t>("its version");
   if (version != known_version)
-    reader.refuse(fmt::format("it is of version {}, but {} is known here", version, known_version));
+    reader.refuse(
+        fmt::format("it has version {}, but only version {} is supported", version, known_version));
   const auto code = reader.next<std::uint8_t>("the type of its tokens");
   const auto type = type_of(code);
   if (!type)
-    reader.refuse(fmt::format(
-        "tokens of type {} are no integers (possible: 1 to 5, for 1, 1, 2, 4 and 8 bytes, and 8, "
-        "for 2 without a sign)",
-        code));
+    reader.refuse(
+        fmt::format("token type {} is not an integer type (possible: 1 to 5, for 1, 1, 2, 4 and 8 "
+                    "bytes, and 8, for 2 unsigned bytes)",
+                    code));
   const auto sequences = reader.next<std::uint64_t>("the number of sequences");
   const auto documents = reader.next<std::uint64_t>("the number of documents");
   const auto lengths = reader.next<std::int32_t>(sequences, "the lengths of sequences");
-  const auto begins = reader.next<std::int64_t>(sequences, "the begins of sequences");
-  const auto borders = reader.next<std::int64_t>(documents, "the borders of documents");
+  const auto begins = reader.next<std::int64_t>(sequences, "the offsets of sequences");
+  const auto borders = reader.next<std::int64_t>(documents, "the boundaries of documents");
   const auto ends = ends_of(lengths, begins, static_cast<std::int64_t>(elementSize(*type)), reader);
   TokenIndex index{*type, ends.empty() ? 0 : ends.back(), {}};
-  std::int64_t last = 0;  // sequence of the documents so far
+  std::int64_t last = 0;  // end of the documents so far, as a sequence number
   for (const std::int64_t border : borders) {
     if (border < last || border > static_cast<std::int64_t>(ends.size()))
-      reader.refuse(fmt::format("a document ends at sequence {}, behind {} and of {}", border, last,
-                                ends.size()));
+      reader.refuse(fmt::format("a document ends at sequence {}, which is not between {} and {}",
+                                border, last, ends.size()));
     if (border > last)
       index.ends.push_back(ends[static_cast<std::size_t>(border) - 1]);
     last = border;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The .idx that Megatron-LM writes beside a .bin of tokens.
+// The .idx file that Megatron-LM writes next to a .bin file of tokens.
 
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@ namespace pipewright::exec {
 struct TokenIndex {
   at::ScalarType type = at::kInt;
   std::int64_t tokens = 0;
-  std::vector<std::int64_t> ends;  // of documents, rising
+  std::vector<std::int64_t> ends;  // of documents, ascending
 };
 
 /// Throws InputError that names `file` and what is wrong with `bytes`.

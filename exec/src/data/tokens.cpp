@@ -13,7 +13,7 @@
 namespace pipewright::exec {
 namespace {
 
-/// Behind each token that ends a document.
+/// Returns the positions after each token that ends a document.
 std::vector<std::int64_t> ends_behind(const at::Tensor& tokens, int document_end) {
   constexpr std::int64_t at_once = 1 << 20;
   std::vector<std::int64_t> ends;
@@ -35,8 +35,8 @@ std::unique_ptr<Dataset> packed(const std::filesystem::path& file, TokenFile tok
     tokens.ends = ends_behind(tokens.tokens, shape.document_end);
   if (tokens.ends.empty())
     throw plan::InputError(
-        fmt::format("{}: nothing says where its documents end: data.document_end must name the "
-                    "token behind each of them, or an .idx must lie beside it",
+        fmt::format("{}: the ends of its documents are unknown. Set data.document_end to the token "
+                    "that ends a document, or put an .idx file next to it",
                     file.string()));
   auto made = std::make_unique<Packed>(tokens.tokens, tokens.ends, sequence, shape);
   if (made->sample_count() == 0)

@@ -7,7 +7,7 @@
 
 namespace pipewright::exec {
 
-/// The last window leaves one number for its target.
+/// Leaves one number after the last window, for its target.
 std::int64_t Windows::begin_of(int step, int microbatch, int sample) const {
   if (shape_.order == plan::SampleOrder::Shuffled)
     return sequence_ *

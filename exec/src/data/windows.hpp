@@ -1,17 +1,17 @@
 #pragma once
 
-// Samples of one long row of numbers: windows of it.
+// Samples that are windows of one long sequence of numbers.
 
 #include "pipewright/exec/data/dataset.hpp"
 
 namespace pipewright::exec {
 
-/// Windows of `sequence` numbers, which begin anywhere, drawn by seed, step, microbatch and sample,
-/// or lie one behind the other and come each once in an epoch; the target is the window one number
-/// later. Both are int64 [microbatch_size, sequence].
+/// Windows of `sequence` numbers. They begin anywhere, drawn by seed, step, microbatch and sample,
+/// or are consecutive and occur once in an epoch. The target is the window shifted by one number.
+/// Both are int64 [microbatch_size, sequence].
 class Windows final : public Dataset {
  public:
-  /// `numbers`: one dimension, more than `sequence`.
+  /// `numbers` has one dimension and more than `sequence` elements.
   Windows(at::Tensor numbers, int sequence, const BatchShape& shape)
       : numbers_(std::move(numbers)), sequence_(sequence), shape_(shape) {}
 

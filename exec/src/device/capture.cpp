@@ -10,8 +10,8 @@
 namespace pipewright::exec {
 namespace {
 
-/// The first time, the work's memory is counted as that of a graph is. What it takes when it is
-/// done again would lie in that.
+/// The CPU's stand-in for a captured graph: replay runs the work again. The first run counts its
+/// memory as a graph's memory; later runs count none, because a graph would reuse that memory.
 struct DoneAgain final : CapturedWork {
   DoneAgain(std::function<void()> w, std::shared_ptr<SetAside> m)
       : work(std::move(w)), memory(std::move(m)) {}

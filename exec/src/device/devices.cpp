@@ -52,7 +52,7 @@ std::vector<RankDevice> dealt_out(int ranks, int gpus, bool partitioned) {
   const int used = std::min(gpus, ranks);
   std::vector<RankDevice> devices;
   for (int index = 0; index < used; ++index) {
-    // Ranks are dealt out evenly: these are the GPU's.
+    // Ranks are distributed evenly: `first` to `last` are this GPU's.
     const int first = ranks * index / used, last = ranks * (index + 1) / used;
     for (int rank = first; rank < last; ++rank)
       devices.push_back(
@@ -81,8 +81,8 @@ void compute_reproducibly() {
   context.setDeterministicAlgorithms(true, /*warn_only=*/false);
   context.setDeterministicCuDNN(true);
   context.setBenchmarkCuDNN(false);
-  context.setDeterministicFillUninitializedMemory(false);  // a pass over all memory for nothing
-  // Its backward adds up in the order in which blocks come to their end.
+  context.setDeterministicFillUninitializedMemory(false);  // would fill all memory for no benefit
+  // The backward of memory-efficient attention adds in the order in which thread blocks finish.
   context.setSDPUseMemEfficient(false);
 }
 

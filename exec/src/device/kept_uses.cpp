@@ -14,7 +14,7 @@ namespace {
 struct State {
   std::mutex mutex;
   int captures = 0;
-  std::vector<std::pair<at::Tensor, c10::Stream>> kept;  // and who uses it
+  std::vector<std::pair<at::Tensor, c10::Stream>> kept;  // with the stream that uses it
 };
 
 State& state() {
@@ -39,7 +39,7 @@ CaptureUnderWay::CaptureUnderWay() {
 }
 
 CaptureUnderWay::~CaptureUnderWay() {
-  // With the lock held, so that the next capture begins behind it.
+  // The lock is held meanwhile, so that the next capture begins after this.
   const std::lock_guard lock(state().mutex);
   if (--state().captures > 0)
     return;

@@ -1,19 +1,19 @@
 #pragma once
 
-// Keeps LibTorch from forgetting who uses memory while a graph is captured. Its allocator takes
-// each use of a block by another stream (`record_stream`) that it is told of meanwhile for one
-// within the graph, whichever stream is captured, and does not wait for it if the block is freed
-// during a capture. Other ranks go on meanwhile: it is told of their uses once nothing is captured,
-// and the tensors are kept until then.
+// Works around the caching allocator's treatment of `record_stream` during a graph capture. While
+// any stream is captured, LibTorch's allocator treats each recorded use of a block by another
+// stream as a part of the graph. It does not wait for that use if the block is freed during a
+// capture. Other ranks keep working during a capture, so their uses are recorded when no capture is
+// under way, and the tensors are kept until then.
 
 #include "pipewright/exec/tensors.hpp"
 
 namespace pipewright::exec {
 
-/// Says that the current stream uses a tensor that another one has made.
+/// Records that the current stream uses a tensor that another stream has made.
 void record_use(const at::Tensor& tensor);
 
-/// While it lives, something is captured.
+/// Marks a capture as under way while it lives.
 class CaptureUnderWay {
  public:
   CaptureUnderWay();

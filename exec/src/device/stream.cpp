@@ -14,11 +14,11 @@
 namespace pipewright::exec {
 namespace {
 
-/// Events that nobody holds any more, to be recorded again: a driver makes and destroys one in
-/// longer than it records it, and each instruction takes two.
+/// Released events, for reuse: creating and destroying an event takes longer than recording it, and
+/// each instruction takes two.
 class EventPool {
  public:
-  /// One for what this stream was given; recorded by the caller.
+  /// Returns an event for `stream`, which the caller records.
   std::shared_ptr<c10::Event> take(const c10::Stream& stream, c10::EventFlag flag) {
     const Kind kind{stream.device_type(), stream.device_index(), flag};
     const auto give_back = [this, kind](c10::Event* event) {
@@ -42,13 +42,14 @@ class EventPool {
 };
 
 EventPool& event_pool() {
-  static EventPool* const pool = new EventPool;  // at the end of the process a driver is gone
+  static EventPool* const pool = new EventPool;  // never destroyed: at the end of the process the
+                                                 // driver is gone
   return *pool;
 }
 
 thread_local const Stream* stream_of_thread = nullptr;
 
-/// What reads another device's memory for this thread.
+/// Returns the stream with which this thread reads another device's memory.
 const Stream& copying_stream(at::Device device) {
   thread_local std::map<at::DeviceIndex, Stream> streams;
   const auto found = streams.find(device.index());
@@ -127,8 +128,8 @@ Tensors adopt(Tensors tensors, const Event& made) {
     const OnStream reading(copying_stream(tensor.device()));
     made.wait();
     record_use(tensor);
-    // The copy runs on the source's current stream; LibTorch makes the target's wait for it, which
-    // is still the own stream's.
+    // The copy runs on the source device's current stream. LibTorch makes the target device's
+    // current stream, which is still this rank's own, wait for it.
     tensor = moved(tensor, own.device());
   }
   return tensors;
@@ -137,7 +138,7 @@ Tensors adopt(Tensors tensors, const Event& made) {
 at::Tensor put_on(const at::Tensor& tensor, at::Device device) {
   if (device.is_cpu() || !tensor.defined() || !tensor.is_cpu())
     return tensor;
-  // From other memory than this the copy would hold up the thread.
+  // A copy from unpinned memory would block the thread.
   return tensor.pin_memory().to(device, /*non_blocking=*/true);
 }
 

@@ -12,9 +12,10 @@ namespace {
 
 using c10::CachingDeviceAllocator::TraceEntry;
 
-/// Follows LibTorch's caching allocator, which tells of each block in the order of its streams:
-/// what it says at a moment of the program is what holds at that point of the stream. It calls with
-/// its lock held, so nothing here may allocate from it.
+/// Charges the blocks of LibTorch's caching allocator to the accounts of their streams. The
+/// allocator reports each block in the order of its stream's work, so an account's value at a call
+/// is valid for that point of the stream. It calls with its lock held, so this class must not
+/// allocate from it.
 class Follower {
  public:
   void follow(void* stream, AccountEntry* account) {
@@ -55,8 +56,8 @@ void charge_stream(const Stream& stream, AccountEntry* account) {
   if (!stream.native())
     return;
   static auto* const follower = [] {
-    at::globalContext().lazyInitDevice(at::kCUDA);  // which makes the allocator that is followed
-    auto* const made = new Follower;  // as long as the allocator, which is as long as the process
+    at::globalContext().lazyInitDevice(at::kCUDA);  // creates the allocator
+    auto* const made = new Follower;  // lives as long as the allocator, that is, the process
     c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker(
         [made](const TraceEntry& entry) { (*made)(entry); });
     return made;

@@ -14,23 +14,24 @@
 namespace pipewright::exec {
 namespace {
 
-/// A stream for each of `parts` equal parts of a GPU's multiprocessors: green contexts (CUDA driver
-/// API, "Green Contexts").
+/// Returns a stream for each of `parts` equal parts of a GPU's multiprocessors: green contexts
+/// (CUDA driver API, "Green Contexts").
 std::vector<Stream> divide(at::Device device, int parts) {
-  // Green contexts share the memory of LibTorch's own context, which must be there.
+  // Green contexts share the memory of LibTorch's own context, which must exist before.
   at::zeros({1}, at::TensorOptions(device));
   const Driver driver;
   CUdevice gpu = 0;
   PIPEWRIGHT_DRIVER(driver, cuDeviceGet, &gpu, device.index());
   CUdevResource all{};
   PIPEWRIGHT_DRIVER(driver, cuDeviceGetDevResource, gpu, &all, CU_DEV_RESOURCE_TYPE_SM);
-  // Sizes are rounded up to this multiple, so that the last part would not fit.
+  // Sizes are rounded up to this multiple. Rounding down here makes sure that the last part fits.
   const unsigned granule = std::max(all.sm.smCoscheduledAlignment, 1U);
   const unsigned each = all.sm.smCount / static_cast<unsigned>(parts) / granule * granule;
   if (each < std::max(all.sm.minSmPartitionSize, 1U))
-    throw plan::InputError(fmt::format(
-        "{} ranks on a GPU of {} multiprocessors: a part has at least {}, in steps of {}", parts,
-        all.sm.smCount, all.sm.minSmPartitionSize, granule));
+    throw plan::InputError(
+        fmt::format("{} ranks cannot share a GPU of {} multiprocessors: a part needs at least {}, "
+                    "in multiples of {}",
+                    parts, all.sm.smCount, all.sm.minSmPartitionSize, granule));
   std::vector<CUdevResource> groups(static_cast<std::size_t>(parts));
   auto made = static_cast<unsigned>(parts);
   PIPEWRIGHT_DRIVER(driver, cuDevSmResourceSplitByCount, groups.data(), &made, &all, nullptr, 0U,
@@ -59,7 +60,7 @@ std::vector<Stream> divide(at::Device device, int parts) {
 Stream compute_stream(const RankDevice& where) {
   if (where.device.is_cpu() || where.parts <= 1)
     return Stream::of(where.device, /*urgent=*/false);
-  // Contexts and streams stay for the life of the process: LibTorch's allocator keeps memory for
+  // Contexts and streams live as long as the process, because LibTorch's allocator keeps memory for
   // each stream that it has seen.
   static std::mutex mutex;
   static std::map<std::pair<int, int>, std::vector<Stream>> divided;  // by GPU and parts

@@ -1,6 +1,6 @@
 #pragma once
 
-// Calls of NVIDIA's driver, for what CUDA's runtime has no words for.
+// Calls to NVIDIA's driver, for functions that CUDA's runtime does not offer.
 
 #include <cuda.h>
 #include <fmt/format.h>
@@ -10,12 +10,12 @@
 
 namespace pipewright::exec {
 
-/// The driver's functions, which come with the driver and not with CUDA's libraries.
+/// The driver's functions, loaded from the driver, which is installed apart from CUDA's libraries.
 class Driver {
  public:
   Driver() : library_("NVIDIA's driver", "libcuda.so.1") {}
 
-  /// Null where this driver has none.
+  /// Returns null if this driver lacks the function.
   template <class Function>
   Function find(const char* name) const {
     Function function = nullptr;
@@ -27,8 +27,9 @@ class Driver {
   void call(const char* name, CUresult (*)(Parameters...), Arguments... arguments) const {
     const auto function = find<CUresult (*)(Parameters...)>(name);
     if (function == nullptr)
-      throw plan::InputError(
-          fmt::format("this driver has no {}: it is older than CUDA 12.4", name));
+      throw plan::InputError(fmt::format(
+          "this driver does not have {}, because it is older than CUDA 12.4. Update the driver",
+          name));
     require(function(arguments...), name);
   }
 
@@ -42,7 +43,7 @@ class Driver {
   LoadedLibrary library_;
 };
 
-// The pointer to the declared function only gives its type.
+// The pointer to the declared function only supplies its type.
 #define PIPEWRIGHT_DRIVER(driver, function, ...) \
   (driver).call(#function, static_cast<decltype(&function)>(nullptr), __VA_ARGS__)
 

@@ -13,16 +13,17 @@
 namespace pipewright::exec {
 namespace {
 
-/// They are read when CUDA starts. Where the user has set one, it stays.
+/// Sets variables that the libraries read when CUDA starts. A variable that the user has set keeps
+/// its value.
 void set_up_environment(bool as_launched) {
-  // Streams beyond the number of connections share one, and then one that waits holds up the other:
-  // a receive that waits for its data would hold up the send that the data depends on.
+  // Streams beyond the number of connections share one, and then a stream that waits blocks the
+  // other: a receive that waits for its data would block the send that the data depends on.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
-  // A kernel that is loaded with its first launch may wait for all that runs: for a receive of NCCL
-  // that is posted, whose sender may wait for that very launch.
+  // A kernel that is loaded at its first launch may wait for all running work. That includes a
+  // posted NCCL receive, whose sender may wait for that very launch.
   if (!as_launched)
     setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
-  // Without workspaces of a fixed size, cuBLAS adds up in another order from call to call.
+  // Without workspaces of a fixed size, cuBLAS adds in a different order from call to call.
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
 }
 
@@ -52,7 +53,7 @@ Gpus find_gpus(bool as_launched) {
     return {names_of(count), ""};
   } catch (const std::exception& error) {
     const std::string reason = first_line(error.what());
-    return {{}, reason.substr(0, reason.find(". "))};  // without what one may do about it
+    return {{}, reason.substr(0, reason.find(". "))};  // without the advice that follows
   }
 }
 

@@ -23,7 +23,7 @@ const Driver& driver() {
 
 CUstream current_stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
 
-/// Memory of LibTorch's allocator for graphs alone, which nothing else is given.
+/// A memory pool in LibTorch's allocator that only graphs allocate from.
 class Pool {
  public:
   Pool() : id_{next_id(), 0} {}
@@ -34,7 +34,7 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /// What this stream asks for from now on, on whichever thread.
+  /// Directs this stream's allocations to the pool from now on, on any thread.
   void open(CUstream stream) {
     device_ = c10::cuda::getCurrentCUDAStream().device_index();
     allocator::beginAllocateToPool(device_, id_,
@@ -44,7 +44,7 @@ class Pool {
   void close() const { allocator::endAllocateToPool(device_, id_); }
 
  private:
-  /// LibTorch counts its own from 1.
+  /// Returns a pool id that cannot collide with LibTorch's ids, which count from 1.
   static c10::CaptureId_t next_id() {
     static std::atomic<c10::CaptureId_t> next{c10::CaptureId_t{1} << 48};
     return next++;
@@ -63,7 +63,7 @@ class Graph final : public CapturedWork {
     PIPEWRIGHT_DRIVER(driver(), cuGraphDestroy, captured);
   }
   ~Graph() override {
-    // What runs ends first; nobody can be told of a failure.
+    // Running work ends first. A failure is ignored, because a destructor cannot report it.
     if (const auto destroy = driver().find<decltype(&cuGraphExecDestroy)>("cuGraphExecDestroy"))
       destroy(graph_);
   }
@@ -89,7 +89,7 @@ class GraphCapturer final : public Capturer {
     pool_->open(stream);
     CUgraph graph{};
     try {
-      // Relaxed: the threads of other ranks may meanwhile do what they like.
+      // Relaxed mode: the threads of other ranks may make any CUDA call during the capture.
       driver().call("cuStreamBeginCapture_v2",  // a macro in the header
                     static_cast<decltype(&cuStreamBeginCapture)>(nullptr), stream,
                     CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -100,7 +100,7 @@ class GraphCapturer final : public Capturer {
       give_up(stream);
       throw plan::InputError(fmt::format(
           "training.cuda_graphs: this work cannot be captured: {}. Layers and loss must not wait "
-          "for the device, copy from it or draw random numbers unless they say so",
+          "for the device, copy from it or draw undeclared random numbers",
           first_line(error.what())));
     }
     set_aside_.end();
@@ -108,7 +108,7 @@ class GraphCapturer final : public Capturer {
   }
 
  private:
-  /// The stream must not stay in capturing.
+  /// Ends the capture, because the stream must not stay in capture mode.
   void give_up(CUstream stream) {
     CUgraph broken{};
     const auto end = driver().find<decltype(&cuStreamEndCapture)>("cuStreamEndCapture");

@@ -18,7 +18,8 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// The first member makes it, the others read it.
+/// Returns the unique id that all members share: the first member creates it and the others read it
+/// from the store.
 ncclUniqueId common_id(c10d::Store& store, const std::string& name, bool is_first) {
   ncclUniqueId id{};
   if (is_first) {
@@ -35,7 +36,7 @@ cudaStream_t stream_of(const Stream& stream) {
   return static_cast<cudaStream_t>(stream.native()->native_handle());
 }
 
-/// A byte each way connects all members.
+/// Connects all members by exchanging one byte with each of them.
 void send_a_byte_to_all(const NcclLibrary& nccl, const std::string& name, ncclComm_t made, int size,
                         int self, at::Device device, const Stream& stream) {
   const auto require = [&](ncclResult_t result) { nccl.require(result, name); };
@@ -56,7 +57,7 @@ void send_a_byte_to_all(const NcclLibrary& nccl, const std::string& name, ncclCo
 
 struct NcclCommunicator::State {
   const NcclLibrary& nccl = NcclLibrary::get();
-  std::mutex mutex;  // held for submitting, which does not wait
+  std::mutex mutex;  // held while submitting, which does not block
   ncclComm_t communicator = nullptr;
   bool aborted = false;
 
@@ -80,30 +81,30 @@ NcclCommunicator::NcclCommunicator(Job& job, const std::string& name, std::vecto
   if (AccountEntry* const account = current_account())
     charge_stream(stream_, account);
   const int size = static_cast<int>(members_.size()), self = index_of(job.rank());
-  // What the thread uses is its own: it may have to be left behind.
-  job.watch().run_interruptibly(
-      "the making of NCCL connections", [state = state_, store = job.watch().store("nccl"), name,
-                                         size, self, device, stream = stream_] {
-        const c10::DeviceGuard guard(device);
-        const auto require = [&](ncclResult_t result) { state->nccl.require(result, name); };
-        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-        ncclComm_t made = nullptr;
-        require(
-            state->nccl.init_rank(&made, size, common_id(*store, name, self == 0), self, &config));
-        {
-          const std::lock_guard lock(state->mutex);
-          state->communicator = made;
-        }
-        send_a_byte_to_all(state->nccl, name, made, size, self, device, stream);
-      });
+  // The thread owns all that it uses, because it may have to be abandoned.
+  job.watch().run_interruptibly("the setup of NCCL connections", [state = state_,
+                                                                  store = job.watch().store("nccl"),
+                                                                  name, size, self, device,
+                                                                  stream = stream_] {
+    const c10::DeviceGuard guard(device);
+    const auto require = [&](ncclResult_t result) { state->nccl.require(result, name); };
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t made = nullptr;
+    require(state->nccl.init_rank(&made, size, common_id(*store, name, self == 0), self, &config));
+    {
+      const std::lock_guard lock(state->mutex);
+      state->communicator = made;
+    }
+    send_a_byte_to_all(state->nccl, name, made, size, self, device, stream);
+  });
 }
 
 NcclCommunicator::~NcclCommunicator() {
   state_->end();
   try {
-    stream_.finish();  // what is ended leaves the memory alone before that is freed
+    stream_.finish();  // work that has ended no longer touches memory, which is freed next
   } catch (const std::exception&) {
-    // The device has failed, which those who wait for their results are told.
+    // The device has failed. The threads that wait for results report that.
   }
 }
 
@@ -157,7 +158,8 @@ std::string NcclCommunicator::failure() const {
 void NcclCommunicator::abort() { state_->end(); }
 
 void NcclCommunicator::close() {
-  // Out of reach of an abort: the thread may have to be left behind, with what it ends.
+  // The handle is out of reach of `abort`, because the thread that ends it may have to be
+  // abandoned.
   ncclComm_t ending = nullptr;
   {
     const std::lock_guard lock(state_->mutex);

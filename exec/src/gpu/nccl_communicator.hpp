@@ -11,16 +11,16 @@
 
 namespace pipewright::exec {
 
-/// Some ranks of a job, connected over NCCL, and a queue of what moves between them: one operation
-/// after the other, in an order that both ends of each have in common. Calls submit and return; a
-/// first operation between two ranks would wait for the other one, so all of them are connected in
-/// the constructor. Everything of NCCL is behind this header.
+/// Some ranks of a job, connected over NCCL, and a queue of operations between them. Operations run
+/// one after the other, in an order on which both ends of each agree. Calls submit and return. The
+/// first operation between two ranks would wait for the other one, so the constructor connects all
+/// of them. Only this class and `NcclLibrary` call NCCL.
 class NcclCommunicator {
  public:
-  /// Every member makes it, at the same point; no two have the same `name`. `members`: ranks of the
-  /// job, in rising order. Throws Aborted.
+  /// Every member calls it at the same point of the program, with a `name` that no other
+  /// communicator has. `members` are ranks of the job, in ascending order. Throws Aborted.
   NcclCommunicator(Job& job, const std::string& name, std::vector<int> members, at::Device device);
-  /// Ends what is under way, unless it has been closed.
+  /// Aborts operations under way, unless the communicator has been closed.
   ~NcclCommunicator();
 
   struct Outgoing {
@@ -31,18 +31,18 @@ class NcclCommunicator {
     Tensors places;  // contiguous, allocated on `stream`
     int from = 0;
   };
-  /// Submits all of it as one operation, after what the current stream has been given. The event is
-  /// of its end.
+  /// Submits all transfers as one operation, after the work already on the current stream. Returns
+  /// the event of its end.
   Event move(const std::vector<Outgoing>& out, const std::vector<Incoming>& in);
 
-  /// The queue, where places are to be allocated.
+  /// Returns the stream of the operations, on which receive buffers must be allocated.
   const Stream& stream() const { return stream_; }
-  /// What NCCL says has gone wrong since; empty: nothing.
+  /// Returns NCCL's description of an asynchronous error; empty if there is none.
   std::string failure() const;
-  /// From any thread: ends what is under way; afterwards nothing moves.
+  /// Aborts operations under way, from any thread. Later operations throw Aborted.
   void abort();
-  /// The end in order, which all members come to once the stream is done: what this one has sent
-  /// may still be on its way then, and ended otherwise it would be lost. Throws Aborted.
+  /// Finalizes the communicator. All members call it once the stream is done: data that this member
+  /// has sent may still be on its way, and an abort would lose them. Throws Aborted.
   void close();
 
  private:

@@ -24,7 +24,7 @@ std::string host_name() {
   return name.data();
 }
 
-/// Of the device, or of the part of it that is this one (MIG).
+/// Returns the UUID of the device, or of the MIG instance that stands for it.
 std::string uuid_of(at::Device device) {
   const Driver driver;
   CUdevice gpu = 0;

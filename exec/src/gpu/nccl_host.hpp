@@ -1,15 +1,15 @@
 #pragma once
 
-// Which host NCCL is to take this process's for, where processes share a GPU.
+// Chooses the host name that this process reports to NCCL when processes share a GPU.
 
 #include "pipewright/exec/job/job.hpp"
 #include "pipewright/exec/transport/transport.hpp"
 
 namespace pipewright::exec {
 
-/// All ranks of the job call it, before NCCL is first used: they tell each other over `transport`
-/// which GPU they have, and those that NCCL would refuse for sharing one get a host of their own
-/// (NCCL_HOSTID). A user's own word stays.
+/// All ranks of the job call it before they first use NCCL. They exchange their GPUs over
+/// `transport`, and ranks that NCCL would reject because they share a GPU get different host names
+/// (NCCL_HOSTID). A name that the user has set is kept.
 void agree_on_hosts(Job& job, Transport& transport, at::Device device);
 
 }  // namespace pipewright::exec

@@ -10,7 +10,7 @@ namespace pipewright::exec {
 namespace {
 
 NcclLibrary load() {
-  gpus();  // LibTorch's CUDA libraries know where it lies, and bring it with them
+  gpus();  // loads LibTorch's CUDA libraries, which bring NCCL with them
   const LoadedLibrary library("NCCL", "libnccl.so.2");
   NcclLibrary nccl{};
   library.find("ncclGetUniqueId", nccl.get_unique_id);

@@ -9,7 +9,7 @@
 namespace pipewright::exec {
 
 /// NCCL's functions. The library is large and comes with LibTorch's CUDA libraries, so it is loaded
-/// when it is first asked for.
+/// at its first use.
 struct NcclLibrary {
   decltype(&ncclGetUniqueId) get_unique_id;
   decltype(&ncclCommInitRankConfig) init_rank;
@@ -24,9 +24,9 @@ struct NcclLibrary {
   decltype(&ncclGetErrorString) error_string;
   decltype(&ncclGetLastError) last_error;
 
-  /// Throws InputError where there is none.
+  /// Loads NCCL at the first call. Throws InputError if it is not installed.
   static const NcclLibrary& get();
-  /// Throws std::runtime_error that says what NCCL has to say of a failure.
+  /// Throws std::runtime_error with NCCL's description of a failure.
   void require(ncclResult_t result, const std::string& what) const;
 };
 

@@ -26,7 +26,7 @@
 namespace pipewright::exec {
 namespace {
 
-/// The tensors that NCCL moves: those that lie on the GPU and are not empty.
+/// Returns the tensors that NCCL moves: those that lie on the GPU and are not empty.
 Tensors on_gpu(const Tensors& tensors) {
   Tensors some;
   for (const at::Tensor& tensor : tensors)
@@ -59,7 +59,7 @@ void add_on_host(const Tensors& tensors, Tensors& told) {
       told.push_back(tensor);
 }
 
-/// Lays those of the host, which stand in `told` from `next` on, where they belong.
+/// Puts the CPU tensors, which begin at `told[next]`, into their places in `tensors`.
 void lay_on_host(const TensorForms& forms, const Tensors& told, std::size_t next,
                  Tensors& tensors) {
   for (std::size_t t = 0; t < forms.size(); ++t)
@@ -75,8 +75,8 @@ TensorForms forms_told(const Tensors& told) {
   return forms_from_words({first, first + words.numel()});
 }
 
-/// What shares one in-order queue, and the receives that the Program has come to but that have not
-/// been submitted, as it is not known yet what they bring.
+/// One in-order queue of transfers, and its receives that have been posted but not submitted,
+/// because their shapes are not known yet.
 struct Queue {
   std::unique_ptr<NcclCommunicator> communicator;
   std::deque<Transfer> waiting;
@@ -104,7 +104,7 @@ class NcclTransport final : public Transport {
     try {
       end_in_order();
     } catch (const Aborted&) {
-      // The job has failed, which others say.
+      // The job has failed, and another rank reports it.
     } catch (const std::exception& error) {
       job_.abort(fmt::format("rank {}: {}", job_.rank(), error.what()));
     }
@@ -114,8 +114,8 @@ class NcclTransport final : public Transport {
     end();
   }
 
-  /// Makes the communicators, each of which two ranks begin together: in an order that is the same
-  /// on all of them, so that none waits for one that waits for it.
+  /// Makes the missing communicators. Their members must create each of them together, so all ranks
+  /// create them in the same order and none waits for a rank that waits for it.
   void expect(int /*rank*/, const std::vector<Transfer>& transfers, Shapes shapes) override {
     shapes_ = shapes;
     sent_forms_.begin_pass();
@@ -149,7 +149,7 @@ class NcclTransport final : public Transport {
   void send(const Transfer& transfer, Tensors tensors) override {
     require_going();
     Queue& queue = queue_of(transfer);
-    // Where both directions share a queue, what was posted before goes first.
+    // If both directions share a queue, receives posted earlier go first.
     while (!queue.waiting.empty())
       submit_next(queue);
     const TensorForms forms = forms_of(tensors);
@@ -181,11 +181,11 @@ class NcclTransport final : public Transport {
     return tensors;
   }
 
-  /// What lies on the CPU goes over Gloo, with the forms of all, and what lies on the GPU then.
+  /// Sends CPU tensors and the forms of all tensors over Gloo, then the GPU tensors over NCCL.
   std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
                                   const std::vector<Tensors>& parts, Lane lane) override {
     require_going();
-    // All members must agree whether they need a communicator, whatever is for whom.
+    // All members must agree whether a communicator is needed, even those without GPU tensors.
     const bool mine_on_gpu = std::any_of(
         parts.begin(), parts.end(), [](const Tensors& part) { return any_on_gpu(forms_of(part)); });
     std::vector<Tensors> host;
@@ -219,7 +219,7 @@ class NcclTransport final : public Transport {
     for (std::size_t m = 0; m < all.size(); ++m)
       if (group[m] != rank)
         all[m] = adopt(std::move(all[m]), there);
-    // Whoever reads these waits for the others to have read: on the device too.
+    // A rank that reads these tensors waits until the others have read theirs, on the device too.
     there.wait();
     return all;
   }
@@ -234,14 +234,14 @@ class NcclTransport final : public Transport {
   void abort(const std::string& why) override { job_.abort(why); }
 
  private:
-  /// In rising order, but for Edge: sender and receiver.
+  /// Ranks in ascending order; for CommunicatorLayout::Edge, sender and receiver.
   using Members = std::vector<int>;
   using Group = std::pair<Lane, Members>;
   struct Submitted {
     Tensors tensors;
     TensorForms forms;
-    Event there;                // what lies on the GPU
-    bool host_is_there = true;  // what does not
+    Event there;                // the GPU tensors have arrived
+    bool host_is_there = true;  // the CPU tensors have arrived
   };
   struct Slot {
     std::mutex making;
@@ -268,7 +268,8 @@ class NcclTransport final : public Transport {
     const plan::Instruction receive = receiving_end(transfer.instruction);
     return {receive.kind, receive.stage, transfer.from};
   }
-  /// Waits, where it must, until the sender has said what comes.
+  /// Submits the oldest posted receive. Waits for the sender's message with the forms if these are
+  /// not known.
   void submit_next(Queue& queue) {
     const Transfer transfer = queue.waiting.front();
     queue.waiting.pop_front();
@@ -291,7 +292,8 @@ class NcclTransport final : public Transport {
                                                 host_is_there};
   }
 
-  /// What a member has told, with places for what comes from its GPU over `communicator`, if any.
+  /// Returns the tensors that a member sends: the CPU tensors from `told`, and buffers for the
+  /// tensors that come from its GPU over `communicator`, if any.
   Tensors assemble(const Tensors& told, const TensorForms& forms,
                    const NcclCommunicator* communicator) const {
     Tensors tensors;
@@ -303,7 +305,8 @@ class NcclTransport final : public Transport {
     return tensors;
   }
 
-  /// Groups are made at the first collective of their members, perhaps by several threads.
+  /// Creates a group's communicator at the first collective of its members, which several threads
+  /// may call.
   NcclCommunicator& communicator_of(const Group& group) {
     Slot* slot = nullptr;
     {
@@ -324,7 +327,7 @@ class NcclTransport final : public Transport {
     return *slot->communicator;
   }
 
-  /// In an order that is the same on all ranks.
+  /// Returns all communicators, in an order that is the same on all ranks.
   std::vector<NcclCommunicator*> communicators() {
     const std::lock_guard lock(mutex_);
     std::vector<NcclCommunicator*> all;
@@ -337,8 +340,8 @@ class NcclTransport final : public Transport {
     return all;
   }
 
-  /// What fails beside the calls nobody is told of who does not ask, and a rank's thread may never
-  /// come to ask: it may wait within a call for the device, which waits for the transfer.
+  /// Polls NCCL for asynchronous errors, which it reports only when asked. A rank's thread may
+  /// never get to ask: it may be blocked in a device call that waits for the transfer.
   void ask_for_errors() {
     const auto closing = closing_.get_future();
     while (closing.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout) {
@@ -346,10 +349,10 @@ class NcclTransport final : public Transport {
       if (failure.empty())
         continue;
       try {
-        job_.watch().await_cause();  // a rank that is gone, perhaps
+        job_.watch().await_cause();  // a lost rank may be the cause
         job_.abort(fmt::format("rank {}: {}", job_.rank(), failure));
       } catch (const Aborted&) {
-        // The cause has been told.
+        // The cause has been reported.
       }
       return;
     }
@@ -362,7 +365,8 @@ class NcclTransport final : public Transport {
     return "";
   }
 
-  /// All ranks meet first: what one of them has sent last may still be on its way to another.
+  /// Closes all communicators. All ranks meet first, because the last data that a rank has sent may
+  /// still be on its way.
   void end_in_order() {
     job_.require_going();
     for (NcclCommunicator* const each : communicators())
@@ -382,18 +386,18 @@ class NcclTransport final : public Transport {
   Job& job_;
   at::Device device_;
   TransferOptions options_;
-  Shapes shapes_ = Shapes::Fixed;  // of the pass that is under way
+  Shapes shapes_ = Shapes::Fixed;  // of the current pass
   Lifeline lifeline_;
-  const std::unique_ptr<Transport> host_;  // for what lies on the CPU, and the forms of all
-  const int exceptions_;                   // under way when this was made
+  const std::unique_ptr<Transport> host_;  // moves CPU tensors, and the forms of all tensors
+  const int exceptions_;                   // uncaught exceptions when this was constructed
   int listener_ = 0;
   std::promise<void> closing_;
   std::thread asking_;
 
   SentForms sent_forms_;
-  std::map<Route, TensorForms> known_;  // in this pass
+  std::map<Route, TensorForms> known_;  // in the current pass
   std::map<plan::InstructionKey, Submitted> submitted_;
-  std::mutex mutex_;  // of what `end` goes through
+  std::mutex mutex_;  // guards what `communicators` reads
   std::map<Members, Queue> queues_;
   std::map<Group, std::unique_ptr<Slot>> groups_;
 };

@@ -13,15 +13,15 @@
 namespace pipewright::exec {
 namespace {
 
-/// As at::cuda::WorkspaceMapWithMutex is: its header (ATen/cuda/CUDAContextLight.h) wants those of
-/// libraries that are not needed here.
+/// Same layout as at::cuda::WorkspaceMapWithMutex, whose header (ATen/cuda/CUDAContextLight.h)
+/// includes headers of libraries that are not needed here.
 struct WorkspaceMap {
   std::map<std::tuple<void*, void*>, at::DataPtr> map;  // by handle and stream
   std::shared_mutex mutex;
 };
 
-/// What LibTorch's CUDA library says of its workspaces. Programs are not linked to it, as most
-/// machines have none.
+/// Functions of LibTorch's CUDA library that report its workspaces for matrix products. Programs
+/// are not linked to it, because most machines do not have it.
 struct Workspaces {
   using Map = WorkspaceMap& (*)();
   using Size = std::size_t (*)();
@@ -45,7 +45,7 @@ struct Workspaces {
   void (*clear)();
 };
 
-/// All of them on the stream, whichever handle they are for.
+/// Returns the bytes of all workspaces on the stream, of any handle.
 std::int64_t bytes_on(Workspaces::Map of, Workspaces::Size size, void* stream) {
   WorkspaceMap& workspaces = of();
   const std::shared_lock lock(workspaces.mutex);

@@ -4,9 +4,9 @@
 namespace pipewright::exec {
 namespace {
 
-// From the top: 1 bit that tells an instruction from an address (which has it clear in a process),
-// 1 that is set of a pair. Then 6 of kind, 24 of stage, 32 of microbatch; of each action of a pair
-// 3, 12 and 16.
+// Bits of an activity, from the highest: 1 that marks an instruction (an address in a process has
+// it clear), 1 that marks a pair. An instruction has then 6 of kind, 24 of stage and 32 of
+// microbatch; each action of a pair has 3, 12 and 16.
 constexpr std::uint64_t is_instruction = std::uint64_t{1} << 63;
 constexpr std::uint64_t is_pair = std::uint64_t{1} << 62;
 constexpr int stage_bits = 12, microbatch_bits = 16, action_bits = 31;

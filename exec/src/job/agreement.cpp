@@ -22,7 +22,8 @@ FactsOfRanks shared(Job& job, const Facts& facts) {
   const auto own = std::map<std::string, std::string>(facts.begin(), facts.end());
   const auto store = job.watch().store("agreement");
   job.watch().run_interruptibly(
-      "the comparison of what all hold", [all, own, store, rank = job.rank(), size = job.size()] {
+      "the comparison of all ranks' settings",
+      [all, own, store, rank = job.rank(), size = job.size()] {
         store->set(keys::facts(rank), plan::Json(own).dump());
         for (int other = 0; other < size; ++other)
           all->push_back(plan::Json::parse(store->get_to_str(keys::facts(other))));
@@ -30,7 +31,7 @@ FactsOfRanks shared(Job& job, const Facts& facts) {
   return *all;
 }
 
-/// "version: ranks 0, 1 have 1.2; rank 2 has 1.3". Empty where all agree.
+/// Returns "version: ranks 0, 1 have 1.2; rank 2 has 1.3", or an empty string if all agree.
 std::string disagreement(const std::string& name, const FactsOfRanks& all) {
   std::vector<std::pair<std::string, std::vector<int>>> ranks_of;  // by value, in order of rank
   for (std::size_t rank = 0; rank < all.size(); ++rank) {

@@ -11,8 +11,8 @@
 namespace pipewright::exec {
 namespace {
 
-/// OpenSSL frees its tables at exit unless told otherwise, but a thread that waits for a dead host
-/// may still hold a connection then.
+/// Keeps OpenSSL's tables until the process ends. OpenSSL would free them at exit, but a thread
+/// that waits for a dead host may still use a connection then.
 void keep_openssl_until_the_end() {
   static const int done = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   if (done != 1)

@@ -47,14 +47,14 @@ class Variables {
     return find(name) ? number(name, least, most) : otherwise;
   }
 
-  /// With rank, size and place among the ranks of the node from these variables.
+  /// Returns the environment with rank, size and local rank from these variables.
   JobEnvironment environment(const std::string& rank, const std::string& size,
                              const std::string& local_rank) const {
     JobEnvironment job;
     job.launcher = launcher_;
     job.size = number(size, 1, 1 << 20);
     job.rank = number(rank, 0, job.size - 1);
-    // Where places have been given up, that of a rank may be beyond the number of ranks.
+    // After ranks have been given up, a local rank may exceed the number of ranks.
     job.local_rank = number_or(0, local_rank, 0, 1 << 20);
     return job;
   }
@@ -66,20 +66,21 @@ class Variables {
   const VariableLookup& lookup_;
 };
 
-/// torchrun, and everybody who sets the same variables by hand.
+/// Reads torchrun's variables, which users may also set by hand.
 JobEnvironment from_torchrun(const VariableLookup& lookup) {
   const Variables variables("torchrun", lookup);
   JobEnvironment job = variables.environment("RANK", "WORLD_SIZE", "LOCAL_RANK");
   job.address = variables.text("MASTER_ADDR");
   job.port = variables.number("MASTER_PORT", 1, largest_port);
   job.launcher_hosts_store = variables.find("TORCHELASTIC_USE_AGENT_STORE") == "True";
-  // The agent's store outlives a restart of the ranks, and what they wrote.
+  // The agent's store outlives a restart of the ranks and keeps their old values.
   job.attempt = fmt::format("{}/{}", variables.find("TORCHELASTIC_RUN_ID").value_or("none"),
                             variables.find("TORCHELASTIC_RESTART_COUNT").value_or("0"));
   return job;
 }
 
-/// Below the ports that systems give out themselves; the same on all ranks, other for other jobs.
+/// Returns a port below the range that systems assign themselves: the same on all ranks, different
+/// for different jobs.
 int port_of_number(unsigned long long number) { return 10'000 + static_cast<int>(number % 20'000); }
 
 JobEnvironment from_slurm(const VariableLookup& lookup) {
@@ -120,7 +121,7 @@ JobEnvironment from_open_mpi(const VariableLookup& lookup) {
   return job;
 }
 
-/// What a rank has to know to be believed; empty where it was given none.
+/// Returns the secret with which a rank authenticates itself; empty if it was given none.
 std::string secret_from(const VariableLookup& lookup) {
   constexpr std::size_t shortest = 16;
   const std::string secret = lookup(variable_of_secret).value_or("");
@@ -131,8 +132,7 @@ std::string secret_from(const VariableLookup& lookup) {
   return secret;
 }
 
-// A launcher that was started by another one is the one that counts: mpirun and torchrun run inside
-// Slurm's jobs.
+// The innermost launcher counts: mpirun and torchrun run inside Slurm's jobs.
 std::optional<JobEnvironment> of_launcher(const VariableLookup& lookup) {
   if (lookup("RANK") || lookup("WORLD_SIZE"))
     return from_torchrun(lookup);

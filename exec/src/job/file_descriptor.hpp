@@ -24,7 +24,7 @@ class FileDescriptor {
 
   explicit operator bool() const { return number_ >= 0; }
   int get() const { return number_; }
-  /// The caller closes it.
+  /// Transfers ownership to the caller, who closes the file.
   int release() { return std::exchange(number_, -1); }
 
  private:

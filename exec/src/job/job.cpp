@@ -26,7 +26,7 @@ std::vector<int> missing_ranks(c10d::Store& store, int size) {
   return missing;
 }
 
-/// Posts a first beat and waits for those of all others.
+/// Posts a first heartbeat and waits for those of all other ranks.
 void meet(c10d::Store& store, const JobEnvironment& environment, milliseconds timeout,
           const StoreServer* server) {
   store.compareSet(keys::failure, "", keys::no_failure);
@@ -40,12 +40,12 @@ void meet(c10d::Store& store, const JobEnvironment& environment, milliseconds ti
   }
   const std::vector<int> missing = missing_ranks(store, environment.size);
   if (!missing.empty())
-    throw JobFailure(
-        fmt::format("{} of {} did not join the job at {} within {}{}", ranks_text(missing),
-                    environment.size, place_of(environment), in_seconds(timeout),
-                    server != nullptr && server->rejected() > 0
-                        ? fmt::format("; without the job's secret {} have come", server->rejected())
-                        : ""));
+    throw JobFailure(fmt::format(
+        "{} of {} did not join the job at {} within {}{}", ranks_text(missing), environment.size,
+        place_of(environment), in_seconds(timeout),
+        server != nullptr && server->rejected() > 0
+            ? fmt::format("; connections without the job's secret: {}", server->rejected())
+            : ""));
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ Job::Job(JobEnvironment environment, JobOptions options)
                   environment_.launcher_hosts_store ? -1 : 0, options_.timeout, options_.stall,
                   options_.when_stuck},
       beats, calls);
-  forwarded(variable_of_rendezvous);  // closes it: this rank now notices the end of another itself
+  forwarded(variable_of_rendezvous);  // closes the pipe: this rank now notices lost ranks itself
 }
 
 Job::~Job() = default;

@@ -28,14 +28,13 @@ plan::Topology topology_of(int pipeline_ranks, int replicas, int shards,
     ranks *= lengths.back();
   }
   if (ranks != pipeline_ranks * replicas * shards)
-    throw plan::InputError(
-        fmt::format("the axes {} leave out one that has several places: pipe has {}, data {}, "
-                    "tensor {}",
-                    fmt::join(axes, ", "), pipeline_ranks, replicas, shards));
+    throw plan::InputError(fmt::format(
+        "the axes {} omit an axis that has several ranks: pipe has {}, data {}, tensor {}",
+        fmt::join(axes, ", "), pipeline_ranks, replicas, shards));
   return {axes, lengths};
 }
 
-/// How far apart two ranks are that are neighbours along an axis.
+/// Returns the distance in rank numbers between two neighbors along an axis.
 int step_along(const plan::Topology& topology, const std::string& axis) {
   if (!has_axis(topology, axis))
     return 1;
@@ -94,9 +93,9 @@ JobGrid::JobGrid(int pipeline_ranks, int replicas, int shards, const std::vector
              step_along(topology_, "tensor"), topology_.rank_count()},
       expert_ranks_(expert_ranks) {
   if (expert_ranks < 1 || replicas % expert_ranks != 0)
-    throw plan::InputError(
-        fmt::format("{} pipelines cannot share out experts {} at a time (pipeline.expert)",
-                    replicas, expert_ranks));
+    throw plan::InputError(fmt::format(
+        "{} pipelines cannot be divided into expert-parallel groups of {} (pipeline.expert)",
+        replicas, expert_ranks));
 }
 
 int JobGrid::length_of(const std::string& axis) const {

@@ -29,25 +29,25 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds between_looks{20};
 constexpr int ended_by_signal = 1;
-constexpr int cannot_start = 127;  // as shells have it
-/// For ranks that fail during the rendezvous, each for the same reason perhaps.
+constexpr int cannot_start = 127;  // as in shells
+/// Grace period for ranks that fail during the rendezvous, possibly all for the same reason.
 constexpr std::chrono::milliseconds to_say_why{1000};
-/// For so long a rank may be stopped and yet end by itself once another has failed.
+/// The longest time for which a rank may be stopped before it is killed, once another has failed.
 constexpr std::chrono::milliseconds stopped_for_a_moment{500};
 
-/// Says that a launcher has started this process, and no job.
+/// Marks a process that a launcher has started outside of any job.
 constexpr const char* variable_of_alone = "PIPEWRIGHT_ALONE";
 
-/// What a launcher forwards to its ranks. The store's port is known and taken before a rank runs,
-/// on the loopback alone.
+/// The values that a launcher forwards to its ranks. The store's port is opened on the loopback
+/// interface before a rank runs, so that it is known and cannot be taken by another process.
 struct Launch {
   const FileDescriptor store = listen_on("127.0.0.1", 0);
   const std::string secret = to_hex(random_bytes(32));
-  FileDescriptor rendezvous;  // the ranks' end of a pipe
+  FileDescriptor rendezvous;  // the write end of the ranks' pipe
   const pid_t launcher = getpid();
 };
 
-/// In a child: says in its environment which rank it will be.
+/// Sets the environment of a child that becomes a rank.
 void set_place(const LocalJob& job, int rank, const Launch& launch) {
   const auto set = [](const char* name, const std::string& value) {
     setenv(name, value.c_str(), /*overwrite=*/1);
@@ -66,22 +66,22 @@ void set_place(const LocalJob& job, int rank, const Launch& launch) {
   set(variable_of_secret, launch.secret);
 }
 
-/// Ranks do not outlive who started them.
+/// Makes the kernel kill this rank when its launcher ends.
 void end_with(pid_t launcher) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != launcher)  // it has ended before
+  if (getppid() != launcher)  // the launcher has already ended
     _exit(cannot_start);
 }
 
-/// Whoever has started this process may have it ignore that its children end: then nobody would
-/// learn how they do.
+/// Makes sure that this process learns how its children end, even if the process that started it
+/// had set SIGCHLD to be ignored.
 void hear_of_children() {
   struct sigaction now {};
   if (sigaction(SIGCHLD, nullptr, &now) == 0 && now.sa_handler == SIG_IGN)
     std::signal(SIGCHLD, SIG_DFL);
 }
 
-/// In the child: never returns.
+/// Runs in the child and never returns.
 [[noreturn]] void become_rank(const LocalJob& job, int rank, const Launch& launch) {
   end_with(launch.launcher);
   set_place(job, rank, launch);
@@ -106,8 +106,8 @@ std::vector<pid_t> start(const LocalJob& job, const Launch& launch) {
   return ranks;
 }
 
-/// Whether a rank that lives has not met the others yet: each holds an end of a pipe until then. So
-/// the end of a rank is known at once, also before it has said a word.
+/// A pipe that tells whether a living rank has not met the others yet: each rank holds the write
+/// end until then. So the end of a rank is known at once, even before its first heartbeat.
 class Rendezvous {
  public:
   Rendezvous() {
@@ -117,18 +117,18 @@ class Rendezvous {
     ours_ = FileDescriptor(ends[0]);
     theirs_ = FileDescriptor(ends[1]);
   }
-  /// The end of the ranks, which must be closed here once all were started.
+  /// Returns the ranks' end, which must be closed in this process once all ranks were started.
   FileDescriptor take_end_of_ranks() { return std::move(theirs_); }
   bool is_pending() const {
     pollfd end{.fd = ours_.get(), .events = POLLIN, .revents = 0};
-    return poll(&end, 1, 0) == 0;  // POLLHUP once nobody holds the other end
+    return poll(&end, 1, 0) == 0;  // POLLHUP once no process holds the other end
   }
 
  private:
   FileDescriptor ours_, theirs_;
 };
 
-/// The ranks under way, as their launcher sees them.
+/// The running ranks, as child processes of their launcher.
 class Children {
  public:
   Children(const LocalJob& job, std::vector<pid_t> ranks)
@@ -154,7 +154,7 @@ class Children {
 
   void look() {
     const auto now = Clock::now();
-    // This process may have been stopped itself.
+    // This process may have been stopped itself, so the elapsed time is limited.
     const auto elapsed = std::min<Clock::duration>(now - last_look_, 2 * between_looks);
     last_look_ = now;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
@@ -173,7 +173,7 @@ class Children {
       }
       ranks_[rank] = 0;
       --left_;
-      if (!killed_)  // by us, which would say nothing of it
+      if (!killed_)  // if we killed it, its exit code says nothing
         note_end(rank, status);
       return;
     }
@@ -200,7 +200,7 @@ class Children {
     if (job_.say)
       job_.say(fmt::format("rank {} was ended by signal {} ({}){}", rank, WTERMSIG(status),
                            strsignal(WTERMSIG(status)),
-                           is_stopped(rank) ? ", as it had been stopped" : ""));
+                           is_stopped(rank) ? ", because it had been stopped" : ""));
   }
 
   bool is_stopped(std::size_t rank) const { return stopped_for_[rank].count() > 0; }
@@ -210,8 +210,8 @@ class Children {
   }
 
   const LocalJob& job_;
-  std::vector<pid_t> ranks_;                  // 0: it has ended
-  std::vector<Clock::duration> stopped_for_;  // 0: it runs
+  std::vector<pid_t> ranks_;                  // 0 if it has ended
+  std::vector<Clock::duration> stopped_for_;  // 0 if it runs
   std::size_t left_;
   int code_ = 0;
   bool killed_ = false;
@@ -234,7 +234,7 @@ int run_local_job(const LocalJob& job) {
       children.signal_all(SIGTERM);
       passed_on = true;
     }
-    // A rank that has not met the others cannot learn that one is gone.
+    // A rank that has not met the others cannot learn that one is lost.
     const auto grace = rendezvous.is_pending() ? std::min(job.grace, to_say_why) : job.grace;
     if (children.failed() && !children.were_killed() && Clock::now() - *children.failed() > grace)
       children.kill_late();

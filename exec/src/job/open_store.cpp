@@ -29,19 +29,19 @@ using Store = c10::intrusive_ptr<c10d::Store>;
                                first_line(error.what())));
 }
 
-/// Connects to a store that anybody may write, or opens it where this process is its `host`.
+/// Connects to a store without authentication, or opens it if this process is its `host`.
 Store open_connection(const JobEnvironment& environment, milliseconds timeout, bool host) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(environment.port);
   options.isServer = host;
   if (FileDescriptor launchers = host ? forwarded(variable_of_socket) : FileDescriptor())
     options.masterListenFd = launchers.release();
-  options.waitWorkers = false;  // Job names the ranks that have not come
+  options.waitWorkers = false;  // Job names the ranks that are missing
   options.timeout = timeout;
   return c10::make_intrusive<c10d::TCPStore>(environment.address, options);
 }
 
-/// Signs the port of the job's own store, as anybody may write into that of a launcher.
+/// Signs the port of the job's own store, because any process may write into a launcher's store.
 std::string signed_port(const JobEnvironment& environment, const std::string& port) {
   return port + " " +
          to_hex(hmac_sha256(environment.secret, "port" + environment.attempt + " " + port));
@@ -54,9 +54,9 @@ std::string place_of(const JobEnvironment& environment) {
 }
 
 void prepare_process() {
-  // A write to a dead peer fails, and does not end this process.
+  // Makes a write to a dead peer fail instead of ending this process.
   std::signal(SIGPIPE, SIG_IGN);
-  // c10d warns with pages of stack traces; the job's own reports say the same in a line.
+  // c10d warns with pages of stack traces; the job's own reports say the same in one line.
   if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr)
     FLAGS_caffe2_log_level = c10::GLOG_ERROR;
 }
@@ -109,7 +109,8 @@ void move_to_own_store(JobEnvironment& environment, milliseconds timeout, int ow
         port = claimed;
       else if (std::chrono::steady_clock::now() > until)
         throw std::runtime_error(
-            "what the launcher's store says of the job's own is not from a rank with its secret");
+            "the port of the job's store in the launcher's store was not written by a rank with "
+            "the job's secret");
     }
     environment.port = std::stoi(port);
     environment.launcher_hosts_store = false;

@@ -1,7 +1,7 @@
 #pragma once
 
 // Connects a process to the store in which the ranks of its job meet: c10d's TCPStore, or our own
-// where the job has a secret.
+// store if the job has a secret.
 
 #include <chrono>
 #include <memory>
@@ -16,20 +16,21 @@ namespace pipewright::exec {
 /// Returns the store's host and port, for messages.
 std::string place_of(const JobEnvironment& environment);
 
-/// Sets up signals and logs of a process that talks to others which may die.
+/// Sets up signals and logs of a process that communicates with processes that may die.
 void prepare_process();
 
-/// Opens the store of a job with a secret on rank 0; returns null elsewhere. Throws JobFailure, as
-/// do the two below.
+/// Opens the store of a job with a secret on rank 0; returns null on other ranks. Throws
+/// JobFailure, as the two functions below do.
 std::shared_ptr<StoreServer> opened_server(const JobEnvironment& environment,
                                            std::chrono::milliseconds timeout);
 
-/// Where the launcher hosts a store and the job has a secret, rank 0 publishes the port of the
-/// job's own store there, and every rank uses that one.
+/// Makes all ranks use the job's own store if the job has a secret but the launcher hosts a store.
+/// Rank 0 publishes the port of the job's own store in the launcher's.
 void move_to_own_store(JobEnvironment& environment, std::chrono::milliseconds timeout,
                        int own_port);
 
-/// `first`: rank 0 opens the store as well, unless the launcher or `server` hosts it.
+/// Connects to the job's store. With `first`, rank 0 also opens the store, unless the launcher or
+/// `server` hosts it.
 c10::intrusive_ptr<c10d::Store> connect(const JobEnvironment& environment,
                                         std::chrono::milliseconds timeout,
                                         const std::shared_ptr<StoreServer>& server, bool first);

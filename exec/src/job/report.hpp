@@ -1,6 +1,7 @@
 #pragma once
 
-// What ranks tell each other of themselves, and the sentence that is made of it when one fails.
+// The heartbeat that a rank posts, and the sentence that reports a failure from all ranks'
+// heartbeats.
 
 #include <chrono>
 #include <string>
@@ -8,30 +9,32 @@
 
 namespace pipewright::exec {
 
-/// A rank waits for others: "in 1RECV_B3" for rank 2.
+/// A wait of one rank for others: "in 1RECV_B3" for rank 2.
 struct Wait {
   std::vector<int> ranks;
   std::string where;
   friend bool operator==(const Wait&, const Wait&) = default;
 };
 
-/// What a rank posts a few times per second.
+/// A heartbeat, which a rank posts a few times per second.
 struct Beat {
   long count = 0;
-  std::string at;          // its action, such as 2B3, or a phase, such as "its start"
-  bool in_action = false;  // and not in a phase
-  long moves = 0;          // how often it has begun something or ended a wait
+  std::string at;          // its action, such as 2B3, or its phase, such as "its start"
+  bool in_action = false;  // false in a phase
+  long moves = 0;          // number of instructions begun and waits ended
   std::vector<Wait> waits;
-  std::string note{};  // whatever it tells the others
-  bool left = false;   // its last: the rank has ended in peace
+  std::string note{};  // any text for the other ranks
+  bool left = false;   // the last heartbeat: the rank has ended normally
 };
 
 std::string to_text(const Beat& beat);
 Beat beat_from_text(const std::string& text);
 
-/// "rank 2 <what>; it was at 2B3; rank 1 waits in 1RECV_B3 for it", from all ranks' latest beats.
+/// Returns "rank 2 <what>; it was at 2B3; rank 1 waits in 1RECV_B3 for it", from all ranks' latest
+/// heartbeats.
 std::string failure_report(int rank, const std::string& what, const std::vector<Beat>& beats);
-/// The end of it, "; rank 1 waits in 1RECV_B3 for it"; empty where nobody does.
+/// Returns the last part of that sentence, "; rank 1 waits in 1RECV_B3 for it"; empty if no rank
+/// waits for this one.
 std::string who_waits_for(int rank, const std::vector<Beat>& beats);
 
 /// "rank 2", "ranks 0, 1"

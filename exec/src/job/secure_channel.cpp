@@ -15,7 +15,7 @@ namespace pipewright::exec {
 namespace {
 
 constexpr std::string_view identity = "pipewright";
-/// A message is an array of strings in CBOR behind its length, which is big-endian.
+/// A message is a big-endian length followed by an array of strings in CBOR.
 constexpr std::size_t length_bytes = 4, longest_message = std::size_t{1} << 28;
 
 unsigned copy_key(SSL* ssl, unsigned char* buffer, unsigned size) {
@@ -50,7 +50,7 @@ SSL_CTX* make_context() {
 }
 
 SSL* make_ssl() {
-  static SSL_CTX* const context = make_context();  // as long as the process
+  static SSL_CTX* const context = make_context();  // lives as long as the process
   ERR_clear_error();
   SSL* const ssl = SSL_new(context);
   BIO *const incoming = BIO_new(BIO_s_mem()), *const outgoing = BIO_new(BIO_s_mem());
@@ -63,8 +63,8 @@ SSL* make_ssl() {
 [[noreturn]] void fail() {
   const unsigned long error = ERR_peek_last_error();
   const char* const reason = ERR_reason_error_string(error);
-  const std::string why = reason == nullptr ? "the peer has closed it" : reason;
-  // OpenSSL numbers the alerts of a peer from here on.
+  const std::string why = reason == nullptr ? "the peer closed the connection" : reason;
+  // OpenSSL numbers the alerts of a peer from this offset on.
   if (ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) >= SSL_AD_REASON_OFFSET)
     throw WrongSecret(why);
   throw std::runtime_error(fmt::format("the secure connection is broken: {}", why));
@@ -80,7 +80,7 @@ SecureChannel::SecureChannel(Role role, const std::string& secret)
   if (role == Role::Server) {
     SSL_set_accept_state(ssl_.get());
   } else {
-    // A server that does not know the key may offer a certificate: none is trusted.
+    // A server that does not know the key may offer a certificate; none is trusted.
     SSL_set_verify(ssl_.get(), SSL_VERIFY_PEER, nullptr);
     SSL_set_connect_state(ssl_.get());
     receive("");  // begins the handshake
@@ -96,7 +96,7 @@ void SecureChannel::receive(std::string_view bytes) {
   ERR_clear_error();
   int result = SSL_do_handshake(ssl_.get());
   if (result == 1 && !is_authenticated())
-    throw std::runtime_error("the peer has not used the secret");
+    throw std::runtime_error("the peer did not use the secret");
   std::array<char, 4096> plain{};
   while (result > 0) {
     result = SSL_read(ssl_.get(), plain.data(), static_cast<int>(plain.size()));

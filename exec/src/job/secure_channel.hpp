@@ -1,7 +1,7 @@
 #pragma once
 
-// An encrypted connection between two ends that share a secret: TLS 1.3 with a pre-shared key
-// (RFC 8446), by OpenSSL's libssl. The channel has no socket: its owner moves the bytes.
+// An encrypted connection between two ends that share a secret: TLS 1.3 with a pre-shared key (RFC
+// 8446), by OpenSSL's libssl. The channel has no socket: its owner moves the bytes.
 
 #include <openssl/types.h>
 
@@ -15,7 +15,7 @@
 
 namespace pipewright::exec {
 
-/// How long either end waits for the other to authenticate itself.
+/// The time for which either end waits for the other to authenticate itself.
 constexpr std::chrono::seconds handshake_limit{5};
 
 /// A request to the job's store, or its answer.
@@ -35,19 +35,20 @@ class SecureChannel {
   SecureChannel(const SecureChannel&) = delete;
   SecureChannel& operator=(const SecureChannel&) = delete;
 
-  /// Returns whether the peer has proven that it knows the secret.
+  /// Returns true if the peer has proven that it knows the secret.
   bool is_authenticated() const;
 
-  /// Takes bytes from the peer, and may have some for it in turn, such as an alert. Throws
-  /// WrongSecret, or std::runtime_error where they are not what the peer sends next: altered,
-  /// repeated, omitted or reflected.
+  /// Processes bytes from the peer, which may produce outgoing bytes, such as an alert. Throws
+  /// WrongSecret, or std::runtime_error if they are not the peer's next bytes: altered, repeated,
+  /// omitted or reflected.
   void receive(std::string_view bytes);
-  /// Removes the next whole message of the peer. Throws std::runtime_error where it is too long.
+  /// Removes and returns the next complete message of the peer. Throws std::runtime_error if it is
+  /// too long.
   std::optional<Message> next_message();
 
   /// The channel must be authenticated.
   void send(const Message& message);
-  /// Removes and returns the bytes that are to go to the peer.
+  /// Removes and returns the bytes that must be sent to the peer.
   std::string take_outgoing();
 
  private:

@@ -40,7 +40,7 @@ void set_option(const FileDescriptor& socket, int level, int option, int value) 
 
 FileDescriptor listen_on(const std::string& host, int port) {
   std::string why = "no such address";
-  // A socket of IPv6 has the connections of IPv4 as well; a machine may lack either.
+  // An IPv6 socket accepts IPv4 connections as well. A machine may lack either protocol.
   for (const int family : {AF_INET6, AF_INET}) {
     const Addresses address = addresses_of(host, port, family, AI_PASSIVE);
     if (!address)

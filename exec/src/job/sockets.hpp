@@ -8,8 +8,8 @@
 
 namespace pipewright::exec {
 
-/// Listens on a port of `host`, "": of all addresses of this machine. Port 0 is any free one.
-/// Throws std::runtime_error.
+/// Listens on a port of `host`; "" stands for all addresses of this machine. Port 0 chooses any
+/// free port. Throws std::runtime_error.
 FileDescriptor listen_on(const std::string& host, int port);
 
 /// Returns a connection to the first address of `host` that accepts one, or no socket.

@@ -15,7 +15,7 @@ const Beat& of(int rank, const std::vector<Beat>& beats) {
   return beats[static_cast<std::size_t>(rank)];
 }
 
-/// Those that have not left.
+/// Returns the ranks that have not left.
 Ranks ranks_here(const std::vector<Beat>& beats) {
   Ranks here(beats.size());
   std::iota(here.begin(), here.end(), 0);
@@ -23,8 +23,8 @@ Ranks ranks_here(const std::vector<Beat>& beats) {
   return here;
 }
 
-/// Those that `wait` of `rank` is for and that have not come: two in one all-gather do not wait for
-/// each other.
+/// Returns the ranks for which `rank` waits and which have not entered the same wait: two ranks in
+/// one all-gather do not wait for each other.
 Ranks missing(int rank, const Wait& wait, const std::vector<Beat>& beats) {
   const auto has_come = [&](int other) {
     return other == rank ||
@@ -42,8 +42,8 @@ bool waits_for_any(int rank, const Ranks& others, const std::vector<Beat>& beats
   });
 }
 
-/// The circles in who waits for whom: what is left without those that wait for none of the rest,
-/// and those that none of the rest waits for.
+/// Returns the ranks that wait for each other in cycles. Removes, one by one, ranks that wait for
+/// none of the rest and ranks for which none of the rest waits.
 Ranks circles(Ranks ranks, const std::vector<Beat>& beats) {
   const auto is_outside = [&](int rank) {
     return !waits_for_any(rank, ranks, beats) || std::ranges::none_of(ranks, [&](int other) {
@@ -56,13 +56,14 @@ Ranks circles(Ranks ranks, const std::vector<Beat>& beats) {
   return ranks;
 }
 
-/// " in 1RECV_B3 for rank 2"; what several ranks say alike is said once.
+/// Returns " in 1RECV_B3 for rank 2". Ranks with equal waits share one sentence.
 std::string wait_text(int rank, const Wait& wait, const std::vector<Beat>& beats, bool several) {
   if (wait.ranks.empty())
     return fmt::format(" in {} for {}", wait.where, several ? "their devices" : "its device");
   const Ranks ranks = missing(rank, wait, beats);
-  return fmt::format(" in {}{}", wait.where,
-                     ranks.empty() ? ", to which all have come" : " for " + ranks_text(ranks));
+  return fmt::format(
+      " in {}{}", wait.where,
+      ranks.empty() ? ", which all ranks have entered" : " for " + ranks_text(ranks));
 }
 
 std::string who_waits_text(const Ranks& ranks, const Wait& wait, const std::vector<Beat>& beats) {
@@ -73,7 +74,8 @@ std::string who_waits_text(const Ranks& ranks, const Wait& wait, const std::vect
                      several ? "wait" : "waits", wait_text(ranks.front(), wait, beats, several));
 }
 
-/// Whether two ranks may share a sentence: they wait alike, and at the same place.
+/// Returns true if two ranks may share a sentence: they are at the same place and wait for the same
+/// ranks.
 bool wait_alike(int a, int b, const Wait& wait, const std::vector<Beat>& beats) {
   return of(a, beats).at == of(b, beats).at && missing(a, wait, beats) == missing(b, wait, beats) &&
          std::ranges::find(of(b, beats).waits, wait) != of(b, beats).waits.end();
@@ -91,7 +93,8 @@ std::string circle_report(const Ranks& ranks, const std::vector<Beat>& beats,
       if (alike.front() == rank)
         texts.push_back(who_waits_text(alike, wait, beats));
     }
-  return fmt::format("no rank has gone on for {}: {}", in_seconds(time), fmt::join(texts, "; "));
+  return fmt::format("no rank has made progress for {}: {}", in_seconds(time),
+                     fmt::join(texts, "; "));
 }
 
 std::string hang_report(const Ranks& ranks, const std::vector<Beat>& beats,

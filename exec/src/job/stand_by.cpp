@@ -15,7 +15,7 @@
 namespace pipewright::exec {
 namespace {
 
-/// A call to the store may take so long, and is then made again.
+/// The longest time of one call to the store, which is then repeated.
 constexpr std::chrono::minutes one_wait{1};
 
 void await_done(c10d::Store& store) {
@@ -43,8 +43,8 @@ void stand_by(JobEnvironment environment, std::chrono::milliseconds join_timeout
     await_done(*store);
   } catch (const c10::DistError& error) {
     throw JobFailure(
-        fmt::format("process {} stood by, and the job has not done its work: its store "
-                    "at {} is gone ({})",
+        fmt::format("standby process {} ends, because the job ended before its work was done: its "
+                    "store at {} is gone ({})",
                     environment.rank, place_of(environment), first_line(error.what())));
   }
 }

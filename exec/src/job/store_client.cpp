@@ -32,12 +32,12 @@ StoreClient::StoreClient(Place place, milliseconds timeout, std::shared_ptr<Stor
   const auto until = Clock::now() + timeout;
   while (!connects()) {
     if (Clock::now() >= until)
-      fail_with("nobody there answers as the store of a job with a secret");
+      fail_with("no store of a job with a secret answers there");
     std::this_thread::sleep_for(pause_between_attempts);
   }
 }
 
-/// Returns false where another attempt may succeed.
+/// Returns false if another attempt may succeed.
 bool StoreClient::connects() {
   socket_ = connect_to(place_.address, place_.port);
   if (!socket_)
@@ -48,8 +48,8 @@ bool StoreClient::connects() {
     flush();
     while (!channel_->is_authenticated())
       receive_some();
-    // In a flood of connections the server may have closed this one: only an answer says that it
-    // has not.
+    // During many connection attempts the server may have closed this one. Only an answer proves
+    // that it has not.
     ask({"count"});
   } catch (const WrongSecret&) {
     fail_with("the job's store has another secret (PIPEWRIGHT_JOB_SECRET)");
@@ -112,7 +112,7 @@ Message StoreClient::values_of(const std::vector<std::string>& keys, millisecond
   request.insert(request.end(), keys.begin(), keys.end());
   Message reply = ask(request);
   if (reply.front() != "all")
-    C10_THROW_ERROR(DistStoreError, "not all of it has come to the job's store in time");
+    C10_THROW_ERROR(DistStoreError, "some keys were not set in the job's store in time");
   reply.erase(reply.begin());
   return reply;
 }

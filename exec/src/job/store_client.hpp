@@ -14,8 +14,8 @@
 
 namespace pipewright::exec {
 
-/// Sends one request at a time, so a wait blocks other calls. Calls throw c10::DistError where the
-/// store is gone, and c10::DistStoreError where keys have not come in time.
+/// A client of the job's store. Sends one request at a time, so a wait blocks other calls. Calls
+/// throw c10::DistError if the store is gone, and c10::DistStoreError if keys were not set in time.
 class StoreClient final : public c10d::Store {
  public:
   struct Place {
@@ -24,7 +24,7 @@ class StoreClient final : public c10d::Store {
     std::string secret;
   };
 
-  /// Retries until `timeout`. `hosted` is the server where this process has it: it lives as long as
+  /// Retries until `timeout`. `hosted` is the server if this process hosts it; it lives as long as
   /// its client. Throws c10::DistError that says why no connection was made.
   StoreClient(Place place, std::chrono::milliseconds timeout, std::shared_ptr<StoreServer> hosted);
 
@@ -61,7 +61,7 @@ class StoreClient final : public c10d::Store {
   std::mutex mutex_;
   FileDescriptor socket_;
   std::optional<SecureChannel> channel_;
-  std::optional<Clock::time_point> patience_;  // while it connects
+  std::optional<Clock::time_point> patience_;  // the deadline while it connects
 };
 
 }  // namespace pipewright::exec

@@ -20,9 +20,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A new connection beyond these ends the oldest one that has not authenticated itself.
+/// The limit of unauthenticated connections. One more ends the oldest of them.
 constexpr int most_unauthenticated = 64;
-/// Between two looks at the clients that are there, so that a flood leaves a handshake its turns.
+/// The limit of connections accepted before existing clients are served, so that many connection
+/// attempts do not starve a handshake.
 constexpr int most_accepted_at_once = most_unauthenticated / 4;
 /// The pause after an accept that failed because the process has too many open files.
 constexpr milliseconds pause_without_files{50};
@@ -41,7 +42,7 @@ StoreServer::Client::Client(FileDescriptor accepted, const std::string& secret)
 StoreServer::StoreServer(FileDescriptor listening, std::string secret)
     : listening_(std::move(listening)), wake_(eventfd(0, EFD_CLOEXEC)), secret_(std::move(secret)) {
   if (!wake_)
-    throw std::runtime_error("the job's store has no event to be woken by");
+    throw std::runtime_error("the job's store cannot create an event to be woken by");
   fcntl(listening_.get(), F_SETFL, fcntl(listening_.get(), F_GETFL) | O_NONBLOCK);
   thread_ = unpinned_thread([this] { serve(); });
 }
@@ -88,7 +89,7 @@ void StoreServer::accept_clients() {
     disable_nagle(socket);
     make_room();
     clients_.emplace_back(std::move(socket), secret_);
-    receive_from(clients_.back());  // it speaks first, perhaps already
+    receive_from(clients_.back());  // the client speaks first and may have done so
   }
 }
 
@@ -122,7 +123,7 @@ void StoreServer::receive_from(Client& client) {
     }
     flush(client);
   } catch (const std::exception&) {
-    flush(client);  // with an alert that says why
+    flush(client);  // sends the alert that says why
     close(client);
   }
 }
@@ -162,7 +163,7 @@ void StoreServer::begin_wait(Client& client, const Message& request) {
   changed_ = true;  // the keys may be there
 }
 
-/// Answers waits whose keys are all there or whose time is over, and closes late handshakes.
+/// Answers waits whose keys are all set or whose time is over, and closes late handshakes.
 void StoreServer::end_waits() {
   const bool changed = std::exchange(changed_, false);
   for (Client& client : clients_) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The key-value store of a job that has a secret. One thread serves all clients, so a client that
-// has not authenticated itself delays nobody, however many there are.
+// The key-value store of a job that has a secret. One thread serves all clients without blocking,
+// so clients that have not authenticated themselves cannot delay the others.
 
 #include <atomic>
 #include <chrono>
@@ -23,7 +23,8 @@ class StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   int port() const;
-  /// Returns how many connections were closed because their client did not know the secret.
+  /// Returns the number of connections that were closed because their client did not know the
+  /// secret.
   int rejected() const { return rejected_; }
 
  private:
@@ -36,7 +37,7 @@ class StoreServer {
     SecureChannel channel;
     std::string outgoing{};
     Message awaited{};        // keys
-    Clock::time_point until;  // it must have authenticated itself, or the keys be there
+    Clock::time_point until;  // deadline of the handshake or of the wait
     bool closed = false;
   };
 
@@ -57,7 +58,7 @@ class StoreServer {
   const std::string secret_;
   std::map<std::string, std::string> values_;
   std::list<Client> clients_;  // the oldest first
-  bool changed_ = false;       // a value is new, or a wait
+  bool changed_ = false;       // a value or a wait is new
   std::atomic<int> rejected_{0};
   std::atomic<bool> ending_{false};
   std::thread thread_;

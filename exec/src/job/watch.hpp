@@ -1,8 +1,9 @@
 #pragma once
 
-// Looks after the ranks of a job. One thread, the beater, talks to the store: it posts what this
-// rank does, reads what the others do and whether one has failed. A host that is stopped or cut off
-// leaves it waiting without end, so a second one, the guard, looks at the clock.
+// Failure detection among the ranks of a job. One thread, the beater, talks to the store: it posts
+// this rank's heartbeat, and reads the others' heartbeats and whether a rank has failed. A host
+// that is stopped or cut off blocks the beater forever, so a second thread, the guard, watches the
+// clock.
 
 #include <functional>
 #include <list>
@@ -24,53 +25,53 @@ class Watch {
     int rank = 0;
     int size = 1;
     std::string store_name;  // for messages
-    int store_rank = -1;     // that hosts the store; -1: the launcher does
+    int store_rank = -1;     // the rank that hosts the store; -1 if the launcher does
     std::chrono::milliseconds timeout{};
     std::chrono::milliseconds stall{};                       // 0: never
     std::function<void(const std::string& why)> when_stuck;  // may be empty
   };
 
-  /// Two connections to a store in which all ranks have posted a first beat. The beater alone uses
-  /// `beats`, as a call may keep its connection for long.
+  /// Takes two connections to a store in which all ranks have posted a first heartbeat. Only the
+  /// beater uses `beats`, because a call may block a connection for long.
   Watch(Site site, Store beats, Store calls);
   ~Watch();
 
-  /// For calls within `run_interruptibly`, with keys that start with `prefix`. They wait as long as
-  /// they have to: it is the job that ends them.
+  /// Returns a store for calls within `run_interruptibly`, with keys that start with `prefix`.
+  /// Calls have no timeout; the job's end interrupts them.
   Store store(const std::string& prefix) const;
 
   void doing(std::uint64_t activity);
   void tell(std::string note);
   std::vector<std::string> told() const;
-  /// For those that wait for the end of the job: it has done its work. Stands in the store before
-  /// this rank leaves.
+  /// Records in the store that the job has done its work, before this rank leaves it. Standby
+  /// processes wait for that.
   void tell_done();
 
   void abort(const std::string& why);
-  /// To be called when the connection to `rank` has failed: gives the cause a moment to arrive, as
-  /// the peer may have ended because of another's failure. Throws Aborted.
+  /// Reports a failed connection to `rank`. First waits a moment for the cause, because the peer
+  /// may have ended after another rank's failure. Throws Aborted.
   [[noreturn]] void lost(int rank, const std::string& what);
-  /// Gives the report of a failure a moment to arrive that may be the cause of what has been seen
-  /// here. Throws Aborted if it does.
+  /// Waits a moment for the report of a failure that may have caused what this rank has noticed.
+  /// Throws Aborted if it arrives.
   void await_cause() const;
-  /// A connection to `rank` has ended, over which nothing was to come: unless the rank is heard of
-  /// or has left, it is gone, and the job fails within seconds.
+  /// Records that a connection to `rank` has ended on which nothing was expected. Unless the rank
+  /// posts another heartbeat or has left the job, it is lost, and the job fails within seconds.
   void suspect(int rank, const std::string& what);
   void require_going() const;
   bool reports_failure() const;
 
-  /// Runs `body`, which needs all ranks, on a thread of its own and waits for it, or for the end of
-  /// the job: then throws Aborted and leaves the thread behind, which may be stuck for ever in a
-  /// call to a dead host. What it uses it must own. `where` is for reports.
+  /// Runs `body`, which needs all ranks, on its own thread and waits for it or for the job's end.
+  /// In the latter case throws Aborted and abandons the thread, which may be blocked forever in a
+  /// call to a dead host; so `body` must own what it uses. `where` is for reports.
   void run_interruptibly(const std::string& where, std::function<void()> body);
 
-  /// Called once, with the reason, when the job fails; at once if it has. The result is for
-  /// `forget`, after whose return it is not called any more.
+  /// Calls `listener` once, with the reason, when the job fails; at once if it has failed. After
+  /// `forget`, called with the result, returns, the listener is never called again.
   using Listener = std::function<void(const std::string& why)>;
   int on_failure(Listener listener);
   void forget(int listener);
 
-  /// While it lives, reports say that this rank waits.
+  /// Makes reports say that this rank waits, while it lives.
   class Waiting {
    public:
     Waiting(Watch& watch, std::vector<int> ranks, std::string where);
@@ -84,7 +85,7 @@ class Watch {
   };
 
  private:
-  struct State;  // shared with threads that may have to be left behind
+  struct State;  // shared with threads that may have to be abandoned
 
   std::shared_ptr<State> state_;
   Store calls_;
@@ -92,9 +93,9 @@ class Watch {
   std::thread guard_;
 };
 
-/// Activities in one word, so that telling them costs one store to memory.
+/// Encodes an activity in one word, so that reporting it costs one store to memory.
 std::uint64_t activity_of(const plan::Instruction& instruction);
-/// A fused pair; the first alone where its numbers are too large for half a word.
+/// Encodes a fused pair, or only the first action if a number is too large for half a word.
 std::uint64_t activity_of(const plan::Instruction& first, const plan::Instruction& second);
 std::uint64_t activity_of(const char* phase);
 bool is_action(std::uint64_t activity);

@@ -13,8 +13,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// What counts of the time between two looks at the clock: a process that was stopped itself must
-/// not hold that against the others.
+/// Limits the time between two looks at the clock: if this process was stopped itself, it must not
+/// hold that against the others.
 Clock::duration counted(Clock::duration elapsed, Clock::duration tick) {
   return std::min(elapsed, 2 * tick);
 }
@@ -158,7 +158,7 @@ void Watch::State::take_in(const std::vector<std::vector<std::uint8_t>>& values)
     if (static_cast<int>(rank) == site.rank)
       continue;
     Beat beat = beat_from_text({values[rank + 1].begin(), values[rank + 1].end()});
-    // Who has left is missed only by those that wait for it.
+    // A rank that has left is missed only if this rank waits for it.
     const bool well =
         beat.left ? !waits_for(static_cast<int>(rank)) : beat.count != beats[rank].count;
     silences[rank] = well ? Clock::duration{} : silences[rank] + elapsed;
@@ -192,7 +192,7 @@ void Watch::State::look_for_stall(Clock::duration elapsed) {
     to_post = stall_report(beats, site.stall);
 }
 
-/// Whether the end of the job does not reach what this rank is at.
+/// Returns true if this rank does not react to the job's end: its action does not end.
 bool Watch::State::is_stuck() const {
   return failed && !leaving && is_action(activity.load(std::memory_order_relaxed)) &&
          moves.load(std::memory_order_relaxed) == moves_when_failed &&
@@ -205,7 +205,8 @@ bool Watch::State::waits_for(int rank) const {
   });
 }
 
-/// Whether one may still come to the store for the report of a failure, or go on without one.
+/// Returns true if the rank may still use the store: to read the report of a failure, or because it
+/// keeps working.
 bool Watch::State::is_awaited(int rank) const {
   const auto index = static_cast<std::size_t>(rank);
   return !beats[index].left && !(failed && silences[index] > site.timeout);

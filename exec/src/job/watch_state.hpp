@@ -1,6 +1,7 @@
 #pragma once
 
-// What the threads of a Watch share. It outlives the Watch where a thread has to be left behind.
+// The state that the threads of a Watch share. It outlives the Watch if a thread has to be
+// abandoned.
 
 #include <atomic>
 #include <condition_variable>
@@ -16,9 +17,10 @@ using Clock = std::chrono::steady_clock;
 struct Watch::State {
   State(Site of, Store beats);
 
-  /// Ends the job on this rank. `by`: the rank whose report it is.
+  /// Ends the job on this rank. `by` is the rank that reports the failure.
   void fail(int by, const std::string& why);
-  /// Asks the beater to tell the others; the first report that reaches the store comes back.
+  /// Posts a failure for the other ranks. The first report that reaches the store becomes the
+  /// job's.
   void post(const std::string& why);
   std::string report_on(int rank, const std::string& what) const;       // call with the lock held
   std::string report_on_lost(int rank, const std::string& what) const;  // call with the lock held
@@ -43,28 +45,28 @@ struct Watch::State {
 
   const Site site;
   const Store store;
-  const Clock::duration tick;   // between two beats
-  const Clock::duration grace;  // for what must be on its way already
+  const Clock::duration tick;   // between two heartbeats
+  const Clock::duration grace;  // the time in which a report under way must arrive
   std::atomic<std::uint64_t> activity;
-  std::atomic<long> moves = 0;  // how often this rank has begun something or ended a wait
+  std::atomic<long> moves = 0;  // number of instructions begun and waits ended on this rank
 
   mutable std::mutex mutex;
   std::condition_variable changed;
   bool leaving = false;
   bool beater_done = false;
   bool guard_told = false;
-  std::string note;  // for the others, with each beat
+  std::string note;  // for the other ranks, sent with each heartbeat
   bool to_tell_done = false;
-  std::string to_post;  // our report of a failure; empty: none
+  std::string to_post;  // this rank's report of a failure; empty if there is none
   bool failed = false;
   int reporter = -1;
   std::string why;
   Clock::time_point failed_at;
   long moves_when_failed = 0;
-  std::vector<Beat> beats;                // the latest, by rank
-  std::vector<Clock::duration> silences;  // for how long nothing can be expected of a rank
-  std::map<int, std::string> suspects;    // whose connection has ended, and what it said
-  Clock::duration stillness{};            // for how long no rank has moved
+  std::vector<Beat> beats;                // the latest of each rank
+  std::vector<Clock::duration> silences;  // time since each rank's last sign of life
+  std::map<int, std::string> suspects;    // ranks whose connection has ended, with the reason
+  Clock::duration stillness{};            // time since any rank made progress
   long moves_of_all = 0;
   Clock::duration store_silence{};
   Clock::time_point last_beats;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The two numbers behind an account of memory, which several threads change; and who follows it.
+// The counters of a memory account, which several threads change, and the account's observer.
 
 #include <atomic>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace pipewright::exec {
 
-/// What a MemoryAccount counts. Never freed: a tensor may outlive its account.
+/// The counters of a MemoryAccount. Never freed, because a tensor may outlive its account.
 struct AccountEntry {
   std::atomic<std::int64_t> held{0};
   std::atomic<std::int64_t> peak{0};
@@ -24,11 +24,12 @@ struct AccountEntry {
   }
   void subtract(std::int64_t size) { held.fetch_sub(size, std::memory_order_relaxed); }
 
-  /// The same of a tensor's memory, and tells of it.
+  /// Counts a tensor's allocation and reports it to the observer.
   void take(const void* data, std::int64_t size) {
     add(size);
     tell({data, size});
   }
+  /// Counts a tensor's release and reports it to the observer.
   void let_go(const void* data, std::int64_t size) {
     tell({data, -size});
     subtract(size);

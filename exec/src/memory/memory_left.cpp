@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::max();
 
-/// A line such as "VmData:    1234 kB" of a file of /proc, in bytes.
+/// Returns the value of a line such as "VmData:    1234 kB" in a file of /proc, in bytes.
 std::optional<std::int64_t> kilobytes_in(const char* file, const std::string& key) {
   std::ifstream lines(file);
   for (std::string word; lines >> word;)
@@ -24,7 +24,7 @@ std::optional<std::int64_t> kilobytes_in(const char* file, const std::string& ke
   return {};
 }
 
-/// A file that has one number; "max" is none.
+/// Reads a file that contains one number; returns nothing for "max".
 std::optional<std::int64_t> number_in(const std::filesystem::path& file) {
   std::ifstream text(file);
   std::int64_t value = 0;
@@ -40,7 +40,7 @@ std::int64_t left_of_limit(int resource, const char* used_key) {
   return std::max<std::int64_t>(0, static_cast<std::int64_t>(limit.rlim_cur) - used);
 }
 
-/// Of a group and all that it lies in.
+/// Returns the least memory left in a cgroup and the groups that contain it.
 std::int64_t left_of_groups(std::filesystem::path group, const std::filesystem::path& root,
                             const char* most, const char* used) {
   std::int64_t left = unknown;
@@ -53,7 +53,8 @@ std::int64_t left_of_groups(std::filesystem::path group, const std::filesystem::
   }
 }
 
-/// Lines of /proc/self/cgroup: "0::/user.slice" of version 2, "7:memory:/user.slice" of version 1.
+/// Returns the memory left in this process's cgroups, which /proc/self/cgroup lists:
+/// "0::/user.slice" for version 2, "7:memory:/user.slice" for version 1.
 std::int64_t left_of_cgroup() {
   const std::filesystem::path root = "/sys/fs/cgroup";
   std::ifstream lines("/proc/self/cgroup");

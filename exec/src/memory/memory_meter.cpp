@@ -23,7 +23,8 @@ namespace pipewright::exec {
 
 namespace {
 
-/// Entries are never freed: see AccountEntry. All are in one list, so that none is lost either.
+/// Creates an entry. Entries are never freed (see AccountEntry); one list keeps them all, so that
+/// leak checkers see them as reachable.
 AccountEntry* open_entry() {
   static std::mutex mutex;
   static auto* const entries = new std::deque<AccountEntry>;
@@ -31,7 +32,7 @@ AccountEntry* open_entry() {
   return &entries->emplace_back();
 }
 
-/// The account of allocations that nobody asked to have charged.
+/// Returns the account of allocations that are charged to no other account.
 AccountEntry* common_account() {
   static auto* const entry = open_entry();
   return entry;
@@ -39,8 +40,8 @@ AccountEntry* common_account() {
 
 thread_local AccountEntry* current = nullptr;
 
-/// Stands before each block. As long as a cache line, so that the tensor's data stays aligned as
-/// LibTorch's kernels want it.
+/// The header before each block. It is as long as a cache line, so that the tensor's data keep the
+/// alignment that LibTorch's kernels need.
 struct alignas(c10::gAlignment) Header {
   AccountEntry* account;
   std::int64_t size;
@@ -57,19 +58,20 @@ void release(void* data) {
 
 AccountEntry* account_now() { return current == nullptr ? common_account() : current; }
 
-/// Larger blocks are mapped by themselves. It is the largest threshold that glibc accepts.
+/// The size from which glibc maps blocks separately. It is the largest threshold that glibc
+/// accepts.
 constexpr std::size_t mapped_from = std::size_t{32} << 20;
 
-/// Asks for huge pages (2 MiB) from `begin` on: fewer entries of the processor's page table, and
-/// how fast a core reads a tensor depends less on where its pages happen to lie.
+/// Requests huge pages (2 MiB) from `begin` to `end`. They take fewer page table entries, and the
+/// speed at which a core reads a tensor depends less on the physical location of its pages.
 void want_huge_pages(std::uintptr_t begin, std::uintptr_t end) {
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   begin = (begin + page - 1) / page * page;
   if (begin < end)
-    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);  // refused: as it was
+    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);  // a failure is harmless
 }
 
-/// The same for the memory of a new block, if the heap has grown for it.
+/// Requests huge pages for the memory of a new block, if the heap has grown for it.
 void want_huge_pages_of(void* block, std::size_t size) {
   static std::atomic<std::uintptr_t> asked_up_to{0};
   const auto begin = reinterpret_cast<std::uintptr_t>(block);
@@ -79,7 +81,7 @@ void want_huge_pages_of(void* block, std::size_t size) {
   if (begin + size <= known)
     return;
   const auto heap_end = reinterpret_cast<std::uintptr_t>(sbrk(0));
-  if (begin + size > heap_end)  // no heap that grows: it was mapped
+  if (begin + size > heap_end)  // not in the heap: it was mapped
     return;
   want_huge_pages(std::max(known, begin), heap_end);
   asked_up_to.store(heap_end, std::memory_order_relaxed);
@@ -110,8 +112,8 @@ class CountingAllocator final : public c10::Allocator {
 void install() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // A step allocates and frees the same large blocks again and again. Left alone, glibc maps each
-    // of them anew or gives emptied arenas back to the kernel, and pays for the page faults. One
+    // A step allocates and frees the same large blocks again and again. By default glibc maps each
+    // of them again or returns emptied arenas to the kernel, and pays for the page faults. One
     // arena that only grows keeps its pages.
     mallopt(M_MMAP_THRESHOLD, mapped_from);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -140,7 +142,7 @@ AccountEntry* current_account() { return current; }
 
 namespace {
 
-/// Of a tensor's memory; null where it is not this meter's.
+/// Returns the header of a tensor's memory; null if this meter did not allocate it.
 Header* header_of(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.storage().data_ptr().get_deleter() != &release)
     return nullptr;
@@ -162,7 +164,7 @@ void take_charge_of(const at::Tensor& tensor) {
 void take_charge_of(const at::Tensor& tensor, const MemoryAccount& from) {
   Header* const header = header_of(tensor);
   AccountEntry* account = from.entry();
-  // Others may have the same tensor of a Dataset that keeps it.
+  // Other ranks may use the same tensor of a Dataset that keeps it; only the first takes it over.
   if (header == nullptr ||
       !std::atomic_ref(header->account).compare_exchange_strong(account, account_now()))
     return;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What captured work keeps of memory, on the account of its rank.
+// Counts the memory that captured work keeps, on its rank's account.
 
 #include <algorithm>
 
@@ -8,16 +8,16 @@
 
 namespace pipewright::exec {
 
-/// The memory that captured work has set aside for good: the most that its pieces held at once when
-/// they were captured. The account follows their tensors, which come and go then, and are not seen
-/// when the work is replayed.
+/// The memory that captured work has reserved permanently: the most that its pieces held at once
+/// when they were captured. The account sees their tensors during the capture only, not when the
+/// work is replayed.
 class SetAside {
  public:
   explicit SetAside(AccountEntry* account) : account_(account) {}
 
-  /// Call right before and right after a piece is captured.
+  /// Call `begin` right before and `end` right after a piece is captured.
   void begin() {
-    account_->subtract(charged_);  // its tensors lie in it
+    account_->subtract(charged_);  // its tensors reuse the reserved memory
     before_ = account_->held;
     peak_before_ = account_->peak;
     account_->peak = before_;
@@ -32,8 +32,8 @@ class SetAside {
 
  private:
   AccountEntry* account_;
-  std::int64_t held_ = 0, most_ = 0;  // by tensors of the pieces: now, ever
-  std::int64_t charged_ = 0;          // beside the tensors
+  std::int64_t held_ = 0, most_ = 0;  // bytes held by tensors of the pieces: now, and at most
+  std::int64_t charged_ = 0;          // bytes reserved beyond the tensors
   std::int64_t before_ = 0, peak_before_ = 0;
 };
 

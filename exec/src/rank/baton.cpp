@@ -12,7 +12,8 @@ void Baton::take(std::unique_lock<std::mutex>& held, int strand) {
     throw Aborted("the other action of its pair has failed");
 }
 
-/// With the lock held. One that has failed in a meeting does not have it.
+/// Passes the baton on; requires the lock. A strand that has failed in a meeting may not hold the
+/// baton.
 void Baton::pass_on(int strand) {
   const int other = 1 - strand;
   if (holder_ == strand && !is_over_[static_cast<std::size_t>(other)]) {
@@ -70,7 +71,7 @@ Clock::duration Baton::meet(const std::function<void()>& meeting) {
   take(lock, strand);
   if (is_alone)
     return Clock::now() - begin;
-  return given_away - begin + (Clock::now() - passed_on_);  // by the other strand
+  return given_away - begin + (Clock::now() - passed_on_);  // time used by the other strand
 }
 
 }  // namespace pipewright::exec

@@ -1,9 +1,10 @@
 #pragma once
 
-// Two strands of one rank's work take turns: who has the baton computes. It changes hands where a
-// strand meets others, and never by the clock, so all shards of a stage meet in one order: first of
-// the one strand, first of the other, second of the one, …; when one is over the other goes on
-// alone. What a strand sends and waits for is so beside the compute of the other.
+// Lets two strands of one rank's work take turns: the strand that holds the baton computes. The
+// baton changes hands where a strand communicates with other ranks, never by the clock, so all
+// tensor-parallel ranks of a stage communicate in one order: first strand, second strand, first
+// strand, … When one strand is over, the other continues alone. So one strand's communication
+// overlaps with the other's compute.
 
 #include <array>
 #include <chrono>
@@ -15,17 +16,18 @@ namespace pipewright::exec {
 
 class Baton {
  public:
-  /// Runs one of the two strands, 0 or 1, on a thread of its own; 0 has the baton first. What
-  /// `work` throws passes through, and the other strand then ends at its next turn by Aborted.
+  /// Runs one of the two strands, 0 or 1, on the calling thread, which must not run the other;
+  /// strand 0 gets the baton first. Passes on exceptions of `work`; the other strand then ends with
+  /// Aborted at its next turn.
   void run(int strand, const std::function<void()>& work);
 
-  /// From within the strand that has the baton: passes it on, meets others by `meeting`, and
-  /// returns when it has come back. Of two meetings the later begins when the earlier is over. Any
-  /// thread that works for the strand may call it. Returns for how long the strand had the baton
-  /// meanwhile: nobody computed then.
+  /// Passes the baton on, runs `meeting` (the communication with other ranks), and returns when the
+  /// baton has come back. Called by any thread that works for the strand that holds the baton.
+  /// Meetings do not overlap: a later one begins when the earlier one has ended. Returns how long
+  /// this strand held the baton meanwhile, that is, how long neither strand computed.
   std::chrono::steady_clock::duration meet(const std::function<void()>& meeting);
 
-  /// Whose turn it is; for who has it.
+  /// Returns the strand that holds the baton. Only that strand may call it.
   int holder() const { return holder_; }
 
  private:
@@ -35,7 +37,7 @@ class Baton {
   std::mutex mutex_;
   std::condition_variable changed_;
   int holder_ = 0;
-  std::chrono::steady_clock::time_point passed_on_;  // the last time
+  std::chrono::steady_clock::time_point passed_on_;  // the last time that the baton was passed on
   bool in_meeting_ = false;
   bool failed_ = false;
   std::array<bool, 2> is_over_{};

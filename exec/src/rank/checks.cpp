@@ -28,7 +28,7 @@ std::set<int> stages_with(const plan::Program& program, InstructionKind kind) {
   return stages;
 }
 
-/// Whether all ranks of these stages sum tied weights.
+/// Returns true if all ranks of these stages sum tied weights.
 bool reduces_tied_of(const plan::Program& program, const std::set<int>& stages) {
   for (const int stage : stages)
     for (const int rank : program.placement.ranks_of(stage)) {
@@ -41,66 +41,68 @@ bool reduces_tied_of(const plan::Program& program, const std::set<int>& stages) 
   return true;
 }
 
-/// Nobody has the whole gradients of a shared weight where each copy has a shard of them.
+/// Rejects tied weights if each data-parallel replica has only its shard of the gradients, because
+/// no rank has the whole gradient of a tied weight then.
 void check_scattered(const plan::Program& program, const std::vector<LayerSpec>& layers) {
   if (!plan::scatters_microbatches(program))
     return;
   for (const LayerSpec& layer : layers)
     if (!layer.tied_key.empty())
       throw plan::InputError(fmt::format(
-          "layer {} shares the weight '{}', whose gradients are summed whole, but the program "
-          "gives "
-          "each copy of a stage the sums of its shard alone: lower the schedule with ZeRO stage 1",
+          "layer {} shares the weight '{}', whose whole gradients must be summed, but the program "
+          "reduce-scatters gradients among replicas. Lower the schedule with ZeRO stage 1",
           layer.name, layer.tied_key));
 }
 
-/// Layers that share a weight lie on one stage, or on stages whose gradients the Program sums.
+/// Checks that layers that share a weight lie on one stage, or on stages whose gradients the
+/// Program sums.
 void check_tied(const plan::Program& program, const plan::Partition& partition,
                 const std::vector<LayerSpec>& layers) {
   for (const auto& [key, stages] : stages_of_keys(layers, partition.boundaries))
     if (stages.size() > 1 && !reduces_tied_of(program, stages))
-      throw plan::InputError(fmt::format(
-          "stages {} share the weight '{}', but the program does not sum its gradients on all of "
-          "them: lower the schedule with these tied stages",
-          fmt::join(stages, ", "), key));
+      throw plan::InputError(
+          fmt::format("stages {} share the weight '{}', but the program does not sum its gradients "
+                      "on all of them. Lower the schedule with these tied stages",
+                      fmt::join(stages, ", "), key));
 }
 
-/// Between processes nobody else tells it.
+/// Checks that the Program shares the losses if ranks are processes, which have no other way to
+/// learn them.
 void check_loss(const plan::Program& program, const ExecutorOptions& options) {
   if (options.only_rank && stages_with(program, InstructionKind::ShareLoss).empty())
     throw plan::InputError(
-        "the ranks are processes, but the program does not share the loss: lower the schedule "
-        "with it");
+        "the ranks are processes, but the program does not share the loss. Lower the schedule with "
+        "a shared loss");
 }
 
 void check_copies(const plan::Program& program, const ExecutorOptions& options) {
   if (options.replicas < 1)
-    throw plan::InputError(
-        fmt::format("{} pipelines side by side asked for, the least is 1", options.replicas));
+    throw plan::InputError(fmt::format(
+        "{} replicas of the pipeline were requested, but at least 1 is needed", options.replicas));
   auto reduced = stages_with(program, InstructionKind::ReduceGradients);
   auto scattered = stages_with(program, InstructionKind::ScatterGradients);
   scattered.merge(stages_with(program, InstructionKind::ScatterMicrobatch));
   auto gathered = stages_with(program, InstructionKind::GatherParameters);
-  // What gathers parameters before each use need not do so behind the step.
+  // Stages whose parameters are gathered before each use need no gather after the step.
   gathered.merge(stages_with(program, InstructionKind::Unshard));
   for (const int stage : scattered)
     if (!gathered.contains(stage))
-      throw plan::InputError(fmt::format(
-          "each copy of stage {} gets the sums of its shard alone, but the program does not gather "
-          "the parameters behind the step: lower the schedule with a sharded optimizer",
-          stage));
+      throw plan::InputError(
+          fmt::format("the program reduce-scatters the gradients of stage {}, but does not gather "
+                      "its parameters after the step. Lower the schedule with a sharded optimizer",
+                      stage));
   reduced.insert(scattered.begin(), scattered.end());
   for (int stage = 0; stage < plan::stage_count(program); ++stage)
     if ((options.replicas > 1 || program.placement.ranks_of(stage).size() > 1) &&
         !reduced.contains(stage))
       throw plan::InputError(
-          fmt::format("stage {} has several copies, but the program does not "
-                      "sum their gradients: lower the schedule with {} replicas",
+          fmt::format("stage {} has several replicas, but the program does not sum their "
+                      "gradients. Lower the schedule with {} replicas",
                       stage, options.replicas));
   const int ranks = grid_of(program, options).size();
   if (!options.devices.empty() && static_cast<int>(options.devices.size()) != ranks)
     throw plan::InputError(
-        fmt::format("{} devices for a job of {} ranks: give none, or one for each",
+        fmt::format("{} devices were given for a job of {} ranks. Give none, or one for each rank",
                     options.devices.size(), ranks));
   if (options.only_rank && (*options.only_rank < 0 || *options.only_rank >= ranks))
     throw plan::InputError(fmt::format("there is no rank {}: the ranks of the job are 0 to {}",
@@ -110,26 +112,26 @@ void check_copies(const plan::Program& program, const ExecutorOptions& options) 
   check_loss(program, options);
 }
 
-/// What shards ask of layers and settings, whatever the layers are.
+/// Checks the layers and settings against tensor parallelism.
 void check_shards(const TrainingSetup& setup, const ExecutorOptions& options) {
   if (options.shards < 1)
-    throw plan::InputError(fmt::format("{} shards asked for, the least is 1", options.shards));
+    throw plan::InputError(fmt::format(
+        "{} tensor-parallel ranks were requested, but at least 1 is needed", options.shards));
   if (setup.tensor_groups > 0 && setup.tensor_groups % options.shards != 0)
-    throw plan::InputError(
-        fmt::format("products are to be added up in {} groups, which {} shards cannot share out: "
-                    "training.tensor_groups must be a multiple of them",
-                    setup.tensor_groups, options.shards));
+    throw plan::InputError(fmt::format(
+        "training.tensor_groups is {}, but must be a multiple of the {} tensor-parallel ranks",
+        setup.tensor_groups, options.shards));
   if (options.shards == 1)
     return;
   if (options.cuda_graphs)
     throw plan::InputError(
-        "training.cuda_graphs: shards talk to each other in the middle of an action, which cannot "
-        "be one launch: leave it out, or have one shard");
+        "training.cuda_graphs: tensor-parallel ranks communicate within an action, which cannot be "
+        "one launch. Leave it out, or use one tensor-parallel rank");
   for (const LayerSpec& layer : setup.layers)
     if (layer.random && layer.build_shard)
       throw plan::InputError(fmt::format(
-          "layer {} is random, and only one random layer runs at a time, but its shards "
-          "wait for each other while they run: one shard is needed",
+          "layer {} is random, and only one random layer runs at a time, but its tensor-parallel "
+          "ranks wait for each other while they run. Use one tensor-parallel rank",
           layer.name));
 }
 
@@ -138,13 +140,13 @@ void require_for_experts(bool holds, const char* why) {
     throw plan::InputError(fmt::format("pipeline.expert: {}", why));
 }
 
-/// What ranks that share out experts ask of layers and settings.
+/// Checks the layers and settings against expert parallelism.
 void check_experts(const TrainingSetup& setup, const ExecutorOptions& options) {
   if (options.expert_ranks == 1)
     return;
   require_for_experts(std::any_of(setup.layers.begin(), setup.layers.end(),
                                   [](const LayerSpec& layer) { return layer.has_experts; }),
-                      "ranks are to share out experts, but no layer has any");
+                      "experts cannot be divided among ranks, because no layer has any");
 }
 
 void check_norm(const plan::Program& program, const TrainingSetup& setup) {
@@ -152,7 +154,7 @@ void check_norm(const plan::Program& program, const TrainingSetup& setup) {
     return;
   if (stages_with(program, InstructionKind::NormGradients).empty())
     throw plan::InputError(
-        "gradients are clipped or scaled, but the program does not take their norm: lower the "
+        "gradients are clipped or scaled, but the program does not compute their norm. Lower the "
         "schedule with a gradient norm");
 }
 
@@ -164,8 +166,8 @@ void require_trainable(const plan::Program& program, int expert_ranks) {
   if (expert_ranks == 1)
     return;
   require_for_experts(!program.asynchronous,
-                      "without a flush one pipeline trains alone, and has nobody to share out "
-                      "experts with: use a schedule with a flush");
+                      "without a flush only one pipeline trains, so experts cannot be divided "
+                      "among pipelines. Use a schedule with a flush");
 }
 
 std::vector<int> gradient_groups(const plan::Program& program, const TrainingSetup& setup,
@@ -175,38 +177,39 @@ std::vector<int> gradient_groups(const plan::Program& program, const TrainingSet
   return plan::gradient_groups(program, replicas, setup.gradient_groups);
 }
 
-/// Without a flush no two ranks are ever at the same version of their weights.
+/// Rejects settings that a schedule without a flush cannot have, because no two ranks ever have the
+/// same version of their weights.
 void check_asynchronous(const plan::Program& program, const TrainingSetup& setup,
                         const ExecutorOptions& options) {
   if (!program.asynchronous)
     return;
   if (needs_norm(setup))
     throw plan::InputError(
-        "the program steps its optimizers without a flush: gradients cannot be clipped or scaled "
-        "over all stages");
+        "the program steps its optimizers without a flush, so gradients cannot be clipped or "
+        "scaled over all stages");
   if (options.replicas > 1 || setup.precision != at::kFloat)
     throw plan::InputError(
-        "the program steps its optimizers without a flush: the executor runs it in one pipeline "
-        "and in float32 alone");
+        "the program steps its optimizers without a flush, which the executor supports only with "
+        "one pipeline and in float32");
 }
 
-/// Recorded work reads and writes memory that stays where it is.
+/// Rejects programs that cannot be captured: a CUDA graph reads and writes memory at fixed
+/// addresses.
 void check_capturable(const plan::Program& program, const ExecutorOptions& options) {
   if (!options.cuda_graphs)
     return;
   if (program.asynchronous)
     throw plan::InputError(
         "training.cuda_graphs: the program steps its optimizers without a flush and so keeps "
-        "several versions of the weights, but a graph knows one: leave it out");
+        "several versions of the weights, but a graph uses one. Leave it out");
   if (plan::scatters_microbatches(program) || plan::gathers_parameters(program))
     throw plan::InputError(
-        "training.cuda_graphs: the gradients of a microbatch are let go of once they are summed "
-        "(ZeRO from stage 2 on), but a graph writes them where they lay: leave it out, or use ZeRO "
-        "stage 1");
+        "training.cuda_graphs: ZeRO stages 2 and 3 free a microbatch's gradients once they are "
+        "summed, but a graph writes them to fixed memory. Leave it out, or use ZeRO stage 1");
   if (options.dynamic_shapes)
     throw plan::InputError(
         "training.cuda_graphs: microbatches may differ in size (`dynamic_shapes`), but a graph has "
-        "one size: leave one of them out");
+        "one size. Leave one of them out");
 }
 
 void check(const plan::Program& program, const plan::Partition& partition,
@@ -247,13 +250,13 @@ void check_evaluation(const plan::Program& program, const plan::Program& trained
   if (stages_with(program, InstructionKind::Unshard) !=
       stages_with(trained, InstructionKind::Unshard))
     throw plan::InputError(
-        "the evaluation gathers the parameters of other stages than the training: lower both with "
-        "the same stage of ZeRO and as many replicas");
+        "the evaluation and the training gather the parameters of different stages. Lower both "
+        "with the same ZeRO stage and number of replicas");
   for (int stage = 0; stage < plan::stage_count(program); ++stage)
     for (const int rank : program.placement.ranks_of(stage))
       if (!trained.placement.holds(rank, stage))
         throw plan::InputError(fmt::format(
-            "the evaluation runs stage {} on rank {}, which does not hold it", stage, rank));
+            "the evaluation runs stage {} on rank {}, which does not have it", stage, rank));
 }
 
 }  // namespace pipewright::exec

@@ -57,7 +57,8 @@ void Collectives::begin(const plan::Program& program, const Pass& pass) {
 
 void Collectives::submit(const Instruction& i) {
   const bool scatters = i.kind == InstructionKind::ScatterMicrobatch;
-  // Let go of by what runs beside: a copy of the function must not hold them.
+  // The task clears this when it runs, since a copy of the function would otherwise keep the
+  // gradients alive.
   const auto gradients =
       std::make_shared<Tensors>(scatters ? stages_.at(i.stage)->take_gradients() : Tensors());
   const auto done = std::make_shared<Event>();
@@ -142,7 +143,7 @@ void Collectives::perform(const Instruction& i, Tensors gradients) {
   }
 }
 
-/// Those that several stages share, over all stages of the rank that hold one.
+/// Sums the gradients of weights that several stages share, over all stages that hold one.
 void Collectives::sum_tied() {
   std::vector<Stage*> own;
   for (auto& [index, held] : stages_)
@@ -169,7 +170,7 @@ void Collectives::gather(int index) {
     gather_shards(stage, copies_of_experts(index), CopiesOf::Experts);
 }
 
-/// Of these no Program says anything.
+/// Sums the gradients of weights tied within one stage, for which the Program has no instruction.
 void Collectives::sum_ties_within(Stage& stage) {
   if (ties_summed_.insert(stage.spec().index).second)
     reduce_tied({&stage}, TiesOf::OneStage, setup_,
@@ -198,7 +199,8 @@ void Collectives::take_norm() {
   use_ = use_of_gradients(setup_, pass_.loss_scale, scaled_norm_);
 }
 
-/// Each loss is known to one rank of those with the same shard.
+/// Shares the losses among ranks with the same tensor-parallel index; each loss is known to one of
+/// them.
 void Collectives::share_loss() {
   transport_.wait_for_device([&] { return stream_.is_done(); }, "the losses of a step");
   for (auto& [index, held] : stages_)

@@ -1,8 +1,8 @@
 #pragma once
 
-// A rank's collectives: sums of gradients, their norm, parameters that are gathered, losses that
-// are shared. They do not hold up compute: a rank that reaches one goes on, as others may need what
-// it does next, and they run beside, one after the other in the order of its list.
+// A rank's collectives: reductions of gradients, their norm, gathers of parameters, exchange of
+// losses. They do not block compute, because other ranks may need the rank's next actions. A
+// background thread runs them one after the other, in the order of the rank's list.
 
 #include <map>
 #include <memory>
@@ -17,14 +17,14 @@
 
 namespace pipewright::exec {
 
-/// Puts the losses of a pass, by microbatch of the whole batch, that this rank's last stage has
-/// read into `losses`.
+/// Copies the losses that this rank's last stage has read into `losses`, which has one entry per
+/// microbatch of the whole batch.
 void note_known_losses(const plan::Program& program, const JobRank& job_rank, const Stages& stages,
                        std::vector<MicrobatchLoss>& losses);
 
 class Collectives {
  public:
-  /// References are kept.
+  /// Keeps references to its arguments.
   Collectives(const JobRank& job_rank, at::Device device, const plan::Program& trained,
               const TrainingSetup& setup, Stages& stages, Transport& transport,
               MemoryAccount& account, Stopwatch& stopwatch);
@@ -32,38 +32,40 @@ class Collectives {
   void begin(const plan::Program& program, const Pass& pass);
   const Stream& stream() const { return stream_; }
 
-  /// Who holds the stage, over all pipelines.
+  /// Returns the ranks that hold the stage, in all pipelines.
   Members copies_of(int stage) const;
-  /// Of those the ones with the same experts.
+  /// Returns those of them that hold the same experts.
   Members copies_of_experts(int stage) const;
 
-  /// Behind all that the current stream has been given.
+  /// Queues a collective after all work on the current stream.
   void submit(const plan::Instruction& i);
-  /// Before an action: returns when the parameters of its stage are whole, and, where it makes the
-  /// whole gradients of a microbatch, those before them are shards. The current stream comes after
-  /// that.
+  /// Waits before an action until the parameters of its stage are gathered. If the action makes the
+  /// gradients of a microbatch, also waits until those of earlier microbatches are
+  /// reduce-scattered. The current stream waits for both.
   void wait_before(const plan::Instruction& action);
-  /// Returns when all that were submitted are over; the current stream comes after them. Throws
-  /// what one of them threw, RankFailure with its name.
+  /// Blocks until all submitted collectives have ended, and makes the current stream wait for them.
+  /// Throws what one of them threw, as a RankFailure that names it.
   void drain();
 
-  /// Makes the gradients of a stage what its optimizer steps with, once per step of a stage.
+  /// Makes a stage's gradients ready for its optimizer, once per step of a stage.
   void finish_gradients(Stage& stage);
-  /// Where the Program takes no norm: as they are.
+  /// Returns how the optimizer uses gradients; unchanged if the Program takes no norm.
   const GradientUse& use() const { return use_; }
-  /// The norm of the gradients as they are; undefined where nobody asked.
+  /// Returns the norm of the scaled gradients; undefined if it was not computed.
   const at::Tensor& scaled_norm() const { return scaled_norm_; }
-  /// By microbatch of the whole batch, where the Program shares them; else empty.
+  /// Returns the losses by microbatch of the whole batch, if the Program shares them; otherwise
+  /// empty.
   const std::vector<MicrobatchLoss>& losses() const { return losses_; }
 
  private:
-  /// One that runs beside, and when the device has done it.
+  /// A collective that was submitted, and the event that the device has done it.
   struct Submitted {
     std::int64_t number = 0;
     std::shared_ptr<Event> done;
   };
 
-  /// `gradients`: of the microbatch whose sum this is.
+  /// Runs a collective. `gradients` are those of the microbatch for ScatterMicrobatch, otherwise
+  /// empty.
   void perform(const plan::Instruction& i, Tensors gradients);
   void wait_for(const Submitted& beside);
   void sum_tied();
@@ -83,19 +85,19 @@ class Collectives {
   MemoryAccount& account_;
   Stopwatch& stopwatch_;
   Stream stream_;
-  std::vector<int> tied_ranks_;  // of a pipeline, that sum tied weights
+  std::vector<int> tied_ranks_;  // ranks of a pipeline that sum tied weights
 
-  const plan::Program* program_ = nullptr;  // that runs
+  const plan::Program* program_ = nullptr;  // the running one
   Pass pass_;
-  // What belongs to the pass; written by the thread beside until it is drained.
+  // State of the pass, which the background thread writes until it is drained.
   std::set<int> ties_summed_, finished_;  // stages
   at::Tensor scaled_norm_;
   GradientUse use_;
   std::vector<MicrobatchLoss> losses_;
   Event done_;
   std::optional<Submitted> scatter_;   // the newest
-  std::map<int, Submitted> unshards_;  // likewise, by stage
-  ThreadBeside beside_;                // last: it ends before all that it uses
+  std::map<int, Submitted> unshards_;  // the newest of each stage
+  ThreadBeside beside_;                // last, so that it ends before all that it uses
 };
 
 }  // namespace pipewright::exec

@@ -44,7 +44,7 @@ std::shared_ptr<Transport> transport_for(const plan::Program& program, const Job
   return make_in_process_transport(grid.size(), wait);
 }
 
-/// Gathers the parameters of all stages that are sharded.
+/// Returns a Program that gathers the parameters of all sharded stages.
 plan::Program gathering(const plan::Program& trained) {
   plan::Program program{
       .microbatches = trained.microbatches, .placement = trained.placement, .ranks = {}};
@@ -96,7 +96,7 @@ struct Executor::State {
       thread.join();
   }
 
-  /// A rank's thread: one turn per pass, between two meetings at the gate.
+  /// Runs a rank's thread: one pass between two meetings at the gate.
   void serve(std::size_t worker) {
     at::set_num_threads(1);
     const int rank = workers[worker]->job_rank().in_job();
@@ -126,7 +126,7 @@ struct Executor::State {
     ended = true;
     try {
       std::rethrow_exception(why);
-    } catch (const Aborted&) {  // a consequence, and not the cause if that is in this process
+    } catch (const Aborted&) {  // a consequence; the cause counts if it is in this process
       if (!aborted)
         aborted = why;
       transport->abort("another rank has stopped");
@@ -147,7 +147,7 @@ struct Executor::State {
 
   bool stopped() const { return options.stop != nullptr && options.stop->load(); }
 
-  /// Runs one pass on all ranks of this process. False when it was stopped.
+  /// Runs one pass on all ranks of this process. Returns false if it was stopped.
   bool run(const plan::Program& what, const Pass& which) {
     if (ended)
       throw std::logic_error("this executor has ended");
@@ -165,8 +165,8 @@ struct Executor::State {
     return !ended;
   }
 
-  /// While it lives, the parameters of all stages here are whole. Every process of a job makes one
-  /// at the same time.
+  /// Keeps the parameters of all stages of this process whole while it lives. All processes of a
+  /// job must create one at the same time.
   class WholeParameters {
    public:
     explicit WholeParameters(State& state)
@@ -189,7 +189,8 @@ struct Executor::State {
     bool gathers_;
   };
 
-  /// By microbatch of the batch: as the Program shares them, or else as the ranks here know them.
+  /// Returns the losses by microbatch of the batch: all of them if the Program shares them,
+  /// otherwise those that ranks of this process know.
   std::vector<MicrobatchLoss> losses() const {
     if (const auto& shared = workers.front()->losses(); !shared.empty())
       return shared;
@@ -200,7 +201,7 @@ struct Executor::State {
     return losses;
   }
 
-  /// Puts the losses of a pass into its result, where they are known.
+  /// Puts the losses of a pass into its result if all are known.
   template <class Result>
   void tell_losses(Result& result) const {
     const auto all = losses();
@@ -209,7 +210,7 @@ struct Executor::State {
     exec::tell_losses(all, result);
   }
 
-  /// By microbatch of the batch, from the last stages of this process.
+  /// Returns the outputs by microbatch of the batch, from the last stages of this process.
   std::vector<Tensors> outputs() const {
     const int last = plan::stage_count(*running) - 1;
     std::vector<Tensors> outputs;
@@ -229,9 +230,10 @@ struct Executor::State {
 
   void require_whole_outputs() const {
     if (options.shards > 1 && setup.layers.back().build_shard)
-      throw plan::InputError(fmt::format(
-          "the outputs of layer {} are asked for, but shards share them out: one shard is needed",
-          setup.layers.back().name));
+      throw plan::InputError(
+          fmt::format("the outputs of layer {} were requested, but they are divided among "
+                      "tensor-parallel ranks. Use one tensor-parallel rank",
+                      setup.layers.back().name));
   }
 
   plan::Program program, gathers;
@@ -243,7 +245,7 @@ struct Executor::State {
   std::vector<std::thread> threads;
   std::optional<std::barrier<>> gate;
 
-  // Written between two meetings by the thread that starts passes alone.
+  // Written only between two meetings, by the thread that starts passes.
   const plan::Program* running = nullptr;
   Pass pass;
   Clock::time_point begin;
@@ -306,7 +308,7 @@ std::optional<Evaluation> Executor::evaluate(const plan::Program& program, const
 
 std::vector<at::Tensor> Executor::parameters() const {
   const State::WholeParameters gathered(*state_);
-  std::map<int, std::map<std::pair<int, int>, const Stage*>> stages;  // one copy of each part
+  std::map<int, std::map<std::pair<int, int>, const Stage*>> stages;  // one replica of each part
   for (const auto& worker : state_->workers)
     for (const auto& [index, stage] : worker->stages())
       stages[index].try_emplace({worker->job_rank().part_of_experts(), worker->job_rank().shard},

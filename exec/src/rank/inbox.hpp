@@ -1,6 +1,6 @@
 #pragma once
 
-// What comes into a rank's stages: from other ranks by receives, from stages of the same rank by
+// The inputs of a rank's stages: from other ranks by receives, from stages of the same rank by
 // reference.
 
 #include <map>
@@ -19,26 +19,26 @@ using Stages = std::map<int, std::unique_ptr<Stage>>;
 
 class Inbox {
  public:
-  /// References are kept.
+  /// Keeps references to its arguments.
   Inbox(const JobRank& job_rank, at::Device device, Shapes shapes, Stages& stages,
         Transport& transport, const MemoryAccount& account, Stopwatch& stopwatch,
         Progress& progress);
 
-  /// Before a pass of `program`, which must outlive it.
+  /// Prepares a pass of `program`, which must outlive the pass.
   void begin(const plan::Program& program);
   const Stream& stream() const { return stream_; }
   Transfer transfer_of(const plan::Instruction& i) const;
 
-  /// The rank has come to this receive.
-  /// What the instruction sends.
+  /// Sends the tensors of an instruction.
   void send(const plan::Instruction& i, Tensors tensors);
+  /// Posts a receive that the rank's list has come to.
   void post(const plan::Instruction& receive);
-  /// Waits for the data of a posted receive and lays it where its action looks for it. On a GPU it
-  /// comes in beside the compute, which waits for it there.
+  /// Waits for the data of a posted receive and passes them to its stage. On a GPU the transfer
+  /// overlaps with compute, and the compute stream waits for it.
   void complete(const plan::Instruction& receive);
-  /// Lays down what `i` takes in, if it does, and waits for it if need be.
+  /// Passes the inputs that action `i` needs, if any, to its stage. Waits for them if necessary.
   void fetch(const plan::Instruction& i);
-  /// Stages of one rank hand over without a transfer.
+  /// Passes the results of action `i` to the next stage if it is on this rank, without a transfer.
   void pass_within_rank(const plan::Instruction& i);
 
  private:

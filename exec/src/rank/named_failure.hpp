@@ -1,6 +1,6 @@
 #pragma once
 
-// An exception in a rank's work says where it happened.
+// Adds the place of an exception in a rank's work to its message.
 
 #include <fmt/format.h>
 
@@ -13,11 +13,12 @@
 
 namespace pipewright::exec {
 
-/// As failures name it.
+/// Returns the instruction's name as failures show it.
 inline std::string in_words(const plan::Instruction& i) { return "action " + to_string(i); }
 
-/// Runs `work`; what it throws says which rank of the job was at what in which step: `name()`. What
-/// says so already, or is the consequence of another rank's failure, passes as it is.
+/// Runs `work` and rethrows its exceptions as RankFailure, which names the rank of the job, the
+/// work (`name()`) and the step. A RankFailure, and an Aborted that follows from another rank's
+/// failure, pass unchanged.
 template <class Name, class Work>
 void with_named_failure(int rank, int step, const Name& name, const Work& work) {
   try {

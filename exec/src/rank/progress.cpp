@@ -16,7 +16,7 @@ void Progress::starting(std::uint64_t activity) {
   moves_.store(moves_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-/// By itself, whatever it is fused with.
+/// Reports an instruction alone, even if it is fused with the next one.
 void Progress::starting(const plan::Instruction& i) {
   log_at(i);
   log(LogSubject::Schedule, LogLevel::Debug, "begins");
@@ -51,7 +51,7 @@ Beat Progress::beat(const JobRank& self) const {
   const auto at = at_.load(std::memory_order_relaxed);
   Beat beat;
   beat.at = activity_text(at);
-  beat.in_action = true;  // the end of a step is no phase either, which may take any time
+  beat.in_action = true;  // not a phase: a stall at the end of a step is a failure
   beat.moves = moves_.load(std::memory_order_relaxed);
   if (const int other = waits_for_.load(std::memory_order_relaxed); other >= 0)
     beat.waits.push_back({{other}, beat.at});

@@ -9,7 +9,7 @@
 namespace pipewright::exec {
 namespace {
 
-/// While it lives, reports say that the rank waits for them.
+/// Makes reports say that the rank waits for its group, while it lives.
 class WaitingForShards {
  public:
   WaitingForShards(Progress& progress, const Meeting& meeting) : progress_(progress) {
@@ -60,7 +60,7 @@ Tensors RankShards::all_to_all(const Tensors& parts) {
   const OnStream stream(compute_);
   Timestamp begin = stopwatch_.now();
   std::vector<Tensors> for_each;
-  for (const at::Tensor& part : parts)  // whose graph is this rank's own
+  for (const at::Tensor& part : parts)  // without their autograd graph, which belongs to this rank
     for_each.push_back({part.defined() ? part.detach() : part});
   std::vector<Tensors> from_each;
   const plan::Seconds* late = nullptr;
@@ -77,7 +77,7 @@ Tensors RankShards::all_to_all(const Tensors& parts) {
   for (Tensors& theirs : from_each)
     all.push_back(std::move(theirs.at(0)));
   const Timestamp end = stopwatch_.now();
-  if (baton_ != nullptr)  // what went on beside the other's compute kept nobody
+  if (baton_ != nullptr)  // time that overlaps with the other strand's compute does not count
     begin.host = end.host - alone;
   stopwatch_.note_shards({{begin, end}, late}, baton_ == nullptr ? 0 : baton_->holder());
   return all;

@@ -1,8 +1,8 @@
 #pragma once
 
-// Those who share out a rank's stages, its shards or the ranks with the other experts, as its
-// layers call them: in the middle of an action, on the rank's own thread, on that of a second
-// action beside, or in a backward on a GPU on autograd's.
+// A rank's tensor-parallel or expert-parallel group, as its layers call it in the middle of an
+// action. Calls come from the rank's own thread, from the thread of the second action of a pair,
+// or, in a backward on a GPU, from autograd's thread.
 
 #include <deque>
 
@@ -17,21 +17,21 @@ namespace pipewright::exec {
 
 class RankShards final : public ShardGroup {
  public:
-  /// `self`: this rank of the job, one of those it meets. `compute`: the stream that actions go to.
-  /// References are kept.
+  /// `self` is this rank of the job, a member of the group. `compute` is the stream of actions.
+  /// Keeps references to its arguments.
   RankShards(int self, Meeting others, const Stream& compute, Transport& transport,
              Progress& progress, Stopwatch& stopwatch);
 
-  /// Throws Aborted where the job ends meanwhile.
+  /// Throws Aborted if the job ends meanwhile.
   Tensors all_to_all(const Tensors& parts) override;
 
-  /// Before a pass.
+  /// Prepares a pass.
   void begin() { met_.clear(); }
-  /// After one, when the device has come to all of it: how long this rank has waited for one that
-  /// was late, each time that it met the others. All of them call it.
+  /// Computes, after a pass whose device work is done, how long this rank waited for a late member
+  /// in each collective. All members call it.
   void learn_waits();
 
-  /// While it lives, two actions take turns by this baton, and meet others so.
+  /// Makes the collectives of two actions take turns with a baton, while it lives.
   class InTurns {
    public:
     InTurns(RankShards& shards, Baton& baton) : shards_(shards) { shards.baton_ = &baton; }
@@ -44,7 +44,7 @@ class RankShards final : public ShardGroup {
   };
 
  private:
-  /// A collective of this pass.
+  /// A collective of the current pass.
   struct Met {
     Interval when;
     plan::Seconds late{};
@@ -59,7 +59,7 @@ class RankShards final : public ShardGroup {
   Progress& progress_;
   Stopwatch& stopwatch_;
   Baton* baton_ = nullptr;
-  std::deque<Met> met_;  // in the order of the group; referred to by what is told later
+  std::deque<Met> met_;  // in the group's order; records point into it
 };
 
 }  // namespace pipewright::exec

@@ -60,10 +60,10 @@ RankWorker::RankWorker(JobRank job_rank, const RankDevice& device, const plan::P
   build_stages(partition);
 }
 
-/// What is still held goes untold: whoever is told may be gone.
+/// Detaches the observer first, because it may already be destroyed when tensors are freed.
 RankWorker::~RankWorker() { account_.follow({}); }
 
-/// What a stage is built with.
+/// Returns the rank's place in its tensor-parallel and expert-parallel groups, for its stages.
 ShardPlace RankWorker::place() {
   return {.index = job_rank_.shard,
           .count = job_rank_.shards,
@@ -99,8 +99,8 @@ void RankWorker::build_stages(const plan::Partition& partition) {
   }
 }
 
-/// What a thread that computes beside the rank does first: it has another core where there is one,
-/// and else that of the rank while this rests, if it can.
+/// Returns the setup of a thread that computes in the background of the rank. It runs on another
+/// core if there is one, otherwise on the rank's core while the rank is idle, if possible.
 std::function<void()> RankWorker::beside_rank(int job_ranks) const {
   return [this, job_ranks] {
     at::set_num_threads(1);
@@ -111,7 +111,7 @@ std::function<void()> RankWorker::beside_rank(int job_ranks) const {
   };
 }
 
-/// Of this pass, and then of the next one.
+/// Queues the reads of this pass, then those of the next pass.
 void RankWorker::expect_data() {
   std::vector<Reading> readings;
   for (const Instruction& i : program_->ranks[static_cast<std::size_t>(job_rank_.rank)])
@@ -169,7 +169,7 @@ void RankWorker::run(const plan::Program& program, const Pass& pass, Clock::time
       skipped_ ? ", skipped: a gradient was not finite" : "");
 }
 
-/// The one place where a rank waits for its device.
+/// Ends a pass. This is the only place where a rank waits for its device.
 void RankWorker::end_pass() {
   collectives_.drain();
   for (const Stream& own : {inbox_.stream(), collectives_.stream(), compute_})
@@ -208,14 +208,14 @@ void RankWorker::named(const Instruction& i, const Work& work) const {
       job_rank_.in_job(), pass_.step, [&] { return in_words(i); }, work);
 }
 
-/// Of an action.
+/// Waits for the inputs of an action.
 void RankWorker::await_input(const Instruction& i) {
   collectives_.wait_before(i);
   if (plan::receive_for(i.kind))
     inbox_.fetch(i);
 }
 
-/// An action whose input is there.
+/// Runs an action whose inputs have arrived.
 void RankWorker::compute(const Instruction& i) {
   if (!options_.run_action)
     return compute_as_it_is(i);
@@ -259,7 +259,7 @@ void RankWorker::perform(const Instruction& i) {
       return;
     case InstructionKind::OptimizerStep:
       progress_.starting(i);
-      collectives_.drain();  // to wait for gradients is not to step
+      collectives_.drain();  // waiting for gradients does not count as the step's time
       return noted(i, [&] { optimizer_step(i); });
     case InstructionKind::ScatterMicrobatch:
     case InstructionKind::ReduceTied:
@@ -276,8 +276,8 @@ void RankWorker::perform(const Instruction& i) {
   }
 }
 
-/// Whether there is something to hide, and neither changes for a while what the other one reads. On
-/// a GPU a backward runs in the stream of its forward, so nothing would run beside another.
+/// Returns true if taking turns hides communication, and neither action changes what the other one
+/// reads. On a GPU a backward runs in the stream of its forward, so the two would not overlap.
 bool RankWorker::takes_turns(const Instruction& first, const Instruction& second) const {
   if (!meets_others() || compute_.native())
     return false;
@@ -299,7 +299,7 @@ void RankWorker::run_pair(const Instruction& first, const Instruction& second) {
   run_in_turns(first, second);
 }
 
-/// A failure is more than its consequence for the other strand.
+/// Runs two actions in turns. Prefers to report the failure that made the other strand abort.
 void RankWorker::run_in_turns(const Instruction& first, const Instruction& second) {
   Baton baton;
   const RankShards::InTurns among_shards(shards_, baton), among_experts(experts_, baton);

@@ -1,6 +1,6 @@
 #pragma once
 
-// The interpreter: runs one rank's list of instructions, whatever schedule they came from.
+// The interpreter of one rank's list of instructions, of any schedule.
 
 #include <map>
 #include <memory>
@@ -20,8 +20,8 @@ namespace pipewright::exec {
 
 class RankWorker {
  public:
-  /// Builds the rank's stages on its device, charged to the rank's memory account. References are
-  /// kept. `job_ranks`: how many the job has.
+  /// Builds the rank's stages on its device, charged to the rank's memory account. Keeps references
+  /// to its arguments. `job_ranks` is the number of ranks in the job.
   RankWorker(JobRank job_rank, const RankDevice& device, const plan::Program& program,
              const plan::Partition& partition, const TrainingSetup& setup,
              const ExecutorOptions& options, Transport& transport, int job_ranks);
@@ -29,12 +29,13 @@ class RankWorker {
   RankWorker(const RankWorker&) = delete;
   RankWorker& operator=(const RankWorker&) = delete;
 
-  /// Runs the list of `program` once, on a GPU until all of it has been computed: the Program that
-  /// it was built for, or an inference over the same stages. Throws Aborted when it was stopped,
-  /// RankFailure naming rank and instruction when its work threw.
+  /// Runs the rank's list of `program` once and returns when the device has done all of it.
+  /// `program` is the one that the worker was built for, or an inference over the same stages.
+  /// Throws Aborted when it was stopped, and RankFailure with rank and instruction when its work
+  /// threw.
   void run(const plan::Program& program, const Pass& pass, Clock::time_point step_begin);
 
-  /// After a pass that has failed: from now on nobody reads data.
+  /// Stops reading data, after a pass that has failed.
   void stop_reading() { reader_.stop(); }
 
   JobRank job_rank() const { return job_rank_; }
@@ -42,13 +43,13 @@ class RankWorker {
   LossScaler& scaler() { return scaler_; }
   const MemoryAccount& account() const { return account_; }
   const Stream& stream() const { return compute_; }
-  /// For another thread.
+  /// Returns the rank's heartbeat. Called by other threads.
   Beat beat() const;
-  /// The norm of the last step's gradients: before clipping, 0 where nobody asked.
+  /// Returns the norm of the last step's gradients before clipping; 0 if it was not computed.
   double gradient_norm() const { return gradient_norm_; }
-  /// Whether the last step was skipped.
+  /// Returns true if the last step was skipped, because a gradient was not finite.
   bool skipped() const { return skipped_; }
-  /// The losses of the last pass, as Collectives::losses.
+  /// Returns the losses of the last pass, as Collectives::losses does.
   const std::vector<MicrobatchLoss>& losses() const { return collectives_.losses(); }
 
  private:
@@ -89,10 +90,10 @@ class RankWorker {
   RankShards shards_, experts_;
   Inbox inbox_;
   Collectives collectives_;
-  ThreadBeside second_;  // of a pair that takes turns
+  ThreadBeside second_;  // runs the second action of a pair that takes turns
   ReadAhead reader_;
 
-  const plan::Program* program_ = nullptr;  // that runs
+  const plan::Program* program_ = nullptr;  // the running one
   Pass pass_;
   LossScaler scaler_;
   double gradient_norm_ = 0;

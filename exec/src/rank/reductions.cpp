@@ -14,9 +14,9 @@
 namespace pipewright::exec {
 namespace {
 
-/// Tensors with a row of numbers each, which say what they are.
+/// Tensors with a row of labels each, which say what they are.
 struct Labelled {
-  std::vector<std::int64_t> labels;  // `width` per tensor
+  std::vector<std::int64_t> labels;  // `width` for each tensor
   Tensors tensors;
 
   Tensors packed(std::int64_t width) const {
@@ -27,7 +27,7 @@ struct Labelled {
   }
 };
 
-/// Calls `visit(labels, tensor)` for each tensor that was packed so.
+/// Calls `visit(labels, tensor)` for each tensor of a packed list.
 template <class Visit>
 void unpack(const Tensors& packed, const Visit& visit) {
   const auto width = packed.front().size(1);
@@ -36,7 +36,7 @@ void unpack(const Tensors& packed, const Visit& visit) {
     visit(labels + (static_cast<std::int64_t>(t) - 1) * width, packed[t]);
 }
 
-/// A running sum that leaves what it adds up alone.
+/// Adds `value` to a running sum without changing `value`.
 void add_to(at::Tensor& sum, const at::Tensor& value) {
   if (sum.defined())
     sum.add_(value);
@@ -44,15 +44,15 @@ void add_to(at::Tensor& sum, const at::Tensor& value) {
     sum = value.clone();
 }
 
-/// A weight of a stage here that other layers share, and which it is: the key of them all, and its
-/// place among the weights of that key.
+/// A weight of a local stage that other layers share. It is identified by the key that all these
+/// layers have and its place among the weights with that key.
 struct TiedWeight {
   Stage* stage;
   std::int64_t parameter;
   std::pair<std::int64_t, std::int64_t> shared;
 };
 
-/// Of the layers that share the weights of `owner`, where they lie, of which some are on `stage`.
+/// Returns where the layers that share the weights of `owner` lie, given that some are on `stage`.
 TiesOf ties_of(int owner, const Stage& stage, const TrainingSetup& setup) {
   const StageSpec& own = stage.spec();
   for (int layer = 0; layer < static_cast<int>(setup.layers.size()); ++layer)
@@ -61,8 +61,8 @@ TiesOf ties_of(int owner, const Stage& stage, const TrainingSetup& setup) {
   return TiesOf::OneStage;
 }
 
-/// The weights of these stages that are tied so. `parts`: gets their gradients so far, by key,
-/// place, layer and group.
+/// Returns the weights of these stages that are tied in the way `of` says. Appends their gradients
+/// to `parts`, labeled with key, place, layer and group.
 std::vector<TiedWeight> tied_weights(const std::vector<Stage*>& stages, TiesOf of,
                                      const TrainingSetup& setup, Labelled& parts) {
   std::vector<TiedWeight> weights;
@@ -86,7 +86,7 @@ std::vector<TiedWeight> tied_weights(const std::vector<Stage*>& stages, TiesOf o
   return weights;
 }
 
-/// By key, place and group: the sum over layers, in the order of layers.
+/// The sum over layers, in the order of layers, by key, place and group.
 using TiedSums = std::map<std::array<std::int64_t, 3>, at::Tensor>;
 
 TiedSums sums_over_layers(const std::vector<Tensors>& gathered) {
@@ -109,7 +109,7 @@ void reduce_tied(const std::vector<Stage*>& stages, TiesOf of, const TrainingSet
   Labelled mine;
   const std::vector<TiedWeight> weights = tied_weights(stages, of, setup, mine);
   const TiedSums sums = sums_over_layers(members.all_gather(mine.packed(4)));
-  members.all_gather({});  // all have read
+  members.all_gather({});  // a barrier: all have read
   for (const TiedWeight& weight : weights) {
     std::vector<GradientPart> replaced;
     for (const auto& [name, sum] : sums)
@@ -121,7 +121,8 @@ void reduce_tied(const std::vector<Stage*>& stages, TiesOf of, const TrainingSet
 
 namespace {
 
-/// What a member adds up: its slices of all that has been summed here, with parameter and group.
+/// Returns what a member reduces: its slices of all gradient parts of this rank, labeled with
+/// parameter and group.
 Tensors shard_of_parts(const std::vector<GradientPart>& parts, const std::vector<Slice>& slices) {
   Labelled theirs;
   for (const Slice& slice : slices)
@@ -133,8 +134,9 @@ Tensors shard_of_parts(const std::vector<GradientPart>& parts, const std::vector
   return theirs.packed(2);
 }
 
-/// Of a shard's slices, in their order: the sum of all copies, in the order of groups; of a group
-/// that several copies have a part of, which exact mode has not, in the order of copies.
+/// Returns the sum over all replicas for each of a shard's slices, in the order of groups. If
+/// several replicas have a part of one group, which exact mode excludes, these are added in the
+/// order of replicas.
 Tensors sums_over_copies(const std::vector<Tensors>& received, const std::vector<Slice>& slices) {
   std::map<std::pair<std::int64_t, std::int64_t>, at::Tensor> parts;  // by parameter, group
   for (const Tensors& packed : received)
@@ -176,7 +178,7 @@ void reduce_copies(Stage& stage, const Members& members, SumOf wanted, CopiesOf 
       members.transport->all_to_all(members.ranks, members.self, outgoing, Lane::Beside),
       slices_of[self]);
 
-  // Once all have got here they have read what the sums now take the place of.
+  // After this gather all members have read the values that the sums replace.
   const auto all = members.all_gather(wanted == SumOf::Whole ? sums : Tensors{});
   const auto replace_totals = [&](std::size_t member, const Tensors& values) {
     const std::vector<Slice>& slices = slices_of[member];
@@ -192,8 +194,8 @@ void reduce_copies(Stage& stage, const Members& members, SumOf wanted, CopiesOf 
 
 namespace {
 
-/// For each member its slices of a microbatch's gradients; of experts once for each pipeline whose
-/// tokens met them, in the order of these.
+/// Returns for each member its slices of a microbatch's gradients. Experts have one slice for each
+/// pipeline whose tokens they processed, in the order of pipelines.
 std::vector<Tensors> slices_for_each(Stage& stage, int members, CopiesOf of,
                                      const Tensors& gradients, std::size_t pipelines) {
   std::vector<Tensors> for_each;
@@ -208,8 +210,9 @@ std::vector<Tensors> slices_for_each(Stage& stage, int members, CopiesOf of,
   return for_each;
 }
 
-/// Of what all members have made, this one's slices, in the type that they are added up in and in
-/// the order of pipelines. `sums`: by slice of the stage, of which it gets those with such copies.
+/// Sums this member's slices over all members, in the type in which gradients accumulate and in the
+/// order of pipelines. `sums` has one entry for each slice of the stage; those with parameters of
+/// kind `of` are set.
 void sum_microbatch(Stage& stage, const Members& members, CopiesOf of, const Tensors& gradients,
                     Tensors& sums) {
   const auto chosen = stage.optimizer().copied().with(of);
@@ -222,7 +225,7 @@ void sum_microbatch(Stage& stage, const Members& members, CopiesOf of, const Ten
           ? outgoing
           : members.transport->all_to_all(members.ranks, members.self, outgoing, Lane::Beside);
   const std::size_t each = received.front().size() / pipelines;
-  // In the first one's memory: what it has made for this member nobody else reads.
+  // Sums into the memory of the first member's slices, which no other member reads.
   Tensors own = at::TensorList(received.front()).slice(0, each).vec();
   const auto places = stage.optimizer().own_places(of);
   for (std::size_t s = 0; s < each; ++s)
@@ -245,7 +248,7 @@ void scatter_copies(Stage& stage, const Members& members, const Members& of_expe
     sum_microbatch(stage, of_experts, CopiesOf::Experts, gradients, sums);
     stage.scattered().add(microbatch, sums);
   }
-  members.all_gather({});  // all have read
+  members.all_gather({});  // a barrier: all have read
 }
 
 void gather_shards(Stage& stage, const Members& members, CopiesOf of) {
@@ -261,7 +264,7 @@ void gather_shards(Stage& stage, const Members& members, CopiesOf of) {
     for (std::size_t s = 0; s < places.size(); ++s)
       places[s].copy_(all[member].at(s));
   }
-  members.all_gather({});  // all have read
+  members.all_gather({});  // a barrier: all have read
 }
 
 }  // namespace pipewright::exec

@@ -39,7 +39,8 @@ struct SerialTrainer::State {
                   setup);
   }
 
-  /// Gradients are whole: scales, clips or skips as a pipeline does.
+  /// Steps the optimizer once all gradients are summed, and scales, clips or skips as a pipeline
+  /// does.
   void update(int step, StepResult& result) {
     reduce_tied({&*stage}, TiesOf::OneStage, setup, {{0}, 0, nullptr});
     stage->finish_gradients();
@@ -68,7 +69,7 @@ SerialTrainer::SerialTrainer(const TrainingSetup& setup, int microbatches, std::
 SerialTrainer::~SerialTrainer() = default;
 
 StepResult SerialTrainer::step(int step) {
-  // As on a rank: with more threads the kernels would add up in another order.
+  // One thread, as on a rank: with more threads the kernels would add in another order.
   at::set_num_threads(1);
   const auto begin = std::chrono::steady_clock::now();
   const OnStream stream(state_->stream);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Notices, in a process that holds all ranks, that they no longer get any further.
+// Detects a stall of all ranks in a process that runs all of them.
 
 #include <chrono>
 #include <condition_variable>
@@ -16,7 +16,7 @@ namespace pipewright::exec {
 
 class StallGuard {
  public:
-  /// Calls `beats` now and then on a thread of its own; nothing comes back while the ranks rest.
+  /// Calls `beats` regularly on its own thread; it returns an empty list while no pass runs.
   StallGuard(std::chrono::milliseconds stall, std::function<std::vector<Beat>()> beats,
              std::function<void(const std::string& why)> when_stalled);
   ~StallGuard();

@@ -1,6 +1,6 @@
 #pragma once
 
-// When a rank ran each instruction of a pass, for whoever observes it.
+// Records when a rank ran each instruction of a pass, for its observer.
 
 #include <array>
 #include <mutex>
@@ -14,27 +14,30 @@ namespace pipewright::exec {
 
 class Stopwatch {
  public:
-  /// `late`: times are known at the end of the pass, such as those that a device tells. References
-  /// are kept.
+  /// With `late`, times are known only at the end of the pass, for example on a GPU. Keeps
+  /// references to its arguments.
   Stopwatch(int rank, const Observer& observer, const MemoryAccount& account, bool late)
       : rank_(rank), observer_(observer), account_(account), tells_late_(late) {}
 
-  /// `observed`: whether anybody is told.
+  /// Begins a pass. Records are reported only if it is `observed`.
   void begin(Clock::time_point step_begin, bool observed);
   Timestamp now() const { return Timestamp::now(observer_ != nullptr); }
-  /// A part of an action was a collective of shards; of two actions that take turns, of the first
-  /// (0) or the second.
+  /// Records that a part of an action was a collective of its group. For two actions that take
+  /// turns, `strand` is 0 for the first and 1 for the second.
   void note_shards(const SharedInterval& part, int strand = 0);
-  /// What ends now, with the collectives of shards in it; of the rank's thread.
+  /// Records an instruction of the rank's thread that ends now, with the collectives in it.
   void note(const plan::Instruction& i, const Timestamp& begin, plan::Bytes held_before);
-  /// The same of one of two that take turns, for whoever tells of both when they are over.
+  /// Returns such a record for one of two actions that take turns; the caller reports both when
+  /// they are over.
   TimestampedRecord ended(const plan::Instruction& i, const Timestamp& begin,
                           plan::Bytes held_before, int strand);
   void tell_in_time(const TimestampedRecord& noted);
-  /// The same from a thread beside: told by the next `tell_beside` of the rank's thread.
+  /// Records an instruction that ends now on the background thread. The rank's thread reports it
+  /// with its next `tell_beside`.
   void note_beside(const plan::Instruction& i, const Timestamp& begin, plan::Bytes held_before);
   void tell_beside();
-  /// Once the device has come to all of it, and what waited for shards knows how long.
+  /// Reports the records whose times are now known: the device has done all work, and the waits for
+  /// late group members are computed.
   void tell_late();
 
  private:
@@ -49,7 +52,7 @@ class Stopwatch {
   bool observed_ = false;
   Timestamp begin_;  // of the pass, on this rank
   plan::Seconds begin_in_step_;
-  std::array<std::vector<SharedInterval>, 2> shards_;  // of the actions under way
+  std::array<std::vector<SharedInterval>, 2> shards_;  // of the running actions
   std::vector<TimestampedRecord> late_;
   std::mutex mutex_;
   std::vector<TimestampedRecord> beside_;

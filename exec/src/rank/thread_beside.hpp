@@ -1,7 +1,7 @@
 #pragma once
 
-// A thread beside a rank's own, which does what it is given one after the other. A rank has one for
-// its collectives, which do not hold up compute, and one for the second action of a fused pair.
+// A background thread of a rank, which runs tasks one after the other. A rank has one for its
+// collectives, which do not block compute, and one for the second action of a fused pair.
 
 #include <condition_variable>
 #include <cstdint>
@@ -20,13 +20,14 @@ class ThreadBeside {
   ThreadBeside(const ThreadBeside&) = delete;
   ThreadBeside& operator=(const ThreadBeside&) = delete;
 
-  /// Starts the thread with the first one. Returns which one it is, counted from 1.
+  /// Queues a task, and starts the thread with the first one. Returns the task's number, counted
+  /// from 1.
   std::int64_t submit(std::function<void()> work);
-  /// Returns when that one is done, and all before it; throws what one of them threw.
+  /// Blocks until that task and all before it are done; throws what one of them threw.
   void wait_for(std::int64_t number);
-  /// Returns when all that were submitted are done; throws what one of them threw.
+  /// Blocks until all submitted tasks are done; throws what one of them threw.
   void drain();
-  /// The same, but what they threw is forgotten.
+  /// Blocks until all submitted tasks are done, and ignores what they threw.
   void finish() noexcept;
 
  private:
@@ -34,7 +35,7 @@ class ThreadBeside {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<void()>> waiting_;  // the first one is at work
+  std::deque<std::function<void()>> waiting_;  // the first one is running
   std::int64_t submitted_ = 0, done_ = 0;
   std::exception_ptr failure_;
   bool finished_ = false;

@@ -1,6 +1,6 @@
 #pragma once
 
-// When something happens: on the CPU now, on a GPU when its stream comes to it.
+// A time on the CPU, or on a GPU the moment when a stream reaches it.
 
 #include <chrono>
 #include <vector>
@@ -16,9 +16,10 @@ struct Timestamp {
   Clock::time_point host;
   Event device;
 
-  /// `timed`: whether anybody will ask when that was.
+  /// Returns the current time; with `timed`, also an event whose time can be read.
   static Timestamp now(bool timed) { return {Clock::now(), timed ? Event::timed() : Event()}; }
-  /// The time between two of them, of one stream or device, that have passed.
+  /// Returns the time since an earlier timestamp of the same stream or device. Both must have
+  /// passed.
   plan::Seconds since(const Timestamp& earlier) const {
     if (!device.on_cpu() && !earlier.device.on_cpu())
       return device.since(earlier.device);
@@ -30,8 +31,8 @@ struct Interval {
   Timestamp begin, end;
 };
 
-/// A collective of shards, which is a part of an action. How long it waited for one that was late
-/// is known at the end of the pass.
+/// A collective of a tensor-parallel or expert-parallel group, which is a part of an action. How
+/// long it waited for a late member is known at the end of the pass.
 struct SharedInterval : Interval {
   const plan::Seconds* late = nullptr;
 };

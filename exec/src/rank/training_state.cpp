@@ -25,7 +25,7 @@ TrainingState training_state(const TrainingSetup& setup, const plan::Program& pr
 }
 
 std::vector<LayerShape> shapes_of(const TrainingSetup& setup) {
-  TrainingSetup unread = setup;  // no shape needs the numbers of a file
+  TrainingSetup unread = setup;  // shapes do not need the numbers of a file
   for (LayerSpec& layer : unread.layers)
     layer.fill = {};
   std::vector<LayerShape> shapes;

@@ -14,7 +14,8 @@ bool fits(const at::Tensor& memory, const at::Tensor& value) {
   return memory.sizes() == value.sizes() && memory.scalar_type() == value.scalar_type();
 }
 
-/// The values without the graph that led to them: in the memory of `place`, once there is some.
+/// Stores values, detached from their graph, in the memory of `place`, which the first call
+/// creates.
 void put(Tensors& place, const Tensors& values) {
   const at::NoGradGuard no_grad;
   const bool is_first = place.empty();
@@ -37,8 +38,8 @@ void settle_in(Tensors& memory, Tensors& values) {
     fit = fits(memory[v], values[v]);
   if (!fit)
     throw plan::InputError(
-        "a microbatch has other sizes or types than the one that was captured: leave "
-        "training.cuda_graphs out");
+        "a microbatch differs in size or type from the captured one: leave training.cuda_graphs "
+        "out");
   for (std::size_t v = 0; v < values.size(); ++v)
     if (values[v].defined() && !values[v].is_alias_of(memory[v])) {
       memory[v].copy_(values[v]);

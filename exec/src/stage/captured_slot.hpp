@@ -1,7 +1,7 @@
 #pragma once
 
-// What a stage does with the microbatches of one slot, captured with the first of them and replayed
-// for the others: from and to memory that is always the same.
+// A stage's work on the microbatches of one slot, captured with the first of them and replayed for
+// the others. The work reads and writes memory at fixed addresses.
 
 #include <functional>
 #include <map>
@@ -15,24 +15,25 @@
 
 namespace pipewright::exec {
 
-/// What a part of a microbatch's work makes.
+/// The results of a part of a microbatch's work.
 struct Computed {
-  Tensors values;     // for another stage; a last stage's forward: the loss
+  Tensors values;     // for another stage; the loss for the last stage's forward
   Tensors gradients;  // by parameter
 };
 
 class CapturedSlot {
  public:
-  /// For work on the current stream.
+  /// Captures and replays work on the current stream.
   explicit CapturedSlot(AccountEntry* account) : capturer_(make_capturer(account)) {}
 
-  /// Copies what a microbatch brings to where the first one's lay, as leaves of a new graph.
-  /// `held`: where the stage keeps it, always in the same order; empty where there is nothing now.
-  /// Throws InputError when sizes or types differ from the first microbatch's.
+  /// Copies a microbatch's tensors to the memory of the first microbatch's, as leaves of a new
+  /// graph. `held` lists where the stage keeps them, always in the same order; a list is empty if
+  /// it has no tensors now. Throws InputError when sizes or types differ from the first
+  /// microbatch's.
   void settle(const std::vector<Tensors*>& held);
 
-  /// Captures `part` the first time, and replays what was captured then. The answer stays where it
-  /// is until the next microbatch of the slot comes to this part.
+  /// Captures `part` at the first call and replays the captured work. The result stays valid until
+  /// the slot's next microbatch runs this part.
   const Computed& perform(plan::InstructionKind kind, BackwardKind backward,
                           const std::function<Computed()>& part);
 

@@ -1,7 +1,8 @@
 #pragma once
 
-// Where pipelines share out experts, each rank makes the gradients of its own experts for the
-// tokens of all of them. They are summed by pipeline, as that pipeline's own rank would.
+// The pipelines whose tokens contribute to a parameter's gradient. With expert parallelism, each
+// rank computes the gradients of its own experts for the tokens of all pipelines. They are summed
+// by pipeline, as each pipeline's own rank would sum them.
 
 #include <vector>
 
@@ -9,7 +10,7 @@
 
 namespace pipewright::exec {
 
-/// A parameter once more (ParameterAlias), and its gradient, which is that of another pipeline.
+/// An alias of a parameter (ParameterAlias), whose gradient comes from another pipeline's tokens.
 struct GradientAlias {
   std::size_t parameter = 0;
   int source = 0;
@@ -17,9 +18,10 @@ struct GradientAlias {
 };
 
 struct GradientSources {
-  int own = 0;             // which pipeline of them this is
-  int groups_of_each = 1;  // of each pipeline, in all its directions; those of the next follow
-  std::vector<GradientAlias> aliases{};  // of one parameter in the order of pipelines
+  int own = 0;  // index of this rank's pipeline
+  // Gradient groups of a pipeline, in all its directions; pipelines have consecutive groups.
+  int groups_of_each = 1;
+  std::vector<GradientAlias> aliases{};  // aliases of one parameter, in the order of pipelines
 };
 
 }  // namespace pipewright::exec

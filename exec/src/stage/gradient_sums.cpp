@@ -34,7 +34,7 @@ GradientSums::GradientSums(std::vector<at::Tensor> parameters,
   }
 }
 
-/// A parameter itself is the first pipeline's.
+/// Adds the aliases as leaves. A parameter itself gets the first pipeline's gradient.
 void GradientSums::add_leaves(const GradientSources& sources) {
   const int each = sources.groups_of_each;
   for (const GradientAlias& alias : sources.aliases) {
@@ -128,7 +128,7 @@ void GradientSums::replace(std::vector<GradientPart> parts) {
 
 void GradientSums::finish() {
   const at::NoGradGuard no_grad;
-  // In order of parameter, and of group within it: the first that comes starts the sum.
+  // Sorted by parameter and then by group; the first part of a parameter starts its sum.
   std::map<std::int64_t, at::Tensor> totals;
   auto all = parts();
   std::stable_sort(all.begin(), all.end(), [](const GradientPart& a, const GradientPart& b) {
@@ -145,7 +145,7 @@ void GradientSums::finish() {
   replaced_.clear();
   for (auto& [name, group] : groups_) {
     group.restart();
-    const bool is_first = name == groups_.begin()->first;  // whose sums are the totals
+    const bool is_first = name == groups_.begin()->first;  // its sums are the totals
     for (std::size_t leaf = is_first ? parameters_ : 0; leaf < leaves_.size(); ++leaf)
       group.sums()[leaf].zero_();
   }

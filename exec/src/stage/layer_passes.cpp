@@ -48,8 +48,8 @@ LayerPasses::LayerPasses(const StageSpec& spec, const StageLayers& layers, const
   recompute_bounds_ =
       cut_every(std::max(1, spec.recompute_layers), spec.first, spec.last, layers.end());
   graph_bounds_ = {spec.first, layers.end()};
-  // The model's input has no gradient: I is what leads back to the first layer, whose own backward
-  // is all W.
+  // The model's input has no gradient: an input-gradient pass leads back to the first layer, whose
+  // own backward is all weight gradient.
   const bool splits = std::any_of(spec.backwards.begin(), spec.backwards.end(),
                                   [](const auto& entry) { return entry.second.split; });
   if (layers.are_first() && splits && spec.last - spec.first > 1)
@@ -207,7 +207,7 @@ Tensors LayerPasses::input_gradient(MicrobatchState& held) {
       segment.outputs.clear();
       segment.inputs.clear();
     };
-    // Without a way to its input all of a layer's backward is W.
+    // If no gradient reaches its input, all of a layer's backward is weight gradient.
     if (std::any_of(segment.inputs.begin(), segment.inputs.end(), has_gradient))
       observe(held, InstructionKind::InputGradient, nr, work);
     else

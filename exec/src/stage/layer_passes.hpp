@@ -1,7 +1,7 @@
 #pragma once
 
 // Runs microbatches forward and backward through the layers of a stage, segment by segment. A
-// segment has one autograd graph; a stage is one segment, or several where layers are recomputed in
+// segment has one autograd graph. A stage is one segment, or several if layers are recomputed in
 // groups or observed one by one.
 
 #include <vector>
@@ -14,18 +14,18 @@ namespace pipewright::exec {
 
 class LayerPasses {
  public:
-  /// Keeps all references. `pass` is the one that runs.
+  /// Keeps references to its arguments. `pass` is the current one.
   LayerPasses(const StageSpec& spec, const StageLayers& layers, const Pass& pass);
 
-  /// Begins a pass. `captured`: its work is replayed for other microbatches.
+  /// Begins a pass. With `captured`, its work will be replayed for other microbatches.
   void begin(bool captured);
 
-  /// Returns the stage's outputs, on the last stage the loss. Where a Recompute follows, keeps only
+  /// Returns the stage's outputs, or the loss on the last stage. If a Recompute follows, keeps only
   /// the inputs of the groups of layers that it recomputes.
   Tensors forward(MicrobatchState& held);
-  /// Recomputes the last group of layers; the backward goes on with the others. Returns nothing.
+  /// Recomputes the last group of layers; the backward recomputes the others. Returns nothing.
   Tensors recompute(MicrobatchState& held);
-  /// Both return the gradients of the stage's inputs.
+  /// Both functions return the gradients of the stage's inputs.
   Tensors backward(MicrobatchState& held);
   Tensors input_gradient(MicrobatchState& held);
   /// Returns nothing.
@@ -33,7 +33,7 @@ class LayerPasses {
 
   /// Returns the outputs as leaves, for the graph of the next stage.
   Tensors take_outputs(MicrobatchState& held) const;
-  /// By microbatch of the pass; empty where it does not keep them.
+  /// Returns the outputs by microbatch of the pass; empty if the pass does not keep them.
   std::vector<Tensors>& kept_outputs() { return kept_outputs_; }
 
  private:
@@ -62,8 +62,8 @@ class LayerPasses {
   const StageSpec& spec_;
   const StageLayers& layers_;
   const Pass& pass_;
-  // The layers at which segments begin, and behind them the last one's end: of what runs once, and
-  // of what is recomputed in groups.
+  // The layers at which segments begin, followed by the end of the last one: without recomputation,
+  // and with recomputation in groups.
   std::vector<int> graph_bounds_, recompute_bounds_;
   bool captured_ = false;
   std::vector<Tensors> kept_outputs_;

@@ -22,16 +22,16 @@ struct MicrobatchState {
   Tensors inputs;
   Tensors targets;  // last stage
   NamedTensors keywords;
-  double weight = 1;            // last stage: of the loss in that of the batch
-  plan::Instruction forward{};  // which stage, microbatch and slot it is
-  BackwardKind backward{};      // that follows the forward
+  double weight = 1;            // on the last stage: weight of its loss in the batch's
+  plan::Instruction forward{};  // has the stage, microbatch and slot
+  BackwardKind backward{};      // of the backward that follows the forward
   std::vector<SegmentGraph> segments;
-  Tensors outputs;           // until the next stage takes them over
-  Tensors weights;           // of its forward, where they may change before its backward
-  Tensors output_gradients;  // from the stage after; on the last stage of the loss
+  Tensors outputs;           // until the next stage takes them
+  Tensors weights;           // of its forward, if they may change before its backward
+  Tensors output_gradients;  // from the next stage; on the last stage, of the loss
   Tensors input_gradients;
 
-  /// Ends the backward. The input's gradients stay until the stage before takes them over.
+  /// Ends the backward. The input's gradients stay until the previous stage takes them.
   void drop_activations() {
     Tensors gradients = std::move(input_gradients);
     *this = MicrobatchState();

@@ -7,7 +7,7 @@
 namespace pipewright::exec {
 namespace {
 
-/// Adds all in one call, which on a GPU is few kernels.
+/// Adds all gradients in one call, which launches few kernels on a GPU.
 void add_to(const Tensors& sums, const Tensors& gradients) {
   Tensors to, from;
   for (std::size_t p = 0; p < sums.size(); ++p)

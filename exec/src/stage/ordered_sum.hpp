@@ -1,7 +1,7 @@
 #pragma once
 
-// Adds up gradients in the order of microbatches, on which the bits of a floating-point sum depend.
-// A schedule may compute them in another order: then those that come too early are set aside.
+// Adds gradients in the order of microbatches, on which the bits of a floating-point sum depend. If
+// a schedule computes them in another order, those that come too early are set aside.
 
 #include <map>
 #include <vector>
@@ -12,16 +12,16 @@ namespace pipewright::exec {
 
 class OrderedSum {
  public:
-  /// `microbatches`: those that will be added, in their order. `sums`: zeroed. Without `exact`, the
-  /// order is that of arrival.
+  /// `microbatches` lists those that will be added, in their order. `sums` are zeroed. Without
+  /// `exact`, gradients are added in the order of arrival.
   OrderedSum(std::vector<int> microbatches, Tensors sums, bool exact);
 
   bool comes_next(int microbatch) const { return !exact_ || microbatches_[added_] == microbatch; }
   /// `IsReused`: gradients that are set aside are copied, because their memory will be overwritten.
   enum class Memory { Stays, IsReused };
-  /// Adds the gradients of a microbatch, as far as they are defined.
+  /// Adds those gradients of a microbatch that are defined.
   void add(int microbatch, const Tensors& gradients, Memory memory);
-  /// Call after the gradients of the microbatch that comes next were added to `sums` directly.
+  /// Call after the gradients of the next microbatch in the order were added to `sums` directly.
   void was_added();
   /// Begins the next step.
   void restart();

@@ -21,7 +21,7 @@ struct SplitBackward::Reached {
   bool listening = true;
 };
 
-/// Tells it which they are.
+/// A hook that stores the gradients that reach a node.
 struct SplitBackward::Listener final : torch::autograd::FunctionPreHook {
   explicit Listener(std::shared_ptr<Reached> r) : reached(std::move(r)) {}
   torch::autograd::variable_list operator()(
@@ -35,7 +35,7 @@ struct SplitBackward::Listener final : torch::autograd::FunctionPreHook {
 
 namespace {
 
-/// Where a backward starts.
+/// The edges at which a backward starts, and their gradients.
 struct Roots {
   std::vector<Edge> edges;
   Tensors gradients;
@@ -55,7 +55,8 @@ Roots roots_of(const Tensors& outputs, const Tensors& gradients) {
   return roots;
 }
 
-/// Frees what a node has saved as soon as it is done, as a backward does that keeps no graph.
+/// A hook that frees a node's saved tensors as soon as the node is done, as a backward that keeps
+/// no graph does.
 struct Release final : torch::autograd::FunctionPostHook {
   explicit Release(Node& of) : node(of) {}
   torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
@@ -66,7 +67,7 @@ struct Release final : torch::autograd::FunctionPostHook {
   Node& node;  // owns this
 };
 
-/// Which nodes reach one of the inputs.
+/// The nodes from which one of the inputs can be reached.
 class Path {
  public:
   Path(const std::vector<Edge>& roots, const std::vector<Edge>& inputs) {
@@ -79,7 +80,7 @@ class Path {
   /// The nodes of the path, inputs not included.
   const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
 
-  /// Whether an edge of this node leads to a gradient that the first half does not compute.
+  /// Returns true if an edge of this node leads to a gradient that the first half does not compute.
   bool branches_off(const Node& node) const {
     return std::ranges::any_of(node.next_edges(), [this](const Edge& next) {
       return next.is_valid() && !leads_to_input(next);
@@ -91,7 +92,8 @@ class Path {
   }
 
  private:
-  /// Depth first without recursion: a node is known once all that it leads to is.
+  /// Visits depth first without recursion. A node's result is known once those of all its
+  /// successors are.
   void visit(const std::shared_ptr<Node>& root) {
     struct Frame {
       std::shared_ptr<Node> node;
@@ -134,7 +136,7 @@ std::vector<Edge> wanted_edges(const Tensors& inputs) {
   return wanted;
 }
 
-/// The roots that are on the path, or those that are off it.
+/// Returns the roots that are on the path, or those that are not.
 Roots roots_where(bool on_path, const Roots& roots, const Path& path) {
   Roots chosen;
   for (std::size_t i = 0; i < roots.edges.size(); ++i)
@@ -145,7 +147,8 @@ Roots roots_where(bool on_path, const Roots& roots, const Path& path) {
   return chosen;
 }
 
-/// What leads on along the path has been done: without the edge it is not done again.
+/// Removes a node's edges along the path, so that the second half does not repeat the work of the
+/// first.
 void cut_off_path(Node& node, const Path& path) {
   for (Edge& next : node.next_edges())
     if (next.is_valid() && path.leads_to_input(next))

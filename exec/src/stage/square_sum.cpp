@@ -11,14 +11,15 @@
 namespace pipewright::exec {
 namespace {
 
-/// Bin b has units of 2^(bin_bits · (b + lowest_bin)). Squares of a chunk are split into as many
-/// bins as `kept_bins` and one more, as its largest may be half a unit of its highest bin.
+/// Bin b has units of 2^(bin_bits · (b + lowest_bin)). Squares of a chunk are split into
+/// `kept_bins` + 1 bins: one more than kept, because the chunk's largest square may be half a unit
+/// of its highest bin.
 constexpr int bin_bits = 20, lowest_bin = -51, bin_count = 100, kept_bins = 4;
 
-/// So many numbers at once: on a CPU few enough for its cache.
+/// Elements of a chunk; on a CPU few enough for its cache.
 constexpr std::int64_t chunk_on_cpu = std::int64_t{1} << 15, chunk_on_gpu = std::int64_t{1} << 22;
 
-/// Adding and taking away such a number rounds to units of its bin.
+/// Returns a number for each bin. Adding and then subtracting it rounds to units of that bin.
 std::vector<double> anchors() {
   std::vector<double> all;
   for (int bin = 0; bin < bin_count; ++bin)
@@ -58,10 +59,10 @@ void SquareSum::add_chunk(const Tensors& flat) {
   }
   at::Tensor squares = at::cat(flat).square_();
   const at::Tensor largest = squares.max();
-  // With 2^e the power above the largest, all bins above e / bin_bits would get nothing.
+  // If 2^e is the power above the largest square, all bins above e / bin_bits would get nothing.
   const at::Tensor highest =
       at::floor_divide(std::get<1>(at::frexp(largest)).to(at::kLong), bin_bits) - lowest_bin;
-  bins_.add_(largest - largest);  // NaN where it is not finite
+  bins_.add_(largest - largest);  // adds NaN if it is not finite
   for (int below = 0; below <= kept_bins; ++below) {
     const at::Tensor bin = (highest - below).clamp(0, bin_count - 1).view(1);
     const at::Tensor anchor = anchors_.index_select(0, bin);
@@ -79,7 +80,7 @@ void SquareSum::add_bins(const at::Tensor& others) {
 at::Tensor SquareSum::total() const {
   if (!bins_.defined())
     return at::zeros({}, at::kDouble);
-  // What lies further down depends on how numbers were put into chunks.
+  // Lower bins depend on how numbers were split into chunks, so they are left out.
   const at::Tensor places = at::arange(bin_count, at::kLong).to(bins_.device());
   const at::Tensor highest = at::where(bins_ != 0, places, 0).max();
   return at::where(places > highest - kept_bins, bins_, 0).flip(0).cumsum(0)[bin_count - 1];

@@ -75,7 +75,7 @@ void Stage::begin(const Pass& pass, int slots) {
   input_shapes_->begin(pass.training);
   output_shapes_->begin(pass.training);
   layers_.train(pass.training);
-  // In the first pass LibTorch sets up what kernels need: that cannot be captured.
+  // LibTorch sets up kernels in the first pass, which cannot be captured.
   captures_ = spec_.captures && pass.training && !pass.keep_outputs && has_trained_;
   has_trained_ = has_trained_ || pass.training;
   passes_->begin(captures_);
@@ -95,7 +95,7 @@ const Computed& Stage::replay(const Instruction& i, const std::function<Computed
   return captured->perform(i.kind, held.backward, part);
 }
 
-/// Does a part of a microbatch's work, or replays what was captured of it.
+/// Runs a part of a microbatch's work, or replays its captured work.
 Tensors Stage::perform(const Instruction& i, Work work) {
   const StashedWeights weights(optimizer().parameters(), slot(i).weights);
   if (!captures_)
@@ -103,7 +103,7 @@ Tensors Stage::perform(const Instruction& i, Work work) {
   return replay(i, [this, i, work] { return Computed{(*passes_.*work)(slot(i)), {}}; }).values;
 }
 
-/// Does the same for a part that computes gradients of parameters.
+/// Runs a part that computes gradients of parameters, or replays its captured work.
 Tensors Stage::with_gradients(const Instruction& i, Work work) {
   const StashedWeights weights(optimizer().parameters(), slot(i).weights);
   const int microbatch = pass_.first_microbatch + i.microbatch;
@@ -148,7 +148,7 @@ void Stage::take(const Instruction& i, const Reading& what, ReadData data) {
   held.weight = data.weight;
 }
 
-/// Reads keyword arguments, which come with the data to every stage that has a layer with some.
+/// Reads keyword arguments, which come with the data, on every stage that has a layer with some.
 void Stage::load_keywords(const Instruction& i) {
   if (!layers_.take_keywords() || pass_.data == nullptr)
     return;

@@ -24,7 +24,7 @@ StageLayers::StageLayers(const StageSpec& spec, const TrainingSetup& setup)
       if (named.value().requires_grad())
         trained_.push_back({named.value(), layer, named.key(), find_cut(own, named.key()),
                             tied_place(spec_of(layer), named.key())});
-    // Not the buffers themselves, whose changes autograd counts.
+    // Aliases of the buffers, because autograd counts changes to the buffers themselves.
     Tensors& buffers = buffers_.emplace_back();
     for (const at::Tensor& buffer : own.buffers())
       buffers.push_back(buffer.variable_data());

@@ -51,10 +51,10 @@ void require_shardable(const TrainedParameter& parameter) {
   const auto& memory = parameter.value.storage();
   if (!parameter.value.is_contiguous() || memory.nbytes() != parameter.value.nbytes() ||
       memory.allocator() == nullptr)
-    throw plan::InputError(fmt::format(
-        "parameter {}: it shares its memory with another tensor, so that its stage's parameters "
-        "cannot be gathered and let go of: use ZeRO stage 1 or 2",
-        parameter.name));
+    throw plan::InputError(
+        fmt::format("parameter {} shares its memory with another tensor, so it cannot be freed and "
+                    "gathered. Use ZeRO stage 1 or 2",
+                    parameter.name));
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ StageOptimizer::StageOptimizer(const StageSpec& spec, const TrainingSetup& setup
 
 StageOptimizer::~StageOptimizer() = default;
 
-/// Resizes the storage itself, so that tensors that autograd has saved see it, too.
+/// Resizes the storage itself, so that tensors saved by autograd see it as well.
 void StageOptimizer::resize_parameters(bool whole) {
   const auto& parameters = optimizer_->parameters();
   for (std::size_t p = 0; spec_.shard.parameters && p < parameters.size(); ++p)

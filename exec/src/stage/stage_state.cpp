@@ -22,7 +22,7 @@ at::Tensor copy_of(const at::Tensor& tensor) {
                             at::MemoryFormat::Contiguous);
 }
 
-/// What part of a tensor a stage has.
+/// Returns which part of a tensor a stage has.
 TensorPart part_in(const StageSpec& spec, const std::optional<CutParameter>& cut) {
   const PartSeat seat = cut ? seat_of(*cut, spec.place) : PartSeat();
   if (seat.count == 1)
@@ -34,7 +34,8 @@ const TrainedParameter& parameter_of(const Stage& stage, const Optimizer::State&
   return stage.layers().trained()[state.parameter];
 }
 
-/// Which part of what the optimizer keeps; a count of steps is the same for all parts.
+/// Returns which part of an optimizer's state tensor a stage has. A count of steps is the same for
+/// all parts.
 TensorPart part_of_state(const Stage& stage, const Optimizer::State& state) {
   return state.value.dim() == 0 ? TensorPart()
                                 : part_in(stage.spec(), parameter_of(stage, state).cut);
@@ -44,7 +45,8 @@ std::string state_name(const Stage& stage, const Optimizer::State& state) {
   return parameter_of(stage, state).name + "/" + state.name;
 }
 
-/// Its parts, in their order; of what is whole, that.
+/// Returns the stored parts of a tensor, in their order, or the tensor itself if it was stored
+/// whole.
 std::vector<NamedTensor> find(const std::vector<NamedTensor>& tensors, const std::string& name,
                               const LayerState& layer) {
   std::vector<NamedTensor> found;
@@ -60,7 +62,7 @@ using Sizes = std::vector<std::int64_t>;
 
 PartSeat seat_of(const TensorPart& part) { return {part.index, part.count, part.experts}; }
 
-/// Of a tensor with these sizes, without its numbers.
+/// Returns the sizes of a part of a tensor with these sizes, without allocating it.
 Sizes sizes_of(const Sizes& whole, const TensorPart& part) {
   if (part.count == 1)
     return whole;
@@ -68,7 +70,8 @@ Sizes sizes_of(const Sizes& whole, const TensorPart& part) {
   return part_of(like, cut_of(part), seat_of(part)).sizes().vec();
 }
 
-/// What of a stored tensor is `wanted`, which has these sizes, whatever parts it was stored in.
+/// Returns the part `wanted`, which has these sizes, of a stored tensor, independent of the parts
+/// in which it was stored.
 at::Tensor stored_part(const std::vector<NamedTensor>& stored, const TensorPart& wanted,
                        Sizes sizes, const LayerState& layer) {
   sizes = whole_sizes(std::move(sizes), wanted);
@@ -79,7 +82,7 @@ at::Tensor stored_part(const std::vector<NamedTensor>& stored, const TensorPart&
     const auto numbers = c10::multiply_integers(own);
     if (each.value.numel() != numbers)
       throw plan::InputError(
-          fmt::format("layer {} ({}): '{}' has {} numbers in the checkpoint, {} in the model",
+          fmt::format("layer {} ({}): '{}' has {} elements in the checkpoint, {} in the model",
                       layer.index, layer.name, each.name, each.value.numel(), numbers));
     parts.push_back(each.value.view(own));
   }
@@ -113,7 +116,8 @@ std::vector<at::Tensor> whole_parameters(const std::vector<const Stage*>& shards
         continue;
       const at::NoGradGuard no_grad;
       Tensors parts;
-      for (int part = 0; part < seat.count; ++part)  // what has fewer parts has them in front
+      // A parameter with fewer parts has them in the first shards.
+      for (int part = 0; part < seat.count; ++part)
         parts.push_back(
             *shards[static_cast<std::size_t>(part)]->layers().at(layer).named_parameters().find(
                 named.key()));
@@ -175,7 +179,8 @@ void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerSta
 
 namespace {
 
-/// The stored state of a parameter's slice; one without dimensions is that of all parts.
+/// Returns the stored state of a parameter's slice. A state without dimensions is the same for all
+/// parts.
 at::Tensor stored_state(const Stage& stage, const Optimizer::State& own,
                         const std::vector<NamedTensor>& stored, const LayerState& layer) {
   const TensorPart part = part_of_state(stage, own);
@@ -210,7 +215,7 @@ void restore_optimizer(Stage& stage, const Checkpoint& checkpoint) {
   LayerState stored{.index = -1, .name = {}, .parameters = {}, .optimizer = {}};
   for (const Optimizer::State& own : stage.optimizer().states()) {
     if (const int layer = parameter_of(stage, own).layer; layer != stored.index) {
-      stored = {};  // before the next one is read
+      stored = {};  // free it before the next one is read
       stored = checkpoint.optimizer_of(layer);
     }
     own.value.copy_(

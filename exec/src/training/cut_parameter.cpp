@@ -12,17 +12,17 @@
 namespace pipewright::exec {
 namespace {
 
-/// The cut dimension as two: blocks, and what each of them holds.
+/// Splits the cut dimension in two: blocks, and the elements of each block.
 at::Tensor by_block(const at::Tensor& tensor, const CutParameter& cut) {
   if (cut.dimension >= tensor.dim() || tensor.size(cut.dimension) % cut.blocks != 0)
     throw plan::InputError(
-        fmt::format("parameter {}: dimension {} of a tensor with {} dimensions cannot hold {} "
-                    "equal blocks",
+        fmt::format("parameter {}: dimension {} of a tensor with {} dimensions cannot be divided "
+                    "into {} equal blocks",
                     cut.name, cut.dimension, tensor.dim(), cut.blocks));
   return tensor.unflatten(cut.dimension, {cut.blocks, -1});
 }
 
-/// The way back.
+/// Joins the two dimensions that `by_block` has made.
 at::Tensor in_one(const at::Tensor& blocks, const CutParameter& cut) {
   return blocks.flatten(cut.dimension, cut.dimension + 1);
 }
@@ -44,7 +44,7 @@ PartSeat seat_of(const CutParameter& cut, const ShardPlace& place) {
 
 namespace {
 
-/// What lies between two such borders of a dimension.
+/// Returns part `index` of `count` along a dimension.
 at::Tensor between(const at::Tensor& tensor, std::int64_t dimension, int index, int count) {
   const std::int64_t length = tensor.size(dimension);
   const std::int64_t begin = border_of_part(length, index, count);
@@ -61,10 +61,10 @@ at::Tensor joined_shards(const Tensors& parts, const CutParameter& cut) {
   const auto count = static_cast<int>(parts.size());
   const std::int64_t whole = std::accumulate(found.begin(), found.end(), std::int64_t{0});
   if (found != lengths_of_parts(whole, 0, count, count))
-    throw plan::InputError(fmt::format(
-        "parameter {}: {} tensors are not the parts of one along dimension {}: a block of {} "
-        "numbers is not cut so",
-        cut.name, count, cut.dimension, whole));
+    throw plan::InputError(
+        fmt::format("parameter {}: the sizes of {} tensors along dimension {} are not those of the "
+                    "parts of a block of {} elements",
+                    cut.name, count, cut.dimension, whole));
   return in_one(at::cat(blocks, cut.dimension + 1), cut);
 }
 

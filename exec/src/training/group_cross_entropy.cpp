@@ -14,7 +14,7 @@ namespace {
 
 using torch::autograd::AutogradContext;
 
-/// The words of the vocabulary that a shard has.
+/// The part of the vocabulary that a tensor-parallel rank has.
 struct OwnWords final : torch::CustomClassHolder {
   OwnWords(std::int64_t v, const ShardPlace& p) : vocabulary(v), place(p) {}
 
@@ -28,7 +28,8 @@ struct OwnWords final : torch::CustomClassHolder {
 };
 using Words = c10::intrusive_ptr<OwnWords>;
 
-/// The largest logit of each token over all shards. Its bits depend on no order.
+/// Returns the largest logit of each token over all tensor-parallel ranks. A maximum does not
+/// depend on the order.
 at::Tensor largest(const Tensors& logits, const ShardPlace& place) {
   at::Tensor found = logits.front().amax(-1);
   for (std::size_t own = 1; own < logits.size(); ++own)
@@ -47,7 +48,8 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
                             const at::TensorList& own_logits) {
     const Tensors logits = own_logits.vec();
     const at::Tensor highest = largest(logits, words->place);
-    Tensors exponentials, sums;  // of each group; sums of exponentials and of the target's logit
+    // One of each per group. Sums are those of the exponentials and of the target's logit.
+    Tensors exponentials, sums;
     for (std::size_t own = 0; own < logits.size(); ++own) {
       exponentials.push_back((logits[own] - highest.unsqueeze(-1)).exp_());
       const auto [local, elsewhere] = words->indices(targets, own);
@@ -71,7 +73,7 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
     const at::Tensor targets = kept[kept.size() - 3];
     const at::Tensor sum = kept[kept.size() - 2].unsqueeze(-1);
     const at::Tensor scale = gradients.front() * kept.back().unsqueeze(-1);
-    Tensors results(2);  // for the words and targets there are none
+    Tensors results(2);  // words and targets have no gradient
     for (std::size_t own = 0; own + 3 < kept.size(); ++own) {
       const auto [local, elsewhere] = words->indices(targets, own);
       const at::Tensor hit = elsewhere.to(kept[own].scalar_type()).sub_(1);
@@ -87,7 +89,7 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
 at::Tensor cross_entropy_over_groups(const Tensors& logits, const at::Tensor& targets,
                                      std::int64_t vocabulary, const ShardPlace& place) {
   require_in_vocabulary("targets", targets, vocabulary, /*may_be_ignored=*/true);
-  // Autograd wants each group's logits in the shape in which their gradient comes back.
+  // Autograd needs each group's logits in the shape of their gradient.
   Tensors by_token;
   for (const at::Tensor& of_group : logits)
     by_token.push_back(of_group.flatten(0, -2));

@@ -14,8 +14,8 @@ namespace {
 
 using torch::autograd::AutogradContext;
 
-/// The sum over groups [first, last): halves are added up, down to what `leaf` knows by itself.
-/// `is_leaf` and `leaf` are asked from the first group to the last.
+/// Returns the sum over groups [first, last) by adding halves, down to ranges for which `leaf`
+/// returns a sum. Calls `is_leaf` and `leaf` from the first group to the last.
 template <class IsLeaf, class Leaf>
 at::Tensor sum_of(int first, int last, const IsLeaf& is_leaf, const Leaf& leaf) {
   if (is_leaf(first, last))
@@ -23,7 +23,7 @@ at::Tensor sum_of(int first, int last, const IsLeaf& is_leaf, const Leaf& leaf) 
   const int middle = first + (last - first) / 2;
   const at::Tensor low = sum_of(first, middle, is_leaf, leaf);
   const at::Tensor high = sum_of(middle, last, is_leaf, leaf);
-  // What is no leaf is this sum's own memory.
+  // The sum of a range that is not a leaf owns its memory, so it can be changed.
   return is_leaf(first, middle) ? low + high : low.add_(high);
 }
 
@@ -35,7 +35,8 @@ bool is_of_one_shard(int first, int last, const ShardPlace& place) {
   return shard_of(first, place) == shard_of(last - 1, place);
 }
 
-/// What is one shard's alone of the sum over [first, last), each the sum of as much as can be.
+/// Appends those terms of the sum over [first, last) that this rank alone can compute, each as
+/// large as possible.
 void add_subtotals(int first, int last, const Tensors& own, const ShardPlace& place,
                    Tensors& subtotals) {
   if (!is_of_one_shard(first, last, place)) {
@@ -50,7 +51,7 @@ void add_subtotals(int first, int last, const Tensors& own, const ShardPlace& pl
   }
 }
 
-/// The sum of all shards' subtotals, each shard's as the rows of one tensor.
+/// Returns the sum of all ranks' subtotals, where each rank's are the rows of one tensor.
 at::Tensor sum_of_shards(const Tensors& all, const ShardPlace& place) {
   std::vector<std::int64_t> next(all.size(), 0);
   return sum_of(
@@ -61,13 +62,12 @@ at::Tensor sum_of_shards(const Tensors& all, const ShardPlace& place) {
       });
 }
 
-/// The same of the own tokens alone.
+/// Returns the sum over all ranks for this rank's tokens only.
 at::Tensor own_tokens_added_up(const Tensors& own, const ShardPlace& place) {
   const std::int64_t tokens = own.front().size(1);
   if (tokens % place.groups != 0)
     throw plan::InputError(
-        fmt::format("{} tokens cannot be divided equally among {} groups "
-                    "(training.tensor_groups)",
+        fmt::format("{} tokens cannot be divided equally among {} groups (training.tensor_groups)",
                     tokens, place.groups));
   if (place.count == 1)
     return added_up(own, place);
@@ -78,12 +78,12 @@ at::Tensor own_tokens_added_up(const Tensors& own, const ShardPlace& place) {
   return sum_of_shards(place.group->all_to_all(pieces), place);
 }
 
-/// Those of all shards.
+/// Returns the tokens of all tensor-parallel ranks.
 at::Tensor all_tokens(const at::Tensor& own, const ShardPlace& place) {
   return place.count == 1 ? own : at::cat(from_all(own, place), 1);
 }
 
-/// What is added up here, and what goes into products, of a value of which this shard has these
+/// Returns the sum over groups, and the input of products, for a value of which this rank has these
 /// tokens.
 at::Tensor sum_for(Tokens tokens, const Tensors& own, const ShardPlace& place) {
   return tokens == Tokens::Cut ? own_tokens_added_up(own, place) : added_up(own, place);
@@ -106,7 +106,8 @@ c10::intrusive_ptr<KeptPlace> kept_in(AutogradContext* context) {
   return c10::static_intrusive_pointer_cast<KeptPlace>(context->saved_data["place"].toCapsule());
 }
 
-/// Its arguments are places and lists of tensors: in a vector autograd sees no tensors.
+/// Autograd function whose arguments are places and lists of tensors. Autograd does not see tensors
+/// in a std::vector, so lists are TensorLists.
 struct ForOwnGroups : torch::autograd::Function<ForOwnGroups> {
   static Tensors forward(AutogradContext* context, const ShardPlace& place, Tokens tokens,
                          const at::Tensor& value) {
@@ -133,7 +134,7 @@ struct SumOverGroups : torch::autograd::Function<SumOverGroups> {
 
   static Tensors backward(AutogradContext* context, const Tensors& gradients) {
     const auto where = kept_in(context);
-    Tensors results(2);  // for place and tokens there is none
+    Tensors results(2);  // place and tokens have no gradient
     results.resize(2 + static_cast<std::size_t>(own_groups(where->place)),
                    whole_of(where->tokens, gradients.front(), where->place));
     return results;
@@ -148,11 +149,11 @@ at::Tensor added_up(const Tensors& own, const ShardPlace& place) {
   if (place.count == 1)
     return subtotals.front();
   const auto sizes = own.front().sizes();
-  const at::Tensor mine =  // one row for each
+  const at::Tensor mine =  // one row for each subtotal
       (subtotals.size() == 1 ? subtotals.front().unsqueeze(0) : at::stack(subtotals)).flatten(1);
   if (place.count == 2)
     return sum_of_shards(from_all(mine, place), place).view(sizes);
-  Tensors pieces;  // for each shard the one that it adds up
+  Tensors pieces;  // the piece that each rank sums
   for (int shard = 0; shard < place.count; ++shard) {
     const std::int64_t begin = border_of_part(mine.size(1), shard, place.count);
     const std::int64_t end = border_of_part(mine.size(1), shard + 1, place.count);

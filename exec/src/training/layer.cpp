@@ -15,8 +15,8 @@
 namespace pipewright::exec {
 namespace {
 
-/// LibTorch's generator, which the initialisers and the random layers draw from, is one of the
-/// whole process.
+/// Guards LibTorch's generator, from which initializers and random layers draw, because the whole
+/// process shares it.
 std::mutex& generator_mutex() {
   static std::mutex mutex;
   return mutex;
@@ -49,7 +49,7 @@ Tensors tied_parameters(const LayerSpec& spec, const Layer& layer) {
   return tied;
 }
 
-/// Throws InputError where two layers cannot share these.
+/// Throws InputError if two layers cannot share these weights.
 void check_tied(const LayerSpec& owner, const Tensors& shared, const LayerSpec& spec,
                 const Tensors& weights) {
   if (shared.size() != weights.size())
@@ -60,8 +60,8 @@ void check_tied(const LayerSpec& owner, const Tensors& shared, const LayerSpec& 
   for (std::size_t w = 0; w < weights.size(); ++w) {
     if (shared[w].sizes() != weights[w].sizes())
       throw plan::InputError(
-          fmt::format("layers {} and {} are tied by key '{}', but their weights "
-                      "'{}' and '{}' have {} and {} numbers",
+          fmt::format("layers {} and {} are tied by key '{}', but their weights '{}' and '{}' have "
+                      "{} and {} elements",
                       owner.name, spec.name, spec.tied_key, owner.tied_weights[w],
                       spec.tied_weights[w], shared[w].numel(), weights[w].numel()));
     if (shared[w].requires_grad() != weights[w].requires_grad())
@@ -82,9 +82,8 @@ CallNumber CallNumber::hidden_from(const std::string& layer) {
 
 int CallNumber::refuse() const {
   throw plan::InputError(fmt::format(
-      "layer {} looks at its step or microbatch, but does not say that it varies, and so is "
-      "captured once and replayed for others: set `varies` in its LayerSpec, or leave "
-      "training.cuda_graphs out",
+      "layer {} uses its step or microbatch, but would be captured once and replayed for others, "
+      "because its LayerSpec does not set `varies`. Set it, or leave training.cuda_graphs out",
       *hidden_from_));
 }
 
@@ -98,8 +97,8 @@ at::Tensor CallContext::find_keyword(const std::string& name) const {
 const at::Tensor& CallContext::keyword(const std::string& name) const {
   if (keywords == nullptr || keywords->count(name) == 0)
     throw plan::InputError(
-        fmt::format("no keyword argument '{}' came with the batch: give it in `keywords`, and name "
-                    "it in the `keywords` of the layer that takes it",
+        fmt::format("the batch has no keyword argument '{}'. Add it to the batch's `keywords`, and "
+                    "name it in the `keywords` of the layer that takes it",
                     name));
   return keywords->at(name);
 }
@@ -147,8 +146,7 @@ at::Tensor Layer::forward(const at::Tensor&, const CallContext&) {
 
 Tensors Layer::forward_all(const Tensors& inputs, const CallContext& context) {
   if (inputs.size() != 1)
-    throw plan::InputError(
-        fmt::format("this layer takes one tensor, but {} came in", inputs.size()));
+    throw plan::InputError(fmt::format("this layer takes one tensor, but got {}", inputs.size()));
   return {forward(inputs.front(), context)};
 }
 
@@ -172,7 +170,7 @@ std::shared_ptr<Layer> build_whole(const std::vector<LayerSpec>& specs, int inde
   return layer;
 }
 
-/// Gives a shard its part of what the whole layer has.
+/// Copies a tensor-parallel rank's part of the whole layer's parameters.
 void take_part(Layer& shard, const Layer& whole, const std::string& layer,
                const ShardPlace& place) {
   const at::NoGradGuard no_grad;
@@ -180,20 +178,22 @@ void take_part(Layer& shard, const Layer& whole, const std::string& layer,
   for (const auto& named : shard.named_parameters()) {
     const at::Tensor* const numbers = wholes.find(named.key());
     if (numbers == nullptr)
-      throw plan::InputError(
-          fmt::format("layer {}: its shard has a parameter '{}', it has none", layer, named.key()));
+      throw plan::InputError(fmt::format(
+          "layer {}: the partitioned layer has a parameter '{}' that the whole layer does not have",
+          layer, named.key()));
     const auto cut = find_cut(shard, named.key());
     const PartSeat seat = cut ? seat_of(*cut, place) : PartSeat();
     const at::Tensor part = cut ? part_of(*numbers, *cut, seat) : *numbers;
     if (part.sizes() != named.value().sizes())
       throw plan::InputError(fmt::format(
-          "layer {}: parameter '{}' of shard {} of {} has {} numbers, its part of the whole has {}",
+          "layer {}: parameter '{}' of tensor-parallel rank {} of {} has {} elements, but its part "
+          "of the whole has {}",
           layer, named.key(), seat.index, seat.count, named.value().numel(), part.numel()));
     named.value().copy_(part);
   }
 }
 
-/// What it was built with is random and gone.
+/// Builds a layer and fills it with given numbers, which replace its random ones.
 std::shared_ptr<Layer> build_filled(const LayerSpec& spec, const ShardPlace& place) {
   const bool cut = is_cut(spec, place);
   std::shared_ptr<Layer> layer;
@@ -202,7 +202,7 @@ std::shared_ptr<Layer> build_filled(const LayerSpec& spec, const ShardPlace& pla
     layer = cut ? spec.build_shard(place) : spec.build();
   }
   if (const Tensors all = layer->parameters(); !all.empty() && all.front().is_meta())
-    return layer;  // it is counted, and has no numbers
+    return layer;  // the layer is only counted and has no numbers
   const at::NoGradGuard no_grad;
   spec.fill(*layer, cut ? place : ShardPlace());
   return layer;

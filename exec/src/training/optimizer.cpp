@@ -15,11 +15,12 @@ namespace pipewright::exec {
 
 namespace {
 
-/// Gradients of 16 bits are stepped with in 32: about so many bytes of them at a time, not all.
+/// Bytes of 32-bit gradients that exist at a time if gradients have 16 bits. They are cast in
+/// chunks of about this size.
 constexpr std::size_t most_cast = std::size_t{1} << 19;
 
-/// Tensors cut behind their last whole vectors. What is left of all of them is one tensor, filled
-/// up to whole vectors, as a list of one; of nothing, none.
+/// Tensors cut after their last whole vector. The rests of all tensors form one tensor, padded to
+/// whole vectors, in a list of one; the list is empty if there are no rests.
 class InVectors {
  public:
   explicit InVectors(const Tensors& tensors) {
@@ -52,8 +53,8 @@ class InVectors {
   Tensors ends_;
 };
 
-/// Not of the parameter itself, whose changes autograd counts: graphs that hold one that was
-/// gathered would take it for changed when it is gathered again.
+/// Returns an alias of a slice. Autograd counts changes to the parameter itself, and graphs that
+/// use a gathered parameter would report it as modified when it is gathered again.
 at::Tensor memory_of(const Slice& slice, const std::vector<at::Tensor>& parameters) {
   return slice.of(parameters[slice.parameter].variable_data());
 }
@@ -127,7 +128,8 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions&
     make_own();
 }
 
-/// A group for each rule, in the order of their first parameters.
+/// Makes the user's optimizer with a parameter group for each rule, in the order of their first
+/// parameters.
 void Optimizer::make_own() {
   std::vector<ParameterGroup> groups;
   for (std::size_t s = 0; s < own_.size(); ++s) {
@@ -141,12 +143,12 @@ void Optimizer::make_own() {
   }
   own_optimizer_ = options_.own(groups);
   if (own_optimizer_ == nullptr)
-    throw plan::InputError("the function that makes an optimizer has made none");
+    throw plan::InputError("the function that makes an optimizer returned null");
   for (const State& state : own_states())
     if (state.value.dim() > 0 && state.value.numel() != seen_[slice_at(state.parameter)].numel())
       throw plan::InputError(
-          fmt::format("the optimizer keeps '{}' with {} numbers for a parameter that has {}: it "
-                      "needs as many, or none and no dimension",
+          fmt::format("the optimizer's state '{}' has {} elements, but its parameter has {}. It "
+                      "must have as many, or be a scalar tensor",
                       state.name, state.value.numel(), seen_[slice_at(state.parameter)].numel()));
 }
 
@@ -184,7 +186,7 @@ Tensors Optimizer::own_slices() const {
   return parts;
 }
 
-/// The first slice of this parameter or of one behind it.
+/// Returns the first slice of this parameter or of a later one.
 std::size_t Optimizer::slice_at(std::size_t parameter) const {
   const auto found = std::lower_bound(
       own_.begin(), own_.end(), parameter,
@@ -226,7 +228,7 @@ at::Tensor Optimizer::gradient_of(std::size_t slice) const {
                           : own_[slice].of(parameters_[own_[slice].parameter].grad());
 }
 
-/// What was updated are master copies: the parameters get their values.
+/// Copies the updated master copies to the parameters.
 void Optimizer::write_back(std::size_t first_slice, std::size_t end) {
   for (std::size_t s = first_slice; has_masters_ && s < end; ++s)
     (shard_.parameters ? values_[s] : own_[s].of(parameters_[own_[s].parameter]))
@@ -240,8 +242,8 @@ void Optimizer::zero_gradients(std::size_t first, std::size_t last) {
     parameters_[p].grad().zero_();
 }
 
-/// It steps all parameters at once, and so has all their gradients in its type. Whether they are
-/// finite it is asked on the host, which waits for the device.
+/// Steps all parameters at once, so all their gradients exist in the optimizer's type at the same
+/// time. Overflow is checked on the host, which waits for the device.
 void Optimizer::step_own(double learning_rate, const GradientUse& use) {
   for (std::size_t s = 0; s < own_.size(); ++s) {
     at::Tensor gradient = gradient_of(s);
@@ -257,7 +259,7 @@ void Optimizer::step_own(double learning_rate, const GradientUse& use) {
   zero_gradients(0, parameters_.size());
 }
 
-/// Slices of one rule at a time.
+/// Updates the slices of one rule at a time.
 void Optimizer::update(const Tensors& gradients, std::size_t begin, double learning_rate,
                        const at::Tensor& overflow) {
   std::map<ParameterRule, std::vector<std::size_t>> by_rule;
@@ -288,7 +290,7 @@ void Optimizer::update_in_vectors(const Updated& all, const ParameterRule& rule,
          learning_rate, overflow);
   if (values.rest.empty())
     return;
-  Tensors count = all.step_counts;  // all count alike
+  Tensors count = all.step_counts;  // all counts are equal
   count.resize(std::min<std::size_t>(1, count.size()));
   update({values.rest, gradients.rest, first.rest, second.rest, count}, rule, learning_rate,
          overflow);
@@ -320,8 +322,8 @@ void Optimizer::leave_weights(std::size_t first, std::size_t last) {
   for (std::size_t s = slice_at(first); s < slice_at(last); ++s) {
     at::Tensor& parameter = parameters_[own_[s].parameter];
     parameter.set_data(parameter.variable_data().clone());
-    // Not the parameter itself, whose changes autograd counts: graphs that hold the old memory
-    // would take it for changed.
+    // An alias, because autograd counts changes to the parameter itself, and graphs that hold the
+    // old memory would report it as modified.
     if (!has_masters_)
       updated_[s] = parameter.variable_data();
     if (own_optimizer_)
@@ -351,7 +353,8 @@ std::vector<Optimizer::State> Optimizer::own_states() const {
     });
     if (seen == seen_.end())
       throw plan::InputError(fmt::format(
-          "the optimizer keeps '{}' for a tensor that it was not given as a parameter", kept.name));
+          "the optimizer has a state '{}' for a tensor that is not one of its parameters",
+          kept.name));
     states.push_back(state_of(static_cast<std::size_t>(seen - seen_.begin()), std::move(kept.name),
                               std::move(kept.value)));
   }
@@ -374,7 +377,7 @@ std::vector<Optimizer::State> Optimizer::states() const {
       continue;
     add("exp_avg", first_moments_[s]);
     add("exp_avg_sq", second_moments_[s]);
-    add("step", step_counts_[s]);  // every slice counts the same steps: the first speaks for all
+    add("step", step_counts_[s]);  // all slices count the same steps; the first is stored for all
   }
   std::stable_sort(states.begin(), states.end(),
                    [](const State& a, const State& b) { return a.parameter < b.parameter; });

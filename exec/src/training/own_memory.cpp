@@ -21,7 +21,7 @@ struct WithOwnGradient : torch::autograd::Function<WithOwnGradient> {
 }  // namespace
 
 at::Tensor as_one_of_its_own(const at::Tensor& part) {
-  constexpr std::uintptr_t alignment = 64;  // LibTorch's tensors begin at such multiples
+  constexpr std::uintptr_t alignment = 64;  // LibTorch's tensors begin at multiples of this
   const auto address = reinterpret_cast<std::uintptr_t>(part.const_data_ptr());
   return part.is_contiguous() && address % alignment == 0
              ? part

@@ -16,7 +16,8 @@ struct Kept final : torch::CustomClassHolder {
   Work work;
 };
 
-/// Of `all` the first `inputs` are those of the work, and behind them stand its parameters.
+/// Autograd function that recomputes `work` in its backward. The first `inputs` tensors of `all`
+/// are the work's inputs, the others its parameters.
 struct RunAgain : torch::autograd::Function<RunAgain> {
   static Tensors forward(torch::autograd::AutogradContext* context, const Work& work,
                          std::int64_t inputs, const at::TensorList& all) {
@@ -44,7 +45,7 @@ struct RunAgain : torch::autograd::Function<RunAgain> {
         wanted.push_back(t < inputs ? leaves.back() : all[t]);
     }
     const Tensors found = found_of(kept->work, leaves, gradients, wanted);
-    Tensors results(2);  // for the work and for their number there is none
+    Tensors results(2);  // the work and its input count have no gradient
     std::size_t next = 0;
     for (const bool is : is_wanted)
       results.push_back(is ? found.at(next++) : at::Tensor());
@@ -73,7 +74,7 @@ Tensors run_again_in_backward(Work work, const Tensors& inputs, const Tensors& p
   Tensors all = inputs;
   all.insert(all.end(), parameters.begin(), parameters.end());
   return RunAgain::apply(work, static_cast<std::int64_t>(inputs.size()),
-                         at::TensorList(all));  // in a vector it sees no tensors
+                         at::TensorList(all));  // autograd sees no tensors in a std::vector
 }
 
 at::Tensor run_again_in_backward(std::function<at::Tensor(const Tensors&)> work,

@@ -6,13 +6,13 @@
 
 namespace pipewright::exec {
 
-/// Where the parameter is cut when an even division would cut it behind `wanted`. The kernels round
-/// the numbers behind the last whole vector otherwise than those in vectors, so each number must
-/// keep its place: cuts lie at multiples of all vectors' lengths.
+/// Returns where the parameter is cut if an even division would cut it at `wanted`. Kernels round
+/// the numbers after the last whole vector differently from those in vectors, so each number must
+/// keep its place in a vector: cuts lie at multiples of all vectors' lengths.
 std::int64_t ShardsOf::cut_at(std::int64_t wanted, const Parameter& parameter) {
   if (wanted >= parameter.numbers)
     return parameter.numbers;
-  if (!parameter.is_contiguous)  // in one piece
+  if (!parameter.is_contiguous)  // cannot be cut
     return 2 * wanted < parameter.numbers ? 0 : parameter.numbers;
   return std::max(wanted - wanted % longest_vector, std::int64_t{0});
 }

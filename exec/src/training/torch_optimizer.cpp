@@ -18,7 +18,7 @@ namespace {
 namespace optim = torch::optim;
 using ParamState = optim::OptimizerParamState;
 
-/// The state of a parameter as its optimizer makes it before or in its first step.
+/// Returns the state of a parameter as its optimizer makes it before or during its first step.
 template <class State>
 std::unique_ptr<ParamState> adam_state(const at::Tensor& parameter, bool amsgrad) {
   auto state = std::make_unique<State>();
@@ -42,14 +42,15 @@ std::unique_ptr<ParamState> rms_state(const at::Tensor& parameter,
   return state;
 }
 
-/// From zero a first momentum is the gradient, as LibTorch begins it, if nothing dampens it.
+/// Returns SGD's first state, a momentum buffer of zeros. The first step then sets it to the
+/// gradient, as LibTorch does, provided that there is no dampening.
 std::unique_ptr<ParamState> sgd_state(const at::Tensor& parameter,
                                       const optim::SGDOptions& options) {
   if (options.dampening() != 0)
-    throw plan::InputError(fmt::format(
-        "torch::optim::SGD with a dampening of {}: its first step has none, and so cannot begin "
-        "from a checkpoint: leave it out",
-        options.dampening()));
+    throw plan::InputError(
+        fmt::format("torch::optim::SGD with a dampening of {} cannot start from a checkpoint, "
+                    "because its first step is not dampened. Leave dampening out",
+                    options.dampening()));
   if (options.momentum() == 0)
     return nullptr;
   auto state = std::make_unique<optim::SGDParamState>();
@@ -68,11 +69,11 @@ std::unique_ptr<ParamState> first_state(const at::Tensor& parameter,
   if (const auto* sgd = dynamic_cast<const optim::SGDOptions*>(&options))
     return sgd_state(parameter, *sgd);
   throw plan::InputError(
-      "which states this optimizer of LibTorch keeps is not known here (possible: Adagrad, Adam, "
-      "AdamW, RMSprop, SGD): derive it from OwnOptimizer");
+      "this LibTorch optimizer is not supported (possible: Adagrad, Adam, AdamW, RMSprop, SGD). "
+      "Derive it from OwnOptimizer");
 }
 
-/// Calls `tensor(name, value)` for each tensor of a state, and `count(steps)` for its count.
+/// Calls `tensor(name, value)` for each tensor of a state, and `count(steps)` for its step count.
 template <class State, class OnTensor, class OnCount>
 void visit_moments(State& state, const OnTensor& tensor, const OnCount& count) {
   count(state.step());
@@ -108,7 +109,7 @@ class TorchOptimizer final : public OwnOptimizer {
     auto& theirs = optimizer_->param_groups();
     if (theirs.size() != groups.size())
       throw plan::InputError(fmt::format(
-          "the optimizer has {} groups of parameters, but the stage {}: one for each is needed",
+          "the optimizer has {} parameter groups, but the stage has {}. Make one for each",
           theirs.size(), groups.size()));
     for (std::size_t g = 0; g < groups.size(); ++g) {
       rates_.push_back(groups[g].rule.rate);
@@ -151,7 +152,7 @@ class TorchOptimizer final : public OwnOptimizer {
   }
 
  private:
-  /// LibTorch counts steps in a number, a checkpoint in a tensor.
+  /// A parameter's state. LibTorch counts steps in a number, a checkpoint in a tensor.
   struct Kept {
     at::Tensor parameter;
     ParamState* state;

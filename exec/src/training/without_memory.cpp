@@ -13,10 +13,11 @@
 namespace pipewright::exec {
 namespace {
 
-/// A mode that LibTorch keeps free: while a thread is in it, each of its calls comes here first.
+/// A dispatch key that LibTorch leaves unused. While a thread has it set, all its calls pass
+/// through `make_on_meta` first.
 constexpr auto mode = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
-/// The sizes of what these operators make, which LibTorch knows of "meta" tensors in Python alone.
+/// Returns the output sizes of operators whose "meta" kernels LibTorch has in Python only.
 std::optional<std::vector<std::int64_t>> sizes_by_rule(const std::string& name,
                                                        const c10::IValue* arguments) {
   const auto sizes_of = [&](int a) { return arguments[a].toTensor().sizes().vec(); };
@@ -35,8 +36,8 @@ std::optional<std::vector<std::int64_t>> sizes_by_rule(const std::string& name,
   return {};
 }
 
-/// What a call makes anew is made on the device "meta". Without a tensor to follow, that is the
-/// device where none is named, too.
+/// Makes a call create its tensors on the device "meta". If the call has no tensor argument whose
+/// device it follows, this also applies if it names no device.
 void make_on_meta(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard outside(mode);
   const auto& arguments = operation.schema().arguments();
@@ -61,7 +62,7 @@ void make_on_meta(const c10::OperatorHandle& operation, torch::jit::Stack* stack
   operation.callBoxed(stack);
 }
 
-/// For the life of the process, once somebody asks.
+/// Registers the fallback once, for the rest of the process.
 void declare_mode() {
   static auto* const declared = [] {
     auto* const library = new torch::Library(torch::Library::IMPL, "_", mode, __FILE__, __LINE__);
@@ -77,7 +78,7 @@ auto without_numbers_or_with(const Build& build) {
     const WithoutMemory guard;
     return build();
   } catch (const std::exception&) {
-    return build();  // which either goes well, or says what is wrong
+    return build();  // either succeeds, or says what is wrong
   }
 }
 
@@ -103,7 +104,7 @@ std::optional<Tensors> outputs_without_memory(const LayerSpec& spec, Layer& laye
   try {
     return run_layer(spec, layer, /*index=*/0, /*base_seed=*/0, inputs, {});
   } catch (const std::exception&) {
-    return {};  // with numbers it either runs, or says what is wrong
+    return {};  // with memory it either runs, or says what is wrong
   }
 }
 

@@ -8,8 +8,9 @@
 namespace pipewright::exec {
 
 GlooCollectives::GlooCollectives(Job& job)
-    // The members of a collective send to each other at the same time. A thread that takes what has
-    // come and interrupts the own sending spins for a lock until the kernel's next tick (4 ms).
+    // The members of a collective send to each other at the same time. A Gloo thread that handles
+    // an arrival and interrupts this rank's own sending spins for a lock until the kernel's next
+    // tick (4 ms).
     : job_(job),
       mesh_(job, "collectives", GlooMesh::Arrivals::Wait),
       numbers_(job.watch().store("groups")) {}
@@ -19,7 +20,8 @@ std::vector<Tensors> GlooCollectives::all_to_all(const std::vector<int>& group, 
   const int tag = tag_of({lane, group});
   const Watch::Waiting waiting(
       job_.watch(), group,
-      fmt::format("a collective of {} {}", lane == Lane::Compute ? "the shards on ranks" : "ranks",
+      fmt::format("a collective of {} {}",
+                  lane == Lane::Compute ? "the tensor-parallel ranks" : "ranks",
                   fmt::join(group, ", ")));
   std::vector<AwaitedMessage> awaited(group.size());
   std::vector<at::Tensor> rests(group.size());
@@ -30,8 +32,8 @@ std::vector<Tensors> GlooCollectives::all_to_all(const std::vector<int>& group, 
       if (group[m] != rank)
         work(m, group[m]);
   };
-  // What shards tell each other looks alike again and again, and they wait for it. Beside compute a
-  // sum takes turns with an empty message.
+  // Messages within a tensor-parallel group repeat their sizes, and ranks wait for them. In the
+  // background of compute, a sum alternates with an empty message, so sizes do not repeat.
   const auto room = [&](const Room& of_last) {
     return lane == Lane::Compute ? of_last.now() : least_room;
   };
@@ -45,8 +47,9 @@ std::vector<Tensors> GlooCollectives::all_to_all(const std::vector<int>& group, 
         post_what_fits(mesh_, parts[m], /*note=*/0, room(rooms[m]->to), member, tag, started);
     rooms[m]->to.note(forms_of(parts[m]));
   });
-  // Before anything large is sent its connection has carried the word that as much may come: a word
-  // behind it would have one direction wait for the other.
+  // Posts the receives of the peers' large messages before sending its own: Gloo's notice that a
+  // peer may send uses the same connection, and behind a large message it would make one direction
+  // wait for the other.
   for_each_other([&](std::size_t m, int member) {
     begun[m] = begin_to_open(mesh_, awaited[m], member, tag);
     if (rests[m].defined())
@@ -68,7 +71,8 @@ GlooCollectives::Rooms& GlooCollectives::rooms_of(int tag, int member) {
   return rooms_[{tag, member}];
 }
 
-/// The same number on every member, and another one for every group: whoever comes first gives it.
+/// Returns a tag that is the same on all members and different for each group. The first member
+/// that asks chooses it.
 int GlooCollectives::tag_of(const Group& group) {
   const std::lock_guard lock(mutex_);
   if (const auto known = tags_.find(group); known != tags_.end())

@@ -17,20 +17,21 @@
 
 namespace pipewright::exec {
 
-/// Collectives among some ranks of a job, over connections of their own: they may run beside the
-/// transfers, and those of several groups, or lanes of one, beside each other.
+/// Collectives among some ranks of a job, over separate connections: they may overlap with
+/// transfers, and collectives of several groups or lanes may overlap with each other.
 class GlooCollectives {
  public:
   explicit GlooCollectives(Job& job);
 
-  /// As Transport::all_to_all.
+  /// Works as Transport::all_to_all does.
   std::vector<Tensors> all_to_all(const std::vector<int>& group, int rank,
                                   const std::vector<Tensors>& parts, Lane lane);
   plan::Bytes sent() const { return mesh_.sent(); }
   void end(const std::string& why) { mesh_.end(why); }
 
  private:
-  /// What the last two messages in one direction would have needed: both ends know it.
+  /// The room that the last two messages in one direction would have needed, in bytes. Both ends
+  /// know it.
   struct Room {
     std::int64_t last = 0, before = 0;
     std::int64_t now() const { return last == before ? std::max(last, least_room) : least_room; }
@@ -46,7 +47,7 @@ class GlooCollectives {
 
   Job& job_;
   GlooMesh mesh_;
-  Watch::Store numbers_;  // of the groups
+  Watch::Store numbers_;  // assigns the groups' tags
   std::mutex mutex_;
   std::map<Group, int> tags_;
   std::map<std::pair<int, int>, Rooms> rooms_;  // by tag and member

@@ -22,17 +22,18 @@
 namespace pipewright::exec {
 namespace {
 
-// Its own functions only: the headers of Gloo that are installed need not be those of the library.
+// Uses only c10d's declarations: installed Gloo headers may not match LibTorch's Gloo.
 using c10d::ProcessGroupGloo;
 
-/// Without the place in Gloo's sources before it, "[…/pair.cc:534] ", and the stack trace after it.
+/// Removes the position in Gloo's sources at the start, "[…/pair.cc:534] ", and the stack trace at
+/// the end.
 std::string message_of(const std::exception& error) {
   const std::string text = error.what();
   const auto begin = text.starts_with('[') ? text.find("] ") + 2 : 0;
   return text.substr(begin, text.find('\n') - begin);
 }
 
-/// On the interface that GLOO_SOCKET_IFNAME names, or else the one that leads to the job's store.
+/// Uses the interface that GLOO_SOCKET_IFNAME names, or else the one that leads to the job's store.
 c10::intrusive_ptr<ProcessGroupGloo::Options> options_for(const JobEnvironment& job) {
   if (std::getenv("GLOO_SOCKET_IFNAME") != nullptr)
     return ProcessGroupGloo::Options::create_default(no_timeout);
@@ -42,8 +43,8 @@ c10::intrusive_ptr<ProcessGroupGloo::Options> options_for(const JobEnvironment& 
   return options;
 }
 
-/// One side of a connection shows the other who it is. `a` and `b`: ranks, with what each of them
-/// has drawn for this mesh.
+/// The proof with which one side of a connection authenticates itself to the other. `a` and `b` are
+/// ranks; `of_a` and `of_b` are their random numbers for this mesh.
 struct Introduction {
   std::string secret, mesh;
 
@@ -52,7 +53,8 @@ struct Introduction {
   }
 };
 
-/// What every other rank says to this one; `words`: what it is told.
+/// Exchanges a text of `length` bytes with every other rank. `words(rank)` is the text for a rank;
+/// returns the texts received.
 template <class Words>
 std::vector<std::string> told_by_all(ProcessGroupGloo& group, const JobEnvironment& job,
                                      std::size_t length, std::chrono::milliseconds timeout,
@@ -80,9 +82,9 @@ std::vector<std::string> told_by_all(ProcessGroupGloo& group, const JobEnvironme
   return texts;
 }
 
-/// Gloo takes whoever connects to a rank's port in the moment in which it waits for another. Where
-/// the job has a secret, both ends of every connection prove that they know it, and which ranks
-/// they are, before anything else goes over it.
+/// Authenticates all connections. Gloo accepts any process that connects to a rank's port while the
+/// rank waits for another. If the job has a secret, both ends of every connection prove that they
+/// know it, and which ranks they are, before anything else is sent.
 void introduce(ProcessGroupGloo& group, const JobEnvironment& job, const std::string& name,
                std::chrono::milliseconds timeout) {
   constexpr std::size_t drawn = 16, proven = 32;
@@ -98,11 +100,12 @@ void introduce(ProcessGroupGloo& group, const JobEnvironment& job, const std::st
         !equal_in_constant_time(proofs[static_cast<std::size_t>(other)],
                                 introduction.proof(other, job.rank, of(other), own)))
       throw JobFailure(fmt::format(
-          "rank {}: who has connected as rank {} does not know the job's secret", job.rank, other));
+          "rank {}: the process that connected as rank {} does not know the job's secret", job.rank,
+          other));
 }
 
-/// Returns once every rank is connected to every other. Otherwise a rank that leaves at once closes
-/// connections while another still makes its own, and that one finds it lost.
+/// Returns once every rank is connected to every other. Otherwise a rank that leaves at once could
+/// close connections while another still makes its own, and that rank would report it as lost.
 void await_all(ProcessGroupGloo& group, const JobEnvironment& job,
                std::chrono::milliseconds timeout) {
   told_by_all(group, job, /*length=*/1, timeout, [](int) { return std::string(1, '\0'); });
@@ -115,7 +118,7 @@ struct GlooMesh::State {
 
   Watch& watch;
   c10::intrusive_ptr<ProcessGroupGloo> group;
-  std::mutex posting;  // the group counts its operations without a lock
+  std::mutex posting;  // the process group counts its operations without a lock
   std::atomic<std::int64_t> sent{0};
   std::mutex mutex;
   std::set<c10d::Work*> waited_for;
@@ -135,14 +138,14 @@ struct GlooMesh::State {
 
 GlooMesh::GlooMesh(Job& job, const std::string& name, Arrivals arrivals)
     : state_(std::make_unique<State>(job.watch())) {
-  // What the thread uses is its own: it may have to be left behind.
+  // The thread owns all that it uses, because it may have to be abandoned.
   const auto made = std::make_shared<c10::intrusive_ptr<ProcessGroupGloo>>();
   const auto store = job.watch().store(name);
   job.watch().run_interruptibly(
-      "the making of connections", [made, store, arrivals, name, environment = job.environment(),
-                                    timeout = job.options().join_timeout] {
-        // Gloo's own threads, in ordinary slices: a rank that they interrupt in the middle of a
-        // call to Gloo holds a lock that they would spin for.
+      "the setup of connections", [made, store, arrivals, name, environment = job.environment(),
+                                   timeout = job.options().join_timeout] {
+        // Gloo's own threads get ordinary time slices: a rank that they interrupt within a call to
+        // Gloo holds a lock for which they would spin.
         pin_beside(environment.rank, environment.size);
         if (arrivals == Arrivals::Wait)
           interrupt_nobody();

@@ -1,7 +1,7 @@
 #pragma once
 
-// Connections between all ranks of a job, and the bytes that go over them. Everything of Gloo is
-// behind this header.
+// Connections over which all ranks of a job send bytes to each other. This header hides all use of
+// Gloo.
 
 #include <c10/util/intrusive_ptr.h>
 
@@ -16,39 +16,40 @@ namespace pipewright::exec {
 
 class Job;
 
-/// One process group of all ranks: a connection for every pair of them, made at once in the
-/// constructor, so that nothing is left that two ranks could begin in different orders. Gloo
-/// matches a send with the receive of the same tag, in the order of that tag alone: a transfer
-/// never stands behind another one that nobody has asked for yet. May be used from several threads.
+/// One process group of all ranks. The constructor connects every pair of ranks, so that no two
+/// ranks can connect in different orders later. Gloo matches sends and receives by tag, in the
+/// order within a tag, so a transfer never waits for another one that has not been requested yet.
+/// May be used from several threads.
 class GlooMesh {
  public:
-  /// Whether what has come is taken at once, though the rank's core computes, or when that rests.
+  /// Tells if arrived data are handled at once, although the rank's core is computing, or when that
+  /// core is idle.
   enum class Arrivals { Interrupt, Wait };
 
-  /// Every rank makes its meshes in the same order; `name` tells them apart.
+  /// Every rank makes its meshes in the same order, with different names.
   GlooMesh(Job& job, const std::string& name, Arrivals arrivals = Arrivals::Interrupt);
   ~GlooMesh();
 
-  /// A send or receive under way. Keeps its bytes alive.
+  /// A send or receive under way, which keeps its bytes alive.
   struct Operation {
     c10::intrusive_ptr<c10d::Work> work;
     int peer = 0;
   };
 
-  /// Both return at once. `bytes` is contiguous.
+  /// Both functions return at once. `bytes` must be contiguous.
   Operation send(at::Tensor bytes, int to, int tag);
   Operation receive(at::Tensor bytes, int from, int tag);
-  /// Until it is done, however long that takes: Gloo answers a time-out of its own by closing all
-  /// connections, so it is the job that ends a wait. Throws Aborted.
+  /// Blocks until the operation is done, without a timeout: on its own timeout Gloo would close all
+  /// connections, so waits end with the job instead. Throws Aborted.
   void wait(const Operation& operation);
-  /// The same, but it is no failure where the connection ends: what it said then; empty: it is
-  /// done.
+  /// Blocks likewise, but does not report a connection that ends. Returns its error, or an empty
+  /// string if the operation is done.
   std::string wait_or_end(const Operation& operation);
 
-  /// What has been handed to Gloo so far, to whichever rank.
+  /// Returns the bytes passed to Gloo so far, for all ranks.
   plan::Bytes sent() const;
 
-  /// Ends every wait, now and later.
+  /// Ends every current and later wait.
   void end(const std::string& why);
 
  private:

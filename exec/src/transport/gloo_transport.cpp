@@ -16,15 +16,15 @@ namespace {
 
 using plan::Instruction;
 
-/// Names a transfer between two ranks in 31 bits: microbatch, stage, direction. Microbatch -1: the
-/// forms that hold for all of them.
+/// Returns a tag of 31 bits for a transfer between two ranks: microbatch, stage, direction.
+/// Microbatch -1 stands for the forms that hold for all microbatches.
 int tag_of(const Instruction& transfer, int microbatch) {
   constexpr int stages = 1 << 12;
   constexpr int microbatches = (1 << 18) - 1;
   const Instruction receive = receiving_end(transfer);
   if (receive.stage >= stages || microbatch >= microbatches)
     throw plan::InputError(
-        fmt::format("{}: the Gloo transport has names for {} stages and {} microbatches",
+        fmt::format("{}: the Gloo transport supports at most {} stages and {} microbatches",
                     to_string(transfer), stages, microbatches));
   const bool gradient = receive.kind == plan::InstructionKind::ReceiveGradient;
   return (microbatch + 1) << 13 | receive.stage << 1 | static_cast<int>(gradient);
@@ -87,9 +87,10 @@ class GlooTransport final : public Transport {
   void abort(const std::string& why) override { job_.abort(why); }
 
  private:
-  /// Gloo has no queues in which one transfer stands behind another, so what is left of a
-  /// communicator is its connection: Edge has one for either direction of a pair of ranks. Rank
-  /// would tie the peers of a rank together, which separate connections cannot, so it is as Pair.
+  /// Gloo has no queues in which transfers wait for each other, so a communicator is a connection
+  /// here. CommunicatorLayout::Edge has one for either direction of a pair of ranks.
+  /// CommunicatorLayout::Rank would order transfers with different peers, which separate
+  /// connections cannot do, so it works as Pair.
   GlooMesh& mesh_of(const Transfer& transfer) {
     return up_ && transfer.from > transfer.to ? *up_ : down_;
   }
@@ -149,11 +150,11 @@ class GlooTransport final : public Transport {
 
   Job& job_;
   const TransferOptions options_;
-  Shapes shapes_ = Shapes::Fixed;  // of the pass that is under way
-  GlooMesh down_;                  // from lower to higher ranks; from all to all without `up_`
+  Shapes shapes_ = Shapes::Fixed;  // of the current pass
+  GlooMesh down_;                  // from lower to higher ranks; both directions without `up_`
   std::unique_ptr<GlooMesh> up_;   // from higher to lower ranks
   GlooCollectives collectives_;
-  const int exceptions_;  // under way when this was made
+  const int exceptions_;  // uncaught exceptions when this was constructed
   int listener_ = 0;
 
   SentForms sent_forms_;

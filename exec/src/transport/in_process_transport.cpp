@@ -18,16 +18,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A mutex and a condition that it is worth looking for before going to sleep: a thread that sleeps
-/// is some 60 microseconds late, one that looks is not.
+/// A mutex and a condition variable whose waiters spin before they sleep: a thread that sleeps
+/// wakes up some 60 microseconds late, one that spins does not.
 class Watched {
  public:
   explicit Watched(Clock::duration spin_time) : spin_time_(spin_time) {}
 
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
 
-  /// Lets go of the lock, under which what others wait for has changed, and only then tells them:
-  /// who looked would at once want the lock, and sleep for it.
+  /// Releases the lock, under which the awaited state has changed, and only then notifies: a
+  /// spinning thread would otherwise try to lock at once, and sleep.
   void changed(std::unique_lock<std::mutex>& held) {
     held.unlock();
     changes_.fetch_add(1, std::memory_order_release);
@@ -77,24 +77,24 @@ class Watched {
   Clock::duration spin_time_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::atomic<unsigned> changes_{0};  // behind a change, and without the mutex
+  std::atomic<unsigned> changes_{0};  // incremented after a change, without the mutex
   bool aborted_ = false;
   std::string why_;
 };
 
-/// What a rank sends to another: on a GPU from the point on where its stream has made it.
+/// Tensors under way from one rank to another. On a GPU they exist from the event `made` on.
 struct SentTensors {
   Tensors tensors;
   Event made;
 };
 
-/// What a member of a group contributes to a collective: a part for each member.
+/// A member's input to a collective: a part for each member.
 struct Contribution {
   std::vector<Tensors> tensors;
   Event made;
 };
 
-/// What one directed pair of ranks has under way.
+/// The transfers under way from one rank to another.
 class Mailbox {
  public:
   explicit Mailbox(Clock::duration spin_time) : state_(spin_time) {}
@@ -126,9 +126,9 @@ class Mailbox {
   std::map<plan::InstructionKey, SentTensors> sent_;
 };
 
-/// Where the members of one group put their contributions, collective after collective. A round has
-/// one of two places, in turn: whoever is quick may come to the next one while others still take
-/// what is theirs of this one, but not to the one behind that, to which all must have come.
+/// The contributions of a group's members, collective by collective. Two rounds take turns: a fast
+/// member may enter the next collective while others still read this one's results. It cannot enter
+/// the one after that before all have entered the next.
 class Table {
  public:
   Table(std::size_t members, Clock::duration spin_time)
@@ -136,13 +136,13 @@ class Table {
 
   std::vector<Tensors> all_to_all(std::size_t member, const std::vector<Tensors>& mine) {
     Contribution own{mine, Event::now()};
-    std::vector<Contribution> spent;  // let go of without the lock
+    std::vector<Contribution> spent;  // freed without the lock
     auto lock = state_.lock();
     state_.require_going();
     Round& round = rounds_[came_[member]++ % rounds_.size()];
     round.contributions[member] = std::move(own);
     if (++round.present == came_.size()) {
-      state_.changed(lock);  // nobody waits for less
+      state_.changed(lock);  // no member waits for an incomplete round
       lock.lock();
     } else {
       state_.await(lock, [&] { return round.present == came_.size(); });
@@ -169,11 +169,11 @@ class Table {
   };
 
   Watched state_;
-  std::vector<std::size_t> came_;  // by member: to how many rounds
+  std::vector<std::size_t> came_;  // number of rounds that each member has entered
   std::array<Round, 2> rounds_;
 };
 
-/// How long a rank looks before it sleeps: not at all when it would take a core from another rank.
+/// Returns how long a rank spins before it sleeps; 0 if it would take a core from another rank.
 Clock::duration spin_time_of(int ranks) {
   const bool cores_enough = ranks <= static_cast<int>(std::thread::hardware_concurrency());
   return std::chrono::milliseconds(cores_enough ? 20 : 0);
@@ -239,7 +239,7 @@ class InProcessTransport final : public Transport {
   std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // by sender, then receiver
   std::mutex tables_mutex_;
   std::map<std::pair<Lane, std::vector<int>>, std::unique_ptr<Table>> tables_;
-  std::string why_;  // of the abort; empty: none
+  std::string why_;  // reason of the abort; empty if there was none
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace pipewright::exec {
 namespace {
 
-constexpr int least_ahead = 2;  // one to be used next, and one that may come while it is
+constexpr int least_ahead = 2;  // one to be used next, and one that may arrive meanwhile
 constexpr std::int64_t most_bytes_ahead = 8 << 20;
 
 Route route_of(const Transfer& transfer) {
@@ -62,7 +62,7 @@ Tensors Incoming::take_dynamic(const Transfer& transfer) const {
   return open(*line.mesh, message, transfer.from, line.tag).tensors;
 }
 
-/// Once a route and pass.
+/// Posts the receive of the route's first message, once per route and pass.
 void Incoming::await_message(const Transfer& transfer) {
   OfRoute& route = routes_[route_of(transfer)];
   if (std::exchange(route.is_awaited, true))

@@ -12,18 +12,17 @@
 
 namespace pipewright::exec {
 
-/// All that comes from one peer. Receives are posted in the order of the Program, ahead of what has
-/// been asked for, so that the peer need not wait for our compute: at least two, and as many as
-/// take little memory, which is the transport's: a rank's account has what it has taken. Nobody
-/// waits for them before they are asked for, so no thread has to get a core.
+/// All receives from one peer. They are posted in the order of the Program, ahead of their use, so
+/// that the peer need not wait for this rank's compute: at least two, and as many more as take
+/// little memory. That memory counts as the transport's; a rank's account has only tensors that it
+/// has taken. No thread waits for a receive before its data are requested, so none needs a core.
 ///
-/// They are posted when a transfer has come, which is when the peer has just sent: a rank that
-/// hears of a receive while it sends may be interrupted in the middle of it by Gloo's thread, which
-/// then spins for the connection's lock until the kernel's next tick.
+/// They are posted when a transfer has arrived, that is, when the peer has just sent. If a rank is
+/// notified of a receive while it sends, Gloo's thread may interrupt it. That thread then spins for
+/// the connection's lock until the kernel's next tick.
 class Incoming {
  public:
-  /// Over what a transfer comes, and under which names: its own, and that of its route's first
-  /// message.
+  /// The mesh of a transfer, its tag, and the tag of its route's first message.
   struct Line {
     GlooMesh* mesh = nullptr;
     int tag = 0;
@@ -31,23 +30,23 @@ class Incoming {
   };
   struct Options {
     bool ahead = true;
-    bool dynamic = false;  // each transfer says its own forms, and nothing is posted before
+    bool dynamic = false;  // each transfer has its own forms; nothing is posted ahead
   };
   Incoming(Options options, std::function<Line(const Transfer&)> line_of)
       : options_(options), line_of_(std::move(line_of)) {}
 
-  /// Each route will say its forms anew.
+  /// Begins a pass, in which each route sends its forms again.
   void begin_pass();
   void expect(const Transfer& transfer);
-  /// Waits for it. Throws Aborted.
+  /// Blocks until the transfer has arrived. Throws Aborted.
   Tensors take(const Transfer& transfer);
 
  private:
-  /// What is known of the transfers of a route.
+  /// The state of a route.
   struct OfRoute {
     TensorForms forms{};      // of the last message
-    bool is_awaited = false;  // the message of this pass
-    bool is_open = false;     // it has come
+    bool is_awaited = false;  // a receive for this pass's message is posted
+    bool is_open = false;     // this pass's message has arrived
     AwaitedMessage message{};
   };
   struct Awaited {
@@ -69,8 +68,8 @@ class Incoming {
   std::map<Route, OfRoute> routes_;
   std::list<Awaited> awaited_;  // in the order of the Program
   std::map<plan::InstructionKey, std::list<Awaited>::iterator> places_;
-  std::map<plan::InstructionKey, Tensors> there_;  // they came in the first message
-  int posted_ = 0;                                 // of those awaited
+  std::map<plan::InstructionKey, Tensors> there_;  // arrived in the route's first message
+  int posted_ = 0;                                 // number of awaited transfers that are posted
   std::int64_t posted_bytes_ = 0;
 };
 

@@ -18,7 +18,7 @@ Lifeline::Lifeline(Job& job) : mesh_(job, "lifeline") {
       if (const std::string end = mesh_.wait_or_end(nothing); !end.empty())
         job.watch().suspect(next, end);
     } catch (const Aborted&) {
-      // The job has ended, or this lifeline.
+      // The job or this lifeline has ended.
     }
   });
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Notices that a rank's process is gone where nobody waits for it over a connection that says so:
-// NCCL's does not, and a rank that waits for its device has none.
+// Detects a lost process even if no rank waits for it over a connection that reports the loss:
+// NCCL's connections do not, and a rank that waits for its device waits on no connection.
 
 #include <thread>
 
@@ -10,8 +10,9 @@
 
 namespace pipewright::exec {
 
-/// A connection to the next rank of the job, or from the last one to the first, over which nothing
-/// ever comes; its end makes that rank suspect. Every rank makes it at the same point.
+/// A connection to the next rank of the job, or from the last one to the first, on which nothing is
+/// ever sent. When it ends, that rank is suspected to be lost. Every rank makes it at the same
+/// point.
 class Lifeline {
  public:
   explicit Lifeline(Job& job);

@@ -11,13 +11,13 @@ namespace pipewright::exec {
 namespace {
 
 constexpr std::int64_t most_room = 1 << 20;
-// Where LibTorch begins tensors: kernels want them so.
+// Alignment of LibTorch's tensors, for the kernels.
 constexpr std::int64_t alignment = 64;
 constexpr std::int64_t head_bytes = alignment;
 
-/// Stands before all else.
+/// The header of a message.
 struct MessageHead {
-  std::int64_t content_bytes;  // of the forms' words and the tensors
+  std::int64_t content_bytes;  // size of the forms' words and the tensors
   std::int64_t words;
   std::int64_t note;
 };
@@ -57,7 +57,7 @@ void write_content(const at::Tensor& message, std::int64_t at,
     }
 }
 
-/// Tensors of their own, each with a version of its own, in the message's memory.
+/// Returns separate tensors, each with its own version counter, in the message's memory.
 ReceivedMessage read_content(const at::Tensor& message, std::int64_t at, const MessageHead& head) {
   std::uint8_t* place = message.data_ptr<std::uint8_t>() + at;
   std::vector<std::int64_t> words(static_cast<std::size_t>(head.words));

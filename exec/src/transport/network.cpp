@@ -20,17 +20,17 @@ Addresses addresses_of(const std::string& host, int port) {
   addrinfo* found = nullptr;
   const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (error != 0)
-    throw plan::InputError(fmt::format("no host \"{}\": {}", host, ::gai_strerror(error)));
+    throw plan::InputError(fmt::format("unknown host \"{}\": {}", host, ::gai_strerror(error)));
   return {found, &::freeaddrinfo};
 }
 
-/// Empty where no way leads there.
+/// Returns the local address of the route to `address`; empty if there is no route.
 std::string local_address_of_route(const addrinfo& address) {
   const int socket = ::socket(address.ai_family, SOCK_DGRAM, 0);
   sockaddr_storage local{};
   socklen_t length = sizeof local;
   char text[NI_MAXHOST] = {};
-  // Connecting a datagram socket sends nothing; it only chooses the way.
+  // Connecting a datagram socket sends nothing; it only selects the route.
   const bool found = ::connect(socket, address.ai_addr, address.ai_addrlen) == 0 &&
                      ::getsockname(socket, reinterpret_cast<sockaddr*>(&local), &length) == 0 &&
                      ::getnameinfo(reinterpret_cast<sockaddr*>(&local), length, text, sizeof text,

@@ -26,7 +26,7 @@ Tensors RankGroup::sum(const Tensors& mine) const {
         sums.push_back(theirs[t].clone());
       else
         sums[t].add_(theirs[t]);
-  all_gather({});  // all have read
+  all_gather({});  // a barrier: all have read
   return sums;
 }
 
@@ -35,7 +35,7 @@ Tensors RankGroup::broadcast(const Tensors& mine, int from) const {
   Tensors copies;
   for (const at::Tensor& tensor : all.at(static_cast<std::size_t>(from)))
     copies.push_back(tensor.clone());
-  all_gather({});  // all have read
+  all_gather({});  // a barrier: all have read
   return copies;
 }
 

@@ -40,7 +40,7 @@ void SendThread::wait_until_ended() {
       for (const GlooMesh::Operation& operation : oldest)
         mesh_.wait(operation);
     } catch (const Aborted&) {
-      return;  // the transport is being ended
+      return;  // the transport is being closed
     }
     lock.lock();
     under_way_.pop_front();

@@ -1,6 +1,6 @@
 #pragma once
 
-// The sending end of a connection: bytes are kept until they have gone.
+// The sending end of a connection, which keeps bytes alive until they were sent.
 
 #include <condition_variable>
 #include <deque>
@@ -11,16 +11,16 @@
 
 namespace pipewright::exec {
 
-/// All that is under way to one peer: a thread of its own keeps the bytes until they have gone.
-/// Gloo has no way to ask whether they have, only to wait for it.
+/// The sends under way to one peer. A background thread keeps their bytes alive until they were
+/// sent, because Gloo can only wait for a send and not poll it.
 class SendThread {
  public:
   explicit SendThread(GlooMesh& mesh);
-  /// The mesh must have been ended, and this thread.
+  /// Call `end` on the mesh and on this object before.
   ~SendThread();
 
   void add(Operations started);
-  /// Until all has gone, or the thread has been ended.
+  /// Blocks until all was sent or the thread has been ended.
   void flush();
   void end();
 

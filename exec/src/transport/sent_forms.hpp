@@ -1,6 +1,6 @@
 #pragma once
 
-// Microbatches look alike, so a route says once per pass what its tensors look like.
+// Sends the forms of tensors once per route and pass, because all microbatches have the same forms.
 
 #include <map>
 #include <optional>
@@ -12,20 +12,23 @@
 
 namespace pipewright::exec {
 
-/// What all microbatches of a stage and direction between two ranks have in common: the receiving
-/// instruction's kind and stage, and the other rank.
+/// The common properties of all microbatches of a stage and direction between two ranks: the
+/// receiving instruction's kind and stage, and the other rank.
 using Route = std::tuple<plan::InstructionKind, int, int>;
 
-/// `instruction`: the send or the receive of the transfer.
+/// Returns the receive of a transfer, given its send or its receive.
 plan::Instruction receiving_end(const plan::Instruction& instruction);
 
-/// The forms that a rank has sent: the first transfer of a route says them for all of a pass.
+/// The forms that a rank has sent. The first transfer of a route in a pass announces them for the
+/// whole pass.
 class SentForms {
  public:
-  /// An evaluation may have microbatches of its own size.
+  /// Begins a pass. Each pass announces its forms, because an evaluation may have microbatches of a
+  /// different size.
   void begin_pass();
-  /// Where this is the route's first in the pass, the forms of the pass before (none: of no
-  /// tensors). Throws InputError where the first was other forms.
+  /// Returns the previous pass's forms if this is the route's first transfer in the pass (forms of
+  /// no tensors if there was no such pass); otherwise nothing. Throws InputError if the forms
+  /// differ from those of the pass's first transfer.
   std::optional<TensorForms> before_news(const Transfer& send, const TensorForms& forms);
 
  private:

@@ -48,7 +48,7 @@ void require_on_cpu(const TensorForms& forms) {
   for (const TensorForm& form : forms)
     if (!form.on_cpu)
       throw plan::InputError(fmt::format(
-          "{} of a GPU cannot be sent: Gloo moves tensors of the CPU", to_string(form)));
+          "{} on a GPU cannot be sent, because Gloo sends only CPU tensors", to_string(form)));
 }
 
 Tensors tensors_like(const TensorForms& forms, at::Device device) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What has to be known of tensors before their bytes can be received, as a value that can be
-// compared, sent and said.
+// The properties of a tensor that a receiver needs before it can receive the bytes, as a value that
+// can be compared, sent and printed.
 
 #include <cstdint>
 #include <string>
@@ -25,17 +25,18 @@ using TensorForms = std::vector<TensorForm>;
 std::int64_t bytes_of(const TensorForm& form);
 std::int64_t bytes_of(const TensorForms& forms);
 
-/// Throws InputError where a tensor is not a dense one.
+/// Throws InputError if a tensor is not dense.
 TensorForms forms_of(const Tensors& tensors);
-/// Throws InputError where a tensor is not on the CPU, for Gloo, which moves no others.
+/// Throws InputError if a tensor is not on the CPU, because Gloo moves CPU tensors only.
 void require_on_cpu(const TensorForms& forms);
-/// Fresh tensors, their bytes not yet set; those that are not on the CPU, on `device`.
+/// Returns uninitialized tensors: on the CPU, or on `device` if the form is not of the CPU.
 Tensors tensors_like(const TensorForms& forms, at::Device device = at::kCPU);
 
-/// Once their bytes are set, as what comes in is not an operation on a leaf.
+/// Sets requires_grad. Call it after the bytes were received, because the receive must not be an
+/// operation on a leaf.
 void set_requires_grad(const Tensors& tensors, const TensorForms& forms);
 
-/// The values of a tensor as they are sent: in one piece, and without the graph they came from.
+/// Returns a tensor's values for sending: contiguous, and without the autograd graph.
 at::Tensor values_of(const at::Tensor& tensor);
 bool has_bytes(const at::Tensor& tensor);
 
@@ -44,8 +45,8 @@ TensorForms forms_from_words(const std::vector<std::int64_t>& words);
 
 /// "Float [4, 8]", "an undefined tensor"
 std::string to_string(const TensorForm& form);
-/// How the first tensor that differs does: "tensor 1 is Float [4, 8], not Float [2, 8]". Empty:
-/// none.
+/// Describes the first difference: "tensor 1 is Float [4, 8], not Float [2, 8]". Returns an empty
+/// string if there is none.
 std::string difference(const TensorForms& got, const TensorForms& expected);
 
 }  // namespace pipewright::exec

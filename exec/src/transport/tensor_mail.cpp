@@ -5,7 +5,7 @@
 namespace pipewright::exec {
 namespace {
 
-/// The memory of a contiguous tensor, whatever its type.
+/// Returns the memory of a contiguous tensor of any type as bytes.
 at::Tensor bytes_of(const at::Tensor& tensor) {
   return at::from_blob(
       tensor.data_ptr(), {static_cast<std::int64_t>(tensor.nbytes())}, [kept = tensor](void*) {},

@@ -7,7 +7,7 @@ namespace pipewright::exec {
 
 void Transport::wait_for_device(const std::function<bool()>& done, const std::string& /*where*/) {
   using Clock = std::chrono::steady_clock;
-  // A thread that sleeps is some 60 microseconds late.
+  // A thread that sleeps wakes up some 60 microseconds late.
   const auto busy_until = Clock::now() + std::chrono::milliseconds(2);
   while (!done()) {
     if (Clock::now() < busy_until) {
@@ -17,7 +17,7 @@ void Transport::wait_for_device(const std::function<bool()>& done, const std::st
     require_going();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
-  require_going();  // what was dropped because the job has ended is done, too
+  require_going();  // work that was dropped because the job has ended is done, too
 }
 
 }  // namespace pipewright::exec

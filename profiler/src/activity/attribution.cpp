@@ -8,7 +8,7 @@
 namespace pipewright::profiler {
 namespace {
 
-/// The ranges of each rank in the order of time, to be asked what a rank was at.
+/// The ranges of each rank in the order of time, for finding the range at an instant.
 class Agenda {
  public:
   explicit Agenda(const std::vector<WorkRange>& ranges) : ranges_(ranges) {
@@ -28,7 +28,7 @@ class Agenda {
     return *(after - 1);
   }
 
-  /// Where one rank alone was at work, its range.
+  /// Returns the range at an instant if exactly one rank has one.
   int the_only_one(Nanoseconds instant) const {
     int found = Attribution::none;
     for (const auto& [rank, own] : of_rank_) {
@@ -49,7 +49,7 @@ class Agenda {
   std::map<int, std::vector<int>> of_rank_;
 };
 
-/// Labels by call, calls by their number, ranges by their label.
+/// Finds labels by call, calls by number, and ranges by label.
 struct Index {
   Index(const Activity& activity, const std::vector<WorkRange>& ranges) {
     for (std::size_t r = 0; r < activity.records.size(); ++r) {
@@ -81,7 +81,7 @@ struct Index {
   std::unordered_map<std::uint64_t, int> range_with;
 };
 
-/// Whose labelled work ran on each stream; of several ranks the one with most of it.
+/// Returns for each stream the rank with most labeled work on it.
 std::map<StreamId, int> owners(const Activity& activity, const std::vector<WorkRange>& ranges,
                                const std::vector<int>& range_of) {
   std::map<StreamId, std::map<int, int>> counts;
@@ -97,12 +97,13 @@ std::map<StreamId, int> owners(const Activity& activity, const std::vector<WorkR
   return owner;
 }
 
-/// Whether a record is work whose times are known.
+/// Returns true if a record is work whose times are known.
 bool is_timed_work(const GpuRecord& record) {
   return is_work(record.kind) && record.end > 0 && record.end >= record.start;
 }
 
-/// What of the work no call leads to a range is that of its stream's owner at that time.
+/// Attributes work without a label to the range that its stream's owner had at the time of the
+/// call.
 void claim_by_stream(const Activity& activity, const std::vector<WorkRange>& ranges,
                      Attribution& result) {
   const Agenda agenda(ranges);

@@ -18,8 +18,7 @@ BufferPool::~BufferPool() {
 }
 
 std::uint8_t* BufferPool::make() {
-  // Zeros are written, so that the pages are there as well. New memory is aligned as any number
-  // needs it.
+  // Writing zeros also makes the pages resident. New memory is aligned for any number.
   return all_.emplace_back(std::make_unique<std::uint8_t[]>(size_)).get();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// Memory that records are written to: taken while the work goes on, so it is there before.
+// A pool of memory for records. Buffers are taken during the recorded work, so they are allocated
+// before.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,31 +14,32 @@ namespace pipewright::profiler {
 
 class BufferPool {
  public:
-  /// `ready` buffers of `size` bytes are made now, all zero; there are never more than `most`.
+  /// Makes `ready` zeroed buffers of `size` bytes now; later at most `most` exist.
   BufferPool(std::size_t size, int ready, int most);
-  /// Those that were taken and did not come back are left to whoever may still write to them.
+  /// Leaks buffers that were taken and not returned, because their holder may still write to them.
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
   std::size_t size() const { return size_; }
-  /// A buffer of zeros; null when all `most` are in use.
+  /// Returns a buffer of zeros; null if all `most` buffers are in use.
   std::uint8_t* take();
-  /// Its first `used` bytes are records. One that was not taken is left alone.
+  /// Returns a buffer whose first `used` bytes are records. Ignores a buffer that was not taken.
   void fill(std::uint8_t* buffer, std::size_t used);
 
   struct Filled {
     std::uint8_t* data = nullptr;
     std::size_t used = 0;
   };
-  /// Those that were filled since the last time, in their order; each is to be given back.
+  /// Returns the buffers that were filled since the last call, in their order. Give each of them
+  /// back.
   std::vector<Filled> filled();
-  /// Makes it zero again. Not while the work goes on: that takes its time.
+  /// Makes a buffer zero again. Not to be called during recorded work, because it takes time.
   void give_back(const Filled& buffer);
 
-  /// Buffers that were made by `take`, since the last time.
+  /// Returns the number of buffers that `take` had to make since the last call.
   std::uint64_t late();
-  /// Buffers that were taken and have not come back.
+  /// Returns the number of buffers that were taken and not returned.
   std::uint64_t out();
 
  private:

@@ -12,7 +12,7 @@ struct Stretch {
   Nanoseconds end = 0;
 };
 
-/// Calls `visit(start, end)` for all that has times.
+/// Calls `visit(start, end)` for all records and ranges with times.
 template <class Visit>
 void for_each_time(RecordedPass& pass, const Visit& visit) {
   for (WorkRange& range : pass.ranges)
@@ -31,7 +31,7 @@ Stretch stretch_of(RecordedPass& pass) {
   return stretch;
 }
 
-/// Backwards by a number that wraps around.
+/// Moves a pass to begin at `begin`. Moving backwards relies on unsigned wrap-around.
 void move_to(RecordedPass& pass, Nanoseconds begin) {
   const Nanoseconds by = begin - stretch_of(pass).start;
   for_each_time(pass, [by](Nanoseconds& start, Nanoseconds& end) {

@@ -17,17 +17,17 @@ struct Bar {
   std::string text;
   Nanoseconds start = 0;
   Nanoseconds end = 0;
-  int level = 0;  // of bars that are alike, which lies around the other
+  int level = 0;  // order of equal bars: lower levels lie around higher ones
 };
 using Bars = std::vector<Bar>;
 
-/// Bars inside bars, dealt out to a level each. What overlaps without lying inside is left over.
+/// Distributes nested bars to levels. Bars that overlap without being nested go to `left_over`.
 std::vector<Bars> nested(Bars bars, Bars& left_over) {
   std::stable_sort(bars.begin(), bars.end(), [](const Bar& a, const Bar& b) {
     return std::tie(a.start, b.end, a.level) < std::tie(b.start, a.end, b.level);
   });
   std::vector<Bars> levels;
-  std::vector<Nanoseconds> around;  // where those around end
+  std::vector<Nanoseconds> around;  // ends of the enclosing bars
   for (Bar& bar : bars) {
     while (!around.empty() && around.back() <= bar.start)
       around.pop_back();
@@ -51,7 +51,7 @@ class TableWriter {
   explicit TableWriter(Nanoseconds origin)
       : origin_(origin), columns_(std::make_shared<plan::EventColumns>()) {}
 
-  /// As many tracks as it takes, one for each level; what is left over, more of them.
+  /// Adds one track for each level of nesting, and more tracks for bars that overlap.
   void add(int rank, plan::Row row, const std::string& name, Bars bars) {
     while (!bars.empty()) {
       Bars left_over;
@@ -97,7 +97,7 @@ class TableWriter {
   std::unordered_map<std::string, std::uint32_t> numbers_;
 };
 
-/// From the first to the last of what belongs to something.
+/// The time from the first to the last record of a range.
 struct Extent {
   Nanoseconds start = std::numeric_limits<Nanoseconds>::max();
   Nanoseconds end = 0;
@@ -107,11 +107,11 @@ struct Extent {
   }
 };
 
-/// What is shown of one rank.
+/// The bars of one rank.
 struct RankBars {
   std::map<plan::Row, Bars> actions;
-  std::map<StreamId, Bars> streams;    // beside the one on which it computes
-  std::map<StreamId, Bars> unclaimed;  // of nobody; the first rank shows them
+  std::map<StreamId, Bars> streams;    // except its compute stream
+  std::map<StreamId, Bars> unclaimed;  // of no rank; shown for the first rank
   Bars host;
 };
 
@@ -129,13 +129,13 @@ std::size_t contexts_of(const Activity& activity) {
   return contexts.size();
 }
 
-/// Where there are several contexts, a stream's number alone does not say which it is.
+/// Returns a stream's name. With several contexts, its number alone is ambiguous.
 std::string word_of(const StreamId& stream, std::size_t contexts) {
   return contexts < 2 ? fmt::format("stream {}", stream.stream)
                       : fmt::format("stream {} of context {}", stream.stream, stream.context);
 }
 
-/// Parts of one action follow one another.
+/// Returns true if two ranges are consecutive parts of one action.
 bool same_action(const WorkRange& a, const WorkRange& b) {
   return a.rank == b.rank && a.instruction == b.instruction;
 }
@@ -150,7 +150,7 @@ Nanoseconds earliest(const RecordedPass& pass) {
   return first;
 }
 
-/// What the work of each range took on the device.
+/// Returns the extent of each range's work on the device.
 std::vector<Extent> extents(const RecordedPass& pass, const Attribution& attribution) {
   std::vector<Extent> found(pass.ranges.size());
   for (std::size_t r = 0; r < pass.activity.records.size(); ++r)
@@ -226,7 +226,7 @@ plan::EventTable kernel_table(const RecordedPass& pass,
   TableWriter table(earliest(pass));
   for (int rank = 0; rank < count; ++rank) {
     RankBars& own = ranks[static_cast<std::size_t>(rank)];
-    // Tracks stand in the order of rows.
+    // Tracks must be in the order of rows.
     table.add(rank, plan::Row::Compute, track_of(plan::Row::Compute),
               std::move(own.actions[plan::Row::Compute]));
     for (auto& [stream, bars] : own.streams)

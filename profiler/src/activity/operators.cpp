@@ -1,4 +1,4 @@
-// The CPU as a source of records: LibTorch tells of each operator when it begins and ends.
+// The CPU as a source of records: LibTorch reports the begin and end of each operator.
 
 #include <ATen/record_function.h>
 
@@ -28,7 +28,7 @@ struct OperatorBegin final : at::ObserverContext {
   Nanoseconds start = host_now();
 };
 
-/// What has been recorded, by all threads; an operator takes longer than the lock.
+/// The records of all threads. A lock takes less time than an operator.
 class OperatorRecords {
  public:
   static OperatorRecords& get() {
@@ -83,7 +83,7 @@ class OperatorSource final : public ActivitySource {
  public:
   OperatorSource() {
     if (is_in_use.exchange(true))
-      throw plan::InputError("the operators of this process are being recorded already");
+      throw plan::InputError("the operators of this process are already being recorded");
   }
   ~OperatorSource() override {
     end();

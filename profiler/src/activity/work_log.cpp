@@ -20,7 +20,7 @@ void WorkLog::begin(int rank, const plan::Instruction& instruction, int layer) {
     thread.at = WorkRange{label, rank, instruction, layer, now, now};
     was_labelled = std::exchange(thread.is_labelled, true);
   }
-  // Labels are the thread's own, so nobody else waits for this.
+  // Labels belong to the thread, so this needs no lock.
   if (was_labelled)
     source_.close();
   source_.open(label);

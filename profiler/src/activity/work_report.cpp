@@ -13,7 +13,7 @@ namespace {
 using PartKey = std::pair<int, plan::InstructionKind>;
 using Kernels = std::map<std::string, KernelSum>;
 
-/// What was seen of one part, one entry each time.
+/// The samples of one part, with one entry for each run.
 struct PartSamples {
   std::vector<double> device, launch, waiting, host;
   int count = 0;

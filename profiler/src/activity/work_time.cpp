@@ -15,7 +15,7 @@ plan::Seconds seconds(Nanoseconds from, Nanoseconds to) {
   return {to > from ? static_cast<double>(to - from) * 1e-9 : 0};
 }
 
-/// The time in which at least one of them runs.
+/// Returns the time in which at least one of the intervals runs.
 plan::Seconds covered(std::vector<Interval> intervals) {
   std::sort(intervals.begin(), intervals.end());
   plan::Seconds sum;
@@ -31,7 +31,7 @@ const GpuRecord& record_at(const Activity& activity, int record) {
   return activity.records[static_cast<std::size_t>(record)];
 }
 
-/// When the host had asked for it. What the CPU computes it asks for when it begins.
+/// Returns when the host submitted the work; for work on the CPU, its start.
 Nanoseconds asked_for(const Activity& activity, const Attribution& attribution, int record) {
   const GpuRecord& work = record_at(activity, record);
   const int call = attribution.call_of[static_cast<std::size_t>(record)];
@@ -40,7 +40,7 @@ Nanoseconds asked_for(const Activity& activity, const Attribution& attribution, 
   return std::min(record_at(activity, call).end, work.start);
 }
 
-/// The ranges of one rank in the order of time.
+/// Returns the ranges of each rank in the order of time.
 std::map<int, std::vector<int>> ranges_by_rank(const std::vector<WorkRange>& ranges) {
   std::map<int, std::vector<int>> by_rank;
   for (std::size_t range = 0; range < ranges.size(); ++range)
@@ -52,8 +52,8 @@ std::map<int, std::vector<int>> ranges_by_rank(const std::vector<WorkRange>& ran
   return by_rank;
 }
 
-/// Adds to each range of a rank how long the host was at it in [from, to), while the device had
-/// nothing to do. Where it was at a receive it could not ask for more: that is waiting.
+/// Adds the time in [from, to) to the ranges in which the host was, while the device had nothing to
+/// do. In a receive the host could not submit more, so that time counts as waiting.
 void add_launch(const std::vector<WorkRange>& ranges, const std::vector<int>& own, Nanoseconds from,
                 Nanoseconds to, std::vector<WorkTime>& times) {
   auto first = std::upper_bound(own.begin(), own.end(), from, [&](Nanoseconds when, int range) {
@@ -98,9 +98,9 @@ std::vector<StreamId> compute_streams(const Activity& activity, const Attributio
 
 namespace {
 
-/// Adds to the ranges of a rank where the device had a gap between two records of its stream: until
-/// the next one was asked for it waited for the host, and from then on for something else.
-/// `records` are in the order of time.
+/// Adds the gaps between two records of a rank's stream to its ranges: until the next record was
+/// submitted, the device waited for the host, and after that for something else. `records` are in
+/// the order of time.
 void add_gaps(const Activity& activity, const Attribution& attribution,
               const std::vector<WorkRange>& ranges, const std::vector<int>& own,
               const std::vector<int>& records, std::vector<WorkTime>& times) {
@@ -115,8 +115,8 @@ void add_gaps(const Activity& activity, const Attribution& attribution,
     }
     free = std::max(free, work.end);
   }
-  // What the CPU does behind its last operator is a part of the step as well; what the host of a
-  // GPU does is not, as that goes on.
+  // Time that the CPU spends after its last operator is a part of the step as well. For a GPU it is
+  // not, because its host continues.
   const bool on_host =
       !records.empty() &&
       attribution.call_of[static_cast<std::size_t>(records.back())] == Attribution::none;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Work that keeps a core and its memory as busy as layers do, for what is measured beside it.
+// Keeps a core and its memory as busy as layers do, for measurements under load.
 
 #include <ATen/ATen.h>
 
@@ -11,7 +11,7 @@
 
 namespace pipewright::profiler {
 
-/// One part of its memory after the other, more than caches hold.
+/// Adds tensors that together exceed the caches, one after the other.
 class Computing {
  public:
   Computing() {
@@ -23,7 +23,7 @@ class Computing {
     compute(some);
     sums_per_s_ = some / (clock_seconds(CLOCK_MONOTONIC) - begin);
   }
-  /// About so long, and the same work each time.
+  /// Computes for about `seconds`, and does the same work in each call.
   void run(double seconds) { compute(std::max(1, static_cast<int>(seconds * sums_per_s_))); }
 
  private:

@@ -22,7 +22,7 @@ Cores::~Cores() {
     thread.join();
 }
 
-/// A turn lies between two meetings at the gate.
+/// Runs a thread: each turn lies between two meetings at the gate.
 void Cores::serve(int core, const std::function<std::shared_ptr<void>(int core)>& prepare) {
   const std::shared_ptr<void> prepared = prepare(core);
   for (;;) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What threads have computed so far, in seconds.
+// CPU time of threads, in seconds.
 
 #include <ctime>
 

@@ -21,7 +21,7 @@ using Call = CUpti_ActivityAPI;
 using Label = CUpti_ActivityExternalCorrelation;
 using Graph = CUpti_ActivityGraphTrace2;
 
-/// How large a record is, of the kinds that are asked for; others CUPTI does not write.
+/// Returns the size of a record of a kind that is enabled; CUPTI writes no others.
 std::optional<std::size_t> size_of(CUpti_ActivityKind kind) {
   switch (kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
@@ -76,7 +76,7 @@ const char* copy_in_words(std::uint8_t kind) {
   }
 }
 
-/// What work of all kinds has in common.
+/// Returns a record with the properties that all kinds of work share.
 template <class Record>
 GpuRecord work_of(RecordKind kind, std::uint32_t name, const Record& record) {
   GpuRecord own;
@@ -103,7 +103,7 @@ class Reader {
          Activity& activity)
       : names_(names), kernel_name_(kernel_name), call_name_(call_name), activity_(activity) {}
 
-  /// The record at the beginning of what is left of the buffer; false where it is cut off.
+  /// Appends the record at the beginning of `rest`. Returns false if it is cut off.
   bool append(ActivityBytes rest) {
     const auto kind = kind_at(rest);
     if (!kind)
@@ -126,7 +126,7 @@ class Reader {
       case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
         return append_as<Label>(rest);
       default:
-        return true;  // of no use, and none that was asked for
+        return true;  // unused; its kind was not enabled
     }
   }
 

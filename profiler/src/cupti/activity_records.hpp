@@ -1,6 +1,6 @@
 #pragma once
 
-// CUPTI's buffers as values of our own. Nothing here needs a GPU or CUPTI's library.
+// Converts CUPTI's buffers to records. Needs neither a GPU nor CUPTI's library.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,21 +16,21 @@ namespace pipewright::profiler {
 
 using ActivityBytes = std::span<const std::uint8_t>;
 
-/// Where the records of a buffer begin, by the sizes in the headers that this was built with. It
-/// ends at the first record whose kind or whose end is not known.
+/// The offsets of a buffer's records, by the sizes in the headers of the build. They end at the
+/// first record of unknown kind or size.
 struct RecordPlaces {
   std::vector<std::size_t> begins;
-  std::size_t end = 0;  // of the last one
+  std::size_t end = 0;  // of the last record
 };
 RecordPlaces record_places(ActivityBytes buffer);
-/// Where the record that begins there ends, by those sizes; of a kind that is not known, its begin.
+/// Returns where the record at `begin` ends, by those sizes; `begin` for an unknown kind.
 std::size_t end_of_record(ActivityBytes buffer, std::size_t begin);
 
-/// Each name once, and readable: what compilers make of C++'s names is undone.
+/// Demangled names, each stored once.
 class RecordNames {
  public:
   std::uint32_t number_of(const std::string& name);
-  /// The number of a name at a place in memory; null is "a kernel without a name".
+  /// Returns the number of a name by its address; null counts as "a kernel without a name".
   std::uint32_t number_at(const char* name);
   const std::vector<std::string>& names() const { return names_; }
 
@@ -39,14 +39,13 @@ class RecordNames {
   std::vector<std::string> names_;
 };
 
-/// Reads the text that a kernel's record points to; CUPTI owns it.
+/// Reads the name to which a kernel's record points; CUPTI owns it.
 using NameReader = std::function<std::uint32_t(const char* name)>;
-/// The name of a call of CUDA's runtime, or else of its driver, by the number that CUPTI has for
-/// it.
+/// Returns the name of a call of CUDA's runtime or driver, by CUPTI's number for it.
 using CallNamer = std::function<std::string(bool of_runtime, std::uint32_t number)>;
 
-/// Appends the records that begin at `begins` and are of use; what does not fit into the buffer
-/// counts as `unread`.
+/// Appends the useful records that begin at `begins`; bytes that do not fit into the buffer count
+/// as `unread`.
 void append_records(ActivityBytes buffer, const std::vector<std::size_t>& begins,
                     RecordNames& names, const NameReader& kernel_name, const CallNamer& call_name,
                     Activity& activity);

@@ -33,7 +33,7 @@ CuptiLibrary CuptiLibrary::load(const char* file) {
 }
 
 const CuptiLibrary& CuptiLibrary::get() {
-  // LibTorch of a CUDA wheel has brought it along and knows where it lies.
+  // The library comes with LibTorch's CUDA wheel, which has it on its library path.
   static const CuptiLibrary library = load("libcupti.so.13");
   return library;
 }
@@ -52,7 +52,7 @@ std::string advice(CUptiResult result, const std::string& other) {
     case CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED:
       return "this virtual GPU cannot be watched";
     case CUPTI_ERROR_NOT_COMPATIBLE:
-      return "this CUPTI does not go with the driver";
+      return "this CUPTI is not compatible with the driver";
     default:
       return "";
   }

@@ -8,19 +8,18 @@
 
 namespace pipewright::profiler {
 
-/// CUPTI's functions. Its library comes with LibTorch's wheel and is loaded when it is first asked
-/// for.
+/// CUPTI's functions. The library comes with LibTorch's wheel and is loaded at its first use.
 struct CuptiLibrary {
   decltype(&cuptiGetVersion) get_version;
   decltype(&cuptiGetTimestamp) get_timestamp;
   decltype(&cuptiGetErrorMessage) error_message;
   decltype(&cuptiGetCallbackName) call_name;
   decltype(&cuptiSubscribe) subscribe;
-  decltype(&cuptiSubscribe_v2) subscribe_with_names;  // null: older than CUDA 13
+  decltype(&cuptiSubscribe_v2) subscribe_with_names;  // null if older than CUDA 13
   decltype(&cuptiUnsubscribe) unsubscribe;
   decltype(&cuptiActivityRegisterCallbacks) register_callbacks;
   decltype(&cuptiActivitySetAttribute) set_attribute;
-  decltype(&cuptiSetThreadIdType) set_thread_numbers;  // null: a CUPTI without it
+  decltype(&cuptiSetThreadIdType) set_thread_numbers;  // null if this CUPTI lacks it
   decltype(&cuptiActivityEnable) enable;
   decltype(&cuptiActivityDisable) disable;
   decltype(&cuptiActivityEnableRuntimeApi) enable_runtime_call;
@@ -31,16 +30,16 @@ struct CuptiLibrary {
   decltype(&cuptiActivityGetNextRecord) next_record;
   decltype(&cuptiActivityGetNumDroppedRecords) dropped_records;
 
-  /// Throws InputError where there is none.
+  /// Loads CUPTI at the first call. Throws InputError if it is not installed.
   static const CuptiLibrary& get();
-  /// One of one's own.
+  /// Loads a given library file.
   static CuptiLibrary load(const char* file);
-  /// Throws InputError that says what CUPTI has to say of a failure, and what one may do about it.
+  /// Throws InputError with CUPTI's description of a failure and advice to the user.
   void require(CUptiResult result, const std::string& what) const;
 };
 
-/// What a user can do about a refusal; empty: nothing that is known. `other`: who watches, if CUPTI
-/// has told.
+/// Returns what a user can do about a failure; empty if nothing is known. `other` is the program
+/// that uses CUPTI, if CUPTI has reported it.
 std::string advice(CUptiResult result, const std::string& other = "");
 
 }  // namespace pipewright::profiler

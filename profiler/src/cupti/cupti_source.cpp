@@ -1,6 +1,6 @@
-// NVIDIA's GPUs as a source of records. CUPTI asks for a buffer when it has none, on the thread
-// that launches, and hands it back when it is full; both take no longer than a lock. Records are
-// read when the work is done.
+// NVIDIA's GPUs as a source of records. When CUPTI needs a buffer, it requests one on the thread
+// that launches, and returns it when it is full; both take no longer than a lock. Records are read
+// when the work is done.
 
 #include "cupti/cupti_source.hpp"
 
@@ -29,12 +29,12 @@ constexpr int buffers_ready = 8;
 constexpr int buffers_at_most = 64;
 constexpr auto label_kind = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
 
-/// CUPTI's callbacks are told no more than the buffer, so there is one pool at a time. They may
-/// come on any thread, and behind the last of all flushes.
+/// CUPTI's callbacks get only the buffer, so there is one pool at a time. They may be called on any
+/// thread, even after the last flush.
 std::mutex pool_mutex;
 BufferPool* pool_in_use = nullptr;
 
-/// Whether it was nobody's before.
+/// Makes the pool the current one. Returns false if there is one already.
 bool use(BufferPool& pool) {
   const std::lock_guard lock(pool_mutex);
   if (pool_in_use != nullptr)
@@ -52,7 +52,7 @@ void CUPTIAPI buffer_wanted(std::uint8_t** buffer, std::size_t* size, std::size_
   const std::lock_guard lock(pool_mutex);
   *buffer = pool_in_use == nullptr ? nullptr : pool_in_use->take();
   *size = *buffer == nullptr ? 0 : pool_in_use->size();
-  *most_records = 0;  // as many as there is room for
+  *most_records = 0;  // no limit except the buffer's size
 }
 
 void CUPTIAPI buffer_filled(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t,
@@ -64,7 +64,7 @@ void CUPTIAPI buffer_filled(CUcontext, std::uint32_t, std::uint8_t* buffer, std:
 
 void CUPTIAPI nothing_called(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
 
-/// Kinds that are recorded as a whole.
+/// Activity kinds that are recorded completely.
 constexpr std::array activity_kinds{
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
     CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
@@ -80,14 +80,14 @@ class CuptiSource final : public ActivitySource {
     subscribe();
     if (!use(pool_)) {
       cupti_.unsubscribe(subscriber_);
-      throw plan::InputError("CUPTI: this process is being watched already");
+      throw plan::InputError("CUPTI: this process is already being recorded");
     }
     try {
       set_up();
       if (try_it && !tells_calls_of(try_it))
         throw plan::InputError(
-            "CUPTI tells what the GPU does, but not which calls asked for it: the library and the "
-            "driver may not go together");
+            "CUPTI records the GPU's work, but not which calls submitted it. The library and the "
+            "driver may be incompatible");
       kept_ = KeptBuffers::from_environment(version);
     } catch (...) {
       cupti_.unsubscribe(subscriber_);
@@ -164,10 +164,12 @@ class CuptiSource final : public ActivitySource {
     std::uint32_t version = 0;
     cupti_.require(cupti_.get_version(&version), "its version");
     constexpr std::uint32_t major = 10'000;
-    // Newer ones append to their records; older ones have shorter records than are read here.
+    // Newer versions append fields to their records; older ones have shorter records than are read
+    // here.
     if (version / major != CUPTI_API_VERSION / major || version < CUPTI_API_VERSION)
-      throw plan::InputError(fmt::format("CUPTI {} is here; {} or a later one of CUDA {} is needed",
-                                         version, CUPTI_API_VERSION, CUPTI_API_VERSION / major));
+      throw plan::InputError(
+          fmt::format("CUPTI {} was found, but {} or a later version of CUDA {} is needed", version,
+                      CUPTI_API_VERSION, CUPTI_API_VERSION / major));
     return version;
   }
 
@@ -189,28 +191,28 @@ class CuptiSource final : public ActivitySource {
   }
 
   void set_up() {
-    // Our buffers are zeros already; CUPTI would fill them on the thread that launches.
+    // Our buffers are zeroed already; otherwise CUPTI would zero them on the launching thread.
     std::uint8_t zeros = 1;
     std::size_t size = sizeof zeros;
     cupti_.require(
         cupti_.set_attribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeros),
-        "buffers of zeros");
-    // The device has buffers too; a context that is there already keeps those that it has.
+        "zeroed buffers");
+    // The device has buffers as well. An existing context keeps those that it has.
     std::size_t ready = buffers_ready;
     size = sizeof ready;
     cupti_.set_attribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, &size, &ready);
     cupti_.require(cupti_.register_callbacks(buffer_wanted, buffer_filled), "its buffers");
-    // Otherwise it is a part of the address of a thread's own memory.
+    // Otherwise a thread id is a part of the address of the thread's own memory.
     if (cupti_.set_thread_numbers != nullptr)
       cupti_.set_thread_numbers(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
     std::uint64_t time = 0;
     cupti_.require(cupti_.get_timestamp(&time), "its clock");
-    // Says now what would be refused later.
+    // Reports errors now that would otherwise occur later.
     switch_all(true);
     switch_all(false);
   }
 
-  /// Whether that work comes back with its label and call.
+  /// Returns true if that work is recorded with its label and call.
   bool tells_calls_of(const GiveWork& try_it) {
     constexpr std::uint64_t label = 1;
     start();
@@ -236,8 +238,8 @@ class CuptiSource final : public ActivitySource {
     switch_calls(cupti_.enable_driver_call, other_driver_calls_, CUPTI_ACTIVITY_KIND_DRIVER, on);
   }
 
-  /// All are switched on, and those that give no work off again: CUPTI 13.0.1 takes a call that is
-  /// switched on by itself, and records none of it (on an H200).
+  /// Enables all calls and disables those that submit no work. CUPTI 13.0.1 accepts enabling a
+  /// single call, but does not record it (on an H200).
   void switch_calls(decltype(&cuptiActivityEnableRuntimeApi) enable,
                     const std::vector<CUpti_CallbackId>& others, CUpti_ActivityKind all, bool on) {
     if (!on) {
@@ -258,11 +260,11 @@ class CuptiSource final : public ActivitySource {
 
   void flush() { cupti_.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED); }
 
-  /// By the library, whose records may be longer than those in our headers. Where it finds no more
-  /// of them before the end, the last one is taken to be as long as in the headers.
+  /// Finds records with the library, whose records may be longer than those in our headers. If it
+  /// finds no more records before the end, the last one is assumed to be as long as in the headers.
   RecordPlaces places_by_library(ActivityBytes buffer) const {
     RecordPlaces places;
-    auto* const data = const_cast<std::uint8_t*>(buffer.data());  // it is not written to
+    auto* const data = const_cast<std::uint8_t*>(buffer.data());  // not written to
     CUpti_Activity* record = nullptr;
     CUptiResult result = CUPTI_SUCCESS;
     while ((result = cupti_.next_record(data, buffer.size(), &record)) == CUPTI_SUCCESS)

@@ -1,6 +1,6 @@
 #pragma once
 
-// A source of records that watches by a CUPTI of one's choice.
+// A source of records that uses a given CUPTI library.
 
 #include <functional>
 #include <memory>
@@ -10,11 +10,12 @@
 
 namespace pipewright::profiler {
 
-/// Gives a device a piece of work and waits until it is done.
+/// Gives a device some work and waits until it is done.
 using GiveWork = std::function<void()>;
 
-/// `cupti` must outlive it. Throws InputError as `cupti_source` does, but for want of a GPU; also
-/// where the work of `try_it`, if it is set, does not come back with the call that asked for it.
+/// Keeps a reference to `cupti`. Throws InputError as `cupti_source` does, except for a missing
+/// GPU. Also throws if the work of `try_it`, if it is set, is recorded without the call that
+/// submitted it.
 std::unique_ptr<ActivitySource> watch_by(const CuptiLibrary& cupti, const GiveWork& try_it = {});
 
 }  // namespace pipewright::profiler

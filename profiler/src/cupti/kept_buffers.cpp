@@ -21,7 +21,7 @@ std::unique_ptr<KeptBuffers> KeptBuffers::from_environment(std::uint32_t version
   std::error_code error;
   const bool is_first = std::filesystem::create_directory(folder, error);
   if (error)
-    throw plan::InputError(fmt::format("PIPEWRIGHT_KEEP_CUPTI={}: the folder cannot be made: {}",
+    throw plan::InputError(fmt::format("PIPEWRIGHT_KEEP_CUPTI={}: the folder cannot be created: {}",
                                        folder, error.message()));
   return is_first ? std::make_unique<KeptBuffers>(folder, version) : nullptr;
 }
@@ -32,7 +32,7 @@ KeptBuffers::KeptBuffers(std::filesystem::path folder, std::uint32_t version)
 void KeptBuffers::opened(std::uint64_t label, Nanoseconds now) {
   const std::lock_guard lock(mutex_);
   if (left_out_ > 0)
-    return;  // what they are of is not kept
+    return;  // their records are not stored
   labels_.push_back({label, static_cast<std::uint64_t>(gettid()), now, now});
 }
 

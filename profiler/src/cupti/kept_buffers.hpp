@@ -1,7 +1,8 @@
 #pragma once
 
-// CUPTI's raw buffers in a folder, small enough for tests on machines without a GPU:
-// PIPEWRIGHT_KEEP_CUPTI=FOLDER. The first process that records makes the folder and keeps its own.
+// Stores CUPTI's raw buffers in a folder, small enough for tests on machines without a GPU:
+// PIPEWRIGHT_KEEP_CUPTI=FOLDER. The first process that records creates the folder and stores its
+// own buffers there.
 
 #include <cstdint>
 #include <filesystem>
@@ -17,22 +18,21 @@ namespace pipewright::profiler {
 
 class KeptBuffers {
  public:
-  static constexpr std::size_t most_bytes = std::size_t{192} << 10U;  // of all buffers
+  static constexpr std::size_t most_bytes = std::size_t{192} << 10U;  // limit for all buffers
 
-  /// Null where the environment asks for none, or somebody else keeps there already. Throws
-  /// InputError where the folder cannot be made. `version`: of CUPTI.
+  /// Returns null if the environment requests no storing, or another process stores there already.
+  /// Throws InputError if the folder cannot be created. `version` is CUPTI's.
   static std::unique_ptr<KeptBuffers> from_environment(std::uint32_t version);
 
   KeptBuffers(std::filesystem::path folder, std::uint32_t version);
 
-  /// What a thread of the host was at.
+  /// Stores a label that a host thread opens or closes.
   void opened(std::uint64_t label, Nanoseconds now);
   void closed(std::uint64_t label, Nanoseconds now);
-  /// A buffer with the text that its records point to; of one for which there is no room, as many
-  /// records as there is room for.
+  /// Stores a buffer with the names to which its records point; if there is not enough room, as
+  /// many records as fit.
   void add(ActivityBytes buffer, const std::vector<std::size_t>& begins);
-  /// Writes what was kept so far. Buffers that are added from now on are of another stretch of
-  /// recording.
+  /// Writes what was stored so far. Buffers added later belong to the next collection.
   void end_collection();
 
  private:
@@ -55,7 +55,7 @@ class KeptBuffers {
   int collection_ = 1;
   std::size_t kept_ = 0, left_out_ = 0;  // bytes
   std::vector<Buffer> buffers_;
-  std::map<std::uint64_t, std::string> names_;  // by their place in memory
+  std::map<std::uint64_t, std::string> names_;  // by address
   std::mutex mutex_;
   std::vector<Label> labels_;
 };

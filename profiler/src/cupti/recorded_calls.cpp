@@ -15,8 +15,8 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// What stands before the last underscore, if behind it is a version or the kind of stream that a
-/// call takes for null.
+/// Removes the last underscore and what follows it, if that is a version or the kind of stream that
+/// null stands for.
 std::string_view shorter(std::string_view call) {
   const auto at = call.rfind('_');
   if (at == std::string_view::npos)
@@ -35,7 +35,7 @@ bool gives_work(std::string_view call) {
     return false;
   call.remove_prefix(prefix->size());
   if (call.starts_with("LaunchHostFunc"))
-    return false;  // that the host does
+    return false;  // the host does that
   return std::any_of(verbs.begin(), verbs.end(), [&](auto verb) { return call.starts_with(verb); });
 }
 
@@ -46,7 +46,8 @@ std::string without_version(std::string_view call) {
 }
 
 KnownCalls known_calls(const CuptiLibrary& cupti, CUpti_CallbackDomain domain) {
-  constexpr CUpti_CallbackId first_that_cannot_be = 4096;  // names end where the library's do
+  // Names end where the library's calls end.
+  constexpr CUpti_CallbackId first_that_cannot_be = 4096;
   constexpr int unknown_in_a_row = 64;
   KnownCalls calls;
   int unknown = 0;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Which calls of CUDA's runtime and driver give a device work. There are ten times as many others,
-// and all would be recorded.
+// Selects the calls of CUDA's runtime and driver that submit work to a device. There are ten times
+// as many others, which would all be recorded.
 
 #include <string>
 #include <string_view>
@@ -11,12 +11,13 @@
 
 namespace pipewright::profiler {
 
-/// Whether a call launches kernels or graphs, copies, or sets memory.
+/// Returns true if a call launches kernels or graphs, copies, or sets memory.
 bool gives_work(std::string_view call);
-/// "cudaMemcpyAsync" of "cudaMemcpyAsync_ptsz_v7000": CUPTI tells versions of a call apart.
+/// Returns "cudaMemcpyAsync" for "cudaMemcpyAsync_ptsz_v7000": CUPTI distinguishes versions of a
+/// call.
 std::string without_version(std::string_view call);
 
-/// As this CUPTI numbers them. Newer ones know more of them.
+/// The calls that this CUPTI knows, by its numbers. Newer versions know more calls.
 struct KnownCalls {
   std::vector<CUpti_CallbackId> giving_work, others;
 };

@@ -47,7 +47,7 @@ exec::Tensors ones_for(const exec::Tensors& outputs) {
 
 namespace {
 
-/// Whether each of the outputs lies in the memory of an input.
+/// Returns true if each of the outputs uses the memory of an input.
 bool are_views(const exec::Tensors& outputs, const exec::Tensors& inputs) {
   return std::all_of(outputs.begin(), outputs.end(), [&](const at::Tensor& output) {
     return std::any_of(inputs.begin(), inputs.end(), [&](const at::Tensor& input) {
@@ -56,8 +56,8 @@ bool are_views(const exec::Tensors& outputs, const exec::Tensors& inputs) {
   });
 }
 
-/// Copies of the inputs that nobody else holds, as outputs of nodes that save nothing: once they
-/// are dropped, they stay alive only if the layer has kept them.
+/// Returns copies of the inputs without other references, as outputs of nodes that save nothing.
+/// Once they are dropped, they stay alive only if the layer has saved them.
 exec::Tensors inner_copies(const Trial& trial) {
   exec::Tensors copies;
   for (const at::Tensor& input : trial.inputs) {
@@ -69,9 +69,9 @@ exec::Tensors inner_copies(const Trial& trial) {
   return copies;
 }
 
-/// A backward on a GPU is computed by a thread of autograd's, which lets go of the gradients that
-/// it has handed over once the caller may have gone on. It takes one backward after the other: when
-/// a small one that hands over nothing is done, it holds nothing of those before.
+/// Waits for autograd's thread, which computes a backward on a GPU and may release the gradients
+/// that it has returned after the caller continues. It runs one backward after the other, so when a
+/// small backward without results is done, the thread holds nothing of earlier ones.
 void wait_for_autograd(const Trial& trial) {
   const at::Tensor& first = trial.inputs.front();
   if (first.is_cpu())
@@ -80,7 +80,7 @@ void wait_for_autograd(const Trial& trial) {
   exec::full_backward({at::zeros({}, options).requires_grad_() * 1}, {});
 }
 
-/// What is held before something is measured.
+/// Returns the bytes that are allocated before something is measured.
 Bytes held_at_rest(const Trial& trial) {
   wait_for_autograd(trial);
   trial.bench.account().reset_peak();
@@ -90,7 +90,7 @@ Bytes held_at_rest(const Trial& trial) {
 }  // namespace
 
 void measure_saved(const Trial& trial, plan::LayerCost& cost) {
-  // Drops output and input one after the other while the graph stays.
+  // Drops the outputs and then the inputs while the graph stays.
   exec::MemoryAccount& account = trial.bench.account();
   exec::Tensors inputs = inner_copies(trial);
   const Bytes input_size = bytes_of(inputs);
@@ -100,7 +100,7 @@ void measure_saved(const Trial& trial, plan::LayerCost& cost) {
   cost.output = bytes_of(outputs);
   cost.output_is_view = are_views(outputs, inputs);
 
-  // They keep what the backward needs, and nothing else.
+  // The nodes keep the tensors that the backward needs, and nothing else.
   std::vector<std::shared_ptr<torch::autograd::Node>> graphs;
   for (const at::Tensor& output : outputs)
     if (output.defined())
@@ -116,7 +116,7 @@ void measure_saved(const Trial& trial, plan::LayerCost& cost) {
 
 namespace {
 
-/// As when the forward is to run again: nothing is kept for a backward.
+/// Measures the peak of a forward that will be recomputed: it saves nothing for a backward.
 void measure_without_graph(const Trial& trial, plan::LayerCost& cost) {
   const at::NoGradGuard no_grad;
   exec::MemoryAccount& account = trial.bench.account();
@@ -125,14 +125,15 @@ void measure_without_graph(const Trial& trial, plan::LayerCost& cost) {
   cost.forward_peak_without_graph = std::max(Bytes{1}, account.peak() - before);
 }
 
-/// The gradient of the output is made inside the backward, as it is in a stage of several layers.
+/// Measures the peak of a backward in which the output's gradient is created, as in a stage of
+/// several layers.
 void measure_backward_peak(const Trial& trial, plan::LayerCost& cost) {
   exec::MemoryAccount& account = trial.bench.account();
   const exec::Tensors inputs = trial.leaves();
   exec::Tensors outputs = trial.forward(inputs);
   if (!have_gradient(outputs))
     return;
-  const exec::Tensors ones = ones_for(outputs);  // outlive the backward, so they do not count
+  const exec::Tensors ones = ones_for(outputs);  // they outlive the backward and so do not count
   at::Tensor root;
   for (std::size_t at = 0; at < outputs.size(); ++at)
     if (ones[at].defined()) {
@@ -145,8 +146,9 @@ void measure_backward_peak(const Trial& trial, plan::LayerCost& cost) {
   cost.backward_peak = std::max(Bytes{}, account.peak() - before);
 }
 
-/// What the input gradient lets go of, less the gradients on its way that it leaves to the weight
-/// gradient: only the sum of the two can be measured. Without a way to the input it leaves all.
+/// Measures the memory that the input gradient frees, less the gradients that it leaves to the
+/// weight gradient: only this difference can be measured. If no gradient reaches the input, it
+/// leaves everything to the weight gradient.
 void measure_freed(const Trial& trial, plan::LayerCost& cost) {
   exec::MemoryAccount& account = trial.bench.account();
   exec::Tensors inputs = trial.leaves();
@@ -157,7 +159,7 @@ void measure_freed(const Trial& trial, plan::LayerCost& cost) {
   const Bytes with_output = account.held();
   account.reset_peak();
   exec::Tensors gradients = ones_for(outputs);
-  exec::SplitBackward split;  // holds what a stage holds between I and W
+  exec::SplitBackward split;  // holds what a stage keeps between input and weight gradient
   split.input_gradients(outputs, gradients, inputs);
   cost.input_gradient_peak = std::max(Bytes{1}, account.peak() - with_output);
   wait_for_autograd(trial);

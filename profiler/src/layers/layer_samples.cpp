@@ -24,7 +24,7 @@ std::vector<double> LayerSamples::*samples_of(plan::InstructionKind kind) {
       return &LayerSamples::weight_gradient;
     case plan::InstructionKind::OptimizerStep:
       return &LayerSamples::optimizer_step;
-    default:  // of no layer
+    default:  // instructions without layers
       return nullptr;
   }
 }
@@ -42,7 +42,7 @@ plan::LayerTimes times_of(const LayerSamples& samples, const plan::LayerTimes& p
   if (samples.backward.empty())
     return times;
   if (samples.input_gradient.empty() && samples.weight_gradient.empty()) {
-    // The same shares as planned.
+    // Split in the same proportion as planned.
     const auto both = planned.input_gradient + planned.weight_gradient - planned.splitting;
     const double factor = both.value > 0 ? whole / both : 0;
     times.input_gradient = both.value > 0 ? planned.input_gradient * factor : whole;
@@ -52,7 +52,7 @@ plan::LayerTimes times_of(const LayerSamples& samples, const plan::LayerTimes& p
   }
   times.splitting = std::max(plan::Seconds{}, times.input_gradient + times.weight_gradient - whole);
   times.weight_gradient = whole + times.splitting - times.input_gradient;
-  if (times.weight_gradient < plan::Seconds{}) {  // all of it leads to the input, but for noise
+  if (times.weight_gradient < plan::Seconds{}) {  // except for noise, all of it is input gradient
     times.input_gradient = whole;
     times.weight_gradient = times.splitting = {};
   }

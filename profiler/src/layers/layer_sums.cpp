@@ -7,10 +7,11 @@
 namespace pipewright::profiler {
 namespace {
 
-/// Two shards sum by one exchange; more first exchange pieces, and then the sums of these.
+/// Returns the number of exchanges in an all-reduce: two ranks need one; more ranks first exchange
+/// pieces and then the sums of these.
 int exchanges_of_sum(int shards) { return shards > 2 ? 2 : 1; }
 
-/// Rounded up: what is gathered alone counts as a sum.
+/// Returns the number of all-reduces, rounded up: a gather alone counts as one.
 int sums_of(int exchanges, int shards) {
   const int each = exchanges_of_sum(shards);
   return (exchanges + each - 1) / each;
@@ -35,7 +36,8 @@ plan::ShardTraffic sums_of_shards(const Trial& trial) {
   const int times = sums.times + sums.backward_times;
   if (times == 0)
     return {};
-  // A shard sends each of the others a piece of 1/count twice, of two all at once: as much.
+  // A rank sends each other rank a piece of 1/count twice; of two ranks each sends everything at
+  // once, which is as much.
   const double sent = static_cast<double>((after.bytes - before.bytes).value);
   sums.bytes = plan::whole_bytes(sent / times * count / (2.0 * (count - 1)));
   return sums;

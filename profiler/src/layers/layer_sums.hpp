@@ -1,13 +1,13 @@
 #pragma once
 
-// What the shards of a layer pass on among each other, found by running one of them by itself.
+// Measures a layer's tensor-parallel communication by running one of its ranks alone.
 
 #include "layer_memory.hpp"
 
 namespace pipewright::profiler {
 
-/// As sums of equal size: so many in the forward and in the backward of a microbatch. Nothing of a
-/// whole layer.
+/// Returns the communication as all-reduces of equal size: how many in the forward and in the
+/// backward of a microbatch. Zero for a layer that is not partitioned.
 plan::ShardTraffic sums_of_shards(const Trial& trial);
 
 }  // namespace pipewright::profiler

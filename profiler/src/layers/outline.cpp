@@ -16,9 +16,9 @@
 namespace pipewright::profiler {
 namespace {
 
-constexpr std::int64_t activations_per_output = 12;  // of a transformer's layer about so many
+constexpr std::int64_t activations_per_output = 12;  // typical for a transformer layer
 
-/// By number that is trained.
+/// Returns the bytes per trainable parameter.
 std::int64_t bytes_in_training(const exec::TrainingSetup& setup) {
   const auto own = static_cast<std::int64_t>(c10::elementSize(setup.precision));
   constexpr std::int64_t full = 4;
@@ -36,7 +36,8 @@ std::string shapes_in_words(const exec::Tensors& tensors) {
   return text;
 }
 
-/// What comes into the first layer, as the training casts it.
+/// Returns the inputs of the first layer with the types to which the training casts them, as meta
+/// tensors.
 exec::Tensors first_inputs(const exec::TrainingSetup& setup) {
   exec::Tensors inputs = setup.data->inputs(0, 0);
   for (at::Tensor& input : inputs)
@@ -62,7 +63,7 @@ exec::Tensors without_numbers(exec::Tensors tensors) {
   return tensors;
 }
 
-/// Goes from layer to layer with shapes alone.
+/// Propagates shapes from layer to layer.
 class Shapes {
  public:
   explicit Shapes(const LayerBench& bench) : bench_(bench), setup_(bench.setup()) {
@@ -90,7 +91,7 @@ class Shapes {
     return outline;
   }
 
-  /// Of the loss, which goes with the last layer.
+  /// Returns the outline of the loss, which belongs to the last layer.
   LayerOutline loss() const {
     const std::string& last = setup_.layers.back().kind;
     LayerOutline outline{.input_has_gradient = trains_};
@@ -107,7 +108,8 @@ class Shapes {
                exec::trained_numbers(*exec::build_without_memory(setup_, layer, bench_.place()));
   }
 
-  /// Whole layers say what comes between them.
+  /// Returns the outputs' shapes. Layers are built whole, because a partitioned layer would
+  /// communicate.
   std::optional<exec::Tensors> outputs_of(const exec::LayerSpec& spec, int layer,
                                           const std::string& alike) {
     if (const auto known = outputs_.find(alike); !alike.empty() && known != outputs_.end())
@@ -128,14 +130,14 @@ class Shapes {
       return without_numbers(
           exec::run_layer(spec, *built, layer, setup_.base_seed, zeros_like_all(*inputs_), {}));
     } catch (const std::exception&) {
-      return {};  // whoever measures it hears of it
+      return {};  // the measurement will report the error
     }
   }
 
   const LayerBench& bench_;
   const exec::TrainingSetup& setup_;
-  std::optional<exec::Tensors> inputs_;  // of the next layer; nothing: not known
-  bool trains_ = false;                  // a layer before
+  std::optional<exec::Tensors> inputs_;  // of the next layer; nothing if unknown
+  bool trains_ = false;                  // a previous layer has parameters
   std::map<std::string, std::int64_t> numbers_;
   std::map<std::string, std::optional<exec::Tensors>> outputs_;
 };

@@ -12,7 +12,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The sizes of a tensor with so many rows.
+/// Returns the sizes of a tensor with `rows` rows.
 std::vector<std::int64_t> rows_of(const at::Tensor& tensor, std::int64_t rows) {
   std::vector<std::int64_t> sizes = tensor.sizes().vec();
   sizes.front() = rows;
@@ -57,9 +57,10 @@ exec::Tensors PlayedShards::from_others(const exec::Tensors& parts) {
   return all;
 }
 
-/// Of a sum over more than two shards (exec/training/group_sums.hpp), each gets the piece that it
-/// adds up, and then the sums of all pieces, which may differ in length. Where tokens are cut, a
-/// piece is [rows, batch, tokens, …], and each shard keeps its sum.
+/// Returns simulated data from the other ranks. In a sum over more than two ranks
+/// (exec/training/group_sums.hpp), each rank first receives the pieces that it adds. It then
+/// receives the sums of all pieces, which may differ in length. If tokens are partitioned, a piece
+/// is [rows, batch, tokens, …], and each rank keeps its sum.
 exec::Tensors PlayedShards::made_up(const exec::Tensors& parts) {
   const at::Tensor own = parts.at(static_cast<std::size_t>(seat_.index)).detach();
   const bool are_pieces = !parts.front().is_same(parts.back());
@@ -69,7 +70,7 @@ exec::Tensors PlayedShards::made_up(const exec::Tensors& parts) {
     at::Tensor theirs = own;
     if (are_sums)
       theirs = own.new_zeros({1, pieces_[static_cast<std::size_t>(shard)]});
-    else if (are_pieces)  // of another there may be more rows, of which this one is the first
+    else if (are_pieces)  // another rank may have more rows; this one has the first
       theirs = own.narrow(0, 0, 1).expand(rows_of(own, seat_.groups));
     else if (seat_.copies)
       theirs = own.clone();

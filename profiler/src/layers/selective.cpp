@@ -13,7 +13,7 @@ namespace {
 
 constexpr int pairs = 7;
 
-/// How long the whole backward takes, on a GPU until it has been computed.
+/// Returns how long the whole backward takes, including the device's work on a GPU.
 double backward_seconds(const Trial& trial) {
   const exec::Tensors outputs = trial.forward(trial.leaves());
   const exec::Tensors gradients = ones_for(outputs);
@@ -36,7 +36,7 @@ void measure_selective(const Trial& trial, plan::LayerCost& cost) {
   cost.selective_activation = std::max(plan::Bytes{}, cost.activation - again.activation);
   if (cost.selective_activation == plan::Bytes{})
     return;
-  std::vector<double> longer;  // measured in turn: the machine drifts
+  std::vector<double> longer;  // alternating, because the machine's speed drifts
   for (int pair = 0; pair < pairs; ++pair) {
     const double plain = backward_seconds(trial);
     longer.push_back(backward_seconds(selective) - plain);

@@ -1,13 +1,13 @@
 #pragma once
 
-// Selective recomputation: what a layer saves by it, and what that costs.
+// Measures selective recomputation: the memory that a layer saves and the time that it costs.
 
 #include "layer_memory.hpp"
 
 namespace pipewright::profiler {
 
-/// What a layer saves and costs under selective recomputation: how much less it keeps, and how much
-/// longer its backward takes. `cost`: with the layer's own activation.
+/// Sets how many fewer bytes a layer keeps under selective recomputation, and how much longer its
+/// backward takes. `cost` must already have the layer's own activation.
 void measure_selective(const Trial& trial, plan::LayerCost& cost);
 
 }  // namespace pipewright::profiler

@@ -1,13 +1,13 @@
 #pragma once
 
-// How many bytes of numbers tensors have.
+// Sizes of tensors in bytes.
 
 #include "pipewright/exec/tensors.hpp"
 #include "pipewright/plan/quantity.hpp"
 
 namespace pipewright::profiler {
 
-/// Of those that are defined.
+/// Returns the bytes of all defined tensors.
 inline plan::Bytes bytes_of(const exec::Tensors& tensors) {
   plan::Bytes bytes;
   for (const at::Tensor& tensor : tensors)

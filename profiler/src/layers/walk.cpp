@@ -13,10 +13,10 @@ namespace pipewright::profiler {
 namespace {
 
 constexpr std::size_t most_steps = 16;
-constexpr std::int64_t most_bytes = std::int64_t{64} << 20;  // of what is held of all steps
+constexpr std::int64_t most_bytes = std::int64_t{64} << 20;  // of the values of all steps
 constexpr plan::Instruction first_load{plan::InstructionKind::Load, 0, 0, 0};
 
-/// A stage that has no layers, before the first one or behind the last: it only loads.
+/// Returns a stage without layers, before the first or after the last one, which only loads.
 std::unique_ptr<exec::Stage> loader(const LayerBench& bench, int at) {
   exec::StageSpec spec;
   spec.index = at > 0 ? 1 : 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The microbatches that come to the sections of a model, which is walked through layer by layer.
+// Computes the inputs of a model's sections by running it layer by layer.
 
 #include <vector>
 
@@ -8,14 +8,14 @@
 
 namespace pipewright::profiler {
 
-/// What is loaded of a microbatch, without any layer.
+/// A microbatch as it is loaded, before any layer.
 struct LoadedMicrobatch {
   exec::Tensors inputs;
   exec::Tensors targets;
 };
 LoadedMicrobatch load_microbatch(const LayerBench& bench, int step);
 
-/// How long the two take a rank, typically.
+/// The typical time that a rank needs to load inputs and targets.
 struct LoadTimes {
   plan::Seconds inputs{};
   plan::Seconds targets{};
@@ -24,19 +24,20 @@ LoadTimes load_times(const LayerBench& bench);
 
 class Walk {
  public:
-  /// Begins with the model's inputs: of one step, or where there are experts of several. Both must
-  /// outlive it.
+  /// Begins with the model's inputs: of one step, or of several if there are experts. Keeps
+  /// references to both arguments.
   Walk(const LayerBench& bench, const std::vector<LayerOutline>& outlines);
 
-  /// Goes on to the layer: those on the way are built, run forward and dropped. One that is like
-  /// another before it, and keeps its input's shape, is passed by.
+  /// Advances to the layer: builds, runs and drops those on the way. Skips a layer that is like an
+  /// earlier one and keeps its input's shape.
   void go_to(int layer);
-  /// The layers up to this one have made these of `values`.
+  /// Records that the layers before this one have turned the current values into these.
   void went_to(int layer, std::vector<exec::Tensors> values);
 
-  /// What comes into the layer, of the first step; with gradients where it has some in training.
+  /// Returns the layer's inputs in the first step, with requires_grad if they have a gradient in
+  /// training.
   exec::Tensors inputs() const;
-  /// The same, by step.
+  /// Returns the layer's inputs by step.
   const std::vector<exec::Tensors>& values() const { return values_; }
   const exec::Tensors& targets() const { return targets_; }
 

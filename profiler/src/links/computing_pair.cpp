@@ -17,14 +17,14 @@ namespace {
 
 using Seconds = std::vector<double>;
 
-constexpr double least_time = 1e-7;  // what clocks can tell from nothing
+constexpr double least_time = 1e-7;  // the shortest time that clocks can measure
 
 double now() { return clock_seconds(CLOCK_MONOTONIC); }
 
-/// What the other threads of this process have computed.
+/// Returns the CPU time of this process's other threads.
 double cpu_of_others() { return cpu_of_process() - cpu_of_this_thread(); }
 
-/// What this thread computes in `work`.
+/// Returns the CPU time of this thread in `work`.
 template <class Work>
 double cpu_of(const Work& work) {
   const double before = cpu_of_this_thread();
@@ -32,8 +32,8 @@ double cpu_of(const Work& work) {
   return cpu_of_this_thread() - before;
 }
 
-/// How far another clock is ahead of this one: of all questions the one that was answered first
-/// says it best.
+/// Estimates how far another clock is ahead of this one, from the question with the shortest round
+/// trip.
 class OtherClock {
  public:
   void answered(double asked, double answered, double theirs) {
@@ -61,8 +61,8 @@ class Pair {
         warm_up_(warm_up),
         last_(exchanges - 1) {}
 
-  /// Once the other rank asks for it, it computes, sends and computes on. Each answer to a word
-  /// says what the clock shows, and when it sent the last time.
+  /// Sends. When the other rank asks for a transfer, computes, sends and keeps computing. Each
+  /// answer to a question has the clock's time and the time of the last send.
   Seconds send() {
     Seconds kept;
     double sent = 0;
@@ -81,9 +81,9 @@ class Pair {
     return kept;
   }
 
-  /// Asks for each transfer when the other rank waits, and waits for it or computes meanwhile: two
-  /// ranks that compute share caches and memory, and what a sender does for a transfer takes
-  /// longer.
+  /// Receives. Asks for each transfer when the other rank waits; then waits for the transfer, or
+  /// computes meanwhile: two ranks that compute share caches and memory, so a sender's work for a
+  /// transfer takes longer.
   Seconds receive() {
     Seconds kept, arrived, sent;
     OtherClock clock;
@@ -128,7 +128,7 @@ class Pair {
   }
 
   double receive_computing(int m) {
-    computing_.run(computing_s_ / 4);  // until what it sends itself is gone
+    computing_.run(computing_s_ / 4);  // until its own message was sent
     const double before = cpu_of_others();
     computing_.run(computing_s_);
     const double call = cpu_of([&] { receive(own(), m); });

@@ -1,6 +1,7 @@
 #pragma once
 
-// What a transfer takes while ranks compute, as in training, and what it costs them.
+// Measures how long a transfer takes while ranks compute, as in training, and how much compute time
+// it costs them.
 
 #include <vector>
 
@@ -9,18 +10,19 @@
 
 namespace pipewright::profiler {
 
-/// What is measured: until the receiver has it, while the sender computes on; or for how long that
-/// keeps the sender from computing, or a receiver that computes meanwhile.
+/// The measured quantity: the time until the receiver has the data, while the sender keeps
+/// computing; or the compute time that the transfer costs the sender, or a receiver that computes
+/// meanwhile.
 enum class ComputingPart { Arrival, Sender, Receiver };
 
-/// The routes of a pair that measures: of what is measured, and of words about it, which have
-/// another size.
+/// Returns the routes of a measured pair: one for the data, and one for control messages, which
+/// have another size.
 std::vector<LinkMessages> computing_routes(const LinkMessages& own);
 
-/// One rank's part of the pair, which computes for `computing_s` at a time: longer than a transfer
-/// takes. Only the lower one sends what is measured; words of the higher one
-/// begin each of `exchanges` on all routes, of which those after `warm_up` count, but for the last.
-/// Seconds of each; none on the rank that only helps.
+/// Runs one rank's part of the measurement. The ranks compute for `computing_s` at a time, longer
+/// than a transfer takes. Only the lower rank sends the measured data; control messages of the
+/// higher rank begin each of `exchanges` on all routes. The exchanges after `warm_up` count, except
+/// for the last. Returns the seconds of each; empty on the rank that only helps.
 std::vector<double> while_computing(const LinkPlace& place, const LinkMessages& own,
                                     ComputingPart part, plan::Bytes size, double computing_s,
                                     int warm_up, int exchanges);

@@ -27,11 +27,12 @@ using plan::Bytes;
 using plan::InstructionKind;
 using Clock = std::chrono::steady_clock;
 
-constexpr int warm_up = 1;        // repeats of a pass that are not counted: forms go with the first
-constexpr int most_repeats = 20;  // of a pass
+// Uncounted repeats of a pass: the first message also has the forms.
+constexpr int warm_up = 1;
+constexpr int most_repeats = 20;               // of a pass
 constexpr std::array rounds{0.5, 0.25, 0.25};  // shares of the time
 constexpr int told_to_stop = -1;
-constexpr std::size_t least_sizes = 3;  // are measured, however long they take: fewer say nothing
+constexpr std::size_t least_sizes = 3;  // measured regardless of time; fewer sizes are useless
 
 double since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -44,10 +45,10 @@ std::vector<Bytes> sizes_up_to(Bytes largest, std::int64_t least, std::int64_t f
   return sizes;
 }
 
-/// Sizes of sums that give each rank whole numbers.
+/// Returns sizes of sums that give each rank a whole number of elements.
 std::vector<Bytes> sums_up_to(Bytes largest) { return sizes_up_to(largest, 64, 4); }
 
-/// One rank's part in all of it.
+/// One rank's part in all measurements.
 class LinkBench {
  public:
   LinkBench(const LinkPlace& place, const LinkRanks& who, const LinkLimits& limits,
@@ -65,10 +66,10 @@ class LinkBench {
   std::optional<plan::LinkSamples> measure();
 
  private:
-  /// Seconds of each repeat as this rank saw them; none where it only looked on.
+  /// Seconds of each repeat as this rank measured them; empty if it was not involved.
   using Seconds = std::vector<double>;
   using Play = std::function<Seconds(Bytes size, int repeats)>;
-  /// What a repeat costs of a time that it measures.
+  /// Returns the duration of a repeat, given the time that it measures.
   using Cost = std::function<double(Bytes size, double seconds)>;
 
   bool leads() const { return place_.rank == 0; }
@@ -83,8 +84,7 @@ class LinkBench {
   Seconds pairs_at_once(int pairs, Bytes size, double answer_s, int repeats);
   Seconds computing(ComputingPart part, Bytes size, double computing_s, int repeats);
   plan::ComputingSeries computing_series(const plan::Link& idle, double share);
-  /// Which seconds of a sum are meant: those until it is there, or those that this process
-  /// computes.
+  /// The kind of time that is measured for a sum: wall-clock time, or CPU time of this process.
   enum class Of { Wall, Cpu };
   Seconds sum(int devices, Bytes size, int repeats, Of of);
   Seconds shard_sum(int devices, Bytes size, int repeats);
@@ -119,7 +119,7 @@ std::optional<LinkMessages> LinkBench::own_messages(int pairs) const {
   return {};
 }
 
-/// As a step begins: all transfers of it are known.
+/// Begins a pass as a step does: all its transfers are announced.
 void LinkBench::begin_pass(const std::vector<LinkMessages>& own, int repeats) {
   std::vector<Transfer> transfers;
   for (int m = 0; m < warm_up + repeats; ++m)
@@ -178,9 +178,10 @@ LinkBench::Seconds LinkBench::both_at_once(Bytes size, int repeats) {
   return seconds;
 }
 
-/// One way by all of them, each tensor answered by a byte, which takes `answer_s`: with as much on
-/// its way back, pairs would soon go by turns, each way free for one of them. Until the last pair
-/// is done, as they need not share evenly.
+/// Sends in one direction on all pairs at once; each tensor is answered by one byte, whose time
+/// `answer_s` is subtracted. With large messages in both directions, pairs would soon alternate,
+/// each using a free direction. Measures until the last pair is done, because pairs need not share
+/// the link evenly.
 LinkBench::Seconds LinkBench::pairs_at_once(int pairs, Bytes size, double answer_s, int repeats) {
   const auto own = own_messages(pairs);
   const bool begins = own && own->low == place_.rank;
@@ -197,7 +198,7 @@ LinkBench::Seconds LinkBench::pairs_at_once(int pairs, Bytes size, double answer
   };
   for (int m = 0; own && m < warm_up; ++m)
     exchange(m);
-  of_all_ranks({});  // so that all begin at once
+  of_all_ranks({});  // a barrier, so that all begin at once
   const auto begin = Clock::now();
   for (int m = warm_up; own && m < warm_up + repeats; ++m)
     exchange(m);
@@ -209,48 +210,47 @@ LinkBench::Seconds LinkBench::pairs_at_once(int pairs, Bytes size, double answer
   return {std::max(0.0, longest - answer_s)};
 }
 
-/// While one rank of a pair computes, on threads as those of ranks.
+/// Measures while one rank of a pair computes, on threads like those of ranks.
 LinkBench::Seconds LinkBench::computing(ComputingPart part, Bytes size, double computing_s,
                                         int repeats) {
   const auto own = own_messages(1);
-  const int exchanges = repeats + 1;  // the last one is there for its words
+  const int exchanges = repeats + 1;  // the last one only has control messages
   begin_pass(own ? computing_routes(*own) : std::vector<LinkMessages>{}, exchanges);
   return own ? while_computing(place_, *own, part, size, computing_s, warm_up, warm_up + exchanges)
              : Seconds{};
 }
 
-/// `idle`: what transfers take between ranks that do not compute.
+/// Measures the series with computing ranks. `idle` is the link between ranks that do not compute.
 plan::ComputingSeries LinkBench::computing_series(const plan::Link& idle, double share) {
-  constexpr std::int64_t least = std::int64_t{1} << 14;  // below that all sizes are alike
+  constexpr std::int64_t least = std::int64_t{1} << 14;  // smaller sizes take equally long
   std::vector<Bytes> sizes{{1}};
   for (const Bytes size : sizes_up_to(limits_.largest, least, 2))
     sizes.push_back(size);
-  // About as long as between two actions, and longer than a transfer.
+  // About as long as an action takes, and longer than a transfer.
   const auto computing_s = [&](Bytes size) {
     return 2e-3 + 2 * plan::transfer_time(idle, size).value;
   };
   const auto measured = [&](const char* what, ComputingPart part) {
-    // Rests and computing take longer than what is measured.
+    // Pauses and computing take longer than the measured time.
     const Cost cost = [&](Bytes size, double seconds) { return seconds + 5 * computing_s(size); };
     return series(what, sizes, share / 4, cost, [&](Bytes size, int repeats) {
       return computing(part, size, computing_s(size), repeats);
     });
   };
-  // What a sum computes says little about how long it takes.
+  // A sum's CPU time says little about its duration.
   const Cost sum_cost = [&](Bytes size, double seconds) {
     return seconds + 2 * plan::transfer_time(idle, size).value;
   };
   plan::ComputingSeries found;
   found.arrival = measured("while the sender computes", ComputingPart::Arrival);
-  found.sender = measured("what sending keeps from computing", ComputingPart::Sender);
-  found.receiver = measured("what receiving keeps from computing", ComputingPart::Receiver);
-  found.sum =
-      series("what sums keep from computing", sums_up_to(limits_.largest), share / 4, sum_cost,
-             [&](Bytes size, int repeats) { return sum(2, size, repeats, Of::Cpu); });
+  found.sender = measured("compute time lost by sending", ComputingPart::Sender);
+  found.receiver = measured("compute time lost by receiving", ComputingPart::Receiver);
+  found.sum = series("compute time lost by sums", sums_up_to(limits_.largest), share / 4, sum_cost,
+                     [&](Bytes size, int repeats) { return sum(2, size, repeats, Of::Cpu); });
   return found;
 }
 
-/// On a thread as that of a rank's collectives.
+/// Runs sums on a thread like that of a rank's collectives.
 LinkBench::Seconds LinkBench::sum(int devices, Bytes size, int repeats, Of of) {
   const std::vector<int> group(who_.ring.begin(), who_.ring.begin() + devices);
   begin_pass({}, 0);
@@ -265,8 +265,8 @@ LinkBench::Seconds LinkBench::sum(int devices, Bytes size, int repeats, Of of) {
   return std::async(std::launch::async, work).get();
 }
 
-/// As gradients are summed: each member adds up its shard and all gather the sums. One follows the
-/// other, so that none waits for a member that begins late.
+/// Runs sums as those of gradients: each member adds its shard and all gather the sums. Sums are
+/// consecutive, so that none waits for a member that starts late.
 LinkBench::Seconds LinkBench::sums_of(const std::vector<int>& group, Bytes size, int repeats, Of of,
                                       const exec::OnDevice& on_device) {
   const auto devices = static_cast<int>(group.size());
@@ -301,7 +301,7 @@ LinkBench::Seconds LinkBench::sums_of(const std::vector<int>& group, Bytes size,
   return seconds;
 }
 
-/// On the rank's own thread, each sum behind the one before.
+/// Runs tensor-parallel sums, one after the other, on the rank's own thread.
 LinkBench::Seconds LinkBench::shard_sum(int devices, Bytes size, int repeats) {
   begin_pass({}, 0);
   const auto found = std::find(who_.ring.begin(), who_.ring.end(), place_.rank);
@@ -318,15 +318,15 @@ LinkBench::Seconds LinkBench::shard_sum(int devices, Bytes size, int repeats) {
   for (int m = 0; m < warm_up + repeats; ++m) {
     const double before = shards.passed_on().seconds.value;
     const at::Tensor sum = exec::added_up({own}, seat);
-    place_.transport.wait_for_device([&] { return on_device_.is_done(); }, "a sum of shards");
+    place_.transport.wait_for_device([&] { return on_device_.is_done(); }, "a tensor-parallel sum");
     if (m >= warm_up)
       seconds.push_back(shards.passed_on().seconds.value - before);
   }
   return seconds;
 }
 
-/// What such a sum of two shards adds to compute that takes half as long again, as in the two
-/// actions of a fused pair: on threads as theirs.
+/// Measures the time that a tensor-parallel sum of two ranks adds to concurrent compute, which
+/// takes 1.5 times as long. The two run on threads like those of a fused pair's actions.
 LinkBench::Seconds LinkBench::beside_compute(Bytes size, double alone_s, int repeats) {
   begin_pass({}, 0);
   const std::vector<int> group(who_.ring.begin(), who_.ring.begin() + 2);
@@ -340,7 +340,7 @@ LinkBench::Seconds LinkBench::beside_compute(Bytes size, double alone_s, int rep
   if (!work_)
     work_.emplace();
   const auto compute = [&] { work_->run(1.5 * alone_s * sums); };
-  exchange(word);  // so that both begin at once
+  exchange(word);  // a barrier, so that both begin at once
   auto begin = Clock::now();
   compute();
   const double computed_s = since(begin);
@@ -357,8 +357,8 @@ LinkBench::Seconds LinkBench::beside_compute(Bytes size, double alone_s, int rep
   return {std::max(0.0, since(begin) - computed_s) / sums};
 }
 
-/// Of the sizes that were measured alone; of large ones, where there are: what small ones take is
-/// that they begin and end.
+/// Measures the sizes that were measured alone; only large sizes if there are any, because small
+/// ones consist of start and end only.
 plan::LinkSeries LinkBench::beside_compute_series(const plan::LinkSeries& alone, double share) {
   const auto alone_s = [&](Bytes size) {
     for (const plan::LinkSample& sample : alone.samples)
@@ -372,9 +372,9 @@ plan::LinkSeries LinkBench::beside_compute_series(const plan::LinkSeries& alone,
     if (sample.size >= large || alone.samples.back().size < large)
       sizes.push_back(sample.size);
   const Cost cost = [&](Bytes size, double) { return 3.5 * alone_s(size); };
-  return series("sums of shards beside compute", sizes, share, cost, [&](Bytes size, int repeats) {
-    return beside_compute(size, alone_s(size), repeats);
-  });
+  return series(
+      "tensor-parallel sums during compute", sizes, share, cost,
+      [&](Bytes size, int repeats) { return beside_compute(size, alone_s(size), repeats); });
 }
 
 int LinkBench::told_by_leader(int number) {
@@ -393,7 +393,7 @@ std::vector<LinkBench::Seconds> LinkBench::of_all_ranks(const Seconds& mine) {
   return all;
 }
 
-/// By repeat, of those who saw them.
+/// Returns the mean over the ranks that measured, by repeat.
 LinkBench::Seconds LinkBench::mean_of_ranks(const Seconds& mine) {
   Seconds sums;
   double seen = 0;
@@ -410,13 +410,13 @@ LinkBench::Seconds LinkBench::mean_of_ranks(const Seconds& mine) {
   return sums;
 }
 
-/// What a series has measured so far.
+/// The measurements of a series so far.
 struct Measured {
   std::vector<Bytes> sizes;
   std::vector<std::vector<double>> times;  // by size
 
-  /// What a repeat will take at most: one that was not seen yet, so many times as long as the one
-  /// before as it is larger.
+  /// Returns the expected time of a repeat. For a new size, the previous size's time is scaled with
+  /// the size, which is an upper bound.
   double expected(std::size_t size) const {
     if (!times[size].empty())
       return plan::median(times[size]);
@@ -427,8 +427,8 @@ struct Measured {
   }
 };
 
-/// How many repeats of `seconds` each fit, so that as much time stays for each size behind; 0:
-/// none.
+/// Returns how many repeats of `seconds` each fit, so that as much time stays for each later size;
+/// 0 if none.
 int repeats_within(double left, std::size_t sizes_left, double seconds) {
   constexpr double kept = 2;  // larger sizes need more than smaller ones
   if (seconds <= 0)
@@ -440,7 +440,7 @@ int repeats_within(double left, std::size_t sizes_left, double seconds) {
       std::clamp(some / seconds - warm_up, 1.0, static_cast<double>(most_repeats)));
 }
 
-/// The sizes that were measured: `count` of them, the smallest first.
+/// Returns the samples of the `count` smallest sizes, which were measured.
 std::vector<plan::LinkSample> samples_of(const Measured& measured, std::size_t count) {
   std::vector<plan::LinkSample> samples;
   for (std::size_t s = 0; s < count; ++s)
@@ -475,7 +475,7 @@ plan::LinkSeries LinkBench::series(const char* what, const std::vector<Bytes>& s
         measured.times[s].insert(measured.times[s].end(), seconds.begin(), seconds.end());
       } else if (is_new) {
         count = s;
-        found.ended = fmt::format("{} bytes would take more than the {:.1f} s that were left",
+        found.ended = fmt::format("{} bytes would have taken longer than the remaining {:.1f} s",
                                   sizes[s].value, std::max(0.0, left));
       }
     }
@@ -517,7 +517,7 @@ std::optional<plan::LinkSamples> LinkBench::measure() {
                [&](Bytes size, int repeats) { return sum(devices, size, repeats, Of::Wall); }));
   for (int devices = 2; devices <= ring; ++devices)
     samples.shard_sums.push_back(
-        series("sums of shards", whole_numbers, share_shards / (ring - 1), one_trip,
+        series("tensor-parallel sums", whole_numbers, share_shards / (ring - 1), one_trip,
                [&](Bytes size, int repeats) { return shard_sum(devices, size, repeats); }));
   if (ring > 1 && place_.device.device.is_cpu() && !was_stopped_)
     samples.shard_sums_beside = beside_compute_series(samples.shard_sums.front(), share_beside);

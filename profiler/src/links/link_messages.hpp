@@ -1,12 +1,12 @@
 #pragma once
 
-// What two ranks send each other while their link is measured.
+// The messages that two ranks exchange while their link is measured.
 
 #include "pipewright/exec/transport/transport.hpp"
 
 namespace pipewright::profiler {
 
-/// The messages of a pair as those of two stages: the lower rank has the first one.
+/// The messages of a pair, sent as those of two stages; the lower rank has the first stage.
 struct LinkMessages {
   int low = 0, high = 0;
   int first_stage = 0;

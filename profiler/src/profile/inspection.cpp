@@ -29,14 +29,15 @@ namespace {
 
 constexpr double longest_look = 3;  // seconds for a section, to within two of its passes
 
-/// What was recorded of the sections.
+/// The recordings of the sections.
 struct Looks {
-  std::vector<RecordedPass> recorded;    // of all
-  std::vector<RecordedPass> last;        // of each
-  double with_records = 0, without = 0;  // a pass of each, added up
+  std::vector<RecordedPass> recorded;  // passes of all sections
+  std::vector<RecordedPass> last;      // the last pass of each section
+  // Seconds of a pass with and without recording, summed over sections.
+  double with_records = 0, without = 0;
 };
 
-/// Plays a section in turn with records and without.
+/// Runs a section alternately with and without recording.
 void look_at(Rehearsal& rehearsal, ActivitySource& source, WorkLog& log, int passes,
              const std::atomic<bool>* stop, Looks& looks) {
   std::vector<RecordedPass> recorded;
@@ -54,7 +55,7 @@ void look_at(Rehearsal& rehearsal, ActivitySource& source, WorkLog& log, int pas
     recorded.push_back({source.collect(), std::move(ranges)});
     if (pass > 0)
       continue;
-    recorded.clear();  // a device and its records are slow at first
+    recorded.clear();  // drop the first pass, in which the device and recording are slow
     with_records.clear();
     without.clear();
   }
@@ -66,7 +67,7 @@ void look_at(Rehearsal& rehearsal, ActivitySource& source, WorkLog& log, int pas
     looks.recorded.push_back(std::move(pass));
 }
 
-/// A pass has one section's kernels only.
+/// Scales kernel sums to the model, because a pass has the kernels of one section only.
 void count_by_model(WorkReport& report, std::size_t sections) {
   for (KernelSum& kernel : report.kernels) {
     kernel.count *= static_cast<double>(sections);

@@ -22,13 +22,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr plan::Bytes kept_free{64'000'000};  // where memory is short
+constexpr plan::Bytes kept_free{64'000'000};  // if memory is short
 
 double seconds_from(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// How many of `wanted` copies of a section there is memory for; one in any case.
+/// Returns how many of `wanted` copies of a section fit into memory; at least one.
 int copies_that_fit(const std::vector<LayerOutline>& outlines, const Section& section, int wanted) {
   exec::give_memory_back();
   plan::Bytes each{1}, most;
@@ -37,12 +37,14 @@ int copies_that_fit(const std::vector<LayerOutline>& outlines, const Section& se
     each += outline.training;
     most = std::max(most, outline.activations);
   }
-  each += most;  // a pass holds those of all layers, but most of the weights' time is one's
+  // An approximation: a pass holds the activations of all layers, but most of the time those of
+  // about one layer.
+  each += most;
   const std::int64_t room = (exec::memory_left() - kept_free).value;
   return static_cast<int>(std::clamp<std::int64_t>(room / each.value, 1, wanted));
 }
 
-/// The times of what was sampled, with how far its passes lie apart.
+/// Sets the times of the samples, and the spread of the passes.
 void set_times(plan::LayerCost& cost, const LayerSamples& alone, const LayerSamples& contended) {
   if (alone.forward.empty())  // stopped before the first pass
     return;
@@ -56,7 +58,7 @@ void set_times(plan::LayerCost& cost, const LayerSamples& alone, const LayerSamp
     cost.contended = typical_times(contended, has_parameters);
 }
 
-/// Each value over the middle one.
+/// Appends each value divided by the median.
 void append_over_median(std::vector<double>& all, const std::vector<double>& values) {
   const double middle = plan::median(values);
   for (const double value : values)
@@ -115,7 +117,7 @@ class Profile {
     return costs;
   }
 
-  /// Returns how many passes counted.
+  /// Returns the number of passes that counted.
   int measure(const Section& section, int copies) {
     walk_.go_to(section.first);
     SectionProfile profile({benches_.begin(), benches_.begin() + copies}, cores_, section,
@@ -131,7 +133,7 @@ class Profile {
     return profile.passes();
   }
 
-  /// Passes until it is enough, or the section's part of the time is over.
+  /// Runs passes until there are enough or the section's share of the time is over.
   void play(SectionProfile& profile) {
     const auto begin = Clock::now();
     const plan::ProfileSettings& settings = request_.settings;
@@ -160,7 +162,7 @@ class Profile {
     measured_over_ += seconds_from(begin);
   }
 
-  /// By layer, its own; where they are `shared`, those of all places of its kind.
+  /// Sets each layer's costs: its own, or if they are `shared`, those of all places of its kind.
   std::vector<AlikeLayers> set_costs(plan::LayerCosts& costs, bool shared) {
     costs.layers.resize(outlines_.size() - 1);
     const auto cost_of = [&](int layer) -> plan::LayerCost& {
@@ -190,7 +192,8 @@ class Profile {
     return kinds;
   }
 
-  /// Where there was memory for one copy alone, that is what is known.
+  /// Returns the contended samples. If memory sufficed for one copy only, the samples of that copy
+  /// stand for them.
   const LayerSamples& contended_of(const MeasuredLayer& layer) const {
     return benches_.size() > 1 && layer.contended.forward.empty() ? layer.alone : layer.contended;
   }
@@ -219,7 +222,8 @@ class Profile {
     return cost;
   }
 
-  /// What lies around the layers; where the section that loads was not measured, by itself.
+  /// Sets the costs around the layers. If the section that loads was not measured, loading is
+  /// measured alone.
   void set_ends(plan::LayerCosts& costs) const {
     if (load_.empty() || target_load_.empty()) {
       const LoadTimes loads = load_times(bench_);
@@ -242,9 +246,9 @@ class Profile {
   std::vector<bool> wanted_;
   Walk walk_;
   std::vector<std::optional<MeasuredLayer>> layers_;  // the loss last
-  int number_ = 0, count_ = 0;                        // of the sections that are measured
+  int number_ = 0, count_ = 0;                        // of the measured sections
   std::vector<double> load_, target_load_;
-  std::vector<double> whole_;  // forward and backward of a section alone, over its middle one
+  std::vector<double> whole_;  // a section's forward and backward alone, divided by the median
   double measured_over_ = 0;
 };
 

@@ -19,7 +19,7 @@ double seconds_since(SteadyClock::time_point begin) {
   return std::chrono::duration<double>(SteadyClock::now() - begin).count();
 }
 
-/// The same values as leaves of a microbatch's own graph.
+/// Returns the same values as leaves of a microbatch's own graph.
 exec::Tensors own_leaves(const exec::Tensors& values) {
   exec::Tensors leaves;
   for (const at::Tensor& value : values)
@@ -32,7 +32,7 @@ exec::Tensors own_leaves(const exec::Tensors& values) {
 
 namespace {
 
-/// One layer of the training, and behind the last the loss, as a stage by itself.
+/// Returns one layer of the training as a stage, with the loss if it is the last one.
 std::unique_ptr<exec::Stage> layer_alone(const LayerBench& bench, int layer,
                                          const exec::Tensors& inputs) {
   exec::StageSpec spec;
@@ -76,7 +76,7 @@ std::vector<StageBorders> borders_of(const LayerBench& bench, const plan::Partit
 
 namespace {
 
-/// How long the shard of a bench has been among the others so far.
+/// Returns the seconds that a bench's rank has spent in tensor-parallel communication so far.
 double among_shards(const LayerBench& bench) {
   return bench.shards() == nullptr ? 0 : bench.shards()->passed_on().seconds.value;
 }
@@ -87,8 +87,8 @@ int meetings_of_shards(const LayerBench& bench) {
 
 }  // namespace
 
-/// Notes how long each layer's part takes beside what its shards pass on, on a GPU until it has
-/// been computed.
+/// Measures how long each layer's part takes, without tensor-parallel communication; on a GPU
+/// including the device's work.
 class Rehearsal::LayerClock final : public exec::LayerObserver {
  public:
   explicit LayerClock(const LayerBench& bench) : bench_(bench) {}
@@ -120,7 +120,7 @@ class Rehearsal::LayerClock final : public exec::LayerObserver {
  private:
   const LayerBench& bench_;
   SteadyClock::time_point begin_;
-  double among_shards_ = 0;  // until then
+  double among_shards_ = 0;  // at the start of the part
 };
 
 Rehearsal::Rehearsal(const LayerBench& bench, const RankProgram& played,
@@ -141,7 +141,7 @@ Rehearsal::Rehearsal(const LayerBench& bench, const RankProgram& played,
   for (exec::StageSpec& spec :
        exec::stage_specs(played.program, played.partition, played.rank, played.gradient_groups)) {
     spec.observer = clock_.get();
-    spec.shard.parameters = false;  // nobody is there to gather them from
+    spec.shard.parameters = false;  // there are no ranks to gather them from
     const int index = spec.index;
     stages_[index] = bench.build(std::move(spec));
   }
@@ -192,13 +192,14 @@ void Rehearsal::run_script() {
     meetings.push_back(is_alone ? 0 : meetings_of_shards(bench_) - meetings_before);
   }
   for (auto& [index, stage] : stages_) {
-    stage->finish_gradients();  // of microbatches that no step came behind
+    stage->finish_gradients();  // of microbatches that no step follows
     stage->end();
   }
   find_late(meetings);
 }
 
-/// `meetings`: of shards in each instruction; none where nobody was met.
+/// Computes the waits for late ranks from the number of tensor-parallel collectives in each
+/// instruction, `meetings`. Without other ranks, all waits are 0.
 void Rehearsal::find_late(const std::vector<int>& meetings) {
   late_seconds_.assign(meetings.size(), 0);
   if (bench_.shards() == nullptr || bench_.shards()->is_alone())
@@ -209,7 +210,7 @@ void Rehearsal::find_late(const std::vector<int>& meetings) {
     late_seconds_[at] = std::accumulate(next, next + meetings[at], 0.0);
 }
 
-/// What training would have received by now.
+/// Sets the tensors that training would have received by now.
 void Rehearsal::receive(const Instruction& i) {
   if (i.kind == InstructionKind::Forward && i.stage > 0)
     stage(i.stage).receive_inputs(
@@ -220,20 +221,20 @@ void Rehearsal::receive(const Instruction& i) {
     stage(i.stage).receive_gradients(i, borders_[static_cast<std::size_t>(i.stage)].gradients);
 }
 
-/// Whether there was something to compute.
+/// Returns true if the instruction computes something.
 bool Rehearsal::perform(const Instruction& i) {
   exec::Stage& own = stage(i.stage);
   const plan::InstructionTraits& traits = plan::traits_of(i.kind);
   if (traits.action) {
     own.compute(i);
     if (i.kind == InstructionKind::Forward)
-      own.outputs_for_next(i);  // nobody takes them
+      own.outputs_for_next(i);  // dropped
     if (plan::makes_input_gradient(i.kind))
       own.take_input_gradients(i);
   } else if (i.kind == InstructionKind::Load) {
     own.load(i);
   } else if (i.kind == InstructionKind::ScatterMicrobatch) {
-    own.take_gradients();  // nobody sums them
+    own.take_gradients();  // dropped instead of summed
   } else if (i.kind == InstructionKind::OptimizerStep) {
     own.finish_gradients();
     own.update(i, bench_.setup().optimizer.learning_rate);

@@ -9,9 +9,10 @@ namespace {
 
 using Kind = plan::InstructionKind;
 
-constexpr double gradient_deviation = 1e-3;  // of those that are made up
+constexpr double gradient_deviation = 1e-3;  // of simulated gradients
 
-/// The borders of the stages: what is in front of the section is one, and what is behind it.
+/// Returns the boundaries of the stages: all layers before the section are one stage, and all
+/// layers after it.
 std::vector<int> bounds_of(const Section& section, int layers) {
   std::vector<int> bounds{0};
   for (const int border : {section.first, section.last, layers})
@@ -20,7 +21,7 @@ std::vector<int> bounds_of(const Section& section, int layers) {
   return bounds;
 }
 
-/// The section's stage lies on the first rank, all else on another.
+/// Returns a program with the section's stage on the first rank and all others on a second rank.
 RankProgram both_backwards(const Section& section, int layers) {
   RankProgram played;
   played.partition.boundaries = bounds_of(section, layers);
@@ -43,7 +44,7 @@ RankProgram both_backwards(const Section& section, int layers) {
   return played;
 }
 
-/// Of each floating output, which has one in training.
+/// Returns simulated gradients for each floating-point output, which has a gradient in training.
 exec::Tensors made_up_gradients(const exec::Stage& stage, const Section& section,
                                 exec::Tensors values) {
   const at::NoGradGuard no_grad;

@@ -41,7 +41,7 @@ void SectionProfile::pass(bool counts) {
 
 double SectionProfile::spread() const { return plan::spread(whole_); }
 
-/// What the script of a pass took: its first load, and forward and backward in one go.
+/// Records the times of a pass: its first load, and a forward and backward in one go.
 void SectionProfile::note(const Rehearsal& first) {
   const std::vector<double>& seconds = first.seconds();
   const std::vector<double>& targets = first.target_seconds();
@@ -63,7 +63,7 @@ MeasuredLayer SectionProfile::measured_layer(int layer, const exec::Tensors& inp
                     targets};
   MeasuredLayer measured;
   const auto at = static_cast<std::size_t>(layer);
-  if (!alone_.empty())  // or it was stopped before the first pass
+  if (!alone_.empty())  // empty if it was stopped before the first pass
     measured.alone = alone_[at];
   if (rehearsals_.size() > 1)
     for (const auto& of_core : contended_)
@@ -85,7 +85,7 @@ std::vector<MeasuredLayer> SectionProfile::measured(Walk& walk) {
     if (layer == benches_.front()->loss())
       break;
     const at::NoGradGuard no_grad;
-    std::vector<std::vector<std::int64_t>> rows;  // what the router makes of several steps
+    std::vector<std::vector<std::int64_t>> rows;  // tokens per expert in several steps
     for (exec::Tensors& of_step : values) {
       const engine::RoutedRows routed;
       of_step = stage.layers().run(layer, of_step, {}, {});

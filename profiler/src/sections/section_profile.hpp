@@ -1,6 +1,6 @@
 #pragma once
 
-// One section of a model, built on each core and measured there.
+// Measures one section of a model, built on each core.
 
 #include <functional>
 #include <vector>
@@ -11,32 +11,34 @@
 
 namespace pipewright::profiler {
 
-/// What was measured of a layer.
+/// The measurements of a layer.
 struct MeasuredLayer {
   LayerSamples alone;
-  LayerSamples contended;  // on all cores at once; empty: one only
-  plan::LayerCost rest;    // all but the times
+  LayerSamples contended;  // on all cores at once; empty with one core
+  plan::LayerCost rest;    // all except the times
 };
 
 class SectionProfile {
  public:
-  /// `benches`: of the cores that have a copy; `cores`: of those and others, none: the calling
-  /// thread. All must outlive it.
+  /// `benches` are those of the cores that have a copy. `cores` are these cores and possibly
+  /// others; null to use the calling thread. All must outlive this object.
   SectionProfile(const std::vector<LayerBench*>& benches, Cores* cores, const Section& section,
                  const exec::Tensors& inputs);
 
-  /// One on the first core alone, one on all at once.
+  /// Runs one pass on the first core alone and one on all cores at once.
   void pass(bool counts);
   double spread() const;
   int passes() const { return static_cast<int>(whole_.size()); }
-  /// Forward and backward of all its layers alone, by pass.
+  /// Returns the seconds of forward and backward of all its layers alone, by pass.
   const std::vector<double>& seconds() const { return whole_; }
 
-  /// Where the section has the model's inputs, and where it has the loss; by pass.
+  /// Loading times by pass: inputs if the section has the model's first layer, targets if it has
+  /// the loss.
   const std::vector<double>& load() const { return load_; }
   const std::vector<double>& target_load() const { return target_load_; }
 
-  /// By layer of the section, the loss behind the model's last one. Moves the walk behind it.
+  /// Returns the measurements by layer of the section, with the loss after the model's last layer.
+  /// Advances the walk past the section.
   std::vector<MeasuredLayer> measured(Walk& walk);
 
  private:

@@ -122,14 +122,15 @@ TEST_CASE("Damaged folders are rejected with the name of the file", "[exec][chec
   write_index(R"({"weight_map": {"lm_heads.weight": "model.safetensors"}})");
   CHECK(refusal(indexed) ==
         index.string() +
-            ": tensor 'lm_heads.weight' is said to lie in model.safetensors, which has none");
+            ": tensor 'lm_heads.weight' should be in model.safetensors, which does not have it");
   write_index(R"({"weight_map": {"lm_head.weight": "../model.safetensors"}})");
   CHECK(refusal(indexed) == index.string() +
-                                ": tensor 'lm_head.weight' lies in \"../model.safetensors\": a "
-                                "file in this folder is needed");
+                                ": tensor 'lm_head.weight' has the file \"../model.safetensors\", "
+                                "which is not a file name in this folder");
   write_index("{}");
   CHECK(refusal(indexed) ==
-        index.string() + ": \"weight_map\" is missing: an object with the file of each tensor");
+        index.string() +
+            ": \"weight_map\" is missing. It must be an object with the file of each tensor");
 }
 
 }  // namespace folder_writer_test

@@ -52,7 +52,7 @@ TEST_CASE("Checkpoint: the check lists every reason why it cannot be loaded",
     training.optimizer = "sgd";
   });
   CHECK(check.obstacles ==
-        Reasons{"layers: 2 in the checkpoint, 3 asked for",
+        Reasons{"layers: 2 in the checkpoint, 3 requested",
                 "layer 0 is 'layer 0' in the checkpoint, 'embedding' in the model",
                 "layer 0 (embedding): 'weight' is float32 [2, 3] in the checkpoint, float32 [2, 4] "
                 "in the model",
@@ -60,7 +60,7 @@ TEST_CASE("Checkpoint: the check lists every reason why it cannot be loaded",
                 "layer 1 (layer 1): 'weight' is float32 [2, 3] in the checkpoint, float16 [2, 3] "
                 "in the model",
                 "layer 1 (layer 1): 'bias' is not in the model",
-                "optimizer: adamw in the checkpoint, sgd asked for"});
+                "optimizer: adamw in the checkpoint, sgd requested"});
   CHECK(check.differences == Reasons{});
 }
 
@@ -75,12 +75,12 @@ TEST_CASE("Checkpoint: differences that only change the bits of later steps are 
     training.device = "avx512";
   });
   CHECK(check.obstacles == Reasons{});
-  CHECK(check.differences == Reasons{"precision: float32 in the checkpoint, bfloat16 asked for",
-                                     "seed: 7 in the checkpoint, 1 asked for",
-                                     "microbatches: 8 in the checkpoint, 16 asked for",
-                                     "microbatch size: 2 in the checkpoint, 1 asked for",
-                                     "gradient groups: 4 in the checkpoint, 2 asked for",
-                                     "computed with: avx2 in the checkpoint, avx512 asked for"});
+  CHECK(check.differences == Reasons{"precision: float32 in the checkpoint, bfloat16 requested",
+                                     "seed: 7 in the checkpoint, 1 requested",
+                                     "microbatches: 8 in the checkpoint, 16 requested",
+                                     "microbatch size: 2 in the checkpoint, 1 requested",
+                                     "gradient groups: 4 in the checkpoint, 2 requested",
+                                     "computed with: avx2 in the checkpoint, avx512 requested"});
 }
 
 }  // namespace check_load_test

@@ -136,7 +136,7 @@ TEST_CASE("Checkpoint: a folder without an intact checkpoint is rejected", "[exe
     overwrite(folder.path() / name / "manifest.json", "{}");
   int told = 0;
   CHECK(test::error_of([&] { open_newest(folder.path(), [&](const std::string&) { ++told; }); }) ==
-        folder.path().string() + ": there is no whole checkpoint in it");
+        folder.path().string() + ": contains no complete checkpoint");
   CHECK(told == 2);
 }
 

@@ -104,13 +104,13 @@ TEST_CASE("Checkpoint: duplicate and incomplete tensors make it invalid", "[exec
     return message.substr(std::min(message.size(), message.find("layer 0")));
   };
   CHECK(failure(slice_of("m", moment, 0, 4), slice_of("m", moment, 5, 10)) ==
-        "layer 0 (layer): 'm' lies in slices of which one begins at 5, 4 was expected");
+        "layer 0 (layer): 'm' is stored in slices of which one begins at 5 instead of 4");
   CHECK(failure(slice_of("m", moment, 0, 4), slice_of("m", moment, 4, 9)) ==
-        "layer 0 (layer): 'm' has 10 numbers, its slices hold 9");
+        "layer 0 (layer): 'm' has 10 elements, but its slices have 9");
   CHECK(failure(slice_of("m", moment, 0, 4), slice_of("m", moment.slice(0, 0, 9), 4, 9)) ==
-        "layer 0 (layer): 'm' lies in slices that do not belong together");
+        "layer 0 (layer): 'm' is stored in slices that do not match");
   CHECK(failure(slice_of("m", moment, 0, 10), {"m", moment}) ==
-        "layer 0 (layer): 'm' lies in slices that do not belong together");
+        "layer 0 (layer): 'm' is stored in slices that do not match");
 }
 
 TEST_CASE("Checkpoint: parts with different training states make it invalid",
@@ -119,7 +119,7 @@ TEST_CASE("Checkpoint: parts with different training states make it invalid",
   std::vector<Snapshot> snapshots{snapshot_of(6, {0}), snapshot_of(6, {1})};
   snapshots[1].training.seed = 8;
   CHECK(save_in_parts(folder.path(), snapshots) ==
-        "the checkpoint of step 6 was not written: part 1 saves another training state than part "
+        "the checkpoint of step 6 was not written: part 1 has a different training state from part "
         "0 at step 6");
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("Checkpoint: a missing part is reported, and earlier checkpoints remai
   CHECK(save_in_parts(folder.path(), {snapshot_of(1, {0}), snapshot_of(1, {1})}).empty());
   CheckpointWriter first(folder.path(), part_of(0, 2, "again", plan::Seconds{0.02}));
   CHECK(save(first, snapshot_of(2, {0})) ==
-        "the checkpoint of step 2 was not written: part 1 of 2 was not there after 0.02 s");
+        "the checkpoint of step 2 was not written: part 1 of 2 was not written within 0.02 s");
   CHECK(names_in(folder.path()) == Names{"step_00000001"});
   CHECK(holds_its_step(open_newest(folder.path(), no_report), 2));
 }
@@ -168,7 +168,7 @@ TEST_CASE("Checkpoint: an abandoned writer does not wait for other parts", "[exe
   first.abandon();
   first.wait();
   CHECK(first.failure() ==
-        "the checkpoint of step 2 was not written: given up before part 1 was there");
+        "the checkpoint of step 2 was not written: stopped waiting before part 1 was written");
 }
 
 TEST_CASE("Checkpoint: part 0 stops waiting for the others once the job has ended",
@@ -182,7 +182,7 @@ TEST_CASE("Checkpoint: part 0 stops waiting for the others once the job has ende
   };
   CheckpointWriter first(folder.path(), options);
   CHECK(save(first, snapshot_of(2, {0})) ==
-        "the checkpoint of step 2 was not written: given up before part 1 was there");
+        "the checkpoint of step 2 was not written: stopped waiting before part 1 was written");
   CHECK(asked == 3);
 }
 

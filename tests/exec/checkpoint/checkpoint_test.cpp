@@ -133,7 +133,7 @@ TEST_CASE("Checkpoint: leftovers of a killed job are removed, and nothing else",
   {
     Names told;
     CHECK_THROWS_WITH(open_newest(folder.path(), [&](const auto& line) { told.push_back(line); }),
-                      folder.path().string() + ": there is no whole checkpoint in it");
+                      folder.path().string() + ": contains no complete checkpoint");
     REQUIRE(told.size() == 2);
     CHECK(told[0] == (folder.path() / "step_00000003.killed.tmp").string() +
                          ": incomplete: its job ended while it was written");
@@ -166,7 +166,7 @@ TEST_CASE("Checkpoint: impossible options are rejected with an error message",
     return error_of([&] { CheckpointWriter(folder.path(), options); });
   };
   CHECK(refusal({.part = 2, .parts = 2, .job = "a"}) == "checkpoints: there is no part 2 of 2");
-  CHECK(refusal({.keep = 0}) == "checkpoints: 0 to keep, at least one is needed");
+  CHECK(refusal({.keep = 0}) == "checkpoints: the number to keep is 0, but must be at least 1");
   CHECK(refusal({.parts = 2}) ==
         "checkpoints: the job \"\" must be a word of letters, digits, '-' and '_', the same for "
         "all parts");
@@ -187,8 +187,8 @@ TEST_CASE("Checkpoint: a snapshot that cannot be stored is reported, not thrown"
   Snapshot wrong_type = snapshot_of(2, {0});
   wrong_type.layers[0].parameters[0].value = at::zeros({2}, at::kComplexFloat);
   CHECK(save(writer, wrong_type) ==
-        "the checkpoint of step 2 was not written: tensors of ComplexFloat have no place in a "
-        "safetensors file");
+        "the checkpoint of step 2 was not written: tensors of type ComplexFloat cannot be stored "
+        "in a safetensors file");
   Snapshot no_number = snapshot_of(3, {0});
   no_number.training.loss_scale = std::numeric_limits<double>::infinity();
   CHECK_FALSE(save(writer, no_number).empty());
@@ -218,7 +218,7 @@ TEST_CASE("Checkpoint: a layer that does not exist is rejected", "[exec][checkpo
   save(writer, snapshot_of(1, {0}));
   const Checkpoint checkpoint = open_newest(folder.path(), no_report);
   CHECK(error_of([&] { checkpoint.layer(1); }) ==
-        checkpoint.folder().string() + ": layer 1 asked for, but it has 1 layers");
+        checkpoint.folder().string() + ": layer 1 was requested, but the checkpoint has 1 layers");
 }
 
 }  // namespace checkpoint_test

@@ -75,7 +75,7 @@ TEST_CASE("A distributed checkpoint that lacks a file or numbers is rejected", "
   fs::resize_file(file, size - 1);
   CHECK(error_of([&] {
           DistributedCheckpoint::open(folder.path());
-        }).starts_with(file.string() + ": cut off: '"));
+        }).starts_with(file.string() + ": truncated: '"));
   fs::remove(file);
   CHECK(error_of([&] { DistributedCheckpoint::open(folder.path()); }) ==
         file.string() + ": No such file or directory");
@@ -94,9 +94,9 @@ TEST_CASE("Metadata is checked: chunks cover their tensor and are files of its f
     changed.replace(at, old.size(), now);
     return error_of([&] { parse_distributed_metadata(changed, "m"); });
   };
-  CHECK(refusal("__0_0.distcp", "../0.distcp!").find("is no file of the checkpoint's own folder") !=
+  CHECK(refusal("__0_0.distcp", "../0.distcp!").find("is not a file in the checkpoint's folder") !=
         std::string::npos);
-  CHECK(refusal("K\x02K\x03", "K\x02K\x04").find("'a' has 8 numbers, its chunks have 6") !=
+  CHECK(refusal("K\x02K\x03", "K\x02K\x04").find("'a' has 8 elements, but its chunks have 6") !=
         std::string::npos);
   CHECK(refusal("_StorageInfo", "_StorageEvil")
             .find("_StorageEvil' is not one that such a file needs") != std::string::npos);

@@ -66,19 +66,19 @@ TEST_CASE("Safetensors: every type survives writing and reading", "[exec][checkp
 TEST_CASE("Safetensors: a type that the format lacks is rejected", "[exec][checkpoint]") {
   CHECK(test::error_of([] {
           safetensors_header({{"t", at::kComplexHalf, {1}}});
-        }) == "tensors of ComplexHalf have no place in a safetensors file");
+        }) == "tensors of type ComplexHalf cannot be stored in a safetensors file");
 }
 
 TEST_CASE("Safetensors: impossible lengths are rejected with an error message",
           "[exec][checkpoint]") {
-  CHECK(refusal_of("1234567") == "f: its 7 bytes are too few for the length of the header");
+  CHECK(refusal_of("1234567") == "f: the file has 7 bytes, which is too short for a header length");
   CHECK(refusal_of(std::string(8, '\xff')) ==
-        "f: its header is said to have 18446744073709551615 bytes, 0 follow");
+        "f: the header should have 18446744073709551615 bytes, but 0 follow");
   CHECK(refusal_of(file_of("{}", 0).substr(0, 9)) ==
-        "f: its header is said to have 2 bytes, 1 follow");
-  CHECK(refusal_of(file_of("{}", 1)) == "f: its data has 1 bytes, its tensors take 0");
+        "f: the header should have 2 bytes, but 1 follow");
+  CHECK(refusal_of(file_of("{}", 1)) == "f: the data have 1 bytes, but the tensors use 0");
   CHECK(refusal_of(file_of(R"({"a":{"dtype":"U8","shape":[5],"data_offsets":[0,5]}})", 4)) ==
-        "f: tensor 'a' ends at byte 5 of the data, which has 4");
+        "f: tensor 'a' ends at byte 5 of the data, which has 4 bytes");
 }
 
 TEST_CASE("Safetensors: a gap and an overlap are rejected", "[exec][checkpoint]") {
@@ -88,8 +88,8 @@ TEST_CASE("Safetensors: a gap and an overlap are rejected", "[exec][checkpoint]"
                        begin + "," + end + "]}}",
                    9);
   };
-  CHECK(refusal_of(two("3", "7")) == "f: tensor 'b' begins at byte 3 of the data, 4 was expected");
-  CHECK(refusal_of(two("5", "9")) == "f: tensor 'b' begins at byte 5 of the data, 4 was expected");
+  CHECK(refusal_of(two("3", "7")) == "f: tensor 'b' begins at byte 3 of the data instead of 4");
+  CHECK(refusal_of(two("5", "9")) == "f: tensor 'b' begins at byte 5 of the data instead of 4");
 }
 
 TEST_CASE("Safetensors: invalid entries of a header are rejected with the tensor's name",
@@ -98,28 +98,28 @@ TEST_CASE("Safetensors: invalid entries of a header are rejected with the tensor
     return refusal_of(file_of(R"({"a":)" + entry + "}", 4));
   };
   CHECK(refused(R"({"dtype":"F33","shape":[1],"data_offsets":[0,4]})") ==
-        R"(f: tensor 'a' is of an unknown type, "F33")");
+        R"(f: tensor 'a' has the unknown type "F33")");
   CHECK(refused(R"({"dtype":"F32","shape":[2],"data_offsets":[0,4]})") ==
-        "f: tensor 'a' of float32 [2] takes 8 bytes, its data_offsets leave it 4");
+        "f: tensor 'a' of float32 [2] needs 8 bytes, but its data_offsets have 4");
   CHECK(refused(R"({"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]})") ==
-        "f: tensor 'a' of float32 [4611686018427387904, 4] takes 9223372036854775807 bytes, its "
-        "data_offsets leave it 0");
+        "f: tensor 'a' of float32 [4611686018427387904, 4] needs 9223372036854775807 bytes, but "
+        "its data_offsets have 0");
   CHECK(refused(R"({"dtype":"F32","shape":[-1],"data_offsets":[0,4]})") ==
-        "f: tensor 'a': [-1] is no list of sizes");
+        "f: tensor 'a': [-1] is not a list of sizes");
   CHECK(refused(R"({"dtype":"F32","shape":null,"data_offsets":[0,4]})") ==
-        "f: tensor 'a': null is no list of sizes");
+        "f: tensor 'a': null is not a list of sizes");
   CHECK(refused(R"({"dtype":"F32","shape":[1],"data_offsets":[4,0]})") ==
-        "f: tensor 'a' has the data_offsets [4,0]");
+        "f: tensor 'a' has the invalid data_offsets [4,0]");
   CHECK(refused(R"({"dtype":"F32","shape":[1],"data_offsets":[0]})") ==
-        "f: tensor 'a' has the data_offsets [0]");
+        "f: tensor 'a' has the invalid data_offsets [0]");
   CHECK(refused(R"({"dtype":"F32","shape":[1]})") ==
-        "f: tensor 'a' needs dtype, shape and data_offsets, and nothing else");
-  CHECK(refused("1") == "f: tensor 'a' needs dtype, shape and data_offsets, and nothing else");
+        "f: tensor 'a' must have dtype, shape and data_offsets, and nothing else");
+  CHECK(refused("1") == "f: tensor 'a' must have dtype, shape and data_offsets, and nothing else");
   CHECK_THAT(refused(R"(1,"a":1)"), Catch::Contains("this key occurs twice"));
-  CHECK(refusal_of(file_of("[]", 0)) == "f: its header is no object");
+  CHECK(refusal_of(file_of("[]", 0)) == "f: the header is not a JSON object");
   CHECK_THAT(refusal_of(file_of("{", 0)), Catch::Contains("f, header:1:2: /: not JSON"));
   CHECK(refused(R"({"dtype":"U8","shape":[0,4611686018427387904,4],"data_offsets":[0,0]})") ==
-        "f: tensor 'a' cannot be [0, 4611686018427387904, 4]");
+        "f: tensor 'a' is too large: [0, 4611686018427387904, 4]");
 }
 
 TEST_CASE("Safetensors: with any bit changed, a file is read or rejected and nothing else",

@@ -65,8 +65,8 @@ TEST_CASE("An engine's file yields its module's weights, whatever else the file 
   const auto layer = data / "layers/layer_00-model_00-model_states.pt";
   CHECK(error_of([&] { deepspeed_module(layer); }) ==
         layer.string() +
-            ": no tensor under \"module\": a PipelineModule's weights lie in the "
-            "layers' files beside it");
+            ": has no tensor under \"module\". The weights of a PipelineModule are in the layer "
+            "files of the same folder");
 }
 
 TEST_CASE("A pickle that would run code is rejected with its name and offset", "[exec]") {
@@ -90,17 +90,17 @@ TEST_CASE("A truncated or changed torch file is rejected with an error message",
   CHECK(refusal(whole.substr(0, whole.size() - 1)) ==
         ": it is not a zip archive, or is truncated: no directory at its end");
   CHECK(refusal("") == ": it is empty");
-  CHECK(refusal(with(whole, "torch\nFloatStorage", "torch\nOtherStorage")) ==
-        ", data.pkl: byte 98: the name 'torch OtherStorage' is not one that such a file needs; "
-        "nothing is run");
-  CHECK(refusal(with(whole, "little", "bigger")) ==
-        ": its numbers have another byte order than this machine");
+  CHECK(
+      refusal(with(whole, "torch\nFloatStorage", "torch\nOtherStorage")) ==
+      ", data.pkl: byte 98: the name 'torch OtherStorage' is not one that such a file needs; "
+      "nothing is run");
+  CHECK(refusal(with(whole, "little", "bigger")) == ": its byte order is not that of this machine");
   // Changes the number of rows, at byte 147 of the pickle: K\x02K\x03 are the sizes.
   CHECK(refusal(with(whole, "K\x02K\x03", "K\x03K\x03")) ==
-        ", data.pkl: byte 170: a tensor [3, 3] with strides [3, 1] from number 0 on is not in its "
-        "storage of 6");
+        ", data.pkl: byte 170: a tensor [3, 3] with strides [3, 1] from element 0 on exceeds its "
+        "storage of 6 elements");
   CHECK(refusal(with(whole, "K\x06tq", "K\x07tq")) ==
-        ", data.pkl: byte 140: storage '0' of 7 numbers has 24 bytes");
+        ", data.pkl: byte 140: storage '0' of 7 elements has only 24 bytes");
   CHECK(refusal(with(whole, "u}q", "\xff}q")) ==
         ", data.pkl: byte 233: opcode 0xff is not one that such a file needs");
   // Every truncated file is rejected.
@@ -120,17 +120,17 @@ TEST_CASE("Layers' files are the weights of a model with these layers", "[exec]"
   CHECK(error_of([&] {
           deepspeed_layers(data / "layers", {"first", "act"});
         }) == (data / "layers/layer_02-model_00-model_states.pt").string() +
-                  ": a file of layer 2, the model has 2 layers");
+                  ": is for layer 2, but the model has 2 layers");
   CHECK(error_of([&] { deepspeed_layers(data, {"first"}); }) ==
-        data.string() + ": no file of a layer in it, such as layer_00-model_00-model_states.pt");
+        data.string() + ": has no layer files such as layer_00-model_00-model_states.pt");
   const test::TempFolder folder;
   for (const char* const name :
        {"layer_00-model_00-model_states.pt", "layer_00-model_01-model_states.pt"})
     folder.write(name, bytes_of(data / "layers/layer_00-model_00-model_states.pt"));
   CHECK(error_of([&] { deepspeed_layers(folder.path(), {"first"}); }) ==
         folder.path().string() +
-            ": layer 0 lies in 2 files, one for each rank that has a part of "
-            "it: those of one rank are read");
+            ": layer 0 is stored in 2 files, one for each tensor-parallel rank, but only layers of "
+            "one file can be read");
 }
 
 TEST_CASE("DeepSpeed's files are named by layer and by the rank's coordinates", "[exec]") {

@@ -36,8 +36,8 @@ TEST_CASE("Tensors that do not fill a microbatch are rejected", "[exec]") {
   };
   CHECK(error({{at::arange(4)}, {at::arange(5)}}, 2) ==
         "the data has tensors of 4 and of 5 samples");
-  CHECK(error({{at::arange(4)}, {}}, 5) == "4 samples of data make no microbatch of 5");
-  CHECK(error({}, 1) == "0 samples of data make no microbatch of 1");
+  CHECK(error({{at::arange(4)}, {}}, 5) == "4 samples are too few for a microbatch of 5");
+  CHECK(error({}, 1) == "0 samples are too few for a microbatch of 1");
 }
 
 TEST_CASE("A repeating loader opens the data again at its end", "[exec]") {
@@ -62,9 +62,9 @@ TEST_CASE("The ranks read the microbatches of a step by index", "[exec]") {
   CHECK(buffer.inputs(1, 1)[0].item<int>() == 3);
   CHECK(buffer.targets(1, 0)[0].item<int>() == 20);
   CHECK(test::error_of([&] { buffer.inputs(0, 1); }) ==
-        "microbatch 1 of step 0 is asked for, but here are 2 microbatches of step 1");
+        "microbatch 1 of step 0 was requested, but the buffer has 2 microbatches of step 1");
   CHECK(test::error_of([&] { buffer.inputs(1, 2); }) ==
-        "microbatch 2 of step 1 is asked for, but here are 2 microbatches of step 1");
+        "microbatch 2 of step 1 was requested, but the buffer has 2 microbatches of step 1");
   CHECK_FALSE(buffer.fill(source, 2, 2));  // only one microbatch is left
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("Each of several pipelines keeps its part of the batch", "[exec]") {
   REQUIRE(second.fill(source, 0, 6));
   CHECK(second.inputs(0, 3)[0].item<int>() == 3);
   CHECK(test::error_of([&] { second.inputs(0, 4); }) ==
-        "microbatch 4 of step 0 is asked for, but here are 2 microbatches of step 0");
+        "microbatch 4 of step 0 was requested, but the buffer has 2 microbatches of step 0");
 }
 
 /// Returns the step and microbatch of each call as data.

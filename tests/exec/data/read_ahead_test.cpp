@@ -151,7 +151,7 @@ TEST_CASE("Data read for the next step is kept, and dropped if other data is exp
     CHECK(number_in(reader.take(one)) == 10 + one.microbatch);
   CHECK(data.times_read(1, 1) == 2);
   CHECK_THROWS_WITH(reader.take(readings(data, 9, 1, 1)[0]),
-                    "microbatch 0 of step 9 is taken out of its turn");
+                    "microbatch 0 of step 9 was requested out of order");
 }
 
 /// Always returns the same tensor.

@@ -76,12 +76,12 @@ TEST_CASE("A user's sampler determines the sample at each position", "[exec][dat
   CHECK(read(*data, 0, 3, 2) == Numbers{5, 4, 3, 2, 1, 0});
   CHECK(read(*data, 3, 4, 2) == Numbers{4, 3});
   CHECK(error_of([&] { read(*data, 5, 6, 2); }) ==
-        "the sampler gives sample -1 at place 5 of epoch 1, but there are 6");
+        "the sampler returned sample -1 at place 5 of epoch 1, but there are 6 samples");
 }
 
 TEST_CASE("Sizes that do not fill a batch are rejected", "[exec][data]") {
   CHECK(error_of([] { steps_per_epoch(3, {.train_batch_size = 4}); }) ==
-        "3 samples make no batch of 4: pad the last batch, or take smaller ones");
+        "3 samples are too few for a batch of 4: pad the last batch, or use a smaller batch size");
   CHECK(error_of([] { steps_per_epoch(3, {.train_batch_size = 3, .microbatch_size = 2}); }) ==
         "a batch of 3 samples does not divide into microbatches of 2");
   CHECK(error_of([] {

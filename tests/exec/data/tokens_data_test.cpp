@@ -66,8 +66,8 @@ TEST_CASE("Tokens: a file that does not fit is rejected with what is needed", "[
   const fs::path missing = folder.path() / "none.bin";
   CHECK(refusal(missing, 300) ==
         missing.string() +
-            ": No such file or directory; here belong tokens of 2 bytes each, the lowest byte "
-            "first: numpy's `tokens.astype(\"<u2\").tofile(path)` writes such a file");
+            ": No such file or directory. Expected a file of tokens with 2 bytes each, the lowest "
+            "byte first; numpy's `tokens.astype(\"<u2\").tofile(path)` writes such a file");
   CHECK(refusal(missing, 100'000).find("4 bytes each") != std::string::npos);
   CHECK(refusal(folder.path(), 300).starts_with(folder.path().string() + ": Is a directory"));
 
@@ -82,7 +82,7 @@ TEST_CASE("Tokens: a file that does not fit is rejected with what is needed", "[
   CHECK(refusal(file, 310) == "no error");
   CHECK(refusal(file, 300) == file.string() +
                                   ": token 30 (counted from 0) is 300, but the vocabulary has 0 to "
-                                  "299: model.vocabulary, or the tokenizer, is another");
+                                  "299. Check model.vocabulary and the tokenizer");
 }
 
 TEST_CASE("Tokens: shuffled windows occur once in each epoch, in another order in the next",
@@ -192,8 +192,8 @@ TEST_CASE("Tokens: a token may mark the end of documents", "[exec][data]") {
   BatchShape shape = packed_samples(1, 1);
   CHECK(error_of([&] { open_tokens(file, 6, 100, shape); }) ==
         file.string() +
-            ": nothing says where its documents end: data.document_end must name the token behind "
-            "each of them, or an .idx must lie beside it");
+            ": the ends of its documents are unknown. Set data.document_end to the token that ends "
+            "a document, or put an .idx file next to it");
   shape.document_end = 0;
   const auto data = open_tokens(file, 6, 100, shape);
   CHECK(at::equal(data->inputs(0, 0)[0], at::tensor({5, 6, 7, 8, 9, 4}, at::kLong).view({1, 6})));
@@ -212,17 +212,17 @@ TEST_CASE("Tokens: a pair of Megatron-LM files that do not belong together is re
   const std::string sound = index_of({3, 4, 1, 9, 2}, 4, 4);
   CHECK(refusal(sound) == "no error");
   CHECK(refusal("MMIDID") ==
-        idx + ": it does not begin as an .idx of Megatron-LM's does (MMIDIDX)");
+        idx + ": it does not begin like an .idx file of Megatron-LM (MMIDIDX)");
   CHECK(refusal(index_of({3, 4, 1, 9, 2}, 7, 4)) ==
         idx +
-            ": tokens of type 7 are no integers (possible: 1 to 5, for 1, 1, 2, 4 and 8 bytes, "
-            "and 8, for 2 without a sign)");
+            ": token type 7 is not an integer type (possible: 1 to 5, for 1, 1, 2, 4 and 8 bytes, "
+            "and 8, for 2 unsigned bytes)");
   CHECK(refusal(index_of({3, 4, 1, 9}, 4, 4)).find("17 tokens of 4 bytes, but the file has 76") !=
         std::string::npos);
   CHECK(refusal(index_of({3, 4, 1, 9, 2}, 4, 8)) ==
-        idx + ": sequence 1 of 4 tokens begins at byte 24, but the one before ends at 12");
+        idx + ": sequence 1 of 4 tokens begins at byte 24, but the previous one ends at 12");
   for (std::size_t length = 9; length < sound.size(); ++length)
-    CHECK(refusal(sound.substr(0, length)).starts_with(idx + ": it ends before "));
+    CHECK(refusal(sound.substr(0, length)).starts_with(idx + ": unexpected end before "));
 }
 
 }  // namespace tokens_data_test

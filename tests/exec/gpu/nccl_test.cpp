@@ -408,8 +408,8 @@ TEST_CASE("NCCL: a device that never finishes is reported as a stall", "[cuda][n
     const std::string said = ranks.said(rank);
     CAPTURE(rank, said);
     CHECK(said.starts_with(
-        "no rank has gone on for 2.5 s: rank 0 (at 0F0) waits in a collective of ranks 0, 1 for "
-        "rank 1; rank 1 (at 1F0) waits in the end of a step"));
+        "no rank has made progress for 2.5 s: rank 0 (at 0F0) waits in a collective of ranks 0, 1 "
+        "for rank 1; rank 1 (at 1F0) waits in the end of a step"));
   }
 }
 

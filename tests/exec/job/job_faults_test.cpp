@@ -153,7 +153,7 @@ TEST_CASE("Faults: a rank that leaves before all are connected does not leave th
   CHECK(ranks.said(0) == "end\n");
   CHECK(begin_of(ranks.said(1), report) == report);
   CHECK(begin_of(ranks.said(2), report) == report);
-  CHECK(ranks.said(1).find("; rank 1 waits in the making of connections for it") !=
+  CHECK(ranks.said(1).find("; rank 1 waits in the setup of connections for it") !=
         std::string::npos);
 }
 
@@ -211,7 +211,7 @@ TEST_CASE("Faults: an action that never ends is named, ends the others, and its 
 TEST_CASE("Faults: a circle of ranks that wait for each other is reported", "[exec][faults]") {
   Ranks ranks = ranks_in("stall:circle");
   const std::string report =
-      "ready\nno rank has gone on for 2.5 s: rank 1 (at 1F4) waits in 1RECV_B3 for rank 2; "
+      "ready\nno rank has made progress for 2.5 s: rank 1 (at 1F4) waits in 1RECV_B3 for rank 2; "
       "rank 2 (at 2B3) waits in 2RECV_F3 for rank 1";
   for (int rank = 0; rank < 3; ++rank)
     CHECK(begin_of(ranks.said(rank), report) == report);

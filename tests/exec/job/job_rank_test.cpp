@@ -58,7 +58,7 @@ TEST_CASE("Missing axes have length 1, and axes that a job needs are required", 
   CHECK(pipewright::test::error_of([] {
           JobGrid(2, 2, 2, {"pipe", "data"});
         }) ==
-        "the axes pipe, data leave out one that has several places: pipe has 2, data 2, tensor 2");
+        "the axes pipe, data omit an axis that has several ranks: pipe has 2, data 2, tensor 2");
 }
 
 }  // namespace job_rank_test

@@ -308,7 +308,7 @@ TEST_CASE("A rank with another secret, or none, cannot join the job", "[exec][jo
   CHECK(wrong.said(2).find("the job's store has another secret (PIPEWRIGHT_JOB_SECRET)") !=
         std::string::npos);
   CHECK(wrong.said(0).starts_with("rank 2 of 3 did not join the job at 127.0.0.1:"));
-  CHECK(wrong.said(0).ends_with("within 3 s; without the job's secret 1 have come\n"));
+  CHECK(wrong.said(0).ends_with("within 3 s; connections without the job's secret: 1\n"));
   CHECK(none.said(2).find("rank 2 cannot reach the job's store at") != std::string::npos);
   CHECK(none.said(0).find("without the job's secret") != std::string::npos);
 }
@@ -317,7 +317,7 @@ TEST_CASE("An impostor that connects in place of a rank and does not know the se
           "[exec][job][faults]") {
   test::Ranks ranks(with_secrets("impostor"));
   const std::string of_0 = ranks.said(0), of_1 = ranks.said(1);
-  const std::string words = "who has connected as rank 2 does not know the job's secret\n";
+  const std::string words = "the process that connected as rank 2 does not know the job's secret\n";
   CHECK((of_0 + of_1).find(words) != std::string::npos);
   CHECK((of_0 + of_1).find("right") == std::string::npos);
 }

@@ -76,8 +76,8 @@ TEST_CASE("A stopped rank is killed once another has failed, and is named", "[jo
                               "sleep 0.3 && exit 7; exit 0",
                           for_ever);
   CHECK(end.code == 7);
-  CHECK(end.said ==
-        std::vector<std::string>{"rank 1 was ended by signal 9 (Killed), as it had been stopped"});
+  CHECK(end.said == std::vector<std::string>{
+                        "rank 1 was ended by signal 9 (Killed), because it had been stopped"});
 }
 
 TEST_CASE("A launcher started with SIGCHLD ignored is still told when its children end", "[job]") {

@@ -35,17 +35,17 @@ TEST_CASE("A stall of ranks that wait for each other names only the circle", "[e
   CHECK(stall_report({in_action("0F5", {{{1}, "0RECV_B3"}}), in_action("1F4", {{{2}, "1RECV_B3"}}),
                       in_action("2B3", {{{1}, "2RECV_F3"}})},
                      time) ==
-        "no rank has gone on for 600 s: rank 1 (at 1F4) waits in 1RECV_B3 for rank 2; rank 2 (at "
-        "2B3) waits in 2RECV_F3 for rank 1");
+        "no rank has made progress for 600 s: rank 1 (at 1F4) waits in 1RECV_B3 for rank 2; rank 2 "
+        "(at 2B3) waits in 2RECV_F3 for rank 1");
 }
 
 TEST_CASE("A stall in a collective names the missing ranks, or says that all are there",
           "[exec][job]") {
   const Wait sum{{0, 1}, "a collective of ranks 0, 1"};
   CHECK(stall_report({in_action("0STEP", {sum}), in_action("1STEP", {sum})}, time) ==
-        "no rank has gone on for 600 s: rank 0 (at 0STEP) waits in a collective of ranks 0, 1, to "
-        "which all have come; rank 1 (at 1STEP) waits in a collective of ranks 0, 1, to which all "
-        "have come");
+        "no rank has made progress for 600 s: rank 0 (at 0STEP) waits in a collective of ranks 0, "
+        "1, which all ranks have entered; rank 1 (at 1STEP) waits in a collective of ranks 0, 1, "
+        "which all ranks have entered");
   CHECK(stall_report({in_action("0STEP", {sum}), in_action("1B3")}, time) ==
         "rank 1 has been at 1B3 for 600 s and does not end; rank 0 waits in a collective of ranks "
         "0, 1 for it");
@@ -54,23 +54,23 @@ TEST_CASE("A stall in a collective names the missing ranks, or says that all are
 TEST_CASE("A stall of all ranks at the end of a step is reported once", "[exec][job]") {
   const Beat at_end = in_action("the end of a step", {{{0, 1, 2}, "the end of a step"}});
   CHECK(stall_report({at_end, at_end, at_end}, time) ==
-        "no rank has gone on for 600 s: ranks 0, 1, 2 wait in the end of a step, to which all have "
-        "come");
+        "no rank has made progress for 600 s: ranks 0, 1, 2 wait in the end of a step, which all "
+        "ranks have entered");
 }
 
 TEST_CASE("A stall of ranks that wait for their devices says so", "[exec][job]") {
   const Beat at_end = in_action("0LOSS", {{device, "the end of a step"}});
   CHECK(stall_report({at_end}, time) ==
-        "no rank has gone on for 600 s: rank 0 (at 0LOSS) waits in the end of a step for its "
+        "no rank has made progress for 600 s: rank 0 (at 0LOSS) waits in the end of a step for its "
         "device");
   CHECK(stall_report(
             {in_action("0F2", {{device, "0F2"}}), in_action("1RECV_F2", {{{0}, "1RECV_F2"}})},
             time) ==
-        "no rank has gone on for 600 s: rank 0 waits in 0F2 for its device; rank 1 waits in "
+        "no rank has made progress for 600 s: rank 0 waits in 0F2 for its device; rank 1 waits in "
         "1RECV_F2 for rank 0");
   const Beat loads = in_action("LOAD", {{device, "LOAD"}});
   CHECK(stall_report({loads, loads}, time) ==
-        "no rank has gone on for 600 s: ranks 0, 1 wait in LOAD for their devices");
+        "no rank has made progress for 600 s: ranks 0, 1 wait in LOAD for their devices");
 }
 
 TEST_CASE("A phase has no time limit, with or without a device", "[exec][job]") {

@@ -144,8 +144,8 @@ TEST_CASE("Features that need all stages at one version are rejected without a f
   setup.clip_norm = 1;
   const auto program = plan::lower(plan::make_pipedream(2, 4), {.step_every = 1});
   CHECK(test::error_of([&] { Executor(program, test::small_partition(2), setup); }) ==
-        "the program steps its optimizers without a flush: gradients cannot be clipped or scaled "
-        "over all stages");
+        "the program steps its optimizers without a flush, so gradients cannot be clipped or "
+        "scaled over all stages");
 }
 
 }  // namespace asynchronous_test

@@ -103,10 +103,10 @@ TEST_CASE("Work that changes between microbatches is not captured", "[exec][grap
   CHECK(test::error_of(
             [&] { executor(plan::make_pipedream(2, 4), small_setup(), {.step_every = 1}); }) ==
         "training.cuda_graphs: the program steps its optimizers without a flush and so keeps "
-        "several versions of the weights, but a graph knows one: leave it out");
+        "several versions of the weights, but a graph uses one. Leave it out");
   CHECK(test::error_of([&] { executor(make("1f1b", 2, 4), small_setup(), {}, true); }) ==
         "training.cuda_graphs: microbatches may differ in size (`dynamic_shapes`), but a graph has "
-        "one size: leave one of them out");
+        "one size. Leave one of them out");
 }
 
 /// Tokens whose microbatches have another length from step 2 on.
@@ -166,9 +166,9 @@ TEST_CASE("A layer that reads its microbatch must declare it, or is rejected by 
     refusal = failure.what();
   }
   CHECK(refusal ==
-        "rank 0, action 0F0, step 1: layer looks looks at its step or microbatch, but does not say "
-        "that it varies, and so is captured once and replayed for others: set `varies` in its "
-        "LayerSpec, or leave training.cuda_graphs out");
+        "rank 0, action 0F0, step 1: layer looks uses its step or microbatch, but would be "
+        "captured once and replayed for others, because its LayerSpec does not set `varies`. Set "
+        "it, or leave training.cuda_graphs out");
   test::check_equals_serial(plan::lower(s), with_layer_partition, with_layer(varying_layer(looks)),
                             {.cuda_graphs = true});
 }

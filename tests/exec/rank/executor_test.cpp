@@ -296,8 +296,9 @@ TEST_CASE("A step that all ranks have finished but that does not end is reported
   CHECK(executor.step(0).has_value());
   transport->hangs = true;
   CHECK(executor.step(1).has_value());
-  CHECK(reports == std::vector<std::string>{"no rank has gone on for 0.3 s: ranks 0, 1, 2 wait in "
-                                            "the end of a step, to which all have come"});
+  CHECK(reports ==
+        std::vector<std::string>{"no rank has made progress for 0.3 s: ranks 0, 1, 2 wait in the "
+                                 "end of a step, which all ranks have entered"});
 }
 
 TEST_CASE("A stop ends the step on every rank", "[exec]") {
@@ -324,9 +325,9 @@ TEST_CASE("A Program that cannot run is rejected before it starts", "[exec]") {
         "the partition [0, 2, 4, 6] has 3 stages, but the program 2");
   CHECK(test::error_of([&] {
           Executor(program, small_partition(2), setup, {.devices = std::vector<RankDevice>(3)});
-        }) == "3 devices for a job of 2 ranks: give none, or one for each");
+        }) == "3 devices were given for a job of 2 ranks. Give none, or one for each rank");
   CHECK(test::error_of([&] { Executor(program, small_partition(2), setup, {.replicas = 0}); }) ==
-        "0 pipelines side by side asked for, the least is 1");
+        "0 replicas of the pipeline were requested, but at least 1 is needed");
   CHECK(test::error_of([&] { Executor(program, small_partition(2), setup, {.only_rank = 2}); }) ==
         "there is no rank 2: the ranks of the job are 0 to 1");
 }

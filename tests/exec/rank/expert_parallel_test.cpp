@@ -263,13 +263,13 @@ TEST_CASE("Training that expert-parallel ranks do not support is rejected", "[ex
   const auto mixture = test::small_setup_of(shape());
   const test::Sizes two{make("1f1b", 2, 4), 2, 1};
   CHECK(refusal(two, mixture, 3) ==
-        "2 pipelines cannot share out experts 3 at a time (pipeline.expert)");
+        "2 pipelines cannot be divided into expert-parallel groups of 3 (pipeline.expert)");
   CHECK(refusal(two, test::small_setup_of(test::small_llama()), 2) ==
-        "pipeline.expert: ranks are to share out experts, but no layer has any");
+        "pipeline.expert: experts cannot be divided among ranks, because no layer has any");
   const auto without_flush = plan::lower(make("pipedream", 2, 4), {.step_every = 1});
   CHECK(test::error_of([&] { require_trainable(without_flush, 2); }) ==
-        "pipeline.expert: without a flush one pipeline trains alone, and has nobody to share out "
-        "experts with: use a schedule with a flush");
+        "pipeline.expert: without a flush only one pipeline trains, so experts cannot be divided "
+        "among pipelines. Use a schedule with a flush");
   CHECK(refusal({make("1f1b", 1, 4), 8, 1}, mixture, 8) ==
         "pipeline.expert: 8 ranks cannot partition 4 experts evenly");
 }

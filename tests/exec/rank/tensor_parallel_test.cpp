@@ -264,14 +264,15 @@ TEST_CASE("Training that tensor-parallel ranks do not support is rejected before
         [&] { Executor(program_of(sizes), partition_for(sizes.schedule), setup, options); });
   };
   CHECK(refusal(sharded_setup(3), sizes.options()) ==
-        "products are to be added up in 3 groups, which 2 shards cannot share out: "
-        "training.tensor_groups must be a multiple of them");
+        "training.tensor_groups is 3, but must be a multiple of the 2 tensor-parallel ranks");
   auto options = sizes.options();
   options.cuda_graphs = true;
-  CHECK(refusal(sharded_setup(2), options).starts_with("training.cuda_graphs: shards talk to"));
+  CHECK(refusal(sharded_setup(2), options)
+            .starts_with("training.cuda_graphs: tensor-parallel ranks communicate"));
   options = sizes.options();
   options.shards = 0;
-  CHECK(refusal(sharded_setup(2), options) == "0 shards asked for, the least is 1");
+  CHECK(refusal(sharded_setup(2), options) ==
+        "0 tensor-parallel ranks were requested, but at least 1 is needed");
   auto setup = sharded_setup(2);
   setup.layers[1].random = true;
   CHECK(refusal(setup, sizes.options()).starts_with("layer block0 is random, and only one random"));

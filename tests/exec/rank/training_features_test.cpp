@@ -262,7 +262,7 @@ TEST_CASE("Tied weights that the program does not sum are rejected", "[exec]") {
           Executor(plan::lower(s, {.gradient_norm = true}), partition_for(s), tied_setup());
         }) ==
         "stages 0, 1 share the weight 'words', but the program does not sum its gradients on all "
-        "of them: lower the schedule with these tied stages");
+        "of them. Lower the schedule with these tied stages");
   auto setup = tied_setup();
   setup.layers.back().tied_weights = {"wheight"};
   CHECK(test::error_of([&] {

@@ -88,8 +88,8 @@ TEST_CASE("An evaluation gathers what the training has sharded", "[exec][zero]")
   SerialTrainer serial(small_setup(), 4, gradient_groups(program, small_setup(), 2));
   const auto inference = make("inference", 2, 3);
   CHECK(error_of([&] { executor.evaluate(plan::lower(inference), data, 0); }) ==
-        "the evaluation gathers the parameters of other stages than the training: lower both with "
-        "the same stage of ZeRO and as many replicas");
+        "the evaluation and the training gather the parameters of different stages. Lower both "
+        "with the same ZeRO stage and number of replicas");
   const auto gathering = plan::lower(inference, {.replicas = 2, .zero = 3, .share_loss = true});
   for (int step = 0; step < 2; ++step) {
     CHECK(executor.step(step).value().loss == serial.step(step).loss);
@@ -201,23 +201,24 @@ std::string refused(const plan::Program& program, const TrainingSetup& setup,
 TEST_CASE("Features that sharded gradients do not support are rejected at the start",
           "[exec][zero]") {
   const auto program = plan::lower(make("1f1b", 2, 2), {.replicas = 2, .zero = 2});
-  CHECK(refused(program, small_setup(), {.cuda_graphs = true})
-            .starts_with("training.cuda_graphs: the gradients of a microbatch are let go of"));
+  CHECK(
+      refused(program, small_setup(), {.cuda_graphs = true})
+          .starts_with("training.cuda_graphs: ZeRO stages 2 and 3 free a microbatch's gradients"));
   auto setup = small_setup();
   setup.clip_norm = 1;
   CHECK(refused(program, setup).starts_with("gradients are clipped or scaled, but the program"));
   setup = small_setup();
   setup.layers.front().tied_key = setup.layers.back().tied_key = "words";
   CHECK(refused(plan::lower(make("1f1b", 1, 2), {.replicas = 2, .zero = 2}), setup)
-            .ends_with("the program gives each copy of a stage the sums of its shard alone: lower "
-                       "the schedule with ZeRO stage 1"));
+            .ends_with("the program reduce-scatters gradients among replicas. Lower the schedule "
+                       "with ZeRO stage 1"));
   auto without = program;
   for (auto& instructions : without.ranks)
     std::erase_if(instructions, [](const plan::Instruction& i) {
       return i.kind == plan::InstructionKind::GatherParameters;
     });
   CHECK(refused(without, small_setup())
-            .starts_with("each copy of stage 0 gets the sums of its shard alone, but"));
+            .starts_with("the program reduce-scatters the gradients of stage 0, but"));
 }
 
 }  // namespace zero_test

@@ -98,13 +98,13 @@ TEST_CASE("A tensor that is not a part is rejected by name", "[exec]") {
   CHECK(test::error_of([&] {
           part_of(counted({10, 1}), cut, {0, 2});
         }) ==
-        "parameter qkv.weight: dimension 0 of a tensor with 2 dimensions cannot hold 3 equal "
-        "blocks");
+        "parameter qkv.weight: dimension 0 of a tensor with 2 dimensions cannot be divided into 3 "
+        "equal blocks");
   CHECK(test::error_of([&] {
           joined({counted({9, 1}), counted({3, 1})}, cut);
         }) ==
-        "parameter qkv.weight: 2 tensors are not the parts of one along dimension 0: a block of 4 "
-        "numbers is not cut so");
+        "parameter qkv.weight: the sizes of 2 tensors along dimension 0 are not those of the parts "
+        "of a block of 4 elements");
 }
 
 }  // namespace cut_parameter_test

@@ -13,7 +13,7 @@ using namespace pipewright;
 using namespace pipewright::profiler;
 using test::MadeUp;
 
-/// "gemm 0F0, copy -": each work's name and the action that it belongs to.
+/// Returns "gemm 0F0, copy -": each work's name and the action to which it is attributed.
 std::string owners(const RecordedPass& pass) {
   const Attribution found = attribute(pass.activity, pass.ranges);
   std::map<Nanoseconds, std::string> by_time;
@@ -32,7 +32,8 @@ std::string owners(const RecordedPass& pass) {
   return text;
 }
 
-/// Two ranks on one GPU, whose backwards are asked for at once by LibTorch's own thread.
+/// Makes two ranks on one GPU, whose backwards are submitted at the same time by LibTorch's own
+/// thread.
 MadeUp two_ranks() {
   MadeUp made;
   const auto first = made.range("0F0", 0, 20, 0), second = made.range("1F0", 0, 20, 1);
@@ -45,12 +46,12 @@ MadeUp two_ranks() {
   return made;
 }
 
-TEST_CASE("work belongs to the label of its call, or to what its stream's rank was at",
-          "[activity]") {
+TEST_CASE("Work is attributed by its call's label, or else by its stream's rank", "[activity]") {
   CHECK(owners(two_ranks().pass) == "gemm 0F0, softmax 1F0, gemm_b 0B0, softmax_b 1B0");
 }
 
-/// The same on two parts of the GPU, each with a context of its own, in which streams count from 7.
+/// Makes the same two ranks on two parts of the GPU. Each part has its own context, in which
+/// streams count from 7.
 MadeUp two_parts() {
   MadeUp made;
   const auto first = made.range("0F0", 0, 20, 0), second = made.range("1F0", 0, 20, 1);
@@ -65,7 +66,7 @@ MadeUp two_parts() {
   return made;
 }
 
-TEST_CASE("streams of one number in two contexts are those of two ranks", "[activity]") {
+TEST_CASE("Streams with one number in two contexts belong to two ranks", "[activity]") {
   const MadeUp made = two_parts();
   CHECK(owners(made.pass) == "gemm 0F0, softmax 1F0, gemm_b 0B0, softmax_b 1B0");
   const Attribution found = attribute(made.pass.activity, made.pass.ranges);
@@ -75,7 +76,7 @@ TEST_CASE("streams of one number in two contexts are those of two ranks", "[acti
   CHECK(streams[1].context == 3);
 }
 
-TEST_CASE("the order of records does not matter", "[activity]") {
+TEST_CASE("The order of records does not matter", "[activity]") {
   MadeUp made = two_ranks();
   const std::string expected = owners(made.pass);
   std::mt19937 random(3);
@@ -85,9 +86,8 @@ TEST_CASE("the order of records does not matter", "[activity]") {
   }
 }
 
-TEST_CASE(
-    "work without a label on a stream that nobody owns is of the one rank at work, or nobody's",
-    "[activity]") {
+TEST_CASE("Unlabeled work on a stream without an owner belongs to the only active rank, or to none",
+          "[activity]") {
   MadeUp made;
   made.range("0F0", 0, 20, 0);
   made.range("1F0", 10, 30, 1);
@@ -98,11 +98,11 @@ TEST_CASE(
   CHECK(attribute(made.pass.activity, made.pass.ranges).unclaimed == 2);
 }
 
-TEST_CASE("lost calls, lost labels, unknown labels and work without times are counted",
+TEST_CASE("Lost calls, lost labels, unknown labels and work without times are counted",
           "[activity]") {
   MadeUp made = two_ranks();
   auto& records = made.pass.activity.records;
-  // Of the first kernel the call is lost, of the second the label.
+  // The first kernel loses its call, the second one its label.
   records.erase(records.begin());
   records.erase(records.begin() + 3);
   made.kernel("of another step", 77, 90, 91, 92, 7);
@@ -115,7 +115,7 @@ TEST_CASE("lost calls, lost labels, unknown labels and work without times are co
   CHECK(found.unclaimed == 3);
 }
 
-TEST_CASE("of nothing there is nothing to say", "[activity]") {
+TEST_CASE("Without records there is nothing to attribute", "[activity]") {
   const Attribution found = attribute({}, {});
   CHECK(found.range_of.empty());
   CHECK(found.unclaimed == 0);

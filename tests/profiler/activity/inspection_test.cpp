@@ -29,8 +29,7 @@ const WorkPart& part_of(const WorkReport& report, int layer, Kind kind) {
   throw std::runtime_error("no such part");
 }
 
-TEST_CASE("a look into layers finds each part of each, with the operators that it is made of",
-          "[activity]") {
+TEST_CASE("An inspection finds each part of each layer, with its operators", "[activity]") {
   const Two two;
   const LayerBench bench(two.setup);
   const auto source = operator_source();
@@ -39,7 +38,7 @@ TEST_CASE("a look into layers finds each part of each, with the operators that i
   CHECK_FALSE(found.report.on_device);
   CHECK(found.report.overhead);
   CHECK_FALSE(found.report.lost.any());
-  // Forward of two microbatches a pass; the others of one.
+  // A pass has two microbatches with a forward, and one of each other action.
   CHECK(part_of(found.report, 0, Kind::Forward).times == 6);
   CHECK(part_of(found.report, 1, Kind::InputGradient).times == 3);
   CHECK(part_of(found.report, 0, Kind::WeightGradient).times == 3);
@@ -47,12 +46,12 @@ TEST_CASE("a look into layers finds each part of each, with the operators that i
   const auto& kernels = part_of(found.report, 1, Kind::Forward).kernels;
   CHECK(std::any_of(kernels.begin(), kernels.end(),
                     [](const KernelSum& sum) { return sum.name == "aten::relu"; }));
-  CHECK(found.samples.size() == 3);  // the loss too
+  CHECK(found.samples.size() == 3);  // including the loss
   CHECK(found.samples[0].forward.size() == 6);
   CHECK(found.samples[0].weight_gradient.size() == 3);
 }
 
-TEST_CASE("a look that is stopped before its first pass finds nothing", "[activity]") {
+TEST_CASE("An inspection stopped before its first pass finds nothing", "[activity]") {
   const Two two;
   const LayerBench bench(two.setup);
   const auto source = operator_source();
@@ -62,8 +61,7 @@ TEST_CASE("a look that is stopped before its first pass finds nothing", "[activi
   CHECK_FALSE(found.report.overhead);
 }
 
-TEST_CASE("costs take what a layer adds on the device, and stay where nothing was seen",
-          "[activity]") {
+TEST_CASE("Costs take device times, and stay unchanged for layers without records", "[activity]") {
   test::MadeUp made;
   const auto f = made.range("0F0", 0, 10, 0, 0), b = made.range("0B0", 10, 20, 0, 0);
   const auto i = made.range("0I1", 20, 30, 0, 0), w = made.range("0W1", 30, 40, 0, 0);

@@ -10,12 +10,12 @@ namespace joined_passes_test {
 using namespace pipewright;
 using namespace pipewright::profiler;
 
-/// A forward of a layer with one kernel, from 10 µs after `begin` to 30.
+/// Makes a forward of a layer with one kernel, from 10 µs to 30 µs after `begin`.
 RecordedPass forward_of(int layer, const std::string& kernel, double begin) {
   test::MadeUp made;
   const auto label = made.range("0F0", begin, begin + 20, 0, layer);
   made.kernel(kernel, label, begin + 5, begin + 10, begin + 30);
-  // As one source and one log do, each number is given once.
+  // Makes numbers unique, as those of one source and one log are.
   for (WorkRange& range : made.pass.ranges)
     range.label += static_cast<std::uint64_t>(100 * layer);
   for (GpuRecord& record : made.pass.activity.records) {
@@ -27,7 +27,8 @@ RecordedPass forward_of(int layer, const std::string& kernel, double begin) {
   return made.pass;
 }
 
-TEST_CASE("passes of sections stand one behind the other, each with its kernels", "[activity]") {
+TEST_CASE("Passes of sections are joined one after the other, each with its kernels",
+          "[activity]") {
   const RecordedPass all =
       joined({forward_of(0, "gemm", 1000), forward_of(1, "relu", 5000), forward_of(2, "nll", 0)});
   CHECK(all.activity.dropped == 6);
@@ -44,7 +45,7 @@ TEST_CASE("passes of sections stand one behind the other, each with its kernels"
   CHECK(table.names == expected);
 }
 
-TEST_CASE("no pass makes none, and one stays what it is", "[activity]") {
+TEST_CASE("Joining no pass gives none, and one pass stays unchanged", "[activity]") {
   CHECK(joined({}).ranges.empty());
   const RecordedPass one = forward_of(0, "gemm", 1000);
   CHECK((joined({one}).ranges == one.ranges));

@@ -1,4 +1,4 @@
-// The CPU's operators through the whole way: recorded, claimed, summed up.
+// The CPU's operators from recording to the report.
 
 #include <ATen/ATen.h>
 
@@ -14,13 +14,13 @@ using namespace pipewright::profiler;
 
 plan::Instruction action(const char* text) { return plan::parse_instruction(text).value(); }
 
-TEST_CASE("operators are found under what asked for them, while recorded and not else",
+TEST_CASE("Operators are attributed to their ranges, and recorded only between start and stop",
           "[activity]") {
   const auto source = operator_source();
   CHECK_FALSE(source->on_device());
   WorkLog log(*source);
   const at::Tensor a = at::ones({64, 64});
-  at::mm(a, a);  // nobody watches yet
+  at::mm(a, a);  // not recorded
   log.start();
   log.begin(0, action("0F0"), 3);
   at::mm(a, a);
@@ -50,7 +50,7 @@ TEST_CASE("operators are found under what asked for them, while recorded and not
   CHECK(kernel(report.parts[1], "aten::relu") == 2);
   for (const WorkPart& part : report.parts) {
     CHECK(part.time.device.value > 0);
-    // Operators and what lies between them are all that the host did.
+    // The host did nothing but operators and the time between them.
     CHECK(part.time.elapsed().value == Approx(part.time.host.value).epsilon(1e-3));
     CHECK(part.time.waiting.value == 0);
   }
@@ -58,7 +58,7 @@ TEST_CASE("operators are found under what asked for them, while recorded and not
   CHECK(source->collect().records.empty());
 }
 
-TEST_CASE("two watchers of one process are refused", "[activity]") {
+TEST_CASE("A second recorder in one process is rejected", "[activity]") {
   const auto source = operator_source();
   CHECK_THROWS_AS(operator_source(), plan::InputError);
 }

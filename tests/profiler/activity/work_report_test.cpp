@@ -16,7 +16,7 @@ using test::MadeUp;
 
 std::string layer_name(int layer) { return layer < 0 ? "" : "layer " + std::to_string(layer); }
 
-/// A pass of two layers; the second waits for the host.
+/// Makes a pass of two layers, of which the second waits for the host.
 MadeUp two_layers(double slower = 1) {
   MadeUp made;
   const auto load = made.range("0LOAD0", 0, 4);
@@ -28,7 +28,7 @@ MadeUp two_layers(double slower = 1) {
   return made;
 }
 
-TEST_CASE("the report sums up each layer's parts, and kernels by name", "[activity]") {
+TEST_CASE("The report sums each layer's parts, and kernels by name", "[activity]") {
   const WorkReport report = work_report({two_layers().pass, two_layers().pass});
   REQUIRE(report.parts.size() == 3);
   const WorkPart& first = report.parts[1];
@@ -51,7 +51,7 @@ TEST_CASE("the report sums up each layer's parts, and kernels by name", "[activi
   CHECK_FALSE(report.lost.any());
 }
 
-TEST_CASE("what was lost is said, and the rest still counts", "[activity]") {
+TEST_CASE("Lost records are reported, and the rest still counts", "[activity]") {
   MadeUp made = two_layers();
   made.pass.activity.dropped = 5;
   made.pass.activity.unread = 40;
@@ -64,7 +64,7 @@ TEST_CASE("what was lost is said, and the rest still counts", "[activity]") {
   CHECK(report.parts[2].time.count == 0);
 }
 
-TEST_CASE("machines get the same report as JSON", "[activity]") {
+TEST_CASE("The report is also available as JSON", "[activity]") {
   WorkReport report = work_report({two_layers().pass});
   report.source = "CUPTI";
   report.on_device = true;
@@ -80,7 +80,7 @@ TEST_CASE("machines get the same report as JSON", "[activity]") {
   CHECK(json["overhead"] == 0.004);
 }
 
-/// "pipeline 0: 0LOAD0 0F0": a line for each track with its depth.
+/// Returns a line for each track with its depth: "pipeline 0: 0LOAD0 0F0".
 std::string tracks(const plan::EventTable& table) {
   std::string text;
   for (const plan::EventTrack& track : table.tracks) {
@@ -92,7 +92,7 @@ std::string tracks(const plan::EventTable& table) {
   return text;
 }
 
-TEST_CASE("kernels lie below the layers and actions that launched them", "[activity]") {
+TEST_CASE("Kernels are shown below the layers and actions that launched them", "[activity]") {
   const plan::EventTable table = kernel_table(two_layers().pass, layer_name);
   CHECK(tracks(table) ==
         "pipeline 0: 0LOAD0 0F0\n"
@@ -104,7 +104,7 @@ TEST_CASE("kernels lie below the layers and actions that launched them", "[activ
   CHECK(tracks(plan::read_event_file(folder.path() / "kernels.pwt")) == tracks(table));
 }
 
-TEST_CASE("other streams, transfers and work of nobody have tracks of their own", "[activity]") {
+TEST_CASE("Other streams, transfers and unattributed work have separate tracks", "[activity]") {
   MadeUp made;
   const auto f = made.range("0F0", 0, 10, 0), send = made.range("0SEND_F0", 10, 12, 0);
   const auto receive = made.range("1RECV_F0", 0, 5, 1), g = made.range("1F0", 5, 12, 1);
@@ -129,10 +129,10 @@ TEST_CASE("other streams, transfers and work of nobody have tracks of their own"
         "pipeline receive 0: 1RECV_F0\n"
         "pipeline receive inside 1: ncclRecv\n");
   const test::TempFolder folder;
-  plan::write_event_file(folder.path() / "kernels.pwt", table);  // refuses what is not sound
+  plan::write_event_file(folder.path() / "kernels.pwt", table);  // rejects an invalid table
 }
 
-TEST_CASE("streams of one number in two contexts have a track each, which says the context",
+TEST_CASE("Streams with one number in two contexts have separate tracks that name the context",
           "[activity]") {
   MadeUp made;
   const auto f = made.range("0F0", 0, 10, 0);
@@ -149,7 +149,7 @@ TEST_CASE("streams of one number in two contexts have a track each, which says t
         "host 0: 0F0\n");
 }
 
-TEST_CASE("kernels that overlap stay as they were", "[activity]") {
+TEST_CASE("Overlapping kernels stay unchanged", "[activity]") {
   MadeUp made;
   const auto f = made.range("0F0", 0, 10, 0);
   made.kernel("a", f, 1, 2, 20);

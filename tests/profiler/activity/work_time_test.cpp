@@ -16,27 +16,27 @@ std::vector<WorkTime> times_of(const MadeUp& made) {
   return work_times(activity, attribute(activity, ranges), ranges);
 }
 
-/// In whole microseconds: device, launch, waiting, host.
+/// Returns device, launch, waiting and host in whole microseconds.
 std::string text(const WorkTime& time) {
   const auto us = [](plan::Seconds s) { return std::to_string(std::lround(s.value * 1e6)); };
   return us(time.device) + " " + us(time.launch) + " " + us(time.waiting) + " " + us(time.host);
 }
 
-TEST_CASE("a host that runs ahead leaves no launch gaps", "[activity]") {
+TEST_CASE("A host that runs ahead leaves no launch gaps", "[activity]") {
   MadeUp made;
   const auto f = made.range("0F0", 0, 10), b = made.range("0B0", 10, 20);
   made.kernel("a", f, 3, 4, 50);
   made.kernel("b", f, 6, 51, 90);
   made.kernel("c", b, 15, 90, 200);
   const auto times = times_of(made);
-  // Until the first kernel had been asked for, and until the device began with it.
+  // The launch ends when the first kernel was submitted; the device then waits until it starts.
   CHECK(text(times[0]) == "85 3 2 10");
   CHECK(text(times[1]) == "110 0 0 10");
   CHECK(times[0].count == 2);
   CHECK_FALSE(times[1].is_launch_bound());
 }
 
-TEST_CASE("where kernels are shorter than their launches, the host's time is the layer's",
+TEST_CASE("If kernels are shorter than their launches, a layer takes the host's time",
           "[activity]") {
   MadeUp made;
   const auto f = made.range("0F0", 0, 30), b = made.range("0B0", 30, 60);
@@ -44,13 +44,14 @@ TEST_CASE("where kernels are shorter than their launches, the host's time is the
   made.kernel("b", f, 19, 20, 22);
   made.kernel("c", b, 39, 40, 42);
   const auto times = times_of(made);
-  // 0 to 9, 12 to 19 and 22 to 30; the rest of the last gap is the backward's.
+  // Launch gaps are 0 to 9, 12 to 19 and 22 to 30; the rest of the last gap belongs to the
+  // backward.
   CHECK(text(times[0]) == "4 24 2 30");
   CHECK(text(times[1]) == "2 9 1 30");
   CHECK(times[0].is_launch_bound());
 }
 
-TEST_CASE("work that was asked for in time and begins late waits, on whatever", "[activity]") {
+TEST_CASE("Work that was submitted in time and starts late counts as waiting", "[activity]") {
   MadeUp made;
   const auto f = made.range("0F0", 0, 10);
   made.kernel("receive", f, 1, 2, 30, 9);
@@ -58,7 +59,7 @@ TEST_CASE("work that was asked for in time and begins late waits, on whatever", 
   CHECK(text(times_of(made)[0]) == "78 5 35 10");
 }
 
-TEST_CASE("while the host waits for another rank's data, nobody launches", "[activity]") {
+TEST_CASE("Time in which the host waits for another rank's data is not launch time", "[activity]") {
   MadeUp made;
   const auto f = made.range("1F0", 0, 10, 0);
   made.range("1RECV_F1", 10, 60, 0);
@@ -70,7 +71,7 @@ TEST_CASE("while the host waits for another rank's data, nobody launches", "[act
   CHECK(text(times[2]) == "25 4 1 10");
 }
 
-TEST_CASE("kernels of one range that run at once count once", "[activity]") {
+TEST_CASE("Concurrent kernels of one range count once", "[activity]") {
   MadeUp made;
   const auto f = made.range("0F0", 0, 2);
   made.kernel("a", f, 1, 1, 11, 7);
@@ -78,7 +79,7 @@ TEST_CASE("kernels of one range that run at once count once", "[activity]") {
   CHECK(times_of(made)[0].device.value == Approx(10e-6));
 }
 
-TEST_CASE("two ranks on one GPU have gaps of their own", "[activity]") {
+TEST_CASE("Two ranks on one GPU have separate gaps", "[activity]") {
   MadeUp made;
   const auto a = made.range("0F0", 0, 10, 0), b = made.range("1F0", 0, 10, 1);
   made.kernel("a", a, 1, 1, 5, 7);
@@ -88,7 +89,7 @@ TEST_CASE("two ranks on one GPU have gaps of their own", "[activity]") {
   CHECK(text(times[1]) == "3 6 0 10");
 }
 
-TEST_CASE("an operator's own time is without the operators that it calls", "[activity]") {
+TEST_CASE("An operator's self time excludes the operators that it calls", "[activity]") {
   Activity cpu{.names = {"linear", "addmm", "relu"}, .records = {}};
   const auto add = [&](std::uint32_t name, double start, double end) {
     GpuRecord record;
@@ -98,14 +99,14 @@ TEST_CASE("an operator's own time is without the operators that it calls", "[act
     record.end = test::us(end);
     cpu.records.push_back(record);
   };
-  add(1, 2, 9);  // told when it ends, so before the one around it
+  add(1, 2, 9);  // recorded at its end, so before the operator that calls it
   add(0, 1, 10);
   add(2, 12, 15);
   const auto own = own_times(cpu);
   CHECK(own[0].value == Approx(7e-6));
   CHECK(own[1].value == Approx(2e-6));
   CHECK(own[2].value == Approx(3e-6));
-  // On the CPU what lies between operators is the framework's, and belongs to the range.
+  // On the CPU, time between operators is the framework's and belongs to the range.
   const std::vector<WorkRange> ranges{
       {1, 0, plan::parse_instruction("0F0").value(), 0, test::us(0), test::us(20)}};
   const auto times = work_times(cpu, attribute(cpu, ranges), ranges);

@@ -1,4 +1,4 @@
-// CUPTI's buffers, made up here: whole, cut off, and of a kind that nobody asked for.
+// Simulated CUPTI buffers: complete, cut off, and with a kind that was not enabled.
 
 #include <cupti.h>
 #include <dlfcn.h>
@@ -32,7 +32,7 @@ class MadeUpBuffer {
   std::vector<std::uint8_t> bytes;
 };
 
-/// Fields of CUPTI's records have no names in common that an initializer could use.
+/// Makes a record. CUPTI's records have no common base, so an initializer cannot name these fields.
 template <class Record>
 Record made_up(std::uint32_t correlation, std::uint64_t start, std::uint64_t end) {
   Record record{};
@@ -88,7 +88,7 @@ Activity read_all(const std::vector<std::uint8_t>& bytes, const std::vector<std:
   return activity;
 }
 
-TEST_CASE("each kind of record becomes one of ours", "[cupti]") {
+TEST_CASE("Each kind of CUPTI record is converted", "[cupti]") {
   const auto made = one_of_each();
   const RecordPlaces places = record_places(made.bytes);
   CHECK(places.end == made.bytes.size());
@@ -121,7 +121,7 @@ TEST_CASE("each kind of record becomes one of ours", "[cupti]") {
   CHECK(activity.unread == 0);
 }
 
-TEST_CASE("a buffer that is cut off anywhere is read up to there and no further", "[cupti]") {
+TEST_CASE("A truncated buffer is read up to its end and no further", "[cupti]") {
   const auto whole = one_of_each().bytes;
   const std::vector<std::size_t> begins = record_places(whole).begins;
   for (std::size_t size = 0; size <= whole.size(); ++size) {
@@ -131,7 +131,7 @@ TEST_CASE("a buffer that is cut off anywhere is read up to there and no further"
     const Activity activity = read_all(part, places.begins);
     CHECK(activity.records.size() == places.begins.size());
     CHECK(activity.unread == 0);
-    // Where somebody else says where records begin, what is missing counts.
+    // If record offsets are given, missing bytes are counted.
     std::vector<std::size_t> told;
     for (const std::size_t begin : begins)
       if (begin < size)
@@ -142,7 +142,7 @@ TEST_CASE("a buffer that is cut off anywhere is read up to there and no further"
   }
 }
 
-TEST_CASE("bytes that are no records are not read as such", "[cupti]") {
+TEST_CASE("Bytes that are not records are not read as records", "[cupti]") {
   std::mt19937 random(5);
   for (int round = 0; round < 200; ++round) {
     std::vector<std::uint8_t> bytes(random() % 600);
@@ -150,7 +150,7 @@ TEST_CASE("bytes that are no records are not read as such", "[cupti]") {
       byte = static_cast<std::uint8_t>(random() % 12);
     Activity activity;
     RecordNames names;
-    // Whatever a name would point to is not looked at.
+    // Names are not dereferenced.
     append_records(
         bytes, record_places(bytes).begins, names, [&](const char*) { return 0U; }, nth_call,
         activity);
@@ -176,7 +176,7 @@ TEST_CASE("CUPTI's own library finds the same records in a buffer", "[cupti]") {
   CHECK(begins == record_places(bytes).begins);
 }
 
-TEST_CASE("names are kept once, readable, and null has one too", "[cupti]") {
+TEST_CASE("Names are demangled and stored once, and null has a name", "[cupti]") {
   RecordNames names;
   CHECK(names.number_at("_Z3foov") == names.number_at("_Z3foov"));
   CHECK(names.number_of("foo()") == names.number_at("_Z3foov"));
@@ -186,7 +186,8 @@ TEST_CASE("names are kept once, readable, and null has one too", "[cupti]") {
         std::vector<std::string>{"foo()", "a kernel without a name", "not mangled"});
 }
 
-TEST_CASE("another user of CUPTI, and a driver that forbids it, are refused in words", "[cupti]") {
+TEST_CASE("Another user of CUPTI and a driver that forbids it are reported with advice",
+          "[cupti]") {
   CHECK(advice(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, "CUPTI for Nsight Systems")
             .find("CUPTI for Nsight Systems watches this process already") == 0);
   CHECK(advice(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED).find("another profiler") == 0);
@@ -194,14 +195,14 @@ TEST_CASE("another user of CUPTI, and a driver that forbids it, are refused in w
   CHECK(advice(CUPTI_ERROR_UNKNOWN).empty());
 }
 
-TEST_CASE("without a GPU there is no such source, and it says why", "[cupti]") {
+TEST_CASE("Without a GPU, making the CUPTI source fails with the reason", "[cupti]") {
   if (!pipewright::exec::gpus().names.empty())
     pipewright::test::skip("this machine has a GPU");
   const auto why = pipewright::test::error_of([] { cupti_source(); });
   CHECK(why.find("CUPTI: no GPU: ") == 0);
 }
 
-TEST_CASE("buffers are there before they are wanted, come back as zeros, and are counted when late",
+TEST_CASE("Buffers are allocated in advance, zeroed when returned, and counted when allocated late",
           "[cupti]") {
   BufferPool pool(16, 2, 3);
   std::uint8_t* const first = pool.take();
@@ -215,7 +216,7 @@ TEST_CASE("buffers are there before they are wanted, come back as zeros, and are
   first[3] = 9;
   pool.fill(second, 4);
   pool.fill(first, 99);
-  pool.fill(first, 99);  // once is enough
+  pool.fill(first, 99);  // the second call has no effect
   CHECK(pool.out() == 1);
   std::uint8_t stranger = 0;
   pool.fill(&stranger, 1);

@@ -1,4 +1,4 @@
-// What a real GPU tells. Without one, or where it may not be watched, each of these skips.
+// Records of a real GPU. Tests skip without a GPU, or if recording is not permitted.
 
 #include <ATen/ATen.h>
 #include <c10/core/Event.h>
@@ -32,7 +32,7 @@ std::unique_ptr<ActivitySource> source_or_skip() {
   test::skip(missing);
 }
 
-/// The same where times are looked at.
+/// Returns a source for tests that check times.
 std::unique_ptr<ActivitySource> real_source_or_skip() {
   if (test::on_standin())
     test::skip("the stand-in for a GPU takes as long as the CPU");
@@ -50,7 +50,7 @@ std::string kernels_of(const WorkReport& report) {
   return names;
 }
 
-TEST_CASE("on a GPU a product takes as long as events around it say", "[cuda]") {
+TEST_CASE("On a GPU a matrix product takes as long as the events around it report", "[cuda]") {
   const auto source = real_source_or_skip();
   const at::Tensor a = at::ones({4096, 4096}, at::TensorOptions(at::kCUDA));
   at::mm(a, a);
@@ -80,8 +80,9 @@ TEST_CASE("on a GPU a product takes as long as events around it say", "[cuda]") 
   CHECK(report.parts[0].time.device.value >= by_events * 0.9);
 }
 
-TEST_CASE("on a GPU kernels are found below what asked for them, backward included, none dropped",
-          "[cuda]") {
+TEST_CASE(
+    "On a GPU kernels are attributed to their layers, including backward, and none is dropped",
+    "[cuda]") {
   const auto source = source_or_skip();
   const test::Fixed data{at::ones({64, 256})};
   const exec::TrainingSetup setup =
@@ -96,21 +97,20 @@ TEST_CASE("on a GPU kernels are found below what asked for them, backward includ
       CHECK(part.time.count > 0);
       CHECK(part.time.device.value > 0);
     }
-  // The loss has work in its backward, which LibTorch asks for on a thread of its own.
+  // The loss has work in its backward, which LibTorch submits on a separate thread.
   CHECK(found.samples.at(1).backward.size() == 5);
   const plan::EventTable table =
       kernel_table(found.last, [](int layer) { return std::to_string(layer); });
   CHECK(table.tracks.front().name == "pipeline");
 }
 
-TEST_CASE("on a GPU who watches a second time is refused in words", "[cuda]") {
+TEST_CASE("On a GPU a second CUPTI source is rejected", "[cuda]") {
   const auto source = source_or_skip();
   CHECK_THROWS_AS(cupti_source(), plan::InputError);
 }
 
-TEST_CASE(
-    "on a GPU each action of a pipeline has kernels of its own, whichever thread launched them",
-    "[cuda]") {
+TEST_CASE("On a GPU each action of a pipeline has its own kernels, launched by any thread",
+          "[cuda]") {
   const auto source = source_or_skip();
   const auto schedule = test::make("zb-h1", 2, 4);
   const plan::Program program = plan::lower(schedule);
@@ -147,7 +147,7 @@ TEST_CASE(
   CHECK(actions == 6);
 }
 
-TEST_CASE("on a GPU recording a pass of a layer that is worth it costs next to nothing", "[cuda]") {
+TEST_CASE("On a GPU recording adds little to a pass of a large layer", "[cuda]") {
   const auto source = real_source_or_skip();
   const test::Fixed data{at::ones({4096, 4096})};
   const exec::TrainingSetup setup =
@@ -155,7 +155,7 @@ TEST_CASE("on a GPU recording a pass of a layer that is worth it costs next to n
   const LayerBench bench(setup, exec::on_gpus(1).front());
   const Inspection found = inspect(bench, *source, 20);
   REQUIRE(found.report.overhead);
-  // Figures, not claims: what else the machine does would decide about those.
+  // Printed but not checked, because other load on the machine affects it.
   WARN("recording changed a pass by " << 100 * *found.report.overhead << " % (wanted: under 2 %)");
   CHECK(found.report.lost.late_buffers == 0);
 }

@@ -1,4 +1,4 @@
-// CUPTI as it may behave, played by the stand-in: what we are told then, and that it is said.
+// CUPTI's possible behaviors, simulated by the stand-in, and how they are reported.
 
 #include <algorithm>
 #include <cstdlib>
@@ -23,7 +23,7 @@ using namespace pipewright::profiler;
 using test::CuptiStandin;
 using test::work_by;
 
-/// What is recorded while a device is given these pieces of work under label 1.
+/// Returns what is recorded while a device does these pieces of work under label 1.
 Activity recorded(const CuptiStandin& standin, ActivitySource& source,
                   const std::vector<PipewrightStandinWork>& works) {
   source.start();
@@ -39,7 +39,7 @@ Activity recorded(const CuptiStandin& standin, const std::vector<PipewrightStand
   return recorded(standin, *watch_by(standin.library), works);
 }
 
-/// Two kernels and a copy, and the action that asked for them.
+/// Makes two kernels and a copy.
 std::vector<PipewrightStandinWork> three_works() {
   return {work_by("cudaLaunchKernel", "gemm", 1, 2, 5), work_by("cudaMemcpyAsync", "", 2, 5, 6),
           work_by("cudaLaunchKernel", "softmax", 3, 6, 8)};
@@ -61,13 +61,13 @@ std::vector<std::string> kernel_names(const WorkReport& report) {
 
 const std::vector<std::string> all_three{"gemm", "softmax", "copy host to device"};
 
-/// What is said to whoever wants to watch.
+/// Returns the error with which a source is rejected.
 std::string refusal(const std::string& words) {
   const CuptiStandin standin(words);
   return test::error_of([&] { watch_by(standin.library); });
 }
 
-TEST_CASE("work is known to its call whichever call it is", "[cupti]") {
+TEST_CASE("Every call that submits work is recorded with its work", "[cupti]") {
   const CuptiStandin standin;
   for (const char* call :
        {"cudaLaunchKernel", "cudaLaunchKernelExC", "cudaMemcpy", "cudaMemcpyAsync",
@@ -81,7 +81,7 @@ TEST_CASE("work is known to its call whichever call it is", "[cupti]") {
   }
 }
 
-TEST_CASE("calls that give a device work are told from the others by their names", "[cupti]") {
+TEST_CASE("Calls that submit work are recognized by their names", "[cupti]") {
   for (const char* call : {"cudaMemcpy_v3020", "__cudaLaunchKernel_ptsz_v13000",
                            "cudaGraphLaunch_v10000", "cu64MemsetD2D16Async", "cuMemcpyHtoD_v2"})
     CHECK(gives_work(call));
@@ -104,7 +104,8 @@ TEST_CASE("CUPTI's own library and the stand-in have the same calls", "[cupti]")
   }
 }
 
-TEST_CASE("kernels, copies and sets come back with their calls, labels and places", "[cupti]") {
+TEST_CASE("Kernels, copies and memory sets are recorded with their calls, labels and streams",
+          "[cupti]") {
   const CuptiStandin standin;
   const WorkReport report = report_of(recorded(standin, three_works()));
   CHECK(kernel_names(report) == all_three);
@@ -112,12 +113,12 @@ TEST_CASE("kernels, copies and sets come back with their calls, labels and place
   CHECK(report.lost.strays.empty());
   REQUIRE(report.parts.size() == 1);
   CHECK(report.parts[0].time.device.value == Approx(6e-6));
-  // From the first call's end the device waits for itself, before that for the host.
+  // Until the first call ended, the device waited for the host; after that, for itself.
   CHECK(report.parts[0].time.launch.value == Approx(1e-6));
   CHECK(report.parts[0].time.waiting.value == Approx(1e-6));
 }
 
-TEST_CASE("copies are named by where they come from and go to", "[cupti]") {
+TEST_CASE("Copies are named by their source and destination", "[cupti]") {
   const CuptiStandin standin;
   auto works = std::vector{
       work_by("cudaMemcpyPeerAsync", "", 1, 2, 3), work_by("cudaMemcpyAsync", "", 2, 3, 4),
@@ -129,7 +130,7 @@ TEST_CASE("copies are named by where they come from and go to", "[cupti]") {
                                  "copy on the device", "set memory"});
 }
 
-TEST_CASE("what is not asked for is not recorded", "[cupti]") {
+TEST_CASE("Nothing is recorded before start and after stop", "[cupti]") {
   const CuptiStandin standin;
   const auto source = watch_by(standin.library);
   standin.hear(three_works().front());
@@ -138,7 +139,7 @@ TEST_CASE("what is not asked for is not recorded", "[cupti]") {
   CHECK(source->collect().records.empty());
 }
 
-TEST_CASE("streams of the same number in two contexts are two streams", "[cupti]") {
+TEST_CASE("Streams with the same number in two contexts are different streams", "[cupti]") {
   const CuptiStandin standin;
   auto works = three_works();
   works[0].stream = 3;
@@ -154,7 +155,7 @@ TEST_CASE("streams of the same number in two contexts are two streams", "[cupti]
   CHECK((streams[0] != streams[1]));
 }
 
-TEST_CASE("each refusal of CUPTI's is said in words, with what one may do", "[cupti]") {
+TEST_CASE("Each error of CUPTI is reported with advice", "[cupti]") {
   const auto refused = [](const char* function, CUptiResult result) {
     return refusal(std::string("refuse=") + function + ":" + std::to_string(result));
   };
@@ -165,20 +166,20 @@ TEST_CASE("each refusal of CUPTI's is said in words, with what one may do", "[cu
   CHECK(refused("cuptiActivityEnable", CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED) ==
         "CUPTI, recording kernels and copies: this virtual GPU cannot be watched");
   CHECK(refused("cuptiSubscribe_v2", CUPTI_ERROR_NOT_COMPATIBLE) ==
-        "CUPTI, watching: this CUPTI does not go with the driver");
+        "CUPTI, watching: this CUPTI is not compatible with the driver");
   for (const auto& [function, what] :
        std::map<const char*, std::string>{{"cuptiGetVersion", "its version"},
                                           {"cuptiSubscribe_v2", "watching"},
-                                          {"cuptiActivitySetAttribute", "buffers of zeros"},
+                                          {"cuptiActivitySetAttribute", "zeroed buffers"},
                                           {"cuptiActivityRegisterCallbacks", "its buffers"},
                                           {"cuptiGetTimestamp", "its clock"}})
     CHECK(refused(function, CUPTI_ERROR_UNKNOWN) ==
           "CUPTI, " + what + ": the stand-in was told to refuse it");
-  // And it can be watched again after all of that.
+  // All of these failures leave CUPTI usable.
   CHECK(refusal("") == "no error");
 }
 
-TEST_CASE("whoever watches already is named, by any version of CUPTI that can tell", "[cupti]") {
+TEST_CASE("An existing subscriber is named if CUPTI reports it", "[cupti]") {
   CHECK(refusal("watcher=Nsight").find("CUPTI: Nsight watches this process already") == 0);
   const CuptiStandin standin;
   const auto source = watch_by(standin.library);
@@ -187,14 +188,15 @@ TEST_CASE("whoever watches already is named, by any version of CUPTI that can te
         }).find("CUPTI: Pipewright watches this process already") == 0);
 }
 
-TEST_CASE("an older CUPTI of the same CUDA is refused, a newer one is taken", "[cupti]") {
+TEST_CASE("An older CUPTI of the same CUDA version is rejected, a newer one is accepted",
+          "[cupti]") {
   CHECK((refusal("version=130000") == "no error") == (CUPTI_API_VERSION <= 130000));
-  CHECK(refusal("version=120800").find("CUPTI 120800 is here; ") == 0);
-  CHECK(refusal("version=140000").find("CUPTI 140000 is here; ") == 0);
+  CHECK(refusal("version=120800").find("CUPTI 120800 was found, but ") == 0);
+  CHECK(refusal("version=140000").find("CUPTI 140000 was found, but ") == 0);
   CHECK(refusal("version=" + std::to_string(CUPTI_API_VERSION + 1)) == "no error");
 }
 
-TEST_CASE("a CUPTI that takes no names of who watches is watched by all the same", "[cupti]") {
+TEST_CASE("A CUPTI without subscriber names works as well", "[cupti]") {
   CuptiStandin standin;
   standin.library.subscribe_with_names = nullptr;
   CHECK(kernel_names(report_of(recorded(standin, three_works()))) == all_three);
@@ -204,36 +206,36 @@ TEST_CASE("a CUPTI that takes no names of who watches is watched by all the same
         }).find("CUPTI, watching: another profiler watches this process already") == 0);
 }
 
-TEST_CASE("where calls cannot be chosen, all are recorded", "[cupti]") {
+TEST_CASE("If calls cannot be selected, all are recorded", "[cupti]") {
   const CuptiStandin standin(
       "refuse=cuptiActivityEnableRuntimeApi:27 refuse=cuptiActivityEnableDriverApi:27");
   CHECK_FALSE(report_of(recorded(standin, three_works())).lost.any());
 }
 
-/// Watches by a CUPTI that is tried with a kernel first.
+/// Makes a source whose CUPTI is first tried with a kernel.
 std::unique_ptr<ActivitySource> tried(const CuptiStandin& standin) {
   return watch_by(standin.library, [&] { standin.hear(three_works().front()); });
 }
 
-TEST_CASE("of all calls those are recorded that give work", "[cupti]") {
+TEST_CASE("Only calls that submit work are recorded", "[cupti]") {
   const CuptiStandin standin;
   const auto source = tried(standin);
   CHECK_FALSE(report_of(recorded(standin, *source, three_works())).lost.any());
-  // As if it gave work.
+  // A call of this name counts as one that submits no work.
   const auto other = {work_by("cudaEventRecord", "", 8, 9, 10)};
   CHECK(report_of(recorded(standin, *source, other)).lost.without_call == 1);
 }
 
-TEST_CASE("a CUPTI that does not tell who asked for work is found out", "[cupti]") {
+TEST_CASE("A CUPTI that does not record calls is detected", "[cupti]") {
   const CuptiStandin standin("no_calls");
   CHECK(test::error_of([&] {
           tried(standin);
-        }).starts_with("CUPTI tells what the GPU does, but not which calls asked for it"));
+        }).starts_with("CUPTI records the GPU's work, but not which calls submitted it"));
   standin.behave("");
   CHECK_FALSE(report_of(recorded(standin, *tried(standin), three_works())).lost.any());
 }
 
-TEST_CASE("records of a newer CUPTI, longer and of kinds that nobody knows, are read", "[cupti]") {
+TEST_CASE("Records of a newer CUPTI, longer or of unknown kinds, are read", "[cupti]") {
   for (const char* words : {"longer=8", "longer=24 newer", "newer"}) {
     INFO(words);
     const CuptiStandin standin(words);
@@ -243,7 +245,7 @@ TEST_CASE("records of a newer CUPTI, longer and of kinds that nobody knows, are 
   }
 }
 
-TEST_CASE("bytes that are no records, and a record that is cut off, are counted", "[cupti]") {
+TEST_CASE("Bytes that are not records and a truncated record are counted", "[cupti]") {
   {
     const CuptiStandin standin("garbage");
     const WorkReport report = report_of(recorded(standin, three_works()));
@@ -256,15 +258,16 @@ TEST_CASE("bytes that are no records, and a record that is cut off, are counted"
   CHECK(report.lost.unread == sizeof(CUpti_ActivityKernel10) - 4);
 }
 
-TEST_CASE("records for which CUPTI had no room are counted", "[cupti]") {
+TEST_CASE("Records that CUPTI has dropped are counted", "[cupti]") {
   const CuptiStandin standin("drop=3");  // label, call and kernel of the first
   const WorkReport report = report_of(recorded(standin, three_works()));
   CHECK(report.lost.dropped == 3);
   CHECK(report.kernels.size() == 2);
 }
 
-TEST_CASE("more records than all buffers hold are dropped and counted, and the rest is read",
-          "[cupti]") {
+TEST_CASE(
+    "Records beyond the capacity of all buffers are dropped and counted, and the rest is read",
+    "[cupti]") {
   const CuptiStandin standin("longer=65536");
   std::vector<PipewrightStandinWork> works;
   const std::size_t fitting = 64 * ((std::size_t{4} << 20U) / (65536 + 256));
@@ -275,11 +278,11 @@ TEST_CASE("more records than all buffers hold are dropped and counted, and the r
   CHECK(activity.dropped > 0);
   CHECK(activity.dropped + activity.records.size() == 3 * works.size());
   CHECK(activity.late_buffers == 56);
-  // The next stretch has its buffers back.
+  // The next recording has all buffers again.
   CHECK(recorded(standin, *source, three_works()).dropped == 0);
 }
 
-TEST_CASE("work whose call was lost is named", "[cupti]") {
+TEST_CASE("Work whose call was lost is listed", "[cupti]") {
   const CuptiStandin standin("lose_calls=2");
   auto works = three_works();
   works.push_back(works[1]);
@@ -294,7 +297,7 @@ TEST_CASE("work whose call was lost is named", "[cupti]") {
         R"([{"name":"copy host to device","call":null,"count":2}])");
 }
 
-TEST_CASE("work that was asked for between actions is named, with its call", "[cupti]") {
+TEST_CASE("Work that was submitted between actions is listed with its call", "[cupti]") {
   const CuptiStandin standin;
   const auto source = watch_by(standin.library);
   source->start();
@@ -307,7 +310,7 @@ TEST_CASE("work that was asked for between actions is named, with its call", "[c
   CHECK(report.lost.strays[0].call == "cudaMemset");
 }
 
-TEST_CASE("buffers that come back late are said to be missing, and counted when they come",
+TEST_CASE("Buffers that return late are reported as missing, and read when they return",
           "[cupti]") {
   const CuptiStandin standin("late");
   const auto source = watch_by(standin.library);
@@ -316,14 +319,15 @@ TEST_CASE("buffers that come back late are said to be missing, and counted when 
   for (const PipewrightStandinWork& work : three_works())
     standin.hear(work);
   source->close();
-  const WorkReport first = report_of(source->collect());  // one flush, behind which it comes
+  // Its only flush requests the buffer, which is returned by the next one.
+  const WorkReport first = report_of(source->collect());
   CHECK(first.kernels.empty());
   CHECK(first.lost.missing_buffers == 1);
   source->stop();
   CHECK(kernel_names(report_of(source->collect())) == all_three);
 }
 
-TEST_CASE("buffers that never come back are said to be missing, and left alone", "[cupti]") {
+TEST_CASE("Buffers that never return are reported as missing, and not freed", "[cupti]") {
   const CuptiStandin standin("missing");
   const WorkReport report = report_of(recorded(standin, three_works()));
   CHECK(report.kernels.empty());
@@ -331,7 +335,7 @@ TEST_CASE("buffers that never come back are said to be missing, and left alone",
   CHECK(to_json(report, [](int) { return std::string(); })["lost"]["missing_buffers"] == 1);
 }
 
-/// Says PIPEWRIGHT_KEEP_CUPTI to this process while it lives.
+/// Sets PIPEWRIGHT_KEEP_CUPTI in this process while it lives.
 class KeptIn {
  public:
   explicit KeptIn(const std::string& folder) {
@@ -342,8 +346,8 @@ class KeptIn {
   KeptIn& operator=(const KeptIn&) = delete;
 };
 
-/// What any recording must be for our reports of it to be whole. Of one that was too large for its
-/// folder some calls are missing.
+/// Checks that a recording can be attributed completely. If it was too large for its folder, some
+/// calls are missing.
 void check_recording(const std::string& folder) {
   CAPTURE(folder);
   const auto told = nlohmann::json::parse(std::ifstream(folder + "/cupti.json"));
@@ -370,7 +374,7 @@ void check_recording(const std::string& folder) {
   CHECK(labelled > 0);
 }
 
-TEST_CASE("what CUPTI told on a machine with a GPU plays again, with all calls and labels",
+TEST_CASE("Recordings of CUPTI from a machine with a GPU replay with all calls and labels",
           "[cupti]") {
   const std::filesystem::path gpus = PIPEWRIGHT_TEST_DATA_DIR "/gpu";
   if (!std::filesystem::exists(gpus))
@@ -380,7 +384,7 @@ TEST_CASE("what CUPTI told on a machine with a GPU plays again, with all calls a
       check_recording(file.path().parent_path());
 }
 
-TEST_CASE("buffers that were kept play again as what they were", "[cupti]") {
+TEST_CASE("Stored buffers replay as the same records", "[cupti]") {
   const test::TempFolder folder;
   const std::string kept = folder.path() / "cupti";
   std::vector<Activity> before;
@@ -408,7 +412,8 @@ TEST_CASE("buffers that were kept play again as what they were", "[cupti]") {
   CHECK(told["labels"][0]["end_ns"] >= told["labels"][0]["begin_ns"]);
 }
 
-TEST_CASE("what is kept is small, whole records, and of the first who keeps there", "[cupti]") {
+TEST_CASE("Stored buffers are small, contain whole records, and come from the first process only",
+          "[cupti]") {
   const test::TempFolder folder;
   const std::string kept = folder.path() / "cupti";
   const CuptiStandin standin;
@@ -419,7 +424,7 @@ TEST_CASE("what is kept is small, whole records, and of the first who keeps ther
   CHECK(told["left_out"] > 0);
   CHECK(std::filesystem::file_size(kept + "/1.buffer") <= std::size_t{192} << 10U);
   CHECK(std::filesystem::file_size(kept + "/1.buffer") > std::size_t{190} << 10U);
-  recorded(standin, three_works());  // by the next one, who keeps nothing
+  recorded(standin, three_works());  // the folder is in use, so nothing is stored
   CHECK(nlohmann::json::parse(std::ifstream(kept + "/cupti.json")) == told);
   const CuptiStandin player("play=" + kept);
   const Activity again = recorded(player, {});
@@ -427,12 +432,12 @@ TEST_CASE("what is kept is small, whole records, and of the first who keeps ther
   CHECK(again.records.size() == told["buffers"][0]["begins"].size());
 }
 
-TEST_CASE("a folder that cannot be made is named before anything is recorded", "[cupti]") {
+TEST_CASE("A folder that cannot be created is reported before anything is recorded", "[cupti]") {
   const CuptiStandin standin;
   const KeptIn in("/nowhere/cupti");
   CHECK(test::error_of([&] {
           watch_by(standin.library);
-        }).find("PIPEWRIGHT_KEEP_CUPTI=/nowhere/cupti: the folder cannot be made: ") == 0);
+        }).find("PIPEWRIGHT_KEEP_CUPTI=/nowhere/cupti: the folder cannot be created: ") == 0);
 }
 
 }  // namespace standin_test

@@ -1,4 +1,4 @@
-// The stand-in for CUPTI beside the real one, in this process.
+// Loads the stand-in for CUPTI in addition to the real library.
 #pragma once
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@ namespace pipewright::test {
 
 class CuptiStandin {
  public:
-  /// It behaves as these words say until the end (tests/standin/cupti/cupti_standin.hpp).
+  /// Sets the stand-in's behavior while it lives (tests/standin/cupti/cupti_standin.hpp).
   explicit CuptiStandin(const std::string& words = "") { behave(words); }
   ~CuptiStandin() { behave(""); }
   CuptiStandin(const CuptiStandin&) = delete;
@@ -39,7 +39,7 @@ class CuptiStandin {
   }
 };
 
-/// A piece of work as the stand-in for CUDA's runtime tells it, in microseconds.
+/// Makes a piece of work as the stand-in for CUDA's runtime reports it; times are in microseconds.
 inline PipewrightStandinWork work_by(const char* call, const char* name, double asked, double start,
                                      double end) {
   const auto ns = [](double us) { return static_cast<std::uint64_t>(us * 1000); };

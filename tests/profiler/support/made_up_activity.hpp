@@ -1,4 +1,4 @@
-// A device that nobody has: what it did is written down, in microseconds.
+// Simulated records of a device, with times in microseconds.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ constexpr profiler::Nanoseconds us(double microseconds) {
 
 class MadeUp {
  public:
-  /// What the host was at: "0F1", from and to; returns its label.
+  /// Adds a range of the host, such as "0F1", and returns its label.
   std::uint64_t range(const std::string& action, double start, double end, int rank = 0,
                       int layer = -1) {
     pass.ranges.push_back({pass.ranges.size() + 1, rank, plan::parse_instruction(action).value(),
@@ -25,7 +25,8 @@ class MadeUp {
     return pass.ranges.back().label;
   }
 
-  /// A kernel and the call that asked for it. Without a label, as of LibTorch's own threads: 0.
+  /// Adds a kernel and the call that submitted it. Label 0 stands for none, as in LibTorch's own
+  /// threads.
   void kernel(const std::string& name, std::uint64_t label, double asked, double start, double end,
               std::uint32_t stream = 7, std::int64_t bytes = -1) {
     ++correlation_;
@@ -55,7 +56,7 @@ class MadeUp {
     pass.activity.records.push_back(work);
   }
 
-  /// Kernels from here on run in that context of the device.
+  /// Makes later kernels run in this context of the device.
   void in_context(std::uint32_t context) { context_ = context; }
 
   profiler::RecordedPass pass;

@@ -1,4 +1,4 @@
-// Whether the GPU is the stand-in, which computes on the CPU.
+// Tells if the GPU is the stand-in, which computes on the CPU.
 #pragma once
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// A model of a few layers, as the profiler wants it.
+// A model of a few layers for the profiler's tests.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,7 +9,7 @@
 
 namespace pipewright::test {
 
-/// The same microbatch each time, and nothing to compare with.
+/// A dataset with the same input in each microbatch and dummy targets.
 class Fixed final : public exec::Dataset {
  public:
   explicit Fixed(at::Tensor input) : input_(std::move(input)) {}
@@ -24,7 +24,7 @@ inline exec::LayerSpec linear(const std::string& name, int in, int out) {
   return engine::module_layer(name, [in, out] { return torch::nn::Linear(in, out); });
 }
 
-/// The loss is the sum of squares.
+/// Makes a setup whose loss is the sum of squares.
 inline exec::TrainingSetup setup_of(std::vector<exec::LayerSpec> layers,
                                     const exec::Dataset& data) {
   exec::TrainingSetup setup;

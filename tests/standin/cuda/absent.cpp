@@ -1,5 +1,5 @@
-// What LibTorch names of CUDA's runtime and no training here calls: it ends the process, so that
-// nobody takes an answer for the truth.
+// Functions of CUDA's runtime that LibTorch references and that no training in these tests calls.
+// They end the process, so that no caller relies on a fake result.
 
 #include <cstdio>
 #include <cstdlib>
@@ -32,7 +32,7 @@ PIPEWRIGHT_ABSENT(cudaProfilerStart)
 PIPEWRIGHT_ABSENT(cudaProfilerStop)
 PIPEWRIGHT_ABSENT(cudaStreamGetPriority)
 
-/// Of the driver's functions that LibTorch looks for at run time there is none.
+/// Reports that no driver function exists which LibTorch looks up at run time.
 extern "C" int cudaGetDriverEntryPointByVersion(const char*, void** function, unsigned,
                                                 unsigned long long, int* status) {
   *function = nullptr;

@@ -31,7 +31,7 @@ std::vector<int> visible_devices() {
   for (std::string word; std::getline(text, word, ',');) {
     const int device = word.empty() ? -1 : std::atoi(word.c_str());
     if (device < 0 || device >= all)
-      break;  // as NVIDIA's: what comes behind is not there either
+      break;  // as NVIDIA's runtime does: devices after an invalid one are hidden too
     visible.push_back(device);
   }
   return visible;
@@ -63,7 +63,7 @@ void* make(std::size_t bytes, cudaMemoryType type) {
   void* const made = std::aligned_alloc(512, aligned);
   if (made == nullptr)
     return nullptr;
-  std::memset(made, 0xff, aligned);  // not a number: who reads what nobody has written shows it
+  std::memset(made, 0xff, aligned);  // NaN, so that reads of uninitialized memory are noticed
   const std::lock_guard lock(memory().mutex);
   memory().blocks[static_cast<char*>(made)] = {bytes, type, current_device()};
   return made;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The devices that the stand-in has, and their memory, which is the host's. There are
-// PIPEWRIGHT_STANDIN_DEVICES of them, two where that is not set, and CUDA_VISIBLE_DEVICES chooses.
+// The stand-in's devices and their memory, which is host memory. There are
+// PIPEWRIGHT_STANDIN_DEVICES of them (default: two), and CUDA_VISIBLE_DEVICES selects among them.
 
 #include <cuda_runtime_api.h>
 
@@ -16,10 +16,10 @@ bool set_device(int device);
 void describe(int device, cudaDeviceProp& properties);
 int attribute(int device, int which);
 
-/// Null where it would not fit.
+/// Returns null if the memory would not fit.
 void* allocate(int device, std::size_t bytes);
 void* allocate_host(std::size_t bytes);
-/// Whether there was such memory.
+/// Returns true if there was such memory.
 bool release(void* memory);
 void register_host(void* memory, std::size_t bytes);
 bool unregister_host(void* memory);

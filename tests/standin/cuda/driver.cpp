@@ -1,4 +1,4 @@
-// The driver: names of devices, and green contexts, which divide a device.
+// The driver's functions: names of devices, and green contexts, which divide a device.
 
 #include <cuda.h>
 
@@ -51,7 +51,8 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice) {
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice device) {
-  *value = attribute(device, static_cast<int>(which));  // the runtime's have the same numbers
+  // The runtime's attributes have the same numbers.
+  *value = attribute(device, static_cast<int>(which));
   return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxGetState(CUdevice, unsigned* flags, int* is_active) {

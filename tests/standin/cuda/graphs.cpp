@@ -1,4 +1,4 @@
-// Graphs, of CUDA's runtime and of the driver.
+// Graphs of CUDA's runtime and of the driver.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -6,7 +6,7 @@
 #include "result.hpp"
 #include "streams.hpp"
 
-#undef cuStreamBeginCapture  // the header's word for _v2
+#undef cuStreamBeginCapture  // the header defines it as _v2
 
 using namespace standin;
 
@@ -33,7 +33,7 @@ cudaError_t end(cudaStream_t stream, void** graph) {
 
 Handle& graph_of(void* graph) { return *static_cast<Handle*>(graph); }
 
-/// The driver's calls leave the runtime's last error as it is.
+/// Converts a result. The driver's calls do not change the runtime's last error.
 CUresult driver(cudaError_t result) { return static_cast<CUresult>(result); }
 
 }  // namespace

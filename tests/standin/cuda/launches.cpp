@@ -20,7 +20,8 @@ std::map<const void*, const char*>& names() {
   return *kernels;
 }
 
-/// Nothing computes what a kernel would have: whoever launches one is told, not given other values.
+/// Reports the launch of a kernel, which the stand-in cannot compute, instead of leaving wrong
+/// values.
 cudaError_t launch(const void* kernel, cudaStream_t stream) {
   const auto found = names().find(kernel);
   const char* const name = found == names().end() ? "of an unknown name" : found->second;

@@ -1,12 +1,12 @@
-// LibTorch's operators for CUDA, computed by those for the CPU: memory of the stand-in's devices is
-// the host's, so a CPU tensor over the same memory will do. This happens when the operator is
-// called, after all that its stream was given before, and what it reads and writes is told to the
-// check of what comes before what. While its stream is captured, it is done to learn what its
-// results look like (an index must be one); at the end of the capture the stream puts back what was
-// changed, and the graph does it again.
+// LibTorch's CUDA operators, computed by those for the CPU: the memory of the stand-in's devices is
+// host memory, so a CPU tensor over the same memory works. An operator is computed when it is
+// called, after all earlier work of its stream. The memory that it reads and writes is reported to
+// the race detector. During a capture of its stream it is computed as well, to learn what its
+// results look like (an index must be valid); at the end of the capture the stream restores the
+// memory that was changed, and the graph computes the operator again.
 //
-// LibTorch's own stay: views and empty tensors, which need no kernel, and copies of contiguous
-// memory, which the runtime's calls move.
+// Some operators stay LibTorch's own: views and empty tensors, which need no kernel, and copies of
+// contiguous memory, which the runtime's calls move.
 
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -28,7 +28,8 @@ namespace {
 using c10::IValue;
 using torch::jit::Stack;
 
-/// They need no kernel, or copy by the runtime's calls.
+/// Returns the operators that stay LibTorch's own: they need no kernel, or copy with the runtime's
+/// calls.
 const std::set<std::string>& kept() {
   static const std::set<std::string> names{
       "aten::empty",     "aten::empty_strided",       "aten::set_",
@@ -38,8 +39,8 @@ const std::set<std::string>& kept() {
   return names;
 }
 
-/// Those whose kernels for CUDA throw where results must be the same each time: the list of
-/// torch.use_deterministic_algorithms, LibTorch 2.11.
+/// Returns true for operators whose CUDA kernels throw if results must be deterministic: the list
+/// of torch.use_deterministic_algorithms, LibTorch 2.11.
 bool is_never_the_same(const std::string& name) {
   static const std::set<std::string> names{"_adaptive_avg_pool2d_backward",
                                            "_adaptive_avg_pool3d_backward",
@@ -97,7 +98,7 @@ at::Tensor on_cpu(const at::Tensor& tensor) {
                        tensor.options().device(at::kCPU).pinned_memory(false));
 }
 
-/// Calls `each` for the tensors of a value, which is given what that returns.
+/// Returns a value in which each tensor is replaced by the result of `each`.
 template <class Each>
 IValue changed(const IValue& value, const Each& each) {
   if (value.isTensor())
@@ -117,7 +118,7 @@ IValue changed(const IValue& value, const Each& each) {
   return value;
 }
 
-/// A call of an operator, with tensors of devices as its caller has them and as the CPU computes.
+/// A call of an operator, with the caller's device tensors and the CPU tensors for computing.
 class Call {
  public:
   Call(const c10::OperatorHandle& op, Stack& stack) : op_(op) {
@@ -165,7 +166,7 @@ class Call {
         stream_ = c10::cuda::getCurrentCUDAStream(tensor.get_device()).stream();
       device_ = tensor.device();
       accesses_.push_back({tensor.const_data_ptr(), extent(tensor), writes, name_});
-      if (writes && tensor.numel() == 0)  // it is to be made as large as it must be
+      if (writes && tensor.numel() == 0)  // the operator will resize it
         return at::empty({0}, tensor.options().device(at::kCPU));
       return on_cpu(tensor);
     });
@@ -178,7 +179,7 @@ class Call {
     return stack;
   }
 
-  /// The argument of the caller that the CPU's tensor lies in; undefined: it is new.
+  /// Returns the caller's argument that this CPU tensor stands for; undefined if the tensor is new.
   at::Tensor argument_of(const at::Tensor& result) const {
     for (std::size_t a = 0; a < cpu_.size(); ++a)
       if (is_written(op_.schema().arguments()[a])) {
@@ -199,13 +200,13 @@ class Call {
     return all;
   }
 
-  /// Where a result of the CPU has to be copied to; null: it lies where it should.
+  /// The memory to which a CPU result must be copied; null if it is in the right place.
   struct Place {
     void* memory = nullptr;
     std::size_t bytes = 0;
   };
 
-  /// Gives the caller tensors of the device: its own, or new ones.
+  /// Returns device tensors to the caller: its own, or new ones.
   std::vector<Place> hand_out(Stream& stream) {
     std::vector<Place> places;
     const auto hand = [&](const at::Tensor& result) {
@@ -247,7 +248,7 @@ class Call {
     for (const Place& place : places)
       stream.changes(place.memory, place.bytes);
     fill(places, results_);
-    // The graph owns no tensor of a device: their memory may be used again within it.
+    // The graph owns no device tensor: their memory may be reused within it.
     Call again = *this;
     again.mine_.clear();
     again.results_.clear();
@@ -279,7 +280,8 @@ void watch_memory() {
 }
 
 void compute_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
-  static std::once_flag watched;  // not before there are tensors: the allocator is made with them
+  // Only when there are tensors, because the allocator is created with them.
+  static std::once_flag watched;
   std::call_once(watched, watch_memory);
   if (!op.hasKernelForDispatchKey(c10::DispatchKey::CPU) &&
       !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd))
@@ -291,7 +293,7 @@ void compute_on_cpu(const c10::OperatorHandle& op, Stack* stack) {
   Call(op, *stack).perform(*stack);
 }
 
-/// Copies that need a kernel: on one device, of another type or order.
+/// Copies that need a kernel: on one device, between different types or strides.
 at::Tensor& copy(at::Tensor& to, const at::Tensor& from, bool non_blocking) {
   const bool is_plain = to.scalar_type() == from.scalar_type() && to.sizes() == from.sizes() &&
                         to.strides() == from.strides() && to.is_non_overlapping_and_dense();
@@ -314,12 +316,12 @@ at::Tensor& copy(at::Tensor& to, const at::Tensor& from, bool non_blocking) {
   return to;
 }
 
-/// That operators are registered over others is meant so.
+/// Suppresses LibTorch's warnings about overridden operators, which is intended here.
 struct NoWarnings final : c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
-/// As LibTorch's own library would register them, over those that it has.
+/// Registers the operators as LibTorch's own library would, overriding its own.
 struct Registered {
   torch::Library library{torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__, __LINE__};
 
@@ -328,7 +330,7 @@ struct Registered {
     const c10::WarningUtils::WarningHandlerGuard guard(&none);
     at::Context& context = at::globalContext();
     context.setUserEnabledCuDNN(false);
-    // Of all that compute attention, the one made of other operators is left.
+    // Attention is computed by the only remaining backend, which consists of other operators.
     context.setSDPUseFlash(false);
     context.setSDPUseMemEfficient(false);
     context.setSDPUseCuDNN(false);

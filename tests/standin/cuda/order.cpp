@@ -18,14 +18,14 @@ namespace {
 struct Use {
   std::uint32_t stream = 0;
   std::uint64_t position = 0;
-  const char* what = nullptr;  // null: nobody has
+  const char* what = nullptr;  // null if there was no such use
 };
 
-/// A piece of memory from a key of `cells` on, whose bytes were all used alike.
+/// A range of memory that begins at its key in `cells`, with the same uses for all bytes.
 struct Cell {
   std::uintptr_t end = 0;
   Use write{};
-  std::vector<Use> reads{};  // since then, one for each stream
+  std::vector<Use> reads{};  // reads after the write, one for each stream
 };
 
 struct State {
@@ -36,7 +36,7 @@ struct State {
   std::set<std::string> told;
 };
 
-/// Never destroyed: streams work until the process ends.
+/// Never destroyed, because streams work until the process ends.
 State& state() {
   static State* const one = new State;
   return *one;
@@ -84,7 +84,7 @@ void split_at(std::uintptr_t place) {
   cells.emplace_hint(next, place, std::move(rest));
 }
 
-/// Makes cells of exactly this range and calls `each` for those that were used.
+/// Splits cells so that they match this range exactly, and calls `each` for those that were used.
 template <class Each>
 void go_over(std::uintptr_t begin, std::uintptr_t end, const Each& each) {
   split_at(begin);

@@ -1,8 +1,7 @@
 #pragma once
 
-// What comes before what: vector clocks over the streams of the stand-in, and for each piece of
-// memory who wrote and who read it last. Two accesses, one of them a write, that nothing orders are
-// a race.
+// A race detector: vector clocks over the stand-in's streams, and the last write and reads of each
+// range of memory. Two accesses that are not ordered, one of them a write, are a race.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,31 +10,32 @@
 
 namespace standin {
 
-/// By stream's number: up to which of its works.
+/// For each stream, by number, the count of its works that are known to be done.
 using Clock = std::vector<std::uint64_t>;
 
 struct Access {
   const void* memory = nullptr;
   std::size_t bytes = 0;
   bool writes = false;
-  const char* what = "";  // does it; lives as long as the process
+  const char* what = "";  // the operation's name; lives as long as the process
 };
 
-/// What one stream is given next, after all that the host has waited for. `own`: the clock of the
-/// stream `number`. What it races with is reported.
+/// Checks the next work of stream `number`, which comes after all that the host has waited for.
+/// `own` is the stream's clock. Reports races.
 void come_to_work(std::uint32_t number, Clock& own, const std::vector<Access>& accesses);
-/// The stream waits for a point of another one.
+/// Makes a stream wait for a point of another one.
 void merge(Clock& own, const Clock& other);
-/// A thread of the host has waited for this point. All threads know it: how they tell each other is
-/// not seen.
+/// Records that a host thread has waited for this point. All threads count as informed, because
+/// synchronization between them is not visible.
 void host_has_waited(const Clock& point);
-/// The memory may be given to others from here on, in the order of the stream that it was made on:
-/// who else has used it and is not known to be done is reported as a free before a use.
+/// Records that memory is free from here on, in the order of the stream on which it was allocated.
+/// Reports a free before a use if another use is not known to be done.
 void come_to_free(std::uint32_t number, const Clock& own, const void* memory, std::size_t bytes);
-/// Nobody uses it any more.
+/// Forgets the uses of memory that is no longer used.
 void forget(const void* memory, std::size_t bytes);
 
-/// Also to stderr, and the process ends with `exit_code_of_reports` unless they are taken.
+/// Reports an error, also to stderr. The process ends with `exit_code_of_reports` unless the
+/// reports are taken.
 void report(const std::string& text);
 std::string take_reports();
 constexpr int exit_code_of_reports = 66;

@@ -1,7 +1,7 @@
 #pragma once
 
-// How the calls of the stand-in end: the last error of the calling thread, as cudaGetLastError and
-// cudaPeekAtLastError have it.
+// The results of the stand-in's calls, and the last error of the calling thread, which
+// cudaGetLastError and cudaPeekAtLastError return.
 
 #include <cuda_runtime_api.h>
 

@@ -29,7 +29,7 @@ bool is_pageable(const void* memory) {
   return attributes.type == cudaMemoryTypeUnregistered;
 }
 
-/// Of device memory alone: what threads of the host do with theirs is not seen.
+/// Returns the accesses to device memory. Accesses of host threads to host memory are not visible.
 std::vector<Access> accesses_of(void* to, const void* from, std::size_t bytes, const char* what) {
   std::vector<Access> accesses;
   if (from != nullptr && is_on_device(from))
@@ -46,7 +46,8 @@ int kind_of(const void* to, const void* from) {
   return to_device ? cudaMemcpyHostToDevice : cudaMemcpyHostToHost;
 }
 
-/// As NVIDIA's: a copy from memory that is not pinned has read it when the call returns.
+/// Copies as NVIDIA's runtime does: a copy from memory that is not pinned has read it when the call
+/// returns.
 cudaError_t copy(Stream& stream, void* to, const void* from, std::size_t bytes, const char* call) {
   Work work{.told = named(PipewrightStandinWork::Copy, call),
             .task = [to, from, bytes] { std::memcpy(to, from, bytes); },

@@ -16,7 +16,7 @@ std::atomic<void (*)(const PipewrightStandinWork*)> listener{nullptr};
 
 struct Streams {
   std::mutex mutex;
-  std::deque<Stream> all;  // never freed: a process ends while they work
+  std::deque<Stream> all;  // never freed, because they work until the process ends
   std::map<int, Stream*> of_device;
 };
 Streams& streams() {
@@ -123,7 +123,7 @@ void Stream::give(Work work) {
   std::unique_lock lock(mutex_);
   if (capturing_) {
     if (work.told.call != nullptr && !work.may_wait) {
-      // For those that look at its results while they are captured.
+      // Runs it now as well, for callers that look at its results during the capture.
       for (const Access& access : work.accesses)
         if (access.writes)
           changes_locked(const_cast<void*>(access.memory), access.bytes);
@@ -269,7 +269,7 @@ std::shared_ptr<Graph> Stream::end_capture() {
   const bool was_broken = std::exchange(broken_, false);
   for (; !before_.empty(); before_.pop_back())
     std::memcpy(before_.back().first, before_.back().second.data(), before_.back().second.size());
-  lock.unlock();  // what a broken graph holds is given free
+  lock.unlock();  // a broken graph is freed without the lock
   return was_broken ? nullptr : graph;
 }
 

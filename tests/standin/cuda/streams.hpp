@@ -1,8 +1,8 @@
 #pragma once
 
-// Streams, events and graphs of the stand-in. A stream does its work in the order in which it was
-// given: at once, on the thread that gives it, where nothing is before it, else on a thread of its
-// own. What may wait, for an event or for another process, always goes to that thread.
+// The stand-in's streams, events and graphs. A stream does its work in order: at once on the
+// calling thread if no work is pending, otherwise on its own thread. Work that may wait, for an
+// event or for another process, always goes to that thread.
 
 #include <cuda_runtime_api.h>
 
@@ -21,12 +21,12 @@ namespace standin {
 
 using Task = std::function<void()>;
 
-/// A point in a stream's work that others wait for.
+/// A point in a stream's work for which others can wait.
 struct Moment {
   std::mutex mutex;
   std::condition_variable passed;
   bool done = false;
-  bool captured = false;  // within a graph, where it is never passed
+  bool captured = false;  // within a graph, where it is never reached
   std::uint64_t ns = 0;
   Clock clock;
 
@@ -35,7 +35,7 @@ struct Moment {
   bool is_done();
 };
 
-/// What is done and what it is called, for those who listen.
+/// A task of a stream, and its description for listeners.
 struct Work {
   PipewrightStandinWork told{};
   Task task{};
@@ -54,37 +54,38 @@ class Stream {
   int device() const { return device_; }
   std::uint32_t number() const { return number_; }
 
-  /// Gives it work. While the stream is captured, to the graph instead.
+  /// Adds work to the stream; during a capture, to the graph.
   void give(Work work);
-  /// Waits for all that was given before, does the work on this thread and returns. Not for a
-  /// stream that is captured.
+  /// Waits for all earlier work, then runs this work on the calling thread. Not for a stream under
+  /// capture.
   void perform(Work work);
-  /// False where the stream is captured, which that ends.
+  /// Waits for all work. During a capture, invalidates the capture and returns false.
   bool finish();
   bool is_idle();
 
   std::shared_ptr<Moment> record();
-  /// False where one of the two is captured and the other is not.
+  /// Returns false if one of the two is captured and the other is not.
   bool wait_for(const std::shared_ptr<Moment>& moment);
   void launch(const std::shared_ptr<const Graph>& graph);
-  /// What memory the work given next uses.
+  /// Records that the next work uses this memory.
   void comes_to(const Access& access);
   void comes_to_free(const void* memory, std::size_t bytes);
 
   void begin_capture();
-  /// What is captured was tried as well and changes this memory: the end of the capture puts it
-  /// back.
+  /// Records that trying captured work changes this memory, so that the end of the capture restores
+  /// it.
   void changes(void* memory, std::size_t bytes);
   bool is_captured();
   bool is_capture_broken();
-  /// Whether it was a capture. What was captured must not wait for the device.
+  /// Invalidates a capture, because captured work must not wait for the device. Returns false if
+  /// there was no capture.
   bool break_capture();
-  /// Null: it was broken.
+  /// Returns null if the capture was invalidated.
   std::shared_ptr<Graph> end_capture();
 
  private:
   void do_now(Work& work);
-  /// With the lock held, but for while it works.
+  /// Runs work; requires the lock, which it releases meanwhile.
   void do_alone(Work& work, std::unique_lock<std::mutex>& lock);
   void come_to(const std::vector<Access>& accesses);
   void do_queued();
@@ -99,26 +100,27 @@ class Stream {
   bool busy_ = false, has_thread_ = false;
   std::shared_ptr<Graph> capturing_;
   bool broken_ = false;
-  std::vector<std::pair<void*, std::vector<char>>> before_;  // of the capture
+  std::vector<std::pair<void*, std::vector<char>>> before_;  // contents before the capture
   std::mutex clock_mutex_;
   Clock clock_;
 };
 
-/// Null and the special handles are the default stream of the calling thread's device.
+/// Returns a stream. Null and the special handles are the default stream of the calling thread's
+/// device.
 Stream& stream_of(cudaStream_t stream);
 cudaStream_t new_stream(int device);
-/// All that the device was given is done. False where something of it is captured.
+/// Waits for all work of the device. Returns false if some of it is being captured.
 bool finish_device(int device);
 
 std::uint64_t now_ns();
 void tell(PipewrightStandinWork work);
-/// What a call is to be told as; `name` of a kernel.
+/// Returns the description of a call for listeners; `name` is that of a kernel.
 PipewrightStandinWork named(PipewrightStandinWork::Kind kind, const char* call,
                             const char* name = "");
 
 struct Event {
   std::mutex mutex;
-  std::shared_ptr<Moment> moment;  // null: never recorded
+  std::shared_ptr<Moment> moment;  // null if it was never recorded
   bool timed = true;
 
   std::shared_ptr<Moment> last() {

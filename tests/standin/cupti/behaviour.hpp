@@ -1,6 +1,6 @@
 #pragma once
 
-// How the stand-in behaves, as words say.
+// The stand-in's behavior, parsed from text.
 
 #include <cupti.h>
 
@@ -26,7 +26,7 @@ struct Behaviour {
   std::string play;
 };
 
-/// Ends the process where a word is not known: a test of it would test nothing.
+/// Ends the process if a word is unknown, because a test that uses it would test nothing.
 Behaviour behaviour_of(const std::string& words);
 
 }  // namespace pipewright::standin

@@ -44,7 +44,8 @@ void Buffers::put(const Bytes& records, const std::vector<std::size_t>& begins) 
   close();
 }
 
-/// As real ones, a buffer is asked for when the first record needs it.
+/// Makes room for a record. As in the real CUPTI, a buffer is requested when the first record needs
+/// it.
 bool Buffers::make_room(std::size_t size) {
   if (current_.data != nullptr && current_.size - current_.used >= size)
     return true;

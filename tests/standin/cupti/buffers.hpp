@@ -1,6 +1,6 @@
 #pragma once
 
-// The buffers that the one who watches lends CUPTI, and where records begin in each.
+// The buffers that a subscriber lends CUPTI, and the offsets of records in each.
 
 #include <cupti.h>
 
@@ -15,7 +15,7 @@ namespace pipewright::standin {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// Where the records of a buffer begin, and where the last one ends.
+/// The offsets of a buffer's records, and the end of the last one.
 struct Records {
   std::vector<std::size_t> begins;
   std::size_t end = 0;
@@ -27,13 +27,13 @@ class Buffers {
   void lend(CUpti_BuffersCallbackRequestFunc wanted, CUpti_BuffersCallbackCompleteFunc filled);
 
   void put(const Bytes& record);
-  /// A whole buffer, whose records begin there.
+  /// Adds a whole buffer, whose records begin at `begins`.
   void put(const Bytes& records, const std::vector<std::size_t>& begins);
-  /// Hands back what is filled, also in part.
+  /// Returns all filled buffers to the subscriber, including a partly filled one.
   void flush();
   std::size_t take_dropped();
 
-  /// What is in a buffer that was handed back; null: it was not.
+  /// Returns the records of a buffer that was returned; null for other buffers.
   const Records* records_in(const std::uint8_t* buffer);
 
  private:

@@ -20,7 +20,7 @@ constexpr Entry entries[] = {
 #undef NAME
 };
 
-/// Without the version at its end.
+/// Returns the name without the version at its end.
 std::string plain(const std::string& name) {
   const auto at = name.rfind("_v");
   const bool is_versioned =
@@ -36,7 +36,7 @@ std::optional<CallId> id_of(const std::string& call) {
   static const std::map<std::string, CallId> ids = [] {
     std::map<std::string, CallId> all;
     for (const Entry& entry : entries)
-      all[plain(entry.name)] = entry.id;  // newer ones have larger numbers
+      all[plain(entry.name)] = entry.id;  // newer versions have larger numbers
     return all;
   }();
   const auto found = ids.find(call);

@@ -1,6 +1,6 @@
 #pragma once
 
-// The numbers that CUPTI has for the calls of CUDA's runtime and driver.
+// CUPTI's numbers for the calls of CUDA's runtime and driver.
 
 #include <cupti.h>
 
@@ -14,9 +14,9 @@ struct CallId {
   CUpti_CallbackId number = 0;
 };
 
-/// Of "cudaMemcpyAsync": its newest version.
+/// Returns the newest version of a call such as "cudaMemcpyAsync".
 std::optional<CallId> id_of(const std::string& call);
-/// "cudaMemcpyAsync_v3020"; null: no such call.
+/// Returns a name such as "cudaMemcpyAsync_v3020"; null if there is no such call.
 const char* name_of(const CallId& id);
 
 }  // namespace pipewright::standin

@@ -1,5 +1,5 @@
-// NVIDIA's functions, as the stand-in answers them. A call's record comes before that of its work,
-// and its labels before both; work is recorded when it is done.
+// NVIDIA's functions as the stand-in implements them. A call's record precedes that of its work,
+// and its labels precede both; work is recorded when it is done.
 
 #include <cupti.h>
 #include <dlfcn.h>
@@ -45,7 +45,7 @@ class Cupti {
     buffers_.behave(behaviour_);
   }
 
-  /// What a function is to answer, if it is refused.
+  /// Returns the error with which a function must fail, if any.
   CUptiResult refusal(const char* function) {
     const std::lock_guard lock(mutex_);
     const auto found = behaviour_.refuse.find(function);
@@ -86,7 +86,7 @@ class Cupti {
       kinds_.insert(kind);
     else
       kinds_.erase(kind);
-    // A kind overrides what was said of its calls before.
+    // Enabling or disabling a kind overrides earlier settings of its calls.
     std::erase_if(switched_off_,
                   [&](const auto& call) { return kind_of_calls(call.first) == kind; });
   }
@@ -125,8 +125,8 @@ class Cupti {
   Buffers& buffers() { return buffers_; }
 
  private:
-  /// The number of the call that asked for it, which is recorded when it is new: a graph's work has
-  /// one call for all.
+  /// Returns the correlation of the call that submitted the work, and records the call if it is
+  /// new: a graph's works share one call.
   std::uint32_t correlation_of(const PipewrightStandinWork& work) {
     const auto call = std::tuple(std::string(work.call), work.thread, work.called_ns);
     const bool goes_on = std::strstr(work.call, "GraphLaunch") != nullptr && call == last_call_;
@@ -158,7 +158,7 @@ class Cupti {
   }
 
   bool is_recorded(const CallId& call) const {
-    // One that is switched on by itself is not recorded, and nothing said (13.0.1 on an H200).
+    // A call that is enabled alone is not recorded, without an error (CUPTI 13.0.1 on an H200).
     return !behaviour_.no_calls && kinds_.contains(kind_of_calls(call.domain)) &&
            !switched_off_.contains({call.domain, call.number});
   }
@@ -169,7 +169,7 @@ class Cupti {
     buffers_.put(record);
   }
 
-  /// Streams are numbered in each context: those of two devices have the same numbers.
+  /// Numbers streams within their context, so streams of two devices can have the same numbers.
   Place place_of(const PipewrightStandinWork& work) {
     constexpr std::uint32_t default_stream = 7, first_stream = 13;
     const auto device = static_cast<std::uint32_t>(work.device);
@@ -202,7 +202,8 @@ class Cupti {
 };
 
 Cupti& cupti() {
-  static Cupti* const one = new Cupti;  // others call until the very end of the process
+  // Never destroyed: others call until the very end of the process.
+  static Cupti* const one = new Cupti;
   return *one;
 }
 
@@ -214,7 +215,7 @@ std::optional<std::size_t> size_at(const std::uint8_t* record, std::size_t left)
   return size_of(static_cast<CUpti_ActivityKind>(kind));
 }
 
-/// Of a buffer that somebody else has made: by the sizes of our headers.
+/// Finds the next record in a buffer that the stand-in has not filled, by the sizes in our headers.
 CUptiResult next_in_foreign(std::uint8_t* buffer, std::size_t used, CUpti_Activity** record) {
   std::size_t at = 0;
   if (*record != nullptr) {
@@ -230,7 +231,7 @@ CUptiResult next_in_foreign(std::uint8_t* buffer, std::size_t used, CUpti_Activi
   return CUPTI_SUCCESS;
 }
 
-/// Of one of its own, however long its records are.
+/// Finds the next record in one of the stand-in's own buffers, whose records may be longer.
 CUptiResult next_in_own(std::uint8_t* buffer, std::size_t used, const Records& records,
                         CUpti_Activity** record) {
   auto next = records.begins.begin();
@@ -390,7 +391,7 @@ CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext, std::uint32_t,
   return CUPTI_SUCCESS;
 }
 
-// What LibTorch's own profiler would call.
+// Functions that LibTorch's own profiler would call.
 CUptiResult CUPTIAPI cuptiEnableCallback(std::uint32_t, CUpti_SubscriberHandle,
                                          CUpti_CallbackDomain, CUpti_CallbackId) {
   return CUPTI_ERROR_NOT_SUPPORTED;

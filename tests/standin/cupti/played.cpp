@@ -14,7 +14,7 @@
 namespace pipewright::standin {
 namespace {
 
-/// Kernels point to their names where those lay when they were kept.
+/// Points kernels' names to the loaded names, in place of the addresses from the time of recording.
 void point_to(const std::map<std::uint64_t, const char*>& names, PlayedBuffer& buffer) {
   for (std::size_t b = 0; b < buffer.begins.size(); ++b) {
     std::uint8_t* const record = buffer.bytes.data() + buffer.begins[b];

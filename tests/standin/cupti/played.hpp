@@ -1,6 +1,6 @@
 #pragma once
 
-// Buffers that were kept on a machine with a GPU, to be played again.
+// Buffers that were recorded on a machine with a GPU, to be replayed.
 
 #include <deque>
 #include <string>
@@ -11,8 +11,8 @@
 namespace pipewright::standin {
 
 struct PlayedBuffer {
-  int collection = 0;  // after which stretch of recording it came, from 1
-  Bytes bytes;         // whose kernels' names point to `names` of the Played
+  int collection = 0;  // number of the recording's collection, from 1
+  Bytes bytes;         // kernels' names point to `names` of Played
   std::vector<std::size_t> begins;
 };
 
@@ -21,7 +21,8 @@ struct Played {
   std::vector<PlayedBuffer> buffers;
 };
 
-/// What PIPEWRIGHT_KEEP_CUPTI has written into a folder. Ends the process where that is not so.
+/// Reads a folder that PIPEWRIGHT_KEEP_CUPTI has written. Ends the process if it is not such a
+/// folder.
 Played played_from(const std::string& folder);
 
 }  // namespace pipewright::standin

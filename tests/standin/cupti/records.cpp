@@ -22,7 +22,7 @@ bool is_between_devices(const PipewrightStandinWork& work) {
   return std::strstr(work.call, "Peer") != nullptr;
 }
 
-/// A cudaMemcpyKind in CUPTI's numbers.
+/// Converts a cudaMemcpyKind to CUPTI's numbers.
 std::uint8_t copy_kind(std::int32_t kind) {
   constexpr std::uint8_t kinds[] = {
       CUPTI_ACTIVITY_MEMCPY_KIND_HTOH, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD,

@@ -1,6 +1,6 @@
 #pragma once
 
-// CUPTI's records as bytes, of what a device was given.
+// Makes CUPTI's records, as bytes, from the work of a device.
 
 #include <cupti.h>
 
@@ -14,7 +14,7 @@
 
 namespace pipewright::standin {
 
-/// A record, and what a newer CUPTI has behind it.
+/// Returns a record followed by the `longer` bytes that a newer CUPTI appends.
 template <class Record>
 Bytes bytes_of(const Record& record, std::size_t longer) {
   Bytes bytes(sizeof(Record) + longer, 0xAB);
@@ -22,7 +22,7 @@ Bytes bytes_of(const Record& record, std::size_t longer) {
   return bytes;
 }
 
-/// Where a piece of work ran, as CUPTI numbers it.
+/// The context and stream of a piece of work, in CUPTI's numbers.
 struct Place {
   std::uint32_t context = 0;
   std::uint32_t stream = 0;
@@ -35,10 +35,10 @@ Bytes call_record(const PipewrightStandinWork& work, const CallId& call, std::ui
                   std::size_t longer);
 Bytes label_record(CUpti_ExternalCorrelationKind kind, std::uint64_t label,
                    std::uint32_t correlation, std::size_t longer);
-/// Of a kind that no header has.
+/// Returns a record of a kind that no header has.
 Bytes newer_record();
 
-/// How long a record is that our headers have; nothing: they have none of this kind.
+/// Returns the size of a record; nothing if our headers do not have its kind.
 std::optional<std::size_t> size_of(CUpti_ActivityKind kind);
 
 }  // namespace pipewright::standin

@@ -83,7 +83,7 @@ void Communicator::fail(ncclResult_t error, const std::string& words) {
   error_ = error;
 }
 
-/// As far as it goes now; whether that was any further. With the exchange's lock held.
+/// Moves as many bytes as possible now. Returns true if any moved. Requires the exchange's lock.
 bool Communicator::advance(Operation& operation) {
   Lane& lane = operation.is_send ? exchange_.lane(rank_, operation.peer)
                                  : exchange_.lane(operation.peer, rank_);
@@ -122,7 +122,7 @@ void Communicator::run(std::vector<Operation> operations) {
   if (fault == Fault::Error)
     fail(ncclRemoteError, fmt::format("an error of rank {} on purpose", rank_));
   const auto is_over = [](const Operation& each) { return each.is_over(); };
-  // Of those with the same peer and direction one goes after the other.
+  // Operations with the same peer and direction run one after the other.
   const auto is_next = [&](std::size_t o) {
     return std::none_of(operations.begin(), operations.begin() + static_cast<std::ptrdiff_t>(o),
                         [&](const Operation& before) {

@@ -17,12 +17,12 @@ namespace pipewright::standin {
 /// A send or a receive.
 struct Operation {
   bool is_send = false;
-  std::byte* memory = nullptr;  // that of a send is only read
+  std::byte* memory = nullptr;  // a send only reads it
   std::size_t bytes = 0;
   int peer = 0;
 
-  std::uint64_t number = 0;    // on its lane, from 1; 0: not begun
-  std::size_t head_moved = 0;  // of the size, which goes before the bytes
+  std::uint64_t number = 0;    // on its lane, from 1; 0 if it has not begun
+  std::size_t head_moved = 0;  // bytes of the size, which precedes the data
   std::uint64_t head = 0;
   std::size_t moved = 0;
   bool is_over() const { return head_moved == sizeof head && moved == bytes; }
@@ -30,7 +30,8 @@ struct Operation {
 
 class Communicator {
  public:
-  /// Waits for the others. Throws std::runtime_error where two members share a device of a host.
+  /// Waits for the other members. Throws std::runtime_error if two members share a device of a
+  /// host.
   Communicator(const std::string& path, int size, int rank, std::string device);
   ~Communicator();
 
@@ -38,13 +39,13 @@ class Communicator {
   int size() const { return exchange_.size(); }
 
   void launched() { ++under_way_; }
-  /// What was launched together: on the thread of a stream, until all of it is over or this end has
-  /// been aborted. An error of it is asynchronous, and it does not end.
+  /// Runs operations that were launched together, on a stream's thread, until all are over or this
+  /// end has been aborted. Errors are asynchronous, and a failed operation does not end.
   void run(std::vector<Operation> operations);
 
-  /// What has moved no further is dropped, and so is what nobody has received yet.
+  /// Drops operations under way, and sent data that were not received yet.
   void abort();
-  /// Once all members have asked for it and all has moved.
+  /// Blocks until all members have called it and all data have moved.
   ncclResult_t finalize();
   ncclResult_t error() const { return error_; }
   std::string words() const;  // of the last error
@@ -60,7 +61,7 @@ class Communicator {
   std::atomic<ncclResult_t> error_{ncclSuccess};
   std::atomic<int> under_way_{0};
   std::atomic<long> operations_{0};
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::string words_;
 };
 

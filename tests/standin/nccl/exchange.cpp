@@ -20,7 +20,7 @@ struct Exchange::Layout {
   pthread_mutex_t mutex;
   std::atomic<std::uint32_t> changes;
   Member members[most_members];
-  Lane lanes[1];  // as many as there are pairs, by sender and then receiver
+  Lane lanes[1];  // one for each pair, by sender and then receiver
 };
 
 namespace {
@@ -29,7 +29,7 @@ namespace {
   throw std::runtime_error(what + ": " + std::strerror(errno));
 }
 
-/// Which a member that dies with it leaves to the others.
+/// Makes a robust mutex: if a member dies while holding it, the others can recover it.
 void make_mutex(pthread_mutex_t& mutex) {
   pthread_mutexattr_t kind;
   ::pthread_mutexattr_init(&kind);
@@ -46,8 +46,8 @@ void* map(int file, std::size_t bytes) {
   return memory;
 }
 
-/// `count` bytes from `first` on, counted over the life of a lane: `each` is called for every piece
-/// that lies together, with its place in the lane, how many bytes lie before it, and its size.
+/// Calls `each` for every contiguous piece of `count` bytes from `first` on, an offset over the
+/// life of a lane. Arguments are the piece's place in the lane, the bytes before it, and its size.
 template <class Each>
 void for_pieces(std::uint64_t first, std::size_t count, const Each& each) {
   for (std::size_t at = 0; at < count;) {

@@ -1,8 +1,7 @@
 #pragma once
 
-// Memory that all members of a communicator share, whether they are threads or processes: who they
-// are, and for each of them and each other one a lane of bytes. A file that all of them map; its
-// name is what a ncclUniqueId holds.
+// Memory shared by all members of a communicator, threads or processes: their identities, and a
+// lane of bytes for each ordered pair. All map one file, whose name is stored in the ncclUniqueId.
 
 #include <pthread.h>
 
@@ -16,24 +15,24 @@ namespace pipewright::standin {
 
 constexpr int most_members = 16;
 
-/// What is on its way from one member to another. As NCCL's, it takes some bytes without anybody
-/// who receives them: a send is over when its last ones are in here, and they go with the sender.
+/// Data on the way from one member to another. As in NCCL, it buffers some bytes without a
+/// receiver: a send is over when its last bytes are buffered, and they are lost with the sender.
 struct Lane {
   static constexpr std::size_t room = std::size_t{1} << 15;
   std::uint64_t written = 0, read = 0;    // bytes
-  std::uint64_t sends = 0, receives = 0;  // that have been begun
+  std::uint64_t sends = 0, receives = 0;  // that have begun
   std::byte bytes[room];
 
   bool is_empty() const { return written == read; }
-  /// How many of `count` bytes there was room for.
+  /// Returns how many of `count` bytes there was room for.
   std::size_t write(const std::byte* from, std::size_t count);
-  /// How many of `count` bytes there were.
+  /// Returns how many of `count` bytes were available.
   std::size_t take(std::byte* to, std::size_t count);
 };
 
 struct Member {
   bool here = false;
-  bool finished = false;  // it has asked for the communicator's end in order
+  bool finished = false;  // has called ncclCommFinalize
   bool aborted = false;
   char host[128];
   char device[64];
@@ -41,16 +40,16 @@ struct Member {
 
 class Exchange {
  public:
-  /// A new one; `path()` tells the others.
+  /// Creates a new exchange and returns its path, for the other members.
   static std::string make();
-  /// Waits for nobody.
+  /// Opens an exchange without waiting for other members.
   Exchange(const std::string& path, int members);
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
   int size() const { return size_; }
-  /// Both with the lock held.
+  /// Both functions require the lock.
   Member& member(int rank);
   Lane& lane(int from, int to);
 
@@ -65,12 +64,12 @@ class Exchange {
     Exchange& exchange_;
   };
 
-  /// Wakes those that wait.
+  /// Wakes waiting members.
   void changed();
   std::uint32_t changes() const;
-  /// Until something has changed since `seen`, or for a moment.
+  /// Blocks until something has changed since `seen`, or for a short time.
   void wait(std::uint32_t seen) const;
-  /// With the lock held: no more members come.
+  /// Removes the file's name when no more members will join. Requires the lock.
   void forget_name();
 
  private:

@@ -1,4 +1,4 @@
-// NCCL's functions, as few of them as Pipewright calls.
+// The NCCL functions that Pipewright calls.
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 #include "communicator.hpp"
 #include "standin/standin.hpp"
 
-/// What NCCL's callers hold; a stream keeps what it points to until it has come to it.
+/// NCCL's handle. Streams keep the communicator alive until they have run its work.
 struct ncclComm {
   std::shared_ptr<pipewright::standin::Communicator> communicator;
 };
@@ -30,13 +30,13 @@ ncclResult_t failed(ncclResult_t error, const std::string& words) {
   return error;
 }
 
-/// A function of the runtime that is in this process; null: there is none.
+/// Returns a function of the CUDA runtime in this process; null if there is none.
 template <class Function>
 Function* of_runtime(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
 }
 
-/// Of this thread; empty where nobody knows.
+/// Returns the device of this thread; empty if it is unknown.
 std::string current_device() {
   int device = 0;
   const auto get_device = of_runtime<decltype(cudaGetDevice)>("cudaGetDevice");
@@ -49,7 +49,8 @@ std::string current_device() {
   return std::to_string(device);
 }
 
-/// What a group, or a call outside of one, gives to a stream of a communicator at once.
+/// The operations that a group, or a call outside of a group, submits at once to a communicator's
+/// stream.
 struct Launch {
   std::shared_ptr<Communicator> communicator;
   std::vector<Operation> operations;

@@ -1,4 +1,4 @@
-// The stand-in for NCCL, over streams that this test brings: a thread for each.
+// Tests of the stand-in for NCCL. The test implements streams with a thread for each.
 
 #include <cuda_runtime_api.h>
 #include <nccl.h>
@@ -25,7 +25,7 @@ namespace standin_nccl_test {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// What it is given is done on a thread of its own, in order.
+/// A stream that runs its work in order on its own thread.
 class Stream {
  public:
   Stream() : thread_([this] { serve(); }) {}
@@ -45,7 +45,7 @@ class Stream {
     changed_.wait(lock, [&] { return waiting_.empty(); });
   }
 
-  std::vector<std::string> accesses;  // that it was told of
+  std::vector<std::string> accesses;  // reported accesses
 
  private:
   void serve() {
@@ -65,7 +65,7 @@ class Stream {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<void()>> waiting_;  // the first one is at work
+  std::deque<std::function<void()>> waiting_;  // the first one is running
   std::thread thread_;
 };
 
@@ -122,7 +122,7 @@ class End {
 
  private:
   ncclComm_t comm_ = nullptr;
-  std::deque<Bytes> kept_;  // that are sent
+  std::deque<Bytes> kept_;  // under way
 };
 
 ncclUniqueId new_id() {
@@ -133,7 +133,7 @@ ncclUniqueId new_id() {
 
 using Body = std::function<std::string(End&)>;
 
-/// What the members say, each on a thread of its own.
+/// Runs each member's body on its own thread and returns their results.
 std::vector<std::string> said_by(const std::vector<Body>& bodies) {
   const ncclUniqueId id = new_id();
   const int size = static_cast<int>(bodies.size());
@@ -158,7 +158,7 @@ Bytes numbers(std::size_t count, int from) {
   return bytes;
 }
 
-/// In a group: as many bytes for each other member as its number asks for.
+/// Sends and receives in a group, with sizes that depend on the member.
 std::string exchange_with_all(End& end, int self) {
   const std::vector<std::size_t> sizes{0, 300'000, 1};
   const std::size_t own = sizes[static_cast<std::size_t>(self)];
@@ -180,14 +180,14 @@ std::string exchange_with_all(End& end, int self) {
   return std::to_string(right) + " right, " + end.end();
 }
 
-TEST_CASE("what is sent arrives, whatever its size, and all of a group at once", "[standin]") {
+TEST_CASE("Sent data arrive in any size, and all of a group at once", "[standin]") {
   const auto of = [](int self) {
     return [self](End& end) { return exchange_with_all(end, self); };
   };
   CHECK(said_by({of(0), of(1), of(2)}) == Said(3, "2 right, no error"));
 }
 
-TEST_CASE("between processes too", "[standin]") {
+TEST_CASE("Data arrive between processes", "[standin]") {
   const ncclUniqueId id = new_id();
   pipewright::test::Child other([&](int descriptor) {
     End end(id, 2, 1);
@@ -204,12 +204,12 @@ TEST_CASE("between processes too", "[standin]") {
   end.send(numbers(100'000, 5), 1);
   end.receive(back, 1);
   end.stream.finish();
-  CHECK((back == numbers(100'000, 5)));  // too many to be printed
+  CHECK((back == numbers(100'000, 5)));  // too many to print
   CHECK(end.end() == "no error");
   CHECK(other.finish() == "no error");
 }
 
-TEST_CASE("ends that do not agree are told in what", "[standin]") {
+TEST_CASE("Ends that disagree report the difference", "[standin]") {
   CHECK(said_by({[](End& end) {
                    end.send(numbers(4, 1), 1);
                    end.stream.finish();
@@ -233,7 +233,7 @@ TEST_CASE("ends that do not agree are told in what", "[standin]") {
                  [](End& end) { return end.end(); }}) == Said{"sent", "invalid usage"});
 }
 
-TEST_CASE("an abort drops what nobody has received, an end in order does not", "[standin]") {
+TEST_CASE("An abort drops data that were not received, a finalize does not", "[standin]") {
   std::atomic<bool> gone = false;
   CHECK(said_by({[&](End& end) {
                    end.send(numbers(8, 1), 1);
@@ -270,7 +270,7 @@ TEST_CASE("an abort drops what nobody has received, an end in order does not", "
                  }}) == Said{"no error", "no error, it came"});
 }
 
-TEST_CASE("it hangs and reports errors where it is told to, until it is aborted", "[standin]") {
+TEST_CASE("Injected hangs and errors last until the abort", "[standin]") {
   ::setenv("PIPEWRIGHT_STANDIN_NCCL", "hang=1:1;error=0:1", 1);
   std::atomic<bool> received = false;
   CHECK(said_by({[&](End& end) {
@@ -299,7 +299,8 @@ TEST_CASE("it hangs and reports errors where it is told to, until it is aborted"
   ::unsetenv("PIPEWRIGHT_STANDIN_NCCL");
 }
 
-/// Of two members on the same GPU, the first one here; the other one in another process.
+/// Returns the result of the first of two members on the same GPU; the other one is in another
+/// process.
 std::string both_on_one_gpu(const char* host_of_other) {
   const ncclUniqueId id = new_id();
   const auto join = [&](int rank) {
@@ -318,14 +319,13 @@ std::string both_on_one_gpu(const char* host_of_other) {
   return said;
 }
 
-TEST_CASE("two members on one GPU are refused, unless they say that their hosts differ",
-          "[standin]") {
+TEST_CASE("Two members on one GPU are rejected unless their host names differ", "[standin]") {
   CHECK(both_on_one_gpu(nullptr) ==
         "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 0");
   CHECK(both_on_one_gpu("another") == "joined");
 }
 
-TEST_CASE("it tells which memory a stream will read and write", "[standin]") {
+TEST_CASE("The memory that a stream will read and write is reported", "[standin]") {
   CHECK(said_by({[](End& end) {
                    end.send(numbers(8, 1), 1);
                    end.stream.finish();

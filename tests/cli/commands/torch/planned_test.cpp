@@ -156,7 +156,8 @@ TEST_CASE("what of a planned model nothing trains is named before anything start
   says(refusal({"pipeline.replicas=2", "pipeline.expert=2"}), "pipeline/expert");
   says(refusal({"pipeline.tensor=4"}),
        "pipeline.tensor=4 can be predicted but not trained: 4 heads, 2 of them of keys and values");
-  says(refusal({}), missing + ": No such file or directory; here belong tokens of 2 bytes");
+  says(refusal({}),
+       missing + ": No such file or directory. Expected a file of tokens with 2 bytes");
 }
 
 }  // namespace planned_test

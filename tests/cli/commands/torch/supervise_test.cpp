@@ -294,7 +294,8 @@ TEST_CASE("supervise: a launcher's process beyond the ranks stands by, and ends 
     const auto third = killed.third.wait();
     CAPTURE(third.err);
     CHECK(third.exit_code == 1);
-    CHECK(count_of("process 2 stood by, and the job has not done its work", third.err) == 1);
+    CHECK(count_of("standby process 2 ends, because the job ended before its work was done",
+                   third.err) == 1);
   }
 }
 

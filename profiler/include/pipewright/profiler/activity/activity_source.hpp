@@ -1,6 +1,6 @@
 #pragma once
 
-// Who watches what a device does.
+// A recorder of a device's activity.
 
 #include <c10/core/Device.h>
 
@@ -14,30 +14,30 @@ namespace pipewright::profiler {
 class ActivitySource {
  public:
   virtual ~ActivitySource() = default;
-  /// As reports name it.
+  /// Returns the name that reports show.
   virtual std::string name() const = 0;
-  /// Whether calls only ask for work, which a device does later.
+  /// Returns true if calls only submit work, which a device does later.
   virtual bool on_device() const = 0;
 
-  /// The clock of the records.
+  /// Returns the time of the clock that records use.
   virtual Nanoseconds now() = 0;
-  /// What happens between the two is recorded.
+  /// Records from `start` to `stop`.
   virtual void start() = 0;
   virtual void stop() = 0;
-  /// What this thread asks for from here to `close` bears the label.
+  /// Labels the work that this thread submits from here to `close`.
   virtual void open(std::uint64_t label) = 0;
   virtual void close() = 0;
-  /// What was recorded since the last time; not before the device has done all of it.
+  /// Returns the records since the last call. Call it after the device has done all of the work.
   virtual Activity collect() = 0;
 };
 
-/// The operators of LibTorch that are computed on the CPU, by the host's clock.
+/// Records LibTorch's operators on the CPU, by the host's clock.
 std::unique_ptr<ActivitySource> operator_source();
 
-/// The kernels, copies and sets of NVIDIA's GPUs, by CUPTI; one at a time. It is tried on `device`,
-/// without a number on the one that this thread is at. Throws InputError that says why that cannot
-/// be: no library, no GPU, no permission, somebody else who uses it, or a CUPTI that does not tell
-/// which calls asked for what.
+/// Records the kernels, copies and memory sets of NVIDIA's GPUs with CUPTI; only one such source
+/// can exist at a time. It is tried on `device`, by default the calling thread's current GPU.
+/// Throws InputError that says why it is impossible: no library, no GPU, no permission, another
+/// program that uses it, or a CUPTI that does not report which calls submitted which work.
 std::unique_ptr<ActivitySource> cupti_source(at::Device device = at::kCUDA);
 
 }  // namespace pipewright::profiler

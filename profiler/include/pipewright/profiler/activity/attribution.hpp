@@ -1,6 +1,6 @@
 #pragma once
 
-// Whose work a record is.
+// Attributes records to the host ranges that submitted the work.
 
 #include <cstddef>
 #include <vector>
@@ -12,16 +12,17 @@ namespace pipewright::profiler {
 
 struct Attribution {
   static constexpr int none = -1;
-  std::vector<int> range_of;      // by record: the range that asked for this work
-  std::vector<int> call_of;       // by record: the call that did
-  std::size_t unclaimed = 0;      // work of no range
+  std::vector<int> range_of;      // by record: the range that submitted this work
+  std::vector<int> call_of;       // by record: the call that submitted it
+  std::size_t unclaimed = 0;      // work without a range
   std::size_t without_call = 0;   // work whose call was lost
   std::size_t without_times = 0;  // work that the device could not time; it counts nowhere else
 };
 
-/// By the label of the call. LibTorch computes backward on threads of its own, whose calls bear no
-/// label: their work belongs to what the rank was at when they were made, and the rank is the one
-/// whose labelled work ran on the same stream. Records may come in any order, and some be missing.
+/// Attributes work by the label of its call. LibTorch computes backward on separate threads, whose
+/// calls have no label: their work belongs to the rank's range at the time of the call, and the
+/// rank is the one whose labeled work ran on the same stream. Records may be in any order, and some
+/// may be missing.
 Attribution attribute(const Activity& activity, const std::vector<WorkRange>& ranges);
 
 }  // namespace pipewright::profiler

@@ -1,6 +1,6 @@
 #pragma once
 
-// Passes over parts of a model, as if they were one pass over all of it.
+// Joins passes over parts of a model into one pass over the whole model.
 
 #include <vector>
 
@@ -8,9 +8,10 @@
 
 namespace pipewright::profiler {
 
-/// Each begins, on the clock of the first, where the one before has ended: what lay between them is
-/// left out. Their actions are those of stage 0, 1, …, as they are the first pass, the second, ….
-/// Labels and correlations stay: one source and one log give each once.
+/// Moves each pass on the first one's clock to begin where the previous pass ended, so that gaps
+/// between passes vanish. The actions of the first pass become those of stage 0, the second's of
+/// stage 1, and so on. Labels and correlations stay: they are unique if the passes come from one
+/// source and one log.
 RecordedPass joined(std::vector<RecordedPass> passes);
 
 }  // namespace pipewright::profiler

@@ -1,6 +1,6 @@
 #pragma once
 
-// Kernels as a timeline that viewers of traces can show.
+// Shows kernels as a timeline that trace viewers can display.
 
 #include <functional>
 #include <string>
@@ -10,10 +10,11 @@
 
 namespace pipewright::profiler {
 
-/// A pass as a timeline: of each rank the track "pipeline" with its actions as the device ran them,
-/// from the first to the last of their kernels; below them the layers, and below those the kernels,
-/// copies and sets. What other streams did, and what nobody has claimed, has tracks of its own, and
-/// "host" says when the host was at each action. `layer_name`: of a layer.
+/// Returns a pass as a timeline. For each rank, the track "pipeline" has its actions as the device
+/// ran them, from the first to the last of their kernels; below them are the layers, and below
+/// those the kernels, copies and memory sets. Work of other streams and unattributed work have
+/// separate tracks, and "host" shows when the host was at each action. `layer_name` returns the
+/// name of a layer.
 plan::EventTable kernel_table(const RecordedPass& pass,
                               const std::function<std::string(int layer)>& layer_name);
 

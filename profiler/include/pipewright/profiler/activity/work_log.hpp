@@ -1,6 +1,7 @@
 #pragma once
 
-// Who asked the device for what: each thread says what it is at, and its requests get that label.
+// Records which host range submits which device work: each thread announces its current work, whose
+// label its device calls get.
 
 #include <cstdint>
 #include <map>
@@ -14,24 +15,24 @@
 
 namespace pipewright::profiler {
 
-/// Notes what each thread is at, and labels what it asks the device for.
+/// Records the ranges of each thread and labels the device work that it submits.
 class WorkLog {
  public:
-  /// The source must outlive it.
+  /// Keeps a reference to `source`.
   explicit WorkLog(ActivitySource& source) : source_(source) {}
 
-  /// From now on this thread is at that; what it was at before is over. While a log is off it is
-  /// nothing.
+  /// Begins a range of this thread and ends the previous one. Does nothing while the log is
+  /// stopped.
   void begin(int rank, const plan::Instruction& instruction, int layer = -1);
   void end();
-  /// Ends what this thread is at if it is that.
+  /// Ends this thread's range if it belongs to this instruction.
   void end_of(const plan::Instruction& instruction);
 
-  /// Records and notes from here on.
+  /// Starts recording.
   void start();
-  /// Ends what threads are at that rest by now.
+  /// Stops recording, and ends the ranges that are still open.
   void stop();
-  /// What was noted since the last time, by rank and time. No thread is at anything.
+  /// Returns the ranges since the last call, sorted by rank and time. No range may be open.
   std::vector<WorkRange> take();
 
  private:

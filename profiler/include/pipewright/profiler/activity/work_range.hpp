@@ -1,6 +1,6 @@
 #pragma once
 
-// A stretch of a host thread's time, to which a device's records are attributed.
+// A part of a host thread's time, to which a device's records are attributed.
 
 #include <cstdint>
 
@@ -9,13 +9,13 @@
 
 namespace pipewright::profiler {
 
-/// What a thread of the host was at: an instruction of a rank, or a layer's part of it. The ranges
-/// of a rank do not overlap.
+/// A range in which a host thread worked on an instruction of a rank, or on a layer's part of it.
+/// The ranges of a rank do not overlap.
 struct WorkRange {
   std::uint64_t label = 0;  // unique, not 0
   int rank = 0;
   plan::Instruction instruction;
-  int layer = -1;  // -1: all of the instruction
+  int layer = -1;  // -1 if it is the whole instruction
   Nanoseconds start = 0;
   Nanoseconds end = 0;
   friend bool operator==(const WorkRange&, const WorkRange&) = default;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Where layers are measured: a device, and an account of memory for the stages that are built
-// there. What is measured trains too, so it must not be the model that is trained.
+// A place where layers are measured: a device, and a memory account for the stages that are built
+// there. Measuring also trains the layers, so they must not be those of the model that is trained.
 
 #include <memory>
 #include <optional>
@@ -19,29 +19,31 @@ namespace pipewright::profiler {
 
 class LayerBench {
  public:
-  /// `setup` must outlive it. On a GPU it is used on the thread that made it, which has its stream.
+  /// Keeps a reference to `setup`. On a GPU it must be used on the thread that made it, which has
+  /// its stream.
   explicit LayerBench(const exec::TrainingSetup& setup, const exec::RankDevice& where = {},
                       const ShardSeat& seat = {});
 
   const exec::TrainingSetup& setup() const { return setup_; }
-  /// Layers are numbered as in the model; the loss is one behind the last of them.
+  /// Returns the index of the loss, which follows the last layer. Layers are numbered as in the
+  /// model.
   int loss() const { return static_cast<int>(setup_.layers.size()); }
   std::string name(int layer) const;
-  /// The name of the GPU; empty: the CPU.
+  /// Returns the name of the GPU; empty for the CPU.
   std::string device() const;
 
-  /// Which part of its layers it has.
+  /// Returns the tensor-parallel place of its layers.
   exec::ShardPlace place() const;
   at::Device where() const { return device_; }
-  /// A stage of the training on this device, charged to the account.
+  /// Builds a stage of the training on this device, charged to the account.
   std::unique_ptr<exec::Stage> build(exec::StageSpec spec) const;
-  /// Waits until the device has done all that it was given.
+  /// Waits until the device has done all submitted work.
   void finish() const;
 
   exec::MemoryAccount& account() { return account_; }
-  /// By how many shards the layers here are shared out; each stage has one of them.
+  /// Returns the tensor-parallel size; each stage is one of these ranks' parts.
   int shard_count() const { return seat_.count; }
-  /// Through which that one passes on what it has; null: the layers are whole.
+  /// Returns the tensor-parallel group of that rank; null if the layers are whole.
   PlayedShards* shards() const { return shards_.get(); }
 
  private:
@@ -53,10 +55,11 @@ class LayerBench {
   std::optional<exec::OnDevice> on_gpu_;
 };
 
-/// Threads that compute as ranks do: each on a core of its own where there are enough, charging the
+/// Returns threads that compute as ranks do: each on its own core if there are enough, charging the
 /// account of its bench.
 Cores rank_cores(const std::vector<std::unique_ptr<LayerBench>>& benches);
-/// The same for ranks from `first` on of a job of so many, whose others are elsewhere.
+/// Returns such threads for the ranks from `first` on in a job of `job_ranks` ranks, whose other
+/// ranks are elsewhere.
 Cores rank_cores(const std::vector<std::unique_ptr<LayerBench>>& benches, int first, int job_ranks);
 
 }  // namespace pipewright::profiler

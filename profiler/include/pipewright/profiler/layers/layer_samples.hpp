@@ -1,6 +1,6 @@
 #pragma once
 
-// How long a layer took each time that it was run, and what is typical of that.
+// How long a layer took in each run, and typical times computed from that.
 
 #include <array>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace pipewright::profiler {
 
-/// Seconds of a layer, one entry each time.
+/// Times of a layer, in seconds, with one entry for each run.
 struct LayerSamples {
   std::vector<double> forward;
   std::vector<double> backward;  // in one go
@@ -24,11 +24,12 @@ inline constexpr std::array sample_kinds{
     &LayerSamples::forward, &LayerSamples::backward, &LayerSamples::input_gradient,
     &LayerSamples::weight_gradient, &LayerSamples::optimizer_step};
 
-/// Where a layer's part of such an instruction belongs: a Recompute is a forward. Null: nowhere.
+/// Returns the samples to which a layer's part of such an instruction belongs: a Recompute counts
+/// as a forward. Null if it belongs to none.
 std::vector<double> LayerSamples::*samples_of(plan::InstructionKind kind);
 
-/// The typical times of what was sampled (plan::typical_mean). Where the backward was sampled only
-/// in one go, or only in halves, `planned` says how the one follows from the other.
+/// Returns the typical times of the samples (plan::typical_mean). If the backward was sampled only
+/// in one go, or only in halves, `planned` says how one follows from the other.
 plan::LayerTimes times_of(const LayerSamples& samples, const plan::LayerTimes& planned = {});
 
 }  // namespace pipewright::profiler

@@ -1,7 +1,7 @@
 #pragma once
 
-// The shards of a layer as a measurement has them: one of them alone, for which the parts of the
-// others are made up, or all, which pass on what they have over a transport.
+// The tensor-parallel group of a layer in a measurement: either one rank alone, with simulated data
+// from the others, or all ranks, which communicate over a transport.
 
 #include <vector>
 
@@ -11,36 +11,36 @@
 
 namespace pipewright::profiler {
 
-/// Which shard is measured.
+/// The tensor-parallel rank that is measured.
 struct ShardSeat {
   int index = 0;
   int count = 1;
-  int groups = 1;       // as of exec::ShardPlace
-  bool copies = false;  // whether what comes from others is memory of its own, as between processes
+  int groups = 1;       // as in exec::ShardPlace
+  bool copies = false;  // true if received data are copies, as between processes
 };
 
-/// What a shard has passed on so far.
+/// The communication of a tensor-parallel rank so far.
 struct PassedOn {
   int times = 0;
-  plan::Bytes bytes{};    // to all others together
-  plan::Seconds seconds;  // until it had what they passed on
+  plan::Bytes bytes{};    // sent to all others together
+  plan::Seconds seconds;  // time until it had received the others' data
 };
 
 class PlayedShards final : public exec::ShardGroup {
  public:
   explicit PlayedShards(const ShardSeat& seat) : seat_(seat) {}
 
-  /// From here on the shards on `ranks` of a job, of which this one is on `self`, pass on what they
-  /// have over `transport`, which outlives this.
+  /// From here on the group communicates over `transport`, which must outlive this object. `ranks`
+  /// are its ranks in a job, and `self` is this one.
   void meet(exec::Transport& transport, const std::vector<int>& ranks, int self);
-  /// From here on it is alone, and gets what it has passed on itself, in the shapes of the others.
+  /// From here on the rank is alone, and receives its own data in the shapes of the others'.
   void part() { transport_ = nullptr; }
   bool is_alone() const { return transport_ == nullptr; }
 
   exec::Tensors all_to_all(const exec::Tensors& parts) override;
   const PassedOn& passed_on() const { return passed_on_; }
-  /// How long it has waited for one that was late, each time since they met or this was asked last.
-  /// Those who have met ask it together.
+  /// Returns how long it waited for a late rank in each collective since `meet` or the last call.
+  /// All ranks of the group call it together.
   std::vector<double> waits();
 
  private:
@@ -49,11 +49,11 @@ class PlayedShards final : public exec::ShardGroup {
 
   ShardSeat seat_;
   exec::Transport* transport_ = nullptr;
-  std::vector<int> ranks_;  // of the shards, in the job
+  std::vector<int> ranks_;  // of the group, in the job
   int self_ = 0;
-  std::vector<std::int64_t> pieces_;  // numbers of the pieces that were added up last, by shard
+  std::vector<std::int64_t> pieces_;  // sizes of the pieces that were summed last, by rank
   PassedOn passed_on_;
-  std::vector<double> met_;  // seconds of each meeting with the others
+  std::vector<double> met_;  // seconds of each collective with the others
 };
 
 }  // namespace pipewright::profiler

@@ -1,7 +1,7 @@
 #pragma once
 
-// Measures links through the very transport that the executor uses: the same messages, in passes
-// that begin as a step's do, and sums that are made as those of gradients are.
+// Measures links through the same transport that the executor uses: with the same messages, in
+// passes that begin as a step does, and with sums computed as those of gradients are.
 
 #include <atomic>
 #include <functional>
@@ -15,34 +15,36 @@
 
 namespace pipewright::profiler {
 
-/// Who measures one kind of link. The first rank of all leads: its clock says when to end.
+/// The ranks that measure one kind of link. Rank 0 leads: its clock decides when to end.
 struct LinkRanks {
-  std::vector<std::pair<int, int>> pairs;  // of different ranks, the lower one first
-  std::vector<int> ring;                   // rising; sums over the first 2, 3, … of them
+  std::vector<std::pair<int, int>> pairs;  // each of two different ranks, the lower one first
+  // Ascending; sums are measured over the first 2, 3, … of them.
+  std::vector<int> ring;
 };
 
 struct LinkLimits {
   plan::Bytes largest{std::int64_t{1} << 28};
-  plan::Seconds within{10};  // sizes grow no further than that allows
+  plan::Seconds within{10};  // limits the growth of sizes
 };
 
-/// A rank's place: all of `ranks` call `measure_links` alike, each on a thread of its own.
+/// A rank's place. All `ranks` call `measure_links` with the same arguments, each on its own
+/// thread.
 struct LinkPlace {
   exec::Transport& transport;
   int rank = 0;
   int ranks = 1;
   exec::RankDevice device{};
-  /// How many ranks compute on this node when it trains, as processes of their own: a pair is then
-  /// measured while they do as well. 0: it is not.
+  /// The number of ranks that compute on this node during training, as separate processes. If it is
+  /// not 0, a pair is also measured while these compute.
   int computing_ranks = 0;
 };
 
-/// Called by the leader with what is measured next.
+/// Called by the leader with the next measurement.
 using LinkProgress = std::function<void(const char* what, plan::Bytes size)>;
 
-/// Each sample is the median of several repeats, spread over three rounds through all sizes, so
-/// that what disturbs the machine for a second disturbs no size alone. Nothing where the leader was
-/// stopped. Throws exec::Aborted where another rank has ended.
+/// Measures the links. Each sample is the median of several repeats in three rounds through all
+/// sizes, so that a disturbance of one second does not affect one size alone. Returns nothing if
+/// the leader was stopped. Throws exec::Aborted if another rank has ended.
 std::optional<plan::LinkSamples> measure_links(const LinkPlace& place, const LinkRanks& who,
                                                const LinkLimits& limits,
                                                const LinkProgress& progress = {},

@@ -1,6 +1,6 @@
 #pragma once
 
-// A look into the layers of a training: what their time is made of.
+// Breaks down the time of a training's layers by kernel.
 
 #include <atomic>
 #include <vector>
@@ -16,26 +16,26 @@ namespace pipewright::profiler {
 
 struct Inspection {
   WorkReport report;
-  RecordedPass last;                  // of the passes: of all sections, one behind the other
+  RecordedPass last;                  // the last recorded pass of all sections, joined
   std::vector<LayerSamples> samples;  // what each part adds to a step; by layer, the loss last
 };
 
-/// Plays the model through in the sections that `profile` measures, but without waiting for the
-/// device in between, `passes` times with records and as often without, in turn; large sections
-/// fewer times. On the thread of the bench, alone.
-/// `stop` ends it early. `launches_whole`: the samples are for a training that launches a part of a
-/// microbatch at once (training.cuda_graphs), so they leave out what its layers were launching.
+/// Runs the model in the sections that `profile` measures, but without waiting for the device in
+/// between: `passes` times with recording and as often without, alternating; large sections fewer
+/// times. Must be called on the bench's thread while nothing else runs. `stop` ends it early. With
+/// `launches_whole`, samples are for a training that launches a part of a microbatch at once
+/// (training.cuda_graphs), so they leave out the launch times of layers.
 Inspection inspect(const LayerBench& bench, ActivitySource& source, int passes,
                    const std::atomic<bool>* stop = nullptr, bool launches_whole = false);
 
-/// Times as the device took them: what a layer adds to a step whose host does not wait. For costs
-/// that were measured by the host's clock, which waits for the device after each layer. A layer
-/// that was not looked at has those of the first one like it.
+/// Replaces times by those of the device, that is, what a layer adds to a step whose host does not
+/// wait. Use it for costs measured by the host's clock, which waits for the device after each
+/// layer. A layer that was not inspected gets the times of the first layer like it.
 plan::LayerCosts with_device_times(plan::LayerCosts costs, const Inspection& inspection,
                                    const std::vector<AlikeLayers>& alike = {});
 
-/// By layer and part: seconds, one entry for each time that it was run in one of the passes. A step
-/// of the optimizer is never launched whole.
+/// Appends seconds by layer and part, with one entry for each run in the pass. An optimizer step is
+/// never launched as a graph.
 void append_samples(const RecordedPass& pass, std::vector<LayerSamples>& samples,
                     bool launches_whole = false);
 

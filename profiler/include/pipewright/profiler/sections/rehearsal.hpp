@@ -1,9 +1,9 @@
 #pragma once
 
-// What a rank computes, played through on one core in the order of its Program, without a pipeline:
-// nothing is sent and nobody waits, but shards for each other where they meet (played_shards.hpp).
-// Its stages are those of a training, which say how long each of their layers takes. So it has the
-// caches and the memory of training.
+// Runs a rank's compute on one core in the order of its Program, without a pipeline: nothing is
+// sent and no rank waits, except within a tensor-parallel group (played_shards.hpp). Its stages are
+// those of a training and report how long each of their layers takes. So caches and memory are as
+// in training.
 
 #include <map>
 #include <memory>
@@ -17,51 +17,53 @@
 
 namespace pipewright::profiler {
 
-/// A rank of a Program, and what its stages are made from.
+/// A rank's Program, and what its stages are built from.
 struct RankProgram {
   plan::Program program;
   plan::Partition partition;
-  std::vector<int> gradient_groups;  // of each microbatch of the batch
+  std::vector<int> gradient_groups;  // by microbatch of the batch
   exec::JobRank rank{};
 };
 
-/// What comes to a stage from its neighbours, the same for each microbatch.
+/// The boundary tensors of a stage, the same for each microbatch.
 struct StageBorders {
-  exec::Tensors inputs;     // empty: the model's, which are loaded
-  exec::Tensors gradients;  // of its outputs; empty: the stage ends with the loss
+  exec::Tensors inputs;     // empty for the model's inputs, which are loaded
+  exec::Tensors gradients;  // of its outputs; empty if the stage ends with the loss
 };
 
-/// By stage: what crosses the borders when a microbatch of the training goes through all of them.
-/// Layers are built one at a time, and once more for the way back.
+/// Returns the boundary tensors by stage, from one microbatch of the training that runs through all
+/// of them. Layers are built one at a time, and once more for the backward.
 std::vector<StageBorders> borders_of(const LayerBench& bench, const plan::Partition& partition);
 
 class Rehearsal {
  public:
-  /// The bench must outlive it. What computes is played, gradients are not summed over ranks.
+  /// Keeps a reference to `bench`. Runs the instructions that compute; gradients are not summed
+  /// over ranks.
   Rehearsal(const LayerBench& bench, const RankProgram& played, std::vector<StageBorders> borders);
   Rehearsal(Rehearsal&&) noexcept;
   ~Rehearsal();
 
-  /// From here on these come to the outputs of a stage, in place of what the borders say.
+  /// Sets the gradients of a stage's outputs, in place of the boundary tensors.
   void take_gradients(int stage, exec::Tensors gradients) {
     borders_.at(static_cast<std::size_t>(stage)).gradients = std::move(gradients);
   }
 
-  /// Plays it once. `samples`: by layer, the loss last; null: nothing is noted.
+  /// Runs the Program once. Appends to `samples`, by layer, the loss last; null if nothing is
+  /// recorded.
   void play(std::vector<LayerSamples>* samples);
-  /// Plays it once as training does, which does not wait for the device: only at the end. `log`, if
-  /// any, is told of each layer's part, the loss as the layer behind the last. Returns how long it
-  /// took.
+  /// Runs the Program once as training does, waiting for the device only at the end. `log`, if any,
+  /// gets the range of each layer's part; the loss counts as the layer after the last. Returns how
+  /// long it took.
   plan::Seconds play_through(WorkLog* log);
-  /// How long each instruction of the rank took the last time; 0 where it computes nothing. What it
-  /// was among its shards is a part of that, but where their parts are made up.
+  /// Returns how long each instruction of the rank took in the last run; 0 if it computes nothing.
+  /// Tensor-parallel communication is included, unless it is simulated.
   const std::vector<double>& seconds() const { return seconds_; }
   const std::vector<double>& shard_seconds() const { return shard_seconds_; }
-  /// How much of that it waited for one that was late.
+  /// Returns how much of the communication was waiting for a late rank.
   const std::vector<double>& late_seconds() const { return late_seconds_; }
-  /// By LOAD of the last stage: what producing its targets took of that.
+  /// Returns how long producing the targets took, for each LOAD of the last stage.
   const std::vector<double>& target_seconds() const;
-  /// One of the rank's stages.
+  /// Returns one of the rank's stages.
   exec::Stage& stage(int index) { return *stages_.at(index); }
 
  private:

@@ -1,8 +1,8 @@
 #pragma once
 
-// A chain of layers that is measured in sections: consecutive layers that are built, measured and
-// dropped together. So a model may be larger than the machine that measures it; and a small one is
-// one section, whose caches are as cold as in training.
+// Divides a model into sections for measuring: consecutive layers that are built, measured and
+// dropped together. So a model may be larger than the machine that measures it, and a small model
+// is one section, whose caches are as cold as in training.
 
 #include <vector>
 
@@ -11,37 +11,41 @@
 
 namespace pipewright::profiler {
 
-/// Layers [first, last); the one behind the last of the model's has the loss.
+/// Layers [first, last). The section that ends with the model's last layer also has the loss.
 struct Section {
   int first = 0;
   int last = 0;
   friend bool operator==(const Section&, const Section&) = default;
 };
 
-/// Of the weights in all copies of a section: beyond the caches of most machines.
+/// The default limit for the weights in all copies of a section; larger than the caches of most
+/// machines.
 inline constexpr plan::Bytes section_budget{200'000'000};
 
-/// As few as there can be with at most `budget` for all copies of each, but of one layer at least.
+/// Returns as few sections as possible with at most `budget` bytes for all copies of each, and at
+/// least one layer in each.
 std::vector<Section> sections_of(const std::vector<LayerOutline>& outlines, int copies,
                                  plan::Bytes budget);
 
-/// Layers that are alike.
+/// A set of equivalent layers: layers of one kind whose inputs have equal shapes.
 struct AlikeLayers {
-  std::vector<int> layers;    // counted over the model
-  std::vector<int> measured;  // of those
-  double within = 0;  // how far the forward and backward of one of these lie from the first one's
-  plan::LayerCost typical{};  // of all of these; the name is that of the first
+  std::vector<int> layers;    // indices in the model
+  std::vector<int> measured;  // the measured ones
+  double within = 0;  // largest deviation of one's compute time from the first one's, as a share
+  plan::LayerCost typical{};  // of all measured ones; has the first one's name
 };
 
-/// Those of each kind, in the order of their first ones; layers like no other have none.
+/// Returns the sets of equivalent layers, in the order of their first layers. Layers whose `alike`
+/// is empty are in no set.
 std::vector<AlikeLayers> alike_layers(const std::vector<LayerOutline>& outlines);
 
-/// By layer, the loss last: whether it is one that is measured for all that are alike, the first,
-/// the one in the middle and the last of them. `known`: those that need not be; empty: none.
+/// Returns, by layer with the loss last, if it must be measured: the first, the middle and the last
+/// layer of each set of equivalent layers, and all layers in no set. `known` marks layers that need
+/// not be measured; it may be empty.
 std::vector<bool> wanted_places(const std::vector<LayerOutline>& outlines,
                                 const std::vector<bool>& known);
 
-/// Whether one of its layers is wanted.
+/// Returns true if one of its layers is wanted.
 bool is_wanted(const Section& section, const std::vector<bool>& wanted);
 
 }  // namespace pipewright::profiler

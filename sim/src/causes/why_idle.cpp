@@ -13,7 +13,7 @@ namespace {
 
 std::string ms(double seconds) { return fmt::format("{:.3f} ms", 1e3 * seconds); }
 
-/// What a layer takes of an instruction of this kind.
+/// Returns the time of a layer in an instruction of this kind.
 double part_of(const plan::LayerCost& layer, plan::InstructionKind kind) {
   return plan::time_of(plan::traits_of(kind).work, layer).value;
 }
@@ -68,11 +68,11 @@ class Reasoning {
   std::vector<int> take_chain() { return std::move(chain_); }
 
  private:
-  /// What surrounds the instant in a rank's compute; -1 for nothing.
+  /// The neighbors of a time in a rank's compute; -1: none.
   struct Neighbours {
     int running = -1;
     int next = -1;
-    double since = 0;  // the end of what ran before
+    double since = 0;  // end of the previous action
   };
 
   const plan::Dependencies& events() const { return structure_.events(); }
@@ -84,7 +84,7 @@ class Reasoning {
   std::string layer_of(int event) const {
     return slowest_layer(layers_, *events()[event].instruction);
   }
-  /// The chain goes on with this event.
+  /// Appends the event to the chain.
   void note(int event) {
     if (event >= 0 && (chain_.empty() || chain_.back() != event))
       chain_.push_back(event);
@@ -116,7 +116,7 @@ class Reasoning {
     return "";
   }
 
-  /// " waits for …": what `event` of `rank` lacks at the instant.
+  /// Returns " waits for …": what `event` of `rank` lacks at the time.
   std::string reason(int event, int rank, int depth) {
     const int transfer = blocking_transfer_before(event);
     if (transfer >= 0)
@@ -135,7 +135,8 @@ class Reasoning {
     return nothing(event);
   }
 
-  /// A prediction has none of this: there what could run runs.
+  /// Describes an event that waits for nothing. Predictions have none: there an event that can run
+  /// does.
   std::string nothing(int event) const {
     double ready = 0;
     events().for_each_predecessor(
@@ -144,7 +145,7 @@ class Reasoning {
                        ms(ready), ms(times_[event].start - ready));
   }
 
-  /// The first transfer before `event` that holds its rank at the instant, or will.
+  /// Returns the first transfer before `event` that blocks its rank at the time, or will.
   int blocking_transfer_before(int event) const {
     int found = -1;
     if (!structure_.program().blocking)
@@ -215,7 +216,7 @@ class Reasoning {
     return fmt::format(" waits for {} of rank {}{}", name(maker), sender, meanwhile(sender, depth));
   }
 
-  /// What the rank that is waited for does at the instant.
+  /// Describes what the rank that is waited for does at the time.
   std::string meanwhile(int rank, int depth) {
     const Neighbours around = neighbours(rank);
     note(around.running >= 0 ? around.running : around.next);
@@ -234,7 +235,7 @@ class Reasoning {
   std::vector<int> chain_;
 };
 
-/// From what the rank does, or the cause of its idle time then.
+/// Sets the cause of the idle time, or the interval of the running event.
 void set_cause(WhyIdle& why, const Structure& structure, const Times& times, int rank,
                double time) {
   const IdleTime idle = IdleCauses(structure).of(times);

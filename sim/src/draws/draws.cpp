@@ -16,7 +16,7 @@ namespace {
 
 constexpr int most_draws = 100'000'000;
 
-/// Nobody minds what others do.
+/// Samples iterations if no rank affects another's speed.
 void draw_in_lanes(const LaneSimulator& simulator, std::uint64_t seed,
                    std::vector<double>& iterations) {
   const std::size_t at_once = simulator.at_once();
@@ -31,7 +31,7 @@ void draw_in_lanes(const LaneSimulator& simulator, std::uint64_t seed,
   });
 }
 
-/// All pipelines on one clock.
+/// Samples iterations with all pipelines on one clock.
 void draw_together(const Structure& structure, const StepCosts& costs, const JobJitter& jitter,
                    std::uint64_t seed, std::vector<double>& iterations) {
   on_all_cores(iterations.size(), [&](const auto& next) {

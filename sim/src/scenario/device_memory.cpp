@@ -15,7 +15,7 @@ bool is_gpu(const plan::LayerCosts& costs) {
   return costs.software == models::analytic_software || costs.device.starts_with("NVIDIA");
 }
 
-/// Empty: its tensors are those that are replayed.
+/// Returns why the allocator's replay does not apply; empty: it does.
 std::string refusal_of(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
   if (plan::transformer_of(scenario.model) == nullptr)
     return "model: the tensors of a transformer alone are replayed";
@@ -29,7 +29,8 @@ std::string refusal_of(const plan::Scenario& scenario, const plan::LayerCosts& c
   return {};
 }
 
-/// The partition's layers are the embedding, the transformer's and the head.
+/// Returns transformer layers by stage. The partition's layers are the embedding, the transformer
+/// layers and the head.
 std::vector<int> layers_of_stages(const plan::Partition& partition, int layers) {
   const auto before = [&](std::size_t stage) {
     return std::clamp(partition.boundaries[stage] - 1, 0, layers);

@@ -25,7 +25,7 @@ class Check {
   }
   void link(const std::string& what, const plan::Link& link) {
     time("the latency " + what, link.latency);
-    if (!(link.bandwidth_per_s > 0))  // infinite is fine: latency alone
+    if (!(link.bandwidth_per_s > 0))  // infinite is allowed: then only the latency counts
       refuse(fmt::format("the bandwidth {} is {} bytes/s: it must be more than 0", what,
                          link.bandwidth_per_s));
     factor("the oversubscription " + what, link.oversubscription);
@@ -90,16 +90,17 @@ class Check {
   std::vector<std::string> lines_;
 };
 
-/// Once for each rank: the first stages lie on ranks of their own.
+/// Adds the iteration's fixed time once per rank: the first stages lie on different ranks.
 void add_iteration(StepCosts& step, plan::Seconds iteration, int ranks) {
   for (std::size_t stage = 0; stage < step.stages.size(); ++stage)
     if (stage < static_cast<std::size_t>(ranks))
       step.stages[stage].optimizer_step += iteration;
 }
 
-/// What a machine's constants make of transfers; that they share links is in these constants.
-/// Between nodes they wait for those of other pipelines of the node, where stages lie on several
-/// nodes. Shards that cut tokens send their parts at once, over what the constants have of one.
+/// Returns the cluster with links for transfers by its machine's constants, which already include
+/// the sharing of links. Between nodes transfers wait for those of other pipelines of the node, if
+/// stages lie on several nodes. Tensor-parallel ranks with sequence parallelism send their parts
+/// concurrently over the bandwidth that the constants give for one transfer.
 plan::Cluster with_transfer_links(plan::Cluster cluster, const plan::Pipeline& pipeline) {
   if (!cluster.machine)
     return cluster;

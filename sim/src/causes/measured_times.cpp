@@ -84,7 +84,7 @@ std::vector<std::size_t> spans_of(const Structure& structure, const plan::Timeli
     if (next >= found.size())
       throw plan::InputError(
           fmt::format("the timeline has no span of {} on rank {}, which the "
-                      "program runs: they are not of one run",
+                      "program runs: they are not from the same run",
                       name.second, name.first));
     span_of.push_back(static_cast<std::size_t>(found[next] - measured.spans.data()));
   }
@@ -92,7 +92,7 @@ std::vector<std::size_t> spans_of(const Structure& structure, const plan::Timeli
     if (found.size() > taken[name])
       throw plan::InputError(
           fmt::format("the timeline has {} on rank {}, which the program does "
-                      "not run there: they are not of one run",
+                      "not run there: they are not from the same run",
                       name.second, name.first));
   return span_of;
 }

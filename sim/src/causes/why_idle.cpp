@@ -141,7 +141,7 @@ class Reasoning {
     double ready = 0;
     events().for_each_predecessor(
         event, [&](int before, plan::Until) { ready = std::max(ready, times_[before].end); });
-    return fmt::format(" waits for nothing: all that it needs was there at {}, {} before it began",
+    return fmt::format(" waits for nothing: all its inputs were there at {}, {} before it began",
                        ms(ready), ms(times_[event].start - ready));
   }
 
@@ -162,14 +162,14 @@ class Reasoning {
   std::string blocking_reason(int transfer, int rank, int depth) {
     if (times_[transfer].start <= time_) {
       note(transfer);
-      return fmt::format(" stands behind the blocking {}", span(transfer));
+      return fmt::format(" waits for the blocking {}", span(transfer));
     }
     if (plan::is_receive(events()[transfer].instruction->kind))
-      return fmt::format(" stands behind {}, which{}", name(transfer),
+      return fmt::format(" waits for {}, which{}", name(transfer),
                          transfer_reason(transfer, rank, depth));
     note(transfer);
     const int receiver = events()[events()[transfer].partner].rank;
-    return fmt::format(" stands behind the blocking {}, which begins at {}, when rank {} takes it",
+    return fmt::format(" waits for the blocking {}, which begins at {}, when rank {} receives it",
                        name(transfer), ms(times_[transfer].start), receiver);
   }
 
@@ -198,14 +198,14 @@ class Reasoning {
     const int maker = events()[send].compute;
     note(receive);
     if (time_ >= at.end)
-      return fmt::format(" waits for {}, which stands behind another transfer of rank {} until {}",
+      return fmt::format(" waits for {}, which waits for another transfer of rank {} until {}",
                          name(receive), rank, ms(times_[receive].end));
     note(send);
     if (time_ >= at.start)
       return fmt::format(" waits for data from rank {}: {} is on its way from {} to {}", sender,
                          name(send), ms(at.start), ms(at.end));
     if (maker >= 0 && time_ >= times_[maker].end)
-      return fmt::format(" waits for data from rank {}: {} stands behind another transfer until {}",
+      return fmt::format(" waits for data from rank {}: {} waits for another transfer until {}",
                          sender, name(send), ms(at.start));
     if (maker < 0)
       return fmt::format(" waits for data from rank {}", sender);

@@ -27,7 +27,7 @@ std::string name_of(const plan::Cluster& cluster, const SharedWay& way) {
     return "the bus of node {}";
   if (way.level == 1)
     return fmt::format("the network card of node {{}}, {}", direction);
-  return fmt::format("the way of group {{}} to the level {}, {}",
+  return fmt::format("the link of group {{}} to level {}, {}",
                      cluster.fabric->levels[way.level - 2].name, direction);
 }
 

@@ -50,7 +50,7 @@ void require_usable(const DrawOptions& options) {
     throw plan::InputError(fmt::format("{} draws: at least 1 is needed", options.count));
   if (options.count > most_draws)
     throw plan::InputError(
-        fmt::format("{} draws: {} are the most that can be kept", options.count, most_draws));
+        fmt::format("{} draws: at most {} are possible", options.count, most_draws));
 }
 
 Draws::Draws(std::vector<double> iterations) : sorted_(std::move(iterations)) {

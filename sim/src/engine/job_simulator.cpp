@@ -60,7 +60,7 @@ std::string JobSimulator::obstacle(const Structure& structure, const StepCosts& 
 const JobTimes& JobSimulator::run(const StepCosts& costs) {
   require_usable(costs, structure_.program());
   if (const std::string why = obstacle(structure_, costs); !why.empty())
-    throw plan::InputError("every device by itself: not where " + why);
+    throw plan::InputError("devices cannot be simulated individually: " + why);
   const int copies = (least_width + costs.shards - 1) / costs.shards;
   times_.width_ = static_cast<std::size_t>(std::min(copies, costs.replicas) * costs.shards);
   times_.members_ = costs.members();

@@ -31,11 +31,12 @@ int chunk_of(const std::vector<int>& stages, int stage) {
 Jitter::Jitter(const models::RecordedSteps& record)
     : steps_(static_cast<int>(record.steps())), together_(together_in(record)) {
   if (steps_ < 2)
-    throw plan::InputError(fmt::format(
-        "{} step is recorded: how steps differ from each other shows in two or more", steps_));
+    throw plan::InputError(
+        fmt::format("{} step is recorded: at least two are needed to see how steps vary", steps_));
   count_workers(record);
   if (series_.empty())
-    throw plan::InputError("what is recorded takes no time in any step: there is nothing to draw");
+    throw plan::InputError(
+        "the recorded operations take no time in any step: there is nothing to sample");
 }
 
 void Jitter::count_workers(const models::RecordedSteps& record) {

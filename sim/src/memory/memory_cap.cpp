@@ -73,7 +73,7 @@ std::string to_string(const OverCap& over) {
   std::vector<std::string> holders;
   for (const Holder& holder : over.largest)
     holders.push_back(fmt::format("{} {}", holder.name, megabytes(holder.bytes)));
-  return fmt::format("rank {} needs {} at {} ({:.6f} s), but its device has {}: the most is in {}",
+  return fmt::format("rank {} needs {} at {} ({:.6f} s), but its device has {}: mostly {}",
                      over.rank, megabytes(over.peak), over.action, over.time, megabytes(over.cap),
                      fmt::join(holders, ", "));
 }
@@ -159,7 +159,7 @@ std::optional<Remedy> smallest_change(
 std::string refusal(const OverCap& over, const std::optional<Remedy>& remedy) {
   if (!remedy)
     return to_string(over) + "; no single change that was tried fits";
-  return fmt::format("{}; {} fits, with {} and {:.6f} s an iteration", to_string(over),
+  return fmt::format("{}; {} fits, with {} and {:.6f} s per iteration", to_string(over),
                      remedy->assignment, megabytes(remedy->need.peak),
                      remedy->need.iteration.value);
 }

@@ -45,7 +45,7 @@ class BorderSearch {
       descend();
     if (best_length_ == infinity)
       throw plan::Infeasible(fmt::format(
-          "memory: {} partitions tried, in the leanest a rank peaks at {} bytes, the cap is {}",
+          "memory: none of {} partitions fits: the lowest peak is {} bytes, but the cap is {}",
           known_.size(), leanest_.value, memory_cap_->value));
     return {.partition = {best_},
             .iteration = {best_length_},

@@ -30,10 +30,10 @@ constexpr std::size_t most_structures = 16;
 void require_shards(const plan::Pipeline& pipeline, const plan::LayerCosts& costs) {
   const auto require = [](const char* axis, int given, int wanted) {
     if (given != wanted)
-      throw plan::InputError(
-          fmt::format("the costs are those of layers that {} ranks share out along {}, but "
-                      "pipeline.{} is {}: measure or estimate them for that",
-                      given, axis, axis, wanted));
+      throw plan::InputError(fmt::format(
+          "the costs are for layers partitioned among {} ranks along {}, but pipeline.{} "
+          "is {}: measure or estimate costs for that size",
+          given, axis, axis, wanted));
   };
   if (costs.tensor > 1)  // costs of whole layers can be divided among ranks
     require("tensor", costs.tensor, pipeline.tensor);

@@ -47,11 +47,11 @@ Times simulate_on_simgrid(const Structure& structure, const StepCosts& costs,
                           const std::filesystem::path& platform_file, DeviceTimes device_times) {
   require_usable(costs, structure.program());
   if (!costs.contended.empty())
-    throw plan::InputError(
-        fmt::format("SimGrid cannot express ranks that slow each other down, and these costs say "
-                    "what {} of a node take at once (busy_cores). Use the native engine, or costs "
-                    "without contended times",
-                    costs.busy_cores));
+    throw plan::InputError(fmt::format(
+        "SimGrid cannot express ranks that slow each other down, and these costs have "
+        "times with {} busy cores of a node (busy_cores). Use the native engine, or costs "
+        "without contended times",
+        costs.busy_cores));
   const bool has_file = !platform_file.empty();
   if (has_file && std::ifstream(platform_file).peek() == std::ifstream::traits_type::eof())
     throw plan::InputError(fmt::format("{}: cannot be read, or is empty", platform_file.string()));

@@ -108,7 +108,7 @@ TEST_CASE("Measured: an action that nothing held back is said to have begun late
   const Times measured = times_of(structure, timeline_of(structure, times));
   const WhyIdle found = why_idle(structure, measured, 1, from + 1e-3);
   CHECK(found.sentence ==
-        "rank 1 is idle from 0.000 ms to 3.500 ms: 1F0 waits for nothing: all that it needs was "
+        "rank 1 is idle from 0.000 ms to 3.500 ms: 1F0 waits for nothing: all its inputs were "
         "there at 1.500 ms, 2.000 ms before it began");
   CHECK(found.cause == IdleCause::Launch);
   CHECK(found.start == Approx(from));

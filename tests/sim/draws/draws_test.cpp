@@ -233,7 +233,7 @@ TEST_CASE("No draws are none", "[sim][draws]") {
   CHECK(error_of([&] { draw_iterations(structure, costs, jitter, {.count = 0}); }) ==
         "0 draws: at least 1 is needed");
   CHECK(error_of([&] { draw_iterations(structure, costs, jitter, {.count = 2'000'000'000}); }) ==
-        "2000000000 draws: 100000000 are the most that can be kept");
+        "2000000000 draws: at most 100000000 are possible");
 }
 
 }  // namespace draws_test

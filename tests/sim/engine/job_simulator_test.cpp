@@ -185,7 +185,7 @@ TEST_CASE("What needs a clock is refused", "[sim][job_simulator]") {
   const Structure structure(lower(make("1f1b", 2, 2)));
   JobSimulator simulator(structure);
   CHECK(error_of([&] { simulator.run(seconds_and_hundreds(2, two_nodes(1, true))); }) ==
-        "every device by itself: not where transfers share links of the cluster");
+        "devices cannot be simulated individually: transfers share links of the cluster");
 }
 
 }  // namespace job_simulator_test

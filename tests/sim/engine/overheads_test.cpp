@@ -137,7 +137,7 @@ TEST_CASE("Overheads that cannot be are refused", "[sim][overheads]") {
   const std::string said = error_of([&] { require_usable(costs, structure.program()); });
   CHECK(said.find("the overhead of senders within a node is -1 s") != std::string::npos);
   CHECK(said.find("overhead of senders within a node is -2 bytes/s") != std::string::npos);
-  CHECK(said.find("the overhead of sums within a node is -3 s") != std::string::npos);
+  CHECK(said.find("the overhead of all-reduces within a node is -3 s") != std::string::npos);
 }
 
 }  // namespace overheads_test

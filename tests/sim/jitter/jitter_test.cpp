@@ -103,10 +103,10 @@ TEST_CASE("Workers go together as often as their steps are correlated", "[sim][j
 
 TEST_CASE("A record that says nothing of how steps differ is refused", "[sim][jitter]") {
   CHECK(error_of([] { Jitter(record_of({recorded(0, 0, "0F0", {1})})); }) ==
-        "1 step is recorded: how steps differ from each other shows in two or more");
+        "1 step is recorded: at least two are needed to see how steps vary");
   CHECK(error_of([] {
           Jitter(record_of({recorded(0, 0, "0F0", {0, 0})}));
-        }) == "what is recorded takes no time in any step: there is nothing to draw");
+        }) == "the recorded operations take no time in any step: there is nothing to sample");
 }
 
 }  // namespace jitter_test

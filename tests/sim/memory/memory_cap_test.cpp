@@ -70,7 +70,7 @@ TEST_CASE("Too little memory is told with rank, instant, action and the largest 
   const auto full = over(two_stages(), of_memory({30'000'000}));
   REQUIRE(full);
   CHECK(to_string(*full) ==
-        "rank 0 needs 37.0 MB at 0F2 (2.000000 s), but its device has 30.0 MB: the most is in "
+        "rank 0 needs 37.0 MB at 0F2 (2.000000 s), but its device has 30.0 MB: mostly "
         "optimizer state 10.0 MB, parameters 5.0 MB, gradients 5.0 MB");
 }
 
@@ -139,7 +139,7 @@ TEST_CASE("The refusal ends with the change that fits, or says that none does", 
   const auto full = over(two_stages(), of_memory({30'000'000}));
   CHECK_THAT(refusal(*full, Remedy{"training.recompute=full", {{29'000'000}, {12.5}}}),
              Catch::Matchers::EndsWith("gradients 5.0 MB; training.recompute=full fits, with 29.0 "
-                                       "MB and 12.500000 s an iteration"));
+                                       "MB and 12.500000 s per iteration"));
   CHECK_THAT(refusal(*full, {}),
              Catch::Matchers::EndsWith("; no single change that was tried fits"));
 }

@@ -143,8 +143,8 @@ TEST_CASE("No rank of the fastest partition is over the cap", "[sim][partition]"
     fastest_partition(program, costs, cluster, Bytes{100});
     FAIL("not refused");
   } catch (const Infeasible& answer) {
-    CHECK(answer.what() == std::string("memory: 3 partitions tried, in the leanest a rank peaks at "
-                                       "280 bytes, the cap is 100"));
+    CHECK(answer.what() == std::string("memory: none of 3 partitions fits: the lowest peak is "
+                                       "280 bytes, but the cap is 100"));
   }
   CHECK_THROWS_AS(fastest_partition(lower(make_schedule("1f1b", 5, 4)), costs, cluster),
                   Infeasible);

@@ -122,7 +122,7 @@ TEST_CASE("profile: layers in shards of the scenario's size, which other sizes a
   CHECK(simulated(whole, "2").out.find(shared_out) != std::string::npos);
   const auto refused = simulated(halves, "1");
   CHECK(refused.exit_code == 2);
-  CHECK(refused.err.find("2 ranks share out along tensor, but pipeline.tensor is 1") !=
+  CHECK(refused.err.find("partitioned among 2 ranks along tensor, but pipeline.tensor is 1") !=
         std::string::npos);
 }
 

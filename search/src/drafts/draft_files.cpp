@@ -11,7 +11,8 @@
 namespace pipewright::search {
 namespace {
 
-/// Virtual pipelines: stage s of P ranks lies on rank s mod P.
+/// Throws unless stages are placed like Megatron's virtual pipelines: stage s of P ranks is on rank
+/// s mod P.
 void require_megatron_placement(const plan::Placement& placement, int ranks) {
   if (placement.is_bidirectional())
     throw plan::InputError(

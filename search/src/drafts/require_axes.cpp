@@ -20,7 +20,8 @@
 namespace pipewright::search {
 namespace {
 
-/// An axis along which ranks partition layers: of the search, the scenario and the costs.
+/// An axis along which ranks partition layers, as a field of the search, the scenario and the
+/// costs.
 struct LayerAxis {
   const char* name;
   std::vector<int> SearchAxes::*asked;
@@ -40,7 +41,7 @@ constexpr std::string_view tokens_axis = "sequence_parallel";
   throw plan::InputError(fmt::format("--{} {}: {}", option, value, reason));
 }
 
-/// Returns why the layers cannot be partitioned so along that axis, or an empty string.
+/// Returns why the layers cannot be partitioned like this along that axis, or an empty string.
 std::string fault_of(const plan::Scenario& scenario, std::string_view axis) {
   const plan::Pipeline& pipeline = scenario.pipeline;
   if (const auto* const shape = plan::transformer_of(scenario.model); shape != nullptr) {
@@ -64,7 +65,8 @@ std::string fault_of(const plan::Scenario& scenario, std::string_view axis) {
   return {};
 }
 
-/// Each tensor-parallel rank accumulates whole groups of a product, so their number must divide.
+/// Returns the fault of the group count. Each tensor-parallel rank accumulates whole groups of a
+/// product, so the ranks must divide their number.
 std::string group_fault(const plan::Scenario& scenario) {
   const int groups = scenario.training.tensor_groups, ranks = scenario.pipeline.tensor;
   return groups == 0 || groups % ranks == 0
@@ -72,7 +74,7 @@ std::string group_fault(const plan::Scenario& scenario) {
              : fmt::format("training.tensor_groups is {}, which is no multiple of it", groups);
 }
 
-/// An executor that trains the draft must train the plan as well.
+/// Returns the fault of a plan that no executor trains although it trains the draft.
 std::string training_fault(const plan::Scenario& draft, const plan::Scenario& plan,
                            std::string_view axis) {
   const auto predicted = [](const plan::Scenario& scenario) {
@@ -87,8 +89,9 @@ std::string training_fault(const plan::Scenario& draft, const plan::Scenario& pl
       fmt::join(fields, ", "), axis);
 }
 
-/// Costs of whole layers are divided evenly among tensor- and expert-parallel ranks, as `simulate`
-/// does (`plan::costs_of_shards`); others are those of one size alone.
+/// Returns the fault of the costs. Costs of whole layers are divided evenly among tensor- and
+/// expert-parallel ranks, as `simulate` does (`plan::costs_of_shards`); other costs are for one
+/// size only.
 std::string costs_fault(const Draft& draft, const LayerAxis& axis, int size) {
   if (!draft.costs)
     return {};
@@ -118,7 +121,7 @@ void require_layer_axis(const Draft& draft, const DraftSpace& space, const Layer
     };
     plan::Scenario scenario = draft.scenario;
     scenario.pipeline.*axis.size = size;
-    scenario.pipeline.sequence_parallel = false;  // require_tokens_axis looks at it
+    scenario.pipeline.sequence_parallel = false;  // require_tokens_axis checks it
     require(fault_of(scenario, axis.name));
     require(group_fault(scenario));
     require(training_fault(draft.scenario, scenario, axis.name));

@@ -22,10 +22,10 @@ using models::MeasuredRun;
 std::string other_family(const MeasuredRun& run) {
   const std::string& family = run.options.family;
   if (family == "t5")
-    return "family is t5: an encoder's layers are not timed";
+    return "family is t5: the layers of encoders cannot be timed";
   if (family == "hybrid" ||
       !models::hybrid_pattern(run.options.arguments, run.training.model.layers).empty())
-    return "layers of state spaces are not timed";
+    return "state-space layers cannot be timed";
   return {};
 }
 
@@ -82,7 +82,7 @@ std::string time_refusal(const plan::Cluster& cluster, const MeasuredRun& run) {
   if (const std::string other = other_family(run); !other.empty())
     return other;
   if (run.training.model.predictions > 0)
-    return fmt::format("mtp_layers is {}: modules that predict further tokens are not timed",
+    return fmt::format("mtp_layers is {}: multi-token prediction (MTP) modules cannot be timed",
                        run.training.model.predictions);
   try {
     models::require_figures(cluster);

@@ -604,7 +604,7 @@ DraftAnswer search_drafts(const Draft& draft, const DraftSpace& space,
   DraftAnswer answer = BorderSearch(drafts, options, account, started).run();
   if (answer.candidates == 0)
     throw plan::InputError(
-        fmt::format("nothing divides {} samples among {} devices: no plan to look at",
+        fmt::format("nothing divides {} samples among {} devices: there is no plan to search",
                     draft.scenario.pipeline.replicas * draft.scenario.pipeline.microbatches *
                         draft.scenario.training.microbatch_size,
                     space.devices));

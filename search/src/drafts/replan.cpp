@@ -92,10 +92,11 @@ DevicesLeft devices_left(const plan::Scenario& scenario, const DeviceTrouble& tr
   for (const auto& [rank, speed] : trouble.slow) {
     require_rank(rank, ranks, "--slow");
     if (is_lost(rank))
-      throw plan::InputError(fmt::format("rank {} is lost and slow: it is one of them", rank));
+      throw plan::InputError(
+          fmt::format("rank {} is given as both lost and slow: choose one", rank));
     if (!(speed > 0 && speed <= 1))
       throw plan::InputError(fmt::format(
-          "--slow {}={}: the speed beside the others is above 0 and at most 1", rank, speed));
+          "--slow {}={}: the relative speed must be above 0 and at most 1", rank, speed));
     speeds[static_cast<std::size_t>(rank)] *= speed;
   }
   DevicesLeft left;
@@ -105,7 +106,7 @@ DevicesLeft devices_left(const plan::Scenario& scenario, const DeviceTrouble& tr
       left.speeds.push_back(speeds[static_cast<std::size_t>(rank)]);
     }
   if (left.ranks.empty())
-    throw plan::InputError("every rank is lost: nothing is left to plan for");
+    throw plan::InputError("every rank is lost: no device is left to plan for");
   return left;
 }
 

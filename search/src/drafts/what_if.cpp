@@ -122,7 +122,7 @@ Draft with_boundary(const Draft& draft, const std::vector<int>& boundaries, int 
   const auto at = static_cast<std::size_t>(boundary);
   if (layer <= boundaries[at - 1] || layer >= boundaries[at + 1])
     throw plan::InputError(fmt::format(
-        "with boundary {} at layer {}, stage {} would be left without a layer: it can lie at {} to "
+        "with boundary {} at layer {}, stage {} would have no layer: the boundary can be at {} to "
         "{}",
         boundary, layer, layer <= boundaries[at - 1] ? boundary - 1 : boundary,
         boundaries[at - 1] + 1, boundaries[at + 1] - 1));
@@ -146,7 +146,7 @@ plan::LayerCosts costs_of(const Draft& draft, std::vector<std::string>* notes) {
   if (draft.costs->microbatch_size != wanted)
     tell(
         fmt::format("costs were measured for microbatches of {}; for {}, times and activations are "
-                    "taken in proportion",
+                    "scaled linearly",
                     draft.costs->microbatch_size, wanted));
   return plan::scaled_to(*draft.costs, wanted);
 }

@@ -139,7 +139,8 @@ class GraphReader {
       const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
       if (error != std::errc{} || end != part.data() + part.size() || !std::isfinite(value) ||
           value < 0)
-        fail(column, fmt::format("{}: \"{}\" is no number of at least 0", columns[column], part));
+        fail(column,
+             fmt::format("{}: \"{}\" is not a number of at least 0", columns[column], part));
       sum += value;
       any = true;
     }

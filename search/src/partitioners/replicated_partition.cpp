@@ -199,10 +199,11 @@ void check(const ProfileGraph& graph, const ReplicationOptions& options) {
   if (graph.nodes.empty())
     throw plan::InputError("the profile has no node to put on a machine");
   if (options.levels.empty())
-    throw plan::InputError("no machines given: at least one level of them is needed");
+    throw plan::InputError("no machines given: at least one level of machines is needed");
   for (const MachineLevel& level : options.levels) {
     if (level.machines < 1)
-      throw plan::InputError(fmt::format("{} machines given, the least is 1", level.machines));
+      throw plan::InputError(
+          fmt::format("{} machines given: at least 1 is needed", level.machines));
     if (!(level.bandwidth_per_s > 0))
       throw plan::InputError(fmt::format("a bandwidth of {} bytes/s given: it must be more than 0",
                                          level.bandwidth_per_s));
@@ -231,8 +232,8 @@ ReplicatedPartition replicated_partition(const ProfileGraph& graph,
   const double slowest = chains.back().back().slowest;
   if (slowest == infinity)
     throw plan::Infeasible(fmt::format(
-        "a straight pipeline needs a stage for each of {} machines, but {} nodes do not "
-        "come to so many in a row",
+        "a straight pipeline needs a stage for each of {} machines, but the graph has only {} "
+        "nodes",
         options.levels.back().machines, graph.nodes.size()));
   return {.slowest_stage = {slowest},
           .one_machine = {ideals.back().compute},

@@ -37,9 +37,9 @@ void require_sizes(const PlanSpace& space) {
   for (const std::string& schedule : space.schedules)
     if (const auto& planned = models::planned_schedules();
         std::find(planned.begin(), planned.end(), schedule) == planned.end())
-      throw plan::InputError(fmt::format("no plan has the schedule \"{}\"{}; these have: {}",
-                                         schedule, plan::did_you_mean(schedule, planned),
-                                         fmt::join(planned, ", ")));
+      throw plan::InputError(
+          fmt::format("the planner does not support the schedule \"{}\"{}; it supports: {}",
+                      schedule, plan::did_you_mean(schedule, planned), fmt::join(planned, ", ")));
 }
 
 /// Bounds count the parameters of layers by few of their sizes, which is slightly inexact.
@@ -503,9 +503,9 @@ void require_ranks(const plan::Cluster& cluster, const PlanSpace& space) {
         space.pipeline.empty() || std::ranges::find(space.pipeline, wanted) != space.pipeline.end();
     if (wanted > 0 && (space.gpus % wanted != 0 || !is_asked))
       throw plan::InputError(
-          fmt::format("the cluster's {} is of the {} ranks of a pipeline: {}", field, wanted,
-                      is_asked ? fmt::format("{} GPUs make none of so many", space.gpus)
-                               : "none of so many is among those to look at"));
+          fmt::format("the cluster's {} is for pipelines of {} ranks, but {}", field, wanted,
+                      is_asked ? fmt::format("{} GPUs cannot form one", space.gpus)
+                               : "no such pipeline size is searched"));
   };
   require("rank_speeds", cluster.rank_speeds.size());
   require("rank_memory_bytes", cluster.rank_memory.size());
@@ -585,8 +585,8 @@ void require_candidates(const PlanSpace& space, const PlanAnswer& answer) {
   const plan::TransformerTraining& training = space.training;
   if (answer.candidates == 0)
     throw plan::InputError(fmt::format(
-        "nothing divides a batch of {} among {} GPUs for {} layers and {} heads: no plan to look "
-        "at",
+        "nothing divides a batch of {} among {} GPUs for {} layers and {} heads: there is no plan "
+        "to search",
         training.batch, space.gpus, training.model.layers, training.model.heads));
 }
 

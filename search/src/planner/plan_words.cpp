@@ -44,7 +44,7 @@ std::string cut_words(const plan::Cut& cut, int layers, bool has_experts) {
   if (cut.sequence_parallel)
     words += ", sequence parallel";
   if (cut.overlaps_gradients && cut.zero < 2)  // from ZeRO 2 on they always are
-    words += ", sums beside backwards";
+    words += ", overlapped gradient reduction";
   return words;
 }
 

@@ -53,17 +53,15 @@ TEST_CASE("What Megatron has no layout for is refused in words", "[loop][files]"
     return error_of([&] { layout_text(draft, answer_to(draft).plan); });
   };
   CHECK(refusal({"pipeline.ranks=2", "pipeline.schedule=zbv"}) ==
-        "stage 2 lies on rank 1, but Megatron deals stages out to ranks in turn and would place it "
-        "on "
-        "rank 0: a schedule such as megatron-interleaved does so too");
+        "stage 2 is on rank 1, but Megatron assigns stages to ranks in turn and would place it "
+        "on rank 0: use a schedule such as megatron-interleaved");
   CHECK(refusal({"pipeline.ranks=2", "pipeline.schedule=dualpipe"}) ==
-        "the schedule sends microbatches through the ranks in both directions, and Megatron's "
-        "layouts "
-        "have one");
+        "the schedule sends microbatches through the ranks in both directions, but Megatron's "
+        "layouts have one direction");
   search::Draft images = shared_card({R"(model={"kind": "alexnet"})", "data.kind=cifar10"});
   images.costs.reset();
   CHECK(error_of([&] { layout_text(images, answer_to(images).plan); }) ==
-        "Megatron's layouts are of GPT models, not of alexnet");
+        "Megatron's layouts are for GPT models, not for alexnet");
 }
 
 }  // namespace draft_files_test

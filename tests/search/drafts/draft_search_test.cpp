@@ -260,10 +260,10 @@ TEST_CASE("A schedule that does not train the batch in one step is refused, as a
   for (const char* name : {"inference", "data-parallel", "pipedream"})
     CHECK(error_of([&] {
             search_drafts(draft, {{.schedules = {name}}, 2});
-          }).find(std::string(name) + " is no schedule to choose: ") == 0);
+          }).find(std::string(name) + " cannot be chosen: ") == 0);
   CHECK(error_of([&] {
           search_drafts(draft, {{.pipeline = {2, 3}}, 2});
-        }) == "3 ranks are asked for, and there are 2 devices");
+        }) == "3 ranks are requested, but there are 2 devices");
 }
 
 TEST_CASE("Tensor parallelism is searched, and no bound spares a plan that would be faster",
@@ -333,15 +333,15 @@ TEST_CASE("What the model, the executor or the costs do not allow is refused wit
   CHECK(refusal(draft, {.tensor = {2, 3}}) ==
         "--tensor 3: 4 heads and a vocabulary of 256 cannot be shared out in 3 parts: heads must "
         "divide evenly, and no part of the vocabulary be empty; 2 or 4 would do");
-  CHECK(refusal(draft, {.expert = {2}}) == "--expert 2: the model gpt has no experts; 1 would do");
+  CHECK(refusal(draft, {.expert = {2}}) == "--expert 2: the model gpt has no experts; use 1");
   CHECK(refusal(draft, {.context = {2}}) ==
-        "--context 2: the layers of gpt do not partition sequences; 1 would do");
+        "--context 2: the layers of gpt do not partition sequences; use 1");
   CHECK(refusal(draft, {.tensor = {2}}, /*keeps_bits=*/true) ==
-        "--tensor 2: training goes on with the same bits only with 1");
+        "--tensor 2: training continues with the same bits only with 1");
   Draft measured = draft;
   measured.costs->tensor = 2;
   CHECK(refusal(measured, {.tensor = {4}}) ==
-        "--tensor 4: the costs are those of layers that 2 ranks partition along tensor: measure "
+        "--tensor 4: the costs are for layers that 2 ranks partition along tensor: measure "
         "them with `pipewright profile SCENARIO --set pipeline.tensor=4`");
   const Draft mixture{.scenario = plan::scenario_from_json(plan::JsonDocument::read(
                           PIPEWRIGHT_SOURCE_DIR "/scenarios/qwen3-moe-tiny/scenario.json"))};

@@ -41,13 +41,13 @@ TEST_CASE("Trouble that cannot be is refused in words", "[loop][replan]") {
         }) == "--slow -1: the job's ranks are 0 to 1");
   CHECK(error_of([&] {
           devices_left(scenario, {.lost = {0}, .slow = {{0, 0.5}}});
-        }) == "rank 0 is lost and slow: it is one of them");
+        }) == "rank 0 is given as both lost and slow: choose one");
   CHECK(error_of([&] {
           devices_left(scenario, {.slow = {{0, 1.5}}});
-        }) == "--slow 0=1.5: the speed beside the others is above 0 and at most 1");
+        }) == "--slow 0=1.5: the relative speed must be above 0 and at most 1");
   CHECK(error_of([&] {
           devices_left(scenario, {.lost = {0, 1}});
-        }) == "every rank is lost: nothing is left to plan for");
+        }) == "every rank is lost: no device is left to plan for");
 }
 
 TEST_CASE("A rank reads the layers that its device did not hold, and no others", "[loop][replan]") {

@@ -182,11 +182,11 @@ TEST_CASE("A boundary is moved by hand, and stays until the number of stages cha
   CHECK(error_of([&] {
           with_boundary(draft, {0, 2, 5, 8}, 1, 5);
         }) ==
-        "with boundary 1 at layer 5, stage 1 would be left without a layer: it can lie at 1 to 4");
+        "with boundary 1 at layer 5, stage 1 would have no layer: the boundary can be at 1 to 4");
   CHECK(error_of([&] {
           with_boundary(draft, {0, 2, 5, 8}, 2, 2);
         }) ==
-        "with boundary 2 at layer 2, stage 1 would be left without a layer: it can lie at 3 to 7");
+        "with boundary 2 at layer 2, stage 1 would have no layer: the boundary can be at 3 to 7");
   CHECK(error_of([&] {
           with_boundary(draft, {0, 2, 5, 8}, 3, 8);
         }) == "there is no boundary 3 to move: 3 stages have 1 to 2");

@@ -49,13 +49,13 @@ TEST_CASE("A long chain has a place behind each node", "[plan][partition]") {
 TEST_CASE("Too many places and a cycle are told", "[plan][partition]") {
   CHECK(error_of([] {
           order_ideals(sets_of({{}, {}, {}}), 7);
-        }) == "the graph can be cut at more than 7 places: too many branches run side by side");
+        }) == "the graph can be cut at more than 7 places: it has too many parallel branches");
   CHECK(error_of([] {
           order_ideals(sets_of({{}, {2}, {1}}), 9);
-        }) == "the graph has a cycle: no node may come behind itself");
+        }) == "the graph has a cycle: no node may depend on itself");
   CHECK(error_of([] {
           all_before(sets_of({{}, {2}, {1}}));
-        }) == "the graph has a cycle: no node may come behind itself");
+        }) == "the graph has a cycle: no node may depend on itself");
 }
 
 }  // namespace order_ideals_test

@@ -108,7 +108,7 @@ TEST_CASE("Every published profile can be cut", "[plan][partition][reference]") 
 TEST_CASE("A profile's error is told by row and column", "[plan][partition]") {
   CHECK(error_in("node,a,x,1,2,3,,,\n") == "p.csv:2:7: parameter_bytes: a number is missing");
   CHECK(error_in("node,a,x,1,-2,3,4,,\n") ==
-        "p.csv:2:5: backward_ms: \"-2\" is no number of at least 0");
+        "p.csv:2:5: backward_ms: \"-2\" is not a number of at least 0");
   CHECK(error_in(chain + "edge,,,,,,,a,c\n") == "p.csv:5:9: there is no node \"c\"");
   CHECK(error_in(chain + chain) == "p.csv:5:2: there is a node \"a\" already");
   CHECK(error_in("knot,,,,,,,a,c\n") ==
@@ -200,14 +200,14 @@ TEST_CASE("A graph that cannot be cut is refused in words", "[plan][partition]")
   CHECK(error_of([] { replicated_partition({}, machines(1)); }) ==
         "the profile has no node to put on a machine");
   CHECK(error_of([] { replicated_partition(graph_of(chain + "edge,,,,,,,b,a\n"), machines(1)); }) ==
-        "the graph has a cycle: no node may come behind itself");
+        "the graph has a cycle: no node may depend on itself");
   CHECK(error_of([] { replicated_partition(graph_of(chain), machines(0)); }) ==
-        "0 machines given, the least is 1");
+        "0 machines given: at least 1 is needed");
   std::string wide;
   for (int i = 0; i < 12; ++i)
     wide += fmt::format("node,n{},Linear,1,0,0,0,,\n", i);
   CHECK(error_of([&] { replicated_partition(graph_of(wide), machines(2)); }) ==
-        "the graph can be cut at more than 2000 places: too many branches run side by side");
+        "the graph can be cut at more than 2000 places: it has too many parallel branches");
   auto straight = machines(3);
   straight.straight = true;
   CHECK_THROWS_AS(replicated_partition(graph_of(chain), straight), Infeasible);

@@ -176,12 +176,12 @@ TEST_CASE("Ranks with speeds of their own get layers by them", "[planner]") {
   CHECK(plan.cut.stage_layers == std::vector{8, 4, 8, 4});
   space.pipeline = {2};
   CHECK(test::error_of([&] { search::search_plans(cluster, space); }) ==
-        "the cluster's rank_speeds is of the 4 ranks of a pipeline: none of so many is among those "
-        "to look at");
+        "the cluster's rank_speeds is for pipelines of 4 ranks, but no such pipeline size is "
+        "searched");
   space.pipeline.clear();
   space.gpus = 2;
   CHECK(test::error_of([&] { search::search_plans(cluster, space); }) ==
-        "the cluster's rank_speeds is of the 4 ranks of a pipeline: 2 GPUs make none of so many");
+        "the cluster's rank_speeds is for pipelines of 4 ranks, but 2 GPUs cannot form one");
 }
 
 /// The least iteration of all orders of kinds, numbers of ranks and cuts that every rank has room

@@ -129,8 +129,7 @@ class BestPlans {
 ///   double least_need(std::size_t candidate): bytes, a tighter bound
 ///   void weigh(Plan&): sets a lower bound of the plan's need
 ///   void weigh_whole(Plan&, double most_bytes): sets the plan's need, which may take a while;
-///   stops
-///     early with a lower bound once that is at least `most_bytes`
+///     stops early with a lower bound once that is at least `most_bytes`
 /// which are called for plans that may be shown.
 template <class Space>
 class Search {

@@ -33,7 +33,7 @@ models::RunTable read(const plan::Cluster& cluster, const std::string& file,
   return table;
 }
 
-/// The runs whose time can be told on the cluster; the others are refused.
+/// Returns the runs whose time can be predicted on the cluster; the others are added to `refused`.
 std::vector<models::MeasuredRun> learnable(const plan::Cluster& cluster,
                                            const std::vector<models::MeasuredRun>& all,
                                            std::vector<Refusal>& refused) {
@@ -95,8 +95,8 @@ CalibrationReport learnt(const CalibrateOptions& options, const plan::Cluster& w
   return report;
 }
 
-/// Allocations are replayed of what is to be predicted, not of all that was learnt from: that takes
-/// some milliseconds a run.
+/// Returns the report. Allocations are replayed only for the runs to predict, not for all runs that
+/// were learned from, because a replay takes some milliseconds per run.
 CalibrationReport report_of(const CalibrateOptions& options, const plan::Cluster& cluster) {
   CalibrationReport report =
       options.runs.empty() ? as_it_is(options, cluster) : learnt(options, cluster);

@@ -37,7 +37,7 @@ plan::Json summary_json(const plan::EventTable& table, const std::string& file,
   return json;
 }
 
-/// "6930 events of 2 ranks, 77733.000 ms, 32 steps, the median one of 2213.000 ms".
+/// Returns "6930 events of 2 ranks, 77733.000 ms, 32 steps, the median one of 2213.000 ms".
 std::string summary_of(const plan::EventTable& table) {
   const plan::TimelineFacts facts = plan::facts_of(table);
   std::string words =

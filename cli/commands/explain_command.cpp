@@ -29,7 +29,7 @@ struct ExplainOptions {
   bool json = false;
 };
 
-/// The answer to what is asked is the exit code as well: a job that stands still is a negative one.
+/// Explains a hang. The exit code is negative if the job hangs.
 int explain_hang(const ExplainOptions& options) {
   const auto diagnosis =
       trace::explain_hang({options.files.begin(), options.files.end()}, options.schedule);
@@ -40,7 +40,8 @@ int explain_hang(const ExplainOptions& options) {
   return diagnosis.kind == trace::HangKind::None ? Done : NegativeAnswer;
 }
 
-/// One file has all workers of a job; its axes are told in it.
+/// Returns true if the file is the trace of a whole job with all its workers; it contains the job's
+/// axes.
 bool is_whole_job(const ExplainOptions& options) {
   const auto is_job = [](const std::string& file) { return trace::is_job_trace(file); };
   if (std::none_of(options.files.begin(), options.files.end(), is_job))

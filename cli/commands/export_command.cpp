@@ -18,10 +18,10 @@ struct ExportOptions {
   std::string out;
 };
 
-/// With the borders of its stages. Those that are named need no costs.
+/// Returns the scenario with its stage boundaries set. Explicit boundaries need no costs.
 plan::Scenario exported(const ExportOptions& options) {
   const plan::Scenario scenario = read_scenario(options.scenario);
-  sim::sound_program(scenario);  // refuses before anything is measured
+  sim::sound_program(scenario);  // rejects the scenario before anything is measured
   if (!std::holds_alternative<std::string>(scenario.pipeline.partition))
     return scenario;
   return sim::placed(scenario, sim::lay_out(scenario, costs_for(scenario, options.costs)));

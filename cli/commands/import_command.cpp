@@ -37,7 +37,7 @@ plan::ImportedModel imported(const ImportOptions& options) {
   return plan::imported_model(options.archive, std::move(program), std::move(layers));
 }
 
-/// The smallest that trains it: two ranks of this machine.
+/// Returns the smallest scenario that trains the model: on two ranks of this machine.
 plan::Scenario first_scenario(const std::filesystem::path& folder,
                               const plan::ImportedModel& model) {
   plan::Scenario scenario;
@@ -54,7 +54,8 @@ plan::Scenario first_scenario(const std::filesystem::path& folder,
   return scenario;
 }
 
-/// What is there already stays, but for the layers: a scenario may have been changed by hand.
+/// Writes the folder. Existing files stay, except for the layers, because a scenario may have been
+/// edited by hand.
 void write_folder(const ImportOptions& options, plan::ImportedModel model) {
   namespace fs = std::filesystem;
   const fs::path folder = options.out;

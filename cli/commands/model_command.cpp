@@ -27,7 +27,7 @@ struct ModelOptions {
   bool json = false;
 };
 
-/// What the file says, unless the command line says otherwise.
+/// Returns the transformer of the file, with the changes of the command line.
 models::DescribedTransformer asked_for(const ModelOptions& options) {
   models::DescribedTransformer transformer = models::read_transformer(options.file);
   plan::TransformerTraining& training = transformer.training;
@@ -54,7 +54,7 @@ models::DescribedTransformer asked_for(const ModelOptions& options) {
   return transformer;
 }
 
-/// Writes the folder of a small model, which is then shown.
+/// Writes the folder of a small model and sets it as the file to show.
 void write_small(ModelOptions& options) {
   if (!options.file.empty() || options.out.empty())
     throw plan::InputError(

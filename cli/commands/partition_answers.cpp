@@ -44,7 +44,7 @@ search::ReplicationOptions replication(const PartitionOptions& options) {
 plan::Cluster cluster_for(const PartitionOptions& options) {
   if (!options.cluster.empty())
     return plan::cluster_from_json(plan::JsonDocument::read(options.cluster));
-  plan::Cluster cluster;  // one node, transfers next to free
+  plan::Cluster cluster;  // one node, transfers take almost no time
   cluster.devices_per_node = options.parts;
   return cluster;
 }
@@ -71,7 +71,7 @@ int print_layout(const PartitionOptions& options) {
 int print_layer_split(const PartitionOptions& options) {
   const auto split =
       plan::layer_split(options.parts, options.layers, options.input_weight, options.output_weight);
-  auto sums = split;  // what each stage weighs
+  auto sums = split;  // the weight of each stage
   sums.front() += options.input_weight;
   sums.back() += options.output_weight;
   if (options.json) {

@@ -42,7 +42,7 @@ std::vector<double> weights_of(const PartitionOptions& options) {
   return plan::parameter_weights(loop::read_model(options.model));
 }
 
-/// "A-B": the layers A to B.
+/// Parses "A-B": the layers A to B.
 plan::LayerRange range_from(const std::string& text) {
   plan::LayerRange range;
   const char* const end = text.data() + text.size();
@@ -72,8 +72,8 @@ StageMemory listed_memory(const std::vector<std::int64_t>& bytes, std::size_t la
   };
 }
 
-/// Under 1F1B stage s of S keeps min(M, S - s) microbatches; with several chunks per rank that is
-/// more than the interleaved schedule keeps.
+/// Returns the memory of stages. Under 1F1B stage s of S keeps min(M, S - s) microbatches; with
+/// several chunks per rank that is more than the interleaved schedule keeps.
 StageMemory measured_memory(const plan::LayerCosts& costs, int stages, int microbatches) {
   auto known = std::make_shared<std::map<std::pair<int, int>, plan::StageCost>>();
   return [=](int stage, plan::LayerRange range) {
@@ -142,7 +142,7 @@ std::vector<int> boundaries_of(const PartitionOptions& options,
       request_of(options, uniform ? std::vector<double>(weights.size(), 1.0) : weights));
 }
 
-/// The layout of a model whose layers all have letters.
+/// Returns the layout of a model if all its layers have letters.
 std::optional<std::string> layout_text(const PartitionOptions& options,
                                        const std::vector<int>& boundaries) {
   if (options.model.empty())
@@ -153,7 +153,8 @@ std::optional<std::string> layout_text(const PartitionOptions& options,
   return to_string(plan::layout_of(model, boundaries));
 }
 
-/// Costs give the weights, a model beside them kinds and ties: of the same layers.
+/// Throws if costs, which give the weights, and a model, which gives kinds and ties, have different
+/// numbers of layers.
 void check_same_layers(const PartitionOptions& options, std::size_t layers) {
   if (options.model.empty())
     return;
@@ -196,7 +197,7 @@ void check_method(const std::string& method) {
   }
 }
 
-/// What would be left out of account must not be asked for.
+/// Throws if constraints are given that would be ignored.
 void check_unconstrained(const PartitionOptions& options, const char* what) {
   auto others = options;
   if (options.objective == "makespan")

@@ -14,7 +14,7 @@
 namespace pipewright::cli {
 namespace {
 
-/// "other_args is "use-megatron-fsdp": why" as the option and why.
+/// Splits "other_args is "use-megatron-fsdp": why" into the option and the reason.
 AsItIsRefusal memory_refusal(const std::string& message) {
   constexpr std::string_view begin = "other_args is \"";
   const std::size_t end = message.find("\": ");

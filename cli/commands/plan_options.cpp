@@ -10,7 +10,7 @@
 namespace pipewright::cli {
 namespace {
 
-/// The three kinds of request.
+/// The three kinds of request, as bits.
 enum Mode : unsigned { SearchesModel = 1, KeepsArguments = 2, SearchesScenario = 4 };
 constexpr unsigned any_model = SearchesModel | KeepsArguments,
                    any_search = SearchesModel | SearchesScenario;
@@ -25,7 +25,7 @@ Mode mode_of(const PlanOptions& options) {
 struct ModeOption {
   std::string_view option;
   unsigned modes;
-  const char* otherwise = nullptr;  // why it is refused; null: as its mode refuses all others
+  const char* otherwise = nullptr;  // why it is rejected; null: as the mode rejects all others
 };
 
 constexpr ModeOption mode_options[] = {
@@ -77,7 +77,7 @@ const char* refusal_of(Mode mode) {
   return "";
 }
 
-/// Options that a mode cannot do without.
+/// An option that a mode requires.
 struct RequiredOption {
   std::string_view option;
   unsigned modes;
@@ -90,7 +90,7 @@ constexpr RequiredOption required_options[] = {
      "--cluster: a model needs a cluster, such as scenarios/clusters/h100-sxm.json"},
     {"--batch", SearchesModel, "--batch: a model needs the samples of an iteration"}};
 
-/// An option that says nothing without another, or nothing with it.
+/// A rule that an option requires or excludes another.
 enum class Beside { Needed, Excluded };
 struct OptionPair {
   std::string_view option;
@@ -125,7 +125,8 @@ void require_planned_zero(const std::vector<int>& stages) {
       throw plan::InputError(fmt::format("--zero {}: ZeRO has the stages 0 to 3", stage));
 }
 
-/// A scenario has no word for these, so that what a plan writes would take longer than it says.
+/// Rejects overlaps that a scenario cannot express, because the written plan would take longer than
+/// predicted.
 void require_planned_overlap(const std::vector<std::string>& overlaps) {
   for (const std::string& overlap : overlaps)
     if (overlap != "none" && overlap != "gradients")

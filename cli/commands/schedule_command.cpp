@@ -37,7 +37,7 @@ struct ScheduleOptions {
   bool lower = false;
   bool list = false;
   bool torch = false;
-  bool csv = false;  // the default: the flag only says so
+  bool csv = false;  // the default: the flag has no effect
   bool json = false;
   std::string svg;
 };
@@ -55,7 +55,7 @@ plan::LoweringOptions lowering(const ScheduleOptions& options) {
   return lowering;
 }
 
-/// A schedule whose stages have copies of their own number, on as many ranks.
+/// Makes a schedule whose stages have different numbers of replicas, on as many ranks.
 plan::MadeSchedule round_robin(const ScheduleOptions& options) {
   const plan::ScheduleRequest& request = options.request;
   const plan::ScheduleDescriptor& schedule = plan::find_schedule(request.name);
@@ -86,7 +86,7 @@ plan::MadeSchedule named_schedule(const ScheduleOptions& options) {
   return made;
 }
 
-/// What is to be shown, and what its generator found out.
+/// The schedule to show, and its generator's findings.
 struct Wanted : trace::LoweredSchedule {
   std::optional<plan::MadeSchedule::Bound> bound;
   std::optional<plan::DeepSpeedStream> stream;
@@ -136,7 +136,8 @@ plan::Json rows(const trace::LoweredSchedule& wanted, bool lower) {
   return ranks;
 }
 
-/// Cells of --lower carry their slots in JSON; in CSV they are those of torch, with our additions.
+/// Returns CSV. Cells of --lower include their slots in JSON; in CSV they are those of torch, with
+/// our additions.
 std::string csv(const plan::Json& ranks) {
   std::string text;
   for (const plan::Json& row : ranks) {
@@ -177,7 +178,7 @@ void write_svg(const std::string& file, const std::string& title, const plan::Ti
   say("wrote " + file);
 }
 
-/// The options with their request completed by what --costs and --placement say.
+/// Returns the options with their request completed by --costs and --placement.
 ScheduleOptions completed(ScheduleOptions options) {
   plan::ScheduleRequest& request = options.request;
   if (!options.costs.empty())
@@ -190,7 +191,7 @@ ScheduleOptions completed(ScheduleOptions options) {
   return options;
 }
 
-/// What the schedule takes with the costs that were given; a picture of it, where one is wanted.
+/// Returns the schedule's figures under the given costs, and draws it if requested.
 plan::Json timed_figures(const ScheduleOptions& options, const Wanted& made) {
   const auto timeline = loop::timed(made.program, options.request.costs);
   plan::Json figures = loop::figures(made.schedule, made.program, timeline);
@@ -298,7 +299,7 @@ std::vector<Option> lowering_options(ScheduleOptions& options) {
       {.names = "--torch",
        .target = &options.torch,
        .help = "With communication as torch.distributed.pipelining adds it, in its dialect",
-       // It has no word for these.
+       // Torch's format cannot express these.
        .excludes = {"--lower", "--communicators", "--transfers", "--early-receives", "--replicas",
                     "--tied"}},
       {.names = "--split", .target = &options.split, .help = "Split every B into I and W"},
@@ -309,7 +310,7 @@ std::vector<Option> lowering_options(ScheduleOptions& options) {
       {.names = "--recompute",
        .target = &options.recompute,
        .help = "Recompute activations before each backward",
-       .excludes = {"--torch"}},  // which has no word for it
+       .excludes = {"--torch"}},  // whose format cannot express it
       {.names = "--communicators",
        .target = &options.communicators,
        .help = "edge, pair or rank",

@@ -10,7 +10,7 @@
 namespace pipewright::cli {
 namespace {
 
-/// The program with the commands that describe it, which do nothing in here.
+/// The program's command line including the commands that describe it, whose `run` is unset here.
 struct Described {
   CommandLine line;
   std::string shell;

@@ -42,7 +42,7 @@ struct SimulateOptions {
   std::optional<std::int64_t> seed;
 };
 
-/// "3@12.5ms", "0@0.2s"; a number alone is milliseconds.
+/// A parsed "3@12.5ms" or "0@0.2s"; a number without a unit is milliseconds.
 struct Instant {
   int rank = 0;
   double seconds = 0;
@@ -70,7 +70,7 @@ Instant parse_instant(const std::string& text) {
       throw refuse();
     instant.seconds *= unit == "s" ? 1 : unit == "us" ? 1e-6 : 1e-3;
     return instant;
-  } catch (const std::logic_error&) {  // no number, or one that is too large
+  } catch (const std::logic_error&) {  // not a number, or too large
     throw refuse();
   }
 }
@@ -88,7 +88,7 @@ void write_files(const SimulateOptions& options, const plan::Scenario& scenario,
 
 using SimulateOnSimGrid = decltype(&sim::simulate_on_simgrid);
 
-/// The scenario's plan, which fits the memory.
+/// Returns the scenario's plan; throws if it does not fit the memory.
 sim::ScenarioPlan plan_for(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
   sim::ScenarioPlan plan = sim::lay_out(scenario, costs);
   sim::require_memory(scenario, costs, plan);
@@ -104,7 +104,7 @@ loop::Prediction predict(const SimulateOptions& options, const plan::Scenario& s
       simgrid(*plan.structure, plan.costs, options.platform, sim::DeviceTimes::Slowest));
 }
 
-/// Draws are of a record, and of that alone.
+/// Throws unless --draws has a record, which must be the only source of jitter.
 void require_drawable(const SimulateOptions& options, const plan::Scenario& scenario) {
   if (!options.draws) {
     if (!options.jitter.empty() || options.seed)
@@ -123,7 +123,7 @@ void require_drawable(const SimulateOptions& options, const plan::Scenario& scen
         "them out");
 }
 
-/// What was drawn, and from what.
+/// The samples, and what they were sampled from.
 struct Drawn {
   sim::Jitter jitter;
   sim::DrawOptions options;
@@ -183,7 +183,7 @@ int simulate(const SimulateOptions& options, SimulateOnSimGrid simgrid) {
   std::optional<Instant> instant;
   if (!options.explain.empty())
     instant = parse_instant(options.explain);
-  sim::sound_program(scenario);  // refuses before anything is measured
+  sim::sound_program(scenario);  // rejects the scenario before anything is measured
   if (const std::string note = device_warning(scenario); !note.empty())
     say(note);
   catch_interrupts();

@@ -13,7 +13,7 @@
 namespace pipewright::cli {
 namespace {
 
-constexpr int most_ranks = 1'000'000;  // what can be printed at all
+constexpr int most_ranks = 1'000'000;  // a limit for printing
 
 struct TopologyOptions {
   std::vector<std::string> axes;
@@ -51,10 +51,10 @@ plan::AxisIndex parse_condition(const std::string& text) {
   return condition;
 }
 
-/// The ranks that --rank or --where choose, ascending; all when neither is given.
+/// Returns the ranks that --rank or --where choose, ascending; all if neither is given.
 std::vector<int> chosen_ranks(const plan::Topology& topology, const TopologyOptions& options) {
   if (options.rank) {
-    topology.coordinate_of(*options.rank);  // refuses one that does not exist
+    topology.coordinate_of(*options.rank);  // rejects one that does not exist
     return {*options.rank};
   }
   std::vector<plan::AxisIndex> conditions;
@@ -63,14 +63,14 @@ std::vector<int> chosen_ranks(const plan::Topology& topology, const TopologyOpti
   return topology.ranks_where(conditions);
 }
 
-/// Axes that --omit names must exist, but data and pipe, the default, need not.
+/// Throws if --omit names an unknown axis. The defaults data and pipe need not exist.
 void refuse_unknown(const std::vector<std::string>& omit, const plan::Topology& topology) {
   for (const std::string& axis : omit)
     if (!axis.empty() && axis != "data" && axis != "pipe")
       topology.length_of(axis);
 }
 
-/// The groups in which a chosen rank is.
+/// Returns the groups that contain a chosen rank.
 plan::RankGroups with_any(const std::vector<int>& ranks, plan::RankGroups groups) {
   std::erase_if(groups, [&ranks](const std::vector<int>& group) {
     return std::none_of(group.begin(), group.end(), [&ranks](int rank) {

@@ -8,7 +8,7 @@
 namespace pipewright::cli {
 namespace {
 
-/// "pipeline.ranks=" and all other fields that a scenario has, for the shell to offer.
+/// Appends all fields of a scenario, such as "pipeline.ranks=", for shell completion.
 void add_fields(const plan::Json& object, const std::string& prefix,
                 std::vector<std::string>& fields) {
   for (const auto& [key, value] : object.items())
@@ -26,7 +26,7 @@ std::vector<std::string> scenario_fields() {
   return fields;
 }
 
-/// How many pipelines there are, for files that leave that open.
+/// Returns the number of pipelines, for files that do not contain it.
 int replicas_in(plan::JsonDocument document, const std::vector<std::string>& assignments) {
   for (const std::string& assignment : assignments)
     if (assignment.starts_with("pipeline.replicas="))
@@ -35,7 +35,7 @@ int replicas_in(plan::JsonDocument document, const std::vector<std::string>& ass
       document.root().value(plan::Json::json_pointer("/pipeline/replicas"), plan::Json(1));
   return replicas.is_number_integer() && replicas >= 1 && replicas <= 1'000'000
              ? replicas.get<int>()
-             : 1;  // what is wrong with it is said when it is read
+             : 1;  // reading the scenario reports the error
 }
 
 }  // namespace

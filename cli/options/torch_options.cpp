@@ -22,7 +22,7 @@ Option verify_option(bool& verify) {
           .help = "Train again without a pipeline and demand bit-identical results"};
 }
 
-/// SCENARIO and where it computes, and behind them what else the command takes.
+/// Returns SCENARIO and the device options, followed by the command's other options.
 template <class Options>
 std::vector<Option> with_devices(Options& options, const std::vector<Option>& others) {
   DeviceOptions& device = options.device;

@@ -19,7 +19,7 @@ double seconds_of(const search::PredictedRun& predicted, Kind kind) {
   return kind == Kind::Physics ? predicted.physics_s : predicted.iteration_s;
 }
 
-/// The errors of the runs whose time is known and predicted.
+/// Returns the errors of the runs whose time is known and predicted.
 std::vector<search::RunError> errors_of(const std::vector<models::MeasuredRun>& runs,
                                         const std::vector<search::Forecast>& forecasts, Kind kind) {
   std::vector<search::RunError> errors;
@@ -31,7 +31,7 @@ std::vector<search::RunError> errors_of(const std::vector<models::MeasuredRun>& 
   return errors;
 }
 
-/// The errors of peaks of memory, in bytes; nothing where none was measured.
+/// Returns the errors of memory peaks, in bytes; empty if none was measured.
 std::vector<search::RunError> memory_errors_of(const std::vector<models::MeasuredRun>& runs,
                                                const std::vector<search::Forecast>& forecasts) {
   std::vector<search::RunError> errors;
@@ -43,7 +43,7 @@ std::vector<search::RunError> memory_errors_of(const std::vector<models::Measure
   return errors;
 }
 
-/// The same of what the allocator reserves.
+/// Returns the errors of the memory that the allocator reserves.
 std::vector<search::RunError> reserved_errors_of(const CalibrationReport& report) {
   std::vector<search::RunError> errors;
   for (std::size_t at = 0; at < report.memory.size(); ++at)
@@ -55,7 +55,7 @@ std::vector<search::RunError> reserved_errors_of(const CalibrationReport& report
   return errors;
 }
 
-/// An order of plans by their memory is not asked for.
+/// Removes the ranking figures, which are meaningless for memory.
 search::PredictionError without_order(search::PredictionError error) {
   error.regret = error.spearman = std::nullopt;
   return error;
@@ -70,7 +70,7 @@ std::vector<search::RunError> worst_first(std::vector<search::RunError> errors) 
   return errors;
 }
 
-/// All splits together; regret and correlation as their means.
+/// Returns the error over all splits; regret and correlation are means over the splits.
 search::PredictionError across(const CalibrationReport& report, Kind kind) {
   std::vector<search::RunError> all;
   double regret = 0, spearman = 0;
@@ -89,7 +89,7 @@ search::PredictionError across(const CalibrationReport& report, Kind kind) {
   return answer;
 }
 
-/// Peaks of memory predicted from other halves.
+/// Returns the error of memory peaks predicted from the other halves.
 search::PredictionError memory_across(const CalibrationReport& report) {
   std::vector<search::RunError> all;
   for (const auto& predicted : report.across_halves) {
@@ -208,7 +208,7 @@ plan::Json refused_json(const std::vector<Refusal>& refused) {
   return json;
 }
 
-/// How far a rank's peak is off.
+/// Returns the error of a rank's memory peak.
 plan::Json memory_error_json(const search::RunError& error) {
   return {{"id", error.run->id},
           {"line", error.run->line},

@@ -23,7 +23,7 @@ plan::Seconds backward_of(const plan::LayerCost& cost) {
   return cost.input_gradient + cost.weight_gradient - cost.splitting;
 }
 
-/// In per cent: what all layers take longer while others compute.
+/// Returns by how many percent all layers take longer while other cores compute.
 double slower(const plan::LayerCosts& costs, plan::Seconds (*part)(const plan::LayerCost&)) {
   const plan::LayerCosts contended = plan::contended(costs);
   plan::Seconds alone = part(costs.loss), beside = part(contended.loss);
@@ -34,7 +34,7 @@ double slower(const plan::LayerCosts& costs, plan::Seconds (*part)(const plan::L
   return 100 * (beside / alone - 1);
 }
 
-/// The layer of which one rank has the most; empty where there is no mixture.
+/// Returns the largest load imbalance of the experts; empty if the model is not a mixture.
 std::string loads_line(const plan::LayerCosts& costs) {
   std::map<int, std::pair<double, std::string>> busiest;  // by number of ranks
   for (const plan::LayerCost& cost : costs.layers)
@@ -66,7 +66,7 @@ std::string costs_table(const plan::LayerCosts& costs) {
     text += fmt::format("while {} cores compute: forward {:+.1f} %, backward {:+.1f} %\n",
                         costs.busy_cores, slower(costs, forward_of), slower(costs, backward_of));
   if (costs.measured_over == plan::Seconds{})
-    return text;  // it was measured before
+    return text;  // costs from the cache, measured earlier
   return text + fmt::format("the speed drifted by {:.1f} % in {:.0f} s\n", 100 * costs.drift,
                             costs.measured_over.value);
 }

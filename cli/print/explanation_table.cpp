@@ -13,7 +13,7 @@
 namespace pipewright::cli {
 namespace {
 
-constexpr std::size_t most_alternatives = 6;  // of any kind; of each kind one more
+constexpr std::size_t most_alternatives = 6;  // of any kind, plus one of each kind
 
 std::string ms(double seconds) { return fmt::format("{:.3f}", seconds * 1e3); }
 
@@ -71,7 +71,7 @@ std::string listed_ranks(const std::vector<int>& ranks) {
   return fmt::format("{}, {}, …, {}", ranks[0], ranks[1], ranks.back());
 }
 
-/// A line for each pipeline, where there are several.
+/// Returns a line for each pipeline, if there are several.
 std::string pipeline_table(const trace::JobExplanation& job) {
   if (job.pipelines.size() == 1)
     return {};
@@ -92,7 +92,7 @@ std::string pipeline_table(const trace::JobExplanation& job) {
          fmt::format("\nthe slowest, {}:\n", trace::to_string(job.pipelines[job.slowest].place));
 }
 
-/// "0", "1", … of a pipeline alone; of one of several "6 (pipe 1, data 2)".
+/// Returns "0", "1", … for a single pipeline; for one of several "6 (pipe 1, data 2)".
 std::vector<std::string> rank_labels(const trace::JobExplanation& job) {
   const trace::ExplainedPipeline& own = job.pipelines[job.slowest];
   std::vector<std::string> labels;
@@ -148,7 +148,7 @@ std::string stage_table(const trace::TraceExplanation& own,
   return text;
 }
 
-/// A list of equal numbers is as long as the batch has microbatches.
+/// Shortens a list of equal numbers, which is as long as the batch has microbatches.
 std::string shortened(std::string change) {
   const auto list = change.find("=[");
   if (list != std::string::npos && change.size() > 60 &&
@@ -157,7 +157,7 @@ std::string shortened(std::string change) {
   return change;
 }
 
-/// "pipeline.schedule=zbv pipeline.chunks=2" without the values.
+/// Returns "pipeline.schedule=zbv pipeline.chunks=2" without the values.
 std::string what_changes(const std::string& change) {
   std::string fields;
   bool is_value = false;
@@ -169,7 +169,7 @@ std::string what_changes(const std::string& change) {
   return fields;
 }
 
-/// Layers have numbers that only the scenario knows.
+/// Describes stage boundaries by actions, because layer numbers are known only to the scenario.
 std::string cut_words(const trace::Alternative& change) {
   std::string text = fmt::format("with {} stages begin at\n", change.change);
   for (std::size_t stage = 1; stage <= change.cut.size(); ++stage)
@@ -182,7 +182,7 @@ std::string alternative_table(const trace::TraceExplanation& own) {
   std::string text =
       fmt::format("\n{:>14}{:>9}{:>13}  simulated\n", "iteration, ms", "saves", "activations");
   text += fmt::format("{:>14}{:>9}{:>13}  as it is\n", ms(found.now_s), "", found.activations);
-  // The quickest of all, and of what is changed the quickest of each.
+  // Shows the fastest changes, and the fastest of each kind.
   std::size_t shown = 0;
   std::set<std::string> kinds;
   for (const trace::Alternative& change : found.all) {

@@ -19,7 +19,7 @@ struct Job {
   }
 
   std::int64_t devices, instructions;
-  double first, last = 0;  // pipelines have computed all
+  double first, last = 0;  // when the pipelines have finished their compute
   std::int64_t pipeline = 0;
 };
 

@@ -69,7 +69,7 @@ std::string ends_of(const plan::LinkSamples& samples) {
   return text;
 }
 
-/// Sizes of a transfer; those of one way alone that lie between others are left out.
+/// Returns the sizes to show; intermediate sizes, measured only one way, are omitted.
 std::set<plan::Bytes> sizes_of(const plan::LinkSamples& samples) {
   std::set<plan::Bytes> sizes;
   for (const plan::LinkSample& sample : samples.one_way.samples)
@@ -95,7 +95,7 @@ std::string header_of(const plan::LinkSamples& samples) {
   return text + "\n";
 }
 
-/// What was measured with transfers of one size.
+/// Returns the measurements with transfers of one size.
 std::string row_of(const loop::MeasuredLink& link, plan::Bytes size) {
   const plan::LinkSamples& samples = link.samples;
   std::string text = fmt::format("{:>9} {:>10}", bytes_text(size), cell(samples.one_way, size));

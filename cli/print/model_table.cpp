@@ -12,7 +12,7 @@ namespace {
 
 using plan::TransformerLayer;
 
-/// Layers in a row that differ in nothing but their names.
+/// Consecutive layers that differ only in their names.
 struct Alike {
   TransformerLayer layer;
   std::string last;

@@ -22,7 +22,7 @@ namespace {
 
 double gb(double bytes) { return bytes / 1e9; }
 
-/// The rank that is furthest above what its devices have, and these.
+/// Describes the rank that exceeds the memory of its devices by most, and these devices.
 std::string too_large_words(const PlansFound& found, const search::FoundPlan& plan) {
   const search::RankDevices devices = search::rank_devices(plan.cluster, plan.cut);
   std::size_t rank = 0;
@@ -46,10 +46,10 @@ std::vector<int> layers_by_stage(const plan::TransformerConfig& model, const pla
   return layers;
 }
 
-/// Empty where Megatron-LM does not run the plan.
+/// Returns an empty string if Megatron-LM cannot run the plan.
 std::string megatron_arguments(const plan::Scenario& scenario) {
   std::string text = find_trainer_file(models::Trainer::Megatron, scenario).value_or("\n");
-  text.pop_back();  // the end of the line
+  text.pop_back();  // the newline at the end
   return text;
 }
 
@@ -89,7 +89,7 @@ std::string plan_words(const plan::TransformerTraining& training, const search::
 
 namespace {
 
-/// "48.8 h", "12.5 min" or "9.9 s".
+/// Returns "48.8 h", "12.5 min" or "9.9 s".
 std::string duration_words(plan::Seconds time) {
   if (time.value >= 3600)
     return fmt::format("{:.1f} h", time.value / 3600);
@@ -199,7 +199,7 @@ draw::Chart chart_of(const PlansFound& found) {
   chart.y_label = "seconds an iteration";
   draw::ChartLine line;
   for (auto plan = answer.plans.rbegin(); plan != answer.plans.rend(); ++plan)
-    line.points.emplace_back(gb(plan->peak_bytes), plan->iteration_s);  // by rising memory
+    line.points.emplace_back(gb(plan->peak_bytes), plan->iteration_s);  // by ascending memory
   chart.lines.push_back(std::move(line));
   return chart;
 }

@@ -30,7 +30,8 @@ std::string held_by(const std::vector<sim::Holder>& holders) {
   return text + (holders.size() > 2 ? ", …" : "");
 }
 
-/// All but the wait for a shard that is late: in a prediction those of a rank are alike.
+/// Returns all causes except waiting for a late tensor-parallel rank: in a prediction these ranks
+/// are equal.
 std::vector<std::size_t> causes_of_prediction() {
   std::vector<std::size_t> causes;
   for (std::size_t cause = 0; cause < plan::idle_cause_count; ++cause)
@@ -41,7 +42,7 @@ std::vector<std::size_t> causes_of_prediction() {
 
 }  // namespace
 
-/// Empty where no stage has several.
+/// Returns the tensor-parallel communication; empty if no stage has several tensor-parallel ranks.
 std::string shards_line(const loop::Prediction& prediction) {
   const auto busy = plan::busy_per_rank(prediction.timeline);
   const auto shards = plan::shards_per_rank(prediction.timeline);

@@ -16,7 +16,8 @@
 namespace pipewright::cli {
 namespace {
 
-/// Beside this program, or where `cmake --install` puts it. `purpose`: what it is for, in words.
+/// Finds a program next to this one, or in the folder where `cmake --install` puts it. `purpose`
+/// says in words what it is needed for.
 std::string find_program(const std::string& name, const char* purpose) {
   const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   for (const auto& place : {folder / name, folder / "../libexec/pipewright" / name})
@@ -31,7 +32,7 @@ std::string torch_program() {
                       "run, train, save, profile and costs that are measured now need LibTorch");
 }
 
-/// A file without a name that holds `text`, and that a child can open by its descriptor.
+/// Creates an unnamed file that contains `text`, which a child can open by its descriptor.
 int nameless_file(const std::string& text) {
   const int file = memfd_create("scenario", 0);
   if (file < 0 || write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size()))

@@ -16,7 +16,7 @@
 namespace pipewright::cli {
 namespace {
 
-/// Numbers with commas between them.
+/// Parses numbers separated by commas.
 engine::Sequence tokens_of(const std::string& text) {
   engine::Sequence tokens;
   for (std::size_t begin = 0; begin <= text.size();) {

@@ -17,7 +17,7 @@ namespace pipewright::cli {
 
 namespace {
 
-/// That torch's runtime takes for actions and messages, as Python measures it.
+/// Returns the time of torch's runtime for actions and messages, as measured by Python.
 plan::RuntimeCost torch_runtime(const ProfileOptions& options) {
   say("measuring torch's runtime in two processes");
   try {

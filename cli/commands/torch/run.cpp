@@ -11,8 +11,8 @@
 namespace pipewright::cli {
 namespace {
 
-/// "planned 12.3 ms, −20.1 %", and where that part of the error comes from that is not the
-/// machine's drift since.
+/// Returns "planned 12.3 ms, −20.1 %", and the parts of the error that are not due to the machine's
+/// drift since then.
 std::string error_lines(const loop::RunFigures& figures) {
   const auto percent_of = [&](plan::Seconds part) {
     return fmt::format("{:+.1f} %", 100 * (part / figures.measured.iteration));

@@ -12,7 +12,7 @@ namespace pipewright::cli {
 
 namespace {
 
-/// Its newest whole one, of so many layers.
+/// Opens the newest complete checkpoint in the folder; throws unless it has `layers` layers.
 exec::Checkpoint checkpoint_in(const std::string& folder, std::size_t layers) {
   exec::Checkpoint checkpoint =
       exec::open_newest(folder, [](const std::string& line) { say(line); });

@@ -30,7 +30,8 @@ namespace {
 /// slow by its exit code, and it also exits slowly.
 constexpr std::chrono::seconds to_make_room{15};
 
-/// Tells the ranks that a supervisor has started them, and what it does with a slow one's place.
+/// The environment variable in which a supervisor tells its ranks what happens to a slow rank's
+/// place.
 constexpr const char* variable_of_supervisor = "PIPEWRIGHT_SUPERVISOR";
 constexpr std::array<std::pair<loop::SlowPlace, const char*>, 3> place_words{
     {{loop::SlowPlace::Stays, "leaves"},
@@ -41,7 +42,8 @@ const char* words_of(loop::SlowPlace place) {
   return std::ranges::find(place_words, place, [](const auto& each) { return each.first; })->second;
 }
 
-/// `pipeline.ranks=N` for so many processes; replicas and shards stay. 0 ranks: too few.
+/// Returns the `pipeline.ranks` for this number of processes with unchanged replicas and
+/// tensor-parallel ranks; 0: too few.
 int pipeline_ranks_of(const plan::Pipeline& pipeline, int processes) {
   return processes / (pipeline.replicas * pipeline.tensor);
 }
@@ -50,7 +52,7 @@ std::string assignment_of(int pipeline_ranks) {
   return fmt::format("pipeline.ranks={}", pipeline_ranks);
 }
 
-/// What has become of a training under supervision.
+/// The state of a training under supervision.
 class Supervision {
  public:
   explicit Supervision(const TrainOptions& options)
@@ -85,7 +87,7 @@ class Supervision {
     std::vector<std::string> words = own_words();
     std::erase(words, "--processes");
     if (std::exchange(was_started_, true))
-      std::erase(words, "--fresh");  // by now, layers have been measured
+      std::erase(words, "--fresh");  // layers have been measured by now
     if (ranks() < plan::ranks_of_job(scenario_.pipeline))
       words.insert(words.end(), {"--set", assignment()});
     ::setenv(variable_of_supervisor, words_of(what_becomes_of_place()), /*overwrite=*/1);
@@ -105,7 +107,7 @@ class Supervision {
                                     }});
   }
 
-  /// Where a rank is to be given up.
+  /// Returns what would happen to the place of a lost or slow rank.
   loop::SlowPlace what_becomes_of_place() const {
     if (!options_.processes)
       return loop::SlowPlace::Stays;
@@ -114,7 +116,7 @@ class Supervision {
     return options_.replan ? loop::SlowPlace::IsLeftOut : loop::SlowPlace::Stays;
   }
 
-  /// Once it was called, and there is a checkpoint that has come since.
+  /// Returns true if SIGUSR1 was received and there is a newer checkpoint since.
   bool is_to_take_back() {
     if (was_called() && !called_at_) {
       if (places_.given_up().empty())
@@ -135,11 +137,11 @@ class Supervision {
                     newest_step(), assignment()));
   }
 
-  /// Counts and tells a failure. False where there is nothing more to be tried.
+  /// Counts and reports a failure. Returns false if there is no further try.
   bool goes_on_after(int step_before) {
     const int step = newest_step();
     if (step >= scenario_.training.steps)
-      return false;  // all are done: what has failed comes behind them
+      return false;  // all steps are done: the failure came after them
     if (step > step_before)
       begin_anew();
     if (slow_ && give_up(*slow_, step))
@@ -156,7 +158,7 @@ class Supervision {
     return true;
   }
 
-  /// False where its place has to stay.
+  /// Gives up the rank's place. Returns false if the place has to stay.
   bool give_up(int rank, int step) {
     const loop::SlowPlace place = what_becomes_of_place();
     if (place == loop::SlowPlace::Stays || !places_.give_up(rank))
@@ -183,9 +185,10 @@ class Supervision {
   const TrainOptions& options_;
   const plan::Scenario scenario_;
   exec::RankPlaces places_;
-  std::optional<int> lost_;       // the first in this try
-  std::optional<int> slow_;       // in this try
-  std::optional<int> called_at_;  // the newest step then: all places are to be used again
+  std::optional<int> lost_;       // the first in this attempt
+  std::optional<int> slow_;       // in this attempt
+  std::optional<int> called_at_;  // the newest step at SIGUSR1, after which all places are used
+                                  // again
   std::map<int, int> times_lost_;
   bool was_started_ = false;
   int failures_ = 0;  // without a newer checkpoint

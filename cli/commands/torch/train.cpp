@@ -48,7 +48,7 @@ int answer(const loop::ResumeAnswer& found) {
   return found.possible() ? Done : NegativeAnswer;
 }
 
-/// Between checkpoints; 0 where that is left to the training.
+/// Returns the number of steps between checkpoints; 0 if the training decides.
 int steps_between(const TrainOptions& options) {
   const std::string& every = options.checkpoint_every;
   if (every.empty() || every == "auto")

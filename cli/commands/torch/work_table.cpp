@@ -26,7 +26,7 @@ const plan::LayerCost& cost_of(const plan::LayerCosts& costs, int layer) {
   return at < costs.layers.size() ? costs.layers[at] : costs.loss;
 }
 
-/// Most that is alive during this part, and what stays behind it.
+/// Returns the peak memory of this part, and the memory that stays after it.
 std::string memory_cells(const plan::LayerCost& cost, Kind kind) {
   if (kind == Kind::Forward)
     return fmt::format("{:9.3f} {:9.3f}", mb(cost.forward_peak), mb(cost.activation));

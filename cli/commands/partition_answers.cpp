@@ -31,9 +31,10 @@ void print_json(const plan::Json& answer) { fmt::print("{}\n", answer.dump(2)); 
 
 search::ReplicationOptions replication(const PartitionOptions& options) {
   if (options.machines.empty() || options.machines.size() != options.bandwidth.size())
-    throw plan::InputError(fmt::format(
-        "--profile needs as many --machines as --bandwidth, one per level: {} and {} given",
-        options.machines.size(), options.bandwidth.size()));
+    throw plan::InputError(
+        fmt::format("--profile needs equally many --machines and --bandwidth, one per level: {} "
+                    "and {} are given",
+                    options.machines.size(), options.bandwidth.size()));
   search::ReplicationOptions replication{
       .levels = {}, .straight = options.straight, .count_transfers = options.count_transfers};
   for (std::size_t level = 0; level < options.machines.size(); ++level)
@@ -101,7 +102,7 @@ int print_replicated(const PartitionOptions& options) {
                 {"one_machine_s", found.one_machine.value}});
     return Done;
   }
-  fmt::print("slowest stage {:.6f} s a minibatch, {:.2f} times as fast as one machine\n",
+  fmt::print("slowest stage {:.6f} s per minibatch, {:.2f} times as fast as one machine\n",
              found.slowest_stage.value, found.one_machine / found.slowest_stage);
   for (std::size_t stage = 0; stage < found.stages.size(); ++stage)
     fmt::print("stage {}: {} nodes on {} machines, {:.6f} s: {} .. {}\n", stage, lengths[stage],

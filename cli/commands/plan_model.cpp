@@ -31,7 +31,7 @@ plan::Cluster planned_cluster(const PlanOptions& options) {
   const auto cluster = plan::cluster_from_json(plan::JsonDocument::read(options.cluster));
   const plan::Cluster planned = with_nodes_for(cluster, options.gpus, "--gpus");
   if (planned.nodes > cluster.nodes)
-    say(fmt::format("{} has {} nodes; this plan is for {} like them", options.cluster,
+    say(fmt::format("{} has {} nodes; this plan is for {} such nodes", options.cluster,
                     cluster.nodes, planned.nodes));
   return planned;
 }

@@ -29,7 +29,7 @@ struct ModeOption {
 };
 
 constexpr ModeOption mode_options[] = {
-    {"--model", any_model, "a scenario has a model already: give one of them"},
+    {"--model", any_model, "a scenario already has a model: give one of them"},
     {"--as-is", any_model, "is for --model"},
     {"--batch", SearchesModel},
     {"--sequence", SearchesModel},
@@ -68,11 +68,11 @@ constexpr ModeOption mode_options[] = {
 const char* refusal_of(Mode mode) {
   switch (mode) {
     case SearchesModel:
-      return "is for a scenario's file, which trains here: give that instead of --model";
+      return "is for a scenario file: give that instead of --model";
     case KeepsArguments:
-      return "is for a search; --as-is keeps what the arguments say";
+      return "is for a search, but --as-is keeps the plan of the arguments";
     case SearchesScenario:
-      return "is for --model; a scenario has its own, and --set changes its fields";
+      return "is for --model; a scenario has its own value, which --set changes";
   }
   return "";
 }
@@ -84,11 +84,10 @@ struct RequiredOption {
   const char* message;
 };
 constexpr RequiredOption required_options[] = {
-    {"--model", any_model,
-     "what is to be planned? Name a model (--model llama3-70b) or a scenario's file"},
+    {"--model", any_model, "nothing to plan: give a model (--model llama3-70b) or a scenario file"},
     {"--cluster", any_model,
      "--cluster: a model needs a cluster, such as scenarios/clusters/h100-sxm.json"},
-    {"--batch", SearchesModel, "--batch: a model needs the samples of an iteration"}};
+    {"--batch", SearchesModel, "--batch: a model needs the number of samples per iteration"}};
 
 /// A rule that an option requires or excludes another.
 enum class Beside { Needed, Excluded };
@@ -99,8 +98,7 @@ struct OptionPair {
   const char* message;
 };
 constexpr OptionPair option_pairs[] = {
-    {"--svg", Beside::Needed, "--pareto",
-     "--svg: draws time over memory, for which it needs --pareto"},
+    {"--svg", Beside::Needed, "--pareto", "--svg: draws the Pareto front: it needs --pareto"},
     {"--write-rate", Beside::Needed, "--failure-hours", "--write-rate: is for --failure-hours"},
     {"--restart-minutes", Beside::Needed, "--failure-hours",
      "--restart-minutes: is for --failure-hours"},
@@ -109,11 +107,9 @@ constexpr OptionPair option_pairs[] = {
     {"--jitter", Beside::Needed, "--at", "--jitter: is for --at"},
     {"--draws", Beside::Needed, "--at", "--draws: is for --at"},
     {"--seed", Beside::Needed, "--at", "--seed: is for --at"},
-    {"--at", Beside::Excluded, "--pareto",
-     "--at: chooses by one time; --pareto shows all times over memory"},
+    {"--at", Beside::Excluded, "--pareto", "--at: cannot be combined with --pareto"},
     {"--at", Beside::Needed, "--jitter",
-     "--at: there is nothing to draw from: --jitter names what was recorded of several steps, a "
-     "table or the folder of a run"},
+     "--at: needs recorded steps to sample from: --jitter FILE, a table or the folder of a run"},
     {"--lost", Beside::Needed, "--replan", "--lost: is for --replan"},
     {"--slow", Beside::Needed, "--replan", "--slow: is for --replan"},
     {"--checkpoints", Beside::Needed, "--replan", "--checkpoints: is for --replan"},
@@ -131,12 +127,12 @@ void require_planned_overlap(const std::vector<std::string>& overlaps) {
   for (const std::string& overlap : overlaps)
     if (overlap != "none" && overlap != "gradients")
       throw plan::InputError(fmt::format(
-          "--overlap {}: a planned scenario waits for {}; --as-is has the time of a run "
-          "that does not",
+          "--overlap {}: a planned scenario waits for {}; only --as-is predicts a run with this "
+          "overlap",
           overlap,
-          overlap == "parameters" ? "parameters that are gathered behind the step"
-          : overlap == "sums"     ? "the sums of a layer's shards"
-                                  : "gathered parameters and for sums of shards"));
+          overlap == "parameters" ? "parameters that are all-gathered after the step"
+          : overlap == "sums"     ? "tensor-parallel all-reduces"
+                                  : "all-gathered parameters and tensor-parallel all-reduces"));
 }
 
 }  // namespace

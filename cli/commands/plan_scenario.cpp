@@ -80,7 +80,7 @@ Replan replan_of(const ReplanOptions& options, const search::Draft& before,
   const int from = replan.from ? replan.from->step : 0;
   if (options.step && *options.step < from)
     throw plan::InputError(
-        fmt::format("--step {}: the newest checkpoint is of step {}", *options.step, from));
+        fmt::format("--step {}: the newest checkpoint is from step {}", *options.step, from));
   if (options.step)
     replan.repeated_steps = *options.step - from;
   return replan;

@@ -113,14 +113,14 @@ void require_drawable(const SimulateOptions& options, const plan::Scenario& scen
   }
   if (options.jitter.empty())
     throw plan::InputError(
-        "--draws: there is nothing to draw from: --jitter names what was recorded of several "
-        "steps, a table or the folder of a run");
+        "--draws: needs recorded steps to sample from: --jitter FILE, a table or the folder of a "
+        "run");
   if (options.engine == "simgrid")
     throw plan::InputError("--draws is for --engine native");
   if (scenario.training.jitter > 0)
     throw plan::InputError(
-        "--draws: training.jitter is a standard deviation, and the record says more: leave one of "
-        "them out");
+        "--draws: cannot be combined with training.jitter, because the record already contains the "
+        "jitter: remove one of them");
 }
 
 /// The samples, and what they were sampled from.
@@ -211,29 +211,27 @@ Command describe(SimulateOptions& options) {
           options.scenario,
           {{.names = "--costs",
             .target = &options.costs,
-            .help = "Layer costs from this file, not measured now",
+            .help = "Read layer costs from this file instead of measuring them now",
             .value = "FILE"},
            {.names = "--engine",
             .target = &options.engine,
-            .help =
-                "native: exact; simgrid: the same durations, with transfers moved by SimGrid over "
-                "the cluster's links or those of --platform",
+            .help = "native: exact; simgrid: the same durations, but SimGrid simulates transfers "
+                    "over the cluster's links or those of --platform",
             .choices = {"native", "simgrid"},
             .shows_default = true},
            {.names = "--platform",
             .target = &options.platform,
-            .help = "A SimGrid platform (XML) instead of the scenario's cluster; its hosts are "
-                    "the devices in their order",
+            .help = "A SimGrid platform (XML) instead of the scenario's cluster; its hosts are the "
+                    "devices in the order of the file",
             .value = "FILE"},
            {.names = "--trace",
             .target = &options.trace,
-            .help =
-                "Write the timeline: FILE.pwt for pipewright itself, else Chrome trace JSON, for "
-                "Perfetto",
+            .help = "Write the timeline: FILE.pwt for pipewright, otherwise Chrome trace JSON for "
+                    "Perfetto",
             .value = "FILE"},
            {.names = "--svg",
             .target = &options.svg,
-            .help = "Draw the timeline: idle time by cause, the critical path, memory",
+            .help = "Draw the timeline with idle time by cause, the critical path and memory",
             .value = "FILE"},
            {.names = "--actions",
             .target = &options.actions,
@@ -241,30 +239,29 @@ Command describe(SimulateOptions& options) {
             .value = "FILE"},
            {.names = "--explain",
             .target = &options.explain,
-            .help = "Say why this rank is idle at this time, such as 2@14.5ms",
+            .help = "Explain why this rank is idle at this time, such as 2@14.5ms",
             .value = "RANK@TIME"},
            {.names = "--sensitivities",
             .target = &options.sensitivities,
-            .help = "Show what a faster stage, layer or link would save"},
+            .help = "Show how much time a faster stage, layer or link would save"},
            {.names = "--every-rank",
             .target = &options.every_rank,
-            .help = "Also simulate every device of the job by itself, with its own links, speed "
-                    "and draws of training.jitter"},
+            .help = "Also simulate every device of the job individually, with its own links, speed "
+                    "and samples of training.jitter"},
            {.names = "--draws",
             .target = &options.draws,
-            .help =
-                "Draw so many iterations from what was recorded: their mean, P50, P95, P99, and "
-                "between which bounds those of other steps lie",
+            .help = "Sample this many iterations from the recorded steps, and show their mean, "
+                    "P50, P95 and P99 with confidence intervals",
             .value = "COUNT",
             .numbers = Numbers::Positive},
            {.names = "--jitter",
             .target = &options.jitter,
-            .help = "What was recorded of several steps: a table (step, replica, rank, action, "
-                    "seconds), or the folder of a run",
+            .help = "Recorded steps: a table (step, replica, rank, action, seconds), or the folder "
+                    "of a run",
             .value = "FILE"},
            {.names = "--seed",
             .target = &options.seed,
-            .help = "Of the draws; default: training.seed",
+            .help = "Seed of the samples; default: training.seed",
             .numbers = Numbers::NotNegative}}),
       .examples =
           "Example: pipewright simulate scenarios/gpt-text/scenario.json --costs costs.json --svg "

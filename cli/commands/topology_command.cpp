@@ -34,7 +34,7 @@ plan::Topology wanted_topology(const TopologyOptions& options) {
   if (options.ranks)
     plan::require_ranks(topology, *options.ranks);
   if (topology.rank_count() > most_ranks)
-    throw plan::InputError(fmt::format("{} ranks are too many to print, the most is {}",
+    throw plan::InputError(fmt::format("{} ranks are too many to print: the maximum is {}",
                                        topology.rank_count(), most_ranks));
   return topology;
 }
@@ -141,7 +141,7 @@ int topology(const TopologyOptions& options) {
   if (options.json)
     fmt::print("{}\n", answer(topology, ranks, options.omit).dump(2));
   else if (ranks.empty())
-    say(fmt::format("no rank meets --where {}", fmt::join(options.where, ",")));
+    say(fmt::format("no rank matches --where {}", fmt::join(options.where, ",")));
   else
     fmt::print("{}", table(topology, ranks, options.omit));
   return Done;
@@ -150,10 +150,10 @@ int topology(const TopologyOptions& options) {
 Command describe(TopologyOptions& options) {
   return {
       .name = "topology",
-      .summary = "Give ranks coordinates on named axes, and show who works with whom",
+      .summary = "Give ranks coordinates on named axes, and show their communication groups",
       .options = {{.names = "--axes",
                    .target = &options.axes,
-                   .help = "Names, such as pipe,data,model; the last is fastest",
+                   .help = "Names of the axes, such as pipe,data,model; the last is fastest",
                    .separator = ','},
                   {.names = "--dims",
                    .target = &options.dims,
@@ -161,18 +161,17 @@ Command describe(TopologyOptions& options) {
                    .separator = ','},
                   {.names = "--ranks",
                    .target = &options.ranks,
-                   .help =
-                       "What the lengths must multiply to; without axes: pipe and data from its "
-                       "prime factors"},
-                  {.names = "--rank", .target = &options.rank, .help = "Show this rank alone"},
+                   .help = "Number of ranks, the product of the lengths; without axes: its prime "
+                           "factors become pipe and data"},
+                  {.names = "--rank", .target = &options.rank, .help = "Show only this rank"},
                   {.names = "--where",
                    .target = &options.where,
-                   .help = "Show the ranks of these indices: pipe=0,data=1",
+                   .help = "Show the ranks with these indices: pipe=0,data=1",
                    .separator = ',',
                    .excludes = {"--rank"}},
                   {.names = "--omit",
                    .target = &options.omit,
-                   .help = "Axes to leave out of repr; \"\" leaves out none",
+                   .help = "Axes to omit from repr; \"\" omits none",
                    .shows_default = true,
                    .separator = ','},
                   {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},

@@ -56,21 +56,22 @@ std::vector<Option> with_scenario(ScenarioOptions& options, std::vector<Option> 
        .repeated = true},
       {.names = "--data",
        .target = &options.data_path,
-       .help = "Train on this file (or folder) instead",
+       .help = "Train on this file or folder instead of the scenario's data",
        .value = "PATH"},
       {.names = "--cluster",
        .target = &options.cluster,
-       .help = "The machines and links of this file instead, such as profile --links writes",
+       .help = "Use the machines and links of this file, such as the output of profile --links, "
+               "instead of the scenario's",
        .value = "FILE"},
       {.names = "--schedule",
        .target = &options.schedule,
-       .help = "The order of this file instead: torch's CSV, with communication or without, or a "
-               "Program (program.json of a run)",
+       .help = "Use the order of actions in this file instead of the scenario's schedule: torch's "
+               "CSV, with or without communication, or a Program (program.json of a run)",
        .value = "FILE"},
       {.names = "--cut",
        .target = &options.cut,
-       .help = "Cut and microbatches of this file instead: Megatron-LM's arguments, torchtitan's "
-               "TOML or DeepSpeed's JSON",
+       .help = "Use the parallelism and the microbatches of this file instead of the scenario's: "
+               "Megatron-LM's arguments, torchtitan's TOML or DeepSpeed's JSON",
        .value = "FILE"},
       {.names = "--json",
        .target = &options.json,

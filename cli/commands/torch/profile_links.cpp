@@ -64,7 +64,7 @@ std::vector<loop::MeasuredLink> measured(const ProfileOptions& options,
 void report(const ProfileOptions& options, const plan::Scenario& scenario,
             const std::vector<loop::MeasuredLink>& links) {
   if (links.empty())
-    throw plan::InputError("a process alone has no links: start two or more");
+    throw plan::InputError("a single process has no links: start two or more");
   const plan::Cluster cluster = loop::with_links(scenario.cluster, links);
   if (!options.out.empty())
     plan::write_file(options.out, to_json(cluster).dump(2) + "\n");
@@ -93,7 +93,7 @@ std::string why_no_nccl(const ProfileOptions& options, int processes) {
   if (!gpus.why_none.empty())
     return gpus.why_none;
   if (gpus.names.size() == 1 && processes > 1 && !exec::job_from_environment())
-    return "this machine has one GPU, and each process needs its own";
+    return "this machine has one GPU, but each process needs its own";
   return "";
 }
 
@@ -115,7 +115,7 @@ int profile_links(const ProfileOptions& wanted) {
   const int processes = job ? job->size : processes_for(options, scenario);
   if (const std::string why = why_no_nccl(options, processes); !why.empty()) {
     if (!job)
-      say("links over NCCL are left out: " + why);
+      say("links over NCCL are not measured: " + why);
     options.device.device = "cpu";
   }
   if (!job && options.between != "threads")

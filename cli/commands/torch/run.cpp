@@ -50,14 +50,14 @@ int report(const loop::RunReport& run, const RunOptions& options, const std::str
   if (run.outcome.measured)
     say_clocks(*run.outcome.measured);
   if (run.outcome.training.interrupted) {
-    say(fmt::format("interrupted after {} steps; what was done lies in {}",
+    say(fmt::format("interrupted after {} steps; the results so far are in {}",
                     run.outcome.training.losses.size(), run.folder.string()));
     return Interrupted;
   }
   if (options.scenario.json)
     fmt::print("{}\n", run.report.dump(2));
   else
-    fmt::print("{}{}the run lies in {}\n", summary(run, unit),
+    fmt::print("{}{}the run is in {}\n", summary(run, unit),
                run.verification ? to_string(*run.verification) + "\n" : "", run.folder.string());
   return run.verification && !run.verification->bit_identical() ? NegativeAnswer : Done;
 }

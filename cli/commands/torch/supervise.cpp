@@ -120,7 +120,7 @@ class Supervision {
   bool is_to_take_back() {
     if (was_called() && !called_at_) {
       if (places_.given_up().empty())
-        say("no place has been given up");
+        say("no place was given up");
       else
         called_at_ = newest_step();
     }
@@ -132,7 +132,7 @@ class Supervision {
     const std::vector<int> given_up = places_.given_up();
     places_.take_back();
     begin_anew();
-    say(fmt::format("takes back {} {}: goes on from step {} with {}",
+    say(fmt::format("takes back {} {}: continues from step {} with {}",
                     given_up.size() == 1 ? "place" : "places", fmt::join(given_up, ", "),
                     newest_step(), assignment()));
   }
@@ -153,7 +153,7 @@ class Supervision {
     }
     if (lost_ && ++times_lost_[*lost_] >= 2 && give_up(*lost_, step))
       return true;
-    say(fmt::format("goes on from step {}, after {} of {} failures without a newer checkpoint",
+    say(fmt::format("continues from step {}, after {} of {} failures without a newer checkpoint",
                     step, failures_, options_.tries));
     return true;
   }
@@ -164,11 +164,11 @@ class Supervision {
     if (place == loop::SlowPlace::Stays || !places_.give_up(rank))
       return false;
     begin_anew();
-    say(fmt::format("gives up rank {}: goes on from step {} with {}", rank, step,
-                    place == loop::SlowPlace::IsReplaced
-                        ? fmt::format("place {} in its stead",
-                                      places_.of_ranks()[static_cast<std::size_t>(rank)])
-                        : assignment()));
+    say(fmt::format(
+        "gives up rank {}: continues from step {} with {}", rank, step,
+        place == loop::SlowPlace::IsReplaced
+            ? fmt::format("place {} instead", places_.of_ranks()[static_cast<std::size_t>(rank)])
+            : assignment()));
     return true;
   }
 
@@ -215,8 +215,8 @@ void check_spares(const TrainOptions& options) {
   const bool has_supervisor = std::getenv(variable_of_supervisor) != nullptr;
   if (options.spares > 0 && !has_supervisor && !(options.supervise && options.processes))
     throw plan::InputError(
-        "--spares needs --processes and --supervise; under another launcher, processes that it "
-        "starts beyond those of the scenario stand by");
+        "--spares needs --processes and --supervise; under another launcher, its surplus processes "
+        "wait as spares");
 }
 
 TrainOptions for_ranks_of_launcher(const TrainOptions& options) {
@@ -230,10 +230,10 @@ TrainOptions for_ranks_of_launcher(const TrainOptions& options) {
     return options;
   const int ranks = std::min(job->size / copies * copies, all);
   if (ranks == 0)
-    throw plan::InputError(fmt::format(
-        "--replan: {} processes cannot share a job of pipeline.replicas {} x pipeline.tensor {}: "
-        "{} are needed at least",
-        job->size, scenario.pipeline.replicas, scenario.pipeline.tensor, copies));
+    throw plan::InputError(
+        fmt::format("--replan: {} processes are too few for pipeline.replicas {} x pipeline.tensor "
+                    "{}: at least {} are needed",
+                    job->size, scenario.pipeline.replicas, scenario.pipeline.tensor, copies));
   if (ranks < job->size)
     exec::leave_job_to_first(ranks);
   TrainOptions fitted = options;
@@ -247,7 +247,7 @@ bool stood_by() {
   const auto job = exec::job_from_environment();
   if (!job || job->rank < job->size)
     return false;
-  say(fmt::format("process {} stands by: the job has {} ranks", job->rank, job->size));
+  say(fmt::format("process {} is a spare: the job has {} ranks", job->rank, job->size));
   exec::stand_by(*job);
   return true;
 }

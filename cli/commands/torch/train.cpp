@@ -58,8 +58,7 @@ int steps_between(const TrainOptions& options) {
   const auto read = std::from_chars(every.data(), end, steps);
   if (read.ec != std::errc() || read.ptr != end || steps < 1)
     throw plan::InputError(fmt::format(
-        "--checkpoint-every: \"{}\" is no number of steps, which is 1 at least, and not auto",
-        every));
+        "--checkpoint-every: \"{}\" is not a number of steps of at least 1, nor auto", every));
   return steps;
 }
 
@@ -95,7 +94,7 @@ void check(const TrainOptions& options) {
   const bool is_auto = options.checkpoint_every == "auto";
   if (is_auto != (options.failure_hours > 0))
     throw plan::InputError(
-        is_auto ? "--checkpoint-every auto needs --failure-hours: how often the job fails"
+        is_auto ? "--checkpoint-every auto needs --failure-hours: the mean time between failures"
                 : "--failure-hours is for --checkpoint-every auto");
   steps_between(options);
 }

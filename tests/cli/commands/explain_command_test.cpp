@@ -105,7 +105,7 @@ TEST_CASE("explain: what cannot be explained is bad input", "[cli][explain]") {
   const auto garbage = folder.write("garbage.json", "\x1f\x8b no gzip");
   CHECK(refused({rank0, garbage}).find("garbage.json") != std::string::npos);
   CHECK(refused({rank0, rank1, "--timeline", "t.png"}).find(".svg") != std::string::npos);
-  CHECK(refused({rank0, rank1, "--draws", "10"}).find("the steps of a whole job's trace") !=
+  CHECK(refused({rank0, rank1, "--draws", "10"}).find("--draws needs the trace of a whole job") !=
         std::string::npos);
 }
 

@@ -144,10 +144,11 @@ TEST_CASE("partition: bad input is refused in words", "[cli][partition]") {
     return partition({"--parts", "3", "--weights", "1,1,1", "--memory-cap", "2", option, value})
         .err;
   };
-  CHECK(refusal("--memory", "1,-1,1") == "--memory: layer 1 needs -1 bytes, the least is 0\n");
-  CHECK(refusal("--chunks", "0") == "--chunks 0: the least is 1\n");
+  CHECK(refusal("--memory", "1,-1,1") ==
+        "--memory: layer 1 needs -1 bytes: it must be at least 0\n");
+  CHECK(refusal("--chunks", "0") == "--chunks 0: at least 1 is needed\n");
   CHECK(refusal("--chunks", "2") ==
-        "3 parts do not come to 2 on each rank: give a multiple of 2, or other --chunks\n");
+        "3 parts cannot be 2 on each rank: use a multiple of 2, or other --chunks\n");
   CHECK(partition({"--parts", "1"}).err.find("nothing to partition") == 0);
   CHECK(partition({"--parts", "1", "--method", "profil", "--weights", "1"})
             .err.find("did you mean \"profile\"?") != std::string::npos);

@@ -86,11 +86,12 @@ TEST_CASE("plan --at: the plans whose 95th of a hundred iterations is the shorte
     CHECK(result.exit_code == 2);
     return result.err;
   };
-  CHECK(refusal({"--at", "p95"}).find("--jitter names what was recorded") != std::string::npos);
+  CHECK(refusal({"--at", "p95"}).find("needs recorded steps to sample from: --jitter FILE") !=
+        std::string::npos);
   CHECK(refusal({"--jitter", "x"}).find("--jitter: is for --at") != std::string::npos);
   CHECK(refusal({"--draws", "5"}).find("--draws: is for --at") != std::string::npos);
-  CHECK(refusal({"--at", "p95", "--jitter", "x", "--pareto"}).find("--pareto shows all times") !=
-        std::string::npos);
+  CHECK(refusal({"--at", "p95", "--jitter", "x", "--pareto"})
+            .find("--at: cannot be combined with --pareto") != std::string::npos);
 }
 
 TEST_CASE("plan --failure-hours: what remains for training, and how often to save",
@@ -301,8 +302,7 @@ TEST_CASE("plan --pareto --svg draws each plan of the front", "[cli][planner]") 
                                        "64",   "--svg",   file.string()};
   const auto alone = run_program(words);
   CHECK(alone.exit_code == 2);
-  CHECK(alone.err.find("--svg: draws time over memory, for which it needs --pareto") !=
-        std::string::npos);
+  CHECK(alone.err.find("--svg: draws the Pareto front: it needs --pareto") != std::string::npos);
   auto front = words;
   front.insert(front.end(), {"--pareto", "--json"});
   const auto result = run_program(front);

@@ -53,8 +53,8 @@ TEST_CASE("schedule --costs: a time for every stage", "[cli][schedule]") {
   CHECK(run_program(
             {"schedule", "gpipe", "--ranks", "3", "--microbatches", "1", "--costs", "1/2/3,1,1/2"})
             .err ==
-        "--costs 1/2/3,1,1/2: there are times of 3 stages and of 2: write one time for all, or as "
-        "many in each list\n");
+        "--costs 1/2/3,1,1/2: there are times for 3 stages and for 2: write one time for all, or "
+        "equally many in each list\n");
   CHECK(
       run_program({"schedule", "gpipe", "--ranks", "2", "--microbatches", "1", "--costs", "1,x,1"})
           .err ==
@@ -144,7 +144,7 @@ TEST_CASE("schedule --check and --torch refuse what they would not obey", "[cli]
            {"--replicas", "2"}, {"--tied", "0,1"}, {"--early-receives"}}) {
     std::vector<std::string> words{"schedule", "--check", whole};
     words.insert(words.end(), more.begin(), more.end());
-    refuses(words, "has transfers of its own");
+    refuses(words, "already has transfers");
   }
   CHECK(refused == 19);
 }

@@ -202,7 +202,7 @@ TEST_CASE("simulate --draws: without a record there is nothing to draw from", "[
     CHECK(result.out.empty());
     return result.err;
   };
-  CHECK(refusal({"--draws", "10"}).find("there is nothing to draw from: --jitter names") !=
+  CHECK(refusal({"--draws", "10"}).find("needs recorded steps to sample from: --jitter FILE") !=
         std::string::npos);
   CHECK(refusal({"--jitter", record}).find("--jitter is for --draws") != std::string::npos);
   CHECK(refusal({"--seed", "1"}).find("--seed is for --draws") != std::string::npos);
@@ -210,7 +210,7 @@ TEST_CASE("simulate --draws: without a record there is nothing to draw from", "[
   CHECK(refusal({"--draws", "10", "--jitter", record, "--engine", "simgrid"})
             .find("--draws is for --engine native") != std::string::npos);
   CHECK(refusal({"--draws", "10", "--jitter", record, "--set", "training.jitter=0.1"})
-            .find("training.jitter is a standard deviation") != std::string::npos);
+            .find("cannot be combined with training.jitter") != std::string::npos);
   CHECK(refusal({"--draws", "10", "--jitter", folder_of_scenario})
             .find("has no steps.csv: `pipewright run` leaves one") != std::string::npos);
 }

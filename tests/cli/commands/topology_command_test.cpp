@@ -85,7 +85,7 @@ TEST_CASE("topology: what cannot be is refused in words", "[cli][topology]") {
         "--where \"pipe=1x\": write an axis and an index, such as pipe=0\n");
   CHECK(refusal({}) == "give --axes and --dims, or --ranks for a grid of pipe and data\n");
   CHECK(refusal({"--axes", "a", "--dims", "1000001"}) ==
-        "1000001 ranks are too many to print, the most is 1000000\n");
+        "1000001 ranks are too many to print: the maximum is 1000000\n");
 }
 
 }  // namespace topology_command_test

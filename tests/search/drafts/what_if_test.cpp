@@ -103,8 +103,8 @@ TEST_CASE("Another microbatch size scales what was measured, and says so", "[loo
   const Answer answer = answer_to(eight);
   REQUIRE(answer.notes.size() == 1);
   CHECK(answer.notes[0] ==
-        "costs were measured for microbatches of 4; for 8, times and activations are taken in "
-        "proportion");
+        "costs were measured for microbatches of 4; for 8, times and activations are scaled "
+        "linearly");
   CHECK(answer.costs.layers[1].forward.value == 2 * eight.costs->layers[1].forward.value);
   CHECK(answer.times.iteration > 1.9 * answer_to(shared_card()).times.iteration);
   CHECK(eight.costs->microbatch_size == 4);  // what was measured stays

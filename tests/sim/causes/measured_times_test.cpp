@@ -154,13 +154,13 @@ TEST_CASE("A timeline of another run is refused", "[sim][measured]") {
   Timeline lacking = measured();
   lacking.spans.erase(lacking.spans.begin() + 1);
   CHECK(refusal(lacking) ==
-        "the timeline has no span of 0F0 on rank 0, which the program runs: they are not of one "
-        "run");
+        "the timeline has no span of 0F0 on rank 0, which the program runs: they are not from the "
+        "same run");
   Timeline more = measured();
   more.spans.push_back({1, Row::Compute, "1F1", {12}, {13}});
   CHECK(refusal(more) ==
-        "the timeline has 1F1 on rank 1, which the program does not run there: they are not of one "
-        "run");
+        "the timeline has 1F1 on rank 1, which the program does not run there: they are not from "
+        "the same run");
   Timeline three = measured();
   three.ranks = 3;
   CHECK(refusal(three) == "the timeline has 3 ranks, but the program has 2");

@@ -46,7 +46,7 @@ TEST_CASE("generate refuses what is no prompt, and models that do not generate",
     return result.err;
   };
   CHECK(error({"generate", test::gpt_scenario, "--tokens", "5,x"})
-            .find("--tokens 5,x: \"x\" is no token; say numbers such as 5,11,2") !=
+            .find("--tokens 5,x: \"x\" is not a token; give numbers such as 5,11,2") !=
         std::string::npos);
   CHECK(error({"generate", PIPEWRIGHT_SOURCE_DIR "/scenarios/alexnet-cifar10/scenario.json",
                "--tokens", "5"})

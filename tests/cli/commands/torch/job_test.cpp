@@ -405,12 +405,12 @@ TEST_CASE("--checkpoint-every takes a number of steps, or auto with how often th
     return run_program(train({}, words)).err;
   };
   CHECK(said({"--checkpoint-every", "auto"}) ==
-        "--checkpoint-every auto needs --failure-hours: how often the job fails\n");
+        "--checkpoint-every auto needs --failure-hours: the mean time between failures\n");
   CHECK(said({"--checkpoint-every", "2", "--failure-hours", "5"}) ==
         "--failure-hours is for --checkpoint-every auto\n");
   CHECK(said({"--checkpoint-every", "2.5"}) ==
-        "--checkpoint-every: \"2.5\" is no number of steps, which is 1 at least, and not auto\n");
-  CHECK(said({"--checkpoint-every", "0"}).find("is no number of steps") != std::string::npos);
+        "--checkpoint-every: \"2.5\" is not a number of steps of at least 1, nor auto\n");
+  CHECK(said({"--checkpoint-every", "0"}).find("is not a number of steps") != std::string::npos);
 }
 
 }  // namespace job_test

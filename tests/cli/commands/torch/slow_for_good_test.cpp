@@ -54,7 +54,7 @@ TEST_CASE("supervise: a rank that is slow for good makes room, and the bits stay
     std::vector<std::string> words;
     std::string goes_on_with;
   };
-  const auto of = GENERATE(Case{"2", {"--spares", "1"}, "place 2 in its stead"},
+  const auto of = GENERATE(Case{"2", {"--spares", "1"}, "place 2 instead"},
                            Case{"3", {"--replan"}, "pipeline.ranks=2"});
   const test::TempFolder folder, other;
   std::vector<std::string> words{"--processes", "--supervise", "--set",
@@ -73,7 +73,7 @@ TEST_CASE("supervise: a rank that is slow for good makes room, and the bits stay
   REQUIRE(await([&] { return newest_step_in(folder.path()) >= 15; }));
   REQUIRE(job.children().size() == std::stoul(of.ranks));
   const pid_t slowed = job.children().at(1);
-  while (!said("gives up") && !said("goes on") && std::chrono::steady_clock::now() < deadline) {
+  while (!said("gives up") && !said("continues") && std::chrono::steady_clock::now() < deadline) {
     kill(slowed, SIGSTOP);
     std::this_thread::sleep_for(120ms);
     kill(slowed, SIGCONT);
@@ -86,7 +86,7 @@ TEST_CASE("supervise: a rank that is slow for good makes room, and the bits stay
   CAPTURE(result.err);
   CHECK(result.exit_code == 130);
   CHECK(said("rank 1 is slow for good: that has cost "));
-  CHECK(said("gives up rank 1: goes on from step "));
+  CHECK(said("gives up rank 1: continues from step "));
   CHECK(said(of.goes_on_with));
   const int last = newest_step_in(folder.path());
   REQUIRE(last > then);

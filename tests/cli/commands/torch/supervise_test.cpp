@@ -92,7 +92,7 @@ void signal_after(const Running& training, const fs::path& checkpoints, int step
 void kill_rank_1_twice(const Running& training, const fs::path& checkpoints) {
   signal_after(training, checkpoints, 20, 3, 1, SIGKILL);
   REQUIRE(await([&] {
-    return count_of("goes on from step", training.err()) == 1 && training.children().size() == 3;
+    return count_of("continues from step", training.err()) == 1 && training.children().size() == 3;
   }));
   kill(training.children().at(1), SIGKILL);
 }
@@ -103,10 +103,10 @@ TEST_CASE("supervise: ranks that are killed and stopped do not change a bit of w
   const Running training(
       train_into(folder.path(), {"--processes", "--supervise", "--timeout", "2"}));
   signal_after(training, folder.path(), 10, 3, 1, SIGKILL);
-  REQUIRE(await([&] { return count_of("goes on from step", training.err()) == 1; }));
+  REQUIRE(await([&] { return count_of("continues from step", training.err()) == 1; }));
   const int first = newest_step_in(folder.path());
   signal_after(training, folder.path(), first + 20, 3, 0, SIGKILL);
-  REQUIRE(await([&] { return count_of("goes on from step", training.err()) == 2; }));
+  REQUIRE(await([&] { return count_of("continues from step", training.err()) == 2; }));
   const int second = newest_step_in(folder.path());
   signal_after(training, folder.path(), second + 20, 3, 2, SIGSTOP);
   const auto result = training.wait();
@@ -123,14 +123,14 @@ TEST_CASE("supervise: a training of threads has a parent that starts it anew", "
   const TempFolder folder;
   const Running training(train_into(folder.path(), {"--supervise", "--timeout", "2"}));
   signal_after(training, folder.path(), 10, 1, 0, SIGKILL);
-  REQUIRE(await([&] { return count_of("goes on from step", training.err()) == 1; }));
+  REQUIRE(await([&] { return count_of("continues from step", training.err()) == 1; }));
   const int first = newest_step_in(folder.path());
   signal_after(training, folder.path(), first + 20, 1, 0, SIGSTOP);
   const auto result = training.wait();
   CAPTURE(result.err);
   CHECK(result.exit_code == 0);
   CHECK(weights_in(folder.path()) == undisturbed_weights());
-  CHECK(count_of("goes on from step", result.err) == 2);
+  CHECK(count_of("continues from step", result.err) == 2);
 }
 
 TEST_CASE("supervise: what fails again and again without getting further ends, and says so",
@@ -140,17 +140,18 @@ TEST_CASE("supervise: what fails again and again without getting further ends, a
   for (int failure = 1; failure <= 2; ++failure) {
     REQUIRE(await([&] {
       return training.children().size() == 3 &&
-             count_of("goes on from step", training.err()) == failure - 1;
+             count_of("continues from step", training.err()) == failure - 1;
     }));
     kill(training.children().at(2), SIGKILL);
     if (failure < 2)
-      REQUIRE(await([&] { return count_of("goes on from step", training.err()) == failure; }));
+      REQUIRE(await([&] { return count_of("continues from step", training.err()) == failure; }));
   }
   const auto result = training.wait();
   CAPTURE(result.err);
   CHECK(result.exit_code == 1);
-  CHECK(result.err.find("goes on from step 0, after 1 of 2 failures without a newer checkpoint") !=
-        std::string::npos);
+  CHECK(
+      result.err.find("continues from step 0, after 1 of 2 failures without a newer checkpoint") !=
+      std::string::npos);
   CHECK(result.err.find("gives up: 2 failures without a checkpoint after step 0") !=
         std::string::npos);
 }
@@ -183,7 +184,7 @@ TEST_CASE("supervise --replan: a rank that is lost twice is given up, and the bi
   const auto result = training.wait();
   CAPTURE(result.err);
   CHECK(result.exit_code == 0);
-  CHECK(result.err.find("gives up rank 1: goes on from step 20 with pipeline.ranks=2") !=
+  CHECK(result.err.find("gives up rank 1: continues from step 20 with pipeline.ranks=2") !=
         std::string::npos);
   CHECK(weights_in(folder.path()) == undisturbed_weights());
 }
@@ -215,7 +216,7 @@ TEST_CASE("supervise --spares: a spare place comes in for a rank that is lost tw
   const auto result = training.wait();
   CAPTURE(result.err);
   CHECK(result.exit_code == 0);
-  CHECK(result.err.find("gives up rank 1: goes on from step 20 with place 3 in its stead") !=
+  CHECK(result.err.find("gives up rank 1: continues from step 20 with place 3 instead") !=
         std::string::npos);
   CHECK(weights_in(folder.path()) == undisturbed_weights());
 }
@@ -227,14 +228,14 @@ TEST_CASE("supervise: after a SIGUSR1 places that were given up are used again",
       train_into(folder.path(), {"--processes", "--supervise", "--replan"}, /*every=*/"20"));
   REQUIRE(await([&] { return newest_step_in(folder.path()) >= 20; }));
   training.signal(SIGUSR1);  // before there is one
-  REQUIRE(await([&] { return count_of("no place has been given up", training.err()) == 1; }));
+  REQUIRE(await([&] { return count_of("no place was given up", training.err()) == 1; }));
   kill_rank_1_twice(training, folder.path());
   REQUIRE(await([&] { return count_of("with pipeline.ranks=2", training.err()) == 1; }));
   training.signal(SIGUSR1);
   const auto result = training.wait();
   CAPTURE(result.err);
   CHECK(result.exit_code == 0);
-  CHECK(count_of("takes back place 1: goes on from step ", result.err) == 1);
+  CHECK(count_of("takes back place 1: continues from step ", result.err) == 1);
   CHECK(count_of(" with pipeline.ranks=3", result.err) == 1);
   CHECK(weights_in(folder.path()) == undisturbed_weights());
 }
@@ -283,7 +284,7 @@ TEST_CASE("supervise: a launcher's process beyond the ranks stands by, and ends 
       CHECK(first.exit_code == 0);
       CHECK(done.second.wait().exit_code == 0);
       CHECK(third.exit_code == 0);
-      CHECK(third.err == "process 2 stands by: the job has 2 ranks\n");
+      CHECK(third.err == "process 2 is a spare: the job has 2 ranks\n");
       CHECK(weights_in(folder.path()) == undisturbed_weights());
     }
     const ThreeOfSlurm killed(folder.path(), "100000", secret);

@@ -76,7 +76,7 @@ std::string head_of(const AsItIs& plan) {
                     memory_words(*plan.needs), plan.fits() ? "fits" : "does not fit",
                     plan.memory() > plan::Bytes{}
                         ? fmt::format(" {:.1f} GB", as_gb(static_cast<double>(plan.memory().value)))
-                        : std::string(", as far as the cluster says"));
+                        : std::string(", but the cluster does not say its memory"));
   return text;
 }
 

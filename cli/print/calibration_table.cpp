@@ -136,7 +136,7 @@ std::string constants_table(const search::Calibration& calibration) {
                         constant.value, 100 * std::expm1(constant.deviation), constant.prior,
                         constant.at_bound  ? "  at its bound"
                         : constant.matters ? ""
-                                           : "  not seen in these runs");
+                                           : "  not used by these runs");
   return text;
 }
 
@@ -190,12 +190,14 @@ std::string refused_table(const CalibrationReport& report) {
 std::string learnt_text(const CalibrationReport& report) {
   const auto& calibration = report.calibration;
   return constants_table(calibration) +
-         fmt::format("\nrecomputation, where runs do not say: {} within a node, {} on several\n",
-                     to_string(calibration.within_node), to_string(calibration.between_nodes)) +
+         fmt::format(
+             "\nassumed recomputation if runs do not say it: {} within a node, {} on several "
+             "nodes\n",
+             to_string(calibration.within_node), to_string(calibration.between_nodes)) +
          fmt::format("classes of layers: {}\n\n",
                      calibration.class_spread > 0
                          ? fmt::format("{} measured", calibration.cluster.machine->layers.size())
-                         : "the physics alone predicts no worse");
+                         : "not used: the physics alone predicts as well");
 }
 
 plan::Json refused_json(const std::vector<Refusal>& refused) {
@@ -260,7 +262,7 @@ std::string calibration_table(const CalibrationReport& report) {
   std::string text = report.learnt > 0 ? learnt_text(report) : std::string();
   text += fmt::format("{:<34}  {:>5}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}  {:>8}\n", "|error| %",
                       "runs", "mean", "median", "p90", "worst", "regret", "spearman");
-  const std::string whose = report.learnt_from_them ? "runs learnt from" : "runs predicted";
+  const std::string whose = report.learnt_from_them ? "runs learned from" : "runs predicted";
   const auto errors = errors_of(report.runs, report.forecasts, kind);
   const auto physics = errors_of(report.runs, report.forecasts, Kind::Physics);
   if (!errors.empty()) {

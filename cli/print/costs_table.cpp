@@ -44,7 +44,8 @@ std::string loads_line(const plan::LayerCosts& costs) {
   for (const auto& [ranks, most] : busiest)
     text += fmt::format("{} {:.2f} of {} ({})", text.empty() ? "" : ",", most.first, ranks,
                         most.second);
-  return text.empty() ? "" : "experts: the busiest rank has times the mean, at most:" + text + "\n";
+  return text.empty() ? ""
+                      : "experts: load of the busiest rank over the mean, at most:" + text + "\n";
 }
 
 }  // namespace
@@ -53,7 +54,9 @@ std::string costs_table(const plan::LayerCosts& costs) {
   auto text = fmt::format(
       "{}, {}, microbatches of {}{}\n{:<14} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10} {:>8} {:>7}\n",
       costs.device, costs.software, costs.microbatch_size,
-      costs.tensor > 1 ? fmt::format(", one of {} shards of each layer", costs.tensor) : "",
+      costs.tensor > 1
+          ? fmt::format(", one of {} tensor-parallel ranks of each layer", costs.tensor)
+          : "",
       "layer", "forward", "in.grad", "w.grad", "step", "parameters", "activation", "output",
       "spread");
   text += fmt::format("{:<14} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10} {:>8} {:>7}\n", "", "ms", "ms",

@@ -40,8 +40,8 @@ std::string head(const trace::TraceExplanation& own) {
   if (own.schedule.name.empty())
     text +=
         own.schedule.nearest.empty()
-            ? "schedule    unknown: none of the catalogue has these sizes\n"
-            : fmt::format("schedule    unknown; nearest {}, {:.0f} % alike: {}\n",
+            ? "schedule    unknown: no known schedule has these sizes\n"
+            : fmt::format("schedule    unknown; nearest {}, {:.0f} % equal: {}\n",
                           own.schedule.nearest, 100 * own.schedule.alike, own.schedule.difference);
   else
     text += fmt::format("schedule    {}, {} ranks, {} stages, {} microbatches\n", own.schedule.name,
@@ -55,11 +55,10 @@ std::string head(const trace::TraceExplanation& own) {
   for (const double offset : pipeline.clock_s)
     apart = std::max(apart, std::abs(offset));
   if (apart > 0)
-    text +=
-        fmt::format("clocks      put back by up to {} ms{}\n", ms(apart),
-                    std::isfinite(pipeline.clock_uncertainty_s)
-                        ? fmt::format(", off by {} ms at most", ms(pipeline.clock_uncertainty_s))
-                        : ", with nothing known about how exactly: transfers go one way only");
+    text += fmt::format("clocks      corrected by up to {} ms{}\n", ms(apart),
+                        std::isfinite(pipeline.clock_uncertainty_s)
+                            ? fmt::format(", accurate to {} ms", ms(pipeline.clock_uncertainty_s))
+                            : ", with unknown accuracy: transfers go only one way");
   return text;
 }
 
@@ -199,8 +198,8 @@ std::string alternative_table(const trace::TraceExplanation& own) {
     if (change.change.starts_with("pipeline.partition=[") && change.iteration_s < found.now_s)
       text += cut_words(change);
   if (shown == 0)
-    text += "none of the changes that were simulated saves time\n";
-  text += "\nsupposed:\n";
+    text += "none of the simulated changes saves time\n";
+  text += "\nassumptions:\n";
   for (const std::string& assumption : own.costs.assumptions)
     text += "- " + assumption + "\n";
   return text;

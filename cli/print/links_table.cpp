@@ -26,7 +26,7 @@ std::string seconds_text(plan::Seconds time) {
 }
 
 std::string bandwidth_text(double per_s) {
-  return per_s >= plan::unlimited_bandwidth ? "no limit" : fmt::format("{:.3g} GB/s", per_s / 1e9);
+  return per_s >= plan::unlimited_bandwidth ? "unlimited" : fmt::format("{:.3g} GB/s", per_s / 1e9);
 }
 
 std::string cell(const plan::LinkSeries& series, plan::Bytes size) {
@@ -62,10 +62,10 @@ std::string ends_of(const plan::LinkSamples& samples) {
   for (std::size_t s = 0; s < samples.at_once.size(); ++s)
     add(samples.at_once[s], fmt::format("{} pairs", s + 2));
   for (std::size_t s = 0; s < samples.sums.size(); ++s)
-    add(samples.sums[s], fmt::format("sums over {}", s + 2));
+    add(samples.sums[s], fmt::format("all-reduce over {}", s + 2));
   for (std::size_t s = 0; s < samples.shard_sums.size(); ++s)
-    add(samples.shard_sums[s], fmt::format("sums of {} shards", s + 2));
-  add(samples.shard_sums_beside, "sums of 2 shards beside compute");
+    add(samples.shard_sums[s], fmt::format("tensor-parallel all-reduce over {}", s + 2));
+  add(samples.shard_sums_beside, "tensor-parallel all-reduce over 2 during compute");
   return text;
 }
 
@@ -141,14 +141,15 @@ std::string links_table(const loop::MeasuredLink& link) {
     text += row_of(link, size);
   text += fit_text(link.fit, "a transfer");
   if (link.computing)
-    text += fit_text(*link.computing, "while its sender computes on");
+    text += fit_text(*link.computing, "while its sender computes");
   if (link.sums)
-    text += fit_text(*link.sums, "a step of a sum");
+    text += fit_text(*link.sums, "a step of an all-reduce");
   if (link.shard_sums)
-    text += fit_text(*link.shard_sums, "a step of a sum among shards");
+    text += fit_text(*link.shard_sums, "a step of a tensor-parallel all-reduce");
   if (!link.samples.shard_sums_beside.samples.empty())
-    text += fmt::format("{:.0f} % of a sum of 2 shards adds nothing to compute beside it\n",
-                        100 * link.link.shard_overlap);
+    text +=
+        fmt::format("{:.0f} % of a tensor-parallel all-reduce over 2 ranks overlaps with compute\n",
+                    100 * link.link.shard_overlap);
   return text + sharing_text(link) + ends_of(link.samples);
 }
 

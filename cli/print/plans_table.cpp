@@ -34,7 +34,7 @@ std::string too_large_words(const PlansFound& found, const search::FoundPlan& pl
   const std::string name =
       plan::kinds_of_ranks(search::scenario_of(plan.cluster, found.training, plan.cut))[rank];
   return fmt::format(
-      "{}: {:.1f} GB a device, and {} has {:.1f} GB", plan_words(found.training, plan),
+      "{}: {:.1f} GB per device, but {} has {:.1f} GB", plan_words(found.training, plan),
       gb(static_cast<double>(plan.peaks[rank].value)), name.empty() ? "a device" : name,
       gb(static_cast<double>(devices.memory[rank].value)));
 }
@@ -127,9 +127,8 @@ std::string plans_table(const PlansFound& found) {
                         answer.nearest->iteration_s, too_large_words(found, *answer.nearest));
   if (found.regret)
     text += fmt::format(
-        "\nWith constants drawn by their uncertainty, plan 1 is the best of these in {:.0f} % of "
-        "the "
-        "draws and takes {:.2f} % longer than the best on average.\n",
+        "\nWith constants sampled by their uncertainty, plan 1 is the best of these in {:.0f} % of "
+        "the samples and takes {:.2f} % longer than the best on average.\n",
         100 * found.regret->best_share, 100 * found.regret->mean);
   if (found.kept)
     text += kept_words(*found.kept);
@@ -150,8 +149,8 @@ std::string plan_explained(const PlansFound& found, std::size_t number) {
     return fmt::format("{:.3f} + {:.3f} ms", 1e3 * pass.forward, 1e3 * pass.backward);
   };
   std::string text =
-      fmt::format("plan {}: {}\n{:.3f} s an iteration, {} microbatches a pipeline\n\n", number + 1,
-                  plan_words(found.training, plan), plan.iteration_s,
+      fmt::format("plan {}: {}\n{:.3f} s per iteration, {} microbatches per pipeline\n\n",
+                  number + 1, plan_words(found.training, plan), plan.iteration_s,
                   plan.cut.microbatches(found.training.batch));
   text += "forward + backward of a microbatch\n";
   text += fmt::format("  a layer        {}\n", ms(account.times.layer));
@@ -196,7 +195,7 @@ draw::Chart chart_of(const PlansFound& found) {
   chart.title = fmt::format("{}: {} plans, of {} candidates", model.empty() ? "plans" : model,
                             answer.plans.size(), answer.candidates);
   chart.x_label = "memory of the fullest device, GB";
-  chart.y_label = "seconds an iteration";
+  chart.y_label = "seconds per iteration";
   draw::ChartLine line;
   for (auto plan = answer.plans.rbegin(); plan != answer.plans.rend(); ++plan)
     line.points.emplace_back(gb(plan->peak_bytes), plan->iteration_s);  // by ascending memory

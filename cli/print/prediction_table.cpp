@@ -51,11 +51,10 @@ std::string shards_line(const loop::Prediction& prediction) {
     const double share = busy[rank] > plan::Seconds{} ? shards[rank] / busy[rank] : 0;
     least = std::min(least, share), most = std::max(most, share);
   }
-  return most > 0 ? fmt::format(
-                        "of what ranks compute, their shards pass on to each other {:.1f} to "
-                        "{:.1f} %\n",
-                        100 * least, 100 * most)
-                  : "";
+  return most > 0
+             ? fmt::format("tensor-parallel communication: {:.1f} to {:.1f} % of compute time\n",
+                           100 * least, 100 * most)
+             : "";
 }
 
 std::string prediction_table(const loop::Prediction& prediction, const sim::ScenarioPlan& plan,
@@ -68,8 +67,8 @@ std::string prediction_table(const loop::Prediction& prediction, const sim::Scen
     text += fmt::format(", MFU {:.1f} %", 100 * throughput.mfu);
   if (costs.drift > 0)
     text += fmt::format(
-        "\nbetween {:.3f} and {:.3f} ms, as the device drifts: {:.1f} % in the {:.0f} s that its "
-        "costs were measured",
+        "\nbetween {:.3f} and {:.3f} ms, because the device drifted by {:.1f} % in the {:.0f} s in "
+        "which its costs were measured",
         1e3 * iteration * (1 - costs.drift), 1e3 * iteration * (1 + costs.drift), 100 * costs.drift,
         costs.measured_over.value);
   text += "\n" + critical_line(prediction, plan) + shards_line(prediction);

@@ -25,7 +25,7 @@ std::string job_words(const trace::StragglerReport& report) {
                       report.steps.numbers.front(), report.steps.numbers.back(),
                       report.steps.left_out.empty()
                           ? ""
-                          : fmt::format(", {} more are not whole", report.steps.left_out.size()),
+                          : fmt::format(", {} more are incomplete", report.steps.left_out.size()),
                       report.events);
   text += fmt::format("step        {} ms measured, {} replayed, {} with ideal lengths\n",
                       in_ms(trace::mean_of(report.steps.measured)),
@@ -101,8 +101,8 @@ std::string remedy_table(const trace::StragglerReport& report) {
       supposed.push_back(own->supposed);
   }
   if (supposed.empty())
-    return text + "none of the changes that were simulated saves time\n";
-  text += "\nsupposed:\n";
+    return text + "none of the simulated changes saves time\n";
+  text += "\nassumptions:\n";
   for (const std::string& own : supposed)
     text += "- " + own + "\n";
   return text;

@@ -85,7 +85,7 @@ TEST_CASE("explain: for people", "[cli][explain]") {
   CHECK(result.err == "");
   CHECK(result.out.starts_with("schedule    1f1b, 2 ranks, 2 stages, 4 microbatches\n"));
   CHECK(result.out.find("no ranges: from operators, arrows and transfers") != std::string::npos);
-  CHECK(result.out.find("supposed:\n- ") != std::string::npos);
+  CHECK(result.out.find("assumptions:\n- ") != std::string::npos);
 }
 
 TEST_CASE("explain: what cannot be explained is bad input", "[cli][explain]") {

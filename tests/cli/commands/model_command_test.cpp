@@ -20,7 +20,7 @@ TEST_CASE("model prints layers that are alike in one row, and what they sum up t
   CHECK(result.out.starts_with("deepseek-ai/DeepSeek-V3: 671026419200 parameters, "));
   CHECK(result.out.find("layer0 … layer2") != std::string::npos);
   CHECK(result.out.find("layer3 … layer60") != std::string::npos);
-  CHECK(result.out.find("without the modules that predict further tokens") != std::string::npos);
+  CHECK(result.out.find("without multi-token prediction") != std::string::npos);
 }
 
 TEST_CASE("model --json has each layer, cut as asked for", "[cli][model]") {

@@ -187,8 +187,8 @@ TEST_CASE("simulate --draws: percentiles from a record, by the seed", "[cli][sim
   CHECK(draws_of(folder.path().string(), "1") == jittery);
   const auto table =
       run_program(shared_card("simulate", {"--draws", "10", "--jitter", unlike, "--seed", "1"}));
-  CHECK(table.out.find("10 draws of 2 recorded steps (seed 1): mean ") != std::string::npos);
-  CHECK(table.out.find("2 other steps, in nine of ten cases: mean ") != std::string::npos);
+  CHECK(table.out.find("10 samples of 2 recorded steps (seed 1): mean ") != std::string::npos);
+  CHECK(table.out.find("90 % confidence intervals for 2 other steps: mean ") != std::string::npos);
   CHECK(jittery["draws"]["other_steps"]["steps"] == 2);
   CHECK(jittery["draws"]["other_steps"]["p95_s"][1].is_null());  // two steps tell no upper end
 }

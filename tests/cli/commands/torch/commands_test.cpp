@@ -108,7 +108,7 @@ TEST_CASE("profile: layers in shards of the scenario's size, which other sizes a
   const auto profiled = run_program(
       test::small_gpt("profile", {"--over", "0", "-o", halves, "--set", "pipeline.tensor=2"}));
   REQUIRE(profiled.exit_code == 0);
-  CHECK(profiled.out.find("one of 2 shards of each layer") != std::string::npos);
+  CHECK(profiled.out.find("one of 2 tensor-parallel ranks of each layer") != std::string::npos);
   const auto costs = plan::layer_costs_from_json(plan::JsonDocument::read(halves));
   CHECK(costs.tensor == 2);
   CHECK(costs.layers[1].tensor_sums.times == 2);
@@ -116,7 +116,7 @@ TEST_CASE("profile: layers in shards of the scenario's size, which other sizes a
     return run_program(
         test::small_gpt("simulate", {"--costs", file, "--set", "pipeline.tensor=" + tensor}));
   };
-  const std::string shared_out = "2 shards have equal parts";
+  const std::string shared_out = "divided equally among 2 tensor-parallel ranks";
   CHECK(simulated(halves, "2").exit_code == 0);
   CHECK(simulated(halves, "2").out.find(shared_out) == std::string::npos);
   CHECK(simulated(whole, "2").out.find(shared_out) != std::string::npos);

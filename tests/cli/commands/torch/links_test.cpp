@@ -72,7 +72,7 @@ TEST_CASE("profile --links --between threads needs no processes", "[cli][links]"
   CHECK(result.exit_code == 0);
   CHECK(result.out.starts_with("in process, within a node\n"));
   CHECK(result.out.find("a transfer: ") != std::string::npos);
-  CHECK(result.out.find("a step of a sum: ") != std::string::npos);
+  CHECK(result.out.find("a step of an all-reduce: ") != std::string::npos);
   CHECK(result.out.find("Gloo") == std::string::npos);
 }
 

@@ -55,7 +55,7 @@ TEST_CASE("calibrate --predict: other runs, measured or not, and the cluster for
                                    next.string(), "-o", out.string(), "--json"});
   REQUIRE(result.exit_code == 0);
   const auto json = nlohmann::json::parse(result.out);
-  CHECK(json.at("rows") == 1);  // the one whose time is known
+  CHECK(json.at("rows") == 1);  // the run whose time is known
   CHECK(json.at("runs").size() == 2);
   CHECK(json.at("runs").at(0).at("predicted_s").get<double>() > 0);
   const auto cluster = plan::cluster_from_json(plan::JsonDocument::read(out));
@@ -95,7 +95,7 @@ TEST_CASE("calibrate --predict without runs takes the cluster's constants as the
   CHECK(json.at("learnt_runs") == 0);
   CHECK(json.at("time").at("rows") == 1);
   CHECK(json.at("time").at("worst").at(0).at("id") == "a");
-  CHECK(json.at("memory").at("rows") == 2);  // of whatever GPU
+  CHECK(json.at("memory").at("rows") == 2);  // of any GPU
   const auto& refused = json.at("refused");
   REQUIRE(refused.size() == 2);
   CHECK(refused.at(0).at("id") == "c");

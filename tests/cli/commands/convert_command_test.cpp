@@ -12,7 +12,7 @@ using namespace pipewright;
 using test::run_program;
 using test::TempFolder;
 
-/// The shipped example, predicted into this file.
+/// Predicts the shipped example and writes the timeline to this file.
 void predict(const std::filesystem::path& file) {
   const std::string folder = PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/";
   const auto result = run_program({"simulate", folder + "scenario.json", "--costs",

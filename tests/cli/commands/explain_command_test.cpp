@@ -37,7 +37,7 @@ TEST_CASE("explain: a 1F1B of torch, in whatever order its traces are given", "[
     CHECK(own["microbatches"] == 4);
     CHECK(own["step"] == 3);
     CHECK(own["steps"] == 2);
-    // The processes themselves took 114.6 ms from their barrier on.
+    // The processes measured 114.6 ms, starting at their barrier.
     CHECK(own["iteration_s"].get<double>() == Approx(0.1146).epsilon(0.01));
     REQUIRE(own["ranks"].size() == 2);
     for (const auto& rank : own["ranks"]) {
@@ -122,7 +122,7 @@ TEST_CASE("explain --draws: steps of a whole job, drawn from its own", "[cli][ex
   CHECK(test::text_of(out / "steps.csv").starts_with("step,replica,rank,action,seconds\n"));
 }
 
-/// The traces of pipe=2,data=2, where data 1 takes half as long again.
+/// Returns the traces of pipe=2,data=2, in which data 1 takes half as long again.
 std::vector<std::string> traces_of_replicas(const TempFolder& folder) {
   std::vector<std::string> files(4);
   for (const int replica : {0, 1}) {
@@ -153,7 +153,7 @@ TEST_CASE("explain --axes: the slowest of several pipelines", "[cli][explain]") 
   CHECK(own["pipelines"][1]["iteration_s"] == own["iteration_s"]);
   CHECK(own["pipelines"][0]["iteration_s"].get<double>() < own["iteration_s"].get<double>());
   CHECK(own["ranks"][1]["rank"] == 3);
-  // All else is what its two files say alone.
+  // Everything else equals the explanation of its two files alone.
   auto alone = explained({files[1], files[3]});
   CHECK(alone["slowest"] == 0);
   CHECK(alone["pipelines"][0]["axes"] == nlohmann::json::object());
@@ -247,7 +247,8 @@ TEST_CASE("explain --hang: the schedule names stage and microbatch", "[cli][expl
   CHECK(refused.err.find("plan.csv: the name does not end in a rank") != std::string::npos);
 }
 
-/// Two replicas of two stages, of which worker 3 (dp 1, stage 1) takes twice as long.
+/// Returns the trace of two replicas of two stages, in which worker 3 (dp 1, stage 1) takes twice
+/// as long.
 std::string whole_job() {
   const test::MadeUpJob job{.schedule = plan::make_schedule("1f1b", 2, 4),
                             .steps = {23, 25, 33},

@@ -1,4 +1,4 @@
-// A plan goes out in the words of other trainers, and comes back as the same plan.
+// A plan is exported to the configuration of other trainers, and read back as the same plan.
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-// A module that PyTorch exported becomes a folder, from which all commands know its layers.
+// A module exported by PyTorch becomes a folder, from which all commands know its layers.
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -41,13 +41,13 @@ TEST_CASE("import writes a folder whose layers scenario and partition know", "[c
   CHECK(names_in(written.at("layers")) == names);
   CHECK(std::filesystem::exists(out + "/model.pt2"));
   const auto scenario = out + "/scenario.json";
-  // Read from another folder than the scenario's own.
+  // The scenario is read from another folder than its own.
   const auto exported = run_program(
       {"export", scenario, "--for", "deepspeed", "--set", "pipeline.partition=[0,2,4]", "--json"});
   CAPTURE(exported.err, exported.out);
   CHECK(exported.exit_code == 0);
 
-  // Layers are cut anew; a scenario that is there stays.
+  // Layers are split again; an existing scenario stays.
   plan::write_file(scenario, plan::JsonDocument::read(scenario).root().dump());
   const auto before = plan::read_file(scenario);
   REQUIRE(run_program({"import", archive, "-o", out, "--by", "marks"}).exit_code == 0);

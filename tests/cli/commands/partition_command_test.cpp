@@ -27,7 +27,7 @@ json answer(std::vector<std::string> arguments) {
   return json::parse(result.out);
 }
 
-/// Four layers of one second, as `pipewright profile` would write them.
+/// Writes four layers of one second, as `pipewright profile` would write them.
 std::string costs_file(const TempFolder& folder) {
   plan::LayerCosts costs;
   for (int layer = 0; layer < 4; ++layer) {

@@ -13,7 +13,8 @@ using Json = nlohmann::json;
 
 const std::string h100 = PIPEWRIGHT_SOURCE_DIR "/scenarios/clusters/h100-sxm.json";
 
-/// 405B as it was trained on 2048 H100 in 14.22 s an iteration (MLPerf Training 5.0).
+/// Returns the arguments of 405B as trained on 2048 H100 in 14.22 s per iteration (MLPerf Training
+/// 5.0).
 std::string llama_405b() {
   return plan::read_file(PIPEWRIGHT_SOURCE_DIR "/scenarios/megatron/llama3.1-405b.yaml");
 }

@@ -141,8 +141,8 @@ TEST_CASE("plan --zero: a stage that there is not is refused", "[cli][planner]")
   }
 }
 
-/// Every figure of a plan's row is what its written scenario is simulated to, by its costs and
-/// without them.
+/// Checks that every figure of a plan's row is what its written scenario is simulated to, with its
+/// costs and without them.
 void check_simulated(const nlohmann::json& plan, const std::filesystem::path& out) {
   for (const bool with_costs : {true, false}) {
     std::vector<std::string> words{"simulate", (out / "scenario.json").string(), "--json"};
@@ -229,7 +229,7 @@ TEST_CASE("so is that of each stage of ZeRO", "[cli][planner]") {
     REQUIRE(found.exit_code == 0);
     const auto plan = nlohmann::json::parse(found.out).at("plans")[0];
     check_simulated(plan, out);
-    CHECK(plan.at("memory_bytes").get<double>() < memory);  // each divides more
+    CHECK(plan.at("memory_bytes").get<double>() < memory);  // each stage shards more
     memory = plan.at("memory_bytes");
     for (const auto& rank : plan.at("memory_by_rank")) {
       CHECK(rank.at("fragmentation_bytes") > 0);
@@ -247,7 +247,7 @@ TEST_CASE("so is that of any schedule, with stages of unequal numbers of layers"
        {"1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "1f1b-v", "zbv", "dualpipev"}) {
     CAPTURE(schedule);
     const auto out = folder.path() / schedule;
-    // 80 layers on 6 ranks: nothing divides them.
+    // 80 layers on 6 ranks: no schedule divides them evenly.
     const auto found = run_program(
         {"plan",    "--model", "llama3-70b", "--cluster", h100,         "--gpus",    "48",
          "--batch", "192",     "--pipeline", "6",         "--schedule", schedule,    "--zero",
@@ -446,7 +446,7 @@ TEST_CASE("plan --model takes a config.json as it takes the model's name", "[cli
   };
   CHECK(plans_of(models + "llama-3-8b.json") == plans_of("llama3-8b"));
   CHECK(plans_of(models + "mixtral-8x7b.json") == plans_of("mixtral-8x7b"));
-  CHECK_FALSE(plans_of(models + "megatron-345m.sh").empty());  // 1024 positions, and so many tokens
+  CHECK_FALSE(plans_of(models + "megatron-345m.sh").empty());  // 1024 positions, and as many tokens
   const auto longer = run_program({"plan", "--model", models + "megatron-345m.sh", "--cluster",
                                    h100, "--batch", "64", "--gpus", "64", "--sequence", "2048"});
   CHECK(longer.exit_code == 2);
@@ -498,7 +498,7 @@ TEST_CASE("plan puts stages on kinds of nodes, and every command says its time o
   const auto every = with("simulate", {"--every-rank"}).at("every_rank");
   CHECK(every.at("devices") == 32);
   CHECK(every.at("iteration_s").get<double>() == same);
-  // A search among the scenario's own schedule and cut finds nothing slower.
+  // A search with the scenario's own schedule and cut finds no slower plan.
   const auto again = with("plan", {"--pipeline", "4", "--schedule", best.at("schedule"), "--chunks",
                                    std::to_string(best.at("chunks").get<int>())});
   CHECK(again.at("plans")[0].at("iteration_s").get<double>() <= iteration * (1 + 1e-12));

@@ -137,7 +137,7 @@ TEST_CASE("schedule --check and --torch refuse what they would not obey", "[cli]
     words.insert(words.end(), more.begin(), more.end());
     refuses(words, more.front());
   }
-  // What has its own transfers is not lowered.
+  // A file with its own transfers is not lowered.
   const std::string whole =
       written(folder, "0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n").string();
   for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{

@@ -20,7 +20,8 @@ using test::TempFolder;
 
 const std::string folder_of_scenario = PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card";
 
-/// The shipped scenario with made-up costs: its answers are the same everywhere.
+/// Returns the arguments for the shipped scenario with made-up costs: its answers are the same
+/// everywhere.
 std::vector<std::string> shared_card(const std::string& command,
                                      const std::vector<std::string>& more = {}) {
   std::vector<std::string> arguments{command, folder_of_scenario + "/scenario.json", "--costs",
@@ -52,7 +53,8 @@ TEST_CASE("simulate --json: causes add up to the bubble, holders to the peak", "
     CHECK(answer["peaks"][rank]["context_bytes"] == 0);  // a CPU has none
   }
   CHECK(answer["sensitivities"]["layers"].size() == 8);
-  // The slow stage sets the pace of half of the microbatches; each hop is passed both ways.
+  // The slow stage sets the pace of half of the microbatches; each hop is passed in both
+  // directions.
   CHECK(answer["sensitivities"]["stages"][1]["all"] == 8);
 }
 
@@ -90,7 +92,7 @@ TEST_CASE("simulate --engine simgrid: the same, where the card is shared as well
   CHECK(alone["iteration_s"].get<double>() < native / 1.2);
   CHECK(contended.err.empty());
 
-  // It refuses what SimGrid cannot express.
+  // SimGrid cannot express these costs.
   const TempFolder folder;
   const auto file = (folder.path() / "busy.json").string();
   const std::string scenario = folder_of_scenario + "/scenario.json";
@@ -108,7 +110,7 @@ TEST_CASE("simulate --engine simgrid: the same, where the card is shared as well
   CHECK(run_program({"simulate", scenario, "--costs", file}).err.empty());
 }
 
-/// A record of one rank: `lines` are of step 0 and 1.
+/// Writes a record of one rank; `lines` are those of steps 0 and 1.
 std::string record_in(const TempFolder& folder, const std::string& lines) {
   const auto file = folder.path() / "steps.csv";
   plan::write_file(file, "step,replica,rank,action,seconds\n" + lines);
@@ -126,7 +128,7 @@ TEST_CASE("simulate --every-rank: each device of the job, with links and draws o
   CHECK(alike["every_rank"]["devices"] == 16);
   CHECK(alike["every_rank"]["iteration_s"] == alike["iteration_s"]);
   CHECK(alike["every_rank"]["first_computed_s"] == alike["every_rank"]["last_computed_s"]);
-  // Three lie across nodes: some hops stay within one.
+  // Three pipelines are spread over nodes: some hops stay within one.
   const json across = answer_with({"--set", "pipeline.replicas=3"});
   CHECK(across["every_rank"]["iteration_s"] < across["iteration_s"]);
   CHECK(across["every_rank"]["first_computed_s"] < across["every_rank"]["last_computed_s"]);
@@ -140,7 +142,8 @@ TEST_CASE("simulate --every-rank: each device of the job, with links and draws o
 
 TEST_CASE("simulate: over which level transfers go, and what nodes of a kind do to their ranks",
           "[cli][simulate]") {
-  // Four nodes, a rank of each of four pipelines on each: half of a hop is between groups of two.
+  // Four nodes, each with a rank of each of four pipelines: half of the hops cross groups of two
+  // nodes.
   const std::vector<std::string> more{
       "--set",
       R"(cluster.fabric={"levels":[{"name":"spine","group_nodes":2,"latency_s":0.001,)"
@@ -152,7 +155,7 @@ TEST_CASE("simulate: over which level transfers go, and what nodes of a kind do 
   as_json.push_back("--json");
   const json answer = answer_of(shared_card("simulate", as_json));
   CHECK(answer["kind_speeds"] == json({1, 1, 1, 0.5}));
-  // 16 microbatches there and back over three hops, the middle one from node 1 to node 2.
+  // 16 microbatches in both directions over three hops, the middle one from node 1 to node 2.
   CHECK(answer["transfers_by_level"] == json({{"within a node", 0},
                                               {"between nodes", 4 * 2 * 2 * 16},
                                               {"of the level spine", 4 * 2 * 16}}));
@@ -183,14 +186,14 @@ TEST_CASE("simulate --draws: percentiles from a record, by the seed", "[cli][sim
   CHECK(jittery["draws"]["p95_s"] > jittery["draws"]["p50_s"]);
   CHECK(draws_of(unlike, "1") == jittery);
   CHECK(draws_of(unlike, "2")["draws"]["mean_s"] != jittery["draws"]["mean_s"]);
-  // The folder that a run leaves is as good as its table.
+  // The folder of a run is equivalent to its table.
   CHECK(draws_of(folder.path().string(), "1") == jittery);
   const auto table =
       run_program(shared_card("simulate", {"--draws", "10", "--jitter", unlike, "--seed", "1"}));
   CHECK(table.out.find("10 samples of 2 recorded steps (seed 1): mean ") != std::string::npos);
   CHECK(table.out.find("90 % confidence intervals for 2 other steps: mean ") != std::string::npos);
   CHECK(jittery["draws"]["other_steps"]["steps"] == 2);
-  CHECK(jittery["draws"]["other_steps"]["p95_s"][1].is_null());  // two steps tell no upper end
+  CHECK(jittery["draws"]["other_steps"]["p95_s"][1].is_null());  // two steps give no upper bound
 }
 
 TEST_CASE("simulate --draws: without a record there is nothing to draw from", "[cli][simulate]") {
@@ -316,7 +319,7 @@ TEST_CASE("simulate --schedule: somebody's order; what is unsound is bad input",
   const auto refused = run_program(shared_card("simulate", {"--schedule", cyclic.string()}));
   CHECK(refused.exit_code == 2);
   CHECK(refused.err.find("0B0") != std::string::npos);
-  // A Program is what it says: this one has all transfers of a rank in one queue.
+  // A Program is used as it is: this one has all transfers of a rank in one queue.
   plan::LoweringOptions options;
   options.communicators = plan::CommunicatorLayout::Rank;
   options.replicas = 4;
@@ -392,7 +395,7 @@ TEST_CASE("simulate --schedule: what computes again otherwise than the scenario 
       simulated(again, "none"),
       ": /recompute_layers: is 1 and there is an R, but training.recompute is none, which needs 0");
 
-  // With communication a CSV is a Program too; without, what is missing is added.
+  // With communication a CSV is a Program too; without it, missing actions are added.
   const auto sends = folder.write("sends.csv", to_csv(program_for(Mode::None)));
   says(simulated(sends, "full"), "sends.csv: " + missing);
   CHECK(simulated(sends, "none").exit_code == 0);

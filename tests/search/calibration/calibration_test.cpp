@@ -68,7 +68,7 @@ Seconds time_of(const MeasuredRun& run, const Cluster& cluster, const Transforme
   return {RunSimulator(cluster).iteration(run.training, run.cut, times)};
 }
 
-/// What the runs take on a machine of these constants.
+/// Sets the times of runs on a machine with these constants.
 void measure(std::vector<MeasuredRun>& runs, const Cluster& cluster,
              const MachineConstants& constants, RecomputeMode recompute = RecomputeMode::None) {
   for (MeasuredRun& run : runs)
@@ -76,7 +76,7 @@ void measure(std::vector<MeasuredRun>& runs, const Cluster& cluster,
         time_of(run, cluster, transformer_times(work_of(run, cluster, recompute), constants));
 }
 
-/// Not what the guesses are.
+/// Returns constants that differ from the defaults.
 MachineConstants other_constants() {
   MachineConstants constants;
   constants.gemm_efficiency = 0.78;
@@ -154,7 +154,7 @@ TEST_CASE("Layers that are slower than the physics are learnt by their class",
           "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
   std::vector<MeasuredRun> runs = many_runs();
-  for (MeasuredRun& run : runs) {  // each class at its own pace
+  for (MeasuredRun& run : runs) {  // each class at its own speed
     const int mixed =
         (run.training.model.hidden / 1024 * 7 + run.cut.tensor * 5 + run.cut.microbatch * 3) % 11;
     const LayerFactors factors{.layer = 0.9 + 0.02 * mixed};
@@ -213,7 +213,7 @@ TEST_CASE("With equal stages, the simulator's iteration is (M + P - 1) stages an
           "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
   MachineConstants constants;
-  constants.hop_efficiency = 1e9;  // transfers take nothing
+  constants.hop_efficiency = 1e9;  // transfers take no time
   constants.stage_launch_s = 1e-12;
   constants.iteration_s = 0.01;
   for (const int pipeline : {1, 2, 4})

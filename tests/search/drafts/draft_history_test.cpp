@@ -23,7 +23,7 @@ TEST_CASE("Every step can be undone and redone, and says what it did", "[loop][h
   CHECK(history.undo_text() == "pipeline.schedule from 1f1b to zbv");
   CHECK(history.redo_text() == "pipeline.microbatches from 16 to 8");
   CHECK(history.undo() == first);
-  CHECK(history.undo() == first);  // there is nothing left
+  CHECK(history.undo() == first);  // nothing is left to undo
   CHECK(history.redo() == second);
   CHECK(history.redo().scenario.pipeline.microbatches == 8);
   CHECK_FALSE(history.can_redo());

@@ -20,7 +20,7 @@ using test::answered;
 using test::error_of;
 using test::shared_card;
 
-/// Layers that take anything.
+/// Returns a draft whose layers take random times.
 Draft random_draft(std::mt19937& random) {
   Draft draft = shared_card({"pipeline.microbatches=6", "pipeline.replicas=1"});
   for (plan::LayerCost& layer : draft.costs->layers) {
@@ -32,7 +32,7 @@ Draft random_draft(std::mt19937& random) {
   return draft;
 }
 
-/// All ways to cut the layers.
+/// Returns all ways to partition the layers.
 std::vector<std::vector<int>> all_cuts(int layers, int stages) {
   std::vector<std::vector<int>> cuts;
   std::vector<bool> border(static_cast<std::size_t>(layers) - 1, false);
@@ -318,7 +318,7 @@ TEST_CASE("Stages of equal sizes keep their borders", "[loop][draft_search]") {
   std::set<std::vector<int>> borders;
   for (const DraftPlan& plan : found.plans)
     borders.insert(plan.boundaries);
-  // An embedding, six blocks and a head: four do not divide six.
+  // An embedding, six blocks and a head: six blocks cannot be divided among four stages.
   CHECK(borders == std::set<std::vector<int>>{{0, 8}, {0, 4, 8}, {0, 3, 5, 8}});
 }
 

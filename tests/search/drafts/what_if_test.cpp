@@ -107,7 +107,7 @@ TEST_CASE("Another microbatch size scales what was measured, and says so", "[loo
         "linearly");
   CHECK(answer.costs.layers[1].forward.value == 2 * eight.costs->layers[1].forward.value);
   CHECK(answer.times.iteration > 1.9 * answer_to(shared_card()).times.iteration);
-  CHECK(eight.costs->microbatch_size == 4);  // what was measured stays
+  CHECK(eight.costs->microbatch_size == 4);  // the measured costs are unchanged
 }
 
 TEST_CASE("A draft without costs is answered from the model, and says so", "[loop][what_if]") {

@@ -10,7 +10,7 @@ namespace order_ideals_test {
 using namespace pipewright::search;
 using pipewright::test::error_of;
 
-/// A node's predecessors, by node.
+/// Returns a node's predecessors, by node.
 std::vector<NodeSet> sets_of(const std::vector<std::vector<std::size_t>>& before) {
   std::vector sets(before.size(), empty_node_set(before.size()));
   for (std::size_t node = 0; node < before.size(); ++node)

@@ -150,7 +150,7 @@ TEST_CASE("Two equal nodes on two machines: a stage each, or both twice", "[plan
   CHECK(three.one_machine.value == Approx(6e-3));
 }
 
-/// Nodes of which every third or so takes no time, with edges to later ones.
+/// Returns a graph in which about every third node takes no time, with edges to later nodes.
 ProfileGraph random_graph(std::mt19937& random, int nodes) {
   std::uniform_int_distribution<int> number(0, 6);
   ProfileGraph graph;
@@ -176,7 +176,7 @@ TEST_CASE("Nodes that take no time are left out of the search, not out of the an
     const auto graph = random_graph(random, 7);
     CAPTURE(round);
     const auto cut = replicated_partition(graph, machines(4));
-    // With levels every ideal is looked at.
+    // With levels every ideal is searched.
     const auto full = replicated_partition(graph, {.levels = {{1, 1e9}, {4, 1e9}}});
     CHECK(cut.slowest_stage.value == Approx(full.slowest_stage.value).margin(1e-15));
     std::size_t nodes = 0;
@@ -186,7 +186,7 @@ TEST_CASE("Nodes that take no time are left out of the search, not out of the an
     }
     CHECK(nodes == graph.nodes.size());
   }
-  CHECK(idle > 0);  // machines that are best left without work
+  CHECK(idle > 0);  // some machines are best left without work
 }
 
 TEST_CASE("What crosses a cut can be slower than the stages", "[plan][partition]") {
@@ -224,7 +224,7 @@ TEST_CASE("The slowest stage is that of PipeDream's optimizer", "[plan][partitio
             row.slowest_stage);
     ++(row.options.levels.size() == 1 ? flat : grouped);
     CHECK(ours.one_machine.value == Approx(row.one_machine).epsilon(1e-5));
-    // Nine decimals are printed. Some order ideals are no state of the optimizer: then we are
+    // Nine decimals are printed. Some order ideals are not a state of the optimizer: then we are
     // faster.
     CHECK(ours.slowest_stage.value < row.slowest_stage + 1e-9);
     ++(ours.slowest_stage.value > row.slowest_stage - 1e-9 ? equal : faster);

@@ -56,7 +56,7 @@ PlanSpace space_of(int layers, int hidden, int gpus, int batch) {
   return space;
 }
 
-/// A small space like any other: what the number is seeded with decides all of it.
+/// Returns a random small space, which the seed of the generator determines completely.
 PlanSpace random_space(std::mt19937& random) {
   const auto one_of = [&](std::initializer_list<int> values) {
     return *(values.begin() + random() % values.size());
@@ -95,7 +95,8 @@ TEST_CASE("no candidate is faster than its bound", "[sim][planner]") {
     models::PipelineShapes shapes;
     search::RunSimulator simulator(cluster);
     plan::MachineConstants constants;
-    // Also machines whose transfers take long, or whose layers take no time beside them.
+    // Includes machines whose transfers take long, or whose layers take almost no time in
+    // comparison.
     constants.hop_efficiency = std::pow(10, -3.0 * static_cast<double>(random() % 100) / 100);
     constants.layer_launch_s = random() % 2 == 0 ? 0 : 2e-3;
     sim::StepCosts costs;
@@ -115,7 +116,7 @@ TEST_CASE("no candidate is faster than its bound", "[sim][planner]") {
       ++checked;
     }
   }
-  CHECK(closest == Approx(1));  // without a pipeline it is the time
+  CHECK(closest == Approx(1));  // without a pipeline the bound is the time
 }
 
 TEST_CASE("what is spared for its bound would not have been among the best", "[sim][planner]") {
@@ -123,7 +124,7 @@ TEST_CASE("what is spared for its bound would not have been among the best", "[s
   std::size_t spared = 0;
   for (int round = 0; round < 150; ++round) {
     const PlanSpace space = random_space(random);
-    // Tight memory, so that some do not fit.
+    // Tight memory, so that some plans do not fit.
     const plan::Cluster cluster = cluster_of(4, random() % 2 == 0 ? 80e9 : 3e9);
     const search::PlanAnswer quick = search::search_plans(cluster, space, {.most_plans = 3});
     const search::PlanAnswer all =
@@ -198,7 +199,7 @@ TEST_CASE("candidates divide what they must, each is there once", "[sim][planner
     CHECK(seen.insert(text_of({.cut = cut})).second);
   }
   CHECK(seen.size() > 500);
-  space.tensor = {3};  // 32 is no multiple of it
+  space.tensor = {3};  // 32 is not a multiple of it
   CHECK(candidates_of(cluster, space, shapes).empty());
 }
 

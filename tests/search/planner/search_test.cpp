@@ -17,11 +17,11 @@ struct Named {
   double peak_bytes = 0;
   bool is_possible = true;
   double least_s = 0;
-  bool is_bounded_by_memory = true;  // the bound knows the memory
+  bool is_bounded_by_memory = true;  // the bound includes the memory
   bool is_likely = true;
 };
 
-/// Candidates as they are written down, on devices of 10 bytes.
+/// A space whose candidates are listed explicitly, on devices of 10 bytes.
 struct WrittenSpace {
   using Plan = Named;
   std::vector<Named> all;
@@ -69,7 +69,7 @@ TEST_CASE("a search simulates what its bound does not rule out, and accounts for
   CHECK(names_of(answer.plans) == std::vector<std::string>{"best"});
   CHECK(answer.candidates == 7);
   CHECK(answer.impossible == 1);
-  CHECK(answer.too_large == 3);  // two by their bounds, one when it was simulated
+  CHECK(answer.too_large == 3);  // two by their bounds, one after its simulation
   CHECK(answer.simulated == 1);
   CHECK(answer.bounded == 2);
   REQUIRE(answer.nearest);

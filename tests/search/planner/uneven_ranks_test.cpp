@@ -22,7 +22,7 @@ namespace uneven_ranks_test {
 
 using namespace pipewright;
 
-/// All ways to give `stages` at least one of `layers` each.
+/// Visits all ways to distribute `layers` over `stages`, at least one each.
 void for_each_cut(int layers, int stages, const std::function<void(const std::vector<int>&)>& visit,
                   std::vector<int> before = {}) {
   if (stages == 1) {
@@ -81,7 +81,7 @@ TEST_CASE("Layers are dealt out by speed: no cut has a rank that is busy for les
   }
 }
 
-/// Nodes of one device; links that take no time beside compute.
+/// Returns nodes of one device; links take almost no time compared with compute.
 plan::Cluster quick_links(std::vector<plan::NodeKind> kinds) {
   plan::Cluster cluster;
   cluster.nodes = 0;
@@ -115,9 +115,10 @@ search::PlanSpace space_of(int layers, int gpus, int batch) {
   return space;
 }
 
-/// 1F1B on two ranks without transfers, in seconds. Where the last rank is the busier one, it waits
-/// for the first pass alone; where it is the first, it computes a forward ahead, and a backward at
-/// the end, while the last one computes what it waits for.
+/// Returns the iteration of 1F1B on two ranks without transfers, in seconds. If the last rank is
+/// the busier one, it waits only for the first pass. If it is the first rank, that computes a
+/// forward ahead, and a backward at the end, while the last rank computes the action that it waits
+/// for.
 double two_ranks_s(const models::TransformerTimes& times, const std::vector<int>& layers,
                    const std::vector<double>& speeds, int microbatches) {
   const auto pass = [&](std::size_t rank, auto part) {
@@ -184,8 +185,8 @@ TEST_CASE("Ranks with speeds of their own get layers by them", "[planner]") {
         "the cluster's rank_speeds is for pipelines of 4 ranks, but 2 GPUs cannot form one");
 }
 
-/// The least iteration of all orders of kinds, numbers of ranks and cuts that every rank has room
-/// for.
+/// Returns the shortest iteration over all orders of kinds, numbers of ranks and cuts that fit
+/// every rank.
 double least_of_all(const plan::Cluster& cluster, const search::PlanSpace& space) {
   double least = std::numeric_limits<double>::infinity();
   for (const plan::NodeOrder& order : plan::node_orders(cluster, space.gpus))

@@ -28,7 +28,7 @@ double busy_of(const Structure& structure, const Times& times, int rank) {
   return busy;
 }
 
-/// "warm-up 0..2, transfer 2..3".
+/// Returns "warm-up 0..2, transfer 2..3".
 std::string text_of(const IdleTime& idle, int rank) {
   std::string text;
   for (const IdleSpan& span : idle.spans)
@@ -79,7 +79,7 @@ TEST_CASE("One queue per rank: a receive behind a send is queue time", "[sim][id
   const Structure structure(lower(make("1f1b", 2, 2), {.communicators = CommunicatorLayout::Rank}));
   Simulator simulator(structure);
   IdleCauses causes(structure);
-  // 1B0 ends at 5 and its gradient is sent until 6; the input of 1F1 came at 3.
+  // 1B0 ends at 5 and its gradient is sent until 6; the input of 1F1 arrived at 3.
   const IdleTime& idle = causes.of(simulator.run(equal_costs(2, 0, 1)));
   CHECK(text_of(idle, 1) == "warm-up 0..1, transfer 1..2, queue 5..6, cool-down 9..12");
 }

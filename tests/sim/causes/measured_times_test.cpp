@@ -33,7 +33,7 @@ TEST_CASE("A timeline that went as predicted has the predicted causes of idle ti
   CHECK(structures > 500);
 }
 
-/// 1F1B on two ranks, one microbatch, as somebody measured it.
+/// Returns a measured timeline of 1F1B on two ranks with one microbatch.
 Timeline measured() {
   const auto span = [](int rank, Row row, const char* action, double start, double end) {
     return Span{rank, row, action, {start}, {end}};
@@ -74,7 +74,7 @@ TEST_CASE("Of two that took turns the second counts from the end of the first on
   CHECK(of("0F1") == std::pair{1.0, 4.0});
   CHECK(of("0B0") == std::pair{4.0, 6.0});
   CHECK(of("0F2") == std::pair{6.0, 9.0});
-  CHECK(of("0B1") == std::pair{9.0, 9.0});  // it was over before
+  CHECK(of("0B1") == std::pair{9.0, 9.0});  // it had already ended
   CHECK(of("0B2") == std::pair{10.0, 12.0});
 }
 

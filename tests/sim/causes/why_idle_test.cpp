@@ -61,7 +61,7 @@ TEST_CASE("The chain of events leads from the idle action to what holds it back"
   CHECK(names(at(2, 0.5)) == "2F0 2RECV_F0 1SEND_F0 1F0 1RECV_F0 0SEND_F0 0F0 ");
   CHECK(at(2, 0.5).cause == IdleCause::WarmUp);
   CHECK(at(2, 0.5).start == 0);
-  CHECK(at(2, 0.5).end == Approx(2.5e-3));  // until 1F0 is over; then it is on its way
+  CHECK(at(2, 0.5).end == Approx(2.5e-3));  // until 1F0 is over; then its data are in transfer
   CHECK(names(at(1, 1.2)) == "1F0 1RECV_F0 0SEND_F0 ");
   CHECK(at(1, 1.2).cause == IdleCause::Transfer);
   CHECK(names(at(0, 0.5)) == "0F0 ");
@@ -99,7 +99,7 @@ TEST_CASE("Measured: an action that nothing held back is said to have begun late
   for (int event = 0; event < structure.size(); ++event)
     if (to_string(*structure.events()[event].instruction) == "1F0")
       late = event;
-  // All from 1F0 on happened 2 ms later than it could have.
+  // Starting with 1F0, everything happened 2 ms later than possible.
   const double from = times[late].start;
   for (EventTimes& event : times.events)
     if (event.start >= from)
@@ -151,12 +151,12 @@ TEST_CASE("Measured: what began late waits for nothing, and nothing else does", 
     for (std::size_t i = 0; i < idle.spans.size(); i += 1 + idle.spans.size() / 5) {
       const IdleSpan& span = idle.spans[i];
       if (span.end.value - span.start.value < 1e-9)
-        continue;  // what rounding leaves has no middle
+        continue;  // an interval due to rounding has no middle
       const double middle = (span.start.value + span.end.value) / 2;
       const WhyIdle found = why_idle(structure, measured, span.rank, middle);
       CAPTURE(found.sentence, to_string(span.cause));
       REQUIRE(found.cause == span.cause);
-      // Of the rank itself, not of one that it waits for.
+      // The rank itself waits for nothing, not one that it waits for.
       const int next = found.chain.empty() ? 0 : found.chain[0];
       const bool waits_for_nothing =
           found.sentence.find(" ms: " + to_string(*structure.events()[next].instruction) +

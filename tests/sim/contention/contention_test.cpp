@@ -9,7 +9,7 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-/// Four ranks on two nodes of two; every transfer takes a second.
+/// Returns four ranks on two nodes of two; every transfer takes a second.
 StepCosts two_nodes() {
   StepCosts costs;
   costs.stages.resize(4);

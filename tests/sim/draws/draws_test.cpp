@@ -20,7 +20,7 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-/// Stages of a second for each pass, whose transfers and sums take nothing.
+/// Returns stages of a second for each pass; transfers and collectives take no time.
 StepCosts seconds_each(const Program& program, int replicas = 1) {
   StepCosts costs;
   costs.stages.resize(static_cast<std::size_t>(stage_count(program)));
@@ -31,7 +31,7 @@ StepCosts seconds_each(const Program& program, int replicas = 1) {
   return costs;
 }
 
-/// Which part of the draws takes longer.
+/// Returns the fraction of the samples that take longer.
 double part_above(const Draws& draws, double seconds) {
   const auto& all = draws.sorted();
   return static_cast<double>(std::upper_bound(all.begin(), all.end(), seconds) - all.begin()) /
@@ -39,7 +39,7 @@ double part_above(const Draws& draws, double seconds) {
          1;
 }
 
-/// Five deviations of such a part among so many draws.
+/// Returns five standard deviations of such a fraction among `draws` samples.
 double margin(double part, int draws) { return 5 * std::sqrt(part * (1 - part) / draws); }
 
 TEST_CASE("Steps that are alike: every draw is the iteration", "[sim][draws]") {
@@ -96,14 +96,14 @@ TEST_CASE("A stage that is slow in a quarter of its steps, and pipelines that wa
           0.25);
   }
   SECTION("Half of the time they are: correlated by a half") {
-    // Of two pipelines, whose deviations from their means have the product 4.5 of 9.
+    // Two pipelines, whose deviations from their means have the product 4.5 of 9.
     const auto record = record_of({recorded(0, 0, "0F0", {4, 4, 10, 10, 4, 4, 10, 10}),
                                    recorded(1, 0, "0F0", {4, 4, 10, 10, 4, 10, 4, 10})});
     REQUIRE(together_in(record).pipelines == Approx(0.5));
     StepCosts costs = seconds_each(structure.program(), 2);
     costs.stages[0].forward = {7};
     const Draws draws = draw_iterations(structure, costs, Jitter(record), {.count = count});
-    // Together, 5 of 8 steps have a slow one; apart 3 of 4 pairs do.
+    // Together, 5 of 8 steps have a slow one; independently, 3 of 4 pairs do.
     const double part_long = 0.5 * 5 / 8 + 0.5 * 3 / 4;
     CHECK(part_above(draws, 10) == Approx(part_long).margin(margin(part_long, count)));
   }
@@ -122,7 +122,7 @@ TEST_CASE("Ranks of a pipeline are slow together, or one after the other", "[sim
   // Backwards take 2 s. Both slow: 34 s; one: 22; none: 10.
   CHECK(part_of(one_long(), 33) == Approx(0.25).margin(margin(0.25, count)));
   CHECK(part_of(one_long(), 11) == Approx(0.25).margin(margin(0.25, count)));
-  // Inversely correlated in the record: on their own.
+  // Inversely correlated in the record: sampled independently.
   const double both = 1.0 / 16, any = 7.0 / 16;
   CHECK(part_of({16, 4, 4, 4}, 33) == Approx(both).margin(margin(both, count)));
   CHECK(part_of({16, 4, 4, 4}, 11) == Approx(any).margin(margin(any, count)));
@@ -169,7 +169,7 @@ TEST_CASE("Pipelines with durations of their own meet at their sums, as on one c
         StepCosts costs = random_costs(structure.program(), random, 0);
         costs.replicas = replicas;
         costs.cluster.devices_per_node = replicas;
-        // On a network what is long is what a sum moves, not the latency of its steps.
+        // On a network the size of an all-reduce takes the time, not the latency of its steps.
         costs.cluster.within_node.latency = costs.cluster.between_nodes.latency = {};
         const Jitter jitter(random_record(structure.program(), 2, 4, random));
         const JobJitter of_job(structure, replicas, jitter);
@@ -203,7 +203,7 @@ TEST_CASE("Draws are the same for the same seed, and a longer list begins like a
 }
 
 TEST_CASE("Where pipelines share a card they get out of each other's way", "[sim][draws]") {
-  // Two pipelines of two ranks, each rank on a node of its own; a transfer takes half a forward.
+  // Two pipelines of two ranks, each rank on its own node; a transfer takes half a forward.
   const Structure structure(lower(make("1f1b", 2, 8), {.replicas = 2}));
   StepCosts costs = seconds_each(structure.program(), 2);
   for (StageCost& stage : costs.stages)

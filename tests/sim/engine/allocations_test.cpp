@@ -27,7 +27,7 @@ std::size_t allocations_during(const Work& work) {
   return allocations() - before;
 }
 
-/// The costs of a round, with memory and gradients that two pipelines sum.
+/// Returns the costs of a round, with memory and gradients that two pipelines all-reduce.
 StepCosts costs_of(const Program& program, int replicas, int round) {
   std::mt19937 random(static_cast<unsigned>(round));
   StepCosts costs = random_costs(program, random, round);
@@ -54,10 +54,10 @@ TEST_CASE("timing a Program again under other costs allocates nothing", "[sim][a
       request.chunks = std::string_view(name) == "interleaved-1f1b" ? 2 : 1;
       options.tied_stages = {0, 3};
       if (options.zero > 1 && request.name == "chimera")
-        continue;  // not in two directions
+        continue;  // not supported by schedules in two directions
       const Program program = lower(make_schedule(request), options);
       if (find_deadlock(Dependencies(program)))
-        continue;  // not everything can run over every communicator
+        continue;  // some Programs deadlock over some communicators
       ++timed_programs;
       const Structure structure(program);
       Simulator simulator(structure);

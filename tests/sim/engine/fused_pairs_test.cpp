@@ -1,5 +1,5 @@
-// Fused pairs whose shards' sums go on beside compute: what a pair takes, by hand and as closed
-// forms, and that bounds stay below it.
+// Fused pairs whose tensor-parallel communication overlaps with compute: the time of a pair, by
+// hand and as closed forms, and bounds that stay below it.
 
 #include <algorithm>
 
@@ -19,7 +19,7 @@ using namespace pipewright::search;
 using plan::Schedule;
 using plan::Seconds;
 
-/// Seconds of one microbatch on a stage: what it computes, and what its shards pass on.
+/// Seconds of one microbatch on a stage: its compute, and its tensor-parallel communication.
 struct Pass {
   double compute = 0, shards = 0;
   double all() const { return compute + shards; }
@@ -117,7 +117,7 @@ TEST_CASE("DualPipe gains over its own order unfused what M - P - 1 pairs hide, 
         const double all = m * (f + b), hops = p / 2 - 1;
         CHECK(iteration(unfused(schedule), forward, backward, 1) == all + hops * (f + b - 2 * w));
         CHECK(iteration(schedule, forward, backward, 0) == all + hops * (f + 2 * b - 3 * w));
-        // F&B + B - 3W for each hop, as the paper has it, where F&B hides.
+        // Each hop takes F&B + B - 3W, as in the paper, if F&B overlaps.
         const double fused = iteration(schedule, forward, backward, 1);
         CHECK(fused == all - hidden * (m - p - 1) + hops * (f + 2 * b - hidden - 3 * w));
         CHECK(fused < iteration(unfused(schedule), forward, backward, 1));
@@ -158,7 +158,7 @@ TEST_CASE("a scenario's pairs have the overlap of the links between its shards",
     return sim::step_costs_of(scenario, costs, {{0, 2, 4}}).pair_overlap;
   };
   CHECK(overlap() == 0.25);
-  scenario.pipeline.axes = {"tensor", "pipe", "data", "context"};  // a shard on each node
+  scenario.pipeline.axes = {"tensor", "pipe", "data", "context"};  // a rank on each node
   CHECK(overlap() == 0.5);
 }
 

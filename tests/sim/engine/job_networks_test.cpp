@@ -43,7 +43,8 @@ class Draw {
     return link;
   }
 
-  /// Up to three levels beyond the one between nodes, each of whole groups of the one before.
+  /// Returns up to three levels in addition to the one between nodes, each of whole groups of the
+  /// one before.
   Fabric fabric(int nodes) {
     Fabric fabric;
     for (int group = between(1, 2); group < nodes && fabric.levels.size() < 3;
@@ -69,7 +70,8 @@ class Draw {
   std::mt19937 random_;
 };
 
-/// Devices by rank, copy and shard: a rank's lie beside each other, or a pipeline's do.
+/// Returns devices by rank, replica and tensor-parallel rank: adjacent are those of a rank, or of a
+/// pipeline.
 std::vector<int> places(int ranks, int copies, int shards, bool by_pipeline) {
   std::vector<int> devices(static_cast<std::size_t>(ranks * copies * shards));
   std::iota(devices.begin(), devices.end(), 0);
@@ -115,7 +117,7 @@ Job drawn(Draw& draw, const std::string& schedule, int round) {
   return job;
 }
 
-/// Those of the first device of each rank, as engines with a clock tell them.
+/// Returns the times of the first device of each rank, as engines with a clock do.
 Times of_first(const Structure& structure, const JobTimes& times) {
   Times first{.iteration = times.iteration(), .events = {}};
   for (int event = 0; event < structure.size(); ++event)
@@ -151,7 +153,7 @@ Agreement agreement_of(unsigned seed, int rounds, const Engine& engine) {
         found.on_levels += job.costs.cluster.fabric->levels.size() > 1 ? 1 : 0;
         found.mixed += job.costs.cluster.mixture ? 1 : 0;
         ++found.jobs;
-      } catch (const InputError&) {  // sizes that the schedule does not take
+      } catch (const InputError&) {  // sizes that the schedule does not support
       } catch (const Infeasible&) {  // a deadlock
       }
     }

@@ -11,7 +11,7 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-/// Forward 1, backward 2, transfers that take no time.
+/// Returns costs with forward 1, backward 2 and transfers that take no time.
 StepCosts two_ranks() {
   StepCosts costs;
   costs.stages.resize(2);
@@ -42,7 +42,7 @@ TEST_CASE("What a rank sends keeps it from its next compute, not the data from i
   const Times& times = simulator.run(costs);
   CHECK(start_of(structure, times, "1F0") == 1);
   CHECK(start_of(structure, times, "0F1") == 1.25);
-  CHECK(start_of(structure, times, "1F1") == 2.25);  // waits for its data, and is not kept
+  CHECK(start_of(structure, times, "1F1") == 2.25);  // waits for its data, and is not delayed
   CHECK(start_of(structure, times, "1B0") == 3.25);
   CHECK(start_of(structure, times, "0B0") == 5.25);
   CHECK(start_of(structure, times, "1B1") == 5.5);
@@ -61,7 +61,7 @@ TEST_CASE("What a rank receives keeps it as well", "[sim][overheads]") {
   CHECK(start_of(structure, times, "0F1") == 1);
   CHECK(start_of(structure, times, "1F1") == 2.25);
   CHECK(start_of(structure, times, "1B0") == 3.5);
-  CHECK(start_of(structure, times, "1B1") == 5.5);  // no data came for it
+  CHECK(start_of(structure, times, "1B1") == 5.5);  // it received no data
   CHECK(start_of(structure, times, "0B0") == 5.5);
   CHECK(start_of(structure, times, "0B1") == 7.75);
 }
@@ -80,8 +80,8 @@ TEST_CASE("A rank that transfers block, or that sends nothing, is not kept", "[s
 
 TEST_CASE("A sum slows the compute behind it down, but not a step that waits for it",
           "[sim][overheads]") {
-  // Each rank holds both stages, whose gradients are summed over both ranks: those of the one whose
-  // last backward comes first, beside the other's last backward.
+  // Each rank has both stages, whose gradients are reduced over both ranks. The reduction of the
+  // stage whose last backward comes first overlaps with the other's last backward.
   const Structure structure(lower(make("chimera", 2, 2)));
   Simulator simulator(structure);
   StepCosts costs = two_ranks();

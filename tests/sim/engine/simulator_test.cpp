@@ -132,7 +132,7 @@ TEST_CASE("Reductions over replicas: a ring beside the backward, or behind it",
   CHECK(length(lower(schedule)) == 6);
   CHECK(length(lower(schedule, {.replicas = 4})) == 7.75);
 
-  // Both stages on one rank: their rings run one after the other. Stage 1 is done at 6 of 8 s.
+  // With both stages on one rank, their rings run one after the other. Stage 1 is done at 6 of 8 s.
   const Schedule one_rank = parse_csv("0F0,1F0,0F1,1F1,1B0,1B1,0B0,0B1\n", "one.csv");
   CHECK(length(lower(one_rank, {.replicas = 4})) == 9.75);
   CHECK(length(lower(one_rank, {.replicas = 4, .overlap_reductions = false})) == 11.5);
@@ -148,7 +148,7 @@ TEST_CASE("A tied weight is summed between its stages", "[sim][simulator]") {
   costs.cluster.devices_per_node = 2;
   costs.cluster.within_node = {.latency = {0.125}, .bandwidth_per_s = 100};
   const Structure structure(lower(make("1f1b", 2, 2), {.tied_stages = {0, 1}}));
-  // 6 s and four transfers of 0.125 on the way; then a ring of two: 2 · 1/2 · 1 + 2 · 0.125.
+  // 6 s and four transfers of 0.125 on the path; then a ring of two: 2 · 1/2 · 1 + 2 · 0.125.
   CHECK(Simulator(structure).iteration(costs) == 6 + 2 * 0.125 + 1.25);
 }
 
@@ -160,7 +160,7 @@ TEST_CASE("A tied weight beside the backward of another stage, or behind it", "[
   costs.stages[1].tied = costs.stages[2].tied = {400};
   costs.cluster.devices_per_node = 2;
   costs.cluster.within_node = {.latency = {}, .bandwidth_per_s = 100};
-  // Stages 0 and 2 on rank 0, stage 1 on rank 1: the weight's gradients are there at 5, all at 6.
+  // Stages 0 and 2 are on rank 0, stage 1 on rank 1: the weight's gradients exist at 5, all at 6.
   const Schedule schedule = parse_csv("0F0,2F0,2B0,0B0\n1F0,1B0\n", "s.csv");
   const auto length = [&](bool overlap) {
     const Structure structure(
@@ -168,7 +168,7 @@ TEST_CASE("A tied weight beside the backward of another stage, or behind it", "[
     return Simulator(structure).iteration(costs);
   };
   CHECK(length(true) == 9);    // 5 and a ring of two over 400 bytes
-  CHECK(length(false) == 10);  // the same from 6 on
+  CHECK(length(false) == 10);  // the same, starting at 6
 }
 
 }  // namespace simulator_test

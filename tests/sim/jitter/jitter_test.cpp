@@ -32,17 +32,17 @@ TEST_CASE("A factor is a duration over the mean of its kind and stage, over all 
   // The second pipeline's last rank is slow in every step, which stays so.
   CHECK(factors(jitter, {.replica = 0, .rank = 1, .ranks = 2}, "1F0") == Factors{0.5, 0.5});
   CHECK(factors(jitter, {.replica = 1, .rank = 1, .ranks = 2}, "1F0") == Factors{1.5, 1.5});
-  // More microbatches go on in the steps that follow, and begin again behind the last.
+  // Additional microbatches continue in the following steps, and wrap around after the last.
   CHECK(factors(jitter, {.replica = 0, .rank = 0, .ranks = 2}, "0F2") == Factors{1, 0.5});
   CHECK(factors(jitter, {.replica = 0, .rank = 0, .ranks = 2}, "0F4") == Factors{0.5, 1});
-  // More pipelines and more ranks: the first and the last stand for the first and the last.
+  // Additional pipelines and ranks: the first and the last map to the first and the last.
   CHECK(factors(jitter, {.replica = 3, .rank = 7, .ranks = 8}, "7F0") == Factors{1.5, 1.5});
   CHECK(factors(jitter, {.replica = 2, .rank = 3, .ranks = 8}, "3F0") == Factors{0.5, 1});
   CHECK(factors(jitter, {.replica = 0, .rank = 4, .ranks = 8}, "4F0") == Factors{0.5, 0.5});
 }
 
 TEST_CASE("Workers that nobody looked at vary as one of about the same place", "[sim][jitter]") {
-  // Of pipelines 2 and 5 some ranks of four.
+  // Some of four ranks of pipelines 2 and 5 are recorded.
   const Jitter jitter(record_of({recorded(2, 0, "0F0", {1, 3}), recorded(2, 3, "3F0", {3, 1}),
                                  recorded(5, 3, "3F0", {1, 3})}));
   CHECK(jitter.replicas() == 2);
@@ -94,9 +94,9 @@ TEST_CASE("Workers go together as often as their steps are correlated", "[sim][j
   CHECK(together({1, 2, 1, 2}, {3, 5, 3, 5}).ranks == 0);
   CHECK(together({7, 7, 9, 9}, {3, 5, 3, 5}).ranks == Approx(1));
   CHECK(together({1, 2, 1, 2}, {3, 3, 5, 5}).pipelines == Approx(1));
-  // A job that goes together has pipelines that do.
+  // The ranks of a job are correlated at least as much as its pipelines.
   CHECK(together({1, 2, 1, 2}, {3, 3, 5, 5}).ranks == Approx(1));
-  CHECK(together({2, 2, 1, 1}, {3, 5, 3, 5}).ranks == 0);  // inversely
+  CHECK(together({2, 2, 1, 1}, {3, 5, 3, 5}).ranks == 0);  // inversely correlated
   CHECK(together({1, 1, 1, 2}, {3, 5, 3, 5}).ranks == Approx(1 / std::sqrt(3)));
   CHECK(together({1, 1, 1, 1}, {1, 1, 1, 1}).ranks == 0);
 }

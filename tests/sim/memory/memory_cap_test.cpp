@@ -16,7 +16,8 @@ using namespace pipewright::sim;
 using pipewright::test::error_of;
 using pipewright::test::make;
 
-/// Two stages of 20 MB that stand, 5 MB of activations and 2 MB beside a forward.
+/// Returns two stages of 20 MB standing memory, 5 MB of activations and 2 MB working memory of a
+/// forward.
 StepCosts two_stages() {
   StageCost cost;
   cost.forward = cost.input_gradient = cost.weight_gradient = {1};
@@ -66,7 +67,7 @@ bool offers(const Scenario& scenario, const std::string& change) {
 
 TEST_CASE("Too little memory is told with rank, instant, action and the largest holders",
           "[sim][memory]") {
-  // 20 stand; at 2, before any backward, the third forward adds 5 and 2 to 10.
+  // 20 MB stand; at 2 s, before any backward, the third forward adds 5 and 2 to 10.
   const auto full = over(two_stages(), of_memory({30'000'000}));
   REQUIRE(full);
   CHECK(to_string(*full) ==
@@ -82,7 +83,7 @@ TEST_CASE("A cap that is just met, or none, refuses nothing", "[sim][memory]") {
 
 TEST_CASE("Each rank has its own limit: the one that is furthest above it is named",
           "[sim][memory]") {
-  Cluster cluster = of_memory({1});  // of devices that say nothing else
+  Cluster cluster = of_memory({1});  // of devices without a limit in the cluster
   const auto limits = [&](double first, double second) {
     cluster.rank_memory = {first, second};
     return over(two_stages(), cluster);
@@ -151,7 +152,7 @@ TEST_CASE("The changes offered are not what the scenario has already", "[sim][me
   CHECK(offers(plain, "pipeline.schedule=1f1b"));
   CHECK(offers(plain, "pipeline.ranks=4"));
   CHECK_FALSE(offers(changed(plain, "cluster.devices_per_node=3"), "pipeline.ranks=4"));
-  CHECK_FALSE(offers(plain, "training.zero=1"));  // one replica has nobody to share with
+  CHECK_FALSE(offers(plain, "training.zero=1"));  // one replica has no other to shard with
   CHECK(offers(changed(plain, "pipeline.replicas=2"), "training.zero=1"));
   CHECK_FALSE(offers(changed(plain, "training.recompute=full"), "training.recompute=selective"));
   CHECK_FALSE(offers(changed(plain, "pipeline.schedule=1f1b"), "pipeline.schedule=1f1b"));

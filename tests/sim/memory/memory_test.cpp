@@ -31,7 +31,7 @@ StageCost times(double forward, double input_gradient, double weight_gradient) {
   return cost;
 }
 
-/// Links of one second's latency that carry any size at once.
+/// Returns links of one second's latency that carry any size at once.
 StepCosts costs_of(std::vector<StageCost> stages) {
   StepCosts costs;
   costs.stages = std::move(stages);
@@ -41,7 +41,7 @@ StepCosts costs_of(std::vector<StageCost> stages) {
   return costs;
 }
 
-/// A Program, timed, and its memory.
+/// A timed Program and its memory.
 struct Case {
   Case(const Schedule& schedule, StepCosts costs_, Holding holding_ = {})
       : Case(lower(schedule), std::move(costs_), holding_) {}
@@ -54,7 +54,7 @@ struct Case {
         times(simulator.run(costs)),
         curves(model.curves(costs, times)) {}
 
-  /// "time: bytes" of each point.
+  /// Returns "time: bytes" of each point.
   std::string curve(int rank) const {
     std::ostringstream text;
     for (const MemoryPoint& point : curves.of(rank))
@@ -78,7 +78,8 @@ struct Case {
   const MemoryCurves& curves;
 };
 
-/// Two stages of one second each action: activations of 10 and 20, outputs of 4, gradients of 3.
+/// Returns two stages of one second per action: activations of 10 and 20, outputs of 4, gradients
+/// of 3.
 std::vector<StageCost> two_stages() {
   std::vector<StageCost> stages(2, times(1, 1, 1));
   stages[0].activation = {10};
@@ -105,7 +106,7 @@ TEST_CASE("Where work is captured each slot keeps its most, and copies of what c
   stages[0].backward_peak_apart = {5};
   for (const auto hand_over : {HandOver::Reference, HandOver::Copy}) {
     const Case at(make("1f1b", 2, 2), costs_of(stages), {hand_over, 0, /*captures=*/true});
-    // Two slots of 10 + 5 and the gradient that comes in, 3; and one of 20 and the input, 4.
+    // Two slots of 10 + 5 and the received gradient, 3; and one of 20 and the input, 4.
     CHECK(at.holders(0, 0) == "set aside for graphs: 36, gradients: 2");
     CHECK(at.holders(1, 0) == (hand_over == HandOver::Copy
                                    ? "set aside for graphs: 24, receive buffer 1RECV_F0: 4"
@@ -114,7 +115,7 @@ TEST_CASE("Where work is captured each slot keeps its most, and copies of what c
   }
 }
 
-/// Random bytes for everything that `random_costs` leaves out.
+/// Adds random bytes for everything that `random_costs` leaves out.
 StepCosts with_memory(StepCosts costs, std::mt19937& random, bool at_shards = false) {
   const auto bytes = [&](int least, int most) {
     return Bytes{std::uniform_int_distribution(least, most)(random)};
@@ -150,8 +151,8 @@ StepCosts with_memory(StepCosts costs, std::mt19937& random, bool at_shards = fa
   return costs;
 }
 
-/// Calls `visit` for Programs of every kind, costs and hand-overs, so that every pair of them is
-/// tried.
+/// Calls `visit` for Programs of every kind, costs and ways of passing data, so that every pair of
+/// them is tested.
 template <class Visit>
 int for_each_case(const Visit& visit) {
   PairCover cover;
@@ -214,7 +215,7 @@ Bytes standing_of(const Case& at, int rank) {
 
 TEST_CASE("By reference, a gradient is its maker's until the stage before has used it",
           "[sim][memory]") {
-  // 0F0 to 1, on the way to 2, 1F0 to 3, 1B0 to 5, on the way to 6, 0B0 to 8.
+  // 0F0 to 1, in transfer to 2, 1F0 to 3, 1B0 to 5, in transfer to 6, 0B0 to 8.
   const Case at(make("gpipe", 2, 1), costs_of(two_stages()));
   CHECK(at.curve(0) == "0: 0, 0: 10, 8: 0");
   CHECK(at.curve(1) == "0: 0, 2: 20, 5: 3, 8: 0");
@@ -232,7 +233,7 @@ TEST_CASE("At every instant the owners add up to the curve", "[sim][memory][soak
     for (int rank = 0; rank < static_cast<int>(owners.size()); ++rank) {
       const auto& own = owners[static_cast<std::size_t>(rank)];
       const auto curve = at.curves.of(rank);
-      // Points by the million: one assertion for a rank's.
+      // There are millions of points: one assertion covers those of a rank.
       const auto differs = [&](const auto& point) {
         return held(own, point.time)->sum() != held(curve, point.time)->held;
       };
@@ -265,8 +266,8 @@ TEST_CASE("Copied, a receive has a buffer from when it is posted to the end of i
   const Case at(make("gpipe", 2, 1), costs_of(two_stages()), {HandOver::Copy});
   // 0RECV_B0 is posted when 0F0 is over, and its 3 bytes stay for 0B0.
   CHECK(at.curve(0) == "0: 0, 0: 10, 1: 13, 8: 0");
-  // 1RECV_F0 is posted at once; the 4 bytes are the input that 1B0 needs. The gradient is let go of
-  // when its link is, which is at once.
+  // 1RECV_F0 is posted at once; the 4 bytes are the input that 1B0 needs. The gradient is released
+  // with its link, which is at once.
   CHECK(at.curve(1) == "0: 0, 0: 4, 2: 24, 5: 0");
   CHECK(at.holders(0, 2) == "activations 0F0: 10, receive buffer 0RECV_B0: 3");
   CHECK(at.holders(1, 2) == "activations 1F0: 20, receive buffer 1RECV_F0: 4");
@@ -318,7 +319,7 @@ TEST_CASE("The input gradient leaves gradients to the weight gradient", "[sim][m
 TEST_CASE("A recomputing input gradient leaves what it made again to the weight gradient",
           "[sim][memory]") {
   StageCost cost = times(1, 1, 1);
-  // Of two layers: 2 bytes are the input of the second, which makes 3 when it runs again.
+  // Two layers: 2 bytes are the input of the second, which recomputes 3.
   cost.rerun = {.first = {1},
                 .others = {1},
                 .kept = {2},
@@ -329,18 +330,18 @@ TEST_CASE("A recomputing input gradient leaves what it made again to the weight 
                 .input_gradient_peak = {9},
                 .left_for_weights = {5}};
   const Case split(parse_csv("0F0,0R0,0I0,0W0\n", "s.csv"), costs_of({cost}));
-  // 0F0 to 1, 0R0 to 2, 0I0, which runs the first layer again, to 4, 0W0 to 5.
+  // 0F0 to 1, 0R0 to 2, 0I0, which recomputes the first layer, to 4, 0W0 to 5.
   CHECK(split.curve(0) == "0: 0, 0: 2, 1: 5, 2: 14, 4: 10, 5: 0");
   CHECK(split.holders(0, 2) == "transient of 0I0: 9, activations 0R0: 3, inputs of layers 0F0: 2");
   CHECK(split.holders(0, 4) ==
         "recomputed activations 0I0: 5, activations 0R0: 3, inputs of layers 0F0: 2");
-  // One backward is done with each layer's before it comes to the next.
+  // A whole backward releases each layer's memory before it continues with the next.
   const Case whole(parse_csv("0F0,0R0,0B0\n", "s.csv"), costs_of({cost}));
   CHECK(whole.curve(0) == "0: 0, 0: 2, 1: 5, 2: 14, 5: 0");
 }
 
-/// Both keep 10 bytes, of which stage 0's output of 4 is saved by no layer; the gradient back
-/// has 3.
+/// Returns stages that both keep 10 bytes, of which stage 0's output of 4 is saved by no layer; the
+/// gradient sent back has 3.
 std::vector<StageCost> two_split_stages() {
   auto stages = two_stages();
   stages[0].output_alone = {4};
@@ -360,7 +361,7 @@ TEST_CASE("An input gradient frees the stage's output, if the stage after is don
   const Case late(early, costs_of(stages));
   CHECK(late.curve(0) == "0: 0, 0: 10, 7: 4, 8: 0");
   CHECK(late.holders(0, 7) == "activations 0F0: 4");
-  // Copied, the stage after reads a buffer of its own.
+  // If data are copied, the next stage reads its own buffer.
   CHECK(Case(early, costs_of(stages), {HandOver::Copy}).holders(0, 6.5) == "activations 0F0: 6");
 }
 
@@ -392,13 +393,13 @@ TEST_CASE("A forward that is run again keeps its output alone until then", "[sim
   stages[0].forward_peak = {15};
   stages[0].rerun = rerun_at_once(stages[0]);
   const Schedule schedule = parse_csv("0F0,0R0,0B0\n1F0,1B0\n", "s.csv");
-  // 0F0 to 1, 1F0 from 2 to 3, 1B0 to 5, 0R0 is free to run from 1 to 2, 0B0 from 6 to 8.
+  // 0F0 to 1, 1F0 from 2 to 3, 1B0 to 5, 0R0 may run from 1 to 2, 0B0 from 6 to 8.
   const Case at(schedule, costs_of(stages));
-  // 0R0 makes the output again, while 1B0 still has the first one.
+  // 0R0 recomputes the output, while 1B0 still uses the first one.
   CHECK(at.curve(0) == "0: 0, 0: 15, 1: 19, 2: 14, 5: 10, 8: 0");
   CHECK(at.holders(0, 0) == "transient of 0F0: 11, output 0F0: 4");
   CHECK(at.holders(0, 1) == "activations 0R0: 10, transient of 0R0: 5, output 0F0: 4");
-  // Copied, the output goes with its send, and comes again.
+  // If data are copied, the output is released after its send, and recomputed.
   const Case copied(schedule, costs_of(stages), {HandOver::Copy});
   CHECK(copied.holders(0, 0) == "transient of 0F0: 11, output 0F0: 4");
   CHECK(copied.holders(0, 1) == "activations 0R0: 10, transient of 0R0: 5");
@@ -414,7 +415,7 @@ TEST_CASE("An inference lets go of what it does not send", "[sim][memory]") {
 }
 
 TEST_CASE("A longer microbatch keeps more, and its buffers are larger", "[sim][memory]") {
-  // 1B0 from 7 to 9, 0B0 from 10 to 12; then 0RECV_B1 is posted, and 1B1 comes from 14 to 15.
+  // 1B0 from 7 to 9, 0B0 from 10 to 12; then 0RECV_B1 is posted, and 1B1 is from 14 to 15.
   StepCosts costs = costs_of(two_stages());
   costs.microbatch_lengths = {1, 2.5};
   const Case at(make("gpipe", 2, 2), costs, {HandOver::Copy});
@@ -475,7 +476,7 @@ TEST_CASE("At any instant the holders are the curve, to the byte", "[sim][memory
       REQUIRE(sum == Bytes{point.held});
     };
     const MemoryPeak& peak = at.curves.peaks[static_cast<std::size_t>(rank)];
-    if (peak.time > 0)  // at 0 the first point is what stands alone
+    if (peak.time > 0)  // at 0 the first point is only the standing memory
       check_at({peak.time, peak.held.value});
     const auto curve = at.curves.of(rank);
     if (curve.size() > 1)
@@ -483,7 +484,8 @@ TEST_CASE("At any instant the holders are the curve, to the byte", "[sim][memory
   });
 }
 
-/// A rank of its own, gradients of 100 bytes and nothing else; F takes 1 s, I and W as long.
+/// Returns the curve of one rank with gradients of 100 bytes and nothing else; F takes 1 s, I and W
+/// too.
 std::string curve_of_gradients(const Schedule& schedule, int groups) {
   std::vector<StageCost> stages(static_cast<std::size_t>(stage_count(schedule)), times(1, 1, 1));
   for (StageCost& stage : stages)
@@ -495,11 +497,11 @@ TEST_CASE("Gradients that come before their turn are set aside", "[sim][memory]"
   const Schedule reversed = parse_csv("0F0,0F1,0F2,0B2,0B1,0B0\n", "test");
   CHECK(curve_of_gradients(reversed, 0) == "0: 100");
   CHECK(curve_of_gradients(reversed, 1) == "0: 100, 5: 200, 7: 300, 9: 100");
-  // Microbatches 0 and 1, and 2, whose group has a sum of its own.
+  // Microbatches 0 and 1, and 2, whose group has its own sum.
   CHECK(curve_of_gradients(reversed, 2) == "0: 200, 7: 300, 9: 200");
   CHECK(curve_of_gradients(reversed, 3) == "0: 300");
 
-  // From the end of the weight gradient on; that of 1 adds 2 as well, and 3 is in turn.
+  // From the end of the weight gradient; that of 1 also adds 2, and 3 is in order.
   const Schedule mixed = parse_csv("0F0,0F1,0F2,0F3,0I0,0W0,0I2,0I1,0W2,0W1,0B3\n", "test");
   CHECK(curve_of_gradients(mixed, 1) == "0: 100, 9: 200, 10: 100");
   const Schedule in_order = parse_csv("0F0,0F1,0I0,0I1,0W0,0W1\n", "test");
@@ -522,9 +524,9 @@ TEST_CASE("Sharded gradients are whole from a backward's start until their sum i
   CHECK(curve("0F0,0F1,0B0,0B1\n") == "0: 50, 2: 150, 5: 150, 8: 50");
   CHECK(curve("0F0,0F1,0B0,0B1\n", HandOver::Copy) ==
         "0: 50, 2: 150, 4: 200, 5: 150, 7: 200, 8: 50");
-  // The shard of 1 is set aside until 0 has come.
+  // The shard of 1 is set aside until 0 is done.
   CHECK(curve("0F0,0F1,0B1,0B0\n") == "0: 50, 2: 150, 5: 200, 8: 50");
-  // Another forward runs beside the sum.
+  // Another forward overlaps with the reduction.
   CHECK(curve("0F0,0B0,0F1,0B1\n") == "0: 50, 1: 150, 4: 150, 7: 50");
   CHECK(Case(lower(parse_csv("0F0,0B0\n", "test"), {.replicas = 2, .zero = 2}), costs, {})
             .holders(0, 2) == "gradients of 0B0: 100, gradients: 50");
@@ -544,11 +546,12 @@ TEST_CASE(
                 costs, {hand_over, 1})
         .curve(0);
   };
-  // Each is gathered in 1 s: 0F0 to 2, 1F0 to 4 and 1B0 to 6, its sum to 7, 0B0 from 8 to 10.
+  // Each all-gather takes 1 s: 0F0 to 2, 1F0 to 4 and 1B0 to 6, its reduction to 7, 0B0 from 8 to
+  // 10.
   CHECK(curve(1) == "0: 100, 0: 200, 2: 200, 6: 100, 7: 200, 10: 100");
   CHECK(curve(1, HandOver::Copy) ==
         "0: 100, 0: 250, 1: 200, 2: 250, 3: 200, 6: 100, 7: 250, 8: 200, 10: 100");
-  // Both at once, one behind the other: 1F0 need not wait.
+  // Both at once, gathered one after the other: 1F0 need not wait.
   CHECK(curve(2) == "0: 100, 0: 200, 1: 300, 5: 200, 8: 100");
 }
 

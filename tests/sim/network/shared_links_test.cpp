@@ -42,14 +42,15 @@ TEST_CASE("Where no link is shared every time is that of the native engine, busy
           REQUIRE(largest_difference(simulate_shared_links(structure, costs), contended) <=
                   1e-12 * contended.iteration);
           ++programs;
-        } catch (const InputError&) {  // sizes that the schedule does not take
+        } catch (const InputError&) {  // sizes that the schedule does not support
         } catch (const Infeasible&) {  // a deadlock
         }
       }
   CHECK(programs > 800);
 }
 
-/// Nodes of one device; two are a group, whose way out carries 100 bytes per second for all.
+/// Returns nodes of one device; two are a group, whose outgoing link carries 100 bytes per second
+/// for all.
 StepCosts three_levels(int pipelines) {
   StepCosts costs = seconds_and_hundreds(2, two_nodes(1, false));
   costs.cluster.nodes = 2 * pipelines;
@@ -72,7 +73,7 @@ TEST_CASE("Transfers that leave a group of nodes share its way out", "[sim][shar
   costs = three_levels(4);
   costs.cluster.between_nodes = {.latency = {}, .bandwidth_per_s = 10, .shared = true};
   CHECK(sent(costs) == 10);  // the node's own card is narrower than its share
-  // … and than the way out, which a pipeline alone has to itself.
+  // … and than the outgoing link, which a single pipeline has to itself.
   StepCosts alone = three_levels(1);
   alone.cluster.between_nodes = costs.cluster.between_nodes;
   Simulator simulator(structure);
@@ -91,7 +92,7 @@ TEST_CASE("Two pipelines behind one card take twice as long to send what they se
   StepCosts costs = seconds_and_hundreds(2, two_nodes(2, true));
   costs.replicas = 2;
   const Times times = simulate_shared_links(structure, costs);
-  CHECK(end_of(structure, times, "0SEND_F0") == 3);  // 1 s of compute, 100 bytes at 50 a second
+  CHECK(end_of(structure, times, "0SEND_F0") == 3);  // 1 s of compute, 100 bytes at 50 per second
   CHECK(times.iteration == 4);
 }
 
@@ -118,7 +119,7 @@ TEST_CASE("A sum takes on a bus what it was measured to take", "[sim][shared_lin
   costs.replicas = 3;
   costs.stages[0].gradients = {600};
   Simulator simulator(structure);
-  // Three flows of 800 bytes on a bus of 100 bytes a second, each beside the others.
+  // Three flows of 800 bytes on a bus of 100 bytes per second, concurrently.
   const double compute = simulator.iteration(costs) - 8;
   CHECK(simulate_shared_links(structure, costs).iteration == Approx(compute + 24));
   CHECK(simulator.run_shared(costs).iteration == Approx(compute + 24));
@@ -136,7 +137,7 @@ TEST_CASE("A flow that is left alone goes on with all of the link", "[sim][share
   costs.stages[0].output = {200};
   costs.stages[0].forward = {1};
   const Times times = simulate_shared_links(structure, costs);
-  // One queue: 0SEND_F0 from 1 to 3, 0SEND_F1 from 3 to 5. Nobody shares.
+  // One queue: 0SEND_F0 from 1 to 3, 0SEND_F1 from 3 to 5. No transfers share.
   CHECK(end_of(structure, times, "0SEND_F0") == 3);
   CHECK(end_of(structure, times, "0SEND_F1") == 5);
 
@@ -146,7 +147,7 @@ TEST_CASE("A flow that is left alone goes on with all of the link", "[sim][share
   uneven.cluster.nodes = 1;
   uneven.cluster.devices_per_node = 2;
   // 0SEND_F1, 250 bytes, has the bus from 3.5 on; 1SEND_B0, 100 bytes, shares it from 4 to 6, and
-  // the 100 bytes that are left go alone.
+  // the remaining 100 bytes have it to themselves.
   const Times shared = simulate_shared_links(both, uneven);
   CHECK(end_of(both, shared, "1SEND_B0") == 6);
   CHECK(end_of(both, shared, "0SEND_F1") == 7);
@@ -182,7 +183,7 @@ TEST_CASE("SimGrid shares links in the same times", "[sim][shared_links][simgrid
                                                  .shared = programs % 2 == 0,
                                                  .oversubscription = 2}}}};
           const Times simgrid = simulate_on_simgrid(structure, costs);
-          if (programs % 2 == 1) {  // who computes is watched, and nobody minds
+          if (programs % 2 == 1) {  // compute is tracked, but has no effect
             costs.contended = costs.stages;
             costs.busy_cores = 2;
           }
@@ -196,7 +197,7 @@ TEST_CASE("SimGrid shares links in the same times", "[sim][shared_links][simgrid
         }
       }
   CHECK(programs > 100);
-  CHECK(slower > programs / 4);  // sharing matters
+  CHECK(slower > programs / 4);  // sharing has an effect
   fmt::print("SimGrid shares links in the same times in {} programs; largest difference {:.1e}\n",
              programs, largest);
 }

@@ -47,7 +47,7 @@ double iteration(const Program& program, const LayerCosts& costs, const Cluster&
   return std::get<Completed>(simulate(program, stages, cluster)).timeline.length.value;
 }
 
-/// Over every way to cut into four stages.
+/// Returns the shortest iteration over all partitions into four stages.
 double best_of_four(const Program& program, const LayerCosts& costs, const Cluster& cluster) {
   const auto layers = static_cast<int>(costs.layers.size());
   double best = std::numeric_limits<double>::infinity();

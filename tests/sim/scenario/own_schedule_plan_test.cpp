@@ -1,4 +1,4 @@
-// A scenario whose schedule is one's own is planned as one of the same name is.
+// A scenario with a user-defined schedule is planned like one of the same name.
 
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ Scenario shared_card(const std::vector<std::string>& assignments = {}) {
 
 LayerCosts costs() { return layer_costs_from_json(JsonDocument::read(folder + "costs.json")); }
 
-/// The same scenario with the schedule from a file of that text.
+/// Returns the same scenario with the schedule from a file of that text.
 Scenario from_file(const TempFolder& files, Scenario scenario, const std::string& text) {
   return changed(scenario, "pipeline.schedule=" + files.write("mine.csv", text).string());
 }

@@ -33,7 +33,7 @@ TEST_CASE("Tokens per second count the length of each microbatch, MFU the passes
   CHECK(throughput_of(shared_card(), plan, 2).units_per_s == 16 * 4 * 128 * 4 / 2.0);
   CHECK(throughput_of(shared_card(), plan, 2).mfu == 0);  // no peak is known
   Scenario own = shared_card();
-  own.model = pipewright::test::StackShape{};  // five words a sample
+  own.model = pipewright::test::StackShape{};  // five words per sample
   CHECK(throughput_of(own, plan, 2).unit == "words");
   CHECK(throughput_of(own, plan, 2).units_per_s == 16 * 4 * 5 * 4 / 2.0);
   const auto ragged = shared_card({"pipeline.microbatches=2", "training.microbatch_lengths=[1,3]"});
@@ -118,11 +118,11 @@ TEST_CASE("Schedules that take a limit on memory get that of the device, the loo
     const auto [most, quickest] = figures(0);
     std::int64_t last = most;
     int smaller = 0;
-    // Ever a byte less than was needed before, until nothing fits any more.
+    // Reduces the memory to one byte less than needed before, until nothing fits any more.
     while (true) {
       const auto [peak, iteration] = figures(last - 1);
       if (peak >= last) {
-        CHECK(peak == most);  // no limit is enough: the plan is without one
+        CHECK(peak == most);  // no limit suffices: the plan has none
         break;
       }
       CHECK(iteration >= quickest);

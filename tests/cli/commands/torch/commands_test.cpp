@@ -41,7 +41,7 @@ TEST_CASE("schedule --torch: torch's own lowering, for one process group and sha
         "1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD,1RESHARD\n");
   auto recomputed = base;
   recomputed.emplace_back("--recompute");
-  CHECK(run_program(recomputed).exit_code == 2);  // torch has no word for it
+  CHECK(run_program(recomputed).exit_code == 2);  // torch's format cannot express it
 }
 
 TEST_CASE("schedule --json: times and activations for equal stages", "[cli][schedule]") {
@@ -149,7 +149,7 @@ TEST_CASE("profile says what times are made of, and --kernels writes it below th
       CHECK(part["kernels"].size() > 0);
     }
   CHECK(found);
-  // As people and the window read it: the actions alone can be compared.
+  // People and the window read this format: only the actions can be compared.
   REQUIRE(run_program({"convert", kernels, native}).exit_code == 0);
   const auto compared = run_program({"compare", native, kernels, "--json"});
   REQUIRE(compared.exit_code == 0);

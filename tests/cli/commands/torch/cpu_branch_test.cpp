@@ -1,4 +1,4 @@
-// training.cpu_branch, as a user sets it.
+// Tests training.cpu_branch through the command line.
 
 #include <cstdio>
 #include <fstream>
@@ -28,7 +28,7 @@ bool cpu_has(const std::string& flag) {
   return false;
 }
 
-/// Of this CPU, but for `best`.
+/// Returns the branches of this CPU except `best`.
 std::vector<std::string> branches() {
   std::vector<std::string> all{"compatible"};
   if (cpu_has("avx2"))

@@ -1,4 +1,4 @@
-// Tokens that a scenario's model goes on with.
+// Generation of tokens with a scenario's model.
 
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,6 @@
-// From a large model's name to a folder that transformers loads: made small, trained as a pipeline
-// of shards, saved, and trained on: the commands of docs/your-model.md.
+// From a large model's name to a folder that transformers loads: a small model of its kind is made,
+// trained as a pipeline with tensor parallelism, saved, and trained further, by the commands of
+// docs/your-model.md.
 
 #include <fmt/format.h>
 
@@ -27,7 +28,7 @@ Result done(const Words& words) {
   return result;
 }
 
-/// Tokens below 128, of two bytes each.
+/// Writes tokens below 128, of two bytes each.
 void write_tokens(const TempFolder& folder) {
   std::string tokens;
   for (const char byte : test::text_of(source + "scenarios/gpt-text/text.txt").substr(0, 5000)) {
@@ -75,7 +76,7 @@ TEST_CASE("a small model of a large one's kind is made, trained, saved and train
   done({"save", first, "--checkpoints", checkpoints, "-o", tuned});
   CHECK(std::filesystem::exists(tuned + "/model.safetensors"));
 
-  // From where the first has left it, on the same data: the loss goes on.
+  // Training continues from the weights of the first one on the same data: the loss keeps falling.
   const auto further = done({"train", write_scenario(folder, "tuned"), "--costs", costs, "--json"});
   CHECK(loss_at(further, "first") < loss_at(trained, "first") - 0.1);
 }

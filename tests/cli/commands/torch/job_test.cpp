@@ -1,4 +1,4 @@
-// Training as one process per rank, as a user starts it.
+// Training as one process per rank, through the command line.
 
 #include <signal.h>
 
@@ -25,7 +25,7 @@ using test::run_program;
 using test::small_gpt;
 using test::TempFolder;
 
-/// The small GPT's costs, measured once for all tests of this file.
+/// Returns the small GPT's costs, measured once for all tests of this file.
 const std::string& costs_file() {
   static const TempFolder folder;
   static const std::string file = [] {
@@ -74,7 +74,7 @@ TEST_CASE("train --processes --trace: all ranks by one clock, causes before effe
   REQUIRE(result.exit_code == 0);
   const auto timeline = plan::timeline_from_trace(plan::JsonDocument::read(file));
   CHECK(timeline.ranks == 2);
-  // Both read the machine's clock.
+  // Both ranks read the machine's clock.
   CHECK(result.err.find("offsets known to 0 us, 0 us unexplained") != std::string::npos);
   const auto find = [&](const std::string& action) {
     for (const plan::Span& span : timeline.spans)
@@ -89,8 +89,8 @@ TEST_CASE("train --processes --trace: all ranks by one clock, causes before effe
   }
 }
 
-/// The bytes of a stage's gradients where those of each microbatch are summed beside compute: on
-/// busy cores they still stand when the next microbatch's are made.
+/// Returns the bytes of a stage's gradients if those of each microbatch are reduced during compute:
+/// on busy cores they still exist when the next microbatch's are computed.
 double summed_beside(const std::vector<std::string>& wish, const loop::StoredRun& run,
                      const std::vector<int>& boundaries, std::size_t rank) {
   if (wish.back() != "training.zero=2" && wish.back() != "training.zero=3")
@@ -133,7 +133,7 @@ TEST_CASE("run --processes: the whole loop as a job, rehearsed and verified", "[
       CHECK(measured > 0.95 * predicted);
       CHECK(measured < 1.05 * predicted + summed_beside(wish, run, report["boundaries"], rank));
     }
-    // All ranks, of what was predicted and of what was measured.
+    // Both timelines contain all ranks.
     CHECK(run.measured->ranks == 2);
     CHECK(run.measured->spans.size() == run.predicted.spans.size());
   }
@@ -150,7 +150,7 @@ TEST_CASE("run --processes with shards: the whole loop as a job, verified", "[cl
   const json report = json::parse(result.out);
   CHECK(report["verify"]["bit_identical"] == true);
   const loop::StoredRun run = loop::read_run(out);
-  CHECK(run.measured->ranks == 2);  // the first shard of each
+  CHECK(run.measured->ranks == 2);  // the first tensor-parallel rank of each
   CHECK(run.measured->spans.size() == run.predicted.spans.size());
   test::check_shards_told(report, run.predicted, *run.measured);
 }
@@ -174,7 +174,7 @@ TEST_CASE("a shard that is killed ends the job", "[cli][job]") {
 
 TEST_CASE("a rank that is killed ends the job, and one report names it", "[cli][job]") {
   const test::Running running(train({"training.steps=100000"}, {"--processes", "--timeout", "3"}));
-  // Its second child, by the order in which they were started.
+  // Its second child, in the order in which they were started.
   std::vector<pid_t> ranks;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (running.err().find("step 1/") == std::string::npos &&
@@ -256,7 +256,7 @@ TEST_CASE("training goes on from a checkpoint by another plan, with the same bit
     const char* steps;
     std::vector<std::string> assignments, options;
   };
-  // Each leg has another schedule, number of ranks, partition or way to run.
+  // Each leg has another schedule, number of ranks, partition or kind of processes.
   const std::vector<Leg> legs{
       {"2", {"pipeline.schedule=1f1b", "pipeline.ranks=2"}, {"--processes"}},
       {"3", {"pipeline.schedule=zbv", "pipeline.ranks=3"}, {}},
@@ -383,7 +383,7 @@ TEST_CASE("checkpoints come as often as loses least, by the first one's time",
   CAPTURE(often.err);
   CHECK(often.exit_code == 0);
   CHECK(often.err.find(": one every 1 steps") != std::string::npos);
-  // Hardly any: the one that is measured, and the last.
+  // Almost no failures: the checkpoint that is measured, and the last.
   const auto seldom = auto_every("seldom", "1e6");
   CHECK(seldom.exit_code == 0);
   const auto saved = [&](const char* name) {

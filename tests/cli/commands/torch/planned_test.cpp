@@ -23,7 +23,7 @@ const std::string config = "scenarios/llama-tokens/config.json";
 const std::string mixture = "scenarios/mixture-tokens/config.json";
 const std::string cluster = "scenarios/clusters/h100-sxm.json";
 
-/// What the page's `iconv` makes: each byte of a text as two.
+/// Writes the output of the page's `iconv`: each byte of a text as two.
 std::string write_tokens(const TempFolder& folder) {
   std::string tokens;
   for (const char byte : test::text_of(source + "scenarios/gpt-text/text.txt")) {
@@ -33,7 +33,7 @@ std::string write_tokens(const TempFolder& folder) {
   return folder.write("tokens.bin", tokens).string();
 }
 
-/// The scenario of the best plan on four devices.
+/// Returns the scenario of the best plan on four devices.
 std::string planned(const TempFolder& folder, const Words& more, const std::string& model = config,
                     const std::string& tensor = "2") {
   const std::string out = (folder.path() / fmt::format("{}", fmt::join(more, ""))).string();

@@ -101,7 +101,7 @@ TEST_CASE("run --json: one document on stdout, with what it predicted and measur
   CHECK(report["loss"].size() == 4);
   CHECK(report["loss"][3] < report["loss"][0]);
   CHECK_FALSE(report.contains("verify"));
-  // Memory does not depend on the machine's mood.
+  // Memory does not depend on the machine's current speed.
   for (const auto& error : report["error_percent"]["peak_bytes"])
     CHECK(std::abs(error.get<double>()) < 5);
 }
@@ -139,12 +139,12 @@ TEST_CASE("run: everything in the run directory can be read back", "[cli][run]")
   for (const char* trace : {"predicted.trace.json", "measured.trace.json"}) {
     const auto timeline = plan::timeline_from_trace(open(trace));
     CHECK(timeline.ranks == 2);
-    // The same Program was timed and run, so both timelines hold the same instructions.
+    // The same Program was timed and run, so both timelines contain the same instructions.
     CHECK(timeline.spans.size() == program.ranks[0].size() + program.ranks[1].size());
   }
   CHECK(test::text_of(out / "timeline.svg").starts_with("<?xml"));
 
-  // The run again, from its own files, without measuring.
+  // Simulates the run again from its own files, without measuring.
   const auto again = run_program({"simulate", (out / "scenario.json").string(), "--costs",
                                   (out / "costs.json").string(), "--json"});
   REQUIRE(again.exit_code == 0);
@@ -154,7 +154,7 @@ TEST_CASE("run: everything in the run directory can be read back", "[cli][run]")
   for (const auto& [figure, value] : report["planned"].items())
     CHECK(answer[figure] == value);
 
-  // Steps like those that were measured.
+  // Samples steps like those that were measured.
   const auto drawn = run_program({"simulate", (out / "scenario.json").string(), "--costs",
                                   (out / "costs.json").string(), "--json", "--draws", "100",
                                   "--jitter", out.string()});
@@ -163,7 +163,8 @@ TEST_CASE("run: everything in the run directory can be read back", "[cli][run]")
   CHECK(draws["recorded_steps"] == report["steps_measured"]);
   CHECK(draws["p95_s"] >= draws["p50_s"]);
 
-  // What was predicted before the training stays beside what its minutes say, and has an error.
+  // The prediction made before the training is kept next to the one from its rehearsals, and has an
+  // error.
   const auto planned = plan::timeline_from_trace(open("planned.trace.json"));
   const double planned_s = report["planned"]["iteration_s"];
   CHECK_THAT(planned.length.value, Catch::Matchers::WithinRel(planned_s, 1e-6));
@@ -358,7 +359,7 @@ TEST_CASE("train: what only the simulator does yet is refused with 2", "[cli][ru
       std::string::npos);
 }
 
-/// CIFAR-10's binary format: 3073-byte records of a label and the pixels.
+/// Returns records in CIFAR-10's binary format: 3073 bytes with a label and the pixels.
 std::string cifar_records(int count) {
   std::string bytes;
   for (int i = 0; i < count; ++i)

@@ -1,5 +1,5 @@
-// Each scenario that ships runs, with the bits of training without a pipeline, and has the timeline
-// that lies beside it.
+// Each shipped scenario runs with the bits of training without a pipeline, and has the expected
+// timeline in its folder.
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 const fs::path scenarios = PIPEWRIGHT_SOURCE_DIR "/scenarios";
 
-/// Folders whose data ship, too.
+/// Returns the folders that include their data.
 std::vector<fs::path> shipped() {
   std::vector<fs::path> folders;
   for (const fs::directory_entry& entry : fs::directory_iterator(scenarios))

@@ -1,5 +1,5 @@
-// A rank that is slowed for good, for real: it makes room for another place, or there is one rank
-// less, and the weights are those of a training that nobody disturbed.
+// A rank is slowed persistently by real load: it is replaced by another place, or the job continues
+// with one rank less. The weights are those of an undisturbed training.
 
 #include <signal.h>
 
@@ -19,8 +19,7 @@ using namespace std::chrono_literals;
 using test::newest_step_in;
 using test::Running;
 
-/// A training of steps that take some tenths of a second, with checkpoints and costs that are
-/// known.
+/// Returns a training whose steps take some tenths of a second, with checkpoints and known costs.
 std::vector<std::string> training_into(const std::filesystem::path& checkpoints, int steps,
                                        const std::vector<std::string>& more) {
   static const test::TempFolder folder;

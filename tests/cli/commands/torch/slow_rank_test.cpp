@@ -1,4 +1,4 @@
-// A rank that is slowed for real is named; none is where the machine is busy.
+// A rank that is really slowed down is named; none is named if the whole machine is busy.
 
 #include <signal.h>
 
@@ -15,7 +15,7 @@ using namespace pipewright;
 using namespace std::chrono_literals;
 using test::Running;
 
-/// Two ranks whose steps take some tenths of a second, each computing about half of it.
+/// Returns two ranks whose steps take some tenths of a second, each computing about half of it.
 std::vector<std::string> training(const std::string& steps) {
   return test::small_gpt(
       "train", {"--set", "model.hidden=256", "--set", "model.sequence=64", "--set",

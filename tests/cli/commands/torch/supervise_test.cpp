@@ -1,5 +1,5 @@
-// Trainings that go on by themselves: ranks are killed and stopped for real, and the weights at the
-// end are those of a training that nobody disturbed.
+// Supervised training: ranks are really killed and stopped, and the final weights are those of an
+// undisturbed training.
 
 #include <signal.h>
 
@@ -27,7 +27,7 @@ using Words = std::vector<std::string>;
 
 constexpr int steps = 240;
 
-/// The small GPT with clipping, whose costs are measured once for all tests of this file.
+/// Returns the small GPT with clipping; its costs are measured once for all tests of this file.
 Words words_of(const std::string& command, const Words& more) {
   static const TempFolder folder;
   static const std::string costs = [] {
@@ -48,7 +48,7 @@ Words train_into(const fs::path& checkpoints, Words more, const std::string& eve
   return words_of("train", more);
 }
 
-/// Until it holds; false where it never does.
+/// Waits until the condition holds; returns false if it never does.
 bool await(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + 90s;
   while (!condition() && std::chrono::steady_clock::now() < deadline)
@@ -56,7 +56,7 @@ bool await(const std::function<bool()>& condition) {
   return condition();
 }
 
-/// After the last step.
+/// Returns the weights after the last step.
 std::map<std::string, std::string> weights_in(const fs::path& checkpoints) {
   return test::weights_after(checkpoints, steps);
 }
@@ -77,8 +77,8 @@ int count_of(const std::string& words, const std::string& text) {
   return count;
 }
 
-/// Sends a signal to a child of a training that has come to that checkpoint, all of whose ranks are
-/// there.
+/// Sends a signal to a child of a training that has reached that checkpoint and whose ranks are all
+/// running.
 void signal_after(const Running& training, const fs::path& checkpoints, int step,
                   std::size_t children, std::size_t child, int signal) {
   REQUIRE(await([&] {
@@ -87,8 +87,7 @@ void signal_after(const Running& training, const fs::path& checkpoints, int step
   kill(training.children().at(child), signal);
 }
 
-/// Kills rank 1 of three twice without a checkpoint in between, each of which is 20 steps behind
-/// the other.
+/// Kills rank 1 of three twice without a checkpoint in between; checkpoints are 20 steps apart.
 void kill_rank_1_twice(const Running& training, const fs::path& checkpoints) {
   signal_after(training, checkpoints, 20, 3, 1, SIGKILL);
   REQUIRE(await([&] {
@@ -189,7 +188,7 @@ TEST_CASE("supervise --replan: a rank that is lost twice is given up, and the bi
   CHECK(weights_in(folder.path()) == undisturbed_weights());
 }
 
-/// The value of a variable in the environment of a process; empty: it has none yet.
+/// Returns a variable in the environment of a process; empty: not set yet.
 std::string variable_of(pid_t process, const std::string& name) {
   const std::string all =
       '\0' + test::text_of("/proc/" + std::to_string(process) + "/environ") + '\0';
@@ -227,7 +226,7 @@ TEST_CASE("supervise: after a SIGUSR1 places that were given up are used again",
   const Running training(
       train_into(folder.path(), {"--processes", "--supervise", "--replan"}, /*every=*/"20"));
   REQUIRE(await([&] { return newest_step_in(folder.path()) >= 20; }));
-  training.signal(SIGUSR1);  // before there is one
+  training.signal(SIGUSR1);  // before a place was given up
   REQUIRE(await([&] { return count_of("no place was given up", training.err()) == 1; }));
   kill_rank_1_twice(training, folder.path());
   REQUIRE(await([&] { return count_of("with pipeline.ranks=2", training.err()) == 1; }));
@@ -240,7 +239,7 @@ TEST_CASE("supervise: after a SIGUSR1 places that were given up are used again",
   CHECK(weights_in(folder.path()) == undisturbed_weights());
 }
 
-/// Three processes for two ranks, as Slurm would start them.
+/// Starts three processes for two ranks, as Slurm would.
 class ThreeOfSlurm {
  public:
   ThreeOfSlurm(const fs::path& checkpoints, const std::string& number_of_steps,

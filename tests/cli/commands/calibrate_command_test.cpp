@@ -26,7 +26,7 @@ const std::string planned =
     "p,8,2,1,4,8,2,24,2048,16,1024,\n"
     "q,8,8,1,1,8,4,24,2048,16,1024,230\n";
 
-TEST_CASE("calibrate --json says what was fitted and how well it predicts", "[cli][calibrate]") {
+TEST_CASE("calibrate --json reports the fit and its prediction errors", "[cli][calibrate]") {
   const TempFolder folder;
   const auto file = folder.write("runs.csv", runs);
   const auto result = run_program({"calibrate", a100, "--runs", file.string(), "--json"});
@@ -46,7 +46,7 @@ TEST_CASE("calibrate --json says what was fitted and how well it predicts", "[cl
   CHECK(launch.at("uncertainty_percent").get<double>() > 0);
 }
 
-TEST_CASE("calibrate --predict: other runs, measured or not, and the cluster for later",
+TEST_CASE("calibrate --predict predicts other runs, measured or not, and writes the cluster",
           "[cli][calibrate]") {
   const TempFolder folder;
   const auto file = folder.write("runs.csv", runs), next = folder.write("next.csv", planned);
@@ -79,7 +79,7 @@ TEST_CASE("calibrate --halves predicts each half from the other", "[cli][calibra
   CHECK(halves.at("splits") == 2);
 }
 
-TEST_CASE("calibrate --predict without runs takes the cluster's constants as they are",
+TEST_CASE("calibrate --predict without runs uses the cluster's constants unchanged",
           "[cli][calibrate]") {
   const TempFolder folder;
   const auto file =
@@ -115,7 +115,7 @@ TEST_CASE("calibrate --predict without runs takes the cluster's constants as the
   CHECK(table.out.find("\nrefused\nline 4     row       " + file.string()) != std::string::npos);
 }
 
-TEST_CASE("calibrate refuses what cannot be with exit code 2", "[cli][calibrate]") {
+TEST_CASE("calibrate rejects invalid input with exit code 2", "[cli][calibrate]") {
   const TempFolder folder;
   const auto bad = folder.write("bad.csv", runs + "e,8,3,1,2,8,2,24,2048,16,1024,1,red\n");
   const auto result = run_program({"calibrate", a100, "--runs", bad.string()});
@@ -128,7 +128,7 @@ TEST_CASE("calibrate refuses what cannot be with exit code 2", "[cli][calibrate]
   CHECK(run_program({"calibrate", a100, "--runs", "nowhere.csv"}).exit_code == 2);
 }
 
-TEST_CASE("The shipped clusters can be read, and say where their figures are from",
+TEST_CASE("The shipped clusters can be read, and cite the sources of their figures",
           "[cli][calibrate]") {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(clusters)) {

@@ -29,7 +29,7 @@ nlohmann::json explained(std::vector<std::string> words) {
   return nlohmann::json::parse(result.out);
 }
 
-TEST_CASE("explain: a 1F1B of torch, in whatever order its traces are given", "[cli][explain]") {
+TEST_CASE("explain: a 1F1B of torch, with its traces given in any order", "[cli][explain]") {
   for (const auto& files : {std::vector{rank0, rank1}, std::vector{rank1, rank0}}) {
     const auto own = explained(files);
     CHECK(own["schedule"] == "1f1b");
@@ -53,7 +53,7 @@ TEST_CASE("explain: a 1F1B of torch, in whatever order its traces are given", "[
   CHECK(explained({rank0, rank1, "--step", "2"})["step"] == 2);
 }
 
-TEST_CASE("explain: what it writes the simulator takes, and says the same", "[cli][explain]") {
+TEST_CASE("explain: the simulator reproduces the result from the written files", "[cli][explain]") {
   const TempFolder folder;
   const std::string out = (folder.path() / "out").string();
   const auto own = explained({rank0, rank1, "-o", out});
@@ -79,7 +79,7 @@ TEST_CASE("explain: what it writes the simulator takes, and says the same", "[cl
   CHECK(compared.exit_code == 0);
 }
 
-TEST_CASE("explain: for people", "[cli][explain]") {
+TEST_CASE("explain prints tables", "[cli][explain]") {
   const auto result = run_program({"explain", rank0, rank1});
   CHECK(result.exit_code == 0);
   CHECK(result.err == "");
@@ -88,7 +88,7 @@ TEST_CASE("explain: for people", "[cli][explain]") {
   CHECK(result.out.find("assumptions:\n- ") != std::string::npos);
 }
 
-TEST_CASE("explain: what cannot be explained is bad input", "[cli][explain]") {
+TEST_CASE("explain rejects traces that it cannot explain as bad input", "[cli][explain]") {
   const TempFolder folder;
   const auto refused = [](std::vector<std::string> words) {
     words.insert(words.begin(), "explain");
@@ -109,7 +109,7 @@ TEST_CASE("explain: what cannot be explained is bad input", "[cli][explain]") {
         std::string::npos);
 }
 
-TEST_CASE("explain --draws: steps of a whole job, drawn from its own", "[cli][explain]") {
+TEST_CASE("explain --draws samples steps from those of a whole job", "[cli][explain]") {
   const TempFolder folder;
   const auto out = folder.path() / "out";
   const auto own = explained({PIPEWRIGHT_SOURCE_DIR "/tests/fuzz/corpus/job_trace/1f1b.json",
@@ -139,7 +139,7 @@ std::vector<std::string> traces_of_replicas(const TempFolder& folder) {
   return files;
 }
 
-TEST_CASE("explain --axes: the slowest of several pipelines", "[cli][explain]") {
+TEST_CASE("explain --axes explains the slowest of several pipelines", "[cli][explain]") {
   const TempFolder folder;
   const auto files = traces_of_replicas(folder);
   const std::string timeline = (folder.path() / "job.pwt").string();
@@ -185,7 +185,7 @@ TEST_CASE("explain --axes: the slowest of several pipelines", "[cli][explain]") 
 
 const std::string dumps = PIPEWRIGHT_TEST_DATA_DIR "/flight_recorder/gloo";
 
-TEST_CASE("explain --hang: a job of torch that stands still", "[cli][explain]") {
+TEST_CASE("explain --hang: a hanging job of torch", "[cli][explain]") {
   const auto result = run_program({"explain", "--hang", dumps});
   CHECK(result.exit_code == 1);
   CHECK(
@@ -259,8 +259,9 @@ std::string whole_job() {
   return job.trace();
 }
 
-TEST_CASE("explain: the trace of a whole job says who slows it down, and what would help",
-          "[cli][explain]") {
+TEST_CASE(
+    "explain: the trace of a whole job shows which worker slows it down, and possible remedies",
+    "[cli][explain]") {
   const TempFolder folder;
   const std::string file = folder.write("job.json", whole_job()).string();
   const auto own = explained({file})["straggler"];
@@ -280,7 +281,7 @@ TEST_CASE("explain: the trace of a whole job says who slows it down, and what wo
   CHECK(words.out.find("replace dp 1 stage 1") != std::string::npos);
 }
 
-TEST_CASE("explain: what it leaves of a whole job is a timeline by worker", "[cli][explain]") {
+TEST_CASE("explain writes a timeline by worker for a whole job", "[cli][explain]") {
   const TempFolder folder;
   const std::string file = folder.write("job.json", whole_job()).string();
   const std::string out = (folder.path() / "out").string();
@@ -296,7 +297,7 @@ TEST_CASE("explain: what it leaves of a whole job is a timeline by worker", "[cl
   CHECK(first.starts_with("0,pipeline,0,1F0,"));  // of the slowest worker
 }
 
-TEST_CASE("explain: a whole job's trace is given alone", "[cli][explain]") {
+TEST_CASE("explain accepts a whole job's trace only as the single file", "[cli][explain]") {
   const TempFolder folder;
   const std::string file = folder.write("job.json", whole_job()).string();
   for (const std::vector<std::string>& words :

@@ -22,7 +22,8 @@ std::vector<std::string> names_in(const nlohmann::json& layers) {
   return names;
 }
 
-TEST_CASE("import writes a folder whose layers scenario and partition know", "[cli][import]") {
+TEST_CASE("import writes a folder whose layers can be partitioned and used in scenarios",
+          "[cli][import]") {
   const TempFolder folder;
   const auto archive = (folder.path() / "exported.pt2").string();
   plan::write_file(archive, test::ExportedArchive().bytes());
@@ -68,7 +69,7 @@ TEST_CASE("import prints a row for each layer", "[cli][import]") {
   CHECK(result.out.find("The loss takes 1 operators.") != std::string::npos);
 }
 
-TEST_CASE("import and scenarios of imports name what is wrong", "[cli][import]") {
+TEST_CASE("import and scenarios of imported models report errors", "[cli][import]") {
   const TempFolder folder;
   const auto archive = (folder.path() / "exported.pt2").string();
   const auto missing = run_program({"import", archive});

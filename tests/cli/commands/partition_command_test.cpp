@@ -55,7 +55,7 @@ TEST_CASE("partition: the worked example of AlexNet, by parameters", "[cli][part
                 test::alexnet_scenario})["boundaries"] == json({0, 19, 22}));
 }
 
-TEST_CASE("partition: by the number of layers, and by their kind", "[cli][partition]") {
+TEST_CASE("partition by the number of layers, and by their type", "[cli][partition]") {
   CHECK(answer({"--method", "uniform", "--parts", "4", "--weights", "1"})["boundaries"] ==
         json({0, 1, 1, 1, 1}));
   const auto blocks =
@@ -78,14 +78,15 @@ TEST_CASE("partition: constraints on stages and memory", "[cli][partition]") {
   CHECK(with({"--memory", "4,1,1,1,1,1", "--memory-cap", "4"}) == json({0, 1, 4, 6}));
 }
 
-TEST_CASE("partition: a cap that nothing fits is refused with the layer", "[cli][partition]") {
+TEST_CASE("partition rejects a memory cap that nothing fits, and names the layer",
+          "[cli][partition]") {
   const auto result = partition({"--parts", "2", "--weights", "1,1,1", "--memory",
                                  "1000000000,3100000000,1", "--memory-cap", "2000000000"});
   CHECK(result.exit_code == 1);
   CHECK(result.err == "memory: layer 1 alone needs 3.1 GB, the cap is 2 GB\n");
 }
 
-TEST_CASE("partition: the shortest iteration avoids an expensive border", "[cli][partition]") {
+TEST_CASE("partition: the shortest iteration avoids an expensive boundary", "[cli][partition]") {
   const TempFolder folder;
   const auto cluster = folder.write("cluster.json", R"({"format": "pipewright/cluster/1",
     "name": "two", "nodes": 1, "devices_per_node": 2, "device": {"name": "cpu"},
@@ -120,7 +121,7 @@ TEST_CASE("partition: a published profile on four machines", "[cli][partition][r
   CHECK(found["boundaries"] == json({0, 15, 40}));
 }
 
-TEST_CASE("partition: a model beside measured costs says which layers are tied",
+TEST_CASE("partition: a model in addition to measured costs shows which layers are tied",
           "[cli][partition]") {
   const TempFolder folder;
   plan::Model model;
@@ -137,7 +138,7 @@ TEST_CASE("partition: a model beside measured costs says which layers are tied",
         "the costs are for 4 layers, but the model has 8\n");
 }
 
-TEST_CASE("partition: bad input is refused in words", "[cli][partition]") {
+TEST_CASE("partition rejects bad input with an error message", "[cli][partition]") {
   CHECK(partition({"--parts", "0", "--weights", "1"}).exit_code == 2);
   CHECK(partition({"--parts", "1", "--weights", "1,-2"}).exit_code == 2);
   const auto refusal = [&](const char* option, const char* value) {

@@ -58,7 +58,7 @@ TEST_CASE("simulate --json: causes add up to the bubble, holders to the peak", "
   CHECK(answer["sensitivities"]["stages"][1]["all"] == 8);
 }
 
-TEST_CASE("simulate: more ranks than devices are mentioned", "[cli][simulate]") {
+TEST_CASE("simulate prints a note if there are more ranks than devices", "[cli][simulate]") {
   const auto said = [](const std::string& devices) {
     const auto result = run_program(shared_card(
         "simulate", {"--set", "cluster.nodes=1", "--set", "cluster.devices_per_node=" + devices}));
@@ -70,7 +70,7 @@ TEST_CASE("simulate: more ranks than devices are mentioned", "[cli][simulate]") 
   CHECK(said("16").find("devices") == std::string::npos);
 }
 
-TEST_CASE("simulate --engine simgrid: the same, where the card is shared as well",
+TEST_CASE("simulate --engine simgrid gives the same times, also with a shared card",
           "[cli][simulate]") {
   const auto with = [](const std::vector<std::string>& more) {
     auto arguments = shared_card("simulate", {"--json"});
@@ -117,7 +117,7 @@ std::string record_in(const TempFolder& folder, const std::string& lines) {
   return file.string();
 }
 
-TEST_CASE("simulate --every-rank: each device of the job, with links and draws of its own",
+TEST_CASE("simulate --every-rank simulates each device of the job, with its own links and jitter",
           "[cli][simulate]") {
   const auto answer_with = [](std::vector<std::string> more) {
     more.insert(more.end(),
@@ -140,7 +140,7 @@ TEST_CASE("simulate --every-rank: each device of the job, with links and draws o
   CHECK(refused.err.find("not where transfers share links of the cluster") != std::string::npos);
 }
 
-TEST_CASE("simulate: over which level transfers go, and what nodes of a kind do to their ranks",
+TEST_CASE("simulate shows the transfers of each level, and the speed of ranks on each kind of node",
           "[cli][simulate]") {
   // Four nodes, each with a rank of each of four pipelines: half of the hops cross groups of two
   // nodes.
@@ -165,7 +165,7 @@ TEST_CASE("simulate: over which level transfers go, and what nodes of a kind do 
                        "speed of ranks by their nodes: 1 1 1 0.5\n") != std::string::npos);
 }
 
-TEST_CASE("simulate --draws: percentiles from a record, by the seed", "[cli][simulate]") {
+TEST_CASE("simulate --draws: percentiles from a record depend on the seed", "[cli][simulate]") {
   const TempFolder folder;
   const auto draws_of = [&](const std::string& record, const std::string& seed) {
     return answer_of(
@@ -196,7 +196,7 @@ TEST_CASE("simulate --draws: percentiles from a record, by the seed", "[cli][sim
   CHECK(jittery["draws"]["other_steps"]["p95_s"][1].is_null());  // two steps give no upper bound
 }
 
-TEST_CASE("simulate --draws: without a record there is nothing to draw from", "[cli][simulate]") {
+TEST_CASE("simulate --draws requires a record", "[cli][simulate]") {
   const TempFolder folder;
   const std::string record = record_in(folder, "0,0,0,0F0,1\n1,0,0,0F0,3\n");
   const auto refusal = [](const std::vector<std::string>& more) {
@@ -218,7 +218,7 @@ TEST_CASE("simulate --draws: without a record there is nothing to draw from", "[
             .find("has no steps.csv: `pipewright run` leaves one") != std::string::npos);
 }
 
-TEST_CASE("simulate --explain: a sentence, or what is wrong with the question", "[cli][simulate]") {
+TEST_CASE("simulate --explain prints a sentence, or an error message", "[cli][simulate]") {
   const auto explain = [](const char* at) {
     return run_program(
         shared_card("simulate", {"--explain", at, "--set", "cluster.between_nodes.shared=false"}));
@@ -236,7 +236,8 @@ TEST_CASE("simulate --explain: a sentence, or what is wrong with the question", 
   }
 }
 
-TEST_CASE("simulate --trace and --svg hold the causes and the critical path", "[cli][simulate]") {
+TEST_CASE("simulate --trace and --svg contain the causes and the critical path",
+          "[cli][simulate]") {
   const TempFolder folder;
   const auto trace = folder.path() / "t.json";
   const auto svg = folder.path() / "t.svg";
@@ -284,7 +285,7 @@ TEST_CASE("simulate --actions: start, end and slack of every instruction", "[cli
   CHECK(last_critical_end == answer["iteration_s"].get<double>());
 }
 
-TEST_CASE("simulate: a schedule's file has the timeline of its name", "[cli][simulate]") {
+TEST_CASE("simulate: a schedule's file has the same timeline as its name", "[cli][simulate]") {
   const TempFolder folder;
   const auto printed = run_program({"schedule", "1f1b", "--ranks", "4", "--microbatches", "16"});
   const auto file = folder.write("x.csv", printed.out).string();
@@ -305,7 +306,7 @@ TEST_CASE("simulate: a schedule's file has the timeline of its name", "[cli][sim
                        "pipeline.microbatches=16 fits") != std::string::npos);
 }
 
-TEST_CASE("simulate --schedule: somebody's order; what is unsound is bad input",
+TEST_CASE("simulate --schedule uses the order of a file; an unsound order is bad input",
           "[cli][simulate]") {
   const TempFolder folder;
   const auto named = run_program({"schedule", "gpipe", "--ranks", "4", "--microbatches", "16"});
@@ -354,7 +355,7 @@ TEST_CASE("simulate --schedule: somebody's order; what is unsound is bad input",
   CHECK(run_program(shared_card("simulate", {"--schedule", other.string()})).exit_code == 2);
 }
 
-TEST_CASE("simulate --schedule: what computes again otherwise than the scenario says is bad input",
+TEST_CASE("simulate --schedule: recomputation that differs from the scenario is bad input",
           "[cli][simulate]") {
   const TempFolder folder;
   const auto program_for = [](plan::RecomputeMode mode) {
@@ -405,8 +406,7 @@ TEST_CASE("simulate --schedule: what computes again otherwise than the scenario 
   CHECK(simulated(folder.write("named.csv", named.out), "full").exit_code == 0);
 }
 
-TEST_CASE("simulate: bad input is refused in words before anything is simulated",
-          "[cli][simulate]") {
+TEST_CASE("simulate rejects bad input with an error message before simulating", "[cli][simulate]") {
   const TempFolder folder;
   const auto refusal = [&](const std::vector<std::string>& more, int exit_code) {
     const auto result = run_program(shared_card("simulate", more));
@@ -441,7 +441,7 @@ TEST_CASE("simulate: bad input is refused in words before anything is simulated"
   CHECK(result.err.find("stage 0") != std::string::npos);
 }
 
-TEST_CASE("sweep: every combination, as table, CSV, JSON and chart", "[cli][sweep]") {
+TEST_CASE("sweep: all combinations as table, CSV, JSON and chart", "[cli][sweep]") {
   const TempFolder folder;
   const auto csv = folder.path() / "s.csv";
   const auto svg = folder.path() / "s.svg";
@@ -479,8 +479,10 @@ TEST_CASE("sweep: link.bandwidth sets both links, and more of it is never slower
     CHECK(rows[i]["iteration_s"] < rows[i - 1]["iteration_s"]);
 }
 
-TEST_CASE("sweep: what cannot be is a row with its reason; nonsense alone is an error",
-          "[cli][sweep]") {
+TEST_CASE(
+    "sweep: an impossible combination is a row with its reason; only invalid combinations are an "
+    "error",
+    "[cli][sweep]") {
   const json rows = answer_of(
       shared_card("sweep", {"--set", "cluster.device.memory_bytes=60000000,0", "--json"}))["rows"];
   CHECK(rows[0]["refusal"].get<std::string>().find("rank 1 needs") != std::string::npos);

@@ -83,7 +83,7 @@ TEST_CASE("A cap that is just met, or none, refuses nothing", "[sim][memory]") {
 
 TEST_CASE("Each rank has its own limit: the one that is furthest above it is named",
           "[sim][memory]") {
-  Cluster cluster = of_memory({1});  // of devices without a limit in the cluster
+  Cluster cluster = of_memory({1});  // overridden by rank_memory
   const auto limits = [&](double first, double second) {
     cluster.rank_memory = {first, second};
     return over(two_stages(), cluster);

@@ -35,7 +35,7 @@ plan::Cluster one_node() {
   return cluster;
 }
 
-TEST_CASE("An iteration by the schedule's closed form", "[sim][calibration]") {
+TEST_CASE("An iteration follows the schedule's closed form", "[sim][calibration]") {
   const plan::Cluster cluster = one_node();
   search::RunSimulator simulator(cluster);
   const double f = 5, b = 4, w = 3;
@@ -64,7 +64,7 @@ TEST_CASE("An iteration by the schedule's closed form", "[sim][calibration]") {
     }
 }
 
-TEST_CASE("Stages of several chunks wait for their transfers where both ends are held",
+TEST_CASE("Stages of several chunks wait for their transfers where transfers block both ends",
           "[sim][calibration]") {
   const plan::Cluster cluster = one_node();
   search::RunSimulator simulator(cluster);
@@ -78,7 +78,7 @@ TEST_CASE("Stages of several chunks wait for their transfers where both ends are
   CHECK(simulator.iteration(run.training, run.cut, times) == overlapped);
 }
 
-TEST_CASE("An order by times is that of its own run, whatever was asked before",
+TEST_CASE("An order that depends on times is that of its own run, whatever was simulated before",
           "[sim][calibration]") {
   const plan::Cluster cluster = one_node();
   const Run run = run_of("zb-2p", 4, 8);

@@ -46,7 +46,7 @@ TEST_CASE("A long chain has a place behind each node", "[plan][partition]") {
   CHECK(all_before(sets_of(chain))[99] == ideals[99]);
 }
 
-TEST_CASE("Too many places and a cycle are told", "[plan][partition]") {
+TEST_CASE("Too many places and a cycle are reported", "[plan][partition]") {
   CHECK(error_of([] {
           order_ideals(sets_of({{}, {}, {}}), 7);
         }) == "the graph can be cut at more than 7 places: it has too many parallel branches");

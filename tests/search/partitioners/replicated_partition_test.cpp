@@ -105,7 +105,7 @@ TEST_CASE("Every published profile can be cut", "[plan][partition][reference]") 
   CHECK(profiles >= 12);
 }
 
-TEST_CASE("A profile's error is told by row and column", "[plan][partition]") {
+TEST_CASE("A profile's error is reported with row and column", "[plan][partition]") {
   CHECK(error_in("node,a,x,1,2,3,,,\n") == "p.csv:2:7: parameter_bytes: a number is missing");
   CHECK(error_in("node,a,x,1,-2,3,4,,\n") ==
         "p.csv:2:5: backward_ms: \"-2\" is not a number of at least 0");
@@ -125,7 +125,7 @@ TEST_CASE("Numbers of a profile add up to a number", "[plan][partition]") {
         "p.csv:2:4: forward and backward together are too long");
 }
 
-TEST_CASE("Inputs and results that nobody takes are left out", "[plan][partition]") {
+TEST_CASE("Inputs and unused results are left out", "[plan][partition]") {
   const auto graph = without_ends(
       graph_of("node,i,Input0,1,0,0,0,,\nnode,a,Linear,1,0,0,0,,\nnode,g,__getitem__(1),0,0,0,0,,\n"
                "node,h,__getitem__(0),0,0,0,0,,\nnode,b,Linear,1,0,0,0,,\n"
@@ -189,14 +189,14 @@ TEST_CASE("Nodes that take no time are left out of the search, not out of the an
   CHECK(idle > 0);  // some machines are best left without work
 }
 
-TEST_CASE("What crosses a cut can be slower than the stages", "[plan][partition]") {
+TEST_CASE("The transfers across a cut can be slower than the stages", "[plan][partition]") {
   auto options = machines(2, 1e5);
   options.count_transfers = true;
   options.straight = true;
   CHECK(replicated_partition(graph_of(chain), options).slowest_stage.value == Approx(0.02));
 }
 
-TEST_CASE("A graph that cannot be cut is refused in words", "[plan][partition]") {
+TEST_CASE("A graph that cannot be cut is rejected with an error message", "[plan][partition]") {
   CHECK(error_of([] { replicated_partition({}, machines(1)); }) ==
         "the profile has no node to put on a machine");
   CHECK(error_of([] { replicated_partition(graph_of(chain + "edge,,,,,,,b,a\n"), machines(1)); }) ==

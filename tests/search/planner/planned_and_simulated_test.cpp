@@ -45,7 +45,7 @@ void check_equal(const search::PlanFacts& simulated, const search::FoundPlan& pl
 /// Returns the difference of two figures as a fraction of the second.
 double apart(double one, double other) { return std::abs(one / other - 1); }
 
-TEST_CASE("what the planner says of a plan is what its written scenario is simulated to",
+TEST_CASE("The planner's times of a plan equal the simulation of its written scenario",
           "[sim][planner]") {
   test::PlanDraw draw(1);
   int compared = 0, whole = 0, beside = 0;
@@ -113,8 +113,10 @@ TEST_CASE("what the planner says of a plan is what its written scenario is simul
   CHECK(beside > 30);
 }
 
-TEST_CASE("so it is with products in 8 bits, sums beside backwards, and scores in memory",
-          "[sim][planner]") {
+TEST_CASE(
+    "The planner equals the simulation with 8-bit products, overlapped all-reduces and stored "
+    "scores",
+    "[sim][planner]") {
   const plan::Cluster cluster = plan::cluster_from_json(
       JsonDocument::read(PIPEWRIGHT_SOURCE_DIR "/scenarios/clusters/h100-sxm.json"));
   search::PlanSpace space;

@@ -50,7 +50,8 @@ double longest(const std::vector<int>& layers, double head, const models::Pipeli
   return most;
 }
 
-TEST_CASE("Layers are dealt out by speed: no cut has a rank that is busy for less", "[planner]") {
+TEST_CASE("Layers are distributed by speed, so that no partition has a shorter busiest rank",
+          "[planner]") {
   const auto of = [](int ranks, int chunks) {
     return models::pipeline_shape(chunks == 1 ? "1f1b" : "interleaved-1f1b", ranks, 4 * ranks,
                                   chunks);
@@ -136,7 +137,7 @@ double two_ranks_s(const models::TransformerTimes& times, const std::vector<int>
          std::max(times.first_end_s / speeds[0], times.last_end_s / speeds[1]);
 }
 
-TEST_CASE("Of two kinds of which one is twice as fast, it gets twice the layers", "[planner]") {
+TEST_CASE("A kind of node that is twice as fast gets twice the layers", "[planner]") {
   const plan::NodeKind fast{
       .nodes = 1, .device = {.name = "new", .memory = {}, .flops_per_s = 300e12}, .speed = 1},
       slow{
@@ -167,7 +168,7 @@ TEST_CASE("Of two kinds of which one is twice as fast, it gets twice the layers"
   CHECK(even.iteration_s == Approx(two_ranks_s(times, {15, 15}, speeds, 64)).epsilon(0.002));
 }
 
-TEST_CASE("Ranks with speeds of their own get layers by them", "[planner]") {
+TEST_CASE("Ranks with individual speeds get layers in proportion", "[planner]") {
   plan::Cluster cluster = quick_links({{.nodes = 4, .device = {.name = "new", .memory = {}}}});
   cluster.mixture.reset();
   cluster.rank_speeds = {1, 0.5, 1, 0.5};
@@ -214,7 +215,7 @@ double least_of_all(const plan::Cluster& cluster, const search::PlanSpace& space
   return least;
 }
 
-TEST_CASE("No order of the kinds and no cut is quicker than the plan that is found", "[planner]") {
+TEST_CASE("No order of the kinds and no partition is faster than the plan found", "[planner]") {
   std::mt19937 random(5);
   std::uniform_real_distribution speed(0.3, 1.5), memory(2.1e9, 7e9);
   int found = 0, none = 0, turned = 0;

@@ -23,7 +23,7 @@ Timeline timeline_with(const Structure& structure, const Times& times,
   return timeline;
 }
 
-TEST_CASE("The table of times is that of their timeline", "[sim][timeline]") {
+TEST_CASE("A table of times equals that of its timeline", "[sim][timeline]") {
   std::mt19937 random(5);
   int overlapping = 0;
   const int structures = for_each_structure([&](const Structure& structure) {

@@ -61,7 +61,8 @@ TEST_CASE("1F1B on two ranks, by hand", "[sim][idle]") {
   CHECK(text_of(idle, 1) == "warm-up 0..1, transfer 1..1.5, cool-down 7.5..10");
 }
 
-TEST_CASE("Long transfers on one link: each is waited for while it moves", "[sim][idle]") {
+TEST_CASE("Long transfers on one link: idle time while each is in transit is transfer time",
+          "[sim][idle]") {
   const Structure structure(lower(make("gpipe", 2, 2)));
   Simulator simulator(structure);
   IdleCauses causes(structure);
@@ -75,7 +76,7 @@ TEST_CASE("Long transfers on one link: each is waited for while it moves", "[sim
         "warm-up 0..1, transfer 1..4, transfer 4.25..7, cool-down 11.25..17.25");
 }
 
-TEST_CASE("One queue per rank: a receive behind a send is queue time", "[sim][idle]") {
+TEST_CASE("One queue per rank: a receive that waits for a send is queue time", "[sim][idle]") {
   const Structure structure(lower(make("1f1b", 2, 2), {.communicators = CommunicatorLayout::Rank}));
   Simulator simulator(structure);
   IdleCauses causes(structure);
@@ -96,7 +97,7 @@ TEST_CASE("An uneven stage is imbalance to the others", "[sim][idle]") {
   CHECK(text_of(idle, 0) == "warm-up 2..6, imbalance 9..11, cool-down 14..16, cool-down 18..21");
 }
 
-TEST_CASE("A step that waits for its reduction: exposed", "[sim][idle]") {
+TEST_CASE("A step that waits for its reduction is exposed communication", "[sim][idle]") {
   const Structure structure(lower(make("1f1b", 2, 2), {.replicas = 2}));
   Simulator simulator(structure);
   IdleCauses causes(structure);
@@ -107,7 +108,8 @@ TEST_CASE("A step that waits for its reduction: exposed", "[sim][idle]") {
   CHECK(text_of(idle, 1) == "warm-up 0..1, exposed 7..8, cool-down 8..10");
 }
 
-TEST_CASE("A backward that waits for the sum of the gradients before: exposed", "[sim][idle]") {
+TEST_CASE("A backward that waits for the previous all-reduce of gradients is exposed communication",
+          "[sim][idle]") {
   const Structure structure(lower(make("gpipe", 1, 2), {.replicas = 2, .zero = 2}));
   Simulator simulator(structure);
   IdleCauses causes(structure);
@@ -116,7 +118,7 @@ TEST_CASE("A backward that waits for the sum of the gradients before: exposed", 
   CHECK(text_of(causes.of(simulator.run(costs)), 0) == "exposed 4..4.5, exposed 6.5..7");
 }
 
-TEST_CASE("Blocking transfers are exposed", "[sim][idle]") {
+TEST_CASE("Blocking transfers are exposed communication", "[sim][idle]") {
   const Structure structure(lower(make("gpipe", 2, 1), {.blocking = true}));
   Simulator simulator(structure);
   IdleCauses causes(structure);

@@ -48,7 +48,7 @@ TEST_CASE("Equal stages: a second less on one of them saves little, on the slowe
   CHECK(uneven[1].forward == 1);
 }
 
-TEST_CASE("Sensitivities are what finite differences say: stages", "[sim][sensitivity]") {
+TEST_CASE("Sensitivities equal finite differences: stages", "[sim][sensitivity]") {
   std::mt19937 random(51);
   int compared = 0;
   for_each_structure([&](const Structure& structure) {
@@ -70,7 +70,7 @@ TEST_CASE("Sensitivities are what finite differences say: stages", "[sim][sensit
   fmt::print("sensitivities beside finite differences: {} programs\n", compared);
 }
 
-TEST_CASE("Sensitivities are what finite differences say: links", "[sim][sensitivity]") {
+TEST_CASE("Sensitivities equal finite differences: links", "[sim][sensitivity]") {
   std::mt19937 random(52);
   int compared = 0;
   for_each_structure([&](const Structure& structure) {

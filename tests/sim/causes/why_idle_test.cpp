@@ -25,7 +25,7 @@ StepCosts costs_of(int stages, double latency) {
   return costs;
 }
 
-TEST_CASE("Why a rank is idle, in a sentence", "[sim][why_idle]") {
+TEST_CASE("A sentence explains why a rank is idle", "[sim][why_idle]") {
   const Structure structure(lower(make("1f1b", 3, 3)));
   Simulator simulator(structure);
   const Times& times = simulator.run(costs_of(3, 0.5e-3));
@@ -46,7 +46,7 @@ TEST_CASE("Why a rank is idle, in a sentence", "[sim][why_idle]") {
         std::string::npos);
 }
 
-TEST_CASE("The chain of events leads from the idle action to what holds it back",
+TEST_CASE("The chain of events leads from the delayed action to the cause of its delay",
           "[sim][why_idle]") {
   const Structure structure(lower(make("1f1b", 3, 3)));
   Simulator simulator(structure);
@@ -90,7 +90,7 @@ TEST_CASE("The slowest layer of the stage that computes is named", "[sim][why_id
         why_idle(structure, times, 1, 0.5e-3).sentence);
 }
 
-TEST_CASE("Measured: an action that nothing held back is said to have begun late",
+TEST_CASE("Measured: an action that nothing delayed is reported as started late",
           "[sim][why_idle]") {
   const Structure structure(lower(make("1f1b", 2, 2)));
   Simulator simulator(structure);
@@ -115,7 +115,7 @@ TEST_CASE("Measured: an action that nothing held back is said to have begun late
   CHECK(found.end == Approx(from + 2e-3));
 }
 
-TEST_CASE("Every idle instant of every schedule has a sentence and the cause of its stretch",
+TEST_CASE("Every idle instant of every schedule has a sentence and the cause of its interval",
           "[sim][why_idle]") {
   std::mt19937 random(8);
   const int structures = for_each_structure([&](const Structure& structure) {
@@ -135,7 +135,7 @@ TEST_CASE("Every idle instant of every schedule has a sentence and the cause of 
   CHECK(structures > 500);
 }
 
-TEST_CASE("Measured: what began late waits for nothing, and nothing else does", "[sim][why_idle]") {
+TEST_CASE("Measured: exactly the actions that started late wait for nothing", "[sim][why_idle]") {
   std::mt19937 random(9);
   int late = 0;
   for_each_structure([&](const Structure& structure) {
@@ -168,7 +168,7 @@ TEST_CASE("Measured: what began late waits for nothing, and nothing else does", 
   CHECK(late > 100);
 }
 
-TEST_CASE("A rank or a time that does not exist is refused", "[sim][why_idle]") {
+TEST_CASE("A rank or a time that does not exist is rejected", "[sim][why_idle]") {
   const Structure structure(lower(make("1f1b", 2, 2)));
   Simulator simulator(structure);
   const Times& times = simulator.run(costs_of(2, 0));

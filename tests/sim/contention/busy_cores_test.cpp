@@ -42,7 +42,7 @@ TEST_CASE("Two ranks at once take longer than each alone", "[sim][busy-cores]") 
   CHECK(simulator.iteration(costs) == 9);
 }
 
-TEST_CASE("An action that another one overlaps in part is slowed down for that part",
+TEST_CASE("An action that another one overlaps in part slows down for that part",
           "[sim][busy-cores]") {
   StepCosts costs = two_ranks();
   costs.stages[1].forward = costs.contended[1].forward = {0.5};
@@ -55,7 +55,7 @@ TEST_CASE("An action that another one overlaps in part is slowed down for that p
       CHECK(times[event].end == Approx(1.5 + 2.0 / 3).epsilon(1e-12));
 }
 
-TEST_CASE("What holds between one busy rank and all of them is linear in their number",
+TEST_CASE("Between one busy rank and all of them the slowdown is linear in their number",
           "[sim][busy-cores]") {
   StepCosts costs = two_ranks();
   costs.stages.resize(4, costs.stages[0]);
@@ -72,7 +72,8 @@ TEST_CASE("What holds between one busy rank and all of them is linear in their n
   CHECK(simulator.iteration(costs) == Approx(4.5).epsilon(1e-12));
 }
 
-TEST_CASE("Contended costs that are those alone change no bit", "[sim][busy-cores][soak]") {
+TEST_CASE("Contended costs equal to the uncontended ones change no bit",
+          "[sim][busy-cores][soak]") {
   std::mt19937 random(31);
   const int structures = for_each_paired_structure([&](const Structure& structure) {
     Simulator simulator(structure);
@@ -166,7 +167,7 @@ TEST_CASE("Every action does its work between start and end, and starts by the n
   CHECK(structures > (covers_all() ? 500 : 100));
 }
 
-TEST_CASE("Contended costs that make no sense are refused", "[sim][busy-cores]") {
+TEST_CASE("Invalid contended costs are rejected", "[sim][busy-cores]") {
   const Program program = lower(make("1f1b", 2, 2));
   StepCosts costs = two_ranks();
   costs.busy_cores = 1;

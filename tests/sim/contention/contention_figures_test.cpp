@@ -47,7 +47,7 @@ Figures figures(const std::string& schedule, int pipelines) {
           1e3 * simulate_on_simgrid(structure, step).iteration};
 }
 
-TEST_CASE("The iteration times in docs/contention.md", "[sim][simgrid]") {
+TEST_CASE("The iteration times in docs/contention.md are reproduced", "[sim][simgrid]") {
   if (!built_with_simgrid())
     pipewright::test::skip("built without SimGrid");
   struct Row {

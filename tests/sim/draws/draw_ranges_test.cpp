@@ -29,7 +29,7 @@ DrawRanges ranges_from(const std::vector<double>& steps, std::uint64_t seed = 0)
   return draw_ranges(structure, costs, jitter, {.seed = seed});
 }
 
-TEST_CASE("Of steps that are alike the range is one number", "[sim][draws]") {
+TEST_CASE("The interval for equal steps is one number", "[sim][draws]") {
   const DrawRanges ranges = ranges_from(std::vector<double>(100, 3));
   CHECK(ranges.steps == 100);
   CHECK(ranges.records == 100);
@@ -40,7 +40,7 @@ TEST_CASE("Of steps that are alike the range is one number", "[sim][draws]") {
   CHECK(std::isinf(ranges.p99.high_s));
 }
 
-TEST_CASE("A short record has no upper end, and says with which chance it never saw the longest",
+TEST_CASE("A short record has no upper end, but the probability that it lacks the longest step",
           "[sim][draws]") {
   std::vector<double> rising;
   const auto upper_end = [&](int steps) {
@@ -58,7 +58,7 @@ TEST_CASE("A short record has no upper end, and says with which chance it never 
   CHECK(json.at("mean_s").at(0) <= json.at("mean_s").at(1));
 }
 
-TEST_CASE("Other records follow the recorded one block by block", "[sim][draws]") {
+TEST_CASE("Resampled records follow the recorded one block by block", "[sim][draws]") {
   const DrawnSteps in_blocks{.recorded = 27, .together = {1, 1}, .block = block_of(27)};
   REQUIRE(in_blocks.block == 3);
   int follow = 0, all = 0;
@@ -77,7 +77,7 @@ TEST_CASE("Other records follow the recorded one block by block", "[sim][draws]"
   CHECK(static_cast<double>(follow) / all == Approx(2.0 / 3 + 1.0 / 3 / 27).margin(0.03));
 }
 
-TEST_CASE("Of two steps the mean of others may be either", "[sim][draws]") {
+TEST_CASE("From two steps the mean of resampled ones may be either", "[sim][draws]") {
   const DrawRanges two = ranges_from({1, 3});
   CHECK(two.mean.low_s == Approx(1));
   CHECK(two.mean.high_s == Approx(3));
@@ -100,7 +100,7 @@ Held held_by(const std::function<std::vector<double>()>& steps, int cases) {
   return held;
 }
 
-TEST_CASE("Nine of ten figures of other steps lie in their range", "[sim][draws]") {
+TEST_CASE("Nine of ten figures of other steps are in their interval", "[sim][draws]") {
   std::mt19937 random(1);
   std::normal_distribution<double> normal;
   const auto alone = [&] { return 10 + normal(random); };

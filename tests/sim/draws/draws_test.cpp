@@ -42,7 +42,7 @@ double part_above(const Draws& draws, double seconds) {
 /// Returns five standard deviations of such a fraction among `draws` samples.
 double margin(double part, int draws) { return 5 * std::sqrt(part * (1 - part) / draws); }
 
-TEST_CASE("Steps that are alike: every draw is the iteration", "[sim][draws]") {
+TEST_CASE("With equal steps every sample is the iteration time", "[sim][draws]") {
   const Structure structure(lower(make("1f1b", 2, 4)));
   const StepCosts costs = seconds_each(structure.program());
   const Jitter jitter(record_of({recorded(0, 0, "0F0", {4, 4}), recorded(0, 1, "1B0", {7, 7})}));
@@ -53,7 +53,8 @@ TEST_CASE("Steps that are alike: every draw is the iteration", "[sim][draws]") {
     CHECK(draws.percentile(fraction) == 10);
 }
 
-TEST_CASE("A percentile is the shortest draw that so many do not exceed", "[sim][draws]") {
+TEST_CASE("A percentile is the shortest sample that the given percentage does not exceed",
+          "[sim][draws]") {
   std::vector<double> hundred;
   for (int i = 100; i > 0; --i)
     hundred.push_back(i);
@@ -109,7 +110,7 @@ TEST_CASE("A stage that is slow in a quarter of its steps, and pipelines that wa
   }
 }
 
-TEST_CASE("Ranks of a pipeline are slow together, or one after the other", "[sim][draws]") {
+TEST_CASE("Ranks of a pipeline are slow in the same step, or in different steps", "[sim][draws]") {
   constexpr int count = 20'000;
   const Structure structure(lower(make("1f1b", 2, 1)));
   StepCosts costs = seconds_each(structure.program());
@@ -128,7 +129,8 @@ TEST_CASE("Ranks of a pipeline are slow together, or one after the other", "[sim
   CHECK(part_of({16, 4, 4, 4}, 11) == Approx(any).margin(margin(any, count)));
 }
 
-TEST_CASE("Draws of several at once have the bits of one alone", "[sim][draws]") {
+TEST_CASE("Sampling several steps at a time gives the bits of sampling one at a time",
+          "[sim][draws]") {
   std::mt19937 random(39);
   int timed = 0;
   for_each_structure([&](const Structure& structure) {
@@ -153,7 +155,7 @@ TEST_CASE("Draws of several at once have the bits of one alone", "[sim][draws]")
   fmt::print("draws at once and alone, bit by bit: {} programs\n", timed);
 }
 
-TEST_CASE("Pipelines with durations of their own meet at their sums, as on one clock",
+TEST_CASE("Pipelines with individual durations wait at their all-reduces, as on one clock",
           "[sim][draws]") {
   std::mt19937 random(40);
   int timed = 0;
@@ -187,7 +189,7 @@ TEST_CASE("Pipelines with durations of their own meet at their sums, as on one c
   CHECK(timed == 32);
 }
 
-TEST_CASE("Draws are the same for the same seed, and a longer list begins like a shorter one",
+TEST_CASE("Samples are equal for equal seeds, and a longer list begins like a shorter one",
           "[sim][draws]") {
   std::mt19937 random(41);
   const Structure structure(lower(make("1f1b", 4, 8), {.replicas = 2}));
@@ -202,7 +204,7 @@ TEST_CASE("Draws are the same for the same seed, and a longer list begins like a
   CHECK(std::includes(all.begin(), all.end(), first.begin(), first.end()));
 }
 
-TEST_CASE("Where pipelines share a card they get out of each other's way", "[sim][draws]") {
+TEST_CASE("Jitter shortens the iteration of pipelines that share a network card", "[sim][draws]") {
   // Two pipelines of two ranks, each rank on its own node; a transfer takes half a forward.
   const Structure structure(lower(make("1f1b", 2, 8), {.replicas = 2}));
   StepCosts costs = seconds_each(structure.program(), 2);
@@ -226,7 +228,7 @@ TEST_CASE("Where pipelines share a card they get out of each other's way", "[sim
   CHECK(mean_of(0.1) < in_step);
 }
 
-TEST_CASE("No draws are none", "[sim][draws]") {
+TEST_CASE("Too few or too many samples are rejected", "[sim][draws]") {
   const Structure structure(lower(make("1f1b", 1, 1)));
   const Jitter jitter(record_of({recorded(0, 0, "0F0", {1, 2})}));
   const StepCosts costs = seconds_each(structure.program());

@@ -38,12 +38,12 @@ StepCosts costs_of(const Program& program, int replicas, int round) {
   return costs;
 }
 
-TEST_CASE("the count of allocations sees a vector grow", "[sim][allocations]") {
+TEST_CASE("The count of allocations includes those of a growing vector", "[sim][allocations]") {
   std::vector<int> numbers;
   CHECK(allocations_during([&] { numbers.resize(100); }) == 1);
 }
 
-TEST_CASE("timing a Program again under other costs allocates nothing", "[sim][allocations]") {
+TEST_CASE("Timing a Program again under other costs allocates nothing", "[sim][allocations]") {
   int timed_programs = 0;
   for (const char* name : {"1f1b", "interleaved-1f1b", "zb-h1", "chimera"})
     for (LoweringOptions options : all_ways_to_communicate()) {

@@ -60,7 +60,7 @@ struct Checked {
   }
 };
 
-TEST_CASE("Each schedule keeps what it declares: bubble and activations", "[sim][schedule]") {
+TEST_CASE("Each schedule has the bubble and the activations that it declares", "[sim][schedule]") {
   for (const ScheduleDescriptor& entry : schedules()) {
     Checked bubbles, activations;
     for_each_size(
@@ -169,7 +169,7 @@ TEST_CASE("Few microbatches, M <= P: (M + P - 1)(F + I) + W for a zero-bubble or
       }
 }
 
-TEST_CASE("Makespans at F = I = W per microbatch and rank, over P and M", "[sim][schedule]") {
+TEST_CASE("Makespans at F = I = W per microbatch and rank, for each P and M", "[sim][schedule]") {
   struct Row {
     int p, m;
     double one_f_one_b, interleaved, looped, interleaved_zb, zbv, dualpipev;

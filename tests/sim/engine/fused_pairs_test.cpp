@@ -63,7 +63,8 @@ Schedule unfused(Schedule schedule) {
   return schedule;
 }
 
-TEST_CASE("a pair takes the longer of each one's sums and the other one's compute", "[sim]") {
+TEST_CASE("A pair takes the longer of each one's all-reduces and the other one's compute",
+          "[sim]") {
   const auto pair = plan::parse_csv("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n", "pair.csv");
   for (const auto& [forward, backward] : {std::pair<Pass, Pass>{{4, 1}, {8, 2}},
                                           {{1, 5}, {8, 2}},
@@ -84,7 +85,7 @@ TEST_CASE("a pair takes the longer of each one's sums and the other one's comput
   }
 }
 
-TEST_CASE("what is hidden is of the halves and reruns that have it", "[sim]") {
+TEST_CASE("Hidden communication is that of the actions that have any", "[sim]") {
   plan::StageCost cost = stage_of({4, 1}, {8, 2});
   cost.rerun.first = {3};
   using plan::Work;
@@ -124,7 +125,7 @@ TEST_CASE("DualPipe gains over its own order unfused what M - P - 1 pairs hide, 
       }
 }
 
-TEST_CASE("the planner's bound stays below what a schedule with pairs takes", "[sim][planner]") {
+TEST_CASE("The planner's bound stays below the time of a schedule with pairs", "[sim][planner]") {
   int compared = 0;
   for (const int p : {1, 2, 4})
     for (const int m : {2 * p, 5 * p})
@@ -143,7 +144,7 @@ TEST_CASE("the planner's bound stays below what a schedule with pairs takes", "[
   CHECK_FALSE(models::pipeline_shape("zbv", 2, 4, 2).fuses);
 }
 
-TEST_CASE("a scenario's pairs have the overlap of the links between its shards",
+TEST_CASE("A scenario's pairs have the overlap of the links between its tensor-parallel ranks",
           "[sim][scenario]") {
   plan::Scenario scenario;
   scenario.pipeline.ranks = 2;
@@ -162,7 +163,7 @@ TEST_CASE("a scenario's pairs have the overlap of the links between its shards",
   CHECK(overlap() == 0.5);
 }
 
-TEST_CASE("an overlap that is none is refused", "[sim]") {
+TEST_CASE("An invalid overlap is rejected", "[sim]") {
   const auto schedule = make("dualpipe", 2, 4);
   const sim::Structure structure(plan::lower(schedule));
   auto costs = costs_of(schedule, {1, 1}, {1, 1}, 1.5);

@@ -127,7 +127,7 @@ std::string parameters(const std::vector<Parameters>& table) {
   return markdown_table(rows);
 }
 
-TEST_CASE("GPipe, Tables 1 to 3: the tables of docs/accuracy.md", "[.][accuracy]") {
+TEST_CASE("GPipe, Tables 1 to 3: docs/accuracy.md has these tables", "[.][accuracy]") {
   fmt::print("Over the first row: predicted, measured\n\n{}\n", throughputs(throughput_tables()));
   fmt::print("Parameters\n\n{}\n", parameters(parameter_table()));
   SUCCEED();
@@ -180,7 +180,7 @@ TEST_CASE("GPipe, Table 1: 12 bytes per parameter, within 13 % in all rows but o
   }
 }
 
-TEST_CASE("docs/accuracy.md shows GPipe's tables as they are computed", "[sim][reference]") {
+TEST_CASE("docs/accuracy.md shows GPipe's tables as computed", "[sim][reference]") {
   CHECK(accuracy_document().find(throughputs(throughput_tables())) != std::string::npos);
   CHECK(accuracy_document().find(parameters(parameter_table())) != std::string::npos);
 }

@@ -160,8 +160,9 @@ Agreement agreement_of(unsigned seed, int rounds, const Engine& engine) {
   return found;
 }
 
-TEST_CASE("Every device by itself has the times of flows on a network of several levels",
-          "[sim][job_simulator]") {
+TEST_CASE(
+    "Simulating each device separately gives the times of flows on a network of several levels",
+    "[sim][job_simulator]") {
   const Agreement found =
       agreement_of(1, 20, [](const Structure& structure, const StepCosts& costs) {
         return simulate_shared_links(structure, costs, DeviceTimes::Own);
@@ -171,7 +172,7 @@ TEST_CASE("Every device by itself has the times of flows on a network of several
   CHECK(found.mixed > 60);
 }
 
-TEST_CASE("A rank is as slow as the slowest of its devices, and of their links, few or many",
+TEST_CASE("A rank is as slow as the slowest of its devices and of their links, for few or many",
           "[sim][job_simulator]") {
   Draw draw(3);
   for (const int copies : {3, 40, 90}) {
@@ -200,7 +201,7 @@ TEST_CASE("A rank is as slow as the slowest of its devices, and of their links, 
   }
 }
 
-TEST_CASE("SimGrid gives every device by itself the same times on levels and kinds",
+TEST_CASE("SimGrid gives separately simulated devices the same times on levels and kinds",
           "[sim][job_simulator][simgrid]") {
   if (!built_with_simgrid())
     skip("built without SimGrid");

@@ -91,7 +91,7 @@ bool sums_microbatches(const Program& program) {
   return false;
 }
 
-TEST_CASE("Every device by itself has the bits of one Program with all of them",
+TEST_CASE("Simulating each device separately gives the bits of one Program with all of them",
           "[sim][job_simulator]") {
   std::mt19937 random(7);
   std::uniform_real_distribution factor(0.5, 2.0);
@@ -124,7 +124,7 @@ TEST_CASE("Every device by itself has the bits of one Program with all of them",
   CHECK(jobs > 800);
 }
 
-TEST_CASE("Devices that are alike have the times of one pipeline, jitter of its own included",
+TEST_CASE("Equal devices have the times of one pipeline, including its own jitter",
           "[sim][job_simulator]") {
   const Structure structure(lower(make("interleaved-1f1b", 4, 8), {.replicas = 5}));
   std::mt19937 random(1);
@@ -148,8 +148,10 @@ TEST_CASE("Devices that are alike have the times of one pipeline, jitter of its 
   CHECK(simulator.run(costs).iteration() > plain.run(costs).iteration);
 }
 
-TEST_CASE("Shards go as fast as the slowest of them, copies wait for each other only in sums",
-          "[sim][job_simulator]") {
+TEST_CASE(
+    "Tensor-parallel ranks are as fast as their slowest, replicas wait for each other only in "
+    "all-reduces",
+    "[sim][job_simulator]") {
   const Structure structure(lower(make("1f1b", 1, 2), {.replicas = 2}));
   StepCosts costs = seconds_and_hundreds(1, two_nodes(2, false));
   costs.replicas = costs.shards = 2;
@@ -164,7 +166,8 @@ TEST_CASE("Shards go as fast as the slowest of them, copies wait for each other 
   CHECK(Simulator(structure).run(costs).iteration == 8);  // like the slowest of them
 }
 
-TEST_CASE("Shards send on links of their own and go on together", "[sim][job_simulator]") {
+TEST_CASE("Tensor-parallel ranks send on separate links and continue together",
+          "[sim][job_simulator]") {
   const Structure structure(lower(make("inference", 2, 1)));
   StepCosts costs = seconds_and_hundreds(2, two_nodes(3, false));
   costs.cluster.between_nodes.bandwidth_per_s = 50;
@@ -182,7 +185,7 @@ TEST_CASE("Shards send on links of their own and go on together", "[sim][job_sim
   CHECK(ends("1F0") == std::vector<double>{4, 4});
 }
 
-TEST_CASE("What needs a clock is refused", "[sim][job_simulator]") {
+TEST_CASE("Features that need one clock are rejected", "[sim][job_simulator]") {
   const Structure structure(lower(make("1f1b", 2, 2)));
   JobSimulator simulator(structure);
   CHECK(error_of([&] { simulator.run(seconds_and_hundreds(2, two_nodes(1, true))); }) ==

@@ -32,8 +32,7 @@ double start_of(const Structure& structure, const Times& times, const std::strin
   return 0;
 }
 
-TEST_CASE("What a rank sends keeps it from its next compute, not the data from its receiver",
-          "[sim][overheads]") {
+TEST_CASE("A send delays the sender's next compute action, but not the data", "[sim][overheads]") {
   const Structure structure(lower(make("gpipe", 2, 2)));
   Simulator simulator(structure);
   StepCosts costs = two_ranks();
@@ -52,7 +51,7 @@ TEST_CASE("What a rank sends keeps it from its next compute, not the data from i
   CHECK(start_of(structure, simulator.run(costs), "0F1") == 1.5);
 }
 
-TEST_CASE("What a rank receives keeps it as well", "[sim][overheads]") {
+TEST_CASE("A receive delays the receiver's next compute action as well", "[sim][overheads]") {
   const Structure structure(lower(make("gpipe", 2, 2)));
   Simulator simulator(structure);
   StepCosts costs = two_ranks();
@@ -66,7 +65,7 @@ TEST_CASE("What a rank receives keeps it as well", "[sim][overheads]") {
   CHECK(start_of(structure, times, "0B1") == 7.75);
 }
 
-TEST_CASE("A rank that transfers block, or that sends nothing, is not kept", "[sim][overheads]") {
+TEST_CASE("A rank with blocking transfers, or without any, is not delayed", "[sim][overheads]") {
   StepCosts costs = two_ranks();
   costs.cluster.within_node.overheads.send = costs.cluster.within_node.overheads.receive = {{0.25}};
   LoweringOptions options;
@@ -78,7 +77,7 @@ TEST_CASE("A rank that transfers block, or that sends nothing, is not kept", "[s
   CHECK(Simulator(alone).iteration(costs) == 6);
 }
 
-TEST_CASE("A sum slows the compute behind it down, but not a step that waits for it",
+TEST_CASE("An all-reduce slows down the compute that overlaps it, but not a step that waits for it",
           "[sim][overheads]") {
   // Each rank has both stages, whose gradients are reduced over both ranks. The reduction of the
   // stage whose last backward comes first overlaps with the other's last backward.
@@ -108,7 +107,7 @@ TEST_CASE("A sum slows the compute behind it down, but not a step that waits for
   CHECK(simulator.iteration(costs) == without + 0.5);
 }
 
-TEST_CASE("Ranks that slow each other down are kept as well", "[sim][overheads]") {
+TEST_CASE("Ranks that slow each other down have the delay as well", "[sim][overheads]") {
   const Structure structure(lower(make("1f1b", 2, 4)));
   Simulator simulator(structure);
   StepCosts costs = two_ranks();
@@ -119,7 +118,7 @@ TEST_CASE("Ranks that slow each other down are kept as well", "[sim][overheads]"
   CHECK(simulator.iteration(costs) == Approx(wanted).epsilon(1e-12));
 }
 
-TEST_CASE("The time that transfers keep a rank is a gap of launch", "[sim][overheads]") {
+TEST_CASE("The delay by transfers counts as launch time", "[sim][overheads]") {
   const Structure structure(lower(make("gpipe", 2, 2)));
   Simulator simulator(structure);
   StepCosts costs = two_ranks();
@@ -129,7 +128,7 @@ TEST_CASE("The time that transfers keep a rank is a gap of launch", "[sim][overh
   CHECK(idle.by_cause[1][static_cast<std::size_t>(IdleCause::Launch)] == 0.5);   // 1B1, the step
 }
 
-TEST_CASE("Overheads that cannot be are refused", "[sim][overheads]") {
+TEST_CASE("Invalid overheads are rejected", "[sim][overheads]") {
   const Structure structure(lower(make("gpipe", 2, 2)));
   StepCosts costs = two_ranks();
   costs.cluster.within_node.overheads.send = {{-1}, -2};

@@ -101,7 +101,7 @@ std::vector<MachineLevel> levels_of(const ReferenceRow& row) {
   return levels;
 }
 
-TEST_CASE("Two replicas in front of one stage: four minibatches in flight, one per second",
+TEST_CASE("Two replicas before one stage: four minibatches in flight, one per second",
           "[sim][schedule]") {
   std::vector<ReplicatedStage> stages(2);
   stages[0].replicas = 2;
@@ -134,7 +134,7 @@ TEST_CASE("Any stages, any replicas: the slowest stage sets the time per microba
   }
 }
 
-TEST_CASE("The pipelines of PipeDream's optimizer run at the rate that it promises",
+TEST_CASE("The pipelines of PipeDream's optimizer run at the rate that it predicts",
           "[sim][reference]") {
   std::size_t matching = 0, all = 0;
   for_each_row("planners/planner_reference.csv", [&](const ReferenceRow& row) {
@@ -156,7 +156,10 @@ TEST_CASE("The pipelines of PipeDream's optimizer run at the rate that it promis
 
 // If it counts transfers, PipeDream's optimizer treats a cut as a separate machine that is busy
 // with one direction after the other; our links carry both directions at once.
-TEST_CASE("So do those of its published answers that count no transfers", "[sim][reference]") {
+TEST_CASE(
+    "The pipelines of PipeDream's published answers without counted transfers run at the predicted "
+    "rate",
+    "[sim][reference]") {
   std::size_t equal = 0, all = 0;
   for_each_row("papers/pipedream_optimizer_reference.csv", [&](const ReferenceRow& row) {
     if (row.at("activation_transfer_counted") == "1")

@@ -136,30 +136,30 @@ void replay_with_transfers(const std::string& name) {
   report_equal(name, matching, references.size());
 }
 
-TEST_CASE("Every action of ZB ends when zero-bubble's clock says", "[sim][reference]") {
+TEST_CASE("Every action of ZB ends at the time of zero-bubble's clock", "[sim][reference]") {
   replay("zerobubble_ZB.csv");
 }
-TEST_CASE("Every action of ZBV ends when zero-bubble's clock says", "[sim][reference]") {
+TEST_CASE("Every action of ZBV ends at the time of zero-bubble's clock", "[sim][reference]") {
   replay("zerobubble_ZBV.csv");
 }
-TEST_CASE("Every action of V-Half ends when zero-bubble's clock says", "[sim][reference]") {
+TEST_CASE("Every action of V-Half ends at the time of zero-bubble's clock", "[sim][reference]") {
   replay("zerobubble_V-Half.csv");
 }
-TEST_CASE("Every action of V-Min ends when zero-bubble's clock says", "[sim][reference]") {
+TEST_CASE("Every action of V-Min ends at the time of zero-bubble's clock", "[sim][reference]") {
   replay("zerobubble_V-Min.csv");
 }
-TEST_CASE("Every action of V-auto ends when zero-bubble's clock says", "[sim][reference]") {
+TEST_CASE("Every action of V-auto ends at the time of zero-bubble's clock", "[sim][reference]") {
   replay("zerobubble_V-auto.csv");
 }
 
-TEST_CASE("With its transfers placed, every compute action ends when zero-bubble's clock says",
+TEST_CASE("With its transfers placed, every compute action ends at the time of zero-bubble's clock",
           "[sim][reference]") {
   for (const std::string name :
        {"ZB", "ZBV", "V-Half", "V-Min", "1F1B", "1F1B-V", "Interleaved1F1B"})
     replay_with_transfers("zerobubble_comms_" + name + ".csv");
 }
 
-TEST_CASE("With its transfers placed, an order completes when zero-bubble's clock says",
+TEST_CASE("With its transfers placed, an order completes at the time of zero-bubble's clock",
           "[sim][reference]") {
   std::map<std::string, std::map<std::string, ReferenceSchedule>> orders;
   std::size_t matching = 0, all = 0;

@@ -66,8 +66,10 @@ double seconds_of_1f1b(const ReferenceRow& row, TransferMode mode) {
   return std::get<Completed>(outcome).timeline.length.value;
 }
 
-TEST_CASE("Makespans of AMD Primus' schedule simulator: seven equal, V-Min's one pass longer",
-          "[sim][reference]") {
+TEST_CASE(
+    "Of the makespans in AMD Primus' schedule simulator seven are equal, V-Min's is one pass "
+    "longer",
+    "[sim][reference]") {
   const std::map<std::string, std::string> names{{"1F1B", "1f1b"},
                                                  {"ZB-1P", "zb-h1"},
                                                  {"interleaved-1F1B", "interleaved-1f1b"},

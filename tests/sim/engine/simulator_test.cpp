@@ -16,7 +16,7 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-TEST_CASE("The quick way and the full way have the same bits", "[sim][simulator]") {
+TEST_CASE("The fast and the complete simulation have the same bits", "[sim][simulator]") {
   std::mt19937 random(21);
   const int structures = for_each_structure([&](const Structure& structure) {
     Simulator simulator(structure);
@@ -68,7 +68,7 @@ TEST_CASE("A slower rank computes longer, and a longer microbatch takes longer t
   CHECK(simulator.iteration(costs) == 25);
 }
 
-TEST_CASE("Jitter: equal seeds give equal times, the mean and the spread are as asked",
+TEST_CASE("Jitter: equal seeds give equal times, with the requested mean and spread",
           "[sim][simulator]") {
   StepCosts costs;
   costs.stages.resize(1);
@@ -93,7 +93,7 @@ TEST_CASE("Jitter: equal seeds give equal times, the mean and the spread are as 
   CHECK(std::sqrt(squares / 10000 - mean * mean) == Approx(0.1).margin(0.005));
 }
 
-TEST_CASE("Costs that have no sensible answer are refused, all at once", "[sim][simulator]") {
+TEST_CASE("Invalid costs are rejected, all at once", "[sim][simulator]") {
   const Program program = lower(make("1f1b", 2, 2));
   StepCosts costs;
   costs.stages.resize(2);
@@ -110,8 +110,7 @@ TEST_CASE("Costs that have no sensible answer are refused, all at once", "[sim][
         "the speed of rank 1 is 0: it must be more than 0, and finite");
 }
 
-TEST_CASE("Reductions over replicas: a ring beside the backward, or behind it",
-          "[sim][simulator]") {
+TEST_CASE("Reductions over replicas: a ring during the backward, or after it", "[sim][simulator]") {
   StepCosts costs;
   costs.stages.resize(2);
   for (StageCost& stage : costs.stages) {
@@ -138,7 +137,7 @@ TEST_CASE("Reductions over replicas: a ring beside the backward, or behind it",
   CHECK(length(lower(one_rank, {.replicas = 4, .overlap_reductions = false})) == 11.5);
 }
 
-TEST_CASE("A tied weight is summed between its stages", "[sim][simulator]") {
+TEST_CASE("A tied weight's gradient is all-reduced between its stages", "[sim][simulator]") {
   StepCosts costs;
   costs.stages.resize(2);
   for (StageCost& stage : costs.stages) {
@@ -152,7 +151,8 @@ TEST_CASE("A tied weight is summed between its stages", "[sim][simulator]") {
   CHECK(Simulator(structure).iteration(costs) == 6 + 2 * 0.125 + 1.25);
 }
 
-TEST_CASE("A tied weight beside the backward of another stage, or behind it", "[sim][simulator]") {
+TEST_CASE("A tied weight's all-reduce runs during the backward of another stage, or after it",
+          "[sim][simulator]") {
   StepCosts costs;
   costs.stages.resize(3);
   for (StageCost& stage : costs.stages)

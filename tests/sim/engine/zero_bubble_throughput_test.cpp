@@ -219,7 +219,7 @@ TEST_CASE("Zero Bubble, Table 4: with 1 ms for launching each pass within 7 %, 3
   CHECK(accuracy_document().find(iterations(table)) != std::string::npos);
 }
 
-TEST_CASE("Zero Bubble, Table 4: the tables of docs/accuracy.md", "[.][accuracy]") {
+TEST_CASE("Zero Bubble, Table 4: docs/accuracy.md has these tables", "[.][accuracy]") {
   const Table4 table = table4();
   fmt::print(
       "Iteration, seconds: predicted, measured\n\n{}\nOver 1F1B\n\n{}\n"
@@ -235,8 +235,9 @@ TEST_CASE("Zero Bubble, Table 4: the tables of docs/accuracy.md", "[.][accuracy]
 }
 
 // The profile contains only the passes, so measurements can only take longer.
-TEST_CASE("Zero Bubble, Table 4: iterations are predicted short, by 3 to 11 %, 7 % in the median",
-          "[sim][reference]") {
+TEST_CASE(
+    "Zero Bubble, Table 4: predicted iterations are too short by 3 to 11 %, 7 % in the median",
+    "[sim][reference]") {
   const Table4 table = table4();
   const auto errors = time_errors(table);
   CHECK(errors.size() == 24);
@@ -247,7 +248,7 @@ TEST_CASE("Zero Bubble, Table 4: iterations are predicted short, by 3 to 11 %, 7
   CHECK(median_size(errors) < 0.07);
 }
 
-TEST_CASE("Zero Bubble, Table 4: gains over 1F1B within 7 %, and ZB-2p the quickest everywhere",
+TEST_CASE("Zero Bubble, Table 4: gains over 1F1B within 7 %, and ZB-2p the fastest everywhere",
           "[sim][reference]") {
   const Table4 table = table4();
   CHECK(gain_errors(table).size() == 18);
@@ -269,7 +270,7 @@ TEST_CASE("Zero Bubble, Table 4: peaks of memory within 5 %", "[sim][memory][ref
     CHECK(std::abs(error) < 0.05);
 }
 
-TEST_CASE("docs/accuracy.md shows Zero Bubble's Table 4 as it is computed", "[sim][reference]") {
+TEST_CASE("docs/accuracy.md shows Zero Bubble's Table 4 as computed", "[sim][reference]") {
   const Table4 table = table4();
   const std::string document = accuracy_document();
   for (const std::string& text : {iterations(table), gains(table), misses(table), peaks(table)})

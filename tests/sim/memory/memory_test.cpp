@@ -89,7 +89,8 @@ std::vector<StageCost> two_stages() {
   return stages;
 }
 
-TEST_CASE("The workspaces of a device stand beside all else", "[sim][memory]") {
+TEST_CASE("The workspaces of a device are counted in addition to all other memory",
+          "[sim][memory]") {
   StepCosts costs = costs_of(two_stages());
   const Case without(make("1f1b", 2, 2), costs);
   costs.workspaces = {64};
@@ -99,7 +100,7 @@ TEST_CASE("The workspaces of a device stand beside all else", "[sim][memory]") {
   CHECK(with.holders(0, 0) == "workspaces of the device: 64, activations 0F0: 10");
 }
 
-TEST_CASE("Where work is captured each slot keeps its most, and copies of what comes in",
+TEST_CASE("With CUDA graphs each slot keeps its peak, and copies of its inputs",
           "[sim][memory][soak]") {
   auto stages = two_stages();
   stages[0].gradients = {2};
@@ -213,8 +214,10 @@ Bytes standing_of(const Case& at, int rank) {
   return sum;
 }
 
-TEST_CASE("By reference, a gradient is its maker's until the stage before has used it",
-          "[sim][memory]") {
+TEST_CASE(
+    "By reference, a gradient belongs to the stage that computed it until the previous stage has "
+    "used it",
+    "[sim][memory]") {
   // 0F0 to 1, in transfer to 2, 1F0 to 3, 1B0 to 5, in transfer to 6, 0B0 to 8.
   const Case at(make("gpipe", 2, 1), costs_of(two_stages()));
   CHECK(at.curve(0) == "0: 0, 0: 10, 8: 0");
@@ -223,7 +226,7 @@ TEST_CASE("By reference, a gradient is its maker's until the stage before has us
   CHECK(at.holders(1, 5) == "input gradient 1B0: 3");
 }
 
-TEST_CASE("At every instant the owners add up to the curve", "[sim][memory][soak]") {
+TEST_CASE("At every instant the owners' memory adds up to the curve", "[sim][memory][soak]") {
   const auto held = [](const auto& points, double time) {
     return std::prev(std::upper_bound(points.begin(), points.end(), time,
                                       [](double t, const auto& point) { return t < point.time; }));
@@ -244,7 +247,7 @@ TEST_CASE("At every instant the owners add up to the curve", "[sim][memory][soak
   CHECK(visited > 100);
 }
 
-TEST_CASE("Each owner is told apart over time", "[sim][memory]") {
+TEST_CASE("The curve of each owner is separate over time", "[sim][memory]") {
   auto stages = two_stages();
   stages[1].parameters = {100};
   stages[1].backward_peak = {2};
@@ -273,7 +276,7 @@ TEST_CASE("Copied, a receive has a buffer from when it is posted to the end of i
   CHECK(at.holders(1, 2) == "activations 1F0: 20, receive buffer 1RECV_F0: 4");
 }
 
-TEST_CASE("Copied, the maker of a gradient holds it until it is sent", "[sim][memory]") {
+TEST_CASE("Copied, the stage that computed a gradient holds it until it is sent", "[sim][memory]") {
   StepCosts costs = costs_of(two_stages());
   costs.cluster.within_node.bandwidth_per_s = 1;  // 3 bytes take 3 s
   const Case at(make("gpipe", 2, 1), costs, {HandOver::Copy});
@@ -282,7 +285,7 @@ TEST_CASE("Copied, the maker of a gradient holds it until it is sent", "[sim][me
   CHECK(at.holders(1, 9) == "input gradient 1B0: 3");
 }
 
-TEST_CASE("Stages of one rank hand over without a buffer", "[sim][memory]") {
+TEST_CASE("Stages of one rank pass data on without a buffer", "[sim][memory]") {
   const Schedule both = parse_csv("0F0,1F0,1B0,0B0\n", "s.csv");
   // 0F 0 to 1, 1F to 2, 1B to 4 makes 3, 0B to 6 uses them.
   const std::string curve = "0: 0, 0: 10, 1: 30, 4: 13, 6: 0";
@@ -290,7 +293,7 @@ TEST_CASE("Stages of one rank hand over without a buffer", "[sim][memory]") {
   CHECK(Case(both, costs_of(two_stages()), {HandOver::Copy}).curve(0) == curve);
 }
 
-TEST_CASE("The input gradient frees its part of the activations, the weight gradient the rest",
+TEST_CASE("An input gradient frees its part of the activations, the weight gradient the rest",
           "[sim][memory]") {
   StageCost cost = times(1, 1, 1);
   cost.activation = {10};
@@ -304,7 +307,7 @@ TEST_CASE("The input gradient frees its part of the activations, the weight grad
   CHECK(whole.curve(0) == "0: 0, 0: 10, 3: 0");
 }
 
-TEST_CASE("The input gradient leaves gradients to the weight gradient", "[sim][memory]") {
+TEST_CASE("An input gradient keeps gradients for the weight gradient", "[sim][memory]") {
   StageCost cost = times(1, 1, 1);
   cost.activation = {10};
   cost.forward_peak = {10};
@@ -316,7 +319,7 @@ TEST_CASE("The input gradient leaves gradients to the weight gradient", "[sim][m
   CHECK(whole.curve(0) == "0: 0, 0: 10, 3: 0");
 }
 
-TEST_CASE("A recomputing input gradient leaves what it made again to the weight gradient",
+TEST_CASE("A recomputing input gradient keeps the recomputed activations for the weight gradient",
           "[sim][memory]") {
   StageCost cost = times(1, 1, 1);
   // Two layers: 2 bytes are the input of the second, which recomputes 3.
@@ -349,7 +352,7 @@ std::vector<StageCost> two_split_stages() {
   return stages;
 }
 
-TEST_CASE("An input gradient frees the stage's output, if the stage after is done with it",
+TEST_CASE("An input gradient frees the stage's output, if the next stage no longer needs it",
           "[sim][memory]") {
   auto stages = two_split_stages();
   // 0F0 to 1, 1F0 from 2 to 3, 1I0 to 4, 0I0 from 5 to 6, 0W0 to 7, 1W0 early or late.
@@ -365,8 +368,9 @@ TEST_CASE("An input gradient frees the stage's output, if the stage after is don
   CHECK(Case(early, costs_of(stages), {HandOver::Copy}).holders(0, 6.5) == "activations 0F0: 6");
 }
 
-TEST_CASE("A gradient that the weight gradient needs stays with its maker until that has run",
-          "[sim][memory]") {
+TEST_CASE(
+    "A gradient that the weight gradient needs stays with its stage until that action has run",
+    "[sim][memory]") {
   auto stages = two_split_stages();
   const Schedule schedule = parse_csv("0F0,0I0,0W0\n1F0,1B0\n", "s.csv");
   // 1B0 ends at 5, 0I0 runs from 6 to 7, 0W0 to 8.
@@ -377,7 +381,7 @@ TEST_CASE("A gradient that the weight gradient needs stays with its maker until 
   CHECK(copied.holders(0, 7) == "activations 0F0: 6, receive buffer 0RECV_B0: 3");
 }
 
-TEST_CASE("Where layers run again, the gradient that came in is free when the last one is done",
+TEST_CASE("With recomputed layers, the received gradient is free when the last layer is done",
           "[sim][memory]") {
   auto stages = two_stages();
   stages[0].rerun = {.first = {1}, .others = {2}, .backward_share = 0.25};
@@ -388,7 +392,7 @@ TEST_CASE("Where layers run again, the gradient that came in is free when the la
   CHECK(at.holders(1, 7) == "");
 }
 
-TEST_CASE("A forward that is run again keeps its output alone until then", "[sim][memory]") {
+TEST_CASE("Until it runs again, a recomputed forward keeps only its output", "[sim][memory]") {
   auto stages = two_stages();
   stages[0].forward_peak = {15};
   stages[0].rerun = rerun_at_once(stages[0]);
@@ -405,7 +409,7 @@ TEST_CASE("A forward that is run again keeps its output alone until then", "[sim
   CHECK(copied.holders(0, 1) == "activations 0R0: 10, transient of 0R0: 5");
 }
 
-TEST_CASE("An inference lets go of what it does not send", "[sim][memory]") {
+TEST_CASE("Inference frees all memory that it does not send", "[sim][memory]") {
   StepCosts costs = costs_of(two_stages());
   costs.cluster.within_node.bandwidth_per_s = 1;
   const Schedule schedule = parse_csv("0F0\n1F0\n", "s.csv");
@@ -423,7 +427,8 @@ TEST_CASE("A longer microbatch keeps more, and its buffers are larger", "[sim][m
   CHECK(at.holders(0, 12) == "activations 0F1: 25, receive buffer 0RECV_B1: 8");
 }
 
-TEST_CASE("What stands has its names, and PipeDream's older weights have theirs", "[sim][memory]") {
+TEST_CASE("Permanent memory is listed by owner, including PipeDream's older weights",
+          "[sim][memory]") {
   auto stages = two_stages();
   stages[0].parameters = {100};
   stages[0].gradients = {50};
@@ -440,7 +445,7 @@ TEST_CASE("What stands has its names, and PipeDream's older weights have theirs"
         "optimizer state: 200, parameters: 100, older weights: 100, gradients: 50");
 }
 
-TEST_CASE("A curve begins and ends with what stands, and its peak is its highest point",
+TEST_CASE("A curve begins and ends with the permanent memory, and its peak is its highest point",
           "[sim][memory][soak]") {
   const int cases = for_each_case([](const Case& at) {
     for (int rank = 0; rank < static_cast<int>(at.structure.program().ranks.size()); ++rank) {
@@ -464,7 +469,7 @@ TEST_CASE("A curve begins and ends with what stands, and its peak is its highest
   CHECK(cases > (covers_all() ? 1000 : 400));
 }
 
-TEST_CASE("At any instant the holders are the curve, to the byte", "[sim][memory][soak]") {
+TEST_CASE("At any instant the holders add up to the curve, to the byte", "[sim][memory][soak]") {
   std::mt19937 random(8);
   for_each_case([&](const Case& at) {
     const auto ranks = static_cast<int>(at.structure.program().ranks.size());
@@ -493,7 +498,7 @@ std::string curve_of_gradients(const Schedule& schedule, int groups) {
   return Case(schedule, costs_of(stages), {.gradient_groups = groups}).curve(0);
 }
 
-TEST_CASE("Gradients that come before their turn are set aside", "[sim][memory]") {
+TEST_CASE("Gradients that arrive early are stored separately", "[sim][memory]") {
   const Schedule reversed = parse_csv("0F0,0F1,0F2,0B2,0B1,0B0\n", "test");
   CHECK(curve_of_gradients(reversed, 0) == "0: 100");
   CHECK(curve_of_gradients(reversed, 1) == "0: 100, 5: 200, 7: 300, 9: 100");
@@ -508,7 +513,7 @@ TEST_CASE("Gradients that come before their turn are set aside", "[sim][memory]"
   CHECK(curve_of_gradients(in_order, 1) == "0: 100");
 }
 
-TEST_CASE("Sharded gradients are whole from a backward's start until their sum is made",
+TEST_CASE("Sharded gradients are complete from a backward's start until their reduction ends",
           "[sim][memory]") {
   StageCost stage = times(1, 1, 1);
   stage.gradients = {100};
@@ -532,9 +537,8 @@ TEST_CASE("Sharded gradients are whole from a backward's start until their sum i
             .holders(0, 2) == "gradients of 0B0: 100, gradients: 50");
 }
 
-TEST_CASE(
-    "Sharded parameters are whole from when they begin to be gathered until they are let go of",
-    "[sim][memory]") {
+TEST_CASE("Sharded parameters are complete from the start of their gathering until they are freed",
+          "[sim][memory]") {
   StageCost stage = times(1, 1, 1);
   stage.parameters = {100};
   stage.parameters_elsewhere = {50};
@@ -555,8 +559,9 @@ TEST_CASE(
   CHECK(curve(2) == "0: 100, 0: 200, 1: 300, 5: 200, 8: 100");
 }
 
-TEST_CASE("zb-h1's newest weight gradients set aside all others, its oldest none",
-          "[sim][memory]") {
+TEST_CASE(
+    "zb-h1 stores all weight gradients separately if the newest come first, none if the oldest do",
+    "[sim][memory]") {
   for (const int P : {2, 4})
     for (const int M : {4, 9}) {
       std::vector<StageCost> stages(static_cast<std::size_t>(P), times(1, 1, 1));
@@ -591,7 +596,8 @@ TEST_CASE("Larger activations never lower a peak", "[sim][memory][soak]") {
   });
 }
 
-TEST_CASE("A model that answered before answers as a fresh one", "[sim][memory]") {
+TEST_CASE("A memory model that was used before gives the same results as a new one",
+          "[sim][memory]") {
   std::mt19937 random(12);
   const Structure structure(lower(make("interleaved-zb", 4, 8, 2)));
   Simulator simulator(structure);

@@ -19,7 +19,7 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-TEST_CASE("Where no link is shared every time is that of the native engine, busy cores included",
+TEST_CASE("Without shared links every time is that of the native engine, busy cores included",
           "[sim][shared_links]") {
   std::mt19937 random(41);
   int programs = 0, round = 0;
@@ -61,7 +61,7 @@ StepCosts three_levels(int pipelines) {
   return costs;
 }
 
-TEST_CASE("Transfers that leave a group of nodes share its way out", "[sim][shared_links]") {
+TEST_CASE("Transfers that leave a group of nodes share its outgoing link", "[sim][shared_links]") {
   const Structure structure(lower(make("inference", 2, 1)));
   const auto sent = [&](const StepCosts& costs) {
     return end_of(structure, simulate_shared_links(structure, costs), "0SEND_F0") - 1;
@@ -86,7 +86,7 @@ TEST_CASE("Transfers that leave a group of nodes share its way out", "[sim][shar
   }
 }
 
-TEST_CASE("Two pipelines behind one card take twice as long to send what they send at once",
+TEST_CASE("Two pipelines with one network card take twice as long for simultaneous transfers",
           "[sim][shared_links]") {
   const Structure structure(lower(make("inference", 2, 1)));
   StepCosts costs = seconds_and_hundreds(2, two_nodes(2, true));
@@ -96,7 +96,7 @@ TEST_CASE("Two pipelines behind one card take twice as long to send what they se
   CHECK(times.iteration == 4);
 }
 
-TEST_CASE("Pipelines slow each other down on their cores and on their card",
+TEST_CASE("Pipelines slow each other down on their cores and on their network card",
           "[sim][shared_links][busy-cores]") {
   const Structure structure(lower(make("inference", 2, 1)));
   StepCosts costs = seconds_and_hundreds(2, two_nodes(2, true));
@@ -113,7 +113,7 @@ TEST_CASE("Pipelines slow each other down on their cores and on their card",
   CHECK(simulator.run_shared(costs).iteration == 4);
 }
 
-TEST_CASE("A sum takes on a bus what it was measured to take", "[sim][shared_links]") {
+TEST_CASE("An all-reduce on a bus takes its measured time", "[sim][shared_links]") {
   const Structure structure(lower(make("gpipe", 1, 1), {.replicas = 3}));
   StepCosts costs = seconds_and_hundreds(1, two_nodes(3, true));
   costs.replicas = 3;
@@ -129,7 +129,7 @@ TEST_CASE("A sum takes on a bus what it was measured to take", "[sim][shared_lin
   CHECK(simulator.run_shared(costs).iteration == Approx(compute + 16));
 }
 
-TEST_CASE("A flow that is left alone goes on with all of the link", "[sim][shared_links]") {
+TEST_CASE("A flow continues at the link's full bandwidth once it is alone", "[sim][shared_links]") {
   const Structure structure(lower(make("inference", 2, 2)));
   StepCosts costs = seconds_and_hundreds(2, two_nodes(1, true));
   costs.cluster.nodes = 1;
@@ -153,7 +153,7 @@ TEST_CASE("A flow that is left alone goes on with all of the link", "[sim][share
   CHECK(end_of(both, shared, "0SEND_F1") == 7);
 }
 
-TEST_CASE("SimGrid shares links in the same times", "[sim][shared_links][simgrid]") {
+TEST_CASE("SimGrid gives shared links the same times", "[sim][shared_links][simgrid]") {
   if (!built_with_simgrid())
     pipewright::test::skip("built without SimGrid");
   std::mt19937 random(43);
@@ -198,7 +198,7 @@ TEST_CASE("SimGrid shares links in the same times", "[sim][shared_links][simgrid
       }
   CHECK(programs > 100);
   CHECK(slower > programs / 4);  // sharing has an effect
-  fmt::print("SimGrid shares links in the same times in {} programs; largest difference {:.1e}\n",
+  fmt::print("SimGrid gives shared links the same times in {} programs; largest difference {:.1e}\n",
              programs, largest);
 }
 

@@ -89,7 +89,7 @@ TEST_CASE("The faster kind of node gets more layers", "[sim][partition]") {
         std::vector<int>{0, 6, 8});
 }
 
-TEST_CASE("A border avoids the output that is slow to send", "[sim][partition]") {
+TEST_CASE("A boundary avoids the output that is slow to send", "[sim][partition]") {
   LayerCosts costs;
   costs.layers.resize(4);
   for (LayerCost& layer : costs.layers) {
@@ -104,7 +104,7 @@ TEST_CASE("A border avoids the output that is slow to send", "[sim][partition]")
   CHECK(found.iteration < found.balanced);
 }
 
-TEST_CASE("The descent over many partitions is near the optimum", "[sim][partition]") {
+TEST_CASE("The local search over many partitions is near the optimum", "[sim][partition]") {
   std::mt19937 random(4);
   int optimal = 0;
   double worst = 1;

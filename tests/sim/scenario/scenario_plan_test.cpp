@@ -26,7 +26,7 @@ Scenario shared_card(const std::vector<std::string>& assignments = {}) {
 
 LayerCosts costs() { return layer_costs_from_json(JsonDocument::read(folder + "costs.json")); }
 
-TEST_CASE("Tokens per second count the length of each microbatch, MFU the passes that there are",
+TEST_CASE("Tokens per second count the length of each microbatch, MFU the existing passes",
           "[sim][scenario]") {
   const auto plan = lay_out(shared_card(), costs());
   // 16 microbatches of 4 sequences of 128 tokens in 4 pipelines.
@@ -51,7 +51,7 @@ TEST_CASE("Tokens per second count the length of each microbatch, MFU the passes
         Approx(forward * 64 * 4 / (2 * 16 * 1e12)));
 }
 
-TEST_CASE("A runtime's costs are in the iteration: each action, each message, and once a step",
+TEST_CASE("The iteration includes a runtime's costs per action, per message and per step",
           "[sim][scenario]") {
   const auto scenario =
       shared_card({"pipeline.ranks=2", "pipeline.replicas=1", "pipeline.microbatches=1",
@@ -98,7 +98,7 @@ TEST_CASE("Plans that differ in costs alone share a Structure", "[sim][scenario]
   CHECK(simulator.iteration(one.costs) < simulator.iteration(slower.costs));
 }
 
-TEST_CASE("Schedules that take a limit on memory get that of the device, the loosest that fits",
+TEST_CASE("Schedules with a limit on memory get that of the device, the loosest that fits",
           "[sim][scenario]") {
   for (const std::string name : {"zb-auto", "v-zb"}) {
     std::vector<std::string> wanted{"pipeline.schedule=" + name, "pipeline.microbatches=8",
@@ -134,14 +134,14 @@ TEST_CASE("Schedules that take a limit on memory get that of the device, the loo
   }
 }
 
-TEST_CASE("Costs of another model or microbatch size are refused", "[sim][scenario]") {
+TEST_CASE("Costs of another model or microbatch size are rejected", "[sim][scenario]") {
   CHECK_THAT(error_of([] { lay_out(shared_card({"training.microbatch_size=8"}), costs()); }),
              Catch::Matchers::Contains("training.microbatch_size is 8"));
   CHECK_THAT(error_of([] { lay_out(shared_card({"model.blocks=5"}), costs()); }),
              Catch::Matchers::Contains("the costs are for"));
 }
 
-TEST_CASE("A sweep fills every row once, and stops when asked to", "[sim][sweep]") {
+TEST_CASE("A sweep fills every row once, and stops on request", "[sim][sweep]") {
   const std::atomic<bool> go_on{false};
   std::size_t last = 0;
   const auto row = [](std::size_t i) {

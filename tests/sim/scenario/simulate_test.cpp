@@ -238,7 +238,8 @@ TEST_CASE("1F1B of two ranks with a latency of 0.5, by hand", "[sim][simulate]")
   CHECK(bubble_per_rank(timeline) == std::vector<Seconds>{{5}, {5}});
 }
 
-TEST_CASE("GPipe with a latency pays it once a hop each way", "[sim][simulate]") {
+TEST_CASE("GPipe has a latency once per transfer between stages in each direction",
+          "[sim][simulate]") {
   for (const int ranks : {1, 2, 3, 8}) {
     const Timeline timeline =
         timeline_of(make_gpipe(ranks, 5), equal_stages(ranks, times(1, 1, 1)), linked(0.5));
@@ -247,7 +248,7 @@ TEST_CASE("GPipe with a latency pays it once a hop each way", "[sim][simulate]")
   }
 }
 
-TEST_CASE("Loads come before the first forwards, the optimizer's step is last", "[sim][simulate]") {
+TEST_CASE("Loads are before the first forwards, the optimizer's step is last", "[sim][simulate]") {
   auto costs = equal_stages(2, times(1, 1, 1));
   costs[0].load = {0.25};
   costs[0].optimizer_step = {3};
@@ -269,7 +270,7 @@ TEST_CASE("A split backward sends the input gradient on before the weight gradie
   CHECK(span_of(timeline, "0W0") == Interval{6, 10});
 }
 
-TEST_CASE("Stages of one rank hand over at no cost", "[sim][simulate]") {
+TEST_CASE("Stages of one rank pass data on at no cost", "[sim][simulate]") {
   const Schedule schedule = parse_csv("0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n", "v.csv");
   const Timeline timeline = timeline_of(schedule, equal_stages(4, times(1, 1, 0)), linked(0.5));
   CHECK(span_of(timeline, "1F0") == Interval{1.5, 2.5});
@@ -376,7 +377,7 @@ TEST_CASE("A deadlock shows the cycle: 1F1B by rendezvous in one queue per rank"
         "at 1SEND_B0 waits for 0RECV_B0, which rank 0 has behind 0SEND_F1");
 }
 
-TEST_CASE("Two ranks that send before they receive: stuck in one queue, not in one per edge",
+TEST_CASE("Two ranks that send before they receive: a deadlock in one queue, not in one per edge",
           "[sim][simulate]") {
   const auto costs = equal_stages(3, times(1, 1, 1));
   const auto run = [&](const LoweringOptions& options) {
@@ -392,8 +393,7 @@ TEST_CASE("Two ranks that send before they receive: stuck in one queue, not in o
   CHECK(std::holds_alternative<Completed>(run(rank_eager)));
 }
 
-TEST_CASE("Neither layout nor mode makes an iteration shorter than edge and eager",
-          "[sim][simulate]") {
+TEST_CASE("No layout or mode makes an iteration shorter than edge and eager", "[sim][simulate]") {
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {
     const RandomCase at = random_case(random);
@@ -427,7 +427,7 @@ TEST_CASE("More time anywhere never shortens the iteration", "[sim][simulate]") 
   }
 }
 
-TEST_CASE("An iteration is never shorter than the busiest rank or one microbatch's way",
+TEST_CASE("An iteration is never shorter than the busiest rank or one microbatch's path",
           "[sim][simulate]") {
   std::mt19937 random(5);
   for (int round = 0; round < 300; ++round) {
@@ -443,7 +443,7 @@ TEST_CASE("An iteration is never shorter than the busiest rank or one microbatch
   }
 }
 
-TEST_CASE("The same question twice has the same answer", "[sim][simulate]") {
+TEST_CASE("Simulating the same scenario twice has the same result", "[sim][simulate]") {
   std::mt19937 random(13);
   for (int round = 0; round < 50; ++round) {
     const RandomCase at = random_case(random);
@@ -497,7 +497,7 @@ TEST_CASE("Memory over time, by hand: two ranks and one microbatch", "[sim][memo
   CHECK(peak_per_rank(timeline) == std::vector<Bytes>{{54}, {39}});
 }
 
-TEST_CASE("Memory starts with what stands and ends with it", "[sim][memory]") {
+TEST_CASE("Memory starts and ends with the permanent memory", "[sim][memory]") {
   std::mt19937 random(17);
   for (int round = 0; round < 200; ++round) {
     RandomCase at = random_case(random);
@@ -531,7 +531,7 @@ TEST_CASE("Memory starts with what stands and ends with it", "[sim][memory]") {
   }
 }
 
-TEST_CASE("A split backward keeps the activations until the weight gradient is over",
+TEST_CASE("A split backward keeps the activations until the weight gradient has ended",
           "[sim][memory]") {
   StageCost cost = times(1, 1, 1);
   cost.activation = {7};
@@ -541,7 +541,7 @@ TEST_CASE("A split backward keeps the activations until the weight gradient is o
   CHECK(memory_of(timeline, 0) == "0: 7, 1: 9, 2: 9, 3: 0");
 }
 
-TEST_CASE("Costs for another number of stages are refused", "[sim][simulate]") {
+TEST_CASE("Costs for another number of stages are rejected", "[sim][simulate]") {
   CHECK(error_of([] {
           simulate(lower(make_gpipe(2, 1)), equal_stages(3, times(1, 1, 1)), linked(0));
         }) == "costs are given for 3 stages, but the program has 2");

@@ -78,7 +78,7 @@ std::string complaint(const std::filesystem::path& platform) {
   return error_of([&] { simulate_on_simgrid(structure, costs, platform); });
 }
 
-TEST_CASE("SimGrid gives every instruction the native engine's times where nothing is shared",
+TEST_CASE("SimGrid gives every instruction the native engine's times without shared links",
           "[sim][simgrid][soak]") {
   need_simgrid();
   Agreement agreement;
@@ -107,7 +107,7 @@ TEST_CASE("SimGrid gives every instruction the native engine's times where nothi
       agreement.programs, agreement.events, agreement.largest);
 }
 
-TEST_CASE("Pipelines side by side run all their collectives in the native engine's time",
+TEST_CASE("Data-parallel pipelines run all their collectives in the native engine's time",
           "[sim][simgrid]") {
   need_simgrid();
   Agreement agreement;
@@ -139,8 +139,9 @@ TEST_CASE("Pipelines side by side run all their collectives in the native engine
              agreement.programs, agreement.events);
 }
 
-TEST_CASE("Links with segments, and with sums on a line of their own, take as long on both engines",
-          "[sim][simgrid]") {
+TEST_CASE(
+    "Links with segments, and with all-reduces on a separate link, take as long on both engines",
+    "[sim][simgrid]") {
   need_simgrid();
   Agreement agreement;
   std::mt19937 random(33);
@@ -199,7 +200,7 @@ TEST_CASE("Transfers that overlap in part share for as long as they overlap", "[
   CHECK(end_of(structure, times, "3RECV_F0") == Approx(7).epsilon(1e-12));
 }
 
-TEST_CASE("Reductions of two stages share the cards that both need", "[sim][simgrid]") {
+TEST_CASE("Reductions of two stages share the network cards that both need", "[sim][simgrid]") {
   need_simgrid();
   LoweringOptions options;
   options.replicas = 2;
@@ -216,7 +217,7 @@ TEST_CASE("Reductions of two stages share the cards that both need", "[sim][simg
   CHECK(end_of(structure, times, "0REDUCE_GRAD") == Approx(7).epsilon(1e-12));
 }
 
-TEST_CASE("A card sends and receives at once, a bus does not", "[sim][simgrid]") {
+TEST_CASE("A network card sends and receives at the same time, a bus does not", "[sim][simgrid]") {
   need_simgrid();
   const Structure structure(lower(make("1f1b", 2, 2)));
   // 0F1 ends at 6 and is sent while 1B0, which ends at 6 as well, is sent back.
@@ -249,7 +250,7 @@ TEST_CASE("A platform file: flows that cross share the backbone, latencies add u
   CHECK(simulate_on_simgrid(structure, costs, wide).iteration == Approx(5).epsilon(1e-12));
 }
 
-TEST_CASE("A platform file that cannot be used is refused in words", "[sim][simgrid]") {
+TEST_CASE("An unusable platform file is rejected with an error message", "[sim][simgrid]") {
   need_simgrid();
   const TempFolder folder;
   const std::string good = crossing_platform();
@@ -276,7 +277,8 @@ TEST_CASE("A platform file that cannot be used is refused in words", "[sim][simg
         small.string() + ": 4 devices are needed, but the platform has 1 hosts: lonely");
 }
 
-TEST_CASE("Every kind of zone without a route is refused by the hosts' names", "[sim][simgrid]") {
+TEST_CASE("Every kind of zone without a route is rejected with the hosts' names",
+          "[sim][simgrid]") {
   need_simgrid();
   const TempFolder folder;
   const std::string apart =

@@ -27,7 +27,7 @@ TEST_CASE("--device cuda trains on GPUs with the bits of serial training", "[cli
   CHECK(divided.exit_code == 0);
 }
 
-TEST_CASE("--device cuda says why it cannot where there is no GPU", "[cli][device]") {
+TEST_CASE("--device cuda reports the reason where there is no GPU", "[cli][device]") {
   const auto result = trained_on_gpus();
   if (result.exit_code == 0)
     test::skip("this machine has a GPU");
@@ -42,7 +42,7 @@ TEST_CASE("--device cuda says why it cannot where there is no GPU", "[cli][devic
   CHECK(job.err == result.err);
 }
 
-TEST_CASE("devices that make no sense are refused", "[cli][device]") {
+TEST_CASE("Invalid devices are rejected", "[cli][device]") {
   const auto unknown = run_program(small_gpt("train", {"--device", "abacus"}));
   CHECK(unknown.exit_code == 2);
   CHECK(unknown.err.find("--device") != std::string::npos);

@@ -21,7 +21,7 @@ json generated(Words more) {
   return json::parse(result.out).at("sequences");
 }
 
-TEST_CASE("generate goes on with prompts, the same on any number of ranks", "[cli]") {
+TEST_CASE("generate continues prompts, with the same result on any number of ranks", "[cli]") {
   const Words drawn{"--new-tokens", "5", "--temperature", "1", "--top-k", "50", "--seed", "3"};
   const json two = generated(drawn);
   REQUIRE(two.size() == 2);
@@ -39,7 +39,7 @@ TEST_CASE("generate goes on with prompts, the same on any number of ranks", "[cl
   CHECK(generated(stopped)[0].at("tokens").size() <= 3);
 }
 
-TEST_CASE("generate refuses what is no prompt, and models that do not generate", "[cli]") {
+TEST_CASE("generate rejects invalid prompts, and models that cannot generate", "[cli]") {
   const auto error = [](const Words& words) {
     const auto result = run_program(words);
     CHECK(result.exit_code == 2);

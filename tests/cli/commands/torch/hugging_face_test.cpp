@@ -58,8 +58,10 @@ double loss_at(const Result& trained, const char* when) {
   return when == std::string("first") ? losses.front() : losses.back();
 }
 
-TEST_CASE("a small model of a large one's kind is made, trained, saved and trained on",
-          "[cli][job]") {
+TEST_CASE(
+    "A small model with a large model's architecture is created, trained, saved and trained "
+    "further",
+    "[cli][job]") {
   const TempFolder folder;
   const std::string small = (folder.path() / "small").string();
   const auto made = done({"model", "--init", "llama3-70b", "--layers", "2", "--hidden", "64",
@@ -81,9 +83,8 @@ TEST_CASE("a small model of a large one's kind is made, trained, saved and train
   CHECK(loss_at(further, "first") < loss_at(trained, "first") - 0.1);
 }
 
-TEST_CASE(
-    "the folders that ship are profiled, planned and trained with the bits of serial training",
-    "[cli][job]") {
+TEST_CASE("The shipped folders are profiled, planned and trained with the bits of serial training",
+          "[cli][job]") {
   for (const char* name : {"llama-tiny", "qwen3-moe-tiny"}) {
     INFO(name);
     const TempFolder out;
@@ -93,7 +94,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("GPT-2 trains without its dropout, and the stages at both ends share its embedding",
+TEST_CASE("GPT-2 trains without its dropout, and its first and last stages share its embedding",
           "[cli][job]") {
   const TempFolder folder;
   write_tokens(folder);
@@ -108,13 +109,13 @@ TEST_CASE("GPT-2 trains without its dropout, and the stages at both ends share i
   CHECK(run.out.find("bit-identical to training without a pipeline") != std::string::npos);
 }
 
-TEST_CASE("save wants a model of Hugging Face", "[cli]") {
+TEST_CASE("save requires a model of Hugging Face", "[cli]") {
   const auto result = run_program({"save", test::gpt_scenario, "--checkpoints", "none", "-o", "x"});
   CHECK(result.exit_code == 2);
   CHECK(result.err.find("model.kind is gpt; only models of kind hf") != std::string::npos);
 }
 
-TEST_CASE("model --init says what it cannot make", "[cli][model]") {
+TEST_CASE("model --init reports what it cannot create", "[cli][model]") {
   const auto err = [](const Words& words) {
     const auto result = run_program(words);
     CHECK(result.exit_code == 2);
@@ -127,7 +128,7 @@ TEST_CASE("model --init says what it cannot make", "[cli][model]") {
   CHECK(err({"model"}).find("a FILE is needed, or --init NAME") != std::string::npos);
 }
 
-TEST_CASE("a folder of one's own takes the place of a shipped scenario's", "[cli][job]") {
+TEST_CASE("A user's folder replaces the one of a shipped scenario", "[cli][job]") {
   const TempFolder folder;
   const std::string own = (folder.path() / "own").string();
   done({"model", "--init", "qwen3-8b", "--layers", "2", "--hidden", "32", "--vocabulary", "128",

@@ -92,8 +92,10 @@ std::vector<std::string> large_gpt(const std::string& command, std::vector<std::
   return small_gpt(command, more);
 }
 
-TEST_CASE("a model larger than a process: profiled, trained, checkpointed and resumed by several",
-          "[cli][memory]") {
+TEST_CASE(
+    "A model larger than one process's memory is profiled, trained, checkpointed and resumed by "
+    "several",
+    "[cli][memory]") {
   if (test::sanitized)
     test::skip("a sanitizer maps all there is");
   const FewArenas few;
@@ -136,7 +138,7 @@ TEST_CASE("a model larger than a process: profiled, trained, checkpointed and re
   CHECK(test::run_program(large_gpt("train", alone)).exit_code != 0);
 }
 
-TEST_CASE("profile takes what was measured before, and says so; --fresh measures again",
+TEST_CASE("profile reuses earlier measurements, and prints that it does; --fresh measures again",
           "[cli][profile]") {
   const TempFolder cache;
   const auto profile = [&](const std::vector<std::string>& more) {

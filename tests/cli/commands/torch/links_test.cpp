@@ -76,7 +76,8 @@ TEST_CASE("profile --links --between threads needs no processes", "[cli][links]"
   CHECK(result.out.find("Gloo") == std::string::npos);
 }
 
-TEST_CASE("profile --links: a process that dies ends the others, and it is named", "[cli][links]") {
+TEST_CASE("profile --links: a process that dies ends the others, and the error names it",
+          "[cli][links]") {
   const test::Running running(
       small_gpt("profile", {"--links", "--between", "processes", "--within", "300"}));
   const auto begin = std::chrono::steady_clock::now();

@@ -23,7 +23,7 @@ std::vector<fs::path> shipped() {
   return folders;
 }
 
-TEST_CASE("Each shipped scenario runs by one command", "[cli]") {
+TEST_CASE("Each shipped scenario runs with one command", "[cli]") {
   const auto folders = shipped();
   REQUIRE(folders.size() >= 2);
   for (const fs::path& folder : folders) {
@@ -43,7 +43,7 @@ TEST_CASE("Each shipped scenario runs by one command", "[cli]") {
   }
 }
 
-TEST_CASE("Each shipped scenario has the timeline that its costs give", "[cli]") {
+TEST_CASE("Each shipped scenario has the timeline that follows from its costs", "[cli]") {
   for (const fs::path& folder : shipped()) {
     CAPTURE(folder);
     const test::TempFolder out;

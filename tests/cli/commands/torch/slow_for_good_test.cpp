@@ -46,7 +46,7 @@ std::vector<std::string> training_into(const std::filesystem::path& checkpoints,
   return words("train", all);
 }
 
-TEST_CASE("supervise: a rank that is slow for good makes room, and the bits stay",
+TEST_CASE("supervise takes a permanently slow rank out of the job, and the bits stay equal",
           "[cli][slow][supervise]") {
   struct Case {
     std::string ranks;

@@ -22,7 +22,8 @@ std::vector<std::string> training(const std::string& steps) {
                 "training.steps=" + steps, "--set", "training.microbatch_size=4", "--processes"});
 }
 
-TEST_CASE("a rank that is stopped most of the time is named within ten steps", "[cli][slow]") {
+TEST_CASE("A rank that is stopped most of the time is reported as slow within ten steps",
+          "[cli][slow]") {
   const Running job(training("40"));
   const auto said = [&](const std::string& words) {
     return job.err().find(words) != std::string::npos;
@@ -49,7 +50,8 @@ TEST_CASE("a rank that is stopped most of the time is named within ten steps", "
   CHECK(result.err.find("rank 1 is no longer slow") != std::string::npos);
 }
 
-TEST_CASE("on a machine that others keep busy no rank is named", "[cli][slow]") {
+TEST_CASE("On a machine that other processes keep busy no rank is reported as slow",
+          "[cli][slow]") {
   std::atomic<bool> over{false};
   std::vector<std::thread> busy;
   for (unsigned thread = 0; thread < 2 * std::thread::hardware_concurrency(); ++thread)

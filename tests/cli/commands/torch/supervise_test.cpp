@@ -96,7 +96,7 @@ void kill_rank_1_twice(const Running& training, const fs::path& checkpoints) {
   kill(training.children().at(1), SIGKILL);
 }
 
-TEST_CASE("supervise: ranks that are killed and stopped do not change a bit of what is trained",
+TEST_CASE("supervise: killing and stopping ranks changes no bit of the trained parameters",
           "[cli][supervise]") {
   const TempFolder folder;
   const Running training(
@@ -118,7 +118,7 @@ TEST_CASE("supervise: ranks that are killed and stopped do not change a bit of w
   CHECK(result.err.find("not bit-identical") == std::string::npos);
 }
 
-TEST_CASE("supervise: a training of threads has a parent that starts it anew", "[cli][supervise]") {
+TEST_CASE("supervise restarts a training that runs as threads", "[cli][supervise]") {
   const TempFolder folder;
   const Running training(train_into(folder.path(), {"--supervise", "--timeout", "2"}));
   signal_after(training, folder.path(), 10, 1, 0, SIGKILL);
@@ -132,7 +132,7 @@ TEST_CASE("supervise: a training of threads has a parent that starts it anew", "
   CHECK(count_of("continues from step", result.err) == 2);
 }
 
-TEST_CASE("supervise: what fails again and again without getting further ends, and says so",
+TEST_CASE("supervise gives up with a message after repeated failures without progress",
           "[cli][supervise]") {
   const TempFolder folder;
   const Running training(train_into(folder.path(), {"--processes", "--supervise", "--tries", "2"}));
@@ -155,7 +155,7 @@ TEST_CASE("supervise: what fails again and again without getting further ends, a
         std::string::npos);
 }
 
-TEST_CASE("supervise: bad input is told once, and it needs a folder of checkpoints",
+TEST_CASE("supervise reports bad input once, and requires a folder of checkpoints",
           "[cli][supervise]") {
   const TempFolder folder;
   const auto bad = run_program(
@@ -174,7 +174,7 @@ TEST_CASE("supervise: bad input is told once, and it needs a folder of checkpoin
   CHECK(threads.err.find("--spares needs --processes and --supervise") != std::string::npos);
 }
 
-TEST_CASE("supervise --replan: a rank that is lost twice is given up, and the bits stay",
+TEST_CASE("supervise --replan gives up a rank that is lost twice, and the bits stay equal",
           "[cli][supervise]") {
   const TempFolder folder;
   const Running training(
@@ -200,7 +200,7 @@ std::string variable_of(pid_t process, const std::string& name) {
   return all.substr(value, all.find('\0', value) - value);
 }
 
-TEST_CASE("supervise --spares: a spare place comes in for a rank that is lost twice",
+TEST_CASE("supervise --spares replaces a rank that is lost twice by a spare place",
           "[cli][supervise]") {
   const TempFolder folder;
   const Running training(train_into(
@@ -220,7 +220,7 @@ TEST_CASE("supervise --spares: a spare place comes in for a rank that is lost tw
   CHECK(weights_in(folder.path()) == undisturbed_weights());
 }
 
-TEST_CASE("supervise: after a SIGUSR1 places that were given up are used again",
+TEST_CASE("supervise: after a SIGUSR1 the places that were given up are used again",
           "[cli][supervise]") {
   const TempFolder folder;
   const Running training(
@@ -269,8 +269,9 @@ class ThreeOfSlurm {
   }
 };
 
-TEST_CASE("supervise: a launcher's process beyond the ranks stands by, and ends as the job does",
-          "[cli][supervise]") {
+TEST_CASE(
+    "supervise: a launcher's extra process waits as a spare, and ends with the job's exit code",
+    "[cli][supervise]") {
   for (const std::map<std::string, std::string>& secret :
        {std::map<std::string, std::string>{},
         {{"PIPEWRIGHT_JOB_SECRET", "known to all ranks of this job"}}}) {
@@ -298,7 +299,7 @@ TEST_CASE("supervise: a launcher's process beyond the ranks stands by, and ends 
   }
 }
 
-TEST_CASE("job: who knocks at the ports of a training without its secret changes nothing",
+TEST_CASE("job: connections to a training's ports without its secret change nothing",
           "[cli][job]") {
   const TempFolder folder;
   const Running training(train_into(folder.path(), {"--processes"}));

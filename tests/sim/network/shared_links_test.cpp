@@ -198,8 +198,9 @@ TEST_CASE("SimGrid gives shared links the same times", "[sim][shared_links][simg
       }
   CHECK(programs > 100);
   CHECK(slower > programs / 4);  // sharing has an effect
-  fmt::print("SimGrid gives shared links the same times in {} programs; largest difference {:.1e}\n",
-             programs, largest);
+  fmt::print(
+      "SimGrid gives shared links the same times in {} programs; largest difference {:.1e}\n",
+      programs, largest);
 }
 
 }  // namespace shared_links_test

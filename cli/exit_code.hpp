@@ -9,7 +9,7 @@ enum ExitCode {
   Done = 0,
   NegativeAnswer = 1,  // or failed work
   BadInput = 2,        // or bad usage
-  SlowForGood = 3,     // a rank that makes room for another
+  SlowForGood = 3,     // a persistently slow rank that left its job
   CannotStart = 127,   // a child that could not become another program, as in shells
   Interrupted = 130,
 };

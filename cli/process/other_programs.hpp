@@ -17,7 +17,7 @@ int become_simgrid_program();
 
 /// Returns the costs in `file`. Without a file, costs of transformers are estimated from their
 /// sizes, and those of models trained here are measured now by pipewright-torch. Throws
-/// ProgramFailed, and loop::Stopped if the user requested a stop.
+/// ProgramFailed, and plan::Stopped if the user requested a stop.
 plan::LayerCosts costs_for(const plan::Scenario& scenario, const std::string& file);
 
 }  // namespace pipewright::cli

@@ -74,7 +74,7 @@ std::string group_fault(const plan::Scenario& scenario) {
              : fmt::format("training.tensor_groups is {}, which is not a multiple of it", groups);
 }
 
-/// Returns the fault of a plan that no executor trains although it trains the draft.
+/// Returns the fault of a plan that cannot be trained although the draft can.
 std::string training_fault(const plan::Scenario& draft, const plan::Scenario& plan,
                            std::string_view axis) {
   const auto predicted = [](const plan::Scenario& scenario) {

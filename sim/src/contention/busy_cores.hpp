@@ -33,7 +33,7 @@ class BusyCores {
       return std::pair(a.start, a.event) > std::pair(b.start, b.event);
     }
   };
-  /// Running compute: since `since` the whole of it takes `duration`.
+  /// Compute in progress. At its speed since `since`, all of it would take `duration`.
   struct Running {
     int event = 0;
     int node = 0;

@@ -27,8 +27,8 @@ class FairNetwork final : public Network {
   void run() override;
 
  private:
-  /// A transfer, or a device's computation: that is one unit of work, and its rate is the fraction
-  /// of it that is done per second.
+  /// A transfer, or a device's computation. A computation is one unit of work, and its rate is the
+  /// fraction of it that is done per second.
   struct Flow {
     std::vector<int> links{};  // shared ones
     double most = 0;           // its rate without other flows on these

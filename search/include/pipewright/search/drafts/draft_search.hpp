@@ -16,12 +16,13 @@ namespace pipewright::search {
 
 /// The axes of the search. An empty list of an axis means the draft's own value, with these
 /// exceptions: all pipeline sizes that the devices and the layers allow; all training schedules
-/// that do not search themselves; the fewest chunks of the schedule, twice and four times as many;
-/// and balanced stages, whose boundaries are then moved. Stages of equal sizes stay as they are.
+/// except those that search for the order of their actions; the fewest chunks of the schedule,
+/// twice and four times as many; and balanced stages, whose boundaries are then moved. Stages of
+/// equal sizes stay equal.
 struct DraftSpace : SearchAxes {
   int devices = 0;  // available; 0: as many as the draft uses
   /// The speed of each device, in the order of a job's ranks, so that ranks are placed on the
-  /// fastest. Empty: as the kind of its node says. Then the search also chooses the order in which
+  /// fastest. Empty: the speed of its kind of node. Then the search also chooses the order in which
   /// ranks fill the kinds, and each rank may use the memory of its devices.
   std::vector<double> speeds{};
   /// True if training continues from a checkpoint with the same bits: microbatches keep their size,
@@ -66,9 +67,10 @@ struct DraftSearchOptions {
 double iteration_without_bubble(const plan::LayerCosts& costs, const plan::Scenario& scenario);
 
 /// Searches the plans. Boundaries of the best plans are moved until no move helps, which is exact
-/// if there are few (sim/fastest_partition.hpp). Throws plan::InputError if the batch cannot be
-/// divided at all, and for a value of an axis by which the model cannot be partitioned, that no
-/// executor trains although it trains the draft, or for which the draft's costs were not measured.
+/// if there are few (sim/scenario/fastest_partition.hpp). Throws plan::InputError if the batch
+/// cannot be divided at all. Throws it also for a value of an axis by which the model cannot be
+/// partitioned, for which the draft's costs were not measured, or which makes a draft that can be
+/// trained untrainable.
 DraftAnswer search_drafts(const Draft& draft, const DraftSpace& space,
                           const DraftSearchOptions& options = {});
 

@@ -81,7 +81,7 @@ struct Answer {
 /// The reason why there is no answer.
 struct Refusal {
   std::string text;
-  bool for_memory = false;  // `remedy` may then find a way out
+  bool for_memory = false;  // `remedy` may then find a change that fits
 };
 
 /// Computes answers. It keeps what drafts have in common, so that the next answer is fast. For one

@@ -83,8 +83,8 @@ std::vector<plan::Cut> candidates_of(const plan::Cluster& cluster, const PlanSpa
                                      models::PipelineShapes& shapes);
 
 /// Returns a lower bound of the schedule's simulated iteration, in seconds. Each rank waits for the
-/// first microbatch, then computes all of them and is occupied by their transfers. Then it steps;
-/// if the backward is not split, the ranks before it still have one to do.
+/// first microbatch, then computes all of them and is occupied by their transfers. Then it steps,
+/// or, if that takes longer and backwards are not split, each previous rank does its last backward.
 double least_iteration(const sim::StepCosts& costs, const models::PipelineShape& shape,
                        int microbatches);
 

@@ -16,7 +16,7 @@ namespace pipewright::sim {
 struct WhyIdle {
   std::string sentence;
   std::optional<plan::IdleCause> cause{};  // nothing: the rank computes
-  double start = 0;                        // of the stretch that has this cause, in seconds
+  double start = 0;                        // of the interval that has this cause, in seconds
   double end = 0;
   /// The events of the chain: first the running event or the next action, then the event that it
   /// waits for, and so on to the event that delays all of them.

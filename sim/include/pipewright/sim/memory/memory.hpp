@@ -49,8 +49,8 @@ struct MemoryCurves {
 struct Holding {
   plan::HandOver hand_over = plan::HandOver::Reference;
   /// Number of equal groups, in the order of microbatches, in which a replica of a stage
-  /// accumulates its gradients; gradients that come early are set aside. 0: each is added as it
-  /// comes.
+  /// accumulates its gradients; a gradient that is computed before its turn is set aside. 0: each
+  /// is added as soon as it is computed.
   int gradient_groups = 0;
   /// True if a stage's work on a microbatch is captured once for each of its slots and replayed,
   /// with inputs and outputs in permanent memory (training.cuda_graphs).
@@ -73,7 +73,7 @@ enum class Owner {
   Inputs,          // loaded microbatches
   InputGradients,  // for the stage before, or kept for the weight gradient
   Buffers,         // for received data
-  Transients,      // working memory of a running action; memory that a device sets aside
+  Transients,      // working memory of a running action; reserved memory of a device
 };
 inline constexpr auto owner_count = static_cast<std::size_t>(Owner::Transients) + 1;
 /// Returns "parameters", "optimizer state", …

@@ -28,8 +28,8 @@ inline constexpr int most_to_try_all = 3000;
 
 /// Finds the fastest partition: exactly, if there are at most `most_to_try_all`. Otherwise it
 /// descends from the balanced partition: one boundary, or several neighboring ones together, move
-/// by 1, 2 or 4 layers as long as that shortens the iteration. It ends when no such move helps,
-/// which may not be the optimum, but is never slower than the balanced partition if that is within
+/// by 1, 2 or 4 layers as long as that shortens the iteration. It ends when no such move helps. The
+/// result may not be the optimum, but is never slower than the balanced partition if that is within
 /// the cap. No rank's peak exceeds `memory_cap`. Throws Infeasible if there are fewer layers than
 /// stages, if the Program deadlocks, or if no partition that was tried is within the cap.
 FastestPartition fastest_partition(const plan::Program& program, const plan::LayerCosts& costs,

@@ -17,12 +17,12 @@ struct EventCost {
   double latency = 0;
 };
 
-/// Selects the times of an instruction: those of the slowest device that its rank stands for, with the
-/// slowest of their links, or those of its own device.
+/// Selects the times of an instruction: those of the slowest device that its rank stands for, with
+/// the slowest of their links, or those of its own device.
 enum class DeviceTimes { Slowest, Own };
 
-/// Rings of a collective that run concurrently: in each, the devices pass on pieces of `size`
-/// divided by their number, `rounds` times around the ring minus one step.
+/// Concurrent rings of a collective. In each, n devices send pieces of `size` / n bytes to their
+/// next device, in `rounds` (n - 1) steps.
 struct RingPhase {
   std::vector<std::vector<int>> rings;  // devices, in their order on the cluster
   plan::Bytes size{};

@@ -134,7 +134,7 @@ int print_fastest(const PartitionOptions& options) {
   }
   fmt::print("{}\niteration {:.6g} s, balanced stages {:.6g} s; {} partitions simulated{}\n",
              plan::to_string(found.partition.boundaries), found.iteration.value,
-             found.balanced.value, found.simulated, found.exact ? ", all there are" : "");
+             found.balanced.value, found.simulated, found.exact ? " (all possible ones)" : "");
   return Done;
 }
 

@@ -17,7 +17,7 @@ std::string check_report(const std::string& file, const trace::LoweredSchedule& 
   std::string text =
       fmt::format("{}: sound: {}\n", file,
                   plan::known_name(schedule).value_or(fmt::format(
-                      "{} ranks, {} stages, {} microbatches, not a schedule known by name",
+                      "{} ranks, {} stages, {} microbatches, unknown schedule",
                       schedule.ranks.size(), plan::stage_count(schedule), schedule.microbatches)));
   const plan::Placement& placement = checked.program.placement;
   if (placement.is_bidirectional())

@@ -47,7 +47,7 @@ std::string head(const trace::TraceExplanation& own) {
     text += fmt::format("schedule    {}, {} ranks, {} stages, {} microbatches\n", own.schedule.name,
                         pipeline.timeline.ranks, own.costs.stages.size(),
                         pipeline.schedule.microbatches);
-  text += fmt::format("step        {}, of {} whole; {}\n", pipeline.step_index, pipeline.steps,
+  text += fmt::format("step        {}, of {} complete; {}\n", pipeline.step_index, pipeline.steps,
                       source_words(pipeline));
   text += fmt::format("iteration   {} ms; simulated with its own costs {} ms\n",
                       ms(pipeline.timeline.length.value), ms(own.alternatives.now_s));
@@ -172,7 +172,7 @@ std::string what_changes(const std::string& change) {
 std::string cut_words(const trace::Alternative& change) {
   std::string text = fmt::format("with {} stages begin at\n", change.change);
   for (std::size_t stage = 1; stage <= change.cut.size(); ++stage)
-    text += fmt::format("- {}: what was {}\n", stage, to_string(change.cut[stage - 1]));
+    text += fmt::format("- {}: in the traced {}\n", stage, to_string(change.cut[stage - 1]));
   return text;
 }
 

@@ -53,7 +53,7 @@ std::string ends_of(const plan::LinkSamples& samples) {
   std::string text;
   const auto add = [&](const plan::LinkSeries& series, const std::string& what) {
     if (!series.ended.empty())
-      text += fmt::format("{}: no larger sizes, as {}\n", what, series.ended);
+      text += fmt::format("{}: larger sizes were not measured, because {}\n", what, series.ended);
   };
   add(samples.one_way, "one way");
   if (samples.computing)
@@ -129,7 +129,9 @@ std::string sharing_text(const loop::MeasuredLink& link) {
         "{0} pairs at once, large transfers take {1:.2f} times as long (one link for all: {0}, one "
         "each: 1{2})\n",
         sharing.pairs, sharing.slow_down,
-        loop::says_whether_shared(link.samples, sharing) ? "" : "; of more processes than train");
+        loop::says_whether_shared(link.samples, sharing)
+            ? ""
+            : "; with more processes than in training");
   return text;
 }
 

@@ -111,7 +111,8 @@ std::string sensitivity_table(const sim::ScenarioPlan& plan, const sim::Times& t
     text += fmt::format("{} {} \"{}\" {:.2f}", i == 0 ? "" : ",", layers[i].second,
                         costs.layers[layers[i].second].name, -layers[i].first);
   text +=
-      "\ntransfers: 1 ms less latency, or less on the link, of every transfer between two ranks\n";
+      "\ntransfers: 1 ms less latency, or 1 ms less on the link, of every transfer between two "
+      "ranks\n";
   for (const sim::LinkSensitivity& link : found.links)
     text +=
         fmt::format("{} to {}: {:.2f}, {:.2f}\n", link.from, link.to, link.latency, link.occupancy);

@@ -55,7 +55,7 @@ std::string operation_table(const trace::StragglerReport& report) {
 std::string worker_table(const trace::StragglerReport& report) {
   const trace::JobLayout& layout = report.steps.plan.layout;
   std::string text = fmt::format("\n{:<28}{:>10}{:>14}{:>14}\n", "worker, the slowest first", "S_w",
-                                 "compute, ms", "to its peers");
+                                 "compute, ms", "over peers");
   const auto& workers = report.workers;
   for (std::size_t at = 0; at < std::min(most_workers, workers.size()); ++at) {
     const auto worker = static_cast<std::size_t>(workers[at]);
@@ -71,8 +71,7 @@ std::string worker_table(const trace::StragglerReport& report) {
 std::string delay_table(const trace::StragglerReport& report) {
   const trace::LaunchDelays& delays = report.delays;
   const double replayed = trace::mean_of(report.metrics.replayed_s);
-  std::string text =
-      fmt::format("\n{:<28}{:>10}{:>14}\n", "begins late", "ms a step", "of the step");
+  std::string text = fmt::format("\n{:<28}{:>10}{:>14}\n", "begins late", "ms/step", "of the step");
   for (const trace::DelayKind& kind : delays.kinds)
     if (std::abs(kind.explains_s) >= least_told / 10 * replayed)
       text += fmt::format("{:<28}{:>10}{:>14}\n", kind.before, in_ms(kind.explains_s),

@@ -24,7 +24,7 @@ plan::RuntimeCost torch_runtime(const ProfileOptions& options) {
     const std::string text =
         output_of(options.python, {options.python, "-W", "ignore", "-m", "pipewright._runtime"});
     return plan::runtime_cost_from_json(
-        plan::JsonDocument::parse(text, "what torch's runtime costs"));
+        plan::JsonDocument::parse(text, "the measured costs of torch's runtime"));
   } catch (const ProgramFailed&) {
     throw plan::InputError(
         fmt::format("--python {}: needs a Python with torch 2.11 and the module pipewright (pip "

@@ -22,7 +22,7 @@ std::string error_lines(const loop::RunFigures& figures) {
   if (figures.rehearsed)
     text = fmt::format(
         "planned before the training {:.1f} ms, measured {:.1f} ms: {}\n"
-        "predicted above from what layers cost between its steps\n",
+        "the prediction above uses layer costs measured between the training's steps\n",
         1e3 * figures.planned.iteration.value, 1e3 * figures.measured.iteration.value,
         percent_of(figures.planned.iteration - figures.measured.iteration));
   return text + fmt::format(

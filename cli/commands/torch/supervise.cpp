@@ -132,7 +132,7 @@ class Supervision {
     const std::vector<int> given_up = places_.given_up();
     places_.take_back();
     begin_anew();
-    say(fmt::format("takes back {} {}: continues from step {} with {}",
+    say(fmt::format("uses {} {} again: continues from step {} with {}",
                     given_up.size() == 1 ? "place" : "places", fmt::join(given_up, ", "),
                     newest_step(), assignment()));
   }

@@ -113,7 +113,7 @@ std::string lost_lines(const profiler::LostRecords& lost) {
       "records were dropped because buffers were full: times and counts are too small");
   add(lost.unread, "bytes of records could not be read: times and counts are too small");
   add(lost.unclaimed, "of all passes were launched between actions");
-  add(lost.without_call, "kernels, copies or sets whose call was lost");
+  add(lost.without_call, "kernels, copies or sets without a record of their launch");
   add(lost.without_times, "kernels, copies or sets that the device could not time");
   add(lost.late_buffers, "buffers were allocated during the recording, which slows it down");
   add(lost.missing_buffers,

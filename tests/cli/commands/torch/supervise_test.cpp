@@ -234,7 +234,7 @@ TEST_CASE("supervise: after a SIGUSR1 the places that were given up are used aga
   const auto result = training.wait();
   CAPTURE(result.err);
   CHECK(result.exit_code == 0);
-  CHECK(count_of("takes back place 1: continues from step ", result.err) == 1);
+  CHECK(count_of("uses place 1 again: continues from step ", result.err) == 1);
   CHECK(count_of(" with pipeline.ranks=3", result.err) == 1);
   CHECK(weights_in(folder.path()) == undisturbed_weights());
 }

@@ -27,7 +27,7 @@
 namespace pipewright::search {
 namespace {
 
-// Jobs on more devices than this do not leave a quarter of their devices unused.
+// With more devices than this, every candidate uses more than three quarters of them.
 constexpr int small_job = 16;
 // The number of fastest plans with balanced stages whose boundaries are searched: at least
 // `least_refined`, or `refined_for_each` for each plan that is wanted.

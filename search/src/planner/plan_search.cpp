@@ -293,8 +293,8 @@ class CutSpace {
       end->sum = {};
   }
 
-  /// Scales down the end of middle stages: it is priced for the most layers that one of them has;
-  /// those with fewer take less.
+  /// Scales down the end of the iteration of middle stages. It is priced for the largest of them;
+  /// stages with fewer layers take less.
   void lower_ends(const Cut& cut) {
     if (cut.stage_layers.size() < 3)
       return;

@@ -135,8 +135,8 @@ class Reasoning {
     return nothing(event);
   }
 
-  /// Describes an event that waits for nothing. Predictions have none: there an event that can run
-  /// does.
+  /// Describes an event that waits for nothing. In a prediction there is none, because every event
+  /// starts as soon as it can.
   std::string nothing(int event) const {
     double ready = 0;
     events().for_each_predecessor(

@@ -437,10 +437,10 @@ void Durations::fill(const Structure& structure, const StepCosts& costs,
     add_overheads(structure, costs, stages, whose);
 }
 
-/// Adds the overheads. A send delays the compute before it, a receive the compute that uses its
-/// data. A collective overlaps with the compute after it, which takes that much longer. While a
-/// rank waits for communication there is no overhead: the time of a transfer or a collective
-/// already includes it.
+/// Adds the overheads. A send keeps its rank busy after the compute that precedes it, a receive
+/// after the compute that uses its data. A collective overlaps with the compute after it, which
+/// takes that much longer. While a rank waits for communication there is no overhead: the time of a
+/// transfer or a collective already includes it.
 void Durations::add_overheads(const Structure& structure, const StepCosts& costs,
                               const std::vector<plan::StageCost>& stages, const Whose& whose) {
   const Pricing pricing(structure, costs, stages, {whose.first, whose.end});

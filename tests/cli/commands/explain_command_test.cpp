@@ -122,7 +122,7 @@ TEST_CASE("explain --draws samples steps from those of a whole job", "[cli][expl
   CHECK(test::text_of(out / "steps.csv").starts_with("step,replica,rank,action,seconds\n"));
 }
 
-/// Returns the traces of pipe=2,data=2, in which data 1 takes half as long again.
+/// Returns the traces of pipe=2,data=2, in which data 1 takes 50 % longer.
 std::vector<std::string> traces_of_replicas(const TempFolder& folder) {
   std::vector<std::string> files(4);
   for (const int replica : {0, 1}) {

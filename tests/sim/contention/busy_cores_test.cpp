@@ -15,7 +15,7 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-/// Returns costs with forward 1 and backward 2, half as long again while the other rank computes.
+/// Returns costs with forward 1 and backward 2, or 50 % more while the other rank computes.
 StepCosts two_ranks() {
   StepCosts costs;
   costs.stages.resize(2);

@@ -67,7 +67,7 @@ bool offers(const Scenario& scenario, const std::string& change) {
 
 TEST_CASE("Too little memory is reported with rank, instant, action and the largest holders",
           "[sim][memory]") {
-  // 20 MB stand; at 2 s, before any backward, the third forward adds 5 and 2 to 10.
+  // 20 MB are permanent; at 2 s, before any backward, the third forward adds 5 and 2 to 10.
   const auto full = over(two_stages(), of_memory({30'000'000}));
   REQUIRE(full);
   CHECK(to_string(*full) ==

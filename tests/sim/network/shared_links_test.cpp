@@ -174,8 +174,7 @@ TEST_CASE("SimGrid gives shared links the same times", "[sim][shared_links][simg
           costs.cluster.devices_per_node = bus ? 4 * replicas : replicas;
           costs.cluster.within_node.shared = costs.cluster.between_nodes.shared = true;
           costs.cluster.within_node.segments.clear();
-          if (!bus &&
-              programs % 3 == 2)  // a card that is shared, and a way out of two nodes that is
+          if (!bus && programs % 3 == 2)  // a shared card, and a shared link out of two nodes
             costs.cluster.fabric = {.levels = {{"spine",
                                                 2,
                                                 {.latency = {0.1},

@@ -489,10 +489,10 @@ TEST_CASE("Memory over time, by hand: two ranks and one microbatch", "[sim][memo
   costs[1].input_gradient_bytes = {13};
   const Timeline timeline = timeline_of(make_gpipe(2, 1), costs, linked(0));
 
-  // 40 bytes stand. 0F0 needs its input and 9 while it runs, keeps 7; 0B0 needs 4 more.
+  // 40 bytes are permanent. 0F0 needs its input and 9 while it runs, keeps 7; 0B0 needs 4 more.
   CHECK(memory_of(timeline, 0) == "0: 52, 1: 50, 4: 54, 6: 40");
-  // 24 bytes stand. The target is loaded at once; 1F0 needs 6, keeps 5; 1B0 follows at 2 and needs
-  // 8 more. The gradient that it computed stays until 0B0 has used it.
+  // 24 bytes are permanent. The target is loaded at once; 1F0 needs 6, keeps 5; 1B0 follows at 2
+  // and needs 8 more. The gradient that it computed stays until 0B0 has used it.
   CHECK(memory_of(timeline, 1) == "0: 26, 1: 32, 2: 39, 4: 37, 6: 24");
   CHECK(peak_per_rank(timeline) == std::vector<Bytes>{{54}, {39}});
 }

@@ -30,7 +30,7 @@ struct ModeOption {
 
 constexpr ModeOption mode_options[] = {
     {"--model", any_model, "a scenario already has a model: give one of them"},
-    {"--as-is", any_model, "is for --model"},
+    {"--as-is", any_model, "only valid with --model"},
     {"--batch", SearchesModel},
     {"--sequence", SearchesModel},
     {"--precision", SearchesModel},
@@ -68,11 +68,11 @@ constexpr ModeOption mode_options[] = {
 const char* refusal_of(Mode mode) {
   switch (mode) {
     case SearchesModel:
-      return "is for a scenario file: give that instead of --model";
+      return "only valid for a scenario file: give one instead of --model";
     case KeepsArguments:
-      return "is for a search, but --as-is keeps the plan of the arguments";
+      return "only valid for a search, but --as-is keeps the plan of the arguments";
     case SearchesScenario:
-      return "is for --model; a scenario has its own value, which --set changes";
+      return "only valid with --model; a scenario has its own value, which --set changes";
   }
   return "";
 }
@@ -99,21 +99,22 @@ struct OptionPair {
 };
 constexpr OptionPair option_pairs[] = {
     {"--svg", Beside::Needed, "--pareto", "--svg: draws the Pareto front: it needs --pareto"},
-    {"--write-rate", Beside::Needed, "--failure-hours", "--write-rate: is for --failure-hours"},
+    {"--write-rate", Beside::Needed, "--failure-hours",
+     "--write-rate: only valid with --failure-hours"},
     {"--restart-minutes", Beside::Needed, "--failure-hours",
-     "--restart-minutes: is for --failure-hours"},
+     "--restart-minutes: only valid with --failure-hours"},
     {"--failure-hours", Beside::Needed, "--write-rate",
      "--failure-hours needs --write-rate: GB/s at which checkpoints are written"},
-    {"--jitter", Beside::Needed, "--at", "--jitter: is for --at"},
-    {"--draws", Beside::Needed, "--at", "--draws: is for --at"},
-    {"--seed", Beside::Needed, "--at", "--seed: is for --at"},
+    {"--jitter", Beside::Needed, "--at", "--jitter: only valid with --at"},
+    {"--draws", Beside::Needed, "--at", "--draws: only valid with --at"},
+    {"--seed", Beside::Needed, "--at", "--seed: only valid with --at"},
     {"--at", Beside::Excluded, "--pareto", "--at: cannot be combined with --pareto"},
     {"--at", Beside::Needed, "--jitter",
      "--at: needs recorded steps to sample from: --jitter FILE, a table or the folder of a run"},
-    {"--lost", Beside::Needed, "--replan", "--lost: is for --replan"},
-    {"--slow", Beside::Needed, "--replan", "--slow: is for --replan"},
-    {"--checkpoints", Beside::Needed, "--replan", "--checkpoints: is for --replan"},
-    {"--step", Beside::Needed, "--replan", "--step: is for --replan"}};
+    {"--lost", Beside::Needed, "--replan", "--lost: only valid with --replan"},
+    {"--slow", Beside::Needed, "--replan", "--slow: only valid with --replan"},
+    {"--checkpoints", Beside::Needed, "--replan", "--checkpoints: only valid with --replan"},
+    {"--step", Beside::Needed, "--replan", "--step: only valid with --replan"}};
 
 void require_planned_zero(const std::vector<int>& stages) {
   for (const int stage : stages)

@@ -108,7 +108,8 @@ loop::Prediction predict(const SimulateOptions& options, const plan::Scenario& s
 void require_drawable(const SimulateOptions& options, const plan::Scenario& scenario) {
   if (!options.draws) {
     if (!options.jitter.empty() || options.seed)
-      throw plan::InputError(options.seed ? "--seed is for --draws" : "--jitter is for --draws");
+      throw plan::InputError(options.seed ? "--seed is only valid with --draws"
+                                          : "--jitter is only valid with --draws");
     return;
   }
   if (options.jitter.empty())
@@ -116,7 +117,7 @@ void require_drawable(const SimulateOptions& options, const plan::Scenario& scen
         "--draws: needs recorded steps to sample from: --jitter FILE, a table or the folder of a "
         "run");
   if (options.engine == "simgrid")
-    throw plan::InputError("--draws is for --engine native");
+    throw plan::InputError("--draws is only valid with --engine native");
   if (scenario.training.jitter > 0)
     throw plan::InputError(
         "--draws: cannot be combined with training.jitter, because the record already contains the "
@@ -175,9 +176,9 @@ int simulate(const SimulateOptions& options, SimulateOnSimGrid simgrid) {
   require_drawable(options, scenario);
   const bool on_simgrid = options.engine == "simgrid";
   if (options.every_rank && on_simgrid)
-    throw plan::InputError("--every-rank is for --engine native");
+    throw plan::InputError("--every-rank is only valid with --engine native");
   if (!options.platform.empty() && !on_simgrid)
-    throw plan::InputError("--platform is for --engine simgrid");
+    throw plan::InputError("--platform is only valid with --engine simgrid");
   if (on_simgrid && simgrid == nullptr)
     return become_simgrid_program();
   std::optional<Instant> instant;

@@ -95,7 +95,7 @@ void check(const TrainOptions& options) {
   if (is_auto != (options.failure_hours > 0))
     throw plan::InputError(
         is_auto ? "--checkpoint-every auto needs --failure-hours: the mean time between failures"
-                : "--failure-hours is for --checkpoint-every auto");
+                : "--failure-hours is only valid with --checkpoint-every auto");
   steps_between(options);
 }
 

@@ -41,7 +41,7 @@ class Network {
   /// takes account of the other devices of the node. Calls `done` with the time at which it ends.
   virtual void compute(int /*device*/, const Compute& /*work*/, double /*start*/,
                        std::function<void(double)> /*done*/) {
-    throw std::logic_error("this network does not see who computes");
+    throw std::logic_error("this network does not track compute");
   }
   /// Runs until everything has been sent and computed.
   virtual void run() = 0;

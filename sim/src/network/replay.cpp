@@ -168,7 +168,7 @@ Times Replay::run(Network& network) {
   settle_all();
   network.run();
   if (unsettled_ > 0)
-    throw std::logic_error("the network came to an end before the program did");
+    throw std::logic_error("the network stopped before the program was complete");
 
   Times answer;
   for (const EventTimes& event : times_)

@@ -25,7 +25,8 @@ using File = std::unique_ptr<std::FILE, decltype(&std::fclose)>;
 File temporary_file() {
   File file(std::tmpfile(), &std::fclose);
   if (!file)
-    throw std::system_error(errno, std::generic_category(), "no temporary file for SimGrid");
+    throw std::system_error(errno, std::generic_category(),
+                            "cannot create a temporary file for SimGrid");
   return file;
 }
 
@@ -81,7 +82,7 @@ std::vector<double> in_child_process(const std::function<std::vector<double>()>&
   std::fflush(nullptr);  // otherwise the child would write our buffers again
   const pid_t child = ::fork();
   if (child < 0)
-    throw std::system_error(errno, std::generic_category(), "no process for SimGrid");
+    throw std::system_error(errno, std::generic_category(), "cannot start a process for SimGrid");
   if (child == 0)
     run_child(body, answer.get(), messages.get());
 

@@ -118,9 +118,9 @@ TEST_CASE("plan --as-is reports a plan that does not fit, also in the table", "[
   CHECK(large.out.find("it does not fit 85.5 GB") != std::string::npos);
   const Planned searched = as_it_is(llama_405b(), "2048", {"--tensor", "4"});
   CHECK(searched.exit_code == 2);
-  CHECK(
-      searched.err.find("--tensor: is for a search, but --as-is keeps the plan of the arguments") !=
-      std::string::npos);
+  CHECK(searched.err.find(
+            "--tensor: only valid for a search, but --as-is keeps the plan of the arguments") !=
+        std::string::npos);
 }
 
 }  // namespace plan_as_it_is_test

@@ -88,8 +88,8 @@ TEST_CASE("plan --at chooses the plans with the shortest P95 of the iteration ti
   };
   CHECK(refusal({"--at", "p95"}).find("needs recorded steps to sample from: --jitter FILE") !=
         std::string::npos);
-  CHECK(refusal({"--jitter", "x"}).find("--jitter: is for --at") != std::string::npos);
-  CHECK(refusal({"--draws", "5"}).find("--draws: is for --at") != std::string::npos);
+  CHECK(refusal({"--jitter", "x"}).find("--jitter: only valid with --at") != std::string::npos);
+  CHECK(refusal({"--draws", "5"}).find("--draws: only valid with --at") != std::string::npos);
   CHECK(refusal({"--at", "p95", "--jitter", "x", "--pareto"})
             .find("--at: cannot be combined with --pareto") != std::string::npos);
 }
@@ -123,7 +123,7 @@ TEST_CASE("plan --failure-hours shows the goodput and the checkpoint interval", 
         Approx(kept * std::exp(-(3600.0 - 300) / 360'000)));
   CHECK(plan_with({"--failure-hours", "6400"}).err ==
         "--failure-hours needs --write-rate: GB/s at which checkpoints are written\n");
-  CHECK(plan_with({"--write-rate", "5"}).err == "--write-rate: is for --failure-hours\n");
+  CHECK(plan_with({"--write-rate", "5"}).err == "--write-rate: only valid with --failure-hours\n");
 }
 
 TEST_CASE("plan --zero rejects a stage that does not exist", "[cli][planner]") {

@@ -207,11 +207,12 @@ TEST_CASE("simulate --draws requires a record", "[cli][simulate]") {
   };
   CHECK(refusal({"--draws", "10"}).find("needs recorded steps to sample from: --jitter FILE") !=
         std::string::npos);
-  CHECK(refusal({"--jitter", record}).find("--jitter is for --draws") != std::string::npos);
-  CHECK(refusal({"--seed", "1"}).find("--seed is for --draws") != std::string::npos);
+  CHECK(refusal({"--jitter", record}).find("--jitter is only valid with --draws") !=
+        std::string::npos);
+  CHECK(refusal({"--seed", "1"}).find("--seed is only valid with --draws") != std::string::npos);
   CHECK(refusal({"--draws", "0", "--jitter", record}).find("--draws") != std::string::npos);
   CHECK(refusal({"--draws", "10", "--jitter", record, "--engine", "simgrid"})
-            .find("--draws is for --engine native") != std::string::npos);
+            .find("--draws is only valid with --engine native") != std::string::npos);
   CHECK(refusal({"--draws", "10", "--jitter", record, "--set", "training.jitter=0.1"})
             .find("cannot be combined with training.jitter") != std::string::npos);
   CHECK(refusal({"--draws", "10", "--jitter", folder_of_scenario})

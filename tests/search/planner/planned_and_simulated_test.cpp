@@ -101,7 +101,7 @@ TEST_CASE("The planner's times of a plan equal the simulation of its written sce
       // tensor-parallel communication.
       if (!training.model.has_mixture() &&
           !models::pipeline_shape(cut, training.batch).splits_backward) {
-        // If a rank has several stages, the closed forms hide transfers behind passes.
+        // If a rank has several stages, the closed forms overlap transfers with passes.
         CHECK(apart(plan.iteration_s, time) < (cut.chunks == 1 ? 0.05 : 0.15));
         ++whole;
       }

@@ -10,7 +10,7 @@ using namespace pipewright;
 using test::run_program;
 using test::small_gpt;
 
-/// Trains on GPUs; the exit code is 2 if there is none.
+/// Trains on GPUs; the exit code is 2 on a machine without GPUs.
 test::Result trained_on_gpus() {
   return run_program(small_gpt("train", {"--device", "cuda", "--verify"}));
 }

@@ -412,7 +412,7 @@ TEST_CASE("--checkpoint-every takes a number of steps, or auto with how often th
   CHECK(said({"--checkpoint-every", "auto"}) ==
         "--checkpoint-every auto needs --failure-hours: the mean time between failures\n");
   CHECK(said({"--checkpoint-every", "2", "--failure-hours", "5"}) ==
-        "--failure-hours is for --checkpoint-every auto\n");
+        "--failure-hours is only valid with --checkpoint-every auto\n");
   CHECK(said({"--checkpoint-every", "2.5"}) ==
         "--checkpoint-every: \"2.5\" is not a number of steps of at least 1, nor auto\n");
   CHECK(said({"--checkpoint-every", "0"}).find("is not a number of steps") != std::string::npos);

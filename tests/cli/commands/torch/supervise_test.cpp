@@ -162,7 +162,7 @@ TEST_CASE("supervise reports bad input once, and requires a folder of checkpoint
       train_into(folder.path(), {"--processes", "--supervise", "--data", "/no/such/file"}));
   CAPTURE(bad.err);
   CHECK(bad.exit_code == 2);
-  CHECK(bad.err.find("goes on") == std::string::npos);
+  CHECK(bad.err.find("continues") == std::string::npos);
   const auto none = run_program(words_of("train", {"--supervise"}));
   CHECK(none.exit_code == 2);
   CHECK(none.err.find("--supervise need --checkpoints FOLDER") != std::string::npos);

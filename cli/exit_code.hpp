@@ -4,13 +4,13 @@
 
 namespace pipewright::cli {
 
-/// What every program of ours ends with.
+/// The exit codes of all our programs.
 enum ExitCode {
   Done = 0,
   NegativeAnswer = 1,  // or failed work
   BadInput = 2,        // or bad usage
-  SlowForGood = 3,     // of a rank that makes room for another
-  CannotStart = 127,   // of a child that was to become another program, as shells have it
+  SlowForGood = 3,     // a persistently slow rank that left its job
+  CannotStart = 127,   // a child that could not become another program, as in shells
   Interrupted = 130,
 };
 

@@ -27,13 +27,12 @@ models::RunTable read(const plan::Cluster& cluster, const std::string& file,
                       models::RunTimes times) {
   models::RunTable table = models::read_runs(std::filesystem::path(file), times);
   if (!table.ignored.empty())
-    say(fmt::format("{}: columns that are not known and ignored: {}", file,
-                    fmt::join(table.ignored, ", ")));
+    say(fmt::format("{}: unknown columns are ignored: {}", file, fmt::join(table.ignored, ", ")));
   models::set_times_by_peak(table.runs, cluster.device.flops_per_s);
   return table;
 }
 
-/// The runs whose time can be told on the cluster; the others are refused.
+/// Returns the runs whose time can be predicted on the cluster; the others are added to `refused`.
 std::vector<models::MeasuredRun> learnable(const plan::Cluster& cluster,
                                            const std::vector<models::MeasuredRun>& all,
                                            std::vector<Refusal>& refused) {
@@ -79,8 +78,9 @@ CalibrationReport learnt(const CalibrateOptions& options, const plan::Cluster& w
   const plan::Cluster cluster = search::cluster_of(whole, runs.runs);
   report.learnt_runs = learnable(cluster, runs.runs, report.refused);
   if (report.learnt_runs.empty())
-    throw plan::InputError(fmt::format("{}: no run is there to learn from; the first one: {}",
-                                       options.runs, report.refused.front().reason));
+    throw plan::InputError(
+        fmt::format("{}: there is no run to learn from; the first one is rejected: {}",
+                    options.runs, report.refused.front().reason));
   const plan::AttentionKind attention = search::attention_of(cluster, report.learnt_runs);
   search::set_attention(report.learnt_runs, attention);
   report.learnt = static_cast<int>(report.learnt_runs.size());
@@ -95,8 +95,8 @@ CalibrationReport learnt(const CalibrateOptions& options, const plan::Cluster& w
   return report;
 }
 
-/// Allocations are replayed of what is to be predicted, not of all that was learnt from: that takes
-/// some milliseconds a run.
+/// Returns the report. Allocations are replayed only for the runs to predict, not for all runs that
+/// were learned from, because a replay takes some milliseconds per run.
 CalibrationReport report_of(const CalibrateOptions& options, const plan::Cluster& cluster) {
   CalibrationReport report =
       options.runs.empty() ? as_it_is(options, cluster) : learnt(options, cluster);
@@ -109,8 +109,8 @@ CalibrationReport report_of(const CalibrateOptions& options, const plan::Cluster
 int calibrate(const CalibrateOptions& options) {
   if (options.runs.empty() && (options.predict.empty() || options.halves > 0))
     throw plan::InputError(options.predict.empty()
-                               ? "neither --runs FILE to learn from nor --predict FILE is given"
-                               : "--halves needs --runs FILE, whose runs are split");
+                               ? "give --runs FILE to learn from, or --predict FILE"
+                               : "--halves needs --runs FILE, the runs to split");
   const auto cluster = plan::cluster_from_json(plan::JsonDocument::read(options.cluster));
   const CalibrationReport report = report_of(options, cluster);
   if (!options.out.empty())
@@ -133,15 +133,13 @@ Command describe(CalibrateOptions& options) {
                    .required = true},
                   {.names = "--runs",
                    .target = &options.runs,
-                   .help =
-                       "Measured runs to learn from, a CSV file (docs/calibration.md); without, "
-                       "the cluster's constants are taken as they are",
+                   .help = "Measured runs to learn from, a CSV file (docs/calibration.md); without "
+                           "them the cluster's constants are used unchanged",
                    .value = "FILE"},
                   {.names = "--predict",
                    .target = &options.predict,
-                   .help = "Runs to predict, with what LibTorch's allocator reserves for them; "
-                           "those that were "
-                           "learnt from unless given",
+                   .help = "Runs to predict, including the memory that LibTorch's allocator "
+                           "reserves; default: the runs of --runs",
                    .value = "FILE"},
                   {.names = "-o,--out",
                    .target = &options.out,
@@ -149,14 +147,14 @@ Command describe(CalibrateOptions& options) {
                    .value = "FILE"},
                   {.names = "--halves",
                    .target = &options.halves,
-                   .help = "So many times, split the runs in random halves and predict each "
-                           "from the other",
+                   .help = "Split the runs randomly into halves this many times, and predict each "
+                           "half from the other",
                    .value = "INT",
                    .numbers = Numbers::NotNegative},
                   {.names = "--physics-only",
                    .target = &options.physics_only,
-                   .help = "Predict with the machine's constants alone, without the times of "
-                           "classes of layers that were measured"},
+                   .help = "Predict with the machine's constants only, without the measured times "
+                           "of classes of layers"},
                   {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},
       .examples =
           "Example: pipewright calibrate scenarios/clusters/a100-80gb.json --runs mine.csv "

@@ -1,6 +1,6 @@
 #pragma once
 
-// The commands that need no LibTorch, with all that they do.
+// The commands that do not need LibTorch.
 
 #include "options/command_line/command.hpp"
 

@@ -31,9 +31,9 @@ int compare(const CompareOptions& options) {
   const auto predicted = read_timeline(options.predicted);
   const auto measured = read_timeline(options.measured);
   if (predicted.ranks != measured.ranks)
-    throw plan::InputError(fmt::format("{} has {} ranks, {} has {}: they are not of one plan",
-                                       options.predicted, predicted.ranks, options.measured,
-                                       measured.ranks));
+    throw plan::InputError(
+        fmt::format("{} has {} ranks, but {} has {}: they are not from the same plan",
+                    options.predicted, predicted.ranks, options.measured, measured.ranks));
   const loop::Comparison found = loop::compare(predicted, measured);
   if (!options.actions.empty())
     plan::write_file(options.actions, loop::actions_csv(found.actions));
@@ -49,25 +49,25 @@ int compare(const CompareOptions& options) {
 Command describe(CompareOptions& options) {
   return {
       .name = "compare",
-      .summary = "Errors of a prediction: overall, by rank, by kind and by action",
-      .options =
-          {{.names = "predicted",
-            .target = &options.predicted,
-            .help =
-                "A timeline: .pwt, a trace of ours, or a Chrome trace with a pipeline's actions",
-            .value = "FILE",
-            .required = true},
-           {.names = "measured",
-            .target = &options.measured,
-            .help =
-                "A timeline: .pwt, a trace of ours, or a Chrome trace with a pipeline's actions",
-            .value = "FILE",
-            .required = true},
-           {.names = "--actions",
-            .target = &options.actions,
-            .help = "Write each action with its predicted and measured start and time as CSV",
-            .value = "FILE"},
-           {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},
+      .summary = "Show the errors of a prediction: overall, by rank, by kind and by action",
+      .options = {{.names = "predicted",
+                   .target = &options.predicted,
+                   .help = "A timeline: .pwt, a trace of pipewright, or a Chrome trace with a "
+                           "pipeline's actions",
+                   .value = "FILE",
+                   .required = true},
+                  {.names = "measured",
+                   .target = &options.measured,
+                   .help = "A timeline: .pwt, a trace of pipewright, or a Chrome trace with a "
+                           "pipeline's actions",
+                   .value = "FILE",
+                   .required = true},
+                  {.names = "--actions",
+                   .target = &options.actions,
+                   .help =
+                       "Write each action with its predicted and measured start and time as CSV",
+                   .value = "FILE"},
+                  {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},
       .examples =
           "Example: pipewright compare runs/x/predicted.trace.json "
           "runs/x/measured.trace.json"};

@@ -37,7 +37,7 @@ plan::Json summary_json(const plan::EventTable& table, const std::string& file,
   return json;
 }
 
-/// "6930 events of 2 ranks, 77733.000 ms, 32 steps, the median one of 2213.000 ms".
+/// Returns "6930 events of 2 ranks, 77733.000 ms, 32 steps, the median one of 2213.000 ms".
 std::string summary_of(const plan::EventTable& table) {
   const plan::TimelineFacts facts = plan::facts_of(table);
   std::string words =
@@ -53,7 +53,7 @@ std::string summary_of(const plan::EventTable& table) {
 
 int convert(const ConvertOptions& options) {
   if (options.files.size() < 2)
-    throw plan::InputError("convert needs a timeline and the file that it should become");
+    throw plan::InputError("convert needs an input timeline and an output file");
   const std::vector<std::string> inputs(options.files.begin(), options.files.end() - 1);
   const std::string& output = options.files.back();
   std::vector<std::string> problems;
@@ -71,12 +71,12 @@ int convert(const ConvertOptions& options) {
 Command describe_convert(ConvertOptions& options) {
   return {
       .name = "convert",
-      .summary = "Turn a timeline into another format, or the traces of a run into one",
+      .summary = "Convert a timeline to another format, or merge the traces of a run",
       .options = {{.names = "files",
                    .target = &options.files,
-                   .help = "A timeline (.pwt, a trace of ours, a Chrome trace, also .gz), or one "
-                           "Chrome trace per rank; then the file to write: .pwt (native), .json or "
-                           ".json.gz (Chrome trace), .csv or .svg",
+                   .help = "A timeline (.pwt, a trace of pipewright, a Chrome trace, also .gz), or "
+                           "one Chrome trace per rank; then the file to write: .pwt (native), "
+                           ".json or .json.gz (Chrome trace), .csv or .svg",
                    .value = "FILE",
                    .required = true},
                   {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},

@@ -29,7 +29,7 @@ struct ExplainOptions {
   bool json = false;
 };
 
-/// The answer to what is asked is the exit code as well: a job that stands still is a negative one.
+/// Explains a hang. The exit code is negative if the job hangs.
 int explain_hang(const ExplainOptions& options) {
   const auto diagnosis =
       trace::explain_hang({options.files.begin(), options.files.end()}, options.schedule);
@@ -40,20 +40,21 @@ int explain_hang(const ExplainOptions& options) {
   return diagnosis.kind == trace::HangKind::None ? Done : NegativeAnswer;
 }
 
-/// One file has all workers of a job; its axes are told in it.
+/// Returns true if the file is the trace of a whole job with all its workers; it contains the job's
+/// axes.
 bool is_whole_job(const ExplainOptions& options) {
   const auto is_job = [](const std::string& file) { return trace::is_job_trace(file); };
   if (std::none_of(options.files.begin(), options.files.end(), is_job))
     return false;
   if (options.files.size() > 1)
-    throw plan::InputError(fmt::format(
-        "{} files, and one of them is the trace of a whole job, all workers in it: give it alone",
-        options.files.size()));
-  if (!options.choice.axes.empty())
     throw plan::InputError(
-        fmt::format("{}: the trace of a whole job says how its ranks lie; --axes is for traces of "
-                    "single ranks",
-                    options.files.front()));
+        fmt::format("{} files, but one of them is the trace of a whole job with all its workers: "
+                    "give only that file",
+                    options.files.size()));
+  if (!options.choice.axes.empty())
+    throw plan::InputError(fmt::format(
+        "{}: the trace of a whole job contains its axes; --axes is for traces of single ranks",
+        options.files.front()));
   return true;
 }
 
@@ -87,12 +88,11 @@ int explain(const ExplainOptions& options) {
     return explain_job(options);
   if (options.draws)
     throw plan::InputError(
-        "--draws takes the steps of a whole job's trace; `pipewright simulate --draws` those of a "
-        "record");
+        "--draws needs the trace of a whole job; for recorded steps use `pipewright simulate "
+        "--draws`");
   if (!options.steps.empty())
     throw plan::InputError(
-        "--steps chooses among those of a whole job's trace; --step is for "
-        "traces of single ranks");
+        "--steps needs the trace of a whole job; --step is for traces of single ranks");
   std::vector<std::string> problems;
   const auto job = [&] {
     try {
@@ -121,66 +121,63 @@ Command describe_explain(ExplainOptions& options) {
   return {
       .name = "explain",
       .summary =
-          "Where the time of a traced PyTorch pipeline or a whole job goes, and what would save "
-          "some; or why a job of PyTorch hangs",
+          "Show where the time of a traced PyTorch pipeline or of a whole job is spent and which "
+          "changes would save some; or why a PyTorch job hangs",
       .options =
           {{.names = "traces",
             .target = &options.files,
             .help =
-                "Traces of torch's profiler of one run, one for each rank, also .gz, or what nsys "
-                "export --type sqlite has written; or one trace of a whole job with all its "
-                "workers; "
-                "with --hang "
-                "dumps of FlightRecorder (nccl_trace_rank_0, …) or a folder of them",
+                "Traces of torch's profiler for one run, one per rank, also .gz; or the output of "
+                "nsys export --type sqlite; or one trace of a whole job with all its workers; with "
+                "--hang the dumps of FlightRecorder (nccl_trace_rank_0, …) or a folder of them",
             .value = "FILE",
             .required = true},
            {.names = "--hang",
             .target = &options.hang,
-            .help = "Say which rank of a job that hangs diverged first, and who waits for whom",
+            .help =
+                "Show which rank of a hanging job diverged first, and which ranks wait for which",
             .excludes = {"--axes", "--step", "--steps", "--draws", "--output", "--timeline"}},
            {.names = "--schedule",
             .target = &options.schedule,
-            .help = "The schedule (CSV) of the job that hangs: names stage and microbatch, and the "
+            .help = "The schedule (CSV) of the hanging job: names stage and microbatch, and the "
                     "rank that left its order",
             .value = "FILE",
             .needs = {"--hang"}},
            {.names = "--axes",
             .target = &options.choice.axes,
-            .help =
-                "How the ranks of a job of several pipelines lie, the last axis fastest: \"pipe\", "
-                "\"data\", \"context\" and \"tensor\" with their lengths; not needed where the "
-                "traces name their groups",
+            .help = "The order of the ranks of a job with several pipelines, the last axis "
+                    "fastest: \"pipe\", \"data\", \"context\" and \"tensor\" with their lengths; "
+                    "not needed if the traces name their groups",
             .value = "AXES"},
            {.names = "--step",
             .target = &options.choice.step,
-            .help =
-                "The step to explain: N of \"ProfilerStep#N\", or counted from 0 where there "
-                "is none; without it the last whole one. Of a whole job's trace the step of the "
-                "timeline, without it all steps",
+            .help = "The step to explain: N of \"ProfilerStep#N\", or counted from 0 if there is "
+                    "none; default: the last complete step. For a whole job's trace: the step of "
+                    "the timeline; default: all steps",
             .value = "N",
             .numbers = Numbers::NotNegative},
            {.names = "--steps",
             .target = &options.steps,
-            .help = "Of a whole job's trace these steps alone; without it all whole ones",
+            .help = "For a whole job's trace: use only these steps; default: all complete steps",
             .value = "N,N,…",
             .separator = ',',
             .repeated = true},
            {.names = "--draws",
             .target = &options.draws,
-            .help = "Of a whole job's trace: draw so many steps from those that it has, and say "
-                    "what most stay below, and between which bounds that of other steps lies",
+            .help = "For a whole job's trace: sample this many steps from the recorded ones, and "
+                    "show percentiles with confidence intervals",
             .value = "COUNT",
             .numbers = Numbers::Positive},
            {.names = "-o,--output",
             .target = &options.output,
             .help = "Write timeline.pwt and timeline.json of all ranks, and schedule.csv, "
-                    "scenario.json and costs.json of the slowest pipeline into this folder; of a "
+                    "scenario.json and costs.json of the slowest pipeline to this folder; for a "
                     "whole job schedule.csv, steps.csv and stragglers.json",
             .value = "FOLDER"},
            {.names = "--timeline",
             .target = &options.timeline,
-            .help = "Write the step on one clock: .pwt (native), .json or .json.gz (Chrome trace), "
-                    ".csv or .svg",
+            .help = "Write the step on a common clock: .pwt (native), .json or .json.gz (Chrome "
+                    "trace), .csv or .svg",
             .value = "FILE"},
            {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},
       .examples =

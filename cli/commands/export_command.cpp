@@ -18,10 +18,10 @@ struct ExportOptions {
   std::string out;
 };
 
-/// With the borders of its stages. Those that are named need no costs.
+/// Returns the scenario with its stage boundaries set. Explicit boundaries need no costs.
 plan::Scenario exported(const ExportOptions& options) {
   const plan::Scenario scenario = read_scenario(options.scenario);
-  sim::sound_program(scenario);  // refuses before anything is measured
+  sim::sound_program(scenario);  // rejects the scenario before anything is measured
   if (!std::holds_alternative<std::string>(scenario.pipeline.partition))
     return scenario;
   return sim::placed(scenario, sim::lay_out(scenario, costs_for(scenario, options.costs)));
@@ -48,24 +48,23 @@ int export_plan(const ExportOptions& options) {
 Command describe_export(ExportOptions& options) {
   return {
       .name = "export",
-      .summary = "Write a scenario's plan in the words of another trainer",
+      .summary = "Write a scenario's plan as the configuration of another trainer",
       .options = with_scenario(
           options.scenario,
           {{.names = "--for",
             .target = &options.trainer,
             .help = "megatron: Megatron-LM's arguments; torchtitan: its TOML; deepspeed: the JSON "
-                    "of its pipeline engine. What it cannot run is named",
+                    "of its pipeline engine. Features that the trainer does not support are listed",
             .value = "TRAINER",
             .choices = models::trainers(),
             .required = true},
            {.names = "--costs",
             .target = &options.costs,
-            .help = "Layer costs that the borders of stages follow from, where the scenario does "
-                    "not name them",
+            .help = "Layer costs for choosing stage boundaries that the scenario does not set",
             .value = "FILE"},
            {.names = "-o,--out",
             .target = &options.out,
-            .help = "Write it into this file instead of printing it",
+            .help = "Write to this file instead of printing",
             .value = "FILE"}}),
       .examples = "Example: pipewright export plan/scenario.json --for torchtitan -o llama.toml"};
 }

@@ -37,7 +37,7 @@ plan::ImportedModel imported(const ImportOptions& options) {
   return plan::imported_model(options.archive, std::move(program), std::move(layers));
 }
 
-/// The smallest that trains it: two ranks of this machine.
+/// Returns the smallest scenario that trains the model: on two ranks of this machine.
 plan::Scenario first_scenario(const std::filesystem::path& folder,
                               const plan::ImportedModel& model) {
   plan::Scenario scenario;
@@ -54,7 +54,8 @@ plan::Scenario first_scenario(const std::filesystem::path& folder,
   return scenario;
 }
 
-/// What is there already stays, but for the layers: a scenario may have been changed by hand.
+/// Writes the folder. Existing files stay, except for the layers, because a scenario may have been
+/// edited by hand.
 void write_folder(const ImportOptions& options, plan::ImportedModel model) {
   namespace fs = std::filesystem;
   const fs::path folder = options.out;
@@ -84,37 +85,38 @@ int import_model(const ImportOptions& options) {
 Command describe_import(ImportOptions& options) {
   return {
       .name = "import",
-      .summary = "Turn a module that PyTorch exported into layers",
+      .summary = "Convert a module exported by PyTorch to layers",
       .options = {{.names = "MODEL",
                    .target = &options.archive,
-                   .help = "What torch.export.save or pipewright.torch.export wrote: model.pt2",
+                   .help = "The output of torch.export.save or pipewright.torch.export: model.pt2",
                    .required = true},
                   {.names = "-o,--out",
                    .target = &options.out,
-                   .help = "Write model, layers and, unless there is one, a first scenario into "
+                   .help = "Write the model, its layers and, unless it exists, a first scenario to "
                            "this folder",
                    .value = "FOLDER"},
                   {.names = "--by",
                    .target = &options.by,
-                   .help = "Where layers end: with the modules of lists, such as h.3, or where "
-                           "the module calls pipe_split",
+                   .help = "The ends of layers: after the modules of lists, such as h.3, or at the "
+                           "module's calls of pipe_split",
                    .value = "WHAT",
                    .choices = plan::layers_by_words()},
                   {.names = "--layers",
                    .target = &options.borders.count,
-                   .help = "So many layers instead, with borders where few bytes cross",
+                   .help =
+                       "Split into this many layers instead, at boundaries that few bytes cross",
                    .value = "N",
                    .numbers = Numbers::Positive,
                    .excludes = {"--before", "--after"}},
                   {.names = "--before",
                    .target = &options.borders.before,
-                   .help = "A layer begins with this module. With --before or --after, nowhere "
-                           "else",
+                   .help = "Start a layer with this module; with --before or --after, only there; "
+                           "may be repeated",
                    .value = "MODULE",
                    .repeated = true},
                   {.names = "--after",
                    .target = &options.borders.after,
-                   .help = "A layer ends with this module",
+                   .help = "End a layer with this module; may be repeated",
                    .value = "MODULE",
                    .repeated = true},
                   {.names = "--json", .target = &options.json, .help = "Print JSON"}},

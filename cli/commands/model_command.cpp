@@ -27,13 +27,13 @@ struct ModelOptions {
   bool json = false;
 };
 
-/// What the file says, unless the command line says otherwise.
+/// Returns the transformer of the file, with the changes of the command line.
 models::DescribedTransformer asked_for(const ModelOptions& options) {
   models::DescribedTransformer transformer = models::read_transformer(options.file);
   plan::TransformerTraining& training = transformer.training;
   plan::Cut& cut = transformer.cut;
   for (const std::string& assumed : transformer.assumed)
-    say(fmt::format("{}: taken to be {}", options.file, assumed));
+    say(fmt::format("{}: assumed: {}", options.file, assumed));
   cut.tensor = options.tensor.value_or(cut.tensor);
   cut.expert = options.expert.value_or(cut.expert);
   cut.context = options.context.value_or(cut.context);
@@ -54,12 +54,10 @@ models::DescribedTransformer asked_for(const ModelOptions& options) {
   return transformer;
 }
 
-/// Writes the folder of a small model, which is then shown.
+/// Writes the folder of a small model and sets it as the file to show.
 void write_small(ModelOptions& options) {
   if (!options.file.empty() || options.out.empty())
-    throw plan::InputError(
-        "--init NAME writes a model into the folder that --out names: give no "
-        "FILE");
+    throw plan::InputError("--init NAME writes a model to the folder of --out: omit FILE");
   const plan::Json config = plan::small_config(options.init, options.small);
   const std::filesystem::path folder = options.out;
   std::filesystem::create_directories(folder);
@@ -74,9 +72,7 @@ int show_model(const ModelOptions& asked) {
   if (!options.init.empty())
     write_small(options);
   else if (small.layers || small.hidden || small.vocabulary)
-    throw plan::InputError(
-        "--layers, --hidden and --vocabulary are sizes of a model that --init "
-        "makes");
+    throw plan::InputError("--layers, --hidden and --vocabulary need --init");
   else if (options.file.empty())
     throw plan::InputError("a FILE is needed, or --init NAME");
   const models::DescribedTransformer transformer = asked_for(options);
@@ -100,53 +96,60 @@ Command describe(ModelOptions& options) {
                   .value = "INT",
                   .numbers = Numbers::Positive};
   };
-  return {.name = "model",
-          .summary = "Count a transformer's parameters, FLOPs and bytes by layer",
-          .options =
-              {{.names = "file",
-                .target = &options.file,
-                .help = "A config.json of Hugging Face, or a file with Megatron's arguments",
-                .value = "FILE"},
-               {.names = "--init",
-                .target = &options.init,
-                .help = "Write a small model of this one's kind into the folder --out",
-                .value = "NAME",
-                .suggestions = plan::known_folders()},
-               devices("--layers", options.small.layers, "Its layers"),
-               devices("--hidden", options.small.hidden,
-                       "Its width, with which heads and feed-forward shrink"),
-               devices("--vocabulary", options.small.vocabulary, "Its vocabulary"),
-               devices("--tensor", options.tensor, "Devices that cut heads, widths and vocabulary"),
-               {.names = "--sequence-parallel",
-                .target = &options.sequence_parallel,
-                .help = "Between those cuts they cut the tokens"},
-               devices("--expert", options.expert, "Devices that share out the experts"),
-               devices("--context", options.context, "Devices that cut each sequence"),
-               devices("--microbatch", options.microbatch, "Sequences of a microbatch (1)"),
-               devices("--sequence", options.sequence,
-                       "Tokens of a sequence; the model's longest, but 4096 at most, unless given"),
-               {.names = "--recompute",
-                .target = &options.recompute,
-                .help = "What the backward computes again, and so is not kept",
-                .value = "MODE",
-                .choices = plan::recompute_modes()},
-               {.names = "--attention",
-                .target = &options.attention,
-                .help = "Whether the attention writes its scores to memory",
-                .value = "KIND",
-                .choices = {"fused", "scores"}},
-               {.names = "--predictions",
-                .target = &options.predictions,
-                .help = "Count the modules that predict further tokens too (MTP)"},
-               {.names = "-o,--out",
-                .target = &options.out,
-                .help = "Write the layers as a model file; with --init, the folder",
-                .value = "FILE"},
-               {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},
-          .examples =
-              "Examples: pipewright model config.json --tensor 8 --sequence-parallel "
-              "--sequence 8192 --recompute selective\n"
-              "          pipewright model --init llama3-70b --layers 4 --hidden 512 -o small"};
+  return {
+      .name = "model",
+      .summary = "Count a transformer's parameters, FLOPs and bytes by layer",
+      .options =
+          {{.names = "file",
+            .target = &options.file,
+            .help = "A config.json of Hugging Face, or a file with Megatron's arguments",
+            .value = "FILE"},
+           {.names = "--init",
+            .target = &options.init,
+            .help = "Write a small model of this model's kind to the folder --out",
+            .value = "NAME",
+            .suggestions = plan::known_folders()},
+           devices("--layers", options.small.layers, "Number of its layers"),
+           devices("--hidden", options.small.hidden,
+                   "Its hidden size; heads and feed-forward shrink with it"),
+           devices("--vocabulary", options.small.vocabulary, "Size of its vocabulary"),
+           devices(
+               "--tensor", options.tensor,
+               "Number of tensor-parallel devices, which partition heads, widths and vocabulary"),
+           {.names = "--sequence-parallel",
+            .target = &options.sequence_parallel,
+            .help = "These devices also partition the tokens between those layers (sequence "
+                    "parallelism)"},
+           devices("--expert", options.expert,
+                   "Number of expert-parallel devices, which partition the experts"),
+           devices("--context", options.context,
+                   "Number of context-parallel devices, which partition each sequence"),
+           devices("--microbatch", options.microbatch,
+                   "Number of sequences per microbatch; default: 1"),
+           devices("--sequence", options.sequence,
+                   "Number of tokens per sequence; default: the model's maximum, but at most 4096"),
+           {.names = "--recompute",
+            .target = &options.recompute,
+            .help = "Activations that the backward recomputes instead of keeping them",
+            .value = "MODE",
+            .choices = plan::recompute_modes()},
+           {.names = "--attention",
+            .target = &options.attention,
+            .help = "scores: the attention writes its scores to memory; fused: it does not",
+            .value = "KIND",
+            .choices = {"fused", "scores"}},
+           {.names = "--predictions",
+            .target = &options.predictions,
+            .help = "Include the modules for multi-token prediction (MTP)"},
+           {.names = "-o,--out",
+            .target = &options.out,
+            .help = "Write the layers as a model file; with --init: the folder",
+            .value = "FILE"},
+           {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},
+      .examples =
+          "Examples: pipewright model config.json --tensor 8 --sequence-parallel "
+          "--sequence 8192 --recompute selective\n"
+          "          pipewright model --init llama3-70b --layers 4 --hidden 512 -o small"};
 }
 
 }  // namespace

@@ -31,9 +31,10 @@ void print_json(const plan::Json& answer) { fmt::print("{}\n", answer.dump(2)); 
 
 search::ReplicationOptions replication(const PartitionOptions& options) {
   if (options.machines.empty() || options.machines.size() != options.bandwidth.size())
-    throw plan::InputError(fmt::format(
-        "--profile needs as many --machines as --bandwidth, one per level: {} and {} given",
-        options.machines.size(), options.bandwidth.size()));
+    throw plan::InputError(
+        fmt::format("--profile needs equally many --machines and --bandwidth, one per level: {} "
+                    "and {} are given",
+                    options.machines.size(), options.bandwidth.size()));
   search::ReplicationOptions replication{
       .levels = {}, .straight = options.straight, .count_transfers = options.count_transfers};
   for (std::size_t level = 0; level < options.machines.size(); ++level)
@@ -44,7 +45,7 @@ search::ReplicationOptions replication(const PartitionOptions& options) {
 plan::Cluster cluster_for(const PartitionOptions& options) {
   if (!options.cluster.empty())
     return plan::cluster_from_json(plan::JsonDocument::read(options.cluster));
-  plan::Cluster cluster;  // one node, transfers next to free
+  plan::Cluster cluster;  // one node, transfers take almost no time
   cluster.devices_per_node = options.parts;
   return cluster;
 }
@@ -71,7 +72,7 @@ int print_layout(const PartitionOptions& options) {
 int print_layer_split(const PartitionOptions& options) {
   const auto split =
       plan::layer_split(options.parts, options.layers, options.input_weight, options.output_weight);
-  auto sums = split;  // what each stage weighs
+  auto sums = split;  // the weight of each stage
   sums.front() += options.input_weight;
   sums.back() += options.output_weight;
   if (options.json) {
@@ -101,7 +102,7 @@ int print_replicated(const PartitionOptions& options) {
                 {"one_machine_s", found.one_machine.value}});
     return Done;
   }
-  fmt::print("slowest stage {:.6f} s a minibatch, {:.2f} times as fast as one machine\n",
+  fmt::print("slowest stage {:.6f} s per minibatch, {:.2f} times as fast as one machine\n",
              found.slowest_stage.value, found.one_machine / found.slowest_stage);
   for (std::size_t stage = 0; stage < found.stages.size(); ++stage)
     fmt::print("stage {}: {} nodes on {} machines, {:.6f} s: {} .. {}\n", stage, lengths[stage],
@@ -133,7 +134,7 @@ int print_fastest(const PartitionOptions& options) {
   }
   fmt::print("{}\niteration {:.6g} s, balanced stages {:.6g} s; {} partitions simulated{}\n",
              plan::to_string(found.partition.boundaries), found.iteration.value,
-             found.balanced.value, found.simulated, found.exact ? ", all there are" : "");
+             found.balanced.value, found.simulated, found.exact ? " (all possible ones)" : "");
   return Done;
 }
 

@@ -30,7 +30,7 @@ std::vector<double> weights_of(const PartitionOptions& options) {
                                           : plan::profile_weights(read_costs(options));
   if (options.model.empty())
     throw plan::InputError(
-        pattern ? "--method type:REGEX needs the kinds of layers: give --model"
+        pattern ? "--method type:REGEX needs the types of layers: give --model"
                 : "nothing to partition: give --weights, --model, --costs, --layers, --layout or "
                   "--profile");
   if (pattern)
@@ -38,11 +38,11 @@ std::vector<double> weights_of(const PartitionOptions& options) {
   if (options.method == "profile")
     throw plan::InputError(
         "--method profile needs measured costs: give --costs (pipewright profile makes them), or "
-        "take --method parameters");
+        "use --method parameters");
   return plan::parameter_weights(loop::read_model(options.model));
 }
 
-/// "A-B": the layers A to B.
+/// Parses "A-B": the layers A to B.
 plan::LayerRange range_from(const std::string& text) {
   plan::LayerRange range;
   const char* const end = text.data() + text.size();
@@ -64,16 +64,16 @@ StageMemory listed_memory(const std::vector<std::int64_t>& bytes, std::size_t la
         fmt::format("--memory lists {} layers, but there are {}", bytes.size(), layers));
   for (std::size_t layer = 0; layer < layers; ++layer)
     if (bytes[layer] < 0)
-      throw plan::InputError(
-          fmt::format("--memory: layer {} needs {} bytes, the least is 0", layer, bytes[layer]));
+      throw plan::InputError(fmt::format("--memory: layer {} needs {} bytes: it must be at least 0",
+                                         layer, bytes[layer]));
   return [bytes](int, plan::LayerRange range) {
     return plan::Bytes{
         std::accumulate(bytes.begin() + range.begin, bytes.begin() + range.end, std::int64_t{0})};
   };
 }
 
-/// Under 1F1B stage s of S keeps min(M, S - s) microbatches; with several chunks per rank that is
-/// more than the interleaved schedule keeps.
+/// Returns the memory of stages. Under 1F1B stage s of S keeps min(M, S - s) microbatches; with
+/// several chunks per rank that is more than the interleaved schedule keeps.
 StageMemory measured_memory(const plan::LayerCosts& costs, int stages, int microbatches) {
   auto known = std::make_shared<std::map<std::pair<int, int>, plan::StageCost>>();
   return [=](int stage, plan::LayerRange range) {
@@ -114,11 +114,10 @@ plan::PartitionRequest request_of(const PartitionOptions& options, std::vector<d
     request.together.insert(request.together.end(), tied.begin(), tied.end());
   }
   if (options.chunks < 1)
-    throw plan::InputError(fmt::format("--chunks {}: the least is 1", options.chunks));
+    throw plan::InputError(fmt::format("--chunks {}: at least 1 is needed", options.chunks));
   if (options.parts % options.chunks != 0)
     throw plan::InputError(
-        fmt::format("{} parts do not come to {} on each rank: give a multiple of {}, or other "
-                    "--chunks",
+        fmt::format("{} parts cannot be {} on each rank: use a multiple of {}, or other --chunks",
                     options.parts, options.chunks, options.chunks));
   request.ranks = options.parts / options.chunks;
   if (options.memory_cap) {
@@ -142,7 +141,7 @@ std::vector<int> boundaries_of(const PartitionOptions& options,
       request_of(options, uniform ? std::vector<double>(weights.size(), 1.0) : weights));
 }
 
-/// The layout of a model whose layers all have letters.
+/// Returns the layout of a model if all its layers have letters.
 std::optional<std::string> layout_text(const PartitionOptions& options,
                                        const std::vector<int>& boundaries) {
   if (options.model.empty())
@@ -153,7 +152,8 @@ std::optional<std::string> layout_text(const PartitionOptions& options,
   return to_string(plan::layout_of(model, boundaries));
 }
 
-/// Costs give the weights, a model beside them kinds and ties: of the same layers.
+/// Throws if costs, which give the weights, and a model, which gives kinds and ties, have different
+/// numbers of layers.
 void check_same_layers(const PartitionOptions& options, std::size_t layers) {
   if (options.model.empty())
     return;
@@ -196,7 +196,7 @@ void check_method(const std::string& method) {
   }
 }
 
-/// What would be left out of account must not be asked for.
+/// Throws if constraints are given that would be ignored.
 void check_unconstrained(const PartitionOptions& options, const char* what) {
   auto others = options;
   if (options.objective == "makespan")
@@ -216,7 +216,7 @@ int partition(const PartitionOptions& options) {
     return print_replicated(options);
   }
   if (options.parts < 1)
-    throw plan::InputError("--parts: how many parts? At least 1");
+    throw plan::InputError("--parts: at least 1 is needed");
   check_method(options.method);
   if (options.layers != 0) {
     check_unconstrained(options, "--layers");
@@ -235,13 +235,13 @@ std::vector<Option> subject_options(PartitionOptions& options) {
   return {
       {.names = "--method",
        .target = &options.method,
-       .help = "profile, parameters, uniform or type:REGEX",
+       .help = "The weight of layers: profile, parameters, uniform or type:REGEX",
        .suggestions = {"profile", "parameters", "uniform", "type:"},
        .shows_default = true},
-      {.names = "--parts", .target = &options.parts, .help = "How many parts"},
+      {.names = "--parts", .target = &options.parts, .help = "Number of parts"},
       {.names = "--weights",
        .target = &options.weights,
-       .help = "What each item weighs",
+       .help = "The weight of each item",
        .separator = ',',
        .excludes = {"--model", "--costs"}},
       {.names = "--model",
@@ -250,7 +250,7 @@ std::vector<Option> subject_options(PartitionOptions& options) {
        .value = "FILE"},
       {.names = "--costs",
        .target = &options.costs,
-       .help = "Layer costs, measured before",
+       .help = "A file of measured layer costs",
        .value = "FILE"},
       {.names = "--layout",
        .target = &options.layout,
@@ -258,34 +258,34 @@ std::vector<Option> subject_options(PartitionOptions& options) {
        .excludes = {"--weights", "--costs", "--profile"}},
       {.names = "--profile",
        .target = &options.profile,
-       .help = "A PipeDream profile (CSV)",
+       .help = "A PipeDream profile (CSV) to partition among --machines",
        .value = "FILE",
        .excludes = {"--weights", "--costs", "--model"}},
       {.names = "--layers",
        .target = &options.layers,
-       .help = "So many equal layers",
+       .help = "Partition this many equal layers",
        .excludes = {"--weights", "--costs", "--model", "--layout", "--profile"}},
       {.names = "--input-weight",
        .target = &options.input_weight,
-       .help = "The input weighs so many layers",
+       .help = "Weight of the input in layers",
        .needs = {"--layers"}},
       {.names = "--output-weight",
        .target = &options.output_weight,
-       .help = "The output weighs so many layers",
+       .help = "Weight of the output in layers",
        .needs = {"--layers"}},
       {.names = "--machines",
        .target = &options.machines,
-       .help = "Machines of each level, innermost first",
+       .help = "Number of machines of each level, innermost first",
        .separator = ',',
        .needs = {"--profile"}},
       {.names = "--bandwidth",
        .target = &options.bandwidth,
-       .help = "Bytes per second of each level",
+       .help = "Bandwidth of each level in bytes per second",
        .separator = ',',
        .needs = {"--profile"}},
       {.names = "--straight",
        .target = &options.straight,
-       .help = "No replicas: one machine per stage",
+       .help = "Use one machine per stage, without replicas",
        .needs = {"--profile"}},
       {.names = "--count-transfers",
        .target = &options.count_transfers,
@@ -296,27 +296,29 @@ std::vector<Option> subject_options(PartitionOptions& options) {
 
 std::vector<Option> constraint_options(PartitionOptions& options) {
   return {
-      {.names = "--first", .target = &options.first, .help = "Layers of the first part"},
-      {.names = "--last", .target = &options.last, .help = "Layers of the last part"},
+      {.names = "--first", .target = &options.first, .help = "Number of layers of the first part"},
+      {.names = "--last", .target = &options.last, .help = "Number of layers of the last part"},
       {.names = "--fixed-boundaries",
        .target = &options.borders,
-       .help = "A part ends before each of these",
+       .help = "End a part before each of these layers",
        .separator = ','},
       {.names = "--together",
        .target = &options.together,
-       .help = "Layers A-B share a part; may be repeated",
+       .help = "Keep layers A-B in one part; may be repeated",
        .separator = ','},
       {.names = "--tied-together",
        .target = &options.tied_together,
-       .help = "Tied layers share a part"},
+       .help = "Keep tied layers in one part"},
       {.names = "--chunks",
        .target = &options.chunks,
-       .help = "Parts on each rank, in a loop",
+       .help = "Number of parts on each rank, placed in a loop",
        .shows_default = true},
-      {.names = "--memory-cap", .target = &options.memory_cap, .help = "Most bytes per rank"},
+      {.names = "--memory-cap",
+       .target = &options.memory_cap,
+       .help = "Maximum number of bytes per rank"},
       {.names = "--memory",
        .target = &options.memory,
-       .help = "Bytes that each layer needs",
+       .help = "The bytes that each layer needs",
        .separator = ','},
   };
 }
@@ -325,20 +327,20 @@ std::vector<Option> objective_options(PartitionOptions& options) {
   return {
       {.names = "--objective",
        .target = &options.objective,
-       .help = "balance, or makespan: the shortest simulated iteration",
+       .help = "balance: equal weights; makespan: the shortest simulated iteration",
        .choices = {"balance", "makespan"},
        .shows_default = true},
       {.names = "--schedule",
        .target = &options.schedule,
-       .help = "For makespan",
+       .help = "The schedule for makespan",
        .suggestions = plan::schedule_names(),
        .shows_default = true},
       {.names = "--microbatches",
        .target = &options.microbatches,
-       .help = "For makespan and memory"},
+       .help = "Number of microbatches, for makespan and memory"},
       {.names = "--cluster",
        .target = &options.cluster,
-       .help = "For makespan: a cluster file",
+       .help = "A cluster file for makespan",
        .value = "FILE"},
       {.names = "--json", .target = &options.json, .help = "Print one JSON document"},
   };
@@ -350,7 +352,7 @@ Command describe(PartitionOptions& options) {
     for (Option& option : part(options))
       all.push_back(std::move(option));
   return {.name = "partition",
-          .summary = "Cut layers into parts, the heaviest as light as can be",
+          .summary = "Partition layers into parts such that the heaviest is as light as possible",
           .options = std::move(all),
           .examples =
               "Examples: pipewright partition --parts 2 --weights 3,1,2\n"

@@ -14,7 +14,7 @@
 namespace pipewright::cli {
 namespace {
 
-/// "other_args is "use-megatron-fsdp": why" as the option and why.
+/// Splits "other_args is "use-megatron-fsdp": why" into the option and the reason.
 AsItIsRefusal memory_refusal(const std::string& message) {
   constexpr std::string_view begin = "other_args is \"";
   const std::size_t end = message.find("\": ");
@@ -35,7 +35,7 @@ std::vector<AsItIsRefusal> refusals(const models::DescribedTransformer& told,
   for (const std::string& option : told.unknown)
     refused.push_back({.part = "option",
                        .option = option,
-                       .reason = "is not known here: what it changes is not in these figures"});
+                       .reason = "is unknown: its effect is not included in these figures"});
   return refused;
 }
 
@@ -50,10 +50,10 @@ int plan_as_it_is(const PlanOptions& options) {
   const plan::Cluster cluster = cluster_of(options);
   const models::DescribedTransformer told = models::read_transformer(options.model.name);
   if (told.options.implementation.empty())
-    throw plan::InputError(fmt::format(
-        "{}: --as-is: a config.json says no cut: Megatron's arguments are needed, as a script or "
-        "a YAML file",
-        options.model.name));
+    throw plan::InputError(
+        fmt::format("{}: --as-is needs Megatron's arguments, as a script or a YAML file: a "
+                    "config.json has no parallelism",
+                    options.model.name));
   const models::MeasuredRun run = models::run_as_it_is(
       told, options.model.name, options.gpus == 0 ? device_count(cluster) : options.gpus,
       plan::device_kind(cluster.device.name));

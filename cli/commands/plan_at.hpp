@@ -1,8 +1,7 @@
 #pragma once
 
-// `pipewright plan --at p95`: plans chosen by what most of their iterations stay below, each drawn
-// from what was recorded. The search finds the leading ones by the time without jitter; these are
-// drawn.
+// `pipewright plan --at p95`: chooses plans by a percentile of their iteration times, sampled from
+// recorded steps. The search finds the leading plans by the time without jitter; these are sampled.
 
 #include <algorithm>
 #include <optional>
@@ -23,22 +22,22 @@ struct PlanAt {
   sim::DrawOptions options{};
 };
 
-/// So many are drawn for each plan that is to be shown.
+/// Number of plans to sample for each plan to be shown.
 inline constexpr int leading_plans = 3;
 
-/// So many plans are searched for.
+/// Returns the number of plans to search for.
 inline int plans_to_find(const SearchedOptions& options, const std::optional<PlanAt>& at) {
   return at ? leading_plans * options.top : options.top;
 }
 
-/// Nothing where plans are chosen by the time without jitter. Reads the record.
+/// Reads the record. Returns nothing if plans are chosen by the time without jitter.
 std::optional<PlanAt> plan_at(const PercentileOptions& options);
 
-/// Seconds of the scenario's iteration at that place.
+/// Returns the percentile of the scenario's iteration time in seconds.
 double seconds_at(const PlanAt& at, const plan::Scenario& scenario, const plan::LayerCosts& costs);
 
-/// The `most` best by the time that `seconds_of(plan)` gives, which each has as `at_s` from then
-/// on.
+/// Keeps the `most` best plans by the time that `seconds_of(plan)` returns, and stores that in
+/// their `at_s`.
 template <class Plan, class SecondsOf>
 void choose_at(std::vector<Plan>& plans, int most, const SecondsOf& seconds_of) {
   for (Plan& plan : plans)

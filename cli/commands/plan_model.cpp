@@ -25,12 +25,13 @@
 namespace pipewright::cli {
 namespace {
 
-/// Nodes are alike: more of them than the file names are planned for as well.
+/// Returns the cluster with enough nodes for the GPUs. Nodes are equal, so plans for more nodes
+/// than the file has are possible.
 plan::Cluster planned_cluster(const PlanOptions& options) {
   const auto cluster = plan::cluster_from_json(plan::JsonDocument::read(options.cluster));
   const plan::Cluster planned = with_nodes_for(cluster, options.gpus, "--gpus");
   if (planned.nodes > cluster.nodes)
-    say(fmt::format("{} has {} nodes; this plan is for {} like them", options.cluster,
+    say(fmt::format("{} has {} nodes; this plan is for {} such nodes", options.cluster,
                     cluster.nodes, planned.nodes));
   return planned;
 }
@@ -88,8 +89,8 @@ search::PlanAnswer searched(const PlanOptions& options, const plan::Cluster& clu
   return answer;
 }
 
-/// A checkpoint has, of each parameter, 2 bytes of weights and the 12 of AdamW's master copy and
-/// moments.
+/// Returns the goodput with checkpoints. A checkpoint has, for each parameter, 2 bytes of weights
+/// and the 12 of AdamW's master copy and moments.
 KeptTime kept_time(const FailureOptions& options, const plan::TransformerConfig& model, int gpus) {
   constexpr std::int64_t bytes_of_parameter = 14;
   KeptTime kept{.checkpoint = plan::Bytes{plan::parameters_of(model)} * bytes_of_parameter};

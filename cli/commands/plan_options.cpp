@@ -10,7 +10,7 @@
 namespace pipewright::cli {
 namespace {
 
-/// The three kinds of request.
+/// The three kinds of request, as bits.
 enum Mode : unsigned { SearchesModel = 1, KeepsArguments = 2, SearchesScenario = 4 };
 constexpr unsigned any_model = SearchesModel | KeepsArguments,
                    any_search = SearchesModel | SearchesScenario;
@@ -25,12 +25,12 @@ Mode mode_of(const PlanOptions& options) {
 struct ModeOption {
   std::string_view option;
   unsigned modes;
-  const char* otherwise = nullptr;  // why it is refused; null: as its mode refuses all others
+  const char* otherwise = nullptr;  // why it is rejected; null: as the mode rejects all others
 };
 
 constexpr ModeOption mode_options[] = {
-    {"--model", any_model, "a scenario has a model already: give one of them"},
-    {"--as-is", any_model, "is for --model"},
+    {"--model", any_model, "a scenario already has a model: give one of them"},
+    {"--as-is", any_model, "only valid with --model"},
     {"--batch", SearchesModel},
     {"--sequence", SearchesModel},
     {"--precision", SearchesModel},
@@ -68,29 +68,28 @@ constexpr ModeOption mode_options[] = {
 const char* refusal_of(Mode mode) {
   switch (mode) {
     case SearchesModel:
-      return "is for a scenario's file, which trains here: give that instead of --model";
+      return "only valid for a scenario file: give one instead of --model";
     case KeepsArguments:
-      return "is for a search; --as-is keeps what the arguments say";
+      return "only valid for a search, but --as-is keeps the plan of the arguments";
     case SearchesScenario:
-      return "is for --model; a scenario has its own, and --set changes its fields";
+      return "only valid with --model; a scenario has its own value, which --set changes";
   }
   return "";
 }
 
-/// Options that a mode cannot do without.
+/// An option that a mode requires.
 struct RequiredOption {
   std::string_view option;
   unsigned modes;
   const char* message;
 };
 constexpr RequiredOption required_options[] = {
-    {"--model", any_model,
-     "what is to be planned? Name a model (--model llama3-70b) or a scenario's file"},
+    {"--model", any_model, "nothing to plan: give a model (--model llama3-70b) or a scenario file"},
     {"--cluster", any_model,
      "--cluster: a model needs a cluster, such as scenarios/clusters/h100-sxm.json"},
-    {"--batch", SearchesModel, "--batch: a model needs the samples of an iteration"}};
+    {"--batch", SearchesModel, "--batch: a model needs the number of samples per iteration"}};
 
-/// An option that says nothing without another, or nothing with it.
+/// A rule that an option requires or excludes another.
 enum class Beside { Needed, Excluded };
 struct OptionPair {
   std::string_view option;
@@ -99,25 +98,23 @@ struct OptionPair {
   const char* message;
 };
 constexpr OptionPair option_pairs[] = {
-    {"--svg", Beside::Needed, "--pareto",
-     "--svg: draws time over memory, for which it needs --pareto"},
-    {"--write-rate", Beside::Needed, "--failure-hours", "--write-rate: is for --failure-hours"},
+    {"--svg", Beside::Needed, "--pareto", "--svg: draws the Pareto front: it needs --pareto"},
+    {"--write-rate", Beside::Needed, "--failure-hours",
+     "--write-rate: only valid with --failure-hours"},
     {"--restart-minutes", Beside::Needed, "--failure-hours",
-     "--restart-minutes: is for --failure-hours"},
+     "--restart-minutes: only valid with --failure-hours"},
     {"--failure-hours", Beside::Needed, "--write-rate",
      "--failure-hours needs --write-rate: GB/s at which checkpoints are written"},
-    {"--jitter", Beside::Needed, "--at", "--jitter: is for --at"},
-    {"--draws", Beside::Needed, "--at", "--draws: is for --at"},
-    {"--seed", Beside::Needed, "--at", "--seed: is for --at"},
-    {"--at", Beside::Excluded, "--pareto",
-     "--at: chooses by one time; --pareto shows all times over memory"},
+    {"--jitter", Beside::Needed, "--at", "--jitter: only valid with --at"},
+    {"--draws", Beside::Needed, "--at", "--draws: only valid with --at"},
+    {"--seed", Beside::Needed, "--at", "--seed: only valid with --at"},
+    {"--at", Beside::Excluded, "--pareto", "--at: cannot be combined with --pareto"},
     {"--at", Beside::Needed, "--jitter",
-     "--at: there is nothing to draw from: --jitter names what was recorded of several steps, a "
-     "table or the folder of a run"},
-    {"--lost", Beside::Needed, "--replan", "--lost: is for --replan"},
-    {"--slow", Beside::Needed, "--replan", "--slow: is for --replan"},
-    {"--checkpoints", Beside::Needed, "--replan", "--checkpoints: is for --replan"},
-    {"--step", Beside::Needed, "--replan", "--step: is for --replan"}};
+     "--at: needs recorded steps to sample from: --jitter FILE, a table or the folder of a run"},
+    {"--lost", Beside::Needed, "--replan", "--lost: only valid with --replan"},
+    {"--slow", Beside::Needed, "--replan", "--slow: only valid with --replan"},
+    {"--checkpoints", Beside::Needed, "--replan", "--checkpoints: only valid with --replan"},
+    {"--step", Beside::Needed, "--replan", "--step: only valid with --replan"}};
 
 void require_planned_zero(const std::vector<int>& stages) {
   for (const int stage : stages)
@@ -125,17 +122,18 @@ void require_planned_zero(const std::vector<int>& stages) {
       throw plan::InputError(fmt::format("--zero {}: ZeRO has the stages 0 to 3", stage));
 }
 
-/// A scenario has no word for these, so that what a plan writes would take longer than it says.
+/// Rejects overlaps that a scenario cannot express, because the written plan would take longer than
+/// predicted.
 void require_planned_overlap(const std::vector<std::string>& overlaps) {
   for (const std::string& overlap : overlaps)
     if (overlap != "none" && overlap != "gradients")
       throw plan::InputError(fmt::format(
-          "--overlap {}: a planned scenario waits for {}; --as-is has the time of a run "
-          "that does not",
+          "--overlap {}: a planned scenario waits for {}; only --as-is predicts a run with this "
+          "overlap",
           overlap,
-          overlap == "parameters" ? "parameters that are gathered behind the step"
-          : overlap == "sums"     ? "the sums of a layer's shards"
-                                  : "gathered parameters and for sums of shards"));
+          overlap == "parameters" ? "parameters that are all-gathered after the step"
+          : overlap == "sums"     ? "tensor-parallel all-reduces"
+                                  : "all-gathered parameters and tensor-parallel all-reduces"));
 }
 
 }  // namespace

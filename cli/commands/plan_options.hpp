@@ -1,7 +1,7 @@
 #pragma once
 
-// The options of `pipewright plan`, by what takes them: every search, the search of a model's plans
-// or that of a scenario's.
+// The options of `pipewright plan`: those of every search, of the search of a model's plans, and of
+// a scenario's plans.
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace pipewright::cli {
 
-/// The values to try along each axis, in the words of the command line.
+/// The values to try along each axis, as given on the command line.
 struct AxisOptions {
   std::vector<int> tensor, pipeline, context, expert, chunks, microbatch, zero;
   std::vector<std::string> recompute, schedules, partition;
@@ -20,7 +20,7 @@ struct AxisOptions {
 };
 search::SearchAxes axes_of(const AxisOptions& options);
 
-/// Plans are chosen by a percentile of their iterations.
+/// The percentile of iteration times by which plans are chosen.
 struct PercentileOptions {
   std::string at;      // "p95"; empty: by the time without jitter
   std::string jitter;  // the file of recorded steps
@@ -28,7 +28,7 @@ struct PercentileOptions {
   std::optional<std::int64_t> seed;
 };
 
-/// Every search takes these.
+/// The options of every search.
 struct SearchedOptions {
   AxisOptions axes;
   int top = 10;
@@ -37,28 +37,28 @@ struct SearchedOptions {
 };
 
 struct FailureOptions {
-  double hours = 0;       // mean, between failures of one GPU; 0: nothing fails
+  double hours = 0;       // mean, between failures of one GPU; 0: no failures
   double write_rate = 0;  // GB/s of checkpoints, of all GPUs together
   double restart_minutes = 5;
 };
 
-/// A transformer by its sizes.
+/// A transformer model given by its sizes.
 struct ModelOptions {
   std::string name;
-  bool as_is = false;  // its arguments say the one plan
+  bool as_is = false;  // keep the single plan of its arguments
   int batch = 0;
   std::optional<int> sequence;
-  std::string precision, attention;  // empty: as the help says
+  std::string precision, attention;  // empty: the default in the help
   std::vector<std::string> overlap;
   bool exhaustive = false;
   bool pareto = false;
   std::string svg;
   int regret = 0;
-  int explain = 0;  // the plan of this number
+  int explain = 0;  // the number of a plan
   FailureOptions failures;
 };
 
-/// The training goes on after it has lost devices.
+/// The options of a training that continues after it has lost devices.
 struct ReplanOptions {
   bool is_asked = false;
   std::vector<int> lost;
@@ -67,7 +67,7 @@ struct ReplanOptions {
   std::optional<int> step;
 };
 
-/// A scenario, which says its model and how it is trained.
+/// A scenario, which contains its model and training.
 struct ScenarioPlanOptions {
   std::string file;
   std::vector<std::string> assignments;
@@ -84,19 +84,19 @@ struct PlanOptions {
   ScenarioPlanOptions scenario;
 };
 
-/// Throws plan::InputError with the first option that what is planned does not take, or that is
-/// missing for it. `given`: the long names of the options on the command line.
+/// Throws plan::InputError with the first option that the requested mode does not accept or that it
+/// lacks. `given` contains the long names of the options on the command line.
 void require_fitting(const PlanOptions& options, const std::vector<std::string>& given);
 
-/// "planning: 3 of 40 candidates, best so far 1.234 s with …": the words behind "best so far" are
-/// empty while there is no plan.
+/// Returns "planning: 3 of 40 candidates, best so far 1.234 s with …"; without a plan it ends
+/// before ", best so far".
 std::string progress_words(std::size_t decided, std::size_t candidates, const std::string& best);
 
-/// Plans of a scenario's own model with the costs of its layers. Gives the exit code.
+/// Plans a scenario's own model with the costs of its layers. Returns the exit code.
 int plan_scenario(const PlanOptions& options);
-/// Plans of a transformer by its sizes, on a cluster. Likewise.
+/// Plans a transformer given by its sizes, on a cluster. Returns the exit code.
 int plan_model(const PlanOptions& options);
-/// The one plan that Megatron's arguments say. Likewise.
+/// Predicts the single plan given by Megatron's arguments. Returns the exit code.
 int plan_as_it_is(const PlanOptions& options);
 
 }  // namespace pipewright::cli

@@ -23,7 +23,7 @@
 namespace pipewright::cli {
 namespace {
 
-/// "2=0.8".
+/// Parses "2=0.8".
 std::pair<int, double> slow_rank(const std::string& text) {
   const auto at = text.find('=');
   try {
@@ -52,7 +52,7 @@ search::DraftSpace space_of(const PlanOptions& options, const search::DevicesLef
   space.keeps_bits = replan.is_asked;
   if (options.gpus == 0) {
     space.devices = static_cast<int>(left.ranks.size());
-    // Else the kinds of nodes say them.
+    // Otherwise the kinds of nodes give the speeds.
     if (!replan.lost.empty() || !replan.slow.empty() || !scenario.cluster.rank_speeds.empty())
       space.speeds = left.speeds;
   }
@@ -68,7 +68,7 @@ void write_plan(const std::filesystem::path& folder, const search::DraftPlan& pl
   write_trainer_files(folder, sim::placed(plan.draft.scenario, laid));
 }
 
-/// What it takes to go on by the best plan.
+/// Returns the changes that continuing with the best plan requires.
 Replan replan_of(const ReplanOptions& options, const search::Draft& before,
                  const search::DevicesLeft& left, const search::DraftPlan& best) {
   Replan replan{.moves = moves_to(before, best, left)};
@@ -80,13 +80,14 @@ Replan replan_of(const ReplanOptions& options, const search::Draft& before,
   const int from = replan.from ? replan.from->step : 0;
   if (options.step && *options.step < from)
     throw plan::InputError(
-        fmt::format("--step {}: the newest checkpoint is of step {}", *options.step, from));
+        fmt::format("--step {}: the newest checkpoint is from step {}", *options.step, from));
   if (options.step)
     replan.repeated_steps = *options.step - from;
   return replan;
 }
 
-/// Costs that follow from sizes are estimated for each plan, since they differ from cut to cut.
+/// Returns the draft. Costs that follow from sizes are estimated for each plan, because they differ
+/// between cuts.
 search::Draft asked_for(const PlanOptions& options) {
   const ScenarioPlanOptions& asked = options.scenario;
   search::Draft draft{.scenario = read_scenario({.file = asked.file,

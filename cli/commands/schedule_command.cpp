@@ -37,7 +37,7 @@ struct ScheduleOptions {
   bool lower = false;
   bool list = false;
   bool torch = false;
-  bool csv = false;  // the default: the flag only says so
+  bool csv = false;  // the default: the flag has no effect
   bool json = false;
   std::string svg;
 };
@@ -49,19 +49,19 @@ plan::LoweringOptions lowering(const ScheduleOptions& options) {
   lowering.receives = options.early_receives ? plan::ReceivePlacement::WithSend
                                              : plan::ReceivePlacement::JustInTime;
   if (options.replicas < 1)
-    throw plan::InputError(fmt::format("--replicas {}: the least is 1", options.replicas));
+    throw plan::InputError(fmt::format("--replicas {}: at least 1 is needed", options.replicas));
   lowering.replicas = options.replicas;
   lowering.tied_stages = options.tied;
   return lowering;
 }
 
-/// A schedule whose stages have copies of their own number, on as many ranks.
+/// Makes a schedule whose stages have different numbers of replicas, on as many ranks.
 plan::MadeSchedule round_robin(const ScheduleOptions& options) {
   const plan::ScheduleRequest& request = options.request;
   const plan::ScheduleDescriptor& schedule = plan::find_schedule(request.name);
   if (!schedule.takes_copies())
     throw plan::InputError(
-        fmt::format("--copies: {} has one copy of each stage; {} takes several", request.name,
+        fmt::format("--copies: {} has one replica of each stage; {} supports several", request.name,
                     plan::listed_schedules(&plan::ScheduleDescriptor::takes_copies)));
   plan::Schedule made = schedule.make_with_copies(options.copies, request.microbatches);
   if (request.ranks != 0 && request.ranks != static_cast<int>(made.ranks.size()))
@@ -86,7 +86,7 @@ plan::MadeSchedule named_schedule(const ScheduleOptions& options) {
   return made;
 }
 
-/// What is to be shown, and what its generator found out.
+/// The schedule to show, and its generator's findings.
 struct Wanted : trace::LoweredSchedule {
   std::optional<plan::MadeSchedule::Bound> bound;
   std::optional<plan::DeepSpeedStream> stream;
@@ -97,10 +97,10 @@ Wanted wanted(const ScheduleOptions& options) {
     trace::LoweredSchedule read = trace::read_schedule(options.check, lowering(options));
     if (read.has_transfers &&
         (options.replicas > 1 || !options.tied.empty() || options.early_receives))
-      throw plan::InputError(fmt::format(
-          "{} has transfers of its own: --replicas, --tied and --early-receives are for "
-          "schedules without",
-          options.check));
+      throw plan::InputError(
+          fmt::format("{} already has transfers: --replicas, --tied and --early-receives are for "
+                      "schedules without transfers",
+                      options.check));
     trace::require_sound(options.check, read.program, read.program.communicators,
                          read.program.transfers);
     return {std::move(read), {}, {}};
@@ -136,7 +136,8 @@ plan::Json rows(const trace::LoweredSchedule& wanted, bool lower) {
   return ranks;
 }
 
-/// Cells of --lower carry their slots in JSON; in CSV they are those of torch, with our additions.
+/// Returns CSV. Cells of --lower include their slots in JSON; in CSV they are those of torch, with
+/// our additions.
 std::string csv(const plan::Json& ranks) {
   std::string text;
   for (const plan::Json& row : ranks) {
@@ -177,7 +178,7 @@ void write_svg(const std::string& file, const std::string& title, const plan::Ti
   say("wrote " + file);
 }
 
-/// The options with their request completed by what --costs and --placement say.
+/// Returns the options with their request completed by --costs and --placement.
 ScheduleOptions completed(ScheduleOptions options) {
   plan::ScheduleRequest& request = options.request;
   if (!options.costs.empty())
@@ -190,7 +191,7 @@ ScheduleOptions completed(ScheduleOptions options) {
   return options;
 }
 
-/// What the schedule takes with the costs that were given; a picture of it, where one is wanted.
+/// Returns the schedule's figures under the given costs, and draws it if requested.
 plan::Json timed_figures(const ScheduleOptions& options, const Wanted& made) {
   const auto timeline = loop::timed(made.program, options.request.costs);
   plan::Json figures = loop::figures(made.schedule, made.program, timeline);
@@ -255,23 +256,22 @@ std::vector<Option> size_options(ScheduleOptions& options) {
        .help = plan::listed(plan::schedule_names()),
        .value = "NAME",
        .suggestions = plan::schedule_names()},
-      {.names = "--ranks", .target = &request.ranks, .help = "Pipeline ranks"},
+      {.names = "--ranks", .target = &request.ranks, .help = "Number of pipeline ranks"},
       {.names = "--microbatches",
        .target = &request.microbatches,
-       .help = "Microbatches of a step"},
+       .help = "Number of microbatches per step"},
       {.names = "--chunks",
        .target = &request.chunks,
-       .help = "Stages per rank; as few as the schedule can have unless given"},
+       .help = "Number of stages per rank; default: the smallest that the schedule supports"},
       {.names = "--group-size",
        .target = &request.group,
-       .help = "Microbatches of a round, or of an optimizer step: " +
+       .help = "Number of microbatches per round, or per optimizer step: " +
                plan::listed_schedules([](const auto& entry) { return entry.takes_group; })},
       {.names = "--copies",
        .target = &options.copies,
-       .help =
-           "How many ranks have each stage, such as 2,1,1, whose copies take the microbatches in "
-           "turn (1F1B-RR): " +
-           plan::listed_schedules(&plan::ScheduleDescriptor::takes_copies),
+       .help = "Number of replicas of each stage, such as 2,1,1, which process the microbatches in "
+               "turn (1F1B-RR): " +
+               plan::listed_schedules(&plan::ScheduleDescriptor::takes_copies),
        .separator = ',',
        .excludes = {"--placement", "--chunks"}},
       {.names = "--placement",
@@ -280,12 +280,14 @@ std::vector<Option> size_options(ScheduleOptions& options) {
                plan::listed_schedules(&plan::ScheduleDescriptor::takes_placement)},
       {.names = "--costs",
        .target = &options.costs,
-       .help = "Time it: forward, input gradient, weight gradient and transfer of a stage "
-               "(1,1,1,0); 1/2/1 for a time of every stage. Some order their actions by them: " +
+       .help = "Simulate with these times: forward, input gradient, weight gradient and transfer "
+               "of a stage (1,1,1,0); 1/2/1 gives one time per stage. Schedules that order their "
+               "actions by them: " +
                plan::listed_schedules([](const auto& entry) { return entry.orders_by_times; })},
       {.names = "--memory-units",
        .target = &request.memory_units,
-       .help = "Limit on every rank, where a forward adds 2, I and W free 1 each: " +
+       .help = "Memory limit of every rank, in units of which a forward allocates 2, and I and W "
+               "free 1 each: " +
                plan::listed_schedules([](const auto& entry) { return entry.takes_memory_units; })},
   };
 }
@@ -294,38 +296,38 @@ std::vector<Option> lowering_options(ScheduleOptions& options) {
   return {
       {.names = "--lower",
        .target = &options.lower,
-       .help = "With loads, transfers, reductions and optimizer steps"},
+       .help = "Also show loads, transfers, reductions and optimizer steps"},
       {.names = "--torch",
        .target = &options.torch,
-       .help = "With communication as torch.distributed.pipelining adds it, in its dialect",
-       // It has no word for these.
+       .help = "Also show communication as torch.distributed.pipelining adds it, in its format",
+       // Torch's format cannot express these.
        .excludes = {"--lower", "--communicators", "--transfers", "--early-receives", "--replicas",
                     "--tied"}},
       {.names = "--split", .target = &options.split, .help = "Split every B into I and W"},
       {.names = "--merge",
        .target = &options.merge,
-       .help = "Merge every I with the W behind it into B",
+       .help = "Merge every I and the following W into B",
        .excludes = {"--split"}},
       {.names = "--recompute",
        .target = &options.recompute,
        .help = "Recompute activations before each backward",
-       .excludes = {"--torch"}},  // which has no word for it
+       .excludes = {"--torch"}},  // whose format cannot express it
       {.names = "--communicators",
        .target = &options.communicators,
-       .help = "edge, pair or rank",
+       .help = "Queues of transfers: edge, pair or rank",
        .suggestions = plan::communicator_layouts(),
        .shows_default = true},
       {.names = "--transfers",
        .target = &options.transfers,
-       .help = "eager or rendezvous",
+       .help = "Start of transfers: eager or rendezvous",
        .suggestions = plan::transfer_modes(),
        .shows_default = true},
       {.names = "--early-receives",
        .target = &options.early_receives,
-       .help = "Receives as soon as the sender has sent, as torch places them"},
+       .help = "Post receives as soon as the sender has sent, as torch does"},
       {.names = "--replicas",
        .target = &options.replicas,
-       .help = "Copies of the pipeline, which reduce gradients",
+       .help = "Number of data-parallel replicas of the pipeline, which all-reduce gradients",
        .shows_default = true},
       {.names = "--tied",
        .target = &options.tied,
@@ -338,23 +340,26 @@ std::vector<Option> answer_options(ScheduleOptions& options) {
   return {
       {.names = "--check",
        .target = &options.check,
-       .help = "Prove this CSV file sound, or say why not",
+       .help = "Prove that this CSV file is sound, or show why not",
        .value = "FILE",
        .excludes = {"--torch", "name", "--ranks", "--microbatches", "--chunks", "--group-size",
                     "--copies", "--placement", "--memory-units", "--split", "--merge",
                     "--recompute"}},
       {.names = "--list",
        .target = &options.list,
-       .help = "Every schedule with its bubble and memory beside their formulas"},
+       .help = "Show every schedule with its bubble and memory, and their formulas"},
       {.names = "--json",
        .target = &options.json,
        .help = "Print one JSON document",
        .excludes = {"--torch"}},
       {.names = "--csv",
        .target = &options.csv,
-       .help = "Print the rows (the default)",
+       .help = "Print the rows (default)",
        .excludes = {"--json"}},
-      {.names = "--svg", .target = &options.svg, .help = "Draw it into this file", .value = "FILE"},
+      {.names = "--svg",
+       .target = &options.svg,
+       .help = "Draw the schedule to this file",
+       .value = "FILE"},
   };
 }
 
@@ -364,7 +369,7 @@ Command describe(ScheduleOptions& options) {
     for (Option& option : part(options))
       all.push_back(std::move(option));
   return {.name = "schedule",
-          .summary = "Print a schedule as CSV, one row per rank, or check somebody's file",
+          .summary = "Print a schedule as CSV, one row per rank, or check a schedule file",
           .options = std::move(all),
           .examples =
               "Examples: pipewright schedule 1f1b --ranks 4 --microbatches 8 --costs 1,1,1\n"

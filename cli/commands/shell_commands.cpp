@@ -10,22 +10,23 @@
 namespace pipewright::cli {
 namespace {
 
-/// The program with the commands that describe it, which do nothing in here.
+/// The program's command line including the commands that describe it, whose `run` is unset here.
 struct Described {
   CommandLine line;
   std::string shell;
 };
 
 Command completion_command(std::string& shell) {
-  return {.name = "completion",
-          .summary = "Print the script with which a shell completes the words of this program",
-          .options = {{.names = "shell",
-                       .target = &shell,
-                       .help = "bash, zsh or fish",
-                       .value = "SHELL",
-                       .choices = {"bash", "zsh", "fish"},
-                       .required = true}},
-          .examples = "Example: source <(pipewright completion bash)"};
+  return {
+      .name = "completion",
+      .summary = "Print the script that completes this program's commands and options in a shell",
+      .options = {{.names = "shell",
+                   .target = &shell,
+                   .help = "bash, zsh or fish",
+                   .value = "SHELL",
+                   .choices = {"bash", "zsh", "fish"},
+                   .required = true}},
+      .examples = "Example: source <(pipewright completion bash)"};
 }
 
 Command manual_command() {

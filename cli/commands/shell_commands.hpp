@@ -1,6 +1,6 @@
 #pragma once
 
-// What shells and `man` need of the command line.
+// The commands that describe the command line to shells and `man`.
 
 #include <vector>
 
@@ -8,8 +8,8 @@
 
 namespace pipewright::cli {
 
-/// `completion` and `manual`, which print what shells and `man` take, of these commands and of
-/// themselves.
+/// Returns `completion` and `manual`, which print the completion scripts and the manual page of
+/// these commands and of themselves.
 std::vector<Command> shell_commands(const CommandLine& line);
 
 }  // namespace pipewright::cli

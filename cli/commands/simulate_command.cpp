@@ -42,7 +42,7 @@ struct SimulateOptions {
   std::optional<std::int64_t> seed;
 };
 
-/// "3@12.5ms", "0@0.2s"; a number alone is milliseconds.
+/// A parsed "3@12.5ms" or "0@0.2s"; a number without a unit is milliseconds.
 struct Instant {
   int rank = 0;
   double seconds = 0;
@@ -70,7 +70,7 @@ Instant parse_instant(const std::string& text) {
       throw refuse();
     instant.seconds *= unit == "s" ? 1 : unit == "us" ? 1e-6 : 1e-3;
     return instant;
-  } catch (const std::logic_error&) {  // no number, or one that is too large
+  } catch (const std::logic_error&) {  // not a number, or too large
     throw refuse();
   }
 }
@@ -88,7 +88,7 @@ void write_files(const SimulateOptions& options, const plan::Scenario& scenario,
 
 using SimulateOnSimGrid = decltype(&sim::simulate_on_simgrid);
 
-/// The scenario's plan, which fits the memory.
+/// Returns the scenario's plan; throws if it does not fit the memory.
 sim::ScenarioPlan plan_for(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
   sim::ScenarioPlan plan = sim::lay_out(scenario, costs);
   sim::require_memory(scenario, costs, plan);
@@ -104,26 +104,27 @@ loop::Prediction predict(const SimulateOptions& options, const plan::Scenario& s
       simgrid(*plan.structure, plan.costs, options.platform, sim::DeviceTimes::Slowest));
 }
 
-/// Draws are of a record, and of that alone.
+/// Throws unless --draws has a record, which must be the only source of jitter.
 void require_drawable(const SimulateOptions& options, const plan::Scenario& scenario) {
   if (!options.draws) {
     if (!options.jitter.empty() || options.seed)
-      throw plan::InputError(options.seed ? "--seed is for --draws" : "--jitter is for --draws");
+      throw plan::InputError(options.seed ? "--seed is only valid with --draws"
+                                          : "--jitter is only valid with --draws");
     return;
   }
   if (options.jitter.empty())
     throw plan::InputError(
-        "--draws: there is nothing to draw from: --jitter names what was recorded of several "
-        "steps, a table or the folder of a run");
+        "--draws: needs recorded steps to sample from: --jitter FILE, a table or the folder of a "
+        "run");
   if (options.engine == "simgrid")
-    throw plan::InputError("--draws is for --engine native");
+    throw plan::InputError("--draws is only valid with --engine native");
   if (scenario.training.jitter > 0)
     throw plan::InputError(
-        "--draws: training.jitter is a standard deviation, and the record says more: leave one of "
-        "them out");
+        "--draws: cannot be combined with training.jitter, because the record already contains the "
+        "jitter: remove one of them");
 }
 
-/// What was drawn, and from what.
+/// The samples, and what they were sampled from.
 struct Drawn {
   sim::Jitter jitter;
   sim::DrawOptions options;
@@ -175,15 +176,15 @@ int simulate(const SimulateOptions& options, SimulateOnSimGrid simgrid) {
   require_drawable(options, scenario);
   const bool on_simgrid = options.engine == "simgrid";
   if (options.every_rank && on_simgrid)
-    throw plan::InputError("--every-rank is for --engine native");
+    throw plan::InputError("--every-rank is only valid with --engine native");
   if (!options.platform.empty() && !on_simgrid)
-    throw plan::InputError("--platform is for --engine simgrid");
+    throw plan::InputError("--platform is only valid with --engine simgrid");
   if (on_simgrid && simgrid == nullptr)
     return become_simgrid_program();
   std::optional<Instant> instant;
   if (!options.explain.empty())
     instant = parse_instant(options.explain);
-  sim::sound_program(scenario);  // refuses before anything is measured
+  sim::sound_program(scenario);  // rejects the scenario before anything is measured
   if (const std::string note = device_warning(scenario); !note.empty())
     say(note);
   catch_interrupts();
@@ -211,29 +212,27 @@ Command describe(SimulateOptions& options) {
           options.scenario,
           {{.names = "--costs",
             .target = &options.costs,
-            .help = "Layer costs from this file, not measured now",
+            .help = "Read layer costs from this file instead of measuring them now",
             .value = "FILE"},
            {.names = "--engine",
             .target = &options.engine,
-            .help =
-                "native: exact; simgrid: the same durations, with transfers moved by SimGrid over "
-                "the cluster's links or those of --platform",
+            .help = "native: exact; simgrid: the same durations, but SimGrid simulates transfers "
+                    "over the cluster's links or those of --platform",
             .choices = {"native", "simgrid"},
             .shows_default = true},
            {.names = "--platform",
             .target = &options.platform,
-            .help = "A SimGrid platform (XML) instead of the scenario's cluster; its hosts are "
-                    "the devices in their order",
+            .help = "A SimGrid platform (XML) instead of the scenario's cluster; its hosts are the "
+                    "devices in the order of the file",
             .value = "FILE"},
            {.names = "--trace",
             .target = &options.trace,
-            .help =
-                "Write the timeline: FILE.pwt for pipewright itself, else Chrome trace JSON, for "
-                "Perfetto",
+            .help = "Write the timeline: FILE.pwt for pipewright, otherwise Chrome trace JSON for "
+                    "Perfetto",
             .value = "FILE"},
            {.names = "--svg",
             .target = &options.svg,
-            .help = "Draw the timeline: idle time by cause, the critical path, memory",
+            .help = "Draw the timeline with idle time by cause, the critical path and memory",
             .value = "FILE"},
            {.names = "--actions",
             .target = &options.actions,
@@ -241,30 +240,29 @@ Command describe(SimulateOptions& options) {
             .value = "FILE"},
            {.names = "--explain",
             .target = &options.explain,
-            .help = "Say why this rank is idle at this time, such as 2@14.5ms",
+            .help = "Explain why this rank is idle at this time, such as 2@14.5ms",
             .value = "RANK@TIME"},
            {.names = "--sensitivities",
             .target = &options.sensitivities,
-            .help = "Show what a faster stage, layer or link would save"},
+            .help = "Show how much time a faster stage, layer or link would save"},
            {.names = "--every-rank",
             .target = &options.every_rank,
-            .help = "Also simulate every device of the job by itself, with its own links, speed "
-                    "and draws of training.jitter"},
+            .help = "Also simulate every device of the job individually, with its own links, speed "
+                    "and samples of training.jitter"},
            {.names = "--draws",
             .target = &options.draws,
-            .help =
-                "Draw so many iterations from what was recorded: their mean, P50, P95, P99, and "
-                "between which bounds those of other steps lie",
+            .help = "Sample this many iterations from the recorded steps, and show their mean, "
+                    "P50, P95 and P99 with confidence intervals",
             .value = "COUNT",
             .numbers = Numbers::Positive},
            {.names = "--jitter",
             .target = &options.jitter,
-            .help = "What was recorded of several steps: a table (step, replica, rank, action, "
-                    "seconds), or the folder of a run",
+            .help = "Recorded steps: a table (step, replica, rank, action, seconds), or the folder "
+                    "of a run",
             .value = "FILE"},
            {.names = "--seed",
             .target = &options.seed,
-            .help = "Of the draws; default: training.seed",
+            .help = "Seed of the samples; default: training.seed",
             .numbers = Numbers::NotNegative}}),
       .examples =
           "Example: pipewright simulate scenarios/gpt-text/scenario.json --costs costs.json --svg "

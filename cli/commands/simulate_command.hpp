@@ -7,8 +7,8 @@
 
 namespace pipewright::cli {
 
-/// `simgrid`: the second engine. Null: it is in a program of its own, which this one becomes where
-/// it is asked for.
+/// Returns the command. `simgrid` is the second engine; null: it is in a separate program, which
+/// this process becomes if it is requested.
 Command simulate_command(decltype(&sim::simulate_on_simgrid) simgrid);
 
 }  // namespace pipewright::cli

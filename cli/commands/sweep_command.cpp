@@ -96,22 +96,21 @@ int sweep(const SweepOptions& options) {
 Command describe(SweepOptions& options) {
   Command command{
       .name = "sweep",
-      .summary = "Simulate every combination of some values, on all cores",
-      .options = with_scenario(
-          options.scenario,
-          {{.names = "--costs",
-            .target = &options.costs,
-            .help = "Layer costs from this file, not measured now (once, for the first "
-                    "combination)",
-            .value = "FILE"},
-           {.names = "--csv",
-            .target = &options.csv,
-            .help = "Write every figure of every combination",
-            .value = "FILE"},
-           {.names = "--svg",
-            .target = &options.svg,
-            .help = "Draw throughput over the field with most values",
-            .value = "FILE"}}),
+      .summary = "Simulate all combinations of given values, on all cores",
+      .options = with_scenario(options.scenario,
+                               {{.names = "--costs",
+                                 .target = &options.costs,
+                                 .help = "Read layer costs from this file instead of measuring "
+                                         "them now (once, for the first combination)",
+                                 .value = "FILE"},
+                                {.names = "--csv",
+                                 .target = &options.csv,
+                                 .help = "Write all figures of all combinations",
+                                 .value = "FILE"},
+                                {.names = "--svg",
+                                 .target = &options.svg,
+                                 .help = "Draw the throughput over the field with the most values",
+                                 .value = "FILE"}}),
       .examples =
           "Example: pipewright sweep scenarios/gpt-text/scenario.json --costs costs.json --set "
           "pipeline.schedule=gpipe,1f1b --set pipeline.microbatches=4..64x2 --svg sweep.svg"};

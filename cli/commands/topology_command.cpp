@@ -13,7 +13,7 @@
 namespace pipewright::cli {
 namespace {
 
-constexpr int most_ranks = 1'000'000;  // what can be printed at all
+constexpr int most_ranks = 1'000'000;  // a limit for printing
 
 struct TopologyOptions {
   std::vector<std::string> axes;
@@ -34,7 +34,7 @@ plan::Topology wanted_topology(const TopologyOptions& options) {
   if (options.ranks)
     plan::require_ranks(topology, *options.ranks);
   if (topology.rank_count() > most_ranks)
-    throw plan::InputError(fmt::format("{} ranks are too many to print, the most is {}",
+    throw plan::InputError(fmt::format("{} ranks are too many to print: the maximum is {}",
                                        topology.rank_count(), most_ranks));
   return topology;
 }
@@ -51,10 +51,10 @@ plan::AxisIndex parse_condition(const std::string& text) {
   return condition;
 }
 
-/// The ranks that --rank or --where choose, ascending; all when neither is given.
+/// Returns the ranks that --rank or --where choose, ascending; all if neither is given.
 std::vector<int> chosen_ranks(const plan::Topology& topology, const TopologyOptions& options) {
   if (options.rank) {
-    topology.coordinate_of(*options.rank);  // refuses one that does not exist
+    topology.coordinate_of(*options.rank);  // rejects one that does not exist
     return {*options.rank};
   }
   std::vector<plan::AxisIndex> conditions;
@@ -63,14 +63,14 @@ std::vector<int> chosen_ranks(const plan::Topology& topology, const TopologyOpti
   return topology.ranks_where(conditions);
 }
 
-/// Axes that --omit names must exist, but data and pipe, the default, need not.
+/// Throws if --omit names an unknown axis. The defaults data and pipe need not exist.
 void refuse_unknown(const std::vector<std::string>& omit, const plan::Topology& topology) {
   for (const std::string& axis : omit)
     if (!axis.empty() && axis != "data" && axis != "pipe")
       topology.length_of(axis);
 }
 
-/// The groups in which a chosen rank is.
+/// Returns the groups that contain a chosen rank.
 plan::RankGroups with_any(const std::vector<int>& ranks, plan::RankGroups groups) {
   std::erase_if(groups, [&ranks](const std::vector<int>& group) {
     return std::none_of(group.begin(), group.end(), [&ranks](int rank) {
@@ -141,7 +141,7 @@ int topology(const TopologyOptions& options) {
   if (options.json)
     fmt::print("{}\n", answer(topology, ranks, options.omit).dump(2));
   else if (ranks.empty())
-    say(fmt::format("no rank meets --where {}", fmt::join(options.where, ",")));
+    say(fmt::format("no rank matches --where {}", fmt::join(options.where, ",")));
   else
     fmt::print("{}", table(topology, ranks, options.omit));
   return Done;
@@ -150,10 +150,10 @@ int topology(const TopologyOptions& options) {
 Command describe(TopologyOptions& options) {
   return {
       .name = "topology",
-      .summary = "Give ranks coordinates on named axes, and show who works with whom",
+      .summary = "Give ranks coordinates on named axes, and show their communication groups",
       .options = {{.names = "--axes",
                    .target = &options.axes,
-                   .help = "Names, such as pipe,data,model; the last is fastest",
+                   .help = "Names of the axes, such as pipe,data,model; the last is fastest",
                    .separator = ','},
                   {.names = "--dims",
                    .target = &options.dims,
@@ -161,18 +161,17 @@ Command describe(TopologyOptions& options) {
                    .separator = ','},
                   {.names = "--ranks",
                    .target = &options.ranks,
-                   .help =
-                       "What the lengths must multiply to; without axes: pipe and data from its "
-                       "prime factors"},
-                  {.names = "--rank", .target = &options.rank, .help = "Show this rank alone"},
+                   .help = "Number of ranks, the product of the lengths; without axes: its prime "
+                           "factors become pipe and data"},
+                  {.names = "--rank", .target = &options.rank, .help = "Show only this rank"},
                   {.names = "--where",
                    .target = &options.where,
-                   .help = "Show the ranks of these indices: pipe=0,data=1",
+                   .help = "Show the ranks with these indices: pipe=0,data=1",
                    .separator = ',',
                    .excludes = {"--rank"}},
                   {.names = "--omit",
                    .target = &options.omit,
-                   .help = "Axes to leave out of repr; \"\" leaves out none",
+                   .help = "Axes to omit from repr; \"\" omits none",
                    .shows_default = true,
                    .separator = ','},
                   {.names = "--json", .target = &options.json, .help = "Print one JSON document"}},

@@ -1,6 +1,6 @@
 #pragma once
 
-// Beside a plan that is written, what other trainers are told of it.
+// Writes the arguments of other trainers with a plan.
 
 #include <filesystem>
 
@@ -8,7 +8,8 @@
 
 namespace pipewright::cli {
 
-/// A file for each trainer that can run the plan, whose stages' borders are named.
+/// Writes a file for each trainer that can run the plan. The scenario's stage boundaries must be
+/// explicit.
 void write_trainer_files(const std::filesystem::path& folder, const plan::Scenario& scenario);
 
 }  // namespace pipewright::cli

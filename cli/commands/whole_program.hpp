@@ -1,6 +1,6 @@
 #pragma once
 
-// The whole command line, whoever does what needs LibTorch.
+// The whole command line, for both programs.
 
 #include "options/command_line/command.hpp"
 
@@ -11,7 +11,7 @@ struct TorchCommands {
   Command run, profile, train, save, generate;
 };
 
-/// All commands, in the order of the help, and those that describe them to shells and `man`.
+/// Returns all commands in the order of the help, and those that describe them to shells and `man`.
 CommandLine whole_program(TorchCommands torch);
 
 }  // namespace pipewright::cli

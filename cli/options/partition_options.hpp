@@ -1,6 +1,6 @@
 #pragma once
 
-// The options of `pipewright partition`, and the answers that need no weights.
+// The options of `pipewright partition`, and its modes that need no weights.
 
 #include <cstdint>
 #include <optional>
@@ -16,13 +16,13 @@ struct PartitionOptions {
   int parts = 0;
   bool json = false;
 
-  // What is partitioned: one of these.
+  // The items to partition: one of these.
   std::vector<double> weights;
   std::string model;
   std::string costs;
-  std::string layout;   // Megatron's: parts and boundaries in one
+  std::string layout;   // Megatron's: parts and boundaries in one text
   std::string profile;  // a graph of operators
-  int layers = 0;       // equal ones, with the weights of input and output
+  int layers = 0;       // number of equal layers, with the weights of input and output below
 
   // Constraints.
   std::optional<int> first, last;
@@ -31,7 +31,7 @@ struct PartitionOptions {
   bool tied_together = false;
   std::optional<std::int64_t> memory_cap;
   std::vector<std::int64_t> memory;  // bytes of each layer
-  int chunks = 1;                    // parts on each rank, in a loop
+  int chunks = 1;                    // parts on each rank, placed in a loop
 
   // --layers
   int input_weight = 0;
@@ -50,7 +50,7 @@ struct PartitionOptions {
   std::string cluster;
 };
 
-/// Each prints its answer and gives the exit code.
+/// Each prints its answer and returns the exit code.
 int print_layout(const PartitionOptions& options);
 int print_layer_split(const PartitionOptions& options);
 int print_replicated(const PartitionOptions& options);

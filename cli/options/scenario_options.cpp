@@ -8,7 +8,7 @@
 namespace pipewright::cli {
 namespace {
 
-/// "pipeline.ranks=" and all other fields that a scenario has, for the shell to offer.
+/// Appends all fields of a scenario, such as "pipeline.ranks=", for shell completion.
 void add_fields(const plan::Json& object, const std::string& prefix,
                 std::vector<std::string>& fields) {
   for (const auto& [key, value] : object.items())
@@ -26,7 +26,7 @@ std::vector<std::string> scenario_fields() {
   return fields;
 }
 
-/// How many pipelines there are, for files that leave that open.
+/// Returns the number of pipelines, for files that do not contain it.
 int replicas_in(plan::JsonDocument document, const std::vector<std::string>& assignments) {
   for (const std::string& assignment : assignments)
     if (assignment.starts_with("pipeline.replicas="))
@@ -35,7 +35,7 @@ int replicas_in(plan::JsonDocument document, const std::vector<std::string>& ass
       document.root().value(plan::Json::json_pointer("/pipeline/replicas"), plan::Json(1));
   return replicas.is_number_integer() && replicas >= 1 && replicas <= 1'000'000
              ? replicas.get<int>()
-             : 1;  // what is wrong with it is said when it is read
+             : 1;  // reading the scenario reports the error
 }
 
 }  // namespace
@@ -56,21 +56,22 @@ std::vector<Option> with_scenario(ScenarioOptions& options, std::vector<Option> 
        .repeated = true},
       {.names = "--data",
        .target = &options.data_path,
-       .help = "Train on this file (or folder) instead",
+       .help = "Train on this file or folder instead of the scenario's data",
        .value = "PATH"},
       {.names = "--cluster",
        .target = &options.cluster,
-       .help = "The machines and links of this file instead, such as profile --links writes",
+       .help = "Use the machines and links of this file, such as the output of profile --links, "
+               "instead of the scenario's",
        .value = "FILE"},
       {.names = "--schedule",
        .target = &options.schedule,
-       .help = "The order of this file instead: torch's CSV, with communication or without, or a "
-               "Program (program.json of a run)",
+       .help = "Use the order of actions in this file instead of the scenario's schedule: torch's "
+               "CSV, with or without communication, or a Program (program.json of a run)",
        .value = "FILE"},
       {.names = "--cut",
        .target = &options.cut,
-       .help = "Cut and microbatches of this file instead: Megatron-LM's arguments, torchtitan's "
-               "TOML or DeepSpeed's JSON",
+       .help = "Use the parallelism and the microbatches of this file instead of the scenario's: "
+               "Megatron-LM's arguments, torchtitan's TOML or DeepSpeed's JSON",
        .value = "FILE"},
       {.names = "--json",
        .target = &options.json,

@@ -1,6 +1,6 @@
 #pragma once
 
-// A scenario on the command line: its file, and what the options change in it.
+// A scenario on the command line: its file, and the options that change it.
 
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace pipewright::cli {
 
-/// The options that every command with a scenario takes.
+/// The options of every command with a scenario.
 struct ScenarioOptions {
   std::string file;
   std::vector<std::string> assignments;
@@ -22,14 +22,14 @@ struct ScenarioOptions {
   bool json = false;
 };
 
-/// SCENARIO, --set, --data, --cluster, --schedule, --cut and --json, and behind them what else the
-/// command takes.
+/// Returns SCENARIO, --set, --data, --cluster, --schedule, --cut and --json, followed by the
+/// command's other options.
 std::vector<Option> with_scenario(ScenarioOptions& options, std::vector<Option> others);
 
-/// The scenario's file as JSON, with the cluster put in, wherever that is from, --schedule and
-/// --cut.
+/// Returns the scenario's file as JSON, including the cluster from its file or option, --schedule
+/// and --cut.
 plan::JsonDocument read_document(const ScenarioOptions& options);
-/// The scenario of that JSON, with the assignments of --set made in their order.
+/// Returns the scenario of that JSON after applying --set in order.
 plan::Scenario read_scenario(const ScenarioOptions& options);
 
 }  // namespace pipewright::cli

@@ -17,10 +17,10 @@ plan::Seconds parse_time(const std::string& text, const char* what) {
   const char* const end = text.data() + text.size();
   const auto [stop, bad] = std::from_chars(text.data(), end, value);
   if (bad != std::errc() || stop != end || !std::isfinite(value) || value < 0 || value > 1e12)
-    throw plan::InputError(fmt::format(
-        "--costs: \"{}\" is no {} time: write a number from 0 to 1e12, or one per stage "
-        "separated by /",
-        text, what));
+    throw plan::InputError(
+        fmt::format("--costs: \"{}\" is not a {} time: write a number from 0 to 1e12, or one per "
+                    "stage separated by /",
+                    text, what));
   return {value};
 }
 
@@ -48,8 +48,8 @@ plan::ScheduleCosts parse_costs(const std::string& text) {
   const auto of = [&](const std::vector<plan::Seconds>& list, std::size_t stage) {
     if (list.size() != 1 && list.size() != stages)
       throw plan::InputError(
-          fmt::format("--costs {}: there are times of {} stages and of {}: write one time for all, "
-                      "or as many in each list",
+          fmt::format("--costs {}: there are times for {} stages and for {}: write one time for "
+                      "all, or equally many in each list",
                       text, stages, list.size()));
     return list[list.size() == 1 ? 0 : stage];
   };

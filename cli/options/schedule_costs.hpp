@@ -1,6 +1,6 @@
 #pragma once
 
-// Costs of a schedule's actions, as --costs takes them.
+// Parses the value of --costs: the costs of a schedule's actions.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace pipewright::cli {
 
-/// "1,1,1", "1,1,1,0.5" or, with a time for every stage, "1/2,1/2,1/1,0.5": forward, input
+/// Parses "1,1,1", "1,1,1,0.5" or, with a time for every stage, "1/2,1/2,1/1,0.5": forward, input
 /// gradient, weight gradient and transfer. Throws InputError that names the part.
 plan::ScheduleCosts parse_costs(const std::string& text);
 

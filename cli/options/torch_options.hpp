@@ -1,7 +1,7 @@
 #pragma once
 
-// The options of the commands that need LibTorch. They run in a program of their own, which loads
-// it; the one that people start knows them too, and hands them on.
+// The options of the commands that need LibTorch. They run in a separate program, which loads it;
+// the main program knows these options too, and forwards them.
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace pipewright::cli {
 
-/// Where ranks compute.
+/// The devices on which ranks compute.
 struct DeviceOptions {
   std::string device = "cpu";
   bool own_multiprocessors = false;
@@ -20,13 +20,13 @@ struct DeviceOptions {
   bool on_gpu() const { return device == "cuda"; }
 };
 
-/// How long ranks wait for each other before the job fails.
+/// The time limits of ranks that wait for each other before the job fails.
 struct TimeLimits {
-  double timeout_s = 30;  // for a process that is not heard of
-  double stall_s = 600;   // while no action ends; 0: for ever
+  double timeout_s = 30;  // for a process without a sign of life
+  double stall_s = 600;   // while no action ends; 0: unlimited
 };
 
-/// What is told of what goes on inside, as exec::LogOptions.
+/// The log settings, as in exec::LogOptions.
 struct LogWords {
   std::string subjects;
   std::string file;
@@ -52,17 +52,17 @@ struct ProfileOptions {
   std::string out;
   std::string kernels;
   bool fresh = false;
-  double over_s = 60;  // 0: until times lie near each other
+  double over_s = 60;  // 0: until times are stable
   bool links = false;
   std::string between = "all";         // threads, processes
-  double within_s = 20;                // that links may take
+  double within_s = 20;                // time limit for measuring links
   std::string runtime = "pipewright";  // torch
   std::string python = "python3";
   TimeLimits limits;
 };
 Command describe_profile(ProfileOptions& options);
 
-/// All that `run` takes, and more.
+/// The options of `run`, and additional ones.
 struct TrainOptions : RunOptions {
   std::string trace;
   std::string kernels;
@@ -75,7 +75,7 @@ struct TrainOptions : RunOptions {
   bool supervise = false;
   int tries = 3;
   bool replan = false;
-  int spares = 0;  // places beyond those that the ranks need
+  int spares = 0;  // places in addition to those that the ranks need
 };
 Command describe_train(TrainOptions& options);
 
@@ -88,7 +88,7 @@ Command describe_save(SaveOptions& options);
 
 struct GenerateOptions {
   ScenarioOptions scenario;
-  std::vector<std::string> tokens;  // of each prompt, with commas
+  std::vector<std::string> tokens;  // of each prompt, separated by commas
   std::string checkpoints;
   int new_tokens = 32;
   double temperature = 0;

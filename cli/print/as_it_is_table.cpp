@@ -16,7 +16,7 @@ namespace {
 
 double as_gb(double bytes) { return bytes / 1e9; }
 
-/// Tokens of a second, and what of the GPUs' peak the model's own products are.
+/// Tokens per second, and the model's FLOPs over the peak of the GPUs.
 struct Speed {
   double tokens_per_s = 0;
   double mfu = 0;
@@ -33,7 +33,7 @@ const search::RankForecast* memory_of(const AsItIs& plan, std::size_t rank) {
   return rank < plan.forecast.ranks.size() ? &plan.forecast.ranks[rank] : nullptr;
 }
 
-/// Holders of all ranks, those first that hold most.
+/// Returns the names of the holders on all ranks, the largest first.
 std::vector<std::string> holder_names(const std::vector<search::RankForecast>& ranks) {
   std::vector<std::pair<std::string, long long>> most;
   for (const search::RankForecast& rank : ranks)
@@ -76,7 +76,7 @@ std::string head_of(const AsItIs& plan) {
                     memory_words(*plan.needs), plan.fits() ? "fits" : "does not fit",
                     plan.memory() > plan::Bytes{}
                         ? fmt::format(" {:.1f} GB", as_gb(static_cast<double>(plan.memory().value)))
-                        : std::string(", as far as the cluster says"));
+                        : std::string(", but the cluster does not say its memory"));
   return text;
 }
 
@@ -103,7 +103,7 @@ std::string ranks_of(const AsItIs& plan) {
   return text;
 }
 
-/// Of the fullest rank and of the first and the last of the pipeline.
+/// Returns the holders on the fullest rank, and on the first and the last rank of the pipeline.
 std::string holders_of(const AsItIs& plan) {
   const auto& ranks = plan.forecast.ranks;
   const std::vector<std::string> names = holder_names(ranks);

@@ -1,6 +1,6 @@
 #pragma once
 
-// What `pipewright plan --as-is` says of a run, for people and for programs.
+// Prints the prediction of `pipewright plan --as-is` as text and as JSON.
 
 #include <string>
 #include <vector>
@@ -14,10 +14,10 @@
 
 namespace pipewright::cli {
 
-/// What of a run is not predicted, and why.
+/// A part of a run that is not predicted, and the reason.
 struct AsItIsRefusal {
   std::string part;    // "time", "memory" or "option"
-  std::string option;  // of Megatron; empty: a size
+  std::string option;  // of Megatron; empty: not an option
   std::string reason;
 };
 
@@ -29,9 +29,10 @@ struct AsItIs {
   std::vector<search::RankTime> ranks{};
   std::vector<AsItIsRefusal> refused{};
 
-  std::optional<models::DeviceMemory> needs{};  // of the fullest rank; nothing: memory is refused
+  std::optional<models::DeviceMemory> needs{};  // of the fullest rank; nothing: its memory cannot
+                                                // be predicted
 
-  /// Of the smallest device; 0: not known.
+  /// Returns the memory of the smallest device; 0: unknown.
   plan::Bytes memory() const { return least_memory(cluster); }
   bool fits() const { return !needs || memory() == plan::Bytes{} || needs->total() <= memory(); }
 };

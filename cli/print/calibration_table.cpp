@@ -19,7 +19,7 @@ double seconds_of(const search::PredictedRun& predicted, Kind kind) {
   return kind == Kind::Physics ? predicted.physics_s : predicted.iteration_s;
 }
 
-/// The errors of the runs whose time is known and predicted.
+/// Returns the errors of the runs whose time is known and predicted.
 std::vector<search::RunError> errors_of(const std::vector<models::MeasuredRun>& runs,
                                         const std::vector<search::Forecast>& forecasts, Kind kind) {
   std::vector<search::RunError> errors;
@@ -31,7 +31,7 @@ std::vector<search::RunError> errors_of(const std::vector<models::MeasuredRun>& 
   return errors;
 }
 
-/// The errors of peaks of memory, in bytes; nothing where none was measured.
+/// Returns the errors of memory peaks, in bytes; empty if none was measured.
 std::vector<search::RunError> memory_errors_of(const std::vector<models::MeasuredRun>& runs,
                                                const std::vector<search::Forecast>& forecasts) {
   std::vector<search::RunError> errors;
@@ -43,7 +43,7 @@ std::vector<search::RunError> memory_errors_of(const std::vector<models::Measure
   return errors;
 }
 
-/// The same of what the allocator reserves.
+/// Returns the errors of the memory that the allocator reserves.
 std::vector<search::RunError> reserved_errors_of(const CalibrationReport& report) {
   std::vector<search::RunError> errors;
   for (std::size_t at = 0; at < report.memory.size(); ++at)
@@ -55,7 +55,7 @@ std::vector<search::RunError> reserved_errors_of(const CalibrationReport& report
   return errors;
 }
 
-/// An order of plans by their memory is not asked for.
+/// Removes the ranking figures, which are meaningless for memory.
 search::PredictionError without_order(search::PredictionError error) {
   error.regret = error.spearman = std::nullopt;
   return error;
@@ -70,7 +70,7 @@ std::vector<search::RunError> worst_first(std::vector<search::RunError> errors) 
   return errors;
 }
 
-/// All splits together; regret and correlation as their means.
+/// Returns the error over all splits; regret and correlation are means over the splits.
 search::PredictionError across(const CalibrationReport& report, Kind kind) {
   std::vector<search::RunError> all;
   double regret = 0, spearman = 0;
@@ -89,7 +89,7 @@ search::PredictionError across(const CalibrationReport& report, Kind kind) {
   return answer;
 }
 
-/// Peaks of memory predicted from other halves.
+/// Returns the error of memory peaks predicted from the other halves.
 search::PredictionError memory_across(const CalibrationReport& report) {
   std::vector<search::RunError> all;
   for (const auto& predicted : report.across_halves) {
@@ -136,7 +136,7 @@ std::string constants_table(const search::Calibration& calibration) {
                         constant.value, 100 * std::expm1(constant.deviation), constant.prior,
                         constant.at_bound  ? "  at its bound"
                         : constant.matters ? ""
-                                           : "  not seen in these runs");
+                                           : "  not used by these runs");
   return text;
 }
 
@@ -190,12 +190,14 @@ std::string refused_table(const CalibrationReport& report) {
 std::string learnt_text(const CalibrationReport& report) {
   const auto& calibration = report.calibration;
   return constants_table(calibration) +
-         fmt::format("\nrecomputation, where runs do not say: {} within a node, {} on several\n",
-                     to_string(calibration.within_node), to_string(calibration.between_nodes)) +
+         fmt::format(
+             "\nassumed recomputation if runs do not say it: {} within a node, {} on several "
+             "nodes\n",
+             to_string(calibration.within_node), to_string(calibration.between_nodes)) +
          fmt::format("classes of layers: {}\n\n",
                      calibration.class_spread > 0
                          ? fmt::format("{} measured", calibration.cluster.machine->layers.size())
-                         : "the physics alone predicts no worse");
+                         : "not used: the physics alone predicts as well");
 }
 
 plan::Json refused_json(const std::vector<Refusal>& refused) {
@@ -208,7 +210,7 @@ plan::Json refused_json(const std::vector<Refusal>& refused) {
   return json;
 }
 
-/// How far a rank's peak is off.
+/// Returns the error of a rank's memory peak.
 plan::Json memory_error_json(const search::RunError& error) {
   return {{"id", error.run->id},
           {"line", error.run->line},
@@ -260,7 +262,7 @@ std::string calibration_table(const CalibrationReport& report) {
   std::string text = report.learnt > 0 ? learnt_text(report) : std::string();
   text += fmt::format("{:<34}  {:>5}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}  {:>8}\n", "|error| %",
                       "runs", "mean", "median", "p90", "worst", "regret", "spearman");
-  const std::string whose = report.learnt_from_them ? "runs learnt from" : "runs predicted";
+  const std::string whose = report.learnt_from_them ? "runs learned from" : "runs predicted";
   const auto errors = errors_of(report.runs, report.forecasts, kind);
   const auto physics = errors_of(report.runs, report.forecasts, Kind::Physics);
   if (!errors.empty()) {

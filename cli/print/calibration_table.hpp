@@ -1,6 +1,6 @@
 #pragma once
 
-// What `pipewright calibrate` has found out, for people and for programs.
+// Prints the results of `pipewright calibrate` as text and as JSON.
 
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace pipewright::cli {
 
-/// What a table says and nobody here can predict, or learn from.
+/// A row, or a part of it, that cannot be predicted or learned from.
 struct Refusal {
   std::string id;
   int line = 0;
@@ -22,14 +22,14 @@ struct Refusal {
 struct CalibrationReport {
   search::Calibration calibration;
   int learnt = 0;                 // runs
-  bool learnt_from_them = false;  // whether the predicted runs are those
+  bool learnt_from_them = false;  // the predicted runs are those that were learned from
   bool physics_only = false;
   std::vector<std::string> ignored;  // columns of the runs
   std::vector<models::MeasuredRun> runs;
-  std::vector<search::Forecast> forecasts;                  // of each of them
-  std::vector<std::optional<models::DeviceMemory>> memory;  // likewise; empty: not asked for
+  std::vector<search::Forecast> forecasts;                  // of each run
+  std::vector<std::optional<models::DeviceMemory>> memory;  // of each run; empty: not requested
   std::vector<Refusal> refused;
-  /// By split; of the runs that were learnt from.
+  /// By split, for the runs that were learned from.
   std::vector<models::MeasuredRun> learnt_runs;
   std::vector<std::vector<search::Forecast>> across_halves;
 };

@@ -17,11 +17,11 @@ std::string check_report(const std::string& file, const trace::LoweredSchedule& 
   std::string text =
       fmt::format("{}: sound: {}\n", file,
                   plan::known_name(schedule).value_or(fmt::format(
-                      "{} ranks, {} stages, {} microbatches, none of the schedules known by name",
+                      "{} ranks, {} stages, {} microbatches, unknown schedule",
                       schedule.ranks.size(), plan::stage_count(schedule), schedule.microbatches)));
   const plan::Placement& placement = checked.program.placement;
   if (placement.is_bidirectional())
-    text += fmt::format("microbatches take {} routes: some stages live on several ranks\n",
+    text += fmt::format("microbatches take {} routes: some stages are on several ranks\n",
                         placement.routes.size());
   for (const trace::LayoutDeadlock& found : trace::deadlocks_by_layout(checked.program))
     text += fmt::format("communicators {:<4}  {:<10}  {}\n", found.layout, found.transfers,

@@ -1,6 +1,6 @@
 #pragma once
 
-// What `schedule --check` says, for people.
+// Prints the findings of `schedule --check` as text.
 
 #include <string>
 
@@ -8,8 +8,8 @@
 
 namespace pipewright::cli {
 
-/// What the checks found, for people: the schedule's name, deadlocks under each communicator layout
-/// and kind of transfer, early transfers.
+/// Returns the findings: the schedule's name, deadlocks under each communicator layout and kind of
+/// transfer, early transfers.
 std::string check_report(const std::string& file, const trace::LoweredSchedule& checked);
 
 }  // namespace pipewright::cli

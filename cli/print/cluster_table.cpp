@@ -8,7 +8,7 @@
 namespace pipewright::cli {
 namespace {
 
-/// Of all pipelines, by level.
+/// Returns the number of transfers of all pipelines by level.
 std::vector<std::int64_t> transfers_by_level(const sim::ScenarioPlan& plan) {
   const plan::Cluster& cluster = plan.costs.cluster;
   const plan::Dependencies& events = plan.structure->events();
@@ -24,7 +24,7 @@ std::vector<std::int64_t> transfers_by_level(const sim::ScenarioPlan& plan) {
   return count;
 }
 
-/// By rank, of the slowest device that stands for it.
+/// Returns the speed by rank, which is that of its slowest device.
 std::vector<double> kind_speeds(const sim::ScenarioPlan& plan) {
   std::vector<double> speeds;
   for (int rank = 0; rank < std::ssize(plan.program().ranks); ++rank) {

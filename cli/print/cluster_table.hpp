@@ -1,7 +1,7 @@
 #pragma once
 
-// What a job makes of a cluster with more levels than two, and with nodes of several kinds: over
-// which level its transfers go, and which ranks are slower or faster for their nodes.
+// Prints a job's use of a cluster with more than two levels, or with nodes of several kinds: the
+// number of transfers over each level, and the speed of the ranks.
 
 #include <string>
 
@@ -10,9 +10,10 @@
 
 namespace pipewright::cli {
 
-/// Empty where the cluster has neither.
+/// Returns an empty string if the cluster has neither.
 std::string cluster_table(const sim::ScenarioPlan& plan);
-/// `transfers_by_level` and `kind_speeds` (by rank); an empty object likewise.
+/// Returns `transfers_by_level` and `kind_speeds` (by rank); an empty object if the cluster has
+/// neither.
 plan::Json cluster_json(const sim::ScenarioPlan& plan);
 
 }  // namespace pipewright::cli

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a person sees: results on stdout, messages and progress on stderr.
+// Console output: results on stdout, messages and progress on stderr.
 
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 
 namespace pipewright::cli {
 
-/// A message on stderr, on a line of its own, in place of a progress line that is shown.
+/// Prints a message line on stderr, replacing a progress line that is shown.
 void say(const std::string& message);
 
-/// One line that is overwritten while stderr is a terminal, and not shown elsewhere.
+/// A line that is overwritten in place if stderr is a terminal, and not shown otherwise.
 class ProgressLine {
  public:
   ProgressLine();
@@ -27,7 +27,7 @@ class ProgressLine {
   bool shown_;
 };
 
-/// "8 s", "2 min 10 s".
+/// Returns "8 s" or "2 min 10 s".
 std::string duration_text(double seconds);
 
 }  // namespace pipewright::cli

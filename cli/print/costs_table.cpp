@@ -23,7 +23,7 @@ plan::Seconds backward_of(const plan::LayerCost& cost) {
   return cost.input_gradient + cost.weight_gradient - cost.splitting;
 }
 
-/// In per cent: what all layers take longer while others compute.
+/// Returns by how many percent all layers take longer while other cores compute.
 double slower(const plan::LayerCosts& costs, plan::Seconds (*part)(const plan::LayerCost&)) {
   const plan::LayerCosts contended = plan::contended(costs);
   plan::Seconds alone = part(costs.loss), beside = part(contended.loss);
@@ -34,7 +34,7 @@ double slower(const plan::LayerCosts& costs, plan::Seconds (*part)(const plan::L
   return 100 * (beside / alone - 1);
 }
 
-/// The layer of which one rank has the most; empty where there is no mixture.
+/// Returns the largest load imbalance of the experts; empty if the model is not a mixture.
 std::string loads_line(const plan::LayerCosts& costs) {
   std::map<int, std::pair<double, std::string>> busiest;  // by number of ranks
   for (const plan::LayerCost& cost : costs.layers)
@@ -44,7 +44,8 @@ std::string loads_line(const plan::LayerCosts& costs) {
   for (const auto& [ranks, most] : busiest)
     text += fmt::format("{} {:.2f} of {} ({})", text.empty() ? "" : ",", most.first, ranks,
                         most.second);
-  return text.empty() ? "" : "experts: the busiest rank has times the mean, at most:" + text + "\n";
+  return text.empty() ? ""
+                      : "experts: load of the busiest rank over the mean, at most:" + text + "\n";
 }
 
 }  // namespace
@@ -53,7 +54,9 @@ std::string costs_table(const plan::LayerCosts& costs) {
   auto text = fmt::format(
       "{}, {}, microbatches of {}{}\n{:<14} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10} {:>8} {:>7}\n",
       costs.device, costs.software, costs.microbatch_size,
-      costs.tensor > 1 ? fmt::format(", one of {} shards of each layer", costs.tensor) : "",
+      costs.tensor > 1
+          ? fmt::format(", one of {} tensor-parallel ranks of each layer", costs.tensor)
+          : "",
       "layer", "forward", "in.grad", "w.grad", "step", "parameters", "activation", "output",
       "spread");
   text += fmt::format("{:<14} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10} {:>8} {:>7}\n", "", "ms", "ms",
@@ -66,7 +69,7 @@ std::string costs_table(const plan::LayerCosts& costs) {
     text += fmt::format("while {} cores compute: forward {:+.1f} %, backward {:+.1f} %\n",
                         costs.busy_cores, slower(costs, forward_of), slower(costs, backward_of));
   if (costs.measured_over == plan::Seconds{})
-    return text;  // it was measured before
+    return text;  // costs from the cache, measured earlier
   return text + fmt::format("the speed drifted by {:.1f} % in {:.0f} s\n", 100 * costs.drift,
                             costs.measured_over.value);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Costs of layers, for people.
+// Prints layer costs as text.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace pipewright::cli {
 
-/// What each layer costs, in time and memory.
+/// Returns the time and memory of each layer.
 std::string costs_table(const plan::LayerCosts& costs);
 
 }  // namespace pipewright::cli

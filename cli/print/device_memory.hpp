@@ -1,6 +1,6 @@
 #pragma once
 
-// The memory of a device and its parts, in words. All commands use the same words.
+// Describes the memory of a device and its parts. All commands use the same words.
 
 #include <string>
 #include <vector>
@@ -9,10 +9,10 @@
 
 namespace pipewright::cli {
 
-/// "61.90 GB: tensors 58.11, fragmentation 2.29, CUDA context 0.50 and communicators 1.00
-/// (guesses)"; without what is nothing.
+/// Returns "61.90 GB: tensors 58.11, fragmentation 2.29, CUDA context 0.50 and communicators 1.00
+/// (guesses)", without parts that are 0.
 std::string memory_words(const models::DeviceMemory& memory);
-/// A line about the fullest rank; empty if there is nothing but tensors.
+/// Returns a line about the fullest rank; empty if there are only tensors.
 std::string fullest_line(const std::vector<models::DeviceMemory>& ranks);
 
 }  // namespace pipewright::cli

@@ -63,18 +63,18 @@ std::string replan_words(const Replan& replan, const search::DraftPlan& best,
         "rank {} (was {}) {}\n", move.rank, move.was,
         move.layers.empty()
             ? std::string("has all its layers")
-            : fmt::format("reads {} it did not hold: {:.1f} MB",
+            : fmt::format("reads {} it does not have: {:.1f} MB",
                           move.layers.size() == 1
                               ? fmt::format("layer {}, which", move.layers.front())
                               : fmt::format("layers {}, which", fmt::join(move.layers, ", ")),
                           mb(move.bytes)));
   if (replan.from)
-    text += fmt::format("It goes on from {} ({:.1f} MB)", replan.from->folder.string(),
+    text += fmt::format("It continues from {} ({:.1f} MB)", replan.from->folder.string(),
                         mb(replan.from->bytes));
   else
-    text += "There is no checkpoint: it begins with step 0";
+    text += "There is no checkpoint: it starts at step 0";
   if (replan.repeated_steps)
-    text += fmt::format("; {} steps run again, in {:.1f} s", *replan.repeated_steps,
+    text += fmt::format("; {} steps are repeated, in {:.1f} s", *replan.repeated_steps,
                         *replan.repeated_steps * best.figures.iteration_s);
   text += ".\n";
   if (!out.empty() && replan.from)

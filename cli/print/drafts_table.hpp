@@ -1,6 +1,6 @@
 #pragma once
 
-// What `pipewright plan SCENARIO` has found, for people and for programs.
+// Prints the answer of `pipewright plan SCENARIO` as text and as JSON.
 
 #include <optional>
 #include <string>
@@ -12,16 +12,16 @@
 
 namespace pipewright::cli {
 
-/// What it takes to go on by another plan.
+/// The steps to continue a training with another plan.
 struct Replan {
   std::vector<search::RankMove> moves;
-  double before_s = 0;  // an iteration of the plan that was; 0: not known
+  double before_s = 0;  // iteration time of the previous plan; 0: unknown
   std::optional<search::StoredStep> from{};
   std::optional<int> repeated_steps{};
 };
 
-/// `out`: the folder that was written; `at`: the percentile that plans were chosen by, "p95". Both
-/// may be empty.
+/// `out` is the folder that was written, `at` the percentile by which plans were chosen, "p95".
+/// Both may be empty.
 std::string drafts_table(const search::DraftAnswer& answer, const std::optional<Replan>& replan,
                          const std::string& out, const std::string& at = "");
 plan::Json drafts_json(const search::DraftAnswer& answer, const std::optional<Replan>& replan,

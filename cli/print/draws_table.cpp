@@ -16,13 +16,12 @@ std::string in_words(const sim::DrawRange& range) {
 
 std::string in_words(const sim::DrawRanges& ranges) {
   std::string text =
-      fmt::format("{} other steps, in nine of ten cases: mean {}, P50 {}, P95 {}\n", ranges.steps,
-                  in_words(ranges.mean), in_words(ranges.p50), in_words(ranges.p95));
+      fmt::format("90 % confidence intervals for {} other steps: mean {}, P50 {}, P95 {}\n",
+                  ranges.steps, in_words(ranges.mean), in_words(ranges.p50), in_words(ranges.p95));
   if (!std::isfinite(ranges.p95.high_s))
     text += fmt::format(
-        "{} steps are too few for an upper end: with a chance of {:.0f} % none of them is among "
-        "the "
-        "longest 5 %\n",
+        "{} steps are too few for an upper bound: with a probability of {:.0f} % none of them is "
+        "among the longest 5 %\n",
         ranges.steps, 100 * ranges.unseen);
   return text;
 }
@@ -33,10 +32,9 @@ std::string draws_table(const sim::Draws& draws, const sim::DrawRanges& ranges,
                         const sim::DrawOptions& options, const sim::Jitter& jitter) {
   const sim::Together& together = jitter.together();
   return fmt::format(
-      "{} draws of {} recorded steps (seed {}): mean {:.3f} ms, P50 {:.3f} ms, P95 {:.3f} ms, "
-      "P99 {:.3f} ms\n{}"
-      "the ranks of a pipeline take the same step in {:.0f} % of the draws, all pipelines in "
-      "{:.0f} %\n",
+      "{} samples of {} recorded steps (seed {}): mean {:.3f} ms, P50 {:.3f} ms, P95 {:.3f} ms, "
+      "P99 {:.3f} ms\n{}the ranks of a pipeline take the same step in {:.0f} % of the samples, all "
+      "pipelines in {:.0f} %\n",
       draws.sorted().size(), jitter.steps(), options.seed, 1e3 * draws.mean(),
       1e3 * draws.percentile(0.50), 1e3 * draws.percentile(0.95), 1e3 * draws.percentile(0.99),
       in_words(ranges), 100 * together.ranks, 100 * together.pipelines);
@@ -44,18 +42,18 @@ std::string draws_table(const sim::Draws& draws, const sim::DrawRanges& ranges,
 
 std::string draws_table(const trace::JobDays& days) {
   std::string text = fmt::format(
-      "\n{} draws of the steps: mean {:.1f} ms, P50 {:.1f} ms, P95 {:.1f} ms, P99 {:.1f} ms\n",
+      "\n{} samples of the steps: mean {:.1f} ms, P50 {:.1f} ms, P95 {:.1f} ms, P99 {:.1f} ms\n",
       days.draws, 1e3 * days.mean_s, 1e3 * days.p50_s, 1e3 * days.p95_s, 1e3 * days.p99_s);
   if (days.ranges.steps > 0)
     text += in_words(days.ranges);
   const auto line = [&](const char* name, const trace::JobDay& day) {
-    text += fmt::format("  {:<4}  {:>9.1f} ms drawn  {:>9.1f} ms measured  {:>+6.2f} %  {}{}\n",
+    text += fmt::format("  {:<4}  {:>9.1f} ms sampled  {:>9.1f} ms measured  {:>+6.2f} %  {}{}\n",
                         name, 1e3 * day.drawn_s, 1e3 * day.measured_s, 100 * day.error(),
                         in_words(day.range), day.range.has(day.measured_s) ? "" : ": missed");
   };
   if (days.kept_steps == 0)
     return text;
-  text += fmt::format("of every second step, beside the {} others:\n", days.kept_steps);
+  text += fmt::format("every second step, compared with the {} others:\n", days.kept_steps);
   line("mean", days.kept_mean);
   line("P50", days.kept_p50);
   line("P95", days.kept_p95);

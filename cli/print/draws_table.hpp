@@ -1,6 +1,6 @@
 #pragma once
 
-// What draws of an iteration come to, for people and for programs.
+// Prints sampled iterations as text and as JSON.
 
 #include <string>
 
@@ -15,7 +15,7 @@ std::string draws_table(const sim::Draws& draws, const sim::DrawRanges& ranges,
 plan::Json draws_json(const sim::Draws& draws, const sim::DrawRanges& ranges,
                       const sim::DrawOptions& options, const sim::Jitter& jitter);
 
-/// Of a traced job, beside steps that nobody learned from.
+/// Returns the samples of a traced job, compared with steps that were not used for them.
 std::string draws_table(const trace::JobDays& days);
 
 }  // namespace pipewright::cli

@@ -13,7 +13,7 @@
 namespace pipewright::cli {
 namespace {
 
-constexpr std::size_t most_alternatives = 6;  // of any kind; of each kind one more
+constexpr std::size_t most_alternatives = 6;  // of any kind, plus one of each kind
 
 std::string ms(double seconds) { return fmt::format("{:.3f}", seconds * 1e3); }
 
@@ -40,14 +40,14 @@ std::string head(const trace::TraceExplanation& own) {
   if (own.schedule.name.empty())
     text +=
         own.schedule.nearest.empty()
-            ? "schedule    unknown: none of the catalogue has these sizes\n"
-            : fmt::format("schedule    unknown; nearest {}, {:.0f} % alike: {}\n",
+            ? "schedule    unknown: no known schedule has these sizes\n"
+            : fmt::format("schedule    unknown; nearest {}, {:.0f} % equal: {}\n",
                           own.schedule.nearest, 100 * own.schedule.alike, own.schedule.difference);
   else
     text += fmt::format("schedule    {}, {} ranks, {} stages, {} microbatches\n", own.schedule.name,
                         pipeline.timeline.ranks, own.costs.stages.size(),
                         pipeline.schedule.microbatches);
-  text += fmt::format("step        {}, of {} whole; {}\n", pipeline.step_index, pipeline.steps,
+  text += fmt::format("step        {}, of {} complete; {}\n", pipeline.step_index, pipeline.steps,
                       source_words(pipeline));
   text += fmt::format("iteration   {} ms; simulated with its own costs {} ms\n",
                       ms(pipeline.timeline.length.value), ms(own.alternatives.now_s));
@@ -55,11 +55,10 @@ std::string head(const trace::TraceExplanation& own) {
   for (const double offset : pipeline.clock_s)
     apart = std::max(apart, std::abs(offset));
   if (apart > 0)
-    text +=
-        fmt::format("clocks      put back by up to {} ms{}\n", ms(apart),
-                    std::isfinite(pipeline.clock_uncertainty_s)
-                        ? fmt::format(", off by {} ms at most", ms(pipeline.clock_uncertainty_s))
-                        : ", with nothing known about how exactly: transfers go one way only");
+    text += fmt::format("clocks      corrected by up to {} ms{}\n", ms(apart),
+                        std::isfinite(pipeline.clock_uncertainty_s)
+                            ? fmt::format(", accurate to {} ms", ms(pipeline.clock_uncertainty_s))
+                            : ", with unknown accuracy: transfers go only one way");
   return text;
 }
 
@@ -71,7 +70,7 @@ std::string listed_ranks(const std::vector<int>& ranks) {
   return fmt::format("{}, {}, …, {}", ranks[0], ranks[1], ranks.back());
 }
 
-/// A line for each pipeline, where there are several.
+/// Returns a line for each pipeline, if there are several.
 std::string pipeline_table(const trace::JobExplanation& job) {
   if (job.pipelines.size() == 1)
     return {};
@@ -92,7 +91,7 @@ std::string pipeline_table(const trace::JobExplanation& job) {
          fmt::format("\nthe slowest, {}:\n", trace::to_string(job.pipelines[job.slowest].place));
 }
 
-/// "0", "1", … of a pipeline alone; of one of several "6 (pipe 1, data 2)".
+/// Returns "0", "1", … for a single pipeline; for one of several "6 (pipe 1, data 2)".
 std::vector<std::string> rank_labels(const trace::JobExplanation& job) {
   const trace::ExplainedPipeline& own = job.pipelines[job.slowest];
   std::vector<std::string> labels;
@@ -148,7 +147,7 @@ std::string stage_table(const trace::TraceExplanation& own,
   return text;
 }
 
-/// A list of equal numbers is as long as the batch has microbatches.
+/// Shortens a list of equal numbers, which is as long as the batch has microbatches.
 std::string shortened(std::string change) {
   const auto list = change.find("=[");
   if (list != std::string::npos && change.size() > 60 &&
@@ -157,7 +156,7 @@ std::string shortened(std::string change) {
   return change;
 }
 
-/// "pipeline.schedule=zbv pipeline.chunks=2" without the values.
+/// Returns "pipeline.schedule=zbv pipeline.chunks=2" without the values.
 std::string what_changes(const std::string& change) {
   std::string fields;
   bool is_value = false;
@@ -169,11 +168,11 @@ std::string what_changes(const std::string& change) {
   return fields;
 }
 
-/// Layers have numbers that only the scenario knows.
+/// Describes stage boundaries by actions, because layer numbers are known only to the scenario.
 std::string cut_words(const trace::Alternative& change) {
   std::string text = fmt::format("with {} stages begin at\n", change.change);
   for (std::size_t stage = 1; stage <= change.cut.size(); ++stage)
-    text += fmt::format("- {}: what was {}\n", stage, to_string(change.cut[stage - 1]));
+    text += fmt::format("- {}: in the traced {}\n", stage, to_string(change.cut[stage - 1]));
   return text;
 }
 
@@ -182,7 +181,7 @@ std::string alternative_table(const trace::TraceExplanation& own) {
   std::string text =
       fmt::format("\n{:>14}{:>9}{:>13}  simulated\n", "iteration, ms", "saves", "activations");
   text += fmt::format("{:>14}{:>9}{:>13}  as it is\n", ms(found.now_s), "", found.activations);
-  // The quickest of all, and of what is changed the quickest of each.
+  // Shows the fastest changes, and the fastest of each kind.
   std::size_t shown = 0;
   std::set<std::string> kinds;
   for (const trace::Alternative& change : found.all) {
@@ -199,8 +198,8 @@ std::string alternative_table(const trace::TraceExplanation& own) {
     if (change.change.starts_with("pipeline.partition=[") && change.iteration_s < found.now_s)
       text += cut_words(change);
   if (shown == 0)
-    text += "none of the changes that were simulated saves time\n";
-  text += "\nsupposed:\n";
+    text += "none of the simulated changes saves time\n";
+  text += "\nassumptions:\n";
   for (const std::string& assumption : own.costs.assumptions)
     text += "- " + assumption + "\n";
   return text;

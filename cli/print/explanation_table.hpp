@@ -1,6 +1,6 @@
 #pragma once
 
-// What `explain` says, for people.
+// Prints the answer of `explain` as text.
 
 #include <string>
 
@@ -8,8 +8,8 @@
 
 namespace pipewright::cli {
 
-/// What traces say, for people: the pipelines where there are several, and of the slowest the
-/// iteration, its ranks and stages, and the changes that save most.
+/// Returns the pipelines, if there are several, and for the slowest one its iteration, ranks and
+/// stages, and the changes that save most.
 std::string explanation_table(const trace::JobExplanation& job);
 
 }  // namespace pipewright::cli

@@ -13,7 +13,7 @@ std::string import_table(const plan::ImportedModel& model) {
   for (const plan::Layer& layer : planned.layers)
     width = std::max(width, layer.name.size());
   std::string text = fmt::format("{:<{}}  {:>9}  {:>12}  {:>10}  {:>12}  {}\n", "layer", width,
-                                 "operators", "parameters", "GFLOPs", "bytes handed", "tied");
+                                 "operators", "parameters", "GFLOPs", "bytes output", "tied");
   for (std::size_t l = 0; l < planned.layers.size(); ++l) {
     const plan::Layer& layer = planned.layers[l];
     const plan::ExportedLayer& from = model.layers.layers[l];
@@ -22,11 +22,11 @@ std::string import_table(const plan::ImportedModel& model) {
                         crossing_bytes(model.program, from), layer.tied_key);
   }
   text += fmt::format(
-      "\n{} layers, {} samples in a microbatch; GFLOPs are of a sample's forward, "
-      "bytes of a microbatch\n",
+      "\n{} layers, {} samples in a microbatch; GFLOPs are for the forward of a sample, bytes for "
+      "a microbatch\n",
       planned.layers.size(), model.batch);
   text += model.layers.loss.nodes.empty()
-              ? "The loss is the mean cross entropy of what comes out.\n"
+              ? "The loss is the mean cross entropy of the output.\n"
               : fmt::format("The loss takes {} operators.\n", model.layers.loss.nodes.size());
   return text;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The layers of an imported module, for people and for programs.
+// Prints the layers of an imported module as text and as JSON.
 
 #include <string>
 

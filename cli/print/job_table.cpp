@@ -19,7 +19,7 @@ struct Job {
   }
 
   std::int64_t devices, instructions;
-  double first, last = 0;  // pipelines have computed all
+  double first, last = 0;  // when the pipelines have finished their compute
   std::int64_t pipeline = 0;
 };
 
@@ -28,8 +28,8 @@ struct Job {
 std::string job_table(const sim::ScenarioPlan& plan, const sim::JobTimes& times) {
   const Job job(plan, times);
   return fmt::format(
-      "every device by itself, {} of them with {} instructions: {:.3f} ms; pipelines have computed "
-      "all after {:.3f} to {:.3f} ms, the last is pipeline {}\n",
+      "{} individual devices with {} instructions: {:.3f} ms; pipelines end their compute after "
+      "{:.3f} to {:.3f} ms, the last is pipeline {}\n",
       job.devices, job.instructions, 1e3 * times.iteration(), 1e3 * job.first, 1e3 * job.last,
       job.pipeline);
 }

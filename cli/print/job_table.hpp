@@ -1,6 +1,6 @@
 #pragma once
 
-// What a job comes to where every device is simulated by itself, for people and for programs.
+// Prints a job in which every device is simulated individually, as text and as JSON.
 
 #include <string>
 

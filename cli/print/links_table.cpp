@@ -26,7 +26,7 @@ std::string seconds_text(plan::Seconds time) {
 }
 
 std::string bandwidth_text(double per_s) {
-  return per_s >= plan::unlimited_bandwidth ? "no limit" : fmt::format("{:.3g} GB/s", per_s / 1e9);
+  return per_s >= plan::unlimited_bandwidth ? "unlimited" : fmt::format("{:.3g} GB/s", per_s / 1e9);
 }
 
 std::string cell(const plan::LinkSeries& series, plan::Bytes size) {
@@ -53,7 +53,7 @@ std::string ends_of(const plan::LinkSamples& samples) {
   std::string text;
   const auto add = [&](const plan::LinkSeries& series, const std::string& what) {
     if (!series.ended.empty())
-      text += fmt::format("{}: no larger sizes, as {}\n", what, series.ended);
+      text += fmt::format("{}: larger sizes were not measured, because {}\n", what, series.ended);
   };
   add(samples.one_way, "one way");
   if (samples.computing)
@@ -62,14 +62,14 @@ std::string ends_of(const plan::LinkSamples& samples) {
   for (std::size_t s = 0; s < samples.at_once.size(); ++s)
     add(samples.at_once[s], fmt::format("{} pairs", s + 2));
   for (std::size_t s = 0; s < samples.sums.size(); ++s)
-    add(samples.sums[s], fmt::format("sums over {}", s + 2));
+    add(samples.sums[s], fmt::format("all-reduce over {}", s + 2));
   for (std::size_t s = 0; s < samples.shard_sums.size(); ++s)
-    add(samples.shard_sums[s], fmt::format("sums of {} shards", s + 2));
-  add(samples.shard_sums_beside, "sums of 2 shards beside compute");
+    add(samples.shard_sums[s], fmt::format("tensor-parallel all-reduce over {}", s + 2));
+  add(samples.shard_sums_beside, "tensor-parallel all-reduce over 2 during compute");
   return text;
 }
 
-/// Sizes of a transfer; those of one way alone that lie between others are left out.
+/// Returns the sizes to show; intermediate sizes, measured only one way, are omitted.
 std::set<plan::Bytes> sizes_of(const plan::LinkSamples& samples) {
   std::set<plan::Bytes> sizes;
   for (const plan::LinkSample& sample : samples.one_way.samples)
@@ -95,7 +95,7 @@ std::string header_of(const plan::LinkSamples& samples) {
   return text + "\n";
 }
 
-/// What was measured with transfers of one size.
+/// Returns the measurements with transfers of one size.
 std::string row_of(const loop::MeasuredLink& link, plan::Bytes size) {
   const plan::LinkSamples& samples = link.samples;
   std::string text = fmt::format("{:>9} {:>10}", bytes_text(size), cell(samples.one_way, size));
@@ -129,7 +129,9 @@ std::string sharing_text(const loop::MeasuredLink& link) {
         "{0} pairs at once, large transfers take {1:.2f} times as long (one link for all: {0}, one "
         "each: 1{2})\n",
         sharing.pairs, sharing.slow_down,
-        loop::says_whether_shared(link.samples, sharing) ? "" : "; of more processes than train");
+        loop::says_whether_shared(link.samples, sharing)
+            ? ""
+            : "; with more processes than in training");
   return text;
 }
 
@@ -141,14 +143,15 @@ std::string links_table(const loop::MeasuredLink& link) {
     text += row_of(link, size);
   text += fit_text(link.fit, "a transfer");
   if (link.computing)
-    text += fit_text(*link.computing, "while its sender computes on");
+    text += fit_text(*link.computing, "while its sender computes");
   if (link.sums)
-    text += fit_text(*link.sums, "a step of a sum");
+    text += fit_text(*link.sums, "a step of an all-reduce");
   if (link.shard_sums)
-    text += fit_text(*link.shard_sums, "a step of a sum among shards");
+    text += fit_text(*link.shard_sums, "a step of a tensor-parallel all-reduce");
   if (!link.samples.shard_sums_beside.samples.empty())
-    text += fmt::format("{:.0f} % of a sum of 2 shards adds nothing to compute beside it\n",
-                        100 * link.link.shard_overlap);
+    text +=
+        fmt::format("{:.0f} % of a tensor-parallel all-reduce over 2 ranks overlaps with compute\n",
+                    100 * link.link.shard_overlap);
   return text + sharing_text(link) + ends_of(link.samples);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Measured links, for people.
+// Prints measured links as text.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace pipewright::cli {
 
-/// What transfers of each size took, and how far the link that was fitted to them is off.
+/// Returns the times of transfers of each size, and the error of the link that was fitted to them.
 std::string links_table(const loop::MeasuredLink& link);
 
 }  // namespace pipewright::cli

@@ -12,7 +12,7 @@ namespace {
 
 using plan::TransformerLayer;
 
-/// Layers in a row that differ in nothing but their names.
+/// Consecutive layers that differ only in their names.
 struct Alike {
   TransformerLayer layer;
   std::string last;
@@ -76,12 +76,12 @@ std::string model_table(const models::DescribedTransformer& transformer) {
   std::string text =
       fmt::format("{}: {} parameters", transformer.training.model.name, total.parameters);
   if (total.expert_parameters > 0)
-    text += fmt::format(", {} of them of experts; a token meets {}", total.expert_parameters,
+    text += fmt::format(", {} of them in experts; a token uses {}", total.expert_parameters,
                         total.active_parameters);
   if (transformer.training.model.predictions > 0)
     text += transformer.training.predictions
-                ? ", with the modules that predict further tokens"
-                : ", without the modules that predict further tokens (--predictions)";
+                ? ", with multi-token prediction (MTP)"
+                : ", without multi-token prediction (--predictions adds it)";
   text += "\n" + how(transformer.training, transformer.cut);
   text +=
       fmt::format("{:<20}  {:<17}  {:>15}  {:>10}  {:>10}  {:>10}  {:>10}  {:>10}  {:>8}\n", "", "",

@@ -1,6 +1,6 @@
 #pragma once
 
-// A transformer's layers, for people and for programs.
+// Prints a transformer's layers as text and as JSON.
 
 #include <string>
 
@@ -9,7 +9,7 @@
 
 namespace pipewright::cli {
 
-/// Layers that are alike share a row.
+/// Returns a table in which equal layers share a row.
 std::string model_table(const models::DescribedTransformer& transformer);
 plan::Json model_json(const models::DescribedTransformer& transformer);
 

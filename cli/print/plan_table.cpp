@@ -22,7 +22,7 @@ std::string core_warning(const plan::Scenario& scenario) {
   if (ranks <= cores)
     return "";
   return fmt::format(
-      "note: {} ranks share {} cores, but the prediction gives each rank a core of its own: expect "
+      "note: {} ranks share {} cores, but the prediction assumes one core per rank: expect "
       "training to take longer than predicted\n",
       ranks, cores);
 }
@@ -33,8 +33,8 @@ std::string device_warning(const plan::Scenario& scenario) {
   if (ranks <= devices)
     return "";
   return fmt::format(
-      "note: {} ranks, but the cluster has {} device{}: the prediction gives each rank a device of "
-      "its own; say how many there are with cluster.nodes and cluster.devices_per_node",
+      "note: {} ranks, but the cluster has {} device{}: the prediction assumes one device per "
+      "rank; set cluster.nodes and cluster.devices_per_node",
       ranks, devices, devices == 1 ? "" : "s");
 }
 
@@ -57,8 +57,9 @@ std::string plan_table(const sim::ScenarioPlan& plan, const plan::LayerCosts& co
         static_cast<double>(cost.activation.value) / 1e6);
   }
   if (costs.tensor < plan.costs.shards)
-    text += fmt::format("the costs are those of whole layers: {} shards have equal parts of them\n",
-                        plan.costs.shards);
+    text += fmt::format(
+        "the costs are for whole layers: they are divided equally among {} tensor-parallel ranks\n",
+        plan.costs.shards);
   return text;
 }
 

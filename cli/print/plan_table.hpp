@@ -1,6 +1,6 @@
 #pragma once
 
-// What the commands show of a plan.
+// Prints a plan for several commands.
 
 #include <string>
 #include <vector>
@@ -13,16 +13,16 @@
 
 namespace pipewright::cli {
 
-/// What the items of each part weigh together.
+/// Returns the total weight of each part.
 std::vector<double> sums_of(const std::vector<double>& weights, const std::vector<int>& boundaries);
 
-/// What to say when ranks are more than cores; else nothing.
+/// Returns a note if there are more ranks than cores; otherwise an empty string.
 std::string core_warning(const plan::Scenario& scenario);
 
-/// What to say when ranks are more than the cluster's devices; else nothing.
+/// Returns a note if there are more ranks than devices in the cluster; otherwise an empty string.
 std::string device_warning(const plan::Scenario& scenario);
 
-/// The plan in a few lines: stages with their layers, the schedule's head.
+/// Returns the plan in a few lines: partition, and stages with their layers.
 std::string plan_table(const sim::ScenarioPlan& plan, const plan::LayerCosts& costs);
 
 }  // namespace pipewright::cli

@@ -22,7 +22,7 @@ namespace {
 
 double gb(double bytes) { return bytes / 1e9; }
 
-/// The rank that is furthest above what its devices have, and these.
+/// Describes the rank that exceeds the memory of its devices by most, and these devices.
 std::string too_large_words(const PlansFound& found, const search::FoundPlan& plan) {
   const search::RankDevices devices = search::rank_devices(plan.cluster, plan.cut);
   std::size_t rank = 0;
@@ -34,7 +34,7 @@ std::string too_large_words(const PlansFound& found, const search::FoundPlan& pl
   const std::string name =
       plan::kinds_of_ranks(search::scenario_of(plan.cluster, found.training, plan.cut))[rank];
   return fmt::format(
-      "{}: {:.1f} GB a device, and {} has {:.1f} GB", plan_words(found.training, plan),
+      "{}: {:.1f} GB per device, but {} has {:.1f} GB", plan_words(found.training, plan),
       gb(static_cast<double>(plan.peaks[rank].value)), name.empty() ? "a device" : name,
       gb(static_cast<double>(devices.memory[rank].value)));
 }
@@ -46,10 +46,10 @@ std::vector<int> layers_by_stage(const plan::TransformerConfig& model, const pla
   return layers;
 }
 
-/// Empty where Megatron-LM does not run the plan.
+/// Returns an empty string if Megatron-LM cannot run the plan.
 std::string megatron_arguments(const plan::Scenario& scenario) {
   std::string text = find_trainer_file(models::Trainer::Megatron, scenario).value_or("\n");
-  text.pop_back();  // the end of the line
+  text.pop_back();  // the newline at the end
   return text;
 }
 
@@ -89,7 +89,7 @@ std::string plan_words(const plan::TransformerTraining& training, const search::
 
 namespace {
 
-/// "48.8 h", "12.5 min" or "9.9 s".
+/// Returns "48.8 h", "12.5 min" or "9.9 s".
 std::string duration_words(plan::Seconds time) {
   if (time.value >= 3600)
     return fmt::format("{:.1f} h", time.value / 3600);
@@ -127,9 +127,8 @@ std::string plans_table(const PlansFound& found) {
                         answer.nearest->iteration_s, too_large_words(found, *answer.nearest));
   if (found.regret)
     text += fmt::format(
-        "\nWith constants drawn by their uncertainty, plan 1 is the best of these in {:.0f} % of "
-        "the "
-        "draws and takes {:.2f} % longer than the best on average.\n",
+        "\nWith constants sampled by their uncertainty, plan 1 is the best of these in {:.0f} % of "
+        "the samples and takes {:.2f} % longer than the best on average.\n",
         100 * found.regret->best_share, 100 * found.regret->mean);
   if (found.kept)
     text += kept_words(*found.kept);
@@ -150,8 +149,8 @@ std::string plan_explained(const PlansFound& found, std::size_t number) {
     return fmt::format("{:.3f} + {:.3f} ms", 1e3 * pass.forward, 1e3 * pass.backward);
   };
   std::string text =
-      fmt::format("plan {}: {}\n{:.3f} s an iteration, {} microbatches a pipeline\n\n", number + 1,
-                  plan_words(found.training, plan), plan.iteration_s,
+      fmt::format("plan {}: {}\n{:.3f} s per iteration, {} microbatches per pipeline\n\n",
+                  number + 1, plan_words(found.training, plan), plan.iteration_s,
                   plan.cut.microbatches(found.training.batch));
   text += "forward + backward of a microbatch\n";
   text += fmt::format("  a layer        {}\n", ms(account.times.layer));
@@ -196,10 +195,10 @@ draw::Chart chart_of(const PlansFound& found) {
   chart.title = fmt::format("{}: {} plans, of {} candidates", model.empty() ? "plans" : model,
                             answer.plans.size(), answer.candidates);
   chart.x_label = "memory of the fullest device, GB";
-  chart.y_label = "seconds an iteration";
+  chart.y_label = "seconds per iteration";
   draw::ChartLine line;
   for (auto plan = answer.plans.rbegin(); plan != answer.plans.rend(); ++plan)
-    line.points.emplace_back(gb(plan->peak_bytes), plan->iteration_s);  // by rising memory
+    line.points.emplace_back(gb(plan->peak_bytes), plan->iteration_s);  // by ascending memory
   chart.lines.push_back(std::move(line));
   return chart;
 }

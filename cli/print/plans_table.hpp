@@ -1,6 +1,6 @@
 #pragma once
 
-// What `pipewright plan` has found, for people and for programs.
+// Prints the answer of `pipewright plan` as text and as JSON.
 
 #include <optional>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace pipewright::cli {
 
-/// What failures leave of the time, with checkpoints as often as loses least.
+/// The goodput under failures, with the best checkpoint interval.
 struct KeptTime {
   plan::Bytes checkpoint;
   plan::FailureCosts costs{};
@@ -20,24 +20,26 @@ struct KeptTime {
   double share = 1;
 };
 
-/// What was searched and what was found.
+/// The searched space and the plans found.
 struct PlansFound {
   const plan::Cluster& cluster;
   const plan::TransformerTraining& training;
   const search::PlanAnswer& answer;
   std::optional<search::Regret> regret{};
   std::optional<KeptTime> kept{};  // of the first plan
-  std::string at{};                // the percentile that they were chosen by, "p95"; empty: none
+  std::string at{};                // the percentile by which plans were chosen, "p95"; empty: none
 };
 
-/// "tp 8, pp 16, dp 8, microbatch 1, 6 chunks, selective recomputation, ZeRO 1, sequence parallel".
+/// Returns "tp 8, pp 16, dp 8, microbatch 1, 6 chunks, selective recomputation, ZeRO 1, sequence
+/// parallel".
 std::string plan_words(const plan::TransformerConfig& model, const plan::Cut& cut);
-/// … and on which kinds of nodes its ranks are, where there are several.
+/// Returns the same, and the kinds of nodes of its ranks if there are several.
 std::string plan_words(const plan::TransformerTraining& training, const search::FoundPlan& plan);
 std::string plans_table(const PlansFound& found);
-/// What a layer takes, and what each rank computes and holds; and what the plan before it gains.
+/// Returns the time of a layer, the compute and memory of each rank, and the gain of the next
+/// faster plan.
 std::string plan_explained(const PlansFound& found, std::size_t plan);
-/// The plans' times over their memory.
+/// Returns a chart of the plans' times over their memory.
 draw::Chart chart_of(const PlansFound& found);
 plan::Json to_json(const PlansFound& found);
 

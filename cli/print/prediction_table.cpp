@@ -30,7 +30,8 @@ std::string held_by(const std::vector<sim::Holder>& holders) {
   return text + (holders.size() > 2 ? ", …" : "");
 }
 
-/// All but the wait for a shard that is late: in a prediction those of a rank are alike.
+/// Returns all causes except waiting for a late tensor-parallel rank: in a prediction these ranks
+/// are equal.
 std::vector<std::size_t> causes_of_prediction() {
   std::vector<std::size_t> causes;
   for (std::size_t cause = 0; cause < plan::idle_cause_count; ++cause)
@@ -41,7 +42,7 @@ std::vector<std::size_t> causes_of_prediction() {
 
 }  // namespace
 
-/// Empty where no stage has several.
+/// Returns the tensor-parallel communication; empty if no stage has several tensor-parallel ranks.
 std::string shards_line(const loop::Prediction& prediction) {
   const auto busy = plan::busy_per_rank(prediction.timeline);
   const auto shards = plan::shards_per_rank(prediction.timeline);
@@ -50,11 +51,10 @@ std::string shards_line(const loop::Prediction& prediction) {
     const double share = busy[rank] > plan::Seconds{} ? shards[rank] / busy[rank] : 0;
     least = std::min(least, share), most = std::max(most, share);
   }
-  return most > 0 ? fmt::format(
-                        "of what ranks compute, their shards pass on to each other {:.1f} to "
-                        "{:.1f} %\n",
-                        100 * least, 100 * most)
-                  : "";
+  return most > 0
+             ? fmt::format("tensor-parallel communication: {:.1f} to {:.1f} % of compute time\n",
+                           100 * least, 100 * most)
+             : "";
 }
 
 std::string prediction_table(const loop::Prediction& prediction, const sim::ScenarioPlan& plan,
@@ -67,8 +67,8 @@ std::string prediction_table(const loop::Prediction& prediction, const sim::Scen
     text += fmt::format(", MFU {:.1f} %", 100 * throughput.mfu);
   if (costs.drift > 0)
     text += fmt::format(
-        "\nbetween {:.3f} and {:.3f} ms, as the device drifts: {:.1f} % in the {:.0f} s that its "
-        "costs were measured",
+        "\nbetween {:.3f} and {:.3f} ms, because the device drifted by {:.1f} % in the {:.0f} s in "
+        "which its costs were measured",
         1e3 * iteration * (1 - costs.drift), 1e3 * iteration * (1 + costs.drift), 100 * costs.drift,
         costs.measured_over.value);
   text += "\n" + critical_line(prediction, plan) + shards_line(prediction);
@@ -111,7 +111,8 @@ std::string sensitivity_table(const sim::ScenarioPlan& plan, const sim::Times& t
     text += fmt::format("{} {} \"{}\" {:.2f}", i == 0 ? "" : ",", layers[i].second,
                         costs.layers[layers[i].second].name, -layers[i].first);
   text +=
-      "\ntransfers: 1 ms less latency, or less on the link, of every transfer between two ranks\n";
+      "\ntransfers: 1 ms less latency, or 1 ms less on the link, of every transfer between two "
+      "ranks\n";
   for (const sim::LinkSensitivity& link : found.links)
     text +=
         fmt::format("{} to {}: {:.2f}, {:.2f}\n", link.from, link.to, link.latency, link.occupancy);

@@ -1,6 +1,6 @@
 #pragma once
 
-// What `simulate` shows of a prediction, for people.
+// Prints the prediction of `simulate` as text.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace pipewright::cli {
 
-/// `memory`: by rank.
+/// Returns the prediction; `memory` is by rank.
 std::string prediction_table(const loop::Prediction& prediction, const sim::ScenarioPlan& plan,
                              const plan::LayerCosts& costs, const sim::Throughput& throughput,
                              const std::vector<models::DeviceMemory>& memory);

@@ -15,13 +15,13 @@ namespace {
 
 constexpr int table_ranks = 4;
 constexpr int table_microbatches = 8;
-/// F = I = W = 1 for one microbatch on all stages of a rank.
+/// The work of a rank, with F = I = W = 1 for one microbatch on all its stages.
 constexpr double table_work = 3.0 * table_microbatches;
 
 std::string figure(const plan::ClosedForm& form, const plan::ScheduleSizes& sizes) {
   const auto value = form.value ? form.value(sizes) : std::nullopt;
   const std::string words = (form.is_limit ? "at most " : "") + form.words;
-  // Where the formula is a number there is nothing to add.
+  // A formula that is a number needs no value.
   return !value || words == fmt::format("{:g}", *value) ? words
                                                         : fmt::format("{} = {:g}", words, *value);
 }

@@ -1,13 +1,13 @@
 #pragma once
 
-// The catalogue of schedules, for people.
+// Prints the catalogue of schedules.
 
 #include <string>
 
 namespace pipewright::cli {
 
-/// Every schedule at one size, in Markdown: what its bubble and its peak activations are, beside
-/// the formulas of the papers. docs/schedules.md holds this table.
+/// Returns every schedule at one size, in Markdown: its bubble and its peak activations next to the
+/// formulas of the papers. docs/schedules.md contains this table.
 std::string schedule_table();
 
 }  // namespace pipewright::cli

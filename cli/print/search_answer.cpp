@@ -17,7 +17,7 @@ std::string account_words(const search::SearchAccount& account, bool is_answered
       is_answered ? fmt::format(", the best after {:.2f} s", account.best_seconds) : "",
       account.impossible > 0 ? fmt::format("{} impossible, ", account.impossible) : "",
       account.too_large, account.bounded, account.simulated,
-      account.interrupted ? "; stopped before its end" : "");
+      account.interrupted ? "; interrupted" : "");
 }
 
 plan::Json account_json(const search::SearchAccount& account) {

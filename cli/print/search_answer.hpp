@@ -1,6 +1,6 @@
 #pragma once
 
-// The parts that the answers of all searches have in common, as text and as JSON.
+// Prints the common parts of the answers of all searches, as text and as JSON.
 
 #include <string>
 #include <vector>
@@ -13,13 +13,14 @@
 
 namespace pipewright::cli {
 
-/// "49 candidates in 0.09 s, the best after 0.02 s: 14 impossible, 0 too large, 18 proved to be
-/// slower, 31 simulated". `is_answered`: there is a best plan.
+/// Returns "49 candidates in 0.09 s, the best after 0.02 s: 14 impossible, 0 too large, 18 proved
+/// to be slower, 31 simulated". `is_answered`: there is a best plan.
 std::string account_words(const search::SearchAccount& account, bool is_answered);
 /// Returns the same counts as JSON, to which the caller adds the plans.
 plan::Json account_json(const search::SearchAccount& account);
 
-/// The sizes of a plan along each axis, the borders of its stages and the kinds of its ranks.
+/// Returns the sizes of a plan along each axis, the boundaries of its stages and the kinds of its
+/// ranks.
 plan::Json cut_json(const plan::Scenario& scenario, const plan::Cut& cut);
 
 /// Returns one object for each rank.

@@ -25,7 +25,7 @@ std::string job_words(const trace::StragglerReport& report) {
                       report.steps.numbers.front(), report.steps.numbers.back(),
                       report.steps.left_out.empty()
                           ? ""
-                          : fmt::format(", {} more are not whole", report.steps.left_out.size()),
+                          : fmt::format(", {} more are incomplete", report.steps.left_out.size()),
                       report.events);
   text += fmt::format("step        {} ms measured, {} replayed, {} with ideal lengths\n",
                       in_ms(trace::mean_of(report.steps.measured)),
@@ -55,7 +55,7 @@ std::string operation_table(const trace::StragglerReport& report) {
 std::string worker_table(const trace::StragglerReport& report) {
   const trace::JobLayout& layout = report.steps.plan.layout;
   std::string text = fmt::format("\n{:<28}{:>10}{:>14}{:>14}\n", "worker, the slowest first", "S_w",
-                                 "compute, ms", "to its peers");
+                                 "compute, ms", "over peers");
   const auto& workers = report.workers;
   for (std::size_t at = 0; at < std::min(most_workers, workers.size()); ++at) {
     const auto worker = static_cast<std::size_t>(workers[at]);
@@ -71,8 +71,7 @@ std::string worker_table(const trace::StragglerReport& report) {
 std::string delay_table(const trace::StragglerReport& report) {
   const trace::LaunchDelays& delays = report.delays;
   const double replayed = trace::mean_of(report.metrics.replayed_s);
-  std::string text =
-      fmt::format("\n{:<28}{:>10}{:>14}\n", "begins late", "ms a step", "of the step");
+  std::string text = fmt::format("\n{:<28}{:>10}{:>14}\n", "begins late", "ms/step", "of the step");
   for (const trace::DelayKind& kind : delays.kinds)
     if (std::abs(kind.explains_s) >= least_told / 10 * replayed)
       text += fmt::format("{:<28}{:>10}{:>14}\n", kind.before, in_ms(kind.explains_s),
@@ -101,8 +100,8 @@ std::string remedy_table(const trace::StragglerReport& report) {
       supposed.push_back(own->supposed);
   }
   if (supposed.empty())
-    return text + "none of the changes that were simulated saves time\n";
-  text += "\nsupposed:\n";
+    return text + "none of the simulated changes saves time\n";
+  text += "\nassumptions:\n";
   for (const std::string& own : supposed)
     text += "- " + own + "\n";
   return text;

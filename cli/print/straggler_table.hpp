@@ -1,6 +1,6 @@
 #pragma once
 
-// What `explain` says of a whole job's trace, for people.
+// Prints the answer of `explain` for a whole job's trace as text.
 
 #include <string>
 
@@ -8,7 +8,8 @@
 
 namespace pipewright::cli {
 
-/// The job, what slows it down and who, what a replay leaves unexplained, and what would help.
+/// Returns the job, the operations and workers that slow it down, the part that a replay does not
+/// explain, and possible remedies.
 std::string straggler_table(const trace::StragglerReport& report);
 
 }  // namespace pipewright::cli

@@ -1,22 +1,22 @@
 #pragma once
 
-// Signals as flags, which long work looks at.
+// Converts signals to flags that long-running work checks.
 
 #include <atomic>
 
 namespace pipewright::cli {
 
-/// From here on Ctrl-C (or SIGTERM) sets the flag below instead of ending the program; a second one
-/// ends it at once.
+/// Makes Ctrl-C (or SIGTERM) set the flag below instead of ending the program; a second one ends it
+/// at once.
 void catch_interrupts();
 
-/// Set once the user asked to stop.
+/// Returns the flag that is set once the user requests a stop.
 const std::atomic<bool>& interrupted();
 
-/// From here on SIGUSR1 sets the flag below instead of ending the program.
+/// Makes SIGUSR1 set the flag below instead of ending the program.
 void catch_calls();
 
-/// Whether there was a SIGUSR1 since it was asked last.
+/// Returns true if there was a SIGUSR1 since the last call.
 bool was_called();
 
 }  // namespace pipewright::cli

@@ -16,26 +16,27 @@
 namespace pipewright::cli {
 namespace {
 
-/// Beside this program, or where `cmake --install` puts it. `purpose`: what it is for, in words.
+/// Finds a program next to this one, or in the folder where `cmake --install` puts it. `purpose`
+/// says in words what it is needed for.
 std::string find_program(const std::string& name, const char* purpose) {
   const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   for (const auto& place : {folder / name, folder / "../libexec/pipewright" / name})
     if (std::filesystem::exists(place))
       return place.string();
-  throw plan::InputError(fmt::format("{}, which was not built or installed: there is no {} in {}",
+  throw plan::InputError(fmt::format("{}, which is not built or installed: there is no {} in {}",
                                      purpose, name, folder.string()));
 }
 
 std::string torch_program() {
   return find_program("pipewright-torch",
-                      "run, train, save, profile and costs that are measured now need LibTorch");
+                      "run, train, save, profile and measuring costs need LibTorch");
 }
 
-/// A file without a name that holds `text`, and that a child can open by its descriptor.
+/// Creates an unnamed file that contains `text`, which a child can open by its descriptor.
 int nameless_file(const std::string& text) {
   const int file = memfd_create("scenario", 0);
   if (file < 0 || write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    throw_errno("the scenario cannot be passed to it");
+    throw_errno("cannot pass the scenario to pipewright-torch");
   return file;
 }
 
@@ -53,12 +54,12 @@ plan::LayerCosts measured_costs(const plan::Scenario& scenario) {
 
 int become_torch_program() {
   become(torch_program(), own_words());
-  throw_errno("pipewright-torch cannot start");
+  throw_errno("cannot start pipewright-torch");
 }
 
 int become_simgrid_program() {
   become(find_program("pipewright-simgrid", "--engine simgrid needs SimGrid"), own_words());
-  throw_errno("pipewright-simgrid cannot start");
+  throw_errno("cannot start pipewright-simgrid");
 }
 
 plan::LayerCosts costs_for(const plan::Scenario& scenario, const std::string& file) {

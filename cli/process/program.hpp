@@ -1,21 +1,21 @@
 #pragma once
 
-// What all programs of ours share: their command line, and their exit codes for every failure.
+// The common part of all our programs: their command line, and their exit codes for every failure.
 
 #include "exit_code.hpp"
 #include "options/command_line/command.hpp"
 
 namespace pipewright::cli {
 
-/// A program that this one has started has failed, and has said why.
+/// Thrown if a program that this one started has failed and printed why.
 struct ProgramFailed {
   int exit_code = NegativeAnswer;
 };
 
-/// The command line of both programs, with the commands of one.
+/// Returns the command line of a program with these commands.
 CommandLine pipewright_with(std::vector<Command> commands);
 
-/// Runs the command that the words name. Every way to fail has its exit code here and nowhere else.
+/// Runs the command that the arguments name. All exit codes of failures are decided here.
 int run(const CommandLine& line, int argc, const char* const* argv);
 
 }  // namespace pipewright::cli

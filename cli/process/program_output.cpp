@@ -19,7 +19,8 @@
 namespace pipewright::cli {
 namespace {
 
-/// All that the child writes. Who asks this process to stop asks the child too.
+/// Returns everything that the child writes. A request to stop this process is forwarded to the
+/// child.
 std::string read_all(int descriptor, pid_t child) {
   std::string text;
   char buffer[1 << 16];

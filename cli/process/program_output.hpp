@@ -1,17 +1,17 @@
 #pragma once
 
-// A program that is started for what it prints.
+// Starts a program and reads its output.
 
 #include <string>
 #include <vector>
 
 namespace pipewright::cli {
 
-/// Throws what errno says.
+/// Throws with the message of errno.
 [[noreturn]] void throw_errno(const std::string& what);
 
-/// What the program prints on stdout; its messages pass through. `words`: its own name first.
-/// Throws ProgramFailed, and loop::Stopped when the user asked to stop.
+/// Returns what the program prints on stdout; its messages pass through. `words` begins with its
+/// own name. Throws ProgramFailed, and plan::Stopped if the user requested a stop.
 std::string output_of(const std::string& program, const std::vector<std::string>& words);
 
 }  // namespace pipewright::cli

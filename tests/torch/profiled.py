@@ -157,7 +157,7 @@ def check_command():
         runtime = json.loads(costs.read_text())["runtime"]
     assert runtime["name"] == f"torch {torch.__version__.split('+')[0]}" and 0 < runtime["send_s"] < 1, runtime
     done = subprocess.run([*words, "--python", "/bin/false"], capture_output=True, text=True)
-    assert done.returncode == 2 and "--python /bin/false: a Python is needed" in done.stderr, done
+    assert done.returncode == 2 and "--python /bin/false: needs a Python" in done.stderr, done
 
 
 def main():

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which device a process computes on, from its options.
+// Selects the device that a process computes on, from its options.
 
 #include <string>
 
@@ -11,14 +11,14 @@ namespace pipewright::cli {
 
 loop::DeviceChoice choice_of(const DeviceOptions& options);
 
-/// To be called before LibTorch is used. Throws InputError where there is no such device or no such
-/// branch, or the options do not go together.
+/// Opens the devices. Must be called before LibTorch is used. Throws InputError if there is no such
+/// device or CPU branch, or if the options are incompatible.
 void open_devices(const DeviceOptions& options, plan::CpuBranch branch);
 
-/// Sets the log of this process and of those that it starts.
+/// Sets the log of this process and of its child processes.
 void open_log(const LogWords& log);
 
-/// Says why, if this process is to say it, and ends the process.
+/// Prints the report, unless it is empty, and ends the process.
 [[noreturn]] void give_up(const std::string& report);
 
 }  // namespace pipewright::cli

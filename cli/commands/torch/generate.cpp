@@ -16,7 +16,7 @@
 namespace pipewright::cli {
 namespace {
 
-/// Numbers with commas between them.
+/// Parses numbers separated by commas.
 engine::Sequence tokens_of(const std::string& text) {
   engine::Sequence tokens;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -25,7 +25,7 @@ engine::Sequence tokens_of(const std::string& text) {
     const auto [stop, fault] = std::from_chars(text.data() + begin, text.data() + end, token);
     if (fault != std::errc() || stop != text.data() + end || token < 0)
       throw plan::InputError(
-          fmt::format("--tokens {}: \"{}\" is no token; say numbers such as 5,11,2", text,
+          fmt::format("--tokens {}: \"{}\" is not a token; give numbers such as 5,11,2", text,
                       text.substr(begin, end - begin)));
     tokens.push_back(token);
     begin = end + 1;

@@ -14,7 +14,7 @@
 namespace pipewright::cli {
 namespace {
 
-/// What ranks may take to end each other once they know that one has failed.
+/// The time that ranks may take to end each other once they know that one has failed.
 constexpr std::chrono::seconds to_end_each_other{10};
 
 }  // namespace

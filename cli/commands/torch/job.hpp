@@ -1,6 +1,6 @@
 #pragma once
 
-// How a command takes part in a job of processes that train together, and ends with it.
+// Runs a command's part of a job of processes that train together, and ends with the job.
 
 #include <chrono>
 #include <functional>
@@ -14,16 +14,16 @@ namespace pipewright::cli {
 std::chrono::milliseconds milliseconds_of(double seconds);
 loop::MembershipOptions membership_options(const DeviceOptions& device, const TimeLimits& limits);
 
-/// On stderr, where ranks had clocks of their own: how well they are known.
+/// Prints to stderr how accurately the clocks are synchronized, if ranks had separate clocks.
 void say_clocks(const loop::MeasuredTimeline& measured);
 
-/// Starts this program again `count` times with the same words but `--processes`, as the ranks of a
-/// job on this machine, and waits for them. Returns the exit code: of a rank that failed, if one
-/// did.
+/// Starts this program `count` times with the same arguments except `--processes`, as the ranks of
+/// a job on this machine, and waits for them. Returns the exit code: that of a failed rank, if one
+/// failed.
 int start_as_processes(int count, const TimeLimits& limits);
 
-/// The exit code of this process's part of a job. Of what ended the job one process prints why.
-/// Without a job, what `part` throws is the caller's to catch.
+/// Runs `part` and returns the exit code of this process's part of a job. One process prints why a
+/// job ended. Without a job, exceptions of `part` are rethrown.
 int code_of_part(loop::Membership& members, const std::function<int()>& part);
 
 }  // namespace pipewright::cli

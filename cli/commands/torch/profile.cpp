@@ -17,19 +17,19 @@ namespace pipewright::cli {
 
 namespace {
 
-/// That torch's runtime takes for actions and messages, as Python measures it.
+/// Returns the time of torch's runtime for actions and messages, as measured by Python.
 plan::RuntimeCost torch_runtime(const ProfileOptions& options) {
   say("measuring torch's runtime in two processes");
   try {
     const std::string text =
         output_of(options.python, {options.python, "-W", "ignore", "-m", "pipewright._runtime"});
     return plan::runtime_cost_from_json(
-        plan::JsonDocument::parse(text, "what torch's runtime costs"));
+        plan::JsonDocument::parse(text, "the measured costs of torch's runtime"));
   } catch (const ProgramFailed&) {
-    throw plan::InputError(fmt::format(
-        "--python {}: a Python is needed that has torch 2.11 and the module pipewright (pip "
-        "install . in its environment)",
-        options.python));
+    throw plan::InputError(
+        fmt::format("--python {}: needs a Python with torch 2.11 and the module pipewright (pip "
+                    "install . in its environment)",
+                    options.python));
   }
 }
 
@@ -73,7 +73,7 @@ int profile_scenario(const ProfileOptions& options) {
     plan::write_file(options.out, text);
   if (!options.kernels.empty()) {
     if (!measured.inspection)
-      throw plan::InputError("--kernels: the GPU cannot be watched");
+      throw plan::InputError("--kernels: the GPU's kernels cannot be recorded");
     trace::write_timeline_file(options.kernels,
                                profiler::kernel_table(measured.inspection->last, name_of));
   }

@@ -16,9 +16,9 @@
 namespace pipewright::cli {
 namespace {
 
-// Two pairs.
+// Two pairs of processes.
 constexpr int least_processes = 4;
-// What threads need of the time, where both are measured: there are no bytes to move.
+// The threads' share of the time, if both are measured: threads pass references, so no bytes move.
 constexpr double share_of_threads = 0.2;
 
 loop::LinkSettings settings(const plan::Scenario& scenario, double within_s, ProgressLine& line) {
@@ -32,7 +32,7 @@ loop::LinkSettings settings(const plan::Scenario& scenario, double within_s, Pro
           .stop = &interrupted()};
 }
 
-/// All kinds that there are, each by the transport that training would use.
+/// Measures all kinds of links, each over the transport that training would use.
 std::vector<loop::MeasuredLink> measured(const ProfileOptions& options,
                                          const plan::Scenario& scenario,
                                          const loop::Membership& members) {
@@ -48,7 +48,7 @@ std::vector<loop::MeasuredLink> measured(const ProfileOptions& options,
   }
   if (!members.in_job())
     return links;
-  members.from_first("");  // until the first is there
+  members.from_first("");  // waits for the first process
   const exec::RankDevice device =
       options.device.on_gpu()
           ? exec::gpu_of_process(exec::job_from_environment().value().local_rank)
@@ -64,7 +64,7 @@ std::vector<loop::MeasuredLink> measured(const ProfileOptions& options,
 void report(const ProfileOptions& options, const plan::Scenario& scenario,
             const std::vector<loop::MeasuredLink>& links) {
   if (links.empty())
-    throw plan::InputError("a process alone has no links: start two or more");
+    throw plan::InputError("a single process has no links: start two or more");
   const plan::Cluster cluster = loop::with_links(scenario.cluster, links);
   if (!options.out.empty())
     plan::write_file(options.out, to_json(cluster).dump(2) + "\n");
@@ -79,13 +79,13 @@ void report(const ProfileOptions& options, const plan::Scenario& scenario,
     fmt::print("{}\n", links_table(link));
 }
 
-/// NCCL wants a GPU for each.
+/// Returns the number of processes. NCCL needs a GPU for each.
 int processes_for(const ProfileOptions& options, const plan::Scenario& scenario) {
   const auto gpus = options.device.on_gpu() ? static_cast<int>(exec::gpus().names.size()) : 0;
   return gpus > 1 ? gpus : std::max(least_processes, plan::ranks_of_job(scenario.pipeline));
 }
 
-/// Empty: it can be measured, or nobody has asked for it.
+/// Returns why NCCL cannot be measured; empty: it can, or it was not requested.
 std::string why_no_nccl(const ProfileOptions& options, int processes) {
   if (!options.device.on_gpu())
     return "";
@@ -93,11 +93,11 @@ std::string why_no_nccl(const ProfileOptions& options, int processes) {
   if (!gpus.why_none.empty())
     return gpus.why_none;
   if (gpus.names.size() == 1 && processes > 1 && !exec::job_from_environment())
-    return "this machine has one GPU, and each process needs its own";
+    return "this machine has one GPU, but each process needs its own";
   return "";
 }
 
-/// The scenario with a rank for each process, however many the scenario would train with.
+/// Returns the scenario with one rank per process of the job, whatever its own number of ranks.
 plan::Scenario as_large_as_the_job(plan::Scenario scenario) {
   if (const auto job = exec::job_from_environment()) {
     scenario.pipeline.ranks = job->size;
@@ -115,7 +115,7 @@ int profile_links(const ProfileOptions& wanted) {
   const int processes = job ? job->size : processes_for(options, scenario);
   if (const std::string why = why_no_nccl(options, processes); !why.empty()) {
     if (!job)
-      say("links over NCCL are left out: " + why);
+      say("links over NCCL are not measured: " + why);
     options.device.device = "cpu";
   }
   if (!job && options.between != "threads")

@@ -1,6 +1,6 @@
 #pragma once
 
-// The progress of measuring layers, on a line that moves.
+// Shows the progress of layer measurements on a line that updates in place.
 
 #include <functional>
 
@@ -8,7 +8,7 @@
 
 namespace pipewright::cli {
 
-/// To be called back while layers are measured, for at least `over`.
+/// Returns the callback to be called while layers are measured, for at least `over`.
 std::function<void(const profiler::Progress&)> profiling_line(const plan::Scenario& scenario,
                                                               plan::Seconds over = {});
 

@@ -11,8 +11,8 @@
 namespace pipewright::cli {
 namespace {
 
-/// "planned 12.3 ms, −20.1 %", and where that part of the error comes from that is not the
-/// machine's drift since.
+/// Returns "planned 12.3 ms, −20.1 %", and the parts of the error that are not due to the machine's
+/// drift since then.
 std::string error_lines(const loop::RunFigures& figures) {
   const auto percent_of = [&](plan::Seconds part) {
     return fmt::format("{:+.1f} %", 100 * (part / figures.measured.iteration));
@@ -22,7 +22,7 @@ std::string error_lines(const loop::RunFigures& figures) {
   if (figures.rehearsed)
     text = fmt::format(
         "planned before the training {:.1f} ms, measured {:.1f} ms: {}\n"
-        "predicted above from what layers cost between its steps\n",
+        "the prediction above uses layer costs measured between the training's steps\n",
         1e3 * figures.planned.iteration.value, 1e3 * figures.measured.iteration.value,
         percent_of(figures.planned.iteration - figures.measured.iteration));
   return text + fmt::format(
@@ -50,14 +50,14 @@ int report(const loop::RunReport& run, const RunOptions& options, const std::str
   if (run.outcome.measured)
     say_clocks(*run.outcome.measured);
   if (run.outcome.training.interrupted) {
-    say(fmt::format("interrupted after {} steps; what was done lies in {}",
+    say(fmt::format("interrupted after {} steps; the results so far are in {}",
                     run.outcome.training.losses.size(), run.folder.string()));
     return Interrupted;
   }
   if (options.scenario.json)
     fmt::print("{}\n", run.report.dump(2));
   else
-    fmt::print("{}{}the run lies in {}\n", summary(run, unit),
+    fmt::print("{}{}the run is in {}\n", summary(run, unit),
                run.verification ? to_string(*run.verification) + "\n" : "", run.folder.string());
   return run.verification && !run.verification->bit_identical() ? NegativeAnswer : Done;
 }

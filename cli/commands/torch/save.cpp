@@ -12,12 +12,12 @@ namespace pipewright::cli {
 
 namespace {
 
-/// Its newest whole one, of so many layers.
+/// Opens the newest complete checkpoint in the folder; throws unless it has `layers` layers.
 exec::Checkpoint checkpoint_in(const std::string& folder, std::size_t layers) {
   exec::Checkpoint checkpoint =
       exec::open_newest(folder, [](const std::string& line) { say(line); });
   if (checkpoint.layers().size() != layers)
-    throw plan::InputError(fmt::format("{}: it has {} layers, the model has {}",
+    throw plan::InputError(fmt::format("{}: the checkpoint has {} layers, but the model has {}",
                                        checkpoint.folder().string(), checkpoint.layers().size(),
                                        layers));
   return checkpoint;
@@ -31,7 +31,7 @@ int save_scenario(const SaveOptions& options) {
   const auto* const imported = scenario.model.find<plan::ImportedShape>();
   if (folder == nullptr && imported == nullptr)
     throw plan::InputError(
-        fmt::format("{}: model.kind is {}; a folder is made of a model of kind hf or imported",
+        fmt::format("{}: model.kind is {}; only models of kind hf or imported can be saved",
                     options.scenario.file, scenario.model.kind()));
   const exec::Checkpoint checkpoint =
       checkpoint_in(options.checkpoints, model_of(scenario).layers.size());

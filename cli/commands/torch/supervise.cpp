@@ -30,7 +30,8 @@ namespace {
 /// slow by its exit code, and it also exits slowly.
 constexpr std::chrono::seconds to_make_room{15};
 
-/// Tells the ranks that a supervisor has started them, and what it does with a slow one's place.
+/// The environment variable in which a supervisor tells its ranks what happens to a slow rank's
+/// place.
 constexpr const char* variable_of_supervisor = "PIPEWRIGHT_SUPERVISOR";
 constexpr std::array<std::pair<loop::SlowPlace, const char*>, 3> place_words{
     {{loop::SlowPlace::Stays, "leaves"},
@@ -41,7 +42,8 @@ const char* words_of(loop::SlowPlace place) {
   return std::ranges::find(place_words, place, [](const auto& each) { return each.first; })->second;
 }
 
-/// `pipeline.ranks=N` for so many processes; replicas and shards stay. 0 ranks: too few.
+/// Returns the `pipeline.ranks` for this number of processes with unchanged replicas and
+/// tensor-parallel ranks; 0: too few.
 int pipeline_ranks_of(const plan::Pipeline& pipeline, int processes) {
   return processes / (pipeline.replicas * pipeline.tensor);
 }
@@ -50,7 +52,7 @@ std::string assignment_of(int pipeline_ranks) {
   return fmt::format("pipeline.ranks={}", pipeline_ranks);
 }
 
-/// What has become of a training under supervision.
+/// The state of a training under supervision.
 class Supervision {
  public:
   explicit Supervision(const TrainOptions& options)
@@ -85,7 +87,7 @@ class Supervision {
     std::vector<std::string> words = own_words();
     std::erase(words, "--processes");
     if (std::exchange(was_started_, true))
-      std::erase(words, "--fresh");  // by now, layers have been measured
+      std::erase(words, "--fresh");  // layers have been measured by now
     if (ranks() < plan::ranks_of_job(scenario_.pipeline))
       words.insert(words.end(), {"--set", assignment()});
     ::setenv(variable_of_supervisor, words_of(what_becomes_of_place()), /*overwrite=*/1);
@@ -105,7 +107,7 @@ class Supervision {
                                     }});
   }
 
-  /// Where a rank is to be given up.
+  /// Returns what would happen to the place of a lost or slow rank.
   loop::SlowPlace what_becomes_of_place() const {
     if (!options_.processes)
       return loop::SlowPlace::Stays;
@@ -114,11 +116,11 @@ class Supervision {
     return options_.replan ? loop::SlowPlace::IsLeftOut : loop::SlowPlace::Stays;
   }
 
-  /// Once it was called, and there is a checkpoint that has come since.
+  /// Returns true if SIGUSR1 was received and there is a newer checkpoint since.
   bool is_to_take_back() {
     if (was_called() && !called_at_) {
       if (places_.given_up().empty())
-        say("no place has been given up");
+        say("no place was given up");
       else
         called_at_ = newest_step();
     }
@@ -130,16 +132,16 @@ class Supervision {
     const std::vector<int> given_up = places_.given_up();
     places_.take_back();
     begin_anew();
-    say(fmt::format("takes back {} {}: goes on from step {} with {}",
+    say(fmt::format("uses {} {} again: continues from step {} with {}",
                     given_up.size() == 1 ? "place" : "places", fmt::join(given_up, ", "),
                     newest_step(), assignment()));
   }
 
-  /// Counts and tells a failure. False where there is nothing more to be tried.
+  /// Counts and reports a failure. Returns false if there is no further try.
   bool goes_on_after(int step_before) {
     const int step = newest_step();
     if (step >= scenario_.training.steps)
-      return false;  // all are done: what has failed comes behind them
+      return false;  // all steps are done: the failure came after them
     if (step > step_before)
       begin_anew();
     if (slow_ && give_up(*slow_, step))
@@ -151,22 +153,22 @@ class Supervision {
     }
     if (lost_ && ++times_lost_[*lost_] >= 2 && give_up(*lost_, step))
       return true;
-    say(fmt::format("goes on from step {}, after {} of {} failures without a newer checkpoint",
+    say(fmt::format("continues from step {}, after {} of {} failures without a newer checkpoint",
                     step, failures_, options_.tries));
     return true;
   }
 
-  /// False where its place has to stay.
+  /// Gives up the rank's place. Returns false if the place has to stay.
   bool give_up(int rank, int step) {
     const loop::SlowPlace place = what_becomes_of_place();
     if (place == loop::SlowPlace::Stays || !places_.give_up(rank))
       return false;
     begin_anew();
-    say(fmt::format("gives up rank {}: goes on from step {} with {}", rank, step,
-                    place == loop::SlowPlace::IsReplaced
-                        ? fmt::format("place {} in its stead",
-                                      places_.of_ranks()[static_cast<std::size_t>(rank)])
-                        : assignment()));
+    say(fmt::format(
+        "gives up rank {}: continues from step {} with {}", rank, step,
+        place == loop::SlowPlace::IsReplaced
+            ? fmt::format("place {} instead", places_.of_ranks()[static_cast<std::size_t>(rank)])
+            : assignment()));
     return true;
   }
 
@@ -183,9 +185,10 @@ class Supervision {
   const TrainOptions& options_;
   const plan::Scenario scenario_;
   exec::RankPlaces places_;
-  std::optional<int> lost_;       // the first in this try
-  std::optional<int> slow_;       // in this try
-  std::optional<int> called_at_;  // the newest step then: all places are to be used again
+  std::optional<int> lost_;       // the first in this attempt
+  std::optional<int> slow_;       // in this attempt
+  std::optional<int> called_at_;  // the newest step at SIGUSR1, after which all places are used
+                                  // again
   std::map<int, int> times_lost_;
   bool was_started_ = false;
   int failures_ = 0;  // without a newer checkpoint
@@ -212,8 +215,8 @@ void check_spares(const TrainOptions& options) {
   const bool has_supervisor = std::getenv(variable_of_supervisor) != nullptr;
   if (options.spares > 0 && !has_supervisor && !(options.supervise && options.processes))
     throw plan::InputError(
-        "--spares needs --processes and --supervise; under another launcher, processes that it "
-        "starts beyond those of the scenario stand by");
+        "--spares needs --processes and --supervise; under another launcher, its surplus processes "
+        "wait as spares");
 }
 
 TrainOptions for_ranks_of_launcher(const TrainOptions& options) {
@@ -227,10 +230,10 @@ TrainOptions for_ranks_of_launcher(const TrainOptions& options) {
     return options;
   const int ranks = std::min(job->size / copies * copies, all);
   if (ranks == 0)
-    throw plan::InputError(fmt::format(
-        "--replan: {} processes cannot share a job of pipeline.replicas {} x pipeline.tensor {}: "
-        "{} are needed at least",
-        job->size, scenario.pipeline.replicas, scenario.pipeline.tensor, copies));
+    throw plan::InputError(
+        fmt::format("--replan: {} processes are too few for pipeline.replicas {} x pipeline.tensor "
+                    "{}: at least {} are needed",
+                    job->size, scenario.pipeline.replicas, scenario.pipeline.tensor, copies));
   if (ranks < job->size)
     exec::leave_job_to_first(ranks);
   TrainOptions fitted = options;
@@ -244,7 +247,7 @@ bool stood_by() {
   const auto job = exec::job_from_environment();
   if (!job || job->rank < job->size)
     return false;
-  say(fmt::format("process {} stands by: the job has {} ranks", job->rank, job->size));
+  say(fmt::format("process {} is a spare: the job has {} ranks", job->rank, job->size));
   exec::stand_by(*job);
   return true;
 }

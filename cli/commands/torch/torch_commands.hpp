@@ -1,6 +1,6 @@
 #pragma once
 
-// The commands that need LibTorch. Each gives the exit code.
+// The commands that need LibTorch. Each returns the exit code.
 
 #include "commands/whole_program.hpp"
 #include "options/torch_options.hpp"
@@ -14,7 +14,7 @@ int train_scenario(const TrainOptions& options);
 int save_scenario(const SaveOptions& options);
 int generate_tokens(const GenerateOptions& options);
 
-/// The commands that do it.
+/// Returns the commands with these implementations.
 TorchCommands torch_commands();
 
 }  // namespace pipewright::cli

@@ -48,7 +48,7 @@ int answer(const loop::ResumeAnswer& found) {
   return found.possible() ? Done : NegativeAnswer;
 }
 
-/// Between checkpoints; 0 where that is left to the training.
+/// Returns the number of steps between checkpoints; 0 if the training decides.
 int steps_between(const TrainOptions& options) {
   const std::string& every = options.checkpoint_every;
   if (every.empty() || every == "auto")
@@ -58,8 +58,7 @@ int steps_between(const TrainOptions& options) {
   const auto read = std::from_chars(every.data(), end, steps);
   if (read.ec != std::errc() || read.ptr != end || steps < 1)
     throw plan::InputError(fmt::format(
-        "--checkpoint-every: \"{}\" is no number of steps, which is 1 at least, and not auto",
-        every));
+        "--checkpoint-every: \"{}\" is not a number of steps of at least 1, nor auto", every));
   return steps;
 }
 
@@ -95,8 +94,8 @@ void check(const TrainOptions& options) {
   const bool is_auto = options.checkpoint_every == "auto";
   if (is_auto != (options.failure_hours > 0))
     throw plan::InputError(
-        is_auto ? "--checkpoint-every auto needs --failure-hours: how often the job fails"
-                : "--failure-hours is for --checkpoint-every auto");
+        is_auto ? "--checkpoint-every auto needs --failure-hours: the mean time between failures"
+                : "--failure-hours is only valid with --checkpoint-every auto");
   steps_between(options);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What `run` and `train` have in common: how their options become settings of the loop, and what
-// they say while it goes on.
+// The common part of `run` and `train`: converts their options to settings of the loop, and prints
+// their progress.
 
 #include <functional>
 #include <optional>
@@ -18,7 +18,7 @@ class TrainingConsole {
  public:
   explicit TrainingConsole(const RunOptions& options) : options_(options) {}
 
-  // Settings of the loop, which call this object back.
+  // Settings of the loop, which call back to this object.
   loop::PrepareOptions prepare(const plan::Scenario& scenario);
   loop::TrainingOptions training();
   /// Shows the plan. `prepared` must outlive the training.
@@ -31,9 +31,9 @@ class TrainingConsole {
   std::optional<TrainingProgress> training_, serial_;
 };
 
-/// Reads a scenario that is to be trained, and refuses what cannot be; then runs `part` as a member
-/// of the job that a launcher started, or alone, or has `--processes` start one process per rank.
-/// Gives the exit code.
+/// Reads a scenario and rejects one that cannot be trained. Then runs `part` as a member of a
+/// launcher's job, or alone; with `--processes` it starts one process per rank instead. Returns the
+/// exit code.
 int as_job(const RunOptions& options,
            const std::function<int(const plan::Scenario&, loop::Membership&)>& part);
 

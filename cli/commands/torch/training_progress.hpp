@@ -1,6 +1,7 @@
 #pragma once
 
-// Shows where a training stands: a line that moves on a terminal, ten lines elsewhere.
+// Shows the progress of a training: a line that updates in place on a terminal, otherwise ten
+// lines.
 
 #include <chrono>
 #include <optional>
@@ -17,7 +18,7 @@ class TrainingProgress {
   TrainingProgress(std::string label, int steps, const loop::Workload& workload)
       : label_(std::move(label)), steps_(steps), workload_(workload) {}
 
-  /// The work begins with the first call.
+  /// Starts the clock at the first call.
   void begin();
   void report(int step, const exec::StepResult& result, std::optional<double> evaluation_loss = {});
 

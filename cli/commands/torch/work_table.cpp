@@ -26,7 +26,7 @@ const plan::LayerCost& cost_of(const plan::LayerCosts& costs, int layer) {
   return at < costs.layers.size() ? costs.layers[at] : costs.loss;
 }
 
-/// Most that is alive during this part, and what stays behind it.
+/// Returns the peak memory of this part, and the memory that stays after it.
 std::string memory_cells(const plan::LayerCost& cost, Kind kind) {
   if (kind == Kind::Forward)
     return fmt::format("{:9.3f} {:9.3f}", mb(cost.forward_peak), mb(cost.activation));
@@ -98,8 +98,7 @@ std::string launch_bound_line(const WorkReport& report, const plan::LayerCosts& 
   if (parts.empty())
     return "";
   return fmt::format(
-      "launch-bound: {}\nthere the GPU waits for this host, so on a busier or slower host they "
-      "take "
+      "launch-bound: {}\nthere the GPU waits for this host, so a busier or slower host takes "
       "longer\n",
       fmt::join(parts, ", "));
 }
@@ -110,18 +109,19 @@ std::string lost_lines(const profiler::LostRecords& lost) {
     if (count > 0)
       text += fmt::format("{} {}\n", count, what);
   };
-  add(lost.dropped, "records were dropped for want of room: times and counts are too small");
+  add(lost.dropped,
+      "records were dropped because buffers were full: times and counts are too small");
   add(lost.unread, "bytes of records could not be read: times and counts are too small");
-  add(lost.unclaimed, "of all passes were asked for between actions");
-  add(lost.without_call, "kernels, copies or sets whose call was lost");
+  add(lost.unclaimed, "of all passes were launched between actions");
+  add(lost.without_call, "kernels, copies or sets without a record of their launch");
   add(lost.without_times, "kernels, copies or sets that the device could not time");
-  add(lost.late_buffers, "buffers were made while it ran, which holds it up");
+  add(lost.late_buffers, "buffers were allocated during the recording, which slows it down");
   add(lost.missing_buffers,
-      "buffers had not come back when records were read: what they hold is missing");
+      "buffers were not returned when records were read: their records are missing");
   constexpr std::size_t most_strays = 8;
   for (std::size_t s = 0; s < std::min(most_strays, lost.strays.size()); ++s)
     text += fmt::format("  {} of {}{}\n", lost.strays[s].count, lost.strays[s].name,
-                        lost.strays[s].call.empty() ? "" : ", asked for by " + lost.strays[s].call);
+                        lost.strays[s].call.empty() ? "" : ", launched by " + lost.strays[s].call);
   if (lost.strays.size() > most_strays)
     text += fmt::format("  and {} more\n", lost.strays.size() - most_strays);
   return text;
@@ -130,18 +130,18 @@ std::string lost_lines(const profiler::LostRecords& lost) {
 }  // namespace
 
 std::string work_table(const WorkReport& report, const plan::LayerCosts& costs) {
-  std::string text = fmt::format("\nwhat the times are made of, by {}\n", report.source);
+  std::string text = fmt::format("\nbreakdown of the times, by {}\n", report.source);
   text += part_rows(report, costs);
   text += launch_bound_line(report, costs);
   text += "\n" + kernel_rows(report) + lost_lines(report.lost);
   if (report.overhead)
-    text += fmt::format("recording changed a pass by {:+.1f} %, measured in turn\n",
+    text += fmt::format("recording changed a pass by {:+.1f} %, measured alternately\n",
                         100 * *report.overhead);
   return text;
 }
 
 std::string work_table(const loop::StepKernels& kernels) {
-  std::string text = fmt::format("\nwhat a step is made of, by {}\n", kernels.source);
+  std::string text = fmt::format("\nbreakdown of a step, by {}\n", kernels.source);
   text += fmt::format("{:>4} {:<14} {:>6} {:>10} {:>10} {:>10} {:>10} {:>8}\n", "rank", "actions",
                       "times", kernels.on_device ? "device" : "operators",
                       kernels.on_device ? "launching" : "between", "waiting", "host", "kernels");
@@ -155,7 +155,7 @@ std::string work_table(const loop::StepKernels& kernels) {
                         work.time.count);
   text += lost_lines(profiler::work_report({kernels.pass}).lost);
   if (kernels.overhead)
-    text += fmt::format("recording changed a step by {:+.1f} %, measured in turn\n",
+    text += fmt::format("recording changed a step by {:+.1f} %, measured alternately\n",
                         100 * *kernels.overhead);
   return text;
 }

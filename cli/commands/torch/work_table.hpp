@@ -1,6 +1,6 @@
 #pragma once
 
-// What measured time is made of, for people.
+// Prints the parts of measured times.
 
 #include <string>
 
@@ -10,11 +10,11 @@
 
 namespace pipewright::cli {
 
-/// What the layers' time is made of, their memory, the kernels that take the longest, and what was
-/// not seen.
+/// Returns the parts of the layers' time, their memory, the longest kernels, and counts of lost
+/// records.
 std::string work_table(const profiler::WorkReport& report, const plan::LayerCosts& costs);
 
-/// What the actions of a step are made of, by rank.
+/// Returns the parts of a step's actions by rank.
 std::string work_table(const loop::StepKernels& kernels);
 
 }  // namespace pipewright::cli

@@ -1,7 +1,7 @@
 #pragma once
 
-// The commands of a program as values: what they are called, what they take and what that means.
-// What reads them lies beside: parsing, completion in a shell, the manual.
+// The commands of a program as values: their names, options and descriptions. Parsing, shell
+// completion and the manual read them in other files.
 
 #include <cstdint>
 #include <functional>
@@ -13,22 +13,23 @@
 
 namespace pipewright::cli {
 
-/// Where the value of an option goes. What is not given stays as it is.
+/// The variable that receives the value of an option. It is unchanged if the option is not given.
 using Target =
     std::variant<bool*, int*, double*, std::string*, std::optional<int>*,
                  std::optional<std::int64_t>*, std::vector<int>*, std::vector<std::int64_t>*,
                  std::vector<double>*, std::vector<std::string>*>;
 
-/// Which numbers an option takes.
+/// The numbers that an option accepts.
 enum class Numbers { Any, Positive, NotNegative };
 
 struct Option {
-  std::string names;  // "-o,--out"; without dashes it is known by its place
-  Target target;      // of a flag: a bool
+  std::string names;  // "-o,--out"; without dashes it is positional
+  Target target;      // a bool makes it a flag
   std::string help;
-  std::string value{};                     // what the help calls it: FILE, FOLDER, FIELD=VALUE
-  std::vector<std::string> choices{};      // it must be one of these
-  std::vector<std::string> suggestions{};  // what a shell offers beside
+  std::string value{};                     // the name of the value in the help: FILE, FOLDER,
+                                           // FIELD=VALUE
+  std::vector<std::string> choices{};      // the only valid values
+  std::vector<std::string> suggestions{};  // additional values offered by shell completion
   Numbers numbers = Numbers::Any;
   bool required = false;
   bool shows_default = false;
@@ -38,9 +39,9 @@ struct Option {
 
   bool is_flag() const { return std::holds_alternative<bool*>(target); }
   bool is_positional() const { return !names.starts_with('-'); }
-  /// "-o" and "--out".
+  /// Returns "-o" and "--out".
   std::vector<std::string> spellings() const;
-  /// Whether its value is the path of a file or a folder.
+  /// Returns true if its value is the path of a file or a folder.
   bool takes_path() const;
 };
 
@@ -49,15 +50,15 @@ struct Command {
   std::string summary;
   std::vector<Option> options;
   std::string examples;
-  /// Gives the exit code.
+  /// Runs the command and returns the exit code.
   std::function<int()> run{};
 };
 
-/// The options whose values are not those of `plain`, the same command untouched, by their long
-/// names: what was given on the command line.
+/// Returns the long names of the options that were given on the command line: those whose values
+/// differ from `plain`, the same command with its defaults.
 std::vector<std::string> given_options(const Command& command, const Command& plain);
 
-/// A whole program.
+/// The command line of a whole program.
 struct CommandLine {
   std::string name;
   std::string summary;
@@ -66,7 +67,7 @@ struct CommandLine {
   std::vector<Command> commands;
 };
 
-/// A command that keeps its options: `describe` names them, `run` gets their values.
+/// Makes a command that owns its options: `describe` declares them, `run` receives their values.
 template <class Options>
 Command make_command(Command (*describe)(Options&), int (*run)(const Options&)) {
   const auto options = std::make_shared<Options>();

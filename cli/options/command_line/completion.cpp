@@ -6,7 +6,7 @@
 namespace pipewright::cli {
 namespace {
 
-/// As one word of a shell, whatever is in it.
+/// Quotes any text as one word of a shell.
 std::string quoted(const std::string& text) {
   std::string word = "'";
   for (const char c : text)
@@ -31,7 +31,7 @@ std::string bash_words(const std::string& words) {
   return fmt::format("mapfile -t COMPREPLY < <(compgen -W {} -- \"$word\")", quoted(words));
 }
 
-/// What can stand for the value of an option.
+/// Returns the completion of an option's value.
 std::string bash_values(const Option& option) {
   const auto words = words_of(option);
   if (!words.empty())
@@ -64,7 +64,7 @@ std::string bash_command(const Command& command) {
 // ---- zsh
 // -----------------------------------------------------------------------------------------
 
-/// Text inside the brackets or between the colons of a specification of _arguments.
+/// Escapes text inside the brackets or between the colons of a specification of _arguments.
 std::string zsh_text(const std::string& text) {
   std::string escaped;
   for (const char c : text) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Completion scripts, made of the command line's own description.
+// Generates completion scripts from the description of the command line.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace pipewright::cli {
 
-/// The script with which a shell completes commands, options, their words and files.
+/// Return the scripts with which a shell completes commands, options, their values and files.
 std::string bash_completion(const CommandLine& line);
 std::string zsh_completion(const CommandLine& line);
 std::string fish_completion(const CommandLine& line);

@@ -8,7 +8,7 @@
 namespace pipewright::cli {
 namespace {
 
-/// Text that troff takes literally, also where a line begins with one of its signs.
+/// Escapes text so that troff prints it literally, also at the beginning of a line.
 std::string literal(const std::string& text) {
   std::string escaped;
   for (const char c : text) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The manual, made of the command line's own description.
+// Generates the manual from the description of the command line.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace pipewright::cli {
 
-/// The manual page, as troff of section 1.
+/// Returns the manual page as troff of section 1.
 std::string manual_page(const CommandLine& line);
 
 }  // namespace pipewright::cli

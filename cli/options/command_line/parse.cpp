@@ -19,7 +19,7 @@ CLI::Option* added(CLI::App& app, const Option& option) {
       option.target);
 }
 
-/// The same check, and words that say what would be right.
+/// Returns the check with a message that says which value is valid.
 CLI::Validator in_words(const CLI::Validator& check, const char* needed) {
   return {[check, needed](std::string& text) {
             return check(text).empty() ? std::string() : fmt::format("{}: {}", text, needed);

@@ -22,14 +22,14 @@ void require_figures(const plan::Cluster& cluster, const std::vector<MeasuredRun
     require_nodes(cluster, run.cut.devices(), "run " + run.id);
 }
 
-/// Whether some run does not say if it recomputes.
+/// Returns true if some run does not say whether it recomputes.
 bool is_unsaid(const plan::Cluster& cluster, const std::vector<MeasuredRun>& runs, bool several) {
   return std::any_of(runs.begin(), runs.end(), [&](const MeasuredRun& run) {
     return !run.tells_recompute && on_several_nodes(cluster, run.cut.devices()) == several;
   });
 }
 
-/// The physics under what explains the times best.
+/// Returns the physics under the assumption that explains the times best.
 Physics best_physics(const plan::Cluster& cluster, const std::vector<MeasuredRun>& runs,
                      Assumption& assumed) {
   const auto choices = [](bool unsaid) {
@@ -45,7 +45,7 @@ Physics best_physics(const plan::Cluster& cluster, const std::vector<MeasuredRun
       best = std::move(physics);
       assumed = {within, between};
     }
-  // Runs of a kind that was not there do as the others did.
+  // If no run of one kind was undecided, assume the same as for the other kind.
   if (!is_unsaid(cluster, runs, false))
     assumed.within = assumed.between;
   else if (!is_unsaid(cluster, runs, true))

@@ -1,7 +1,7 @@
 #pragma once
 
-// Measured runs, ready to be timed with many sets of constants; and which of them have the same
-// layers.
+// Measured runs prepared to be timed with many sets of constants, and the classes of runs with
+// equal layers.
 
 #include <vector>
 
@@ -12,7 +12,7 @@
 
 namespace pipewright::search {
 
-/// What runs that do not say so did, within a node and on several.
+/// The assumed recomputation of runs that do not say it, within a node and on several nodes.
 struct Assumption {
   plan::RecomputeMode within = plan::RecomputeMode::None;
   plan::RecomputeMode between = plan::RecomputeMode::None;
@@ -21,7 +21,7 @@ plan::Cut assumed_cut(const plan::Cluster& cluster, const models::MeasuredRun& r
                       const Assumption& assumed);
 plan::LayerClass layer_class_of(const models::MeasuredRun& run);
 
-/// `cluster` and `runs` must outlive it.
+/// The runs. `cluster` and `runs` must outlive it.
 class Runs {
  public:
   Runs(const plan::Cluster& cluster, const std::vector<models::MeasuredRun>& runs,
@@ -29,11 +29,11 @@ class Runs {
 
   std::size_t size() const { return runs_.size(); }
   const models::MeasuredRun& operator[](std::size_t row) const { return runs_[row]; }
-  /// How it was cut, with what is assumed of it.
+  /// Returns the run's cut, with the assumptions about it.
   const plan::Cut& cut(std::size_t row) const { return cuts_[row]; }
   double time(RunSimulator& simulator, std::size_t row, const plan::MachineConstants& constants,
               const models::LayerFactors& factors = {}) const;
-  /// log(predicted / measured).
+  /// Returns log(predicted / measured).
   double residual(RunSimulator& simulator, std::size_t row, const plan::MachineConstants& constants,
                   const models::LayerFactors& factors = {}) const;
 
@@ -43,7 +43,7 @@ class Runs {
   std::vector<models::TransformerWork> work_;
 };
 
-/// The classes of layers that runs have, and the place of each run's among them.
+/// The classes of layers of the runs, and the index of each run's class.
 struct Classes {
   explicit Classes(const Runs& runs);
   std::vector<plan::LayerClass> classes;

@@ -11,7 +11,7 @@ using plan::MachineConstants;
 
 namespace {
 
-/// What the values of a fit are: first the logarithms of the constants, then effect by effect those
+/// The layout of a fit's values: first the logarithms of the constants, then effect by effect those
 /// of all classes.
 class ClassValues {
  public:
@@ -63,7 +63,7 @@ ClassFit fit_classes(const plan::Cluster& cluster, const Runs& runs, const Physi
   FitAnswer answer;
   answer.values = means_of(problem.shared);
   answer.values.resize(layout.size(), 0);
-  // From coarse to fine: what a row errs by at first is no reason to leave it out.
+  // From coarse to fine, so that a row's first error is no reason to exclude it.
   for (const double scale : {0.03, 0.005, 0.001})
     if (scale >= width.scale)
       answer = robust_fit(problem, answer.values, scale, classes.of_row);
@@ -79,7 +79,7 @@ namespace {
 
 const std::vector<ClassWidth> class_widths{{0.03, 0.02}, {0.1, 0.005}, {0.3, 0.001}};
 
-/// Every other run of each class in turn.
+/// Assigns the runs of each class alternately to two halves.
 std::vector<char> halves(const std::vector<MeasuredRun>& runs) {
   std::vector<plan::LayerClass> seen;
   std::vector<char> half;
@@ -95,9 +95,9 @@ std::vector<char> halves(const std::vector<MeasuredRun>& runs) {
   return half;
 }
 
-/// The mean error of one half's runs from the classes of the other; of the physics alone without a
-/// width. Only runs whose class both halves have tell something; if those are fewer than half of
-/// all, nothing does.
+/// Returns the mean error of one half's runs predicted from the classes of the other; without a
+/// width, predicted from the physics alone. Only runs whose class is in both halves count; returns
+/// 0 if those are fewer than half of all runs.
 double error_across(const plan::Cluster& cluster, const std::vector<MeasuredRun>& runs,
                     const Assumption& assumed, const Physics& physics,
                     const std::optional<ClassWidth>& width) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Classes of layers: factors on top of the physics, for layers that several runs have.
+// Classes of layers: factors in addition to the physics, for layers that several runs have.
 
 #include <optional>
 
@@ -8,7 +8,7 @@
 
 namespace pipewright::search {
 
-/// How far factors may leave the physics, and from which error on a row counts less.
+/// The spread of factors around the physics, and the error beyond which a row counts less.
 struct ClassWidth {
   double spread = 0;
   double scale = 0;
@@ -23,8 +23,8 @@ struct ClassFit {
 /// Fits the factors of all classes, with the constants that need them.
 ClassFit fit_classes(const plan::Cluster& cluster, const Runs& runs, const Physics& physics,
                      ClassWidth width);
-/// The width that predicts one half of the runs from the other best, if it does so clearly better
-/// than the physics.
+/// Returns the width that predicts one half of the runs from the other best, if it does so clearly
+/// better than the physics.
 std::optional<ClassWidth> best_width(const plan::Cluster& cluster,
                                      const std::vector<models::MeasuredRun>& runs,
                                      const Assumption& assumed, const Physics& physics);

@@ -13,9 +13,9 @@ using plan::MachineConstants;
 
 namespace {
 
-/// Residuals beyond these count linearly: of the physics, which errs by per cents.
+/// Residuals of the physics beyond this count linearly; its errors are a few percent.
 constexpr double physics_scale = 0.015;
-/// Peaks are counted, so that little is left for the constants to explain.
+/// Peaks are counted exactly, so little is left for the constants to explain.
 constexpr double memory_scale = 0.004;
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-// A machine's constants from runs: the physics from their times, the rest of memory from their
+// Fits a machine's constants to runs: the physics to their times, the rest of the memory to their
 // peaks.
 
 #include "calibration_runs.hpp"
@@ -8,7 +8,8 @@
 
 namespace pipewright::search {
 
-/// The constants that are fitted for a use, as parameters of a fit.
+/// Returns the rules of the constants that are fitted for a use; the functions below convert them
+/// to parameters of a fit and back.
 std::vector<const plan::ConstantRule*> rules_for(plan::ConstantRule::Use use);
 std::vector<FitParameter> parameters_of(const std::vector<const plan::ConstantRule*>& rules,
                                         const plan::MachineConstants& means,
@@ -25,12 +26,12 @@ struct Physics {
   double cost = 0;
   double mean_error = 0;
 };
-/// Notes how sure a fit is of the constants of these rules.
+/// Records the uncertainty of the constants of these rules after a fit.
 void note_fit(Physics& physics, const std::vector<const plan::ConstantRule*>& rules,
               const FitAnswer& answer);
 
 Physics fit_physics(const plan::Cluster& cluster, const Runs& runs);
-/// Puts the constants of memory that the runs' peaks tell into the physics.
+/// Fits the memory constants to the runs' peaks and stores them in the physics.
 void fit_memory(const plan::Cluster& cluster, const std::vector<models::MeasuredRun>& runs,
                 const Assumption& assumed, Physics& physics);
 

@@ -18,18 +18,18 @@ namespace {
 
 using models::MeasuredRun;
 
-/// Families of models whose layers are not a decoder's.
+/// Returns why a model is not a decoder whose layers are timed, or an empty string.
 std::string other_family(const MeasuredRun& run) {
   const std::string& family = run.options.family;
   if (family == "t5")
-    return "family is t5: an encoder's layers are not timed";
+    return "family is t5: the layers of encoders cannot be timed";
   if (family == "hybrid" ||
       !models::hybrid_pattern(run.options.arguments, run.training.model.layers).empty())
-    return "layers of state spaces are not timed";
+    return "state-space layers cannot be timed";
   return {};
 }
 
-/// The rank that the run names, or the one that holds most.
+/// Returns the rank that the run names, or the one that holds most.
 std::size_t read_rank(const MeasuredRun& run, const std::vector<RankForecast>& ranks) {
   const std::string& named = run.options.memory_rank;
   if (named == "last")
@@ -42,8 +42,8 @@ std::size_t read_rank(const MeasuredRun& run, const std::vector<RankForecast>& r
                                   ranks.begin());
 }
 
-/// Of a pipeline's ranks: counted, where the run says all that its trainer's memory follows from,
-/// or by the machine's constants.
+/// Returns the memory of a pipeline's ranks: counted, if the run records everything that determines
+/// its trainer's memory, otherwise by the machine's constants.
 std::vector<RankForecast> rank_memory(const MeasuredRun& run, const plan::Cut& cut,
                                       const plan::MachineConstants& constants) {
   std::vector<RankForecast> ranks;
@@ -82,7 +82,7 @@ std::string time_refusal(const plan::Cluster& cluster, const MeasuredRun& run) {
   if (const std::string other = other_family(run); !other.empty())
     return other;
   if (run.training.model.predictions > 0)
-    return fmt::format("mtp_layers is {}: modules that predict further tokens are not timed",
+    return fmt::format("mtp_layers is {}: multi-token prediction (MTP) modules cannot be timed",
                        run.training.model.predictions);
   try {
     models::require_figures(cluster);
@@ -123,7 +123,7 @@ std::vector<std::vector<Forecast>> forecast_across_halves(const plan::Cluster& c
     std::vector<std::size_t> order(runs.size());
     std::iota(order.begin(), order.end(), 0U);
     std::mt19937_64 random(static_cast<std::uint64_t>(split));
-    for (std::size_t at = order.size(); at > 1; --at)  // the same on every machine
+    for (std::size_t at = order.size(); at > 1; --at)  // reproducible on every machine
       std::swap(order[at - 1], order[random() % at]);
     auto& predicted = all.emplace_back(runs.size());
     for (const std::size_t half : {0U, 1U}) {

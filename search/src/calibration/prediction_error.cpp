@@ -42,7 +42,7 @@ double regret_of(const Group& group) {
   return chosen->measured_s / best->measured_s - 1;
 }
 
-/// Ranks from 1; equal values share the mean of theirs.
+/// Returns ranks from 1; equal values share their mean rank.
 std::vector<double> ranks_of(const std::vector<double>& values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -58,7 +58,7 @@ std::vector<double> ranks_of(const std::vector<double>& values) {
   return ranks;
 }
 
-/// Spearman's; 1 where all measured or all predicted values are equal.
+/// Returns Spearman's rank correlation; 1 if all measured or all predicted values are equal.
 double rank_correlation(const Group& group) {
   std::vector<double> predicted, measured;
   for (const RunError& error : group) {

@@ -13,13 +13,14 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 constexpr double step = 1e-4;   // of a logarithm, for differences
-constexpr double farthest = 1;  // that one step goes
+constexpr double farthest = 1;  // limit of one step
 constexpr int most_steps = 40;
-constexpr double enough = 1e-3;  // less gain than this ends it
+constexpr double enough = 1e-3;  // a smaller gain ends the fit
 
-/// Eigen's own Levenberg–Marquardt (in `unsupported`) knows neither bounds nor priors nor residuals
-/// that count less the larger they are, and wants a dense Jacobian, of which here a row has an
-/// entry for its own group alone. So the steps are made here, and Eigen solves what they ask.
+/// The fit itself. Eigen's Levenberg–Marquardt (in `unsupported`) supports neither bounds nor
+/// priors nor residuals that count less the larger they are, and needs a dense Jacobian, of which
+/// here a row has only entries for its own group. So the steps are computed here, with Eigen's
+/// linear solver.
 class Fitting {
  public:
   Fitting(const FitProblem& problem, double scale) : problem_(problem), scale_(scale) {
@@ -44,12 +45,12 @@ class Fitting {
 
  private:
   std::size_t size() const { return parameters_.size(); }
-  /// A parameter's place in Eigen's matrices.
+  /// Returns a parameter's index in Eigen's matrices.
   static Eigen::Index place(std::size_t parameter) { return static_cast<Eigen::Index>(parameter); }
   std::size_t rows() const { return residuals_.size(); }
-  /// How many parameters a row depends on.
+  /// Returns the number of parameters that a row depends on.
   std::size_t width() const { return problem_.shared.size() + problem_.effects.size(); }
-  /// The parameter in the row's place `at`.
+  /// Returns the parameter at the row's index `at`.
   std::size_t parameter(std::size_t row, std::size_t at) const {
     const std::size_t shared = problem_.shared.size();
     if (at < shared)
@@ -77,12 +78,13 @@ class Fitting {
     return (values[p] - parameters_[p].mean) / parameters_[p].spread;
   }
 
-  /// How much a row counts.
+  /// Returns the weight of a row.
   double weight(double residual) const {
     return 1 / (scale_ * scale_ * std::sqrt(1 + residual / scale_ * (residual / scale_)));
   }
 
-  /// Effects of different groups touch different rows, so one difference serves all groups.
+  /// Differentiates the residuals. Effects of different groups affect different rows, so one
+  /// difference serves all groups.
   void differentiate() {
     jacobian_.assign(rows() * width(), 0);
     for (std::size_t at = 0; at < width(); ++at) {
@@ -93,7 +95,7 @@ class Fitting {
                        (at - problem_.shared.size()) * static_cast<std::size_t>(problem_.groups);
       const std::size_t count = shared ? 1 : static_cast<std::size_t>(problem_.groups);
       Vector moved = values_;
-      // Away from the nearer bound.
+      // Steps away from the nearer bound.
       const double by = values_[first] + step > parameters_[first].most ? -step : step;
       for (std::size_t p = first; p < first + count; ++p)
         moved[p] += by;
@@ -103,7 +105,8 @@ class Fitting {
     }
   }
 
-  /// A quadratic as the cost is near `values_`: second derivatives (Gauss and Newton), gradient.
+  /// The quadratic approximation of the cost near `values_`: second derivatives (Gauss and Newton)
+  /// and gradient.
   struct Quadratic {
     MatrixXd second;
     VectorXd gradient;
@@ -128,7 +131,7 @@ class Fitting {
     return near;
   }
 
-  /// The step to the lowest point of the damped quadratic, where some parameters stand still. The
+  /// Returns the step to the minimum of the damped quadratic, with some parameters fixed. The
   /// priors make the matrix positive definite.
   VectorXd step_of(const Quadratic& near, const std::vector<char>& fixed) const {
     MatrixXd damped = near.second;
@@ -144,7 +147,8 @@ class Fitting {
     return damped.llt().solve(right);
   }
 
-  /// Parameters that would leave their bounds stand still, and the others step without them.
+  /// Returns the next values. Parameters that would leave their bounds are fixed, and the others
+  /// step without them.
   Vector next(const Quadratic& near) const {
     std::vector<char> fixed(size(), 0);
     Vector moved = values_;
@@ -164,7 +168,7 @@ class Fitting {
     return bounded(std::move(moved));
   }
 
-  /// One step; whether another is worth while.
+  /// Makes one step; returns true if another is worthwhile.
   bool improve() {
     differentiate();
     const Quadratic near = quadratic();
@@ -194,8 +198,8 @@ class Fitting {
     return matters;
   }
 
-  /// Rows of one class are one observation (Liang and Zeger, Biometrika 73, 1986), but never surer
-  /// than if each were one of its own.
+  /// Returns standard deviations. Rows of one class count as one observation (Liang and Zeger,
+  /// Biometrika 73, 1986), but the result is never smaller than with independent rows.
   Vector deviations(const std::vector<int>& classes) const {
     const Eigen::LLT<MatrixXd> factor(quadratic().second);
     std::map<int, VectorXd> pushes;

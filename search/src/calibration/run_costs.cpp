@@ -43,7 +43,7 @@ void set_stages(std::vector<plan::StageCost>& stages, const plan::TransformerCon
                        : at == 0    ? times.first_end_s
                        : at == last ? times.last_end_s
                                     : times.middle_end_s;
-    const bool of_rank = at < static_cast<std::size_t>(cut.pipeline);  // once for each rank
+    const bool of_rank = at < static_cast<std::size_t>(cut.pipeline);  // once per rank
     stage.optimizer_step = plan::Seconds{end + (of_rank ? times.iteration_s : 0)};
   }
 }

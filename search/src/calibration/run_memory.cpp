@@ -10,7 +10,7 @@ models::DeviceMemory memory_of_run(const models::MeasuredRun& run, const plan::C
                                    const Forecast& forecast) {
   const plan::Bytes peak = plan::whole_bytes(forecast.ranks[forecast.read].peak_bytes);
   if (models::tells_megatron(run))
-    return models::gpu_memory(peak, cut, "transformer_impl: such runs are not replayed");
+    return models::gpu_memory(peak, cut, "transformer_impl: runs of Megatron-LM are not replayed");
   try {
     return models::replayed_memory(run.training, cut, static_cast<int>(forecast.read));
   } catch (const plan::InputError& error) {

@@ -11,14 +11,15 @@ namespace pipewright::search {
 
 namespace {
 
-/// A transfer holds both ends, as Megatron-LM's do. Where stages are interleaved it may send while
-/// it computes (--overlap-p2p-communication, the default there since 2024).
+/// Lowers the schedule. A transfer occupies both ends, as Megatron-LM's do. With interleaved stages
+/// it may be sent while the rank computes (--overlap-p2p-communication, the default there since
+/// 2024).
 plan::Program program_of(const plan::ScheduleRequest& request, bool holds_both_ends) {
   return plan::lower(plan::make_schedule(request),
                      {.blocking = request.chunks == 1 || holds_both_ends});
 }
 
-/// What its actions are ordered by, where times order them: of all its stages, or their mean.
+/// Returns the costs by which a schedule orders its actions: those of all stages, or their mean.
 plan::ScheduleCosts costs_for_order(const sim::StepCosts& costs, const plan::Cut& cut) {
   plan::ScheduleCosts answer{.stages = {}};
   plan::PassTimes mean{};
@@ -36,7 +37,8 @@ plan::ScheduleCosts costs_for_order(const sim::StepCosts& costs, const plan::Cut
   return answer;
 }
 
-/// From a rank's first pass to the end of its optimizer's step, on the rank where that is longest.
+/// Returns the time from a rank's first pass to the end of its optimizer step, on the rank where
+/// that is longest.
 double longest_span(const sim::Structure& structure, const sim::Times& times) {
   double longest = 0;
   int event = 0;

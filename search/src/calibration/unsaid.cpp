@@ -16,7 +16,7 @@ constexpr double ordered_hop_efficiency = 0.15;
 
 bool tells_memory_alone(const MeasuredRun& run) { return run.peak_memory && !run.tells_attention; }
 
-/// How far the memory of those runs is from what was measured, if they all attend like this.
+/// Returns the deviation of the runs' memory from the measurements, if they all use this attention.
 double misfit(const plan::MachineConstants& constants, std::vector<MeasuredRun> runs,
               AttentionKind attention) {
   set_attention(runs, attention);

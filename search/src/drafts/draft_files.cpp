@@ -11,22 +11,22 @@
 namespace pipewright::search {
 namespace {
 
-/// Virtual pipelines: stage s of P ranks lies on rank s mod P.
+/// Throws unless stages are placed like Megatron's virtual pipelines: stage s of P ranks is on rank
+/// s mod P.
 void require_megatron_placement(const plan::Placement& placement, int ranks) {
   if (placement.is_bidirectional())
     throw plan::InputError(
-        "the schedule sends microbatches through the ranks in both directions, and Megatron's "
-        "layouts "
-        "have one");
+        "the schedule sends microbatches through the ranks in both directions, but Megatron's "
+        "layouts have one direction");
   const std::vector<int> in_turn = plan::loop_placement(ranks, placement.stage_count());
   for (int stage = 0; stage < placement.stage_count(); ++stage) {
     const int rank = placement.rank_of(stage, 0);
     const int wanted = in_turn[static_cast<std::size_t>(stage)];
     if (rank != wanted)
       throw plan::InputError(
-          fmt::format("stage {} lies on rank {}, but Megatron deals stages out to ranks in turn "
-                      "and would place "
-                      "it on rank {}: a schedule such as megatron-interleaved does so too",
+          fmt::format("stage {} is on rank {}, but Megatron assigns stages to ranks in turn "
+                      "and would place it on rank {}: use a schedule such as "
+                      "megatron-interleaved",
                       stage, rank, wanted));
   }
 }
@@ -51,7 +51,7 @@ std::string layout_text(const Draft& draft, const sim::ScenarioPlan& plan) {
   const plan::Model model = model_of(draft.scenario);
   if (!plan::find_layout_letters(model))
     throw plan::InputError(
-        fmt::format("Megatron's layouts are of GPT models, not of {}", model.name));
+        fmt::format("Megatron's layouts are for GPT models, not for {}", model.name));
   require_megatron_placement(plan.program().placement, draft.scenario.pipeline.ranks);
   return to_string(plan::layout_of(model, plan.partition.boundaries));
 }

@@ -12,8 +12,8 @@ std::string field_in(const std::string& assignment) {
   return assignment.substr(0, assignment.find('='));
 }
 
-/// How the scenario's file has a field; link.latency and link.bandwidth are those within a node.
-/// Empty where it has no such field.
+/// Returns a field's value as the scenario's file has it; link.latency and link.bandwidth are those
+/// within a node. Empty if there is no such field.
 std::string value_of(const plan::Scenario& scenario, std::string field) {
   if (field == "link.latency")
     field = "cluster.within_node.latency_s";
@@ -52,7 +52,7 @@ const Draft& DraftHistory::push(Draft draft, std::string text, std::string slide
     steps_.pop_back();
   settled_ = false;
   if (goes_on && draft == steps_.back().draft)
-    settled_ = true;  // back where it was: there is no step
+    settled_ = true;  // back at the original value: there is no step
   else
     steps_.push_back({std::move(draft), std::move(text), std::move(slider), std::move(from)});
   at_ = steps_.size() - 1;

@@ -27,10 +27,10 @@
 namespace pipewright::search {
 namespace {
 
-// Larger jobs do not leave a fourth of their devices.
+// With more devices than this, every candidate uses more than three quarters of them.
 constexpr int small_job = 16;
-// Borders are searched for so many of the quickest with balanced stages: these at least, or so many
-// for each plan that is wanted.
+// The number of fastest plans with balanced stages whose boundaries are searched: at least
+// `least_refined`, or `refined_for_each` for each plan that is wanted.
 constexpr std::size_t least_refined = 20;
 constexpr std::size_t refined_for_each = 2;
 
@@ -48,9 +48,9 @@ std::vector<std::string> usual_schedules() {
   return names;
 }
 
-/// Returns the borders of stages with equally many blocks; layers before and after the blocks
-/// belong to the first and the last stage. Returns nothing where the blocks do not divide, or where
-/// the schedule does not take the sizes.
+/// Returns the boundaries of stages with equally many blocks; layers before and after the blocks
+/// belong to the first and the last stage. Returns nothing if the stages do not divide the blocks,
+/// or the schedule does not support the sizes.
 std::optional<std::vector<int>> equal_boundaries(const plan::Scenario& scenario) {
   const std::vector<plan::Layer> layers = model_of(scenario).layers;
   const auto is_block = [](const plan::Layer& layer) { return layer.checkpointable; };
@@ -74,11 +74,11 @@ std::optional<std::vector<int>> equal_boundaries(const plan::Scenario& scenario)
   return boundaries;
 }
 
-/// A candidate, with stages that balance the layers or have the borders that the scenario gives.
+/// A candidate, with stages that balance the layers or have the boundaries that the scenario gives.
 struct DraftCandidate {
   plan::Scenario scenario;
   std::vector<int> devices;
-  // Once it is simulated.
+  // Set by the simulation.
   double iteration_s = 0;
   plan::Bytes peak{};
 };
@@ -87,7 +87,7 @@ PlanFigures figures_of(const DraftCandidate& candidate) {
   return {candidate.iteration_s, static_cast<double>(candidate.peak.value)};
 }
 
-/// Between what a search of a draft chooses: all candidates, one after the other.
+/// Enumerates all candidates of a search of a draft.
 class DraftChoices {
  public:
   DraftChoices(const plan::Scenario& base, const DraftSpace& space)
@@ -160,7 +160,7 @@ class DraftChoices {
     }
   }
 
-  /// Which stage goes to which kind of nodes; of orders with like ranks the first.
+  /// Assigns stages to kinds of nodes in all orders; among orders with equal ranks, uses the first.
   void in_all_orders(plan::Scenario scenario, int layers) {
     const int used = plan::ranks_of_job(scenario.pipeline);
     std::vector<plan::Cluster> known;
@@ -235,8 +235,8 @@ class DraftChoices {
                : asked_or(space_.sequence_parallel, {base_.pipeline.sequence_parallel});
   }
 
-  /// In their order. A rank's replicas wait for the slowest of them, and any rank may be any
-  /// device.
+  /// Places ranks on the fastest devices, in their order. A rank's replicas wait for the slowest of
+  /// them, and any rank may be on any device.
   DraftCandidate put_on_fastest(plan::Scenario scenario) const {
     const auto ranks = static_cast<std::size_t>(scenario.pipeline.ranks);
     const auto of_rank = static_cast<std::size_t>(plan::ranks_of_job(scenario.pipeline)) / ranks;
@@ -266,8 +266,8 @@ class DraftChoices {
   std::vector<DraftCandidate> found_;
 };
 
-/// Each stage ends with the layer whose end is nearest to the stage's share of all weights, by its
-/// speed; each has a layer at least.
+/// Returns boundaries in proportion to speeds. Each stage ends with the layer whose end is nearest
+/// to the stage's share of all weights; each has at least one layer.
 std::vector<int> boundaries_by_speed(const std::vector<double>& weights,
                                      const std::vector<double>& speeds) {
   const auto layers = static_cast<int>(weights.size()), stages = static_cast<int>(speeds.size());
@@ -288,8 +288,8 @@ std::vector<int> boundaries_by_speed(const std::vector<double>& weights,
   return boundaries;
 }
 
-/// The candidates of a draft with stages that balance the layers, as `sim::search` goes over them.
-/// It keeps all that were simulated.
+/// The candidates of a draft with stages that balance the layers, as a Space for `search`. It keeps
+/// all that were simulated.
 class BalancedDrafts {
  public:
   using Plan = DraftCandidate;
@@ -301,7 +301,7 @@ class BalancedDrafts {
 
   std::size_t size() const { return candidates_.size(); }
   double memory() const { return static_cast<double>(cap().value); }
-  /// Of evened peaks.
+  /// Returns the limit of evened peaks.
   plan::Bytes cap() const { return cap_; }
   bool fits(plan::Bytes peak) const { return cap() == plan::Bytes{} || peak <= cap(); }
 
@@ -312,7 +312,7 @@ class BalancedDrafts {
     try {
       return iteration_without_bubble(costs_for(candidate), candidate.scenario);
     } catch (const plan::InputError&) {
-      return 0;  // there are no estimates for it, nor is there a price
+      return 0;  // there are no estimates for it, and no price either
     }
   }
 
@@ -331,8 +331,8 @@ class BalancedDrafts {
     }
   }
 
-  /// Borders from which others are moved: those that balance the layers, by the speeds of the
-  /// ranks.
+  /// Returns the boundaries from which others are moved: those that balance the layers, weighted by
+  /// the speeds of the ranks.
   std::vector<int> start_of(const DraftCandidate& candidate,
                             const sim::BorderSimulator& simulator) {
     const std::vector<double> speeds = plan::cluster_of_ranks(candidate.scenario).rank_speeds;
@@ -345,12 +345,12 @@ class BalancedDrafts {
     return boundaries_by_speed(plan::profile_weights(costs_for(candidate)), of_stages);
   }
 
-  /// Tells whether the candidate's borders are given, so that they are not moved.
+  /// Returns true if the candidate's boundaries are given, so they are not moved.
   static bool has_borders(const DraftCandidate& candidate) {
     return std::holds_alternative<std::vector<int>>(candidate.scenario.pipeline.partition);
   }
 
-  /// The quickest first.
+  /// Returns the simulated candidates, fastest first.
   const std::vector<DraftCandidate>& simulated() {
     std::stable_sort(simulated_.begin(), simulated_.end(),
                      [](const auto& a, const auto& b) { return a.iteration_s < b.iteration_s; });
@@ -361,7 +361,7 @@ class BalancedDrafts {
     return {candidate.scenario, costs_for(candidate), structures_};
   }
 
-  /// `is_roomy`: as if memory had no end.
+  /// Returns the plan; `is_roomy` ignores memory limits.
   std::optional<DraftPlan> plan_of(const DraftCandidate& candidate,
                                    const std::vector<int>& boundaries, bool is_roomy = false) {
     DraftPlan found{.draft = draft_of(candidate),
@@ -385,13 +385,14 @@ class BalancedDrafts {
   }
 
  private:
-  /// Where any rank may be any device, the least that one has.
+  /// Returns the memory limit. If any rank may be on any device, it is the least memory of a
+  /// device.
   static plan::Bytes cap_of(const plan::Cluster& cluster, const DraftSpace& space) {
     return cluster.mixture && space.speeds.empty() ? plan::largest_memory(cluster)
                                                    : least_memory(cluster);
   }
 
-  /// The one with the least room, or with the most where none is limited.
+  /// Returns the rank with the least headroom, or the one that needs most if no memory is limited.
   static FullestRank fullest_of(const std::vector<models::DeviceMemory>& memory,
                                 const plan::Scenario& scenario) {
     const auto caps =
@@ -423,15 +424,16 @@ class BalancedDrafts {
   WhatIf what_if_{std::numeric_limits<int>::max()};
 };
 
-/// Moves the borders of the quickest; once interrupted, leaves them as they are.
+/// Moves the boundaries of the fastest candidates; once interrupted, keeps the remaining ones
+/// unchanged.
 class BorderSearch {
  public:
-  /// `started`: where the time is counted from.
+  /// `started` is the time from which durations are counted.
   BorderSearch(BalancedDrafts& drafts, const DraftSearchOptions& options,
                const SearchAccount& account, SearchClock::time_point started)
       : drafts_(drafts), options_(options), started_(started), best_(options.most_plans, false) {
     static_cast<SearchAccount&>(answer_) = account;
-    answer_.too_large = 0;  // with balanced stages
+    answer_.too_large = 0;  // counted only for balanced stages so far
   }
 
   DraftAnswer run() {
@@ -466,7 +468,7 @@ class BorderSearch {
     sim::PartitionNeed need;
   };
 
-  /// Moves the borders of the candidate's stages, unless they are given.
+  /// Moves the boundaries of the candidate's stages, unless they are given.
   void refine(const DraftCandidate& candidate) {
     sim::BorderSimulator simulator = drafts_.simulator_of(candidate);
     if (BalancedDrafts::has_borders(candidate)) {
@@ -477,7 +479,7 @@ class BorderSearch {
       note_too_large(candidate, simulator.boundaries(), candidate.iteration_s, candidate.peak);
       return;
     }
-    std::optional<TooLarge> quickest;  // of the cuts that do not fit
+    std::optional<TooLarge> quickest;  // of the partitions that do not fit
     const auto need_of = [&](const std::vector<int>& boundaries) {
       const sim::PartitionNeed need = simulator.need(boundaries);
       if (!drafts_.fits(need.peak) && (!quickest || need.iteration < quickest->need.iteration))
@@ -489,7 +491,7 @@ class BorderSearch {
       const auto found =
           sim::fastest_partition(simulator.layers(), drafts_.start_of(candidate, simulator),
                                  need_of, cap == plan::Bytes{} ? std::nullopt : std::optional(cap));
-      // The balanced one is counted already where it fits.
+      // The balanced partition is already counted if it fits.
       answer_.simulated +=
           static_cast<std::size_t>(found.simulated) - (drafts_.fits(candidate.peak) ? 1 : 0);
       add(candidate, found.partition.boundaries);
@@ -517,7 +519,7 @@ class BorderSearch {
     if (!found)
       return;
     if (const FullestRank& rank = found->fullest;
-        rank.cap > plan::Bytes{} && rank.needed > rank.cap) {  // though its tensors fit
+        rank.cap > plan::Bytes{} && rank.needed > rank.cap) {  // although its tensors fit
       --answer_.simulated;
       note_too_large(candidate, boundaries, found->figures.iteration_s, rank.needed);
       return;
@@ -557,8 +559,7 @@ PlanFigures figures_of(const DraftPlan& plan) {
 double iteration_without_bubble(const plan::LayerCosts& costs, const plan::Scenario& scenario) {
   if (scenario.training.jitter > 0)
     return 0;
-  // Both directions of a bidirectional schedule overlap what tensor-parallel ranks send with
-  // compute.
+  // Both directions of a bidirectional schedule overlap tensor-parallel communication with compute.
   const auto work = [](const plan::LayerTimes& layer) {
     return (layer.forward - layer.shards + layer.input_gradient - layer.backward_shards +
             layer.weight_gradient)
@@ -598,12 +599,12 @@ DraftAnswer search_drafts(const Draft& draft, const DraftSpace& space,
   const auto ask = [&](std::size_t decided, std::size_t candidates, const DraftCandidate*) {
     return !options.progress || options.progress(decided, candidates, nullptr);
   };
-  const SearchAccount account = search(  // with moved borders, another may be the nearest
+  const SearchAccount account = search(  // with moved boundaries, another plan may be the nearest
       drafts, {.most_plans = options.most_plans, .finds_nearest = false, .progress = ask}, started);
   DraftAnswer answer = BorderSearch(drafts, options, account, started).run();
   if (answer.candidates == 0)
     throw plan::InputError(
-        fmt::format("nothing divides {} samples among {} devices: no plan to look at",
+        fmt::format("nothing divides {} samples among {} devices: there is no plan to search",
                     draft.scenario.pipeline.replicas * draft.scenario.pipeline.microbatches *
                         draft.scenario.training.microbatch_size,
                     space.devices));

@@ -20,7 +20,7 @@ void require_rank(int rank, int ranks, const char* option) {
         fmt::format("{} {}: the job's ranks are 0 to {}", option, rank, ranks - 1));
 }
 
-/// By rank of the job: the layers of its stages.
+/// Returns by rank of the job the layers of its stages.
 std::vector<std::vector<int>> layers_of_ranks(const Draft& draft) {
   Draft roomy = draft;
   roomy.scenario.cluster = plan::roomy(roomy.scenario.cluster);
@@ -39,7 +39,7 @@ std::vector<std::vector<int>> layers_of_ranks(const Draft& draft) {
   return layers;
 }
 
-/// What a rank has to have of each layer to go on training.
+/// Returns the bytes of each layer that a rank needs to continue training.
 std::vector<plan::Bytes> bytes_of_layers(const Draft& draft) {
   const plan::LayerCosts costs = costs_of(draft);
   std::vector<int> each;
@@ -53,7 +53,7 @@ std::vector<plan::Bytes> bytes_of_layers(const Draft& draft) {
   return bytes;
 }
 
-/// "step_00000040" is 40.
+/// Parses a folder name: "step_00000040" is 40.
 std::optional<int> step_of(const std::string& name) {
   int step = 0;
   const char* const end = name.data() + name.size();
@@ -92,10 +92,11 @@ DevicesLeft devices_left(const plan::Scenario& scenario, const DeviceTrouble& tr
   for (const auto& [rank, speed] : trouble.slow) {
     require_rank(rank, ranks, "--slow");
     if (is_lost(rank))
-      throw plan::InputError(fmt::format("rank {} is lost and slow: it is one of them", rank));
+      throw plan::InputError(
+          fmt::format("rank {} is given as both lost and slow: choose one", rank));
     if (!(speed > 0 && speed <= 1))
       throw plan::InputError(fmt::format(
-          "--slow {}={}: the speed beside the others is above 0 and at most 1", rank, speed));
+          "--slow {}={}: the relative speed must be above 0 and at most 1", rank, speed));
     speeds[static_cast<std::size_t>(rank)] *= speed;
   }
   DevicesLeft left;
@@ -105,7 +106,7 @@ DevicesLeft devices_left(const plan::Scenario& scenario, const DeviceTrouble& tr
       left.speeds.push_back(speeds[static_cast<std::size_t>(rank)]);
     }
   if (left.ranks.empty())
-    throw plan::InputError("every rank is lost: nothing is left to plan for");
+    throw plan::InputError("every rank is lost: no device is left to plan for");
   return left;
 }
 

@@ -20,7 +20,8 @@
 namespace pipewright::search {
 namespace {
 
-/// An axis along which ranks partition layers: of the search, the scenario and the costs.
+/// An axis along which ranks partition layers, as a field of the search, the scenario and the
+/// costs.
 struct LayerAxis {
   const char* name;
   std::vector<int> SearchAxes::*asked;
@@ -40,7 +41,7 @@ constexpr std::string_view tokens_axis = "sequence_parallel";
   throw plan::InputError(fmt::format("--{} {}: {}", option, value, reason));
 }
 
-/// Returns why the layers cannot be partitioned so along that axis, or an empty string.
+/// Returns why the layers cannot be partitioned like this along that axis, or an empty string.
 std::string fault_of(const plan::Scenario& scenario, std::string_view axis) {
   const plan::Pipeline& pipeline = scenario.pipeline;
   if (const auto* const shape = plan::transformer_of(scenario.model); shape != nullptr) {
@@ -56,23 +57,24 @@ std::string fault_of(const plan::Scenario& scenario, std::string_view axis) {
     return faults.empty() ? "" : faults.front();
   }
   if (axis == "expert" && pipeline.expert > 1)
-    return fmt::format("the model {} has no experts; 1 would do", model.kind);
+    return fmt::format("the model {} has no experts; use 1", model.kind);
   if (axis == "context" && pipeline.context > 1)
-    return fmt::format("the layers of {} do not partition sequences; 1 would do", model.kind);
+    return fmt::format("the layers of {} do not partition sequences; use 1", model.kind);
   if (axis == tokens_axis && scenario.model.find<plan::GptShape>() == nullptr)
-    return fmt::format("the layers of {} have no tokens to partition; no would do", model.kind);
+    return fmt::format("the layers of {} have no tokens to partition; use no", model.kind);
   return {};
 }
 
-/// Each tensor-parallel rank accumulates whole groups of a product, so their number must divide.
+/// Returns the fault of the group count. Each tensor-parallel rank accumulates whole groups of a
+/// product, so the ranks must divide their number.
 std::string group_fault(const plan::Scenario& scenario) {
   const int groups = scenario.training.tensor_groups, ranks = scenario.pipeline.tensor;
   return groups == 0 || groups % ranks == 0
              ? ""
-             : fmt::format("training.tensor_groups is {}, which is no multiple of it", groups);
+             : fmt::format("training.tensor_groups is {}, which is not a multiple of it", groups);
 }
 
-/// An executor that trains the draft must train the plan as well.
+/// Returns the fault of a plan that cannot be trained although the draft can.
 std::string training_fault(const plan::Scenario& draft, const plan::Scenario& plan,
                            std::string_view axis) {
   const auto predicted = [](const plan::Scenario& scenario) {
@@ -87,8 +89,9 @@ std::string training_fault(const plan::Scenario& draft, const plan::Scenario& pl
       fmt::join(fields, ", "), axis);
 }
 
-/// Costs of whole layers are divided evenly among tensor- and expert-parallel ranks, as `simulate`
-/// does (`plan::costs_of_shards`); others are those of one size alone.
+/// Returns the fault of the costs. Costs of whole layers are divided evenly among tensor- and
+/// expert-parallel ranks, as `simulate` does (`plan::costs_of_shards`); other costs are for one
+/// size only.
 std::string costs_fault(const Draft& draft, const LayerAxis& axis, int size) {
   if (!draft.costs)
     return {};
@@ -103,9 +106,9 @@ std::string costs_fault(const Draft& draft, const LayerAxis& axis, int size) {
                     "pipeline.tensor={}`",
                     size));
   if (models::has_analytic_costs(draft.scenario))
-    ways.emplace_back("leave --costs out, so that they are estimated");
-  return fmt::format("the costs are those of layers that {} rank{} partition{} along {}{}{}",
-                     measured, measured == 1 ? "" : "s", measured == 1 ? "s" : "", axis.name,
+    ways.emplace_back("omit --costs to estimate them");
+  return fmt::format("the costs are for layers that {} rank{} partition{} along {}{}{}", measured,
+                     measured == 1 ? "" : "s", measured == 1 ? "s" : "", axis.name,
                      ways.empty() ? "" : ": ", fmt::join(ways, ", or "));
 }
 
@@ -118,13 +121,13 @@ void require_layer_axis(const Draft& draft, const DraftSpace& space, const Layer
     };
     plan::Scenario scenario = draft.scenario;
     scenario.pipeline.*axis.size = size;
-    scenario.pipeline.sequence_parallel = false;  // require_tokens_axis looks at it
+    scenario.pipeline.sequence_parallel = false;  // require_tokens_axis checks it
     require(fault_of(scenario, axis.name));
     require(group_fault(scenario));
     require(training_fault(draft.scenario, scenario, axis.name));
     require(costs_fault(draft, axis, size));
     if (space.keeps_bits && size != own)
-      require(fmt::format("training goes on with the same bits only with {}", own));
+      require(fmt::format("training continues with the same bits only with {}", own));
   }
 }
 
@@ -133,7 +136,7 @@ void require_tokens_axis(const Draft& draft, const DraftSpace& space) {
   for (const bool is_parallel : space.sequence_parallel) {
     if (space.keeps_bits && is_parallel != own)
       refuse("sequence-parallel", is_parallel ? "yes" : "no",
-             "training goes on with the same bits only as the scenario has it");
+             "training continues with the same bits only with the scenario's value");
     for (const int tensor : asked_or(space.tensor, {draft.scenario.pipeline.tensor})) {
       plan::Scenario scenario = draft.scenario;
       scenario.pipeline.tensor = tensor;
@@ -152,12 +155,12 @@ void require_axes(const Draft& draft, const DraftSpace& space) {
   for (const std::string& name : space.schedules)
     if (!plan::find_schedule(name).trains_batch())
       throw plan::InputError(fmt::format(
-          "{} is no schedule to choose: it does not train the batch in one step; these do: {}",
+          "{} cannot be chosen: it does not train the batch in one step; these schedules do: {}",
           name, plan::listed_schedules(&plan::ScheduleDescriptor::trains_batch)));
   if (const auto most = std::ranges::max_element(space.pipeline);
       space.devices > 0 && most != space.pipeline.end() && *most > space.devices)
     throw plan::InputError(
-        fmt::format("{} ranks are asked for, and there are {} devices", *most, space.devices));
+        fmt::format("{} ranks are requested, but there are {} devices", *most, space.devices));
   for (const LayerAxis& axis : layer_axes)
     require_layer_axis(draft, space, axis);
   require_tokens_axis(draft, space);

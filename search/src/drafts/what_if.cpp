@@ -29,8 +29,7 @@ std::string field_of(const std::string& assignment) {
   return assignment.substr(0, assignment.find('='));
 }
 
-/// What is given by stage, rank or microbatch and says nothing once there is another number of
-/// them.
+/// Lists by stage, rank or microbatch, which are invalid once there is another number of them.
 struct Lists {
   plan::PartitionChoice partition;
   std::vector<int> placement;
@@ -50,14 +49,14 @@ Lists take_lists(plan::Scenario& scenario) {
   return lists;
 }
 
-/// Whether the placement is still one of the scenario's schedule and ranks.
+/// Returns true if the placement still fits the scenario's schedule and ranks.
 bool fits(const std::vector<int>& placement, const plan::Pipeline& pipeline) {
   return !placement.empty() && pipeline.chunks == 0 &&
          plan::descriptor_of(pipeline.schedule).takes_placement() &&
          *std::max_element(placement.begin(), placement.end()) == pipeline.ranks - 1;
 }
 
-/// Puts back the lists that still fit and that were not what was changed.
+/// Restores the lists that still fit and that were not the changed field.
 void give_back(Lists lists, plan::Scenario& scenario, const std::string& field) {
   if (field != "pipeline.placement" && fits(lists.placement, scenario.pipeline))
     scenario.pipeline.placement = std::move(lists.placement);
@@ -123,7 +122,7 @@ Draft with_boundary(const Draft& draft, const std::vector<int>& boundaries, int 
   const auto at = static_cast<std::size_t>(boundary);
   if (layer <= boundaries[at - 1] || layer >= boundaries[at + 1])
     throw plan::InputError(fmt::format(
-        "with boundary {} at layer {}, stage {} would be left without a layer: it can lie at {} to "
+        "with boundary {} at layer {}, stage {} would have no layer: the boundary can be at {} to "
         "{}",
         boundary, layer, layer <= boundaries[at - 1] ? boundary - 1 : boundary,
         boundaries[at - 1] + 1, boundaries[at + 1] - 1));
@@ -147,12 +146,12 @@ plan::LayerCosts costs_of(const Draft& draft, std::vector<std::string>* notes) {
   if (draft.costs->microbatch_size != wanted)
     tell(
         fmt::format("costs were measured for microbatches of {}; for {}, times and activations are "
-                    "taken in proportion",
+                    "scaled linearly",
                     draft.costs->microbatch_size, wanted));
   return plan::scaled_to(*draft.costs, wanted);
 }
 
-/// What is kept for one Structure.
+/// The objects that are kept for one Structure.
 struct WhatIf::Evaluator {
   Evaluator(std::shared_ptr<const sim::Structure> of)
       : structure(std::move(of)), simulator(*structure), causes(*structure), tables(*structure) {}
@@ -214,7 +213,7 @@ std::variant<Answer, Refusal> WhatIf::answer(const Draft& draft) {
   }
 }
 
-/// Whether a plan that was refused would not be if devices had no end.
+/// Returns true if a plan that was rejected would be valid with unlimited memory.
 bool WhatIf::is_for_memory(const Draft& draft) {
   if (!limits_memory(draft.scenario.cluster))
     return false;
@@ -292,7 +291,7 @@ std::optional<sim::Remedy> WhatIf::remedy(const Draft& draft, const std::stop_to
 
 namespace {
 
-/// Below what anybody measures, and above what rounding leaves.
+/// Below any measurement's precision, and above rounding errors.
 constexpr double least_seconds = 1e-9;
 
 std::string signed_ms(double seconds) { return fmt::format("{:+.3f} ms", 1e3 * seconds); }

@@ -10,7 +10,7 @@
 namespace pipewright::search {
 namespace {
 
-constexpr const char* has_cycle = "the graph has a cycle: no node may come behind itself";
+constexpr const char* has_cycle = "the graph has a cycle: no node may depend on itself";
 
 }  // namespace
 
@@ -63,7 +63,7 @@ std::vector<NodeSet> order_ideals(const std::vector<NodeSet>& before, int most) 
     all.insert(all.end(), larger.begin(), larger.end());
     if (all.size() > static_cast<std::size_t>(most))
       throw plan::InputError(fmt::format(
-          "the graph can be cut at more than {} places: too many branches run side by side", most));
+          "the graph can be cut at more than {} places: it has too many parallel branches", most));
     of_one_size = std::move(larger);
   }
   return all;

@@ -32,7 +32,7 @@ struct Column {
   };
 };
 
-/// Reads row by row; every complaint names file, row and column.
+/// Reads a graph row by row; every error message names file, row and column.
 class GraphReader {
  public:
   explicit GraphReader(std::string name) : name_(std::move(name)) {}
@@ -105,7 +105,7 @@ class GraphReader {
                                        cells_[Column::Record]));
   }
 
-  /// Some files of DAPPLE have `node,FROM,TO` for an edge.
+  /// Returns true for a row without figures: some files of DAPPLE have `node,FROM,TO` for an edge.
   bool has_no_figures() const {
     return std::all_of(cells_.begin() + Column::Forward, cells_.end(),
                        [](const std::string& cell) { return cell.empty(); });
@@ -124,7 +124,7 @@ class GraphReader {
                             .parameters = number(Column::Parameters)});
   }
 
-  /// A number, or the sum of several: `[1.0; 2.0]` are the outputs of one operator.
+  /// Reads a number, or the sum of several: `[1.0; 2.0]` are the outputs of one operator.
   double number(std::size_t column) const {
     std::string cell = cells_[column];
     if (!cell.empty() && cell.front() == '[' && cell.back() == ']')
@@ -139,7 +139,8 @@ class GraphReader {
       const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
       if (error != std::errc{} || end != part.data() + part.size() || !std::isfinite(value) ||
           value < 0)
-        fail(column, fmt::format("{}: \"{}\" is no number of at least 0", columns[column], part));
+        fail(column,
+             fmt::format("{}: \"{}\" is not a number of at least 0", columns[column], part));
       sum += value;
       any = true;
     }
@@ -161,12 +162,12 @@ class GraphReader {
   std::string name_;
   int row_ = 0;
   std::vector<std::string> cells_;
-  std::vector<Row> edges_;  // resolved last: nodes may come after
+  std::vector<Row> edges_;  // resolved last, because their nodes may come later
   std::map<std::string, int> index_;
   ProfileGraph graph_;
 };
 
-/// Drops nodes and the edges that touch them.
+/// Returns the graph without some nodes and the edges that touch them.
 ProfileGraph kept(const ProfileGraph& graph, const std::function<bool(int node)>& keep) {
   ProfileGraph rest;
   std::vector<int> moved(graph.nodes.size(), -1);

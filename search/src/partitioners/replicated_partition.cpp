@@ -12,17 +12,17 @@ namespace pipewright::search {
 namespace {
 
 constexpr double infinity =
-    std::numeric_limits<double>::infinity();  // the time of what is not possible
+    std::numeric_limits<double>::infinity();  // the time of an impossible chain
 
-/// Nodes that hold every predecessor of each of them; a cut lies behind.
+/// A set of nodes that contains every predecessor of each; a cut is after it.
 struct Ideal {
   NodeSet nodes;
   double compute = 0;
   double parameters = 0;
-  double output = 0;  // of the nodes that some node behind the cut takes
+  double output = 0;  // of the nodes whose outputs are used after the cut
 };
 
-/// For each node those at the other end of its edges.
+/// Returns for each node the nodes at the other end of its edges.
 std::vector<NodeSet> neighbours(const ProfileGraph& graph, int ProfileEdge::*of,
                                 int ProfileEdge::*other) {
   std::vector sets(graph.nodes.size(), empty_node_set(graph.nodes.size()));
@@ -31,13 +31,13 @@ std::vector<NodeSet> neighbours(const ProfileGraph& graph, int ProfileEdge::*of,
   return sets;
 }
 
-/// A node that takes no time on any number of machines.
+/// Returns true for a node that takes no time on any number of machines.
 bool is_free(const ProfileNode& node) { return node.compute.value == 0 && node.parameters == 0; }
 
-/// Ideals that differ in free nodes alone take the same time, so of each such class two will do:
-/// the one that holds as few of them as it can, and the one that holds all it can. Chains of the
-/// former and then of the latter, with a stage of free nodes alone in between, are as good as any
-/// other, where transfers do not count and no stage need be on a machine of its own.
+/// Returns two ideals of each class of ideals that differ only in free nodes and so take the same
+/// time: the one with the fewest of them, and the one with the most. Chains of the former and then
+/// of the latter, with a stage of only free nodes in between, are as good as any other, if
+/// transfers do not count and stages need not have their own machines.
 std::vector<NodeSet> ideals_by_cost(const ProfileGraph& graph, const std::vector<NodeSet>& before) {
   const std::size_t nodes = graph.nodes.size();
   const auto ancestors = all_before(before);
@@ -93,24 +93,26 @@ std::vector<Ideal> ideals_of(const ProfileGraph& graph, const ReplicationOptions
   return ideals;
 }
 
-/// How the best chain up to an ideal ends.
+/// The end of the best chain up to an ideal.
 struct Chain {
   double slowest = infinity;
-  std::size_t before = 0;   // the ideal in front of its last stage
+  std::size_t before = 0;   // the ideal before its last stage
   int replicas = 0;         // of its last stage
   double stage = infinity;  // time of its last stage
 };
 
-/// One level of machines, over the ideals in order.
+/// Finds chains on one level of machines, over the ideals in order.
 class Level {
  public:
-  /// `compute[i][j]`: the time of a stage from ideal i to ideal j on one machine of this level, or
-  /// infinite when i is not inside j. `group`: machines of the level below in one of this.
+  /// `compute[i][j]` is the time of a stage from ideal i to ideal j on one machine of this level,
+  /// or infinite if i is not inside j. `group` is the number of machines of the level below in one
+  /// of this.
   Level(const std::vector<Ideal>& ideals, const std::vector<std::vector<double>>& compute,
         const MachineLevel& level, int group, const ReplicationOptions& options)
       : ideals_(ideals), compute_(compute), level_(level), group_(group), options_(options) {}
 
-  /// The best chain from ideal `first` to each other, by number of machines used, all of them.
+  /// Returns the best chain from ideal `first` to each other, by number of machines, all of them
+  /// used.
   std::vector<std::vector<Chain>> chains_from(std::size_t first) const {
     const auto machines = static_cast<std::size_t>(level_.machines);
     std::vector chains(ideals_.size(), std::vector<Chain>(machines + 1));
@@ -144,7 +146,8 @@ class Level {
     return best;
   }
 
-  /// A group averages the gradients of an undivided stage over all its links at once.
+  /// Returns the time of a stage. A group averages the gradients of an undivided stage over all its
+  /// links at once.
   double stage_time(std::size_t from, std::size_t to, int replicas, int links) const {
     const double parameters = ideals_[to].parameters - ideals_[from].parameters;
     const double average =
@@ -196,10 +199,11 @@ void check(const ProfileGraph& graph, const ReplicationOptions& options) {
   if (graph.nodes.empty())
     throw plan::InputError("the profile has no node to put on a machine");
   if (options.levels.empty())
-    throw plan::InputError("no machines given: at least one level of them is needed");
+    throw plan::InputError("no machines given: at least one level of machines is needed");
   for (const MachineLevel& level : options.levels) {
     if (level.machines < 1)
-      throw plan::InputError(fmt::format("{} machines given, the least is 1", level.machines));
+      throw plan::InputError(
+          fmt::format("{} machines given: at least 1 is needed", level.machines));
     if (!(level.bandwidth_per_s > 0))
       throw plan::InputError(fmt::format("a bandwidth of {} bytes/s given: it must be more than 0",
                                          level.bandwidth_per_s));
@@ -228,8 +232,8 @@ ReplicatedPartition replicated_partition(const ProfileGraph& graph,
   const double slowest = chains.back().back().slowest;
   if (slowest == infinity)
     throw plan::Infeasible(fmt::format(
-        "a straight pipeline needs a stage for each of {} machines, but {} nodes do not "
-        "come to so many in a row",
+        "a straight pipeline needs a stage for each of {} machines, but the graph has only {} "
+        "nodes",
         options.levels.back().machines, graph.nodes.size()));
   return {.slowest_stage = {slowest},
           .one_machine = {ideals.back().compute},

@@ -33,16 +33,16 @@ bool is_one_of(const std::vector<Value>& values, const Value& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-/// Those asked for, else the divisors of `whole`.
+/// Returns the requested values, or else the divisors of `whole`.
 std::vector<int> choices(const std::vector<int>& asked, int whole) {
   return asked.empty() ? divisors_of(whole) : asked;
 }
 
-/// Parts of a rank's memory to fill with layers. The count here is approximate, so several are
-/// tried.
+/// Fractions of a rank's memory to fill with layers. The memory count here is approximate, so
+/// several are tried.
 constexpr double shares_to_fill[] = {1.1, 1, 0.95};
 
-/// All ways to cut the training, each part nested in the one before.
+/// Enumerates all cuts of the training, with nested choices.
 class Enumeration {
  public:
   Enumeration(const plan::Cluster& cluster, const PlanSpace& space, models::PipelineShapes& shapes)
@@ -57,7 +57,7 @@ class Enumeration {
   std::vector<Cut> all() {
     const int gpus = space_.gpus;
     Cut cut;
-    // Sums in every layer do not pay between nodes.
+    // Tensor-parallel all-reduces in every layer do not pay off between nodes.
     for (const int tensor : choices(space_.tensor, std::min(gpus, cluster_.devices_per_node))) {
       cut.tensor = tensor;
       if (gpus % tensor != 0 || model_.heads % tensor != 0 || model_.hidden % tensor != 0)
@@ -72,7 +72,7 @@ class Enumeration {
   }
 
  private:
-  /// Speeds and memory that are said by rank are those of so many.
+  /// Returns true if the cluster's speeds and memory by rank, if any, are for this pipeline size.
   bool has_ranks(int pipeline) const {
     const auto fits = [&](const std::vector<double>& by_rank) {
       return by_rank.empty() || by_rank.size() == static_cast<std::size_t>(pipeline);
@@ -121,7 +121,7 @@ class Enumeration {
     }
   }
 
-  /// At most one layer is missing on a rank until all of its stages have as many.
+  /// Returns the numbers of chunks. Each rank may lack at most one layer for equal stages.
   std::vector<int> chunks_of(const Cut& cut, plan::Chunks kind) const {
     const int most = model_.layers / cut.pipeline;
     std::vector<int> chunks;
@@ -148,7 +148,7 @@ class Enumeration {
       }
       if (sizes == StageSizes::Balanced) {
         cut.stage_layers = balanced(cut.stages());
-        // Said once.
+        // Adds equal stages only once.
         const auto [least, most] =
             std::minmax_element(cut.stage_layers.begin(), cut.stage_layers.end());
         if (*least == *most && is_one_of(space_.stage_sizes, StageSizes::Equal))
@@ -167,7 +167,7 @@ class Enumeration {
     return layers;
   }
 
-  /// By their FLOPs.
+  /// Returns the head's FLOPs in units of a layer's.
   double head_in_layers() const {
     const double head = 6 * models::head_parameters(model_);
     const double token =
@@ -175,8 +175,8 @@ class Enumeration {
     return head / ((token - head) / model_.layers);
   }
 
-  /// Faster ranks get more layers; and once more so that none has more than it may hold, where
-  /// that is another cut.
+  /// Gives faster ranks more layers; and again so that no rank exceeds its memory, if that is
+  /// another cut.
   void with_uneven_stages(Cut cut) {
     const models::PipelineShape& shape = *shapes_.find(cut, training_.batch);
     const auto by_speed = dealt_layers({model_.layers, head_in_layers()}, shape, devices_.speeds);
@@ -194,8 +194,8 @@ class Enumeration {
       }
   }
 
-  /// Layers that ranks have room for in so much of their memory, dealt out by speed; nothing where
-  /// those at hand fit, or none do.
+  /// Returns layers distributed by speed such that they fit in this fraction of the ranks' memory;
+  /// nothing if the current layers fit, or none do.
   std::optional<std::vector<int>> within_memory(Cut cut, const models::PipelineShape& shape,
                                                 double share) const {
     DealtLayers dealt{model_.layers, head_in_layers(), {}};
@@ -230,10 +230,11 @@ class Enumeration {
     for (const plan::RecomputeMode recompute : space_.recompute)
       for (const int zero : space_.zero)
         for (const bool sequence_parallel : sequence_parallel_of(cut)) {
-          // Without copies there is nothing to share.
+          // Without replicas there is nothing to shard.
           if (zero > 0 && cut.data * cut.context == 1)
             continue;
-          // What runs again runs before the input gradient, and the costs do not tell how much.
+          // Full recomputation runs before the input gradient, and the costs do not say how long it
+          // takes.
           if (recompute == plan::RecomputeMode::Full && is_split(cut))
             continue;
           cut.recompute = recompute;
@@ -243,7 +244,8 @@ class Enumeration {
         }
   }
 
-  /// Without cuts there is no norm to cut.
+  /// Returns the choices of sequence parallelism. Without tensor parallelism there is no norm to
+  /// partition.
   std::vector<bool> sequence_parallel_of(const Cut& cut) const {
     return cut.tensor == 1 ? std::vector<bool>{false} : space_.sequence_parallel;
   }
@@ -257,7 +259,7 @@ class Enumeration {
   models::PipelineShapes& shapes_;
   const plan::Machine machine_;
   const bool is_uneven_;
-  RankDevices devices_;  // of the cut at hand, where they are uneven
+  RankDevices devices_;  // of the current cut, if they are uneven
   std::map<int, std::vector<int>> balanced_;
   std::vector<Cut> found_;
 };

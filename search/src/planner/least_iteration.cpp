@@ -9,7 +9,7 @@ double passes(const plan::StageCost& stage) {
   return (stage.input_gradient + stage.weight_gradient).value;
 }
 
-/// Between the ranks of each stage and the next: for how long an output and its gradient hold both.
+/// A stage boundary between ranks: the seconds for which an output and its gradient occupy both.
 struct Hop {
   double output = 0, gradient = 0;
 };
@@ -38,11 +38,11 @@ std::vector<Hop> hops_of(const sim::StepCosts& costs, const models::PipelineShap
 double least_iteration(const sim::StepCosts& costs, const models::PipelineShape& shape,
                        int microbatches) {
   const std::vector<Hop> hops = hops_of(costs, shape);
-  // What a fused pair hides is no longer than its forward, whichever of its actions it is of.
+  // A fused pair hides at most its forward, for either of its actions.
   const double forwards = 1 - (shape.fuses ? costs.pair_overlap : 0);
-  // `arrival`: before the rank takes its first microbatch from the one before. `drain`: behind the
-  // rank's last transfer, what those before it have still to do. A rank whose last work is a weight
-  // gradient keeps nobody waiting.
+  // `arrival` is the time before the rank receives its first microbatch from the previous rank.
+  // `drain` is the remaining work of the previous ranks after the rank's last transfer. If a rank's
+  // last action is a weight gradient, no other rank waits for it.
   double least = 0, arrival = 0, drain = 0;
   for (std::size_t rank = 0; rank < shape.stages_of_rank.size(); ++rank) {
     double busy = 0, end = 0, sends = 0, receives = 0;
@@ -55,8 +55,8 @@ double least_iteration(const sim::StepCosts& costs, const models::PipelineShape&
       receives += before.output + behind.gradient;
       end += costs.stages[at].optimizer_step.value;
     }
-    if (shape.stages_of_rank[rank].size() == 1)  // elsewhere it computes meanwhile
-      busy += std::max(sends, receives);         // one may go while another comes
+    if (shape.stages_of_rank[rank].size() == 1)  // with several stages it computes meanwhile
+      busy += std::max(sends, receives);         // sending and receiving overlap
     drain = shape.splits_backward ? end : std::max(end, drain);
     least = std::max(least, arrival + microbatches * busy + drain);
     // Every rank's first stage is the next one.

@@ -25,13 +25,13 @@ plan::Scenario scenario_of(const plan::Cluster& cluster, const plan::Transformer
   pipeline.schedule = schedule_name(cut);
   pipeline.chunks = cut.chunks;
   pipeline.partition = models::boundaries_of(cut, training.model.layers);
-  pipeline.blocking = true;  // a transfer holds both ends, as Megatron's do
+  pipeline.blocking = true;  // a transfer occupies both ends, as Megatron's do
   pipeline.replicas = cut.data;
   pipeline.tensor = cut.tensor;
   pipeline.sequence_parallel = cut.sequence_parallel;
   pipeline.context = cut.context;
   pipeline.expert = cut.expert;
-  // ZeRO 2 and 3 sum the gradients of each microbatch.
+  // ZeRO 2 and 3 reduce the gradients of each microbatch.
   pipeline.overlap_reductions = cut.zero >= 2 || cut.overlaps_gradients;
   plan::Training& trained = scenario.training;
   trained.microbatch_size = cut.microbatch;

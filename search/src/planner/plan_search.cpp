@@ -33,38 +33,38 @@ void require_sizes(const PlanSpace& space) {
   const plan::TransformerTraining& training = space.training;
   if (space.gpus < 1 || training.batch < 1 || training.sequence < 1 || training.model.layers < 1)
     throw plan::InputError("a plan needs a model, GPUs, a global batch and a sequence");
-  plan::require_cut(training, Cut{});  // what one device cannot train, none of the cuts can
+  plan::require_cut(training, Cut{});  // if one device cannot train it, no cut can
   for (const std::string& schedule : space.schedules)
     if (const auto& planned = models::planned_schedules();
         std::find(planned.begin(), planned.end(), schedule) == planned.end())
-      throw plan::InputError(fmt::format("no plan has the schedule \"{}\"{}; these have: {}",
-                                         schedule, plan::did_you_mean(schedule, planned),
-                                         fmt::join(planned, ", ")));
+      throw plan::InputError(
+          fmt::format("the planner does not support the schedule \"{}\"{}; it supports: {}",
+                      schedule, plan::did_you_mean(schedule, planned), fmt::join(planned, ", ")));
 }
 
-/// Bounds count the parameters of layers by few of their sizes, which is a little more or less than
-/// they have.
+/// Bounds count the parameters of layers by few of their sizes, which is slightly inexact.
 constexpr double time_as_counted = 0.99, memory_as_counted = 0.96;
-/// Tensors need at least this part of the bytes that the allocator reserves.
+/// Tensors take at least this fraction of the bytes that the allocator reserves.
 constexpr double most_fragmented = 0.85;
 constexpr double no_limit = std::numeric_limits<double>::infinity();
 
 PlanFacts facts_on(const plan::Cluster& cluster, const plan::TransformerTraining& training,
                    const Cut& cut, sim::StructureCache* structures, double most_s) {
   plan::Scenario scenario = scenario_of(cluster, training, cut);
-  scenario.cluster = roomy(scenario.cluster);  // the search minds the memory
+  scenario.cluster = roomy(scenario.cluster);  // the search checks the memory
   return facts_of(scenario, models::transformer_costs(scenario.cluster, training, cut), structures,
                   most_s);
 }
 
-/// A cut on a cluster whose nodes ranks fill as they stand.
+/// A cut on a cluster whose nodes are filled in their given order.
 struct PlacedCut {
   Cut cut;
   const plan::Cluster& cluster;
   const RankDevices& devices;
 };
 
-/// All orders of the nodes; of those that give the ranks of a cut like devices, the first.
+/// Cuts on all orders of the nodes. Among orders that give the ranks of a cut equal devices, only
+/// the first counts.
 class PlacedCuts {
  public:
   PlacedCuts(const plan::Cluster& cluster, const PlanSpace& space, models::PipelineShapes& shapes)
@@ -103,7 +103,7 @@ class PlacedCuts {
   std::vector<PlacedCut> all_;
 };
 
-/// The cuts of a training, as `search` goes over them.
+/// The cuts of a training, as a Space for `search`.
 class CutSpace {
  public:
   using Plan = FoundPlan;
@@ -115,7 +115,8 @@ class CutSpace {
         cuts_(cluster, space, shapes_),
         largest_(plan::largest_memory(cluster)) {}
 
-  /// How many bytes of scores are kept depends on their dropout: a bound leaves them out.
+  /// Returns the training without attention scores. The bytes of scores that are kept depend on
+  /// their dropout, so a bound leaves them out.
   static plan::TransformerTraining without_scores(plan::TransformerTraining training) {
     training.attention = plan::AttentionKind::Fused;
     return training;
@@ -125,7 +126,7 @@ class CutSpace {
   double memory() const { return static_cast<double>(largest_.value); }
   bool fits(const FoundPlan& plan) const { return memory() <= 0 || plan.evened_bytes <= memory(); }
 
-  /// What most of the best plans do where they can.
+  /// Returns true for settings that most of the best plans have if they can.
   bool is_likely(std::size_t candidate) const {
     const Cut& cut = cuts_[candidate].cut;
     return cut.recompute != plan::RecomputeMode::Full &&
@@ -133,7 +134,8 @@ class CutSpace {
            cut.sequence_parallel == (cut.tensor > 1);
   }
 
-  /// What runs again keeps the inputs of layers alone, some of which lie on the rank before.
+  /// Returns a bound of the peak. Full recomputation keeps only the inputs of layers, some of which
+  /// are on the previous rank.
   double least_peak(std::size_t candidate) { return least_peak(cuts_[candidate]); }
   double least_peak(const PlacedCut& placed) {
     const Cut& cut = placed.cut;
@@ -152,7 +154,7 @@ class CutSpace {
     const Cut& cut = placed.cut;
     const models::PipelineShape& shape = shape_of(cut);
     models::TransformerWork work = models::transformer_work(placed.cluster, training_, cut);
-    if (cut.overlaps_gradients)  // how much of the sums is hidden, the Program says
+    if (cut.overlaps_gradients)  // the Program decides how much of the reductions overlaps
       forget_sums(work);
     const models::TransformerTimes times =
         priced(work, machine_, models::layer_class_of(training_, cut));
@@ -161,14 +163,14 @@ class CutSpace {
     divide_by(placed.devices.speeds, shape);
     double least = cut.zero < 2 ? least_iteration(costs_, shape, microbatches(cut))
                                 : least_of_microbatch_sums(cut, shape, work);
-    // Of a microbatch that runs again, one layer may do so while its gradient is on its way.
+    // With full recomputation, one layer may be recomputed while its gradient is being transferred.
     if (cut.recompute == plan::RecomputeMode::Full)
       for (const double speed : placed.devices.speeds)
         least -= std::max(times.layer.forward, times.dense_layer.forward) / speed;
     return time_as_counted * least;
   }
 
-  /// What whoever simulates the plan's scenario gets.
+  /// Returns the figures that a simulation of the plan's scenario gives.
   std::optional<FoundPlan> price(const Bound& bound, double most_s) {
     const PlacedCut& placed = cuts_[bound.candidate];
     FoundPlan plan{.cut = placed.cut,
@@ -185,7 +187,7 @@ class CutSpace {
     }
   }
 
-  /// From the peak bytes of tensors; 0 if they cannot be replayed.
+  /// Returns a bound from the peak bytes of tensors; 0 if they cannot be replayed.
   double least_need(std::size_t candidate) const {
     const PlacedCut& placed = cuts_[candidate];
     try {
@@ -215,8 +217,8 @@ class CutSpace {
     set_peaks(plan);
   }
 
-  /// Moves the borders of the plan's stages until none is quicker within the memory, and says how
-  /// many were simulated: those whose bound is below the best so far.
+  /// Moves the boundaries of the plan's stages until no move is faster within the memory. Returns
+  /// the number of simulated partitions: those whose bound is below the best so far.
   int move_borders(FoundPlan& plan) {
     const plan::Scenario scenario = scenario_of(plan.cluster, training_, plan.cut);
     const auto costs = models::transformer_costs(scenario.cluster, training_, plan.cut);
@@ -251,7 +253,7 @@ class CutSpace {
   }
 
  private:
-  /// Between the model's layers.
+  /// Returns the boundaries between the model's layers.
   std::vector<int> borders_of(const Cut& cut) const {
     std::vector<int> borders{0};
     for (int stage = 0; stage < cut.stages(); ++stage)
@@ -259,7 +261,8 @@ class CutSpace {
     return borders;
   }
 
-  /// The same where the embedding is a layer in front of these, and the head one behind.
+  /// Returns the same boundaries if the embedding counts as a layer before these, and the head as
+  /// one after them.
   static std::vector<int> with_ends(std::vector<int> borders) {
     for (std::size_t at = 1; at < borders.size(); ++at)
       borders[at] += at + 1 == borders.size() ? 2 : 1;
@@ -270,8 +273,8 @@ class CutSpace {
     return static_cast<double>(plan::evened_peak(held, devices.memory, largest_).value);
   }
 
-  /// Sums go no faster where a rank computes faster, so what ends an iteration is divided by that
-  /// alone which makes it less.
+  /// Divides the times by the ranks' speeds. Collectives are not faster on a faster rank, so the
+  /// end of an iteration is scaled only if that makes it shorter.
   void divide_by(const std::vector<double>& speeds, const models::PipelineShape& shape) {
     for (std::size_t rank = 0; rank < speeds.size(); ++rank)
       for (const int at : shape.stages_of_rank[rank]) {
@@ -290,8 +293,8 @@ class CutSpace {
       end->sum = {};
   }
 
-  /// The end of a stage in the middle is priced by the most layers that one there has; those with
-  /// fewer take less.
+  /// Scales down the end of the iteration of middle stages. It is priced for the largest of them;
+  /// stages with fewer layers take less.
   void lower_ends(const Cut& cut) {
     if (cut.stage_layers.size() < 3)
       return;
@@ -321,8 +324,8 @@ class CutSpace {
     plan.evened_bytes = evened(plan.peaks, rank_devices(plan.cluster, plan.cut));
   }
 
-  /// The bytes that GPUs need, by rank, from the peak of their tensors. If that is close to the
-  /// limit, the fullest rank is replayed with the allocator.
+  /// Returns the bytes that GPUs need, by rank, from the peak of their tensors. If that is close to
+  /// the limit, the fullest rank is replayed with the allocator.
   std::vector<plan::Bytes> needs_of(const Cut& cut, const std::vector<plan::Bytes>& held,
                                     const RankDevices& devices) const {
     std::vector<plan::Bytes> needs = allocated_needs(cut, held);
@@ -332,7 +335,7 @@ class CutSpace {
     return needs;
   }
 
-  /// By rank; `held` is used if nothing can be replayed.
+  /// Returns the needs by rank; `held` is used if nothing can be replayed.
   std::vector<plan::Bytes> allocated_needs(const Cut& cut,
                                            const std::vector<plan::Bytes>& held) const {
     try {
@@ -356,7 +359,7 @@ class CutSpace {
           models::replay_training(training_, cut, {.rank = rank});
       *fullest = models::gpu_memory({replayed.peak_reserved}, cut, {}).total();
     } catch (const plan::InputError&) {
-      return;  // what tensors take is all that is known
+      return;  // only the tensors' peak is known
     }
   }
 
@@ -379,11 +382,12 @@ class CutSpace {
     return models::scattering_s(end, machine_.constants);
   }
 
-  /// ZeRO 2 and 3 sum what each microbatch makes, beside compute: behind the last, a rank waits for
-  /// one of its stages at least, and before the first for its parameters.
+  /// Returns the bound for ZeRO 2 and 3. They reduce each microbatch's gradients, overlapped with
+  /// compute: after the last microbatch a rank waits for the reduction of at least one of its
+  /// stages, and before the first for its parameters.
   double least_of_microbatch_sums(const Cut& cut, const models::PipelineShape& shape,
                                   const models::TransformerWork& work) {
-    const bool gathers = cut.zero == 3;  // before each use, not behind the step
+    const bool gathers = cut.zero == 3;  // before each use, not after the step
     for (const std::vector<int>& stages : shape.stages_of_rank) {
       double least = std::numeric_limits<double>::infinity();
       for (const int stage : stages) {
@@ -408,8 +412,8 @@ class CutSpace {
                            : work.middle_end;
   }
 
-  /// Of a microbatch, on the rank where it is most: its stages' gradients, one after another. Those
-  /// of a stage in the middle are at most as many as counted.
+  /// Returns the seconds of a microbatch's reduce-scatters on the rank where they take longest: its
+  /// stages' gradients, one after another. Those of a middle stage are at most as long as counted.
   double scatters_s(const Cut& cut, const models::PipelineShape& shape,
                     const models::TransformerWork& work) const {
     const int last = cut.stages() - 1, layers = training_.model.layers;
@@ -440,12 +444,12 @@ class CutSpace {
   PlacedCuts cuts_;
   const plan::Bytes largest_;
   sim::StructureCache structures_;
-  sim::StepCosts costs_;  // of the cut that is bounded
+  sim::StepCosts costs_;  // of the cut being bounded
 };
 
-/// A machine whose constants err as much as they are unsure.
+/// Returns a sample of the machine's constants by their uncertainty.
 plan::MachineConstants drawn(const plan::Machine& machine, std::mt19937_64& random) {
-  // Twelve uniform numbers add up to a normal one on every machine alike.
+  // The sum of twelve uniform numbers is nearly normal, and the same on every machine.
   const auto normal = [&] {
     double sum = -6;
     for (int part = 0; part < 12; ++part)
@@ -491,7 +495,7 @@ Regret regret_of(const plan::Cluster& cluster, const plan::TransformerTraining& 
 
 namespace {
 
-/// What is said by rank holds for pipelines of so many.
+/// Throws unless the cluster's lists by rank fit a pipeline size of the space.
 void require_ranks(const plan::Cluster& cluster, const PlanSpace& space) {
   const auto require = [&](const char* field, std::size_t ranks) {
     const auto wanted = static_cast<int>(ranks);
@@ -499,18 +503,18 @@ void require_ranks(const plan::Cluster& cluster, const PlanSpace& space) {
         space.pipeline.empty() || std::ranges::find(space.pipeline, wanted) != space.pipeline.end();
     if (wanted > 0 && (space.gpus % wanted != 0 || !is_asked))
       throw plan::InputError(
-          fmt::format("the cluster's {} is of the {} ranks of a pipeline: {}", field, wanted,
-                      is_asked ? fmt::format("{} GPUs make none of so many", space.gpus)
-                               : "none of so many is among those to look at"));
+          fmt::format("the cluster's {} is for pipelines of {} ranks, but {}", field, wanted,
+                      is_asked ? fmt::format("{} GPUs cannot form one", space.gpus)
+                               : "no such pipeline size is searched"));
   };
   require("rank_speeds", cluster.rank_speeds.size());
   require("rank_memory_bytes", cluster.rank_memory.size());
 }
 
-// Borders are moved of so many of the quickest, or as many as are wanted.
+// The number of fastest plans whose boundaries are moved, unless more are wanted.
 constexpr int least_moved = 10;
 
-/// The plans with the borders of their stages moved, each once.
+/// Replaces the plans by those with moved boundaries, each once.
 void move_borders(CutSpace& cuts, PlanAnswer& answer, const SearchOptions<FoundPlan>& options) {
   BestPlans<FoundPlan> best(options.most_plans, options.pareto);
   std::vector<std::pair<plan::Cluster, Cut>> known;
@@ -534,8 +538,8 @@ void move_borders(CutSpace& cuts, PlanAnswer& answer, const SearchOptions<FoundP
     answer.nearest.reset();
 }
 
-/// Every plan by what the allocator reserves, which is rarely more than it seemed to be: those that
-/// do not fit after all are taken out, for which there are some to spare.
+/// The number of spare plans. Each plan is checked by the memory that the allocator reserves, which
+/// rarely exceeds the estimate; plans that do not fit are removed.
 constexpr int to_spare = 2;
 void weigh_all(CutSpace& cuts, PlanAnswer& answer, const SearchOptions<FoundPlan>& options) {
   BestPlans<FoundPlan> best(options.most_plans, options.pareto);
@@ -581,8 +585,8 @@ void require_candidates(const PlanSpace& space, const PlanAnswer& answer) {
   const plan::TransformerTraining& training = space.training;
   if (answer.candidates == 0)
     throw plan::InputError(fmt::format(
-        "nothing divides a batch of {} among {} GPUs for {} layers and {} heads: no plan to look "
-        "at",
+        "nothing divides a batch of {} among {} GPUs for {} layers and {} heads: there is no plan "
+        "to search",
         training.batch, space.gpus, training.model.layers, training.model.heads));
 }
 

@@ -7,7 +7,7 @@
 namespace pipewright::search {
 namespace {
 
-/// How many layers the stages have: "20", or "19×7 12" where they are not alike.
+/// Returns the layers of the stages: "20", or "19×7 12" if they differ.
 std::string layers_words(const plan::Cut& cut, int layers) {
   std::string words;
   const int stages = cut.stages();
@@ -44,7 +44,7 @@ std::string cut_words(const plan::Cut& cut, int layers, bool has_experts) {
   if (cut.sequence_parallel)
     words += ", sequence parallel";
   if (cut.overlaps_gradients && cut.zero < 2)  // from ZeRO 2 on they always are
-    words += ", sums beside backwards";
+    words += ", overlapped gradient reduction";
   return words;
 }
 

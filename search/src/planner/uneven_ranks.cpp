@@ -54,8 +54,8 @@ std::optional<std::vector<int>> dealt_layers(const DealtLayers& dealt,
   for (std::size_t rank = 0; rank < ranks; ++rank)
     if (!may_have(rank, of_rank[rank]))
       return {};
-  // Equal pieces, each to where it ends first: no other way ends before (an exchange shows it). Of
-  // equal ranks it is a late one, which holds fewer microbatches.
+  // Greedy distribution of equal layers, each to the rank where it ends first, is optimal (by an
+  // exchange argument). Among equal ranks a later one is chosen, which holds fewer microbatches.
   for (int left = dealt.layers - stages; left > 0; --left) {
     std::size_t first = ranks;
     for (std::size_t rank = ranks; rank-- > 0;)

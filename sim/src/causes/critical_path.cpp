@@ -6,11 +6,11 @@
 namespace pipewright::sim {
 namespace {
 
-/// What `event` waited for last; -1 when it began with the iteration.
+/// Returns the event that `event` waited for last; -1 if it began with the iteration.
 int binding_wait(const Structure& structure, const Times& times, int event) {
   const auto& own = structure.events()[event];
   const bool receives = plan::is_receive(own.instruction->kind);
-  // The data came after the receive was there: the transfer is what was waited for.
+  // The data arrived after the receive was posted, so the receive waited for the transfer.
   if (receives && times[own.partner].end > times[event].start)
     return own.partner;
   int binding = -1;
@@ -19,7 +19,7 @@ int binding_wait(const Structure& structure, const Times& times, int event) {
     if (receives && before == own.partner)
       return;
     const double time = until == plan::Until::Done ? times[before].end : times[before].released;
-    if (time > latest) {  // compute is visited first, so it wins a draw
+    if (time > latest) {  // compute is visited first, so it wins a tie
       latest = time;
       binding = before;
     }
@@ -27,7 +27,7 @@ int binding_wait(const Structure& structure, const Times& times, int event) {
   return binding;
 }
 
-/// The latest instants that leave the iteration as it is.
+/// The latest times that do not make the iteration longer.
 struct Latest {
   double released = std::numeric_limits<double>::infinity();
   double end = std::numeric_limits<double>::infinity();
@@ -60,8 +60,8 @@ std::vector<double> slack(const Structure& structure, const Times& times) {
     slack[static_cast<std::size_t>(event)] = std::max(room, 0.0);
     const auto& self = events[event];
     const bool receives = plan::is_receive(self.instruction->kind);
-    // A receive may be there as late as its data may be, a collective's member as late as the one
-    // that takes its time; all else starts later by its room.
+    // A receive may be as late as its data may be, and a member of a collective as late as the
+    // leader that takes its time; every other event starts later by its slack.
     const bool only_waits = receives || events.leader_of(event) != event;
     const double start = only_waits ? std::min(own.end, own.released) : times[event].start + room;
     events.for_each_predecessor(event, [&](int before, plan::Until until) {

@@ -36,8 +36,8 @@ EventTableMaker::EventTableMaker(const Structure& structure)
   make_rows();
 }
 
-/// Names are made where they first occur: to make one for each event and look it up takes ten times
-/// as long.
+/// Numbers the names where they first occur: making a name for each event and looking it up takes
+/// ten times as long.
 void EventTableMaker::number_names() {
   const plan::Dependencies& events = structure_.events();
   const auto stages = static_cast<std::size_t>(plan::stage_count(structure_.program()));
@@ -45,7 +45,7 @@ void EventTableMaker::number_names() {
   constexpr std::uint32_t unknown = ~std::uint32_t{0};
   std::vector<std::uint32_t> number_of(plan::kinds_with_microbatch * stages * microbatches,
                                        unknown);
-  std::map<plan::InstructionKey, std::uint32_t> others;  // those of a whole stage are few
+  std::map<plan::InstructionKey, std::uint32_t> others;  // whole stages have few of them
   for (int event = 0; event < structure_.size(); ++event) {
     const plan::Instruction& i = *events[event].instruction;
     const std::size_t at =
@@ -64,7 +64,7 @@ void EventTableMaker::number_names() {
   }
 }
 
-/// Events are numbered rank by rank.
+/// Groups the events by rank and row. Events are numbered rank by rank.
 void EventTableMaker::make_rows() {
   const plan::Dependencies& events = structure_.events();
   constexpr std::size_t row_count = static_cast<std::size_t>(plan::Row::Reduce) + 1;
@@ -108,8 +108,8 @@ plan::EventTable EventTableMaker::table_of(const Times& times, const EventTableP
   return table;
 }
 
-/// Deals the row's events out to tracks in order of time, each to the first that is free. Most rows
-/// are in that order already and need one track.
+/// Distributes the row's events over tracks in order of time, each to the first free track. Most
+/// rows are already in that order and need one track.
 void EventTableMaker::fill_row(const RowOfRank& row, const Times& times,
                                plan::EventColumns& columns, std::vector<plan::EventTrack>& tracks) {
   const auto begin = row_events_.begin() + static_cast<std::ptrdiff_t>(row.begin);

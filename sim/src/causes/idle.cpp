@@ -11,7 +11,8 @@ using plan::InstructionKind;
 
 namespace {
 
-/// The maker computes, its queue, the transfer, our queue; a collective, and what it waits for.
+/// The sender's compute, its queue, the transfer, the receiver's queue; a collective, and what it
+/// waits for.
 constexpr std::size_t most_causes_of_a_gap = 6;
 
 }  // namespace
@@ -140,11 +141,11 @@ void IdleCauses::attribute_data(const ComputeEntry& entry, IdleCause phase, cons
   enter(IdleCause::Queue, times[entry.send].start);
   enter(structure_.program().blocking ? IdleCause::Exposed : IdleCause::Transfer,
         times[entry.send].end);
-  if (from_ < gap_end_)  // rarely: so the receive is not looked up each time
+  if (from_ < gap_end_)  // rarely true, so the receive is seldom looked up
     enter(IdleCause::Queue, times[structure_.events()[entry.send].partner].end);
 }
 
-/// The step waits for the last of its reductions.
+/// Attributes the wait of an optimizer step for the last of its reductions.
 void IdleCauses::attribute_reductions(int step, IdleCause phase, const Times& times) {
   const int last = last_reduction(structure_, times, step);
   if (last < 0)

@@ -1,12 +1,12 @@
 #pragma once
 
-// Which of the reductions before an optimizer step holds it up.
+// Finds the reduction that delays an optimizer step.
 
 #include "pipewright/sim/structure/times.hpp"
 
 namespace pipewright::sim {
 
-/// The reduction that ends last among those that an optimizer step waits for; -1 for none.
+/// Returns the reduction that ends last among those that an optimizer step waits for, or -1.
 inline int last_reduction(const Structure& structure, const Times& times, int step) {
   int last = -1;
   structure.events().for_each_predecessor(step, [&](int before, plan::Until) {

@@ -14,7 +14,7 @@
 namespace pipewright::sim {
 namespace {
 
-/// A transfer ends where it arrives, if its receiver waited for it.
+/// Extends each transfer to its arrival if its receiver waited for it.
 void join_transfers(const Structure& structure, Times& times) {
   const plan::Dependencies& events = structure.events();
   for (int event = 0; event < structure.size(); ++event)
@@ -26,7 +26,8 @@ void join_transfers(const Structure& structure, Times& times) {
     }
 }
 
-/// What a member waits for the others is not the collective's time.
+/// Starts each collective when its last member has reached it: the members' waits for each other do
+/// not count.
 void join_collectives(const Structure& structure, Times& times) {
   const plan::Dependencies& events = structure.events();
   for (int event = 0; event < structure.size(); ++event) {
@@ -39,8 +40,8 @@ void join_collectives(const Structure& structure, Times& times) {
   structure.begin_together(times);
 }
 
-/// Of two that took turns the second counts from where the first ends: one behind the other they
-/// are as long as both were.
+/// Lets the second action of a fused pair start when the first ends: executed alternately, they
+/// take as long as both would one after the other.
 void join_pairs(const Structure& structure, Times& times) {
   for (int event = 0; event < structure.size(); ++event) {
     const int other = structure.pair_of(event);
@@ -57,9 +58,9 @@ void join_pairs(const Structure& structure, Times& times) {
 
 }  // namespace
 
-// What was sent long before the receive was there had arrived by then, and the receive took only as
-// long as taking it does: where more of the time from send to end lies before the receive than in
-// it, nobody waited.
+// Data that were sent long before the receive was posted had arrived by then, and the receive took
+// only the time to take them. So if more of the time from the send to the receive's end lies before
+// the receive than in it, the receive did not wait.
 bool waited_for(const Structure& structure, const Times& measured, int receive) {
   const EventTimes& taken = measured[receive];
   const double sent = measured[structure.events()[receive].partner].start;
@@ -83,7 +84,7 @@ std::vector<std::size_t> spans_of(const Structure& structure, const plan::Timeli
     if (next >= found.size())
       throw plan::InputError(
           fmt::format("the timeline has no span of {} on rank {}, which the "
-                      "program runs: they are not of one run",
+                      "program runs: they are not from the same run",
                       name.second, name.first));
     span_of.push_back(static_cast<std::size_t>(found[next] - measured.spans.data()));
   }
@@ -91,7 +92,7 @@ std::vector<std::size_t> spans_of(const Structure& structure, const plan::Timeli
     if (found.size() > taken[name])
       throw plan::InputError(
           fmt::format("the timeline has {} on rank {}, which the program does "
-                      "not run there: they are not of one run",
+                      "not run there: they are not from the same run",
                       name.second, name.first));
   return span_of;
 }

@@ -11,14 +11,14 @@ namespace {
 
 using plan::InstructionKind;
 
-/// The growth of an event's instants.
+/// The derivatives of an event's times.
 struct Growth {
   double released = 0;
   double end = 0;
 };
 
-/// The largest of some instants, and how it grows: instants that are equal up to rounding take the
-/// growth of the one that grows most.
+/// The latest of several times, and its derivative: among times that are equal up to rounding, the
+/// largest derivative counts.
 class SteepestOfLatest {
  public:
   explicit SteepestOfLatest(double tolerance) : tolerance_(tolerance) {}
@@ -33,13 +33,13 @@ class SteepestOfLatest {
 
  private:
   double tolerance_;
-  double time_ = 0;  // the start of the iteration, which does not move
+  double time_ = 0;  // the start of the iteration, which is fixed
   double growth_ = 0;
 };
 
-constexpr double relative_tolerance = 1e-12;  // within it times are equal, up to rounding
+constexpr double relative_tolerance = 1e-12;  // times within it are equal, up to rounding
 
-/// By how many seconds the iteration grows for each second by which the costs move.
+/// The derivative of the iteration time in a direction of the costs.
 class Slope {
  public:
   Slope(const Structure& structure, const Times& times)
@@ -98,7 +98,7 @@ class Slope {
   std::vector<Growth> growth_;
 };
 
-/// How an instruction's time moves when the three times of its stage move by these.
+/// Returns how an instruction's time changes if the three times of its stage change by these.
 double moved_by(plan::Work work, double forward, double input_gradient, double weight_gradient) {
   switch (work) {
     case plan::Work::Forward:
@@ -118,8 +118,8 @@ double moved_by(plan::Work work, double forward, double input_gradient, double w
   return 0;
 }
 
-/// How much of the stage's forward runs again in an event: R runs its last layers, the backward the
-/// others.
+/// Returns the fraction of the stage's forward that is recomputed in an event: R recomputes its
+/// last layers, the backward the others.
 double again_in(const Structure& structure, const plan::StageCost& cost, int event) {
   const InstructionKind kind = structure.events()[event].instruction->kind;
   const plan::Seconds all = cost.rerun.first + cost.rerun.others;
@@ -130,7 +130,8 @@ double again_in(const Structure& structure, const plan::StageCost& cost, int eve
   return plan::makes_input_gradient(kind) ? cost.rerun.others / all : 0;
 }
 
-/// The same second is more on a slow rank and for a long microbatch.
+/// Returns the weight of one second of stage time: it is longer on a slow rank and for a long
+/// microbatch.
 double scale_of(const StepCosts& costs, const plan::Dependencies::Event& event) {
   double scale = 1;
   const int microbatch = event.instruction->microbatch;

@@ -13,7 +13,7 @@ namespace {
 
 std::string ms(double seconds) { return fmt::format("{:.3f} ms", 1e3 * seconds); }
 
-/// What a layer takes of an instruction of this kind.
+/// Returns the time of a layer in an instruction of this kind.
 double part_of(const plan::LayerCost& layer, plan::InstructionKind kind) {
   return plan::time_of(plan::traits_of(kind).work, layer).value;
 }
@@ -68,11 +68,11 @@ class Reasoning {
   std::vector<int> take_chain() { return std::move(chain_); }
 
  private:
-  /// What surrounds the instant in a rank's compute; -1 for nothing.
+  /// The neighbors of a time in a rank's compute; -1: none.
   struct Neighbours {
     int running = -1;
     int next = -1;
-    double since = 0;  // the end of what ran before
+    double since = 0;  // end of the previous action
   };
 
   const plan::Dependencies& events() const { return structure_.events(); }
@@ -84,7 +84,7 @@ class Reasoning {
   std::string layer_of(int event) const {
     return slowest_layer(layers_, *events()[event].instruction);
   }
-  /// The chain goes on with this event.
+  /// Appends the event to the chain.
   void note(int event) {
     if (event >= 0 && (chain_.empty() || chain_.back() != event))
       chain_.push_back(event);
@@ -116,7 +116,7 @@ class Reasoning {
     return "";
   }
 
-  /// " waits for …": what `event` of `rank` lacks at the instant.
+  /// Returns " waits for …": what `event` of `rank` lacks at the time.
   std::string reason(int event, int rank, int depth) {
     const int transfer = blocking_transfer_before(event);
     if (transfer >= 0)
@@ -135,16 +135,17 @@ class Reasoning {
     return nothing(event);
   }
 
-  /// A prediction has none of this: there what could run runs.
+  /// Describes an event that waits for nothing. In a prediction there is none, because every event
+  /// starts as soon as it can.
   std::string nothing(int event) const {
     double ready = 0;
     events().for_each_predecessor(
         event, [&](int before, plan::Until) { ready = std::max(ready, times_[before].end); });
-    return fmt::format(" waits for nothing: all that it needs was there at {}, {} before it began",
+    return fmt::format(" waits for nothing: all its inputs were there at {}, {} before it began",
                        ms(ready), ms(times_[event].start - ready));
   }
 
-  /// The first transfer before `event` that holds its rank at the instant, or will.
+  /// Returns the first transfer before `event` that blocks its rank at the time, or will.
   int blocking_transfer_before(int event) const {
     int found = -1;
     if (!structure_.program().blocking)
@@ -161,14 +162,14 @@ class Reasoning {
   std::string blocking_reason(int transfer, int rank, int depth) {
     if (times_[transfer].start <= time_) {
       note(transfer);
-      return fmt::format(" stands behind the blocking {}", span(transfer));
+      return fmt::format(" waits for the blocking {}", span(transfer));
     }
     if (plan::is_receive(events()[transfer].instruction->kind))
-      return fmt::format(" stands behind {}, which{}", name(transfer),
+      return fmt::format(" waits for {}, which{}", name(transfer),
                          transfer_reason(transfer, rank, depth));
     note(transfer);
     const int receiver = events()[events()[transfer].partner].rank;
-    return fmt::format(" stands behind the blocking {}, which begins at {}, when rank {} takes it",
+    return fmt::format(" waits for the blocking {}, which begins at {}, when rank {} receives it",
                        name(transfer), ms(times_[transfer].start), receiver);
   }
 
@@ -197,14 +198,14 @@ class Reasoning {
     const int maker = events()[send].compute;
     note(receive);
     if (time_ >= at.end)
-      return fmt::format(" waits for {}, which stands behind another transfer of rank {} until {}",
+      return fmt::format(" waits for {}, which waits for another transfer of rank {} until {}",
                          name(receive), rank, ms(times_[receive].end));
     note(send);
     if (time_ >= at.start)
       return fmt::format(" waits for data from rank {}: {} is on its way from {} to {}", sender,
                          name(send), ms(at.start), ms(at.end));
     if (maker >= 0 && time_ >= times_[maker].end)
-      return fmt::format(" waits for data from rank {}: {} stands behind another transfer until {}",
+      return fmt::format(" waits for data from rank {}: {} waits for another transfer until {}",
                          sender, name(send), ms(at.start));
     if (maker < 0)
       return fmt::format(" waits for data from rank {}", sender);
@@ -215,7 +216,7 @@ class Reasoning {
     return fmt::format(" waits for {} of rank {}{}", name(maker), sender, meanwhile(sender, depth));
   }
 
-  /// What the rank that is waited for does at the instant.
+  /// Describes what the rank that is waited for does at the time.
   std::string meanwhile(int rank, int depth) {
     const Neighbours around = neighbours(rank);
     note(around.running >= 0 ? around.running : around.next);
@@ -234,7 +235,7 @@ class Reasoning {
   std::vector<int> chain_;
 };
 
-/// From what the rank does, or the cause of its idle time then.
+/// Sets the cause of the idle time, or the interval of the running event.
 void set_cause(WhyIdle& why, const Structure& structure, const Times& times, int rank,
                double time) {
   const IdleTime idle = IdleCauses(structure).of(times);

@@ -49,7 +49,7 @@ void BusyCores::run(Times& times) {
     times.iteration = std::max(times.iteration, event.end);
 }
 
-/// All that the event waits for has its times.
+/// Called when all events that the event waits for have their times.
 void BusyCores::ready(int event) {
   const TimedEvent& own = *timed_[static_cast<std::size_t>(event)];
   const double start = start_of(structure_, own, times_);
@@ -63,7 +63,7 @@ void BusyCores::ready(int event) {
   settle(event);
 }
 
-/// The event has its times: who waits for it alone is ready.
+/// Called when the event has its times: marks the events as ready that waited only for it.
 void BusyCores::settle(int event) {
   const plan::Dependencies& events = structure_.events();
   for (const auto* edge = events.begin(event); edge != events.end(event); ++edge)
@@ -88,7 +88,7 @@ void BusyCores::finish(std::size_t running) {
   settle(done.event);
 }
 
-/// From now on all on the node go on at another speed.
+/// Changes the number of busy ranks on a node, which changes the speed of all that run there.
 void BusyCores::change_busy(int node, int by, double now) {
   busy_[static_cast<std::size_t>(node)] += by;
   for (Running& other : running_) {

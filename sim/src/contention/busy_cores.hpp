@@ -1,8 +1,8 @@
 #pragma once
 
-// Ranks that slow each other down while they compute at once, because their cores share caches and
-// memory. How long an action takes then hangs on what the others do meanwhile, so a clock goes from
-// one start or end of compute to the next, and in between all go on at a constant speed.
+// Models ranks that slow each other down while they compute concurrently, because their cores share
+// caches and memory. The duration of an action then depends on the other ranks, so a clock advances
+// from one start or end of compute to the next, between which all run at constant speed.
 
 #include <queue>
 #include <vector>
@@ -12,12 +12,12 @@
 
 namespace pipewright::sim {
 
-/// One run. With k ranks of a node at work an action takes
+/// One run. If k ranks of a node compute, an action takes
 ///
 ///   alone + (contended - alone) (min(k, n) - 1)/(n - 1)
 ///
-/// where `contended` was measured with n of them. Each of the pipelines side by side does the same
-/// at the same time, so a rank counts for as many as there are.
+/// where `contended` was measured with n of them. All data-parallel pipelines do the same at the
+/// same time, so a rank counts as many times as there are pipelines.
 class BusyCores {
  public:
   BusyCores(const Structure& structure, const StepCosts& costs, const Durations& alone,
@@ -25,7 +25,7 @@ class BusyCores {
   void run(Times& times);
 
  private:
-  /// Compute whose start is known.
+  /// Compute whose start time is known.
   struct Waiting {
     double start = 0;
     int event = 0;
@@ -33,7 +33,7 @@ class BusyCores {
       return std::pair(a.start, a.event) > std::pair(b.start, b.event);
     }
   };
-  /// Compute under way: from `since` on it takes `duration` for the whole of it.
+  /// Compute in progress. At its speed since `since`, all of it would take `duration`.
   struct Running {
     int event = 0;
     int node = 0;
@@ -58,7 +58,7 @@ class BusyCores {
   std::vector<int> node_of_rank_;
   std::vector<int> busy_;                 // by node
   std::vector<const TimedEvent*> timed_;  // by event
-  plan::LargeVector<int> pending_;        // by event: what it still waits for
+  plan::LargeVector<int> pending_;        // by event: number of events that it still waits for
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting_;
   std::vector<Running> running_;
   EventTimes* times_ = nullptr;

@@ -11,7 +11,7 @@
 namespace pipewright::sim {
 namespace {
 
-/// A transfer while it holds a shared link.
+/// A transfer's use of a shared link.
 struct Use {
   double start;
   double end;
@@ -20,24 +20,24 @@ struct Use {
 
 using Links = std::map<std::pair<int, std::string>, std::vector<Use>>;  // (node, which)
 
-/// With a place for the number of its group.
+/// Returns a link's name with a placeholder for the number of its group.
 std::string name_of(const plan::Cluster& cluster, const SharedWay& way) {
   const char* const direction = way.inward ? "incoming" : "outgoing";
   if (way.level == 0)
     return "the bus of node {}";
   if (way.level == 1)
     return fmt::format("the network card of node {{}}, {}", direction);
-  return fmt::format("the way of group {{}} to the level {}, {}",
+  return fmt::format("the link of group {{}} to level {}, {}",
                      cluster.fabric->levels[way.level - 2].name, direction);
 }
 
-/// Enters a transfer of one of the pipelines side by side at the links that it shares.
+/// Adds a transfer of one of the data-parallel pipelines to the links that it shares.
 void enter(Links& links, const plan::Cluster& cluster, int from, int to, const Use& use) {
   for (const SharedWay& way : shared_ways(cluster, from, to))
     links[{way.group, name_of(cluster, way)}].push_back(use);
 }
 
-/// Enters what passes in a collective.
+/// Adds the transfers of a collective.
 void enter(Links& links, const StepCosts& costs, const std::vector<RingPhase>& phases,
            const Use& use) {
   for (const RingPhase& phase : phases)
@@ -46,7 +46,7 @@ void enter(Links& links, const StepCosts& costs, const std::vector<RingPhase>& p
         enter(links, costs.cluster, ring[i], ring[(i + 1) % ring.size()], use);
 }
 
-/// `most` is 1 when the uses never overlap.
+/// Returns the overlaps of uses; `most` is 1 if they never overlap.
 Contention overlaps(const std::vector<Use>& uses) {
   struct Point {
     double time;

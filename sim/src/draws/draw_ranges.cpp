@@ -9,10 +9,11 @@ namespace pipewright::sim {
 namespace {
 
 constexpr double one_end = 0.05;     // of the cases beyond each end
-constexpr int least_for_blocks = 8;  // steps: of fewer a block would be most
+constexpr int least_for_blocks = 8;  // steps: with fewer, a block would be most of them
 constexpr int fewest_records = 20, most_records = 200;
 
-/// With this chance the longest `count` of so many steps are all longer than as many others.
+/// Returns the probability that the longest `count` of `steps` steps are all longer than as many
+/// other steps.
 double all_beyond(int steps, int count) {
   double chance = 1;
   for (int at = 0; at < count; ++at)
@@ -25,7 +26,7 @@ DrawRange range_of(std::vector<double> figures) {
   return {sorted.percentile(one_end), sorted.percentile(1 - one_end)};
 }
 
-/// A percentile is the k-th of the longest.
+/// Returns the range of a percentile, which is the k-th of the longest steps.
 DrawRange range_of_percentile(std::vector<double> figures, double fraction, int steps) {
   DrawRange range = range_of(std::move(figures));
   const int shorter = std::clamp(static_cast<int>(std::ceil(fraction * steps)), 1, steps);

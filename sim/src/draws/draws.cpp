@@ -16,7 +16,7 @@ namespace {
 
 constexpr int most_draws = 100'000'000;
 
-/// Nobody minds what others do.
+/// Samples iterations if no rank affects another's speed.
 void draw_in_lanes(const LaneSimulator& simulator, std::uint64_t seed,
                    std::vector<double>& iterations) {
   const std::size_t at_once = simulator.at_once();
@@ -31,7 +31,7 @@ void draw_in_lanes(const LaneSimulator& simulator, std::uint64_t seed,
   });
 }
 
-/// All pipelines on one clock.
+/// Samples iterations with all pipelines on one clock.
 void draw_together(const Structure& structure, const StepCosts& costs, const JobJitter& jitter,
                    std::uint64_t seed, std::vector<double>& iterations) {
   on_all_cores(iterations.size(), [&](const auto& next) {
@@ -50,7 +50,7 @@ void require_usable(const DrawOptions& options) {
     throw plan::InputError(fmt::format("{} draws: at least 1 is needed", options.count));
   if (options.count > most_draws)
     throw plan::InputError(
-        fmt::format("{} draws: {} are the most that can be kept", options.count, most_draws));
+        fmt::format("{} draws: at most {} are possible", options.count, most_draws));
 }
 
 Draws::Draws(std::vector<double> iterations) : sorted_(std::move(iterations)) {

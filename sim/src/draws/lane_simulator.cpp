@@ -6,8 +6,8 @@
 
 namespace pipewright::sim {
 
-/// Makes the nodes. The end of one is kept until the last that waits for it has begun; its place is
-/// then another's, so that all ends in use lie near each other.
+/// Makes the nodes. The end of a node is kept until the last node that waits for it has begun; its
+/// place is then reused, so that all ends in use lie close together.
 class LaneSimulator::Builder {
  public:
   Builder(LaneSimulator& made, const Structure& structure, const StepCosts& costs)
@@ -74,7 +74,7 @@ class LaneSimulator::Builder {
     return place;
   }
 
-  /// The start is waited for again and again.
+  /// Frees the place of `before` if `at` was its last wait. The start's place is never freed.
   void leave(std::size_t before, std::size_t at) {
     if (before > 0 && last_wait_[before] == at)
       free_.push_back(place_of_[before]);
@@ -84,7 +84,7 @@ class LaneSimulator::Builder {
   const Structure& structure_;
   const ReducedGraph& graph_;
   Durations durations_;
-  std::vector<std::size_t> last_wait_;  // by node; 0: nobody waits
+  std::vector<std::size_t> last_wait_;  // by node; 0: no node waits
   std::vector<std::uint32_t> place_of_;
   std::vector<std::uint32_t> free_;
 };
@@ -93,7 +93,7 @@ namespace {
 
 using Lanes = LaneSimulator::Lanes;
 
-/// When both are there, the second so much later.
+/// Returns the later of two ends, with `latency` added to the second.
 inline Lanes later_of(const Lanes& first, const Lanes& second, double latency) {
   Lanes later;
   for (std::size_t lane = 0; lane < later.size(); ++lane)
@@ -101,7 +101,7 @@ inline Lanes later_of(const Lanes& first, const Lanes& second, double latency) {
   return later;
 }
 
-/// What takes `seconds`, each draw by its step's factor.
+/// Returns the ends of an event that takes `seconds`, scaled in each sample by its step's factor.
 inline Lanes end_of(Lanes start, double seconds, const double* factors, const int* steps) {
   if (factors == nullptr)
     for (double& end : start)
@@ -114,7 +114,7 @@ inline Lanes end_of(Lanes start, double seconds, const double* factors, const in
 
 }  // namespace
 
-/// The ends of a group of draws, of all pipelines, and what they depend on.
+/// The ends of a group of samples in all pipelines, and their inputs.
 struct LaneSimulator::Group {
   Group(const LaneSimulator& simulator, std::size_t group, Memory& memory)
       : ends(memory.ends.data() + group * simulator.copies_),
@@ -182,7 +182,8 @@ void LaneSimulator::time_each(const Node& node, const Group& group) const {
       group.last = later_of(group.last, own[copy], node.behind);
 }
 
-/// All begin when the last of them could, and take the time of the first.
+/// Times a node in which all pipelines meet: they begin when the last is ready, and take the time
+/// of the first.
 void LaneSimulator::time_together(const Node& node, const Group& group) const {
   Lanes start{};
   for (std::size_t copy = 0; copy < copies_; ++copy)

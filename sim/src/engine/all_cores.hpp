@@ -1,6 +1,6 @@
 #pragma once
 
-// Work that falls into numbered parts, on all cores.
+// Runs work that consists of numbered parts on all cores.
 
 #include <atomic>
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace pipewright::sim {
 
-/// Calls `work(next)` once on each core; `next()` gives it the number of its next part up to
-/// `count`, and nothing when there are no more, or a part has failed. Throws what that threw.
+/// Calls `work(next)` once on each core. `next()` returns the number of its next part below
+/// `count`, and nothing if none is left or a part has failed. Rethrows the exception of that part.
 template <class Work>
 void on_all_cores(std::size_t count, const Work& work) {
   std::atomic<std::size_t> first_left = 0;

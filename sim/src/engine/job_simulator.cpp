@@ -10,8 +10,8 @@
 namespace pipewright::sim {
 namespace {
 
-/// Members whose times of an event are next to each other: few enough for the events that wait for
-/// it to find them in a core's own memory.
+/// Members whose times of an event are adjacent: few enough that the events that wait for it find
+/// them in the core's cache.
 constexpr int least_width = 32;
 
 /// The times of one member, by event.
@@ -23,7 +23,7 @@ struct OfMember {
   }
 };
 
-/// Members of several copies meet in it; the leader takes the time of all.
+/// Returns true if members of several replicas meet in the event; the leader takes the time of all.
 bool joins_copies(const Structure& structure, int event) {
   const plan::Group group = plan::group_of(structure.events()[event].instruction->kind);
   return (group == plan::Group::Copies || group == plan::Group::All) &&
@@ -60,7 +60,7 @@ std::string JobSimulator::obstacle(const Structure& structure, const StepCosts& 
 const JobTimes& JobSimulator::run(const StepCosts& costs) {
   require_usable(costs, structure_.program());
   if (const std::string why = obstacle(structure_, costs); !why.empty())
-    throw plan::InputError("every device by itself: not where " + why);
+    throw plan::InputError("devices cannot be simulated individually: " + why);
   const int copies = (least_width + costs.shards - 1) / costs.shards;
   times_.width_ = static_cast<std::size_t>(std::min(copies, costs.replicas) * costs.shards);
   times_.members_ = costs.members();
@@ -135,7 +135,7 @@ void JobSimulator::time_block(const StepCosts& costs, const Stretch& stretch, st
   }
 }
 
-/// Copy by copy.
+/// Times compute replica by replica.
 void JobSimulator::time_compute(const StepCosts& costs, const TimedEvent& event, int first,
                                 EventTimes* own, const double* starts) const {
   const int count = members_in(times_.block_of(first));
@@ -155,7 +155,8 @@ double JobSimulator::start_of_member(const TimedEvent& event, int member) {
   return sim::start_of(structure_, event, OfMember{first, times_.width_});
 }
 
-/// Copies of a shard, or all: they begin with the last, and take the time of the first.
+/// Times a collective of the replicas of a tensor-parallel rank, or of all members: they begin with
+/// the last, and take the time of the first.
 void JobSimulator::meet(const StepCosts& costs, const TimedEvent& event) {
   std::vector<double> starts(static_cast<std::size_t>(costs.shards), 0);
   const int groups = collective_groups(costs, structure_.events()[event.event].instruction->kind);
@@ -172,7 +173,7 @@ void JobSimulator::meet(const StepCosts& costs, const TimedEvent& event) {
         of_group[group(member)];
 }
 
-/// As Structure::begin_together.
+/// Like Structure::begin_together.
 void JobSimulator::begin_together(std::size_t number) {
   for (const auto& [event, leader] : structure_.followers()) {
     EventTimes* const own = block(number) + static_cast<std::size_t>(event) * times_.width_;

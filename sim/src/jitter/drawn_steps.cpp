@@ -7,7 +7,8 @@
 namespace pipewright::sim {
 namespace {
 
-constexpr std::uint64_t of_blocks = 0x626c6f636b73U;  // whose numbers are no draws'
+constexpr std::uint64_t of_blocks = 0x626c6f636b73U;  // so that block numbers differ from samples'
+                                                      // numbers
 
 }  // namespace
 
@@ -15,8 +16,8 @@ int DrawnSteps::any_step(double chance) const {
   return std::min(recorded - 1, static_cast<int>((1 - chance) * recorded));
 }
 
-/// Each stream of choices (of the job, a pipeline, a rank) has blocks of its own; those of the
-/// record that they are drawn from, stream 0, are the same for all.
+/// Each stream of choices (of the job, a pipeline, a rank) has its own blocks; stream 0, the blocks
+/// of the record that they are sampled from, is the same for all.
 int DrawnSteps::step_of_other_record(std::uint64_t seed, std::uint64_t number,
                                      std::uint64_t stream) const {
   const auto steps = static_cast<std::uint64_t>(recorded), size = static_cast<std::uint64_t>(block);
@@ -30,8 +31,8 @@ int DrawnSteps::step_of_other_record(std::uint64_t seed, std::uint64_t number,
   return static_cast<int>(in_blocks(in_blocks(number % steps, stream), 0));
 }
 
-/// Every choice has a number of its own: of the job and of each pipeline whether those below go
-/// together, and by which step; of each rank its own step.
+/// Samples the steps. Every choice has its own number: the job and each pipeline choose whether
+/// their members take the same step, and which; each rank chooses its own step.
 void DrawnSteps::draw(std::uint64_t seed, std::uint64_t number, int* steps,
                       std::size_t stride) const {
   std::uint64_t next = number * static_cast<std::uint64_t>(2 + pipelines * (2 + ranks));

@@ -14,14 +14,14 @@ namespace {
 
 using Kind = plan::InstructionKind;
 
-/// Keeps them rising.
+/// Inserts a number that is not there yet, in ascending order.
 void insert_into(std::vector<int>& numbers, int number) {
   const auto place = std::lower_bound(numbers.begin(), numbers.end(), number);
   if (place == numbers.end() || *place != number)
     numbers.insert(place, number);
 }
 
-/// Where a stage stands among those of its rank.
+/// Returns the index of a stage among those of its rank.
 int chunk_of(const std::vector<int>& stages, int stage) {
   return static_cast<int>(std::lower_bound(stages.begin(), stages.end(), stage) - stages.begin());
 }
@@ -31,11 +31,12 @@ int chunk_of(const std::vector<int>& stages, int stage) {
 Jitter::Jitter(const models::RecordedSteps& record)
     : steps_(static_cast<int>(record.steps())), together_(together_in(record)) {
   if (steps_ < 2)
-    throw plan::InputError(fmt::format(
-        "{} step is recorded: how steps differ from each other shows in two or more", steps_));
+    throw plan::InputError(
+        fmt::format("{} step is recorded: at least two are needed to see how steps vary", steps_));
   count_workers(record);
   if (series_.empty())
-    throw plan::InputError("what is recorded takes no time in any step: there is nothing to draw");
+    throw plan::InputError(
+        "the recorded operations take no time in any step: there is nothing to sample");
 }
 
 void Jitter::count_workers(const models::RecordedSteps& record) {
@@ -65,7 +66,7 @@ void Jitter::add_factors(const models::RecordedSteps& record, const std::map<int
       sum.seconds += seconds;
     sum.count += static_cast<double>(operation.seconds.size());
   }
-  // In the order of microbatches, as the operations are.
+  // Operations are in the order of microbatches, and so are the factors.
   for (const models::RecordedOperation& operation : record.operations) {
     const plan::Instruction& i = operation.instruction;
     const Sum& sum = sums[{i.stage, i.kind}];
@@ -81,8 +82,9 @@ void Jitter::add_factors(const models::RecordedSteps& record, const std::map<int
   }
 }
 
-/// The first and the last stand for the first and the last; for one that nobody looked at the
-/// nearest, of two the first.
+/// Returns the recorded rank that stands for `place`: the first and last ranks map to each other,
+/// and a rank without a record maps to the nearest recorded rank, the first of two equally near
+/// ones.
 int Jitter::recorded_rank(const WorkerPlace& place) const {
   std::int64_t rank = std::min(place.rank, ranks_ - 1);
   if (place.ranks != ranks_ && place.ranks > 1)
@@ -96,7 +98,7 @@ int Jitter::recorded_rank(const WorkerPlace& place) const {
                                                                                  : above->first;
 }
 
-/// Its own pipeline, or where that rank was not looked at in it, another in which it was.
+/// Returns the replica itself, or another one in which the rank was recorded.
 int Jitter::recorded_replica(int replica, int rank) const {
   const std::vector<int>& known = replicas_of_.at(rank);
   const int own = replica % replicas_;

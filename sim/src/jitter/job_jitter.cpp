@@ -5,7 +5,7 @@
 namespace pipewright::sim {
 namespace {
 
-/// The stages of each rank, rising.
+/// Returns the stages of each rank in ascending order.
 std::vector<std::vector<int>> stages_of_ranks(const Structure& structure) {
   std::vector<std::vector<int>> stages(structure.program().ranks.size());
   for (int event = 0; event < structure.size(); ++event) {

@@ -9,7 +9,7 @@
 namespace pipewright::sim {
 namespace {
 
-/// What a worker computes in each step, less its mean.
+/// A worker's compute seconds in each step, minus their mean.
 struct WorkerDeviations {
   int replica = 0;
   int rank = 0;
@@ -41,7 +41,7 @@ double product(const WorkerDeviations& a, const WorkerDeviations& b) {
   return std::inner_product(a.seconds.begin(), a.seconds.end(), b.seconds.begin(), 0.0);
 }
 
-/// Of the pairs of which `belongs` is true.
+/// Returns the pooled correlation of the pairs for which `belongs` is true.
 template <class Belongs>
 double correlation(const std::vector<WorkerDeviations>& workers, const Belongs& belongs) {
   double together = 0, all = 0;

@@ -7,7 +7,7 @@
 namespace pipewright::sim {
 namespace {
 
-/// What the costs of a stage and of its neighbours are for a microbatch of some length.
+/// The costs of a stage and of its neighbors for a microbatch of some length.
 class Sizes {
  public:
   Sizes(const StepCosts& costs, int stage, double length)
@@ -16,11 +16,12 @@ class Sizes {
   const plan::StageCost& cost() const { return stages_[at_]; }
   const plan::StageCost& before() const { return stages_[at_ - 1]; }
   const plan::StageCost& after() const { return stages_[at_ + 1]; }
-  /// Whether the weight gradient of the stage after needs what this one gives it.
+  /// Returns true if the next stage's weight gradient needs this stage's output.
   bool is_for_weights_after() const {
     return at_ + 1 < stages_.size() && after().input_for_weights;
   }
-  /// … that of the stage before the gradient that this one makes.
+  /// Returns true if the previous stage's weight gradient needs the gradient that this stage
+  /// produces.
   bool is_for_weights_before() const { return at_ > 0 && before().output_gradient_for_weights; }
 
   std::int64_t operator()(plan::Bytes bytes) const {
@@ -49,7 +50,7 @@ struct AmountRow {
   std::int64_t (*bytes)(const Sizes&);
 };
 
-/// An output that a layer saves goes with what that has made: `output_alone` is nothing then.
+/// An output that a layer saves belongs to its activation; `output_alone` is then 0.
 constexpr AmountRow amounts[] = {
     {Amount::Loaded, Owner::Inputs, [](const Sizes& s) { return s(s.cost().loaded); }},
     {Amount::Activation, Owner::Activations, [](const Sizes& s) { return s(s.cost().activation); }},
@@ -165,7 +166,7 @@ Owner owner_of(Amount amount) { return row_of(amount).owner; }
 
 namespace {
 
-/// The most that the parts of one microbatch hold at once, the first time.
+/// Returns the most memory that the work on one microbatch holds at once, the first time.
 plan::Bytes most_of_parts(const plan::StageCost& cost, bool splits, bool reruns) {
   const plan::RerunCost& rerun = cost.rerun;
   const plan::Bytes forward = reruns ? rerun.forward_peak : cost.forward_peak;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The sizes of what a rank holds: how many bytes of a stage's costs, and whose they are. Each is a
-// row of one table.
+// The sizes of a rank's memory: which bytes of a stage's costs they are, and who owns them. Each is
+// a row of one table.
 
 #include <cstdint>
 
@@ -10,51 +10,52 @@
 
 namespace pipewright::sim {
 
-/// How many bytes, of one stage and microbatch.
+/// A number of bytes of one stage and microbatch.
 enum class Amount : std::uint8_t {
   Loaded,
   Activation,
-  ActivationOfInputGradient,   // its part that the input gradient frees
-  ActivationOfWeightGradient,  // … the weight gradient
-  OutputAlone,                 // the rest, if the weight gradient after does not need it
+  ActivationOfInputGradient,   // the part of it that the input gradient frees
+  ActivationOfWeightGradient,  // … that the weight gradient frees
+  OutputAlone,                 // the rest, if the next stage's weight gradient does not need it
   OutputAloneForWeights,       // … if it does
   ActivationLessOutput,
   Output,
-  OutputForInputGradient,  // if the weight gradient after does not need it
+  OutputForInputGradient,  // if the next stage's weight gradient does not need it
   OutputForWeights,        // … if it does
-  ForwardTransient,        // most that a forward needs beside what it keeps
-  BackwardTransient,       // … a backward
+  ForwardTransient,        // the most that a forward needs in addition to what it keeps
+  BackwardTransient,       // … that a backward needs
   InputGradientTransient,
   WeightGradientTransient,
-  // Where a microbatch runs again:
-  RerunKept,  // by its forward, beside the output
+  // With recomputation of a microbatch:
+  RerunKept,  // kept by its forward in addition to the output
   RerunForwardTransient,
-  RemadeOfInputGradient,   // what R makes and the input gradient frees, the output with it
-  RemadeOfWeightGradient,  // … the rest
-  RerunTransient,          // most that R needs beside what it makes
+  RemadeOfInputGradient,   // recomputed by R and freed by the input gradient, including the output
+  RemadeOfWeightGradient,  // … and freed later
+  RerunTransient,          // the most that R needs in addition to what it recomputes
   RerunBackwardTransient,
   RerunInputGradientTransient,
-  RerunForWeights,  // what an input gradient makes again for the weight gradient
+  RerunForWeights,  // recomputed by an input gradient for the weight gradient
   GradientsForWeights,
-  InputGradient,               // made for the stage before
-  InputGradientOfInput,        // … whose weight gradient does not need it
-  InputGradientForWeights,     // … does
-  ReceivedActivation,          // as large as the stage before sends it
-  ReceivedGradient,            // as large as the stage after makes it, if W does not need it
+  InputGradient,               // for the previous stage
+  InputGradientOfInput,        // … if its weight gradient does not need it
+  InputGradientForWeights,     // … if its weight gradient needs it
+  ReceivedActivation,          // as large as the previous stage sends it
+  ReceivedGradient,            // as large as the next stage sends it, if W does not need it
   ReceivedGradientForWeights,  // … if it does
-  ParametersWhole,             // gathered, beside the own shard
-  ParametersReceived,          // from the other copies, where they are copied
-  GradientsWhole,              // of all the stage's parameters, until their sum over copies is made
-  GradientsReceived,           // from the other copies, where they are copied
-  GradientsAside,              // those that stand; the only amount that many share an end of
+  ParametersWhole,             // all-gathered, in addition to the own shard
+  ParametersReceived,          // from the other replicas, if received data are copied
+  GradientsWhole,              // of all the stage's parameters, until their reduce-scatter is done
+  GradientsReceived,           // from the other replicas, if received data are copied
+  GradientsAside,              // accumulated gradients set aside; many of this amount may end at
+                               // one event
 };
 
-/// The amount for a microbatch `length` times as long as the one that was measured. Sums of parts
-/// are exact: rounding is done before.
+/// Returns the amount for a microbatch `length` times as long as the measured one. Sums of parts
+/// are exact, because rounding is done before.
 std::int64_t bytes_of(Amount amount, const StepCosts& costs, int stage, double length);
 Owner owner_of(Amount amount);
 
-/// What a slot of a stage keeps for good where its work is captured.
+/// Returns the bytes that a slot of a stage keeps permanently if its work is captured.
 plan::Bytes slot_bytes(const StepCosts& costs, int stage, bool splits, bool reruns);
 
 inline std::uint64_t bit_of(Amount amount) {

@@ -87,8 +87,8 @@ void HeldItems::find_gradients_aside(const Structure& structure) {
           own.push_back({gradients_made(around(stage, m)), m});
       const std::size_t group_size = std::max<std::size_t>(1, (own.size() + groups - 1) / groups);
       for (std::size_t begin = 0; begin < own.size(); begin += group_size) {
-        // A rank's events are numbered in the order of its list: the sum takes in a microbatch when
-        // it and all before it have been made.
+        // A rank's events are numbered in the order of its list: a microbatch is added to the sum
+        // when its gradients and those of all microbatches before it exist.
         int adding = -1;
         for (std::size_t at = begin; at < std::min(begin + group_size, own.size()); ++at) {
           if (own[at].made < adding)

@@ -1,7 +1,7 @@
 #pragma once
 
-// The rules of memory: which bytes a rank holds, from when to when. Everything that is said about
-// memory is read from this one list.
+// The rules of memory: which bytes a rank holds, from when to when. All other figures about memory
+// are computed from this list.
 
 #include <algorithm>
 
@@ -14,8 +14,8 @@
 
 namespace pipewright::sim {
 
-/// `Part`: the last layer is done with the gradient that came in, if layers run again by
-/// themselves. `End`: of a transfer, when it lets go of its queue.
+/// A time of an event. `Part`: the last layer no longer needs the received gradient, if layers are
+/// recomputed in several groups. `End`: for a transfer, when it releases its queue.
 enum class When : std::uint8_t { Start, Part, End };
 
 struct EventPoint {
@@ -27,37 +27,38 @@ double time_of(const EventPoint& point, const Structure& structure, const StepCo
                const Times& times);
 
 struct HeldItem {
-  const char* name;  // "activations", to which `named_by` is added
+  const char* name;  // "activations", followed by the name of `named_by`
   int named_by;      // an event
   Amount amount;
   int stage;
   EventPoint from;
   EventPoint until;
-  int outlasts = -1;  // an event of another stage: if that ends later, it is held until then
+  int outlasts = -1;  // an event of another stage: held until this ends, if that is later
 };
 
 class HeldItems {
  public:
   HeldItems(const Structure& structure, Holding holding);
 
-  /// Calls `visit(item)` for all that the rank of this stage and microbatch holds for them.
+  /// Calls `visit(item)` for everything that the rank of this stage and microbatch holds for them.
   template <class Visit>
   void for_each(int stage, int microbatch, const Visit& visit) const;
-  /// The same for parameters that are gathered and let go of again: on the rank of `named_by`.
+  /// Calls `visit(item)` for parameters that are all-gathered and released again, on the rank of
+  /// `named_by`.
   template <class Visit>
   void for_each_gathered(const Visit& visit) const;
 
  private:
-  /// The events of one stage and microbatch; -1 where there is none.
+  /// The events of one stage and microbatch; -1: none.
   struct Around {
     int stage, microbatch;
     int load, forward, recompute;
     int backward;         // B, or else I
     int weight_gradient;  // W, where the backward is split
-    bool before_is_here;  // the stage before is on the same rank
-    bool after_is_here;   // … the stage after
-    bool is_last;         // no stage after
-    EventPoint done;      // nothing of the microbatch is needed any more
+    bool before_is_here;  // the previous stage is on the same rank
+    bool after_is_here;   // … the next stage
+    bool is_last;         // there is no next stage
+    EventPoint done;      // the microbatch's data are no longer needed
   };
 
   template <class Visit>
@@ -66,7 +67,7 @@ class HeldItems {
   void find_gradients_aside(const Structure& structure);
   template <class Visit>
   void gradients(const Around& at, const Visit& visit) const;
-  /// The event at whose end the stage has the microbatch's part of what stands of its gradients.
+  /// Returns the event at whose end the stage has the microbatch's part of its standing gradients.
   int gradients_made(const Around& at) const {
     return std::max(at.done.event, find(plan::InstructionKind::ScatterMicrobatch, at));
   }
@@ -81,11 +82,11 @@ class HeldItems {
   void hand_overs(const Around& at, const Visit& visit) const;
   template <class Visit>
   void input_gradient(const Around& at, const Visit& visit) const;
-  /// Whether the stage after reads this one's memory.
+  /// Returns true if the next stage reads this stage's memory.
   bool is_read_by_after(const Around& at) const {
     return !at.is_last && (at.after_is_here || !copies());
   }
-  /// When the gradient that came into a stage is free.
+  /// Returns when the gradient that a stage received is free.
   static EventPoint used_by_last_layer(const Around& at, int event) {
     return {event, at.recompute >= 0 ? When::Part : When::End};
   }
@@ -108,7 +109,7 @@ class HeldItems {
     int unshard, reshard;  // events
   };
   std::vector<Gathered> gathered_;
-  /// The event at whose end gradients that were set aside are added; -1 where none were.
+  /// The event at whose end gradients that were set aside are added; -1: none were.
   std::vector<int> adds_gradients_;
 };
 
@@ -137,7 +138,8 @@ void HeldItems::for_each(int stage, int microbatch, const Visit& visit) const {
   gradients(at, visit);
 }
 
-/// Beside the own shard, from when a gathering begins until the stage is let go of.
+/// Visits the gathered parameters, in addition to the own shard, from the start of the all-gather
+/// until the stage is resharded.
 template <class Visit>
 void HeldItems::for_each_gathered(const Visit& visit) const {
   for (const auto& [stage, unshard, reshard] : gathered_) {
@@ -151,7 +153,8 @@ void HeldItems::for_each_gathered(const Visit& visit) const {
   }
 }
 
-/// Where copies divide the gradients, those of a microbatch are whole until their sum is made.
+/// Visits gradients. If replicas shard the gradients, those of a microbatch are whole until their
+/// reduce-scatter is done.
 template <class Visit>
 void HeldItems::gradients(const Around& at, const Visit& visit) const {
   const auto keep = [&](const char* name, Amount amount, EventPoint from, int until) {
@@ -166,9 +169,9 @@ void HeldItems::gradients(const Around& at, const Visit& visit) const {
     keep("gradients set aside", Amount::GradientsAside, {gradients_made(at)}, adding);
 }
 
-/// What a forward keeps. Without a backward it is let go of at once, but for what is being sent. An
-/// output that no layer saves stays for the backward to begin from, and for as long as the stage
-/// after reads it.
+/// Visits what a forward keeps. Without a backward it is released at once, except data being sent.
+/// An output that no layer saves stays until the backward begins from it, and while the next stage
+/// reads it.
 template <class Visit>
 void HeldItems::activations(const Around& at, const Visit& visit) const {
   const auto keep = [&](const char* name, Amount amount, EventPoint until, int outlasts = -1) {
@@ -189,11 +192,11 @@ void HeldItems::activations(const Around& at, const Visit& visit) const {
   keep("activations", Amount::OutputAloneForWeights, {at.backward}, weights_after);
 }
 
-/// A forward that is run again keeps its output, as long as the stage after reads it here, and the
-/// inputs of the layers that run again at a time; that of the stage is with its maker, or in the
-/// receive buffer. R brings the activations of the last of them, and the output once more. What the
-/// one input gradient frees of those, a backward in one go frees with all else at its end, which is
-/// when it ends too.
+/// Visits what a recomputed microbatch holds. The forward keeps its output, while the next stage
+/// reads it on this rank, and the inputs of the layer groups that are recomputed one at a time. The
+/// stage's own input is with its producer, or in the receive buffer. R recomputes the activations
+/// of the last group, and the output again. The part that an input gradient frees and the rest are
+/// separate items; with an unsplit backward both end with it.
 template <class Visit>
 void HeldItems::recomputed(const Around& at, const Visit& visit) const {
   const auto keep = [&](const char* name, int by, Amount amount, EventPoint until) {
@@ -243,8 +246,8 @@ void HeldItems::transients(const Around& at, const Visit& visit) const {
                  at.done});
 }
 
-/// All but what is on its way from rank to rank lies in what the slots keep. What comes in is
-/// copied there when it is used.
+/// Visits the memory outside the slots' permanent memory: only data in transfer between ranks.
+/// Received data are copied into a slot when they are used.
 template <class Visit>
 void HeldItems::captured(const Around& at, const Visit& visit) const {
   using Kind = plan::InstructionKind;
@@ -277,8 +280,9 @@ void HeldItems::captured(const Around& at, const Visit& visit) const {
   }
 }
 
-/// By reference, the maker of an input gradient holds it until the stage before has used it.
-/// Copied, the maker holds it until it is sent, and every receive has a buffer.
+/// Visits data passed between stages. By reference, the producer of an input gradient holds it
+/// until the previous stage has used it. If data are copied, the producer holds it until it is
+/// sent, and every receive has a buffer.
 template <class Visit>
 void HeldItems::hand_overs(const Around& at, const Visit& visit) const {
   using Kind = plan::InstructionKind;

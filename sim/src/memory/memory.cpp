@@ -14,7 +14,7 @@ namespace {
 
 using plan::Bytes;
 
-/// Where both end at once, the one that is numbered higher ends after the other.
+/// Returns true if `event` ends after `other`. If both end at once, the higher number ends later.
 bool ends_after(const Times& times, int event, int other) {
   const double end = times[event].lets_go(), others_end = times[other].lets_go();
   return end != others_end ? end > others_end : event > other;
@@ -32,7 +32,7 @@ plan::Bytes MemoryCurves::highest_peak() const {
 MemoryModel::MemoryModel(const Structure& structure, Holding holding)
     : structure_(structure), holding_(holding) {
   const plan::Program& program = structure.program();
-  // Without a flush every microbatch is a sum of its own.
+  // Without a flush every microbatch has its own sum.
   if (program.asynchronous || plan::is_forward_only(program)) {
     holding_.gradient_groups = 0;
     holding_.captures = false;
@@ -52,12 +52,12 @@ MemoryModel::MemoryModel(const Structure& structure, Holding holding)
     std::size_t changes = 0;
     for (const Stream& stream : streams)
       changes += most_points(stream);
-    points += 1 + changes;  // the first is what stands
+    points += 1 + changes;  // the first is the standing memory
     const std::size_t own = most_points(streams.front());
     most_own = std::max(most_own, own);
     most_other = std::max(most_other, changes - own);
   }
-  // One more: a change of nothing is written and then written over.
+  // One more, because a change of 0 bytes is written and then overwritten.
   own_changes_.resize(most_own + 1);
   for (auto* changes : {&other_changes_, &next_changes_, &merged_changes_})
     changes->resize(most_other + 1);
@@ -94,7 +94,7 @@ void MemoryModel::price(const StepCosts& costs) {
   for (const double length : lengths_)
     for (const AmountClass& c : classes_) {
       std::int64_t sum = c.aside * bytes_of(Amount::GradientsAside, costs, c.stage, length);
-      // The same amount is not both: it would neither be gained nor lost.
+      // An amount in both sets would neither be gained nor lost.
       for (std::uint64_t left = c.gained ^ c.lost; left != 0; left &= left - 1) {
         const auto amount = static_cast<Amount>(std::countr_zero(left));
         const std::int64_t bytes = bytes_of(amount, costs, c.stage, length);
@@ -121,7 +121,7 @@ std::size_t MemoryModel::most_points(const Stream& stream) const {
   return points;
 }
 
-/// Writes the changes of a stream from `next` on; where they end.
+/// Writes the changes of a stream starting at `next`, and returns their end.
 MemoryPoint* MemoryModel::expand(const Stream& stream, const StepCosts& costs, const Times& times,
                                  MemoryPoint* next) const {
   const auto add = [&](double when, std::int64_t bytes) {
@@ -145,7 +145,7 @@ MemoryPoint* MemoryModel::expand(const Stream& stream, const StepCosts& costs, c
   return next;
 }
 
-/// What the end of an event changes that is not one class.
+/// Returns the changes at the end of an event that are not a single class.
 MemoryModel::Ending MemoryModel::ending_of(const Entry& entry, const Times& times) const {
   const EndList& list = end_lists_[static_cast<std::size_t>(-2 - entry.at_release)];
   Ending ending;
@@ -158,7 +158,7 @@ MemoryModel::Ending MemoryModel::ending_of(const Entry& entry, const Times& time
   return ending;
 }
 
-/// All that the compute and queues of others time on this rank.
+/// Returns all changes on this rank that the compute and queues of other ranks time.
 std::span<const MemoryPoint> MemoryModel::merge_neighbours(int rank, const StepCosts& costs,
                                                            const Times& times) {
   const auto& streams = streams_[static_cast<std::size_t>(rank)];
@@ -181,8 +181,8 @@ std::span<const MemoryPoint> MemoryModel::merge_neighbours(int rank, const StepC
   return {other_changes_.data(), count};
 }
 
-/// Adds up the rank's changes. All that happens at one instant is one point: what ends then is let
-/// go of before anything begins, so that nothing between the two is a peak.
+/// Adds up the rank's changes. All changes at one time are one point: memory that ends then is
+/// released before any begins, so that there is no peak between the two.
 void MemoryModel::draw(int rank, Bytes standing, std::span<const MemoryPoint> own,
                        std::span<const MemoryPoint> others) {
   const auto at = static_cast<std::size_t>(rank);
@@ -217,8 +217,8 @@ void MemoryModel::draw(int rank, Bytes standing, std::span<const MemoryPoint> ow
   curves_.peaks[at] = peak;
 }
 
-/// A slot keeps copies of what comes in, and of what its parts make the most that they hold at
-/// once, with the gradients of all parameters.
+/// Returns the slots' permanent memory. A slot keeps copies of its received data, and the most that
+/// its parts hold at once, with the gradients of all parameters.
 Bytes MemoryModel::set_aside(const StepCosts& costs, int rank) const {
   Bytes sum;
   for (const int stage : stages_of_rank_[static_cast<std::size_t>(rank)])

@@ -17,7 +17,7 @@ std::string megabytes(Bytes bytes) {
   return fmt::format("{:.1f} MB", static_cast<double>(bytes.value) / 1e6);
 }
 
-/// The last of the rank's compute that has begun by then.
+/// Returns the last action of the rank that has begun by then.
 std::string action_at(const Structure& structure, const Times& times, int rank, double time) {
   std::string action;
   for (int event = 0; event < structure.size(); ++event) {
@@ -73,7 +73,7 @@ std::string to_string(const OverCap& over) {
   std::vector<std::string> holders;
   for (const Holder& holder : over.largest)
     holders.push_back(fmt::format("{} {}", holder.name, megabytes(holder.bytes)));
-  return fmt::format("rank {} needs {} at {} ({:.6f} s), but its device has {}: the most is in {}",
+  return fmt::format("rank {} needs {} at {} ({:.6f} s), but its device has {}: mostly {}",
                      over.rank, megabytes(over.peak), over.action, over.time, megabytes(over.cap),
                      fmt::join(holders, ", "));
 }
@@ -104,7 +104,7 @@ void require_cap_above_standing(const plan::Program& program,
 
 namespace {
 
-/// By its closed form; where there is none, nobody knows.
+/// Returns the activations kept by the schedule's closed form, or infinity if it has none.
 double kept_activations(const plan::ScheduleDescriptor& schedule, const plan::Pipeline& pipeline) {
   const auto& kept = schedule.activations.value;
   const auto found = kept ? kept({.ranks = pipeline.ranks,
@@ -114,7 +114,7 @@ double kept_activations(const plan::ScheduleDescriptor& schedule, const plan::Pi
   return found.value_or(std::numeric_limits<double>::infinity());
 }
 
-/// And trains the same weights.
+/// Returns true if the schedule keeps fewer activations and trains the same weights.
 bool keeps_less(const plan::ScheduleDescriptor& schedule, const plan::Pipeline& pipeline) {
   return !schedule.is_forward_only && !schedule.is_data_parallel && !schedule.step_every &&
          kept_activations(schedule, pipeline) <
@@ -159,7 +159,7 @@ std::optional<Remedy> smallest_change(
 std::string refusal(const OverCap& over, const std::optional<Remedy>& remedy) {
   if (!remedy)
     return to_string(over) + "; no single change that was tried fits";
-  return fmt::format("{}; {} fits, with {} and {:.6f} s an iteration", to_string(over),
+  return fmt::format("{}; {} fits, with {} and {:.6f} s per iteration", to_string(over),
                      remedy->assignment, megabytes(remedy->need.peak),
                      remedy->need.iteration.value);
 }

@@ -22,7 +22,7 @@ OwnersPoint standing_of(plan::Bytes parameters, plan::Bytes gradients, plan::Byt
   return standing;
 }
 
-/// All that happens at one instant is one point.
+/// Adds up the changes. All changes at one time are one point.
 std::vector<OwnersPoint> added_up(OwnersPoint standing, std::vector<OwnedChange>& changes) {
   std::sort(changes.begin(), changes.end(),
             [](const OwnedChange& a, const OwnedChange& b) { return a.time < b.time; });
@@ -71,7 +71,7 @@ std::vector<std::vector<OwnersPoint>> MemoryModel::by_owner(const StepCosts& cos
     return time_of(point, structure_, costs, times);
   };
   std::vector<OwnedChange> changes;
-  // `length`: of the microbatch.
+  // `length` is that of the microbatch.
   const auto add = [&](const HeldItem& item, int stage, double length) {
     const std::int64_t bytes = bytes_of(item.amount, costs, stage, length);
     if (bytes == 0)

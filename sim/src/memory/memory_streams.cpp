@@ -6,10 +6,11 @@
 
 namespace pipewright::sim {
 
-/// The compute of a rank is in order of time, a queue is, and so is what another rank's compute
-/// ends on this one. Each is a stream; entries are by event, which is the order of the lists.
+/// Makes the streams. A rank's compute is in order of time, and so are a queue and the changes on
+/// this rank that another rank's compute ends. Each is a stream; entries are ordered by event,
+/// which is the order of the lists.
 class MemoryModel::StreamMaker {
-  /// A gain or a loss at one moment, on the rank of `owner`.
+  /// A gain or a loss at one time, on the rank `owner`.
   struct Change {
     int event;
     int owner;  // rank
@@ -17,7 +18,7 @@ class MemoryModel::StreamMaker {
     bool gains;
     Amount amount;
     int stage;            // of the amount
-    int later_than = -1;  // only if that event ends before
+    int later_than = -1;  // only if that event has ended before
   };
 
   /// Every change of every item, by event.
@@ -92,7 +93,7 @@ class MemoryModel::StreamMaker {
     auto operator<=>(const AmountSet&) const = default;
   };
 
-  /// An entry for each rank on which the event changes something.
+  /// Adds an entry for each rank on which the event changes something.
   void add_event(At begin, At end) {
     const auto& own = structure_.events()[begin->event];
     const bool is_beside = !plan::is_compute(own.instruction->kind);
@@ -116,7 +117,7 @@ class MemoryModel::StreamMaker {
       if (is_early || change->later_than >= 0)
         model_.end_changes_.push_back({class_of(change->stage, {.lost = bit_of(change->amount)}),
                                        is_early, change->later_than});
-      else  // what begins with an event is its own stage's
+      else  // changes at an event's start belong to its own stage
         add(*change, change->when == When::Start ? at_start : at_end_[change->stage]);
     }
     const int stage = structure_.events()[begin->event].instruction->stage;
@@ -130,8 +131,8 @@ class MemoryModel::StreamMaker {
       (change.gains ? set.gained : set.lost) |= bit_of(change.amount);
   }
 
-  /// What the end of an event changes: one class where that says it all, else a list, which begins
-  /// at `begin` with what was put there before.
+  /// Returns the changes at the end of an event: one class if that suffices, otherwise a list that
+  /// begins at `begin` with the changes already put there.
   int release_of(std::size_t begin) {
     auto& list = model_.end_changes_;
     if (list.size() == begin && at_end_.size() <= 1)
@@ -143,7 +144,7 @@ class MemoryModel::StreamMaker {
     return -1 - static_cast<int>(model_.end_lists_.size());
   }
 
-  /// -1 for nothing.
+  /// Returns -1 for no amounts.
   int class_of(int stage, const AmountSet& amounts) {
     if (amounts == AmountSet{})
       return -1;
@@ -178,8 +179,8 @@ class MemoryModel::StreamMaker {
   const Changes changes_;
   std::map<AmountSet, std::vector<int>> classes_of_;  // by stage; -1 where unused
   std::map<int, AmountSet> at_end_;                   // of one entry, by stage
-  /// By owner: the entries of each stream. Compute comes first, then the queues (numbered behind
-  /// the ranks), then the compute of others.
+  /// By owner: the entries of each stream. The rank's own compute comes first, then the queues
+  /// (numbered after the ranks), then the compute of others.
   std::vector<std::map<int, std::vector<Entry>>> by_source_;
 };
 

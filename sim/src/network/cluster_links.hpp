@@ -1,6 +1,6 @@
 #pragma once
 
-// The links of a Cluster that transfers share, and how wide they are.
+// The links of a Cluster that transfers share, and their bandwidths.
 
 #include <algorithm>
 #include <limits>
@@ -10,16 +10,16 @@
 
 namespace pipewright::sim {
 
-/// A link that transfers share: the bus of a node (level 0), or the one way of a node or a group of
-/// nodes out to a level, or in from it.
+/// A link that transfers share: the bus of a node (level 0), or one direction of the link from a
+/// node or a group of nodes to a level, outward or inward.
 struct SharedWay {
   std::size_t level = 0;
   int group = 0;
   bool inward = false;
 };
 
-/// Those that a transfer takes: of the level that joins its ends, and of all within it that lead
-/// there.
+/// Returns the shared links of a transfer: those of the level that joins its ends, and of all
+/// levels inside it on the way there.
 inline std::vector<SharedWay> shared_ways(const plan::Cluster& cluster, int from, int to) {
   const std::size_t outermost = plan::level_between(cluster, from, to);
   if (outermost == 0)
@@ -34,12 +34,13 @@ inline std::vector<SharedWay> shared_ways(const plan::Cluster& cluster, int from
   return ways;
 }
 
-/// Bytes per second.
+/// Returns bytes per second.
 inline double rate_of(const plan::Link& link) {
   return link.bandwidth_per_s / link.oversubscription;
 }
 
-/// Whether transfers to other groups of nodes pass a shared link that is slower than theirs.
+/// Returns true if transfers to other groups of nodes pass a shared link that is slower than
+/// theirs.
 inline bool narrows_inside(const plan::Cluster& cluster) {
   double narrowest = std::numeric_limits<double>::infinity();
   for (std::size_t level = 1; level < plan::level_count(cluster); ++level) {
@@ -52,7 +53,8 @@ inline bool narrows_inside(const plan::Cluster& cluster) {
   return false;
 }
 
-/// Number of flows of a ring that were on a link at once when its sums were measured.
+/// Returns the number of flows of a ring that used a link at once when its all-reduces were
+/// measured.
 inline int flows_measured(const plan::Cluster& cluster, int from, int to, std::size_t devices) {
   const plan::Link& link = plan::link_between(cluster, from, to);
   if (plan::level_between(cluster, from, to) > 0 || !link.shared || !(link.sum_bandwidth_per_s > 0))

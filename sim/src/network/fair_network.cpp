@@ -70,7 +70,7 @@ void FairNetwork::plan_change(double time, int flow, bool begins) {
 
 void FairNetwork::run() {
   while (true) {
-    // All that is at one time is over before shares are given out anew.
+    // All events at one time are processed before bandwidth is shared again.
     if (!changed_.empty() && (changes_ahead_.empty() || changes_ahead_.top().time > now_))
       share();
     if (changes_ahead_.empty())
@@ -129,7 +129,7 @@ void FairNetwork::set_rate(int id, double rate) {
   plan_change(now_ + flow.left / rate, id, false);
 }
 
-/// Sets the rate of all that compute on the node, by how many they are.
+/// Sets the rate of all flows that compute on the node, by their number.
 void FairNetwork::set_pace(int node) {
   const std::vector<int>& flows = computing_[static_cast<std::size_t>(node)];
   const int busy = std::min(static_cast<int>(flows.size()), cores_);
@@ -139,8 +139,8 @@ void FairNetwork::set_pace(int node) {
   }
 }
 
-/// Gives shares to the flows that changes of links can reach, over whatever links they have in
-/// common.
+/// Shares bandwidth among the flows that the changed links can affect, through any links that they
+/// have in common.
 void FairNetwork::share() {
   ++searches_;
   found_links_.clear();
@@ -167,8 +167,8 @@ void FairNetwork::share() {
   share_among(found_links_, found_flows_);
 }
 
-/// The link with the least for each gives its flows their share, and flows that can take no more by
-/// themselves have what they can; the others have what is left.
+/// Divides bandwidth max-min fairly. The link with the least bandwidth per flow gives its flows
+/// their share. Flows that are limited by their own maximum get that; the others divide the rest.
 void FairNetwork::share_among(const std::vector<int>& links, const std::vector<int>& flows) {
   for (const int link : links) {
     link_at(link).free = link_at(link).bandwidth;
@@ -194,7 +194,7 @@ void FairNetwork::share_among(const std::vector<int>& links, const std::vector<i
   }
 }
 
-/// The flow without a share that can take least by itself, where that is less; -1: none.
+/// Returns the flow without a share that has the lowest maximum below `share`; -1: none.
 int FairNetwork::slowest_below(double share, const std::vector<int>& flows) {
   int slowest = -1;
   for (const int id : flows)

@@ -1,11 +1,11 @@
 #pragma once
 
-// The network that a Cluster describes, in which flows share links max-min fairly: nobody's rate
-// can grow but at the cost of one that is no faster (Bertsekas and Gallager, Data Networks, 6.5).
-// A shared link is one for all transfers of a node: inside it a bus, between nodes a card that
-// sends and receives at once; further out it is the one way of a group of nodes. What is not shared
-// is there for each pair of devices. On the same clock devices of a node slow each other down while
-// they compute.
+// The network that a Cluster describes, in which flows share links max-min fairly: no flow's rate
+// can grow except at the cost of one that is no faster (Bertsekas and Gallager, Data Networks,
+// 6.5). A shared link serves all transfers of a node: inside it a bus, between nodes a card that
+// sends and receives at once; further out it is the single link of a group of nodes. A link that is
+// not shared exists for each pair of devices. On the same clock, devices of a node slow each other
+// down while they compute.
 
 #include <cstdint>
 #include <queue>
@@ -17,7 +17,7 @@ namespace pipewright::sim {
 
 class FairNetwork final : public Network {
  public:
-  /// `cores`: at work while contended times were measured.
+  /// `cores` is the number that were busy when contended times were measured.
   explicit FairNetwork(const plan::Cluster& cluster, int cores = 1);
 
   void send(int from, int to, double bytes, double start,
@@ -27,31 +27,31 @@ class FairNetwork final : public Network {
   void run() override;
 
  private:
-  /// A transfer, or what a device computes: that is one piece of work, and its rate says for which
-  /// part of it a second is enough.
+  /// A transfer, or a device's computation. A computation is one unit of work, and its rate is the
+  /// fraction of it that is done per second.
   struct Flow {
     std::vector<int> links{};  // shared ones
-    double most = 0;           // its rate where nobody else is on these
+    double most = 0;           // its rate without other flows on these
     int node = -1;             // on which it computes; -1: it is a transfer
     Compute work{};
     double left = 0;  // bytes, at `since`
     double rate = 0;  // bytes per second
     double since = 0;
-    std::uint32_t version = 0;  // of its rate: what was planned with an older one is void
-    std::uint32_t mark = 0;     // of the last search that has found it
+    std::uint32_t version = 0;  // of its rate: changes planned with an older one are void
+    std::uint32_t mark = 0;     // of the last search that found it
     std::function<void(double)> done{};
   };
   struct SharedLink {
     double bandwidth = 0;
     std::vector<int> flows{};
     std::uint32_t mark = 0;
-    double free = 0;  // while shares are given out
+    double free = 0;  // while bandwidth is shared
     int waiting = 0;  // flows without a share
   };
-  /// The begin of a flow, or its end.
+  /// The start of a flow, or its end.
   struct FlowChange {
     double time = 0;
-    std::uint64_t number = 0;  // the one asked for earlier is earlier
+    std::uint64_t number = 0;  // at equal times, the earlier request comes first
     int flow = 0;
     std::uint32_t version = 0;
     bool begins = false;
@@ -80,7 +80,7 @@ class FairNetwork final : public Network {
   std::vector<std::vector<int>> computing_;  // flows, by node
   std::vector<Flow> flows_;
   std::vector<int> unused_;
-  std::vector<int> changed_;  // links, since shares were given out
+  std::vector<int> changed_;  // links changed since bandwidth was last shared
   std::priority_queue<FlowChange, std::vector<FlowChange>, std::greater<>> changes_ahead_;
   double now_ = 0;
   std::uint64_t changes_planned_ = 0;

@@ -80,7 +80,8 @@ void Replay::find_collectives() {
   }
 }
 
-/// Alone it holds its links no longer than the device whose times it has.
+/// Returns the flow of a send. Without other traffic it occupies its links no longer than that of
+/// the device whose times it takes.
 Replay::Flow Replay::flow_of(int send) const {
   const auto& own = structure_.events()[event_of(send)];
   const Instruction& i = *own.instruction;
@@ -100,8 +101,8 @@ Replay::Flow Replay::flow_of(int send) const {
           .latency = std::min(link.latency.value, most.latency)};
 }
 
-/// The steps of a ring pass on pieces of equal size, so each member sends to the next all the time,
-/// and pays a latency per step.
+/// Visits the flows of a collective's phase. The steps of a ring pass on pieces of equal size, so
+/// each member sends to the next all the time, and pays a latency per step.
 template <class Visit>
 void Replay::for_each_flow(const Collective& collective, std::size_t number,
                            const Visit& visit) const {
@@ -167,7 +168,7 @@ Times Replay::run(Network& network) {
   settle_all();
   network.run();
   if (unsettled_ > 0)
-    throw std::logic_error("the network came to an end before the program did");
+    throw std::logic_error("the network stopped before the program was complete");
 
   Times answer;
   for (const EventTimes& event : times_)
@@ -204,8 +205,8 @@ void Replay::begin(int id) {
   }
 }
 
-/// The shards of a copy compute together, once the last of them can, and as long as the slowest:
-/// their sums are in the middle of it.
+/// Starts compute once all tensor-parallel ranks of a replica are ready. They compute together and
+/// take as long as the slowest, because their all-reduces are in the middle of it.
 void Replay::begin_in_step(int id) {
   const int first = id - member_of(id) % costs_.shards * structure_.size();
   double& start = times_of(first).start;
@@ -246,10 +247,10 @@ void Replay::begin_send(int id) {
   });
 }
 
-/// Over links of unlimited bandwidth nothing needs time.
+/// Returns true if the flow takes time: over links of unlimited bandwidth none does.
 bool Replay::moves(const Flow& flow) { return flow.bytes > 0 && std::isfinite(flow.bytes); }
 
-/// Calls `done` with the times at which it has left the links and has arrived.
+/// Starts a flow. Calls `done` with the times at which it has left the links and has arrived.
 template <class Done>
 void Replay::begin_flow(const Flow& flow, double start, const Done& done) {
   const double latency = flow.latency + flow.steps * network_->latency(flow.from, flow.to);
@@ -261,7 +262,7 @@ void Replay::begin_flow(const Flow& flow, double start, const Done& done) {
   });
 }
 
-/// Rings turn once everybody is there.
+/// Lets a leader join a collective, whose rings start once all have joined.
 void Replay::join(Collective& collective, int id) {
   collective.start = std::max(collective.start, times_of(id).start);
   if (--collective.missing > 0)
@@ -281,7 +282,7 @@ void Replay::begin_phase(Collective& collective) {
   }
   const double start = collective.end;
   collective.end += (*collective.priced)[collective.phase].seconds * collective.factor;
-  collective.flowing = 1;  // as long as flows begin
+  collective.flowing = 1;  // keeps the phase open while its flows begin
   const auto end_flow = [this, &collective] {
     if (--collective.flowing == 0) {
       ++collective.phase;

@@ -1,9 +1,9 @@
 #pragma once
 
-// The rules of docs/time-and-memory.md, played on a Network. Compute needs no clock, but where
-// ranks slow each other down: when it ends is known as soon as its start is. So only transfers take
-// place in the network's time, and each one that is over settles all that follows from it up to the
-// next transfers.
+// Executes the rules of docs/time-and-memory.md on a Network. Compute needs no clock unless ranks
+// slow each other down: its end is known as soon as its start is. So only transfers take place in
+// the network's time, and each finished transfer settles all that follows from it up to the next
+// transfers.
 
 #include <vector>
 
@@ -14,12 +14,12 @@
 
 namespace pipewright::sim {
 
-/// Where a transfer's time comes from: the Cluster's links, which then say what it takes alone, or
-/// the network's own, which get its bytes.
+/// The source of a transfer's time: the Cluster's links, which then give its time without other
+/// traffic, or the network's own links, which are given its bytes.
 enum class LinkTimes { OfCluster, OfNetwork };
 
-/// The copies and shards of a pipeline side by side, joined by their reductions. Nothing takes less
-/// time than the native engine's Durations say; flows that meet on a link add to that.
+/// The replicas and tensor-parallel ranks of a pipeline, joined by their reductions. No event takes
+/// less time than the native engine's Durations say; flows that meet on a link take longer.
 class Replay {
  public:
   /// `structure` and `costs` must outlive it.
@@ -27,34 +27,34 @@ class Replay {
          LinkTimes link_times = LinkTimes::OfCluster);
 
   Traffic traffic() const;
-  /// The events of pipeline 0 and the last end of all pipelines. A network that sees who computes
-  /// is needed for contended costs.
+  /// Returns the events of pipeline 0 and the last end of all pipelines. Contended costs need a
+  /// network whose clock knows which devices compute.
   Times run(Network& network);
 
  private:
-  /// What passes from a device to another at once.
+  /// The data sent from one device to another at once.
   struct Flow {
     int from = 0, to = 0;
     double bytes = 0;    // on the links, at their rate
     double held = 0;     // seconds without other traffic
     double latency = 0;  // seconds, after that
-    double steps = 1;    // each of which pays the network's own latency
+    double steps = 1;    // each of them pays the network's own latency
   };
-  /// Rings of flows, phase after phase.
+  /// Rings of flows, phase by phase.
   struct Collective {
     std::vector<int> leaders;  // one per member, which waits for all of its members
     const std::vector<RingPhase>* phases = {};  // of its devices
     const std::vector<RingPhase>* priced = {};  // of the devices whose times it has
     double factor = 1;                          // of its time
     double held = 0;                            // seconds without other traffic
-    std::size_t phase = 0;                      // under way
+    std::size_t phase = 0;                      // the current one
     int missing = 0;                            // leaders that are not ready yet
-    int flowing = 0;                            // flows of the phase that are not over yet
+    int flowing = 0;                            // flows of the phase that have not ended
     double start = 0;
     double end = 0;  // of the phase
   };
 
-  // An event of a member is numbered member · structure.size() + event.
+  // The id of a member's event is member · structure.size() + event.
   int event_of(int id) const { return id % structure_.size(); }
   int member_of(int id) const { return id / structure_.size(); }
   int device_of(int id) const;
@@ -84,16 +84,17 @@ class Replay {
   const StepCosts& costs_;
   const LinkTimes link_times_;
   const bool varies_;
-  const int alike_;  // members that have the same times, one after the other
+  const int alike_;                               // consecutive members that have the same times
   std::vector<Durations> durations_, contended_;  // by `alike_` members
   CollectiveRings rings_;
   std::vector<Collective> collectives_;
   std::vector<int> collective_of_;  // by id; -1: none
   Network* network_ = nullptr;      // while it runs
   std::vector<EventTimes> times_;
-  std::vector<int> pending_;  // events that are waited for and whose times are not known
-  std::vector<int> late_;     // by id of a copy's first shard: shards that cannot compute it yet
-  std::vector<int> ready_;    // whose start is known
+  std::vector<int> pending_;  // number of events that are waited for and have no times yet
+  std::vector<int> late_;     // by id of a replica's first tensor-parallel rank: ranks that cannot
+                              // compute it yet
+  std::vector<int> ready_;    // start is known
   int unsettled_ = 0;
 };
 

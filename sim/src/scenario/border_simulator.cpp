@@ -8,7 +8,7 @@
 namespace pipewright::sim {
 namespace {
 
-/// Some schedules fit themselves to the memory.
+/// Returns the scenario with unlimited memory, unless its schedule adapts to the memory.
 plan::Scenario measured_roomy(plan::Scenario scenario) {
   if (!plan::descriptor_of(scenario.pipeline.schedule).takes_memory_units)
     scenario.cluster = plan::roomy(scenario.cluster);

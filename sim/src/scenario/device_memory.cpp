@@ -15,21 +15,22 @@ bool is_gpu(const plan::LayerCosts& costs) {
   return costs.software == models::analytic_software || costs.device.starts_with("NVIDIA");
 }
 
-/// Empty: its tensors are those that are replayed.
+/// Returns why the allocator's replay does not apply; empty: it does.
 std::string refusal_of(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
   if (plan::transformer_of(scenario.model) == nullptr)
-    return "model: the tensors of a transformer alone are replayed";
+    return "model: only the tensors of transformers are replayed";
   if (scenario.model.find<plan::HuggingFaceShape>() != nullptr ||
       costs.software != models::analytic_software)
-    return "costs: the executor's own layers are not replayed, those of fused kernels are";
+    return "costs: only layers with fused kernels are replayed, not the executor's own layers";
   if (!plan::is_mixed(scenario.training.precision))
-    return "training.precision: the tensors of 16-bit training alone are replayed";
+    return "training.precision: only the tensors of 16-bit training are replayed";
   if (scenario.training.cuda_graphs)
-    return "training.cuda_graphs: the pools of graphs are not replayed";
+    return "training.cuda_graphs: the memory pools of CUDA graphs are not replayed";
   return {};
 }
 
-/// The partition's layers are the embedding, the transformer's and the head.
+/// Returns transformer layers by stage. The partition's layers are the embedding, the transformer
+/// layers and the head.
 std::vector<int> layers_of_stages(const plan::Partition& partition, int layers) {
   const auto before = [&](std::size_t stage) {
     return std::clamp(partition.boundaries[stage] - 1, 0, layers);

@@ -21,7 +21,7 @@ namespace {
 using Boundaries = std::vector<int>;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double gain = 1 - 1e-12;  // less is rounding
+constexpr double gain = 1 - 1e-12;  // a smaller gain is rounding
 
 class BorderSearch {
  public:
@@ -45,7 +45,7 @@ class BorderSearch {
       descend();
     if (best_length_ == infinity)
       throw plan::Infeasible(fmt::format(
-          "memory: {} partitions tried, in the leanest a rank peaks at {} bytes, the cap is {}",
+          "memory: none of {} partitions fits: the lowest peak is {} bytes, but the cap is {}",
           known_.size(), leanest_.value, memory_cap_->value));
     return {.partition = {best_},
             .iteration = {best_length_},
@@ -55,7 +55,7 @@ class BorderSearch {
   }
 
  private:
-  /// Ways to choose the inner borders.
+  /// Returns the number of ways to choose the inner boundaries.
   double partitions() const {
     double ways = 1;
     for (int border = 1; border < stages_; ++border)
@@ -77,7 +77,7 @@ class BorderSearch {
     return !memory_cap_ || known(boundaries).peak <= *memory_cap_;
   }
 
-  /// Whether these boundaries are now the best.
+  /// Makes these boundaries the best if they are faster and within the cap; returns true if so.
   bool offer(const Boundaries& boundaries) {
     if (!within_cap(boundaries) || !(length_of(boundaries) < best_length_ * gain))
       return false;
@@ -99,7 +99,7 @@ class BorderSearch {
     } while (std::next_permutation(cut.begin(), cut.end()));
   }
 
-  /// Takes the best of all moves until there is none.
+  /// Takes the best of all moves until none helps.
   void descend() {
     for (bool moved = true; moved;) {
       moved = false;

@@ -22,7 +22,7 @@ std::optional<double> number(std::string_view text) {
   return value;
 }
 
-/// "64" rather than "64.0", so that it can be set where a whole number is wanted.
+/// Returns "64" rather than "64.0", so that it can be set if a whole number is required.
 std::string written(double value) {
   if (value == std::floor(value) && std::abs(value) < 1e15)
     return fmt::format("{}", static_cast<std::int64_t>(value));
@@ -51,14 +51,14 @@ struct Range {
   bool multiplies;
 };
 
-/// Nothing when the text is no range: then it is a value.
+/// Returns nothing if the text is not a range: then it is a single value.
 std::optional<Range> parse_range(const std::string& text) {
   const auto dots = text.find("..");
   if (dots == std::string::npos)
     return {};
   const auto first = number(text.substr(0, dots));
   std::string rest = text.substr(dots + 2);
-  // The sign of an exponent is no step: 1e+3.
+  // The sign of an exponent does not start a step: 1e+3.
   auto mark = rest.find('x');
   if (mark == std::string::npos)
     for (std::size_t at = 1; at < rest.size() && mark == std::string::npos; ++at)
@@ -85,7 +85,7 @@ void append(const Range& range, const std::string& assignment, std::vector<std::
     throw refuse(range.multiplies
                      ? "the range never ends: multiply something above 0 by more than 1"
                      : "the range never ends: add more than 0");
-  const double slack = 1e-9 * (range.last - range.first);  // of sums of steps such as 0.1
+  const double slack = 1e-9 * (range.last - range.first);  // for sums of steps such as 0.1
   double value = range.first;
   for (std::size_t i = 0; value <= range.last + slack; ++i) {
     if (values.size() == most_values)

@@ -25,30 +25,32 @@ namespace {
 
 constexpr std::size_t most_structures = 16;
 
-/// Costs are those of one shard of each layer.
+/// Throws InputError unless the costs are those of the scenario's tensor-parallel, context-parallel
+/// and expert-parallel ranks.
 void require_shards(const plan::Pipeline& pipeline, const plan::LayerCosts& costs) {
   const auto require = [](const char* axis, int given, int wanted) {
     if (given != wanted)
-      throw plan::InputError(
-          fmt::format("the costs are those of layers that {} ranks share out along {}, but "
-                      "pipeline.{} is {}: measure or estimate them for that",
-                      given, axis, axis, wanted));
+      throw plan::InputError(fmt::format(
+          "the costs are for layers partitioned among {} ranks along {}, but pipeline.{} "
+          "is {}: measure or estimate costs for that size",
+          given, axis, axis, wanted));
   };
-  if (costs.tensor > 1)  // whole layers can be shared out
+  if (costs.tensor > 1)  // costs of whole layers can be divided among ranks
     require("tensor", costs.tensor, pipeline.tensor);
   require("context", costs.context, pipeline.context);
   if (costs.expert > 1)
     require("expert", costs.expert, pipeline.expert);
 }
 
-/// Costs from a file may be those of another model or another microbatch size.
+/// Rejects costs from a file that belong to another model or another microbatch size.
 void check_costs(const plan::Scenario& scenario, const plan::LayerCosts& costs) {
   const plan::Model model = model_of(scenario);
   if (costs.layers.size() != model.layers.size())
     throw plan::InputError(fmt::format("the costs are for {} layers, but the model has {}",
                                        costs.layers.size(), model.layers.size()));
-  // What is trained in 16 bits is measured so, or in the model's own 32; and a transformer, whose
-  // bytes are counted in 16, in what it is trained in.
+  // For 16-bit training, costs may be measured in 16 bits or in the model's own 32 bits. Bytes of a
+  // transformer are counted in 16 bits, so its costs may be measured in the precision of the
+  // training.
   const auto fits = [&](plan::Bytes measured, const plan::Layer& layer) {
     const bool in_half = layer.dtype == "bfloat16";
     const int model_bytes = in_half ? 2 : 4;
@@ -73,8 +75,9 @@ void check_costs(const plan::Scenario& scenario, const plan::LayerCosts& costs) 
                     costs.microbatch_size, scenario.training.microbatch_size));
 }
 
-/// For the schedules that order their actions by them. A transfer is as long as the slowest between
-/// neighbouring stages that lie on different nodes, or else on different ranks.
+/// Returns the costs for schedules that order their actions by them. The transfer time is that of
+/// the slowest transfer between neighboring stages on different nodes, or on different ranks if
+/// there is one node.
 plan::ScheduleCosts schedule_costs(const std::vector<plan::StageCost>& stages,
                                    const plan::Cluster& cluster) {
   plan::ScheduleCosts costs{.stages = {stages.begin(), stages.end()}};
@@ -84,7 +87,7 @@ plan::ScheduleCosts schedule_costs(const std::vector<plan::StageCost>& stages,
   return costs;
 }
 
-/// The stages that share a weight: at least two, or none.
+/// Returns the stages that share a weight: at least two, or none.
 std::vector<int> tied_stages(const std::vector<plan::StageCost>& costs) {
   std::vector<int> tied;
   for (std::size_t stage = 0; stage < costs.size(); ++stage)
@@ -123,7 +126,8 @@ std::vector<int> boundaries_of(const plan::Scenario& scenario, const plan::Layer
   return plan::boundaries_by(method, plan::weights_by(method, model_of(scenario), costs), stages);
 }
 
-/// Boundaries and costs of the stages. Times order some schedules, so they must be usable.
+/// Sets the boundaries and costs of the stages. Some schedules are ordered by these times, so they
+/// must be usable.
 void cut(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::LayerCosts& costs,
          int stages) {
   check_costs(scenario, costs);
@@ -132,13 +136,13 @@ void cut(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::LayerCo
   plan.costs = step_costs_of(scenario, costs, plan.partition);
 }
 
-/// Checks what only the Program shows.
+/// Checks conditions that depend on the Program.
 void finish(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::LayerCosts& costs) {
   plan::require_usable(costs, plan.partition, !plan::is_forward_only(plan.program()));
   require_cap_above_standing(plan.program(), plan.costs.stages, plan::cluster_of_ranks(scenario));
 }
 
-/// What a plan's Program needs, and how far it is over the cap if it is.
+/// The memory and time of a plan's Program, and how far it exceeds the cap.
 struct Weighed {
   Need need;
   std::optional<OverCap> over;
@@ -162,8 +166,8 @@ bool is_over_cap(const plan::Scenario& scenario, const plan::LayerCosts& costs,
   return limits_memory(scenario.cluster) && weigh(scenario, costs, plan).over;
 }
 
-/// The loosest limit with which every rank's memory fits its device; none where none is enough.
-/// `place` makes the plan with a limit, which is over the cap without one.
+/// Returns the largest limit with which every rank's memory fits its device; nothing if even the
+/// smallest does not suffice. `place` makes the plan with a limit; without one it exceeds the cap.
 std::optional<int> loosest_limit(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                                  const ScenarioPlan& plan,
                                  const std::function<void(std::optional<int>)>& place) {
@@ -172,7 +176,7 @@ std::optional<int> loosest_limit(const plan::Scenario& scenario, const plan::Lay
       place(units);
       return !is_over_cap(scenario, costs, plan);
     } catch (const plan::InputError&) {
-      return false;  // no microbatch fits into so few
+      return false;  // no microbatch fits within the limit
     }
   };
   const auto peaks = plan::peak_memory_units(plan.schedule);
@@ -184,7 +188,7 @@ std::optional<int> loosest_limit(const plan::Scenario& scenario, const plan::Lay
   return fitting == 0 ? std::nullopt : std::optional(fitting);
 }
 
-/// FLOPs per second of all devices of a job; 0: not known of one.
+/// Returns the FLOPs per second of all devices of a job; 0: unknown for one of them.
 double peak_of_job(const plan::Scenario& scenario) {
   const plan::Cluster& cluster = scenario.cluster;
   const int devices = plan::ranks_of_job(scenario.pipeline);
@@ -201,7 +205,7 @@ double peak_of_job(const plan::Scenario& scenario) {
   return peak;
 }
 
-/// Nothing when the scenario with that change cannot be planned.
+/// Returns nothing if the scenario with that change cannot be planned.
 std::optional<Need> need_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                             const std::string& change, bool trained) {
   try {

@@ -21,11 +21,12 @@ constexpr int done_code = 0, failed_code = 1, input_error_code = 2;
 
 using File = std::unique_ptr<std::FILE, decltype(&std::fclose)>;
 
-/// Without a name, gone when it is closed. Parent and child share it.
+/// Opens an unnamed file that is deleted when it is closed. Parent and child share it.
 File temporary_file() {
   File file(std::tmpfile(), &std::fclose);
   if (!file)
-    throw std::system_error(errno, std::generic_category(), "no temporary file for SimGrid");
+    throw std::system_error(errno, std::generic_category(),
+                            "cannot create a temporary file for SimGrid");
   return file;
 }
 
@@ -41,11 +42,11 @@ Values content(std::FILE* file) {
 
 std::FILE* last_words = nullptr;  // of this process, if it is a child
 
-/// What `body` returns goes into `answer`, or its complaint into `messages`. Does not return.
+/// Writes the result of `body` to `answer`, or its error to `messages`. Does not return.
 [[noreturn]] void run_child(const std::function<std::vector<double>()>& body, std::FILE* answer,
                             std::FILE* messages) {
   last_words = answer;
-  // The parent's handlers report on the parent.
+  // The parent's signal handlers report on the parent.
   for (const int signal : {SIGINT, SIGTERM, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL})
     std::signal(signal, SIG_DFL);
   ::dup2(::fileno(messages), STDERR_FILENO);
@@ -78,10 +79,10 @@ int wait_for(pid_t child) {
 
 std::vector<double> in_child_process(const std::function<std::vector<double>()>& body) {
   const File answer = temporary_file(), messages = temporary_file();
-  std::fflush(nullptr);  // else the child would write again what waits in our buffers
+  std::fflush(nullptr);  // otherwise the child would write our buffers again
   const pid_t child = ::fork();
   if (child < 0)
-    throw std::system_error(errno, std::generic_category(), "no process for SimGrid");
+    throw std::system_error(errno, std::generic_category(), "cannot start a process for SimGrid");
   if (child == 0)
     run_child(body, answer.get(), messages.get());
 
@@ -93,7 +94,8 @@ std::vector<double> in_child_process(const std::function<std::vector<double>()>&
     throw plan::InputError(message);
   if (const std::string words = content<std::string>(answer.get()); !words.empty())
     throw plan::InputError(words);
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT)  // how SimGrid refuses its input
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT)  // the way in which SimGrid rejects its
+                                                           // input
     throw plan::InputError(fmt::format("SimGrid: {}", message.substr(0, message.find('\n'))));
   throw std::runtime_error(fmt::format("SimGrid's process ended without an answer{}{}",
                                        message.empty() ? "" : ": ", message));

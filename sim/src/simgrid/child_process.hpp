@@ -1,7 +1,7 @@
 #pragma once
 
-// Work in a process of its own, for a library that starts only once in a process and aborts on bad
-// input.
+// Runs work in a separate process, for a library that starts only once per process and aborts on
+// bad input.
 
 #include <functional>
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace pipewright::sim {
 
-/// Runs `body` in a process of its own and returns what it returned. An InputError of it is thrown
-/// here; if it aborts, what it wrote to stderr is thrown as InputError.
+/// Runs `body` in a separate process and returns its result. Rethrows its InputError; if it aborts,
+/// throws an InputError with what it wrote to stderr.
 std::vector<double> in_child_process(const std::function<std::vector<double>()>& body);
 
-/// Called by a body that may not survive what it does next: the InputError to throw if so. Empty
-/// once that is over.
+/// Sets the message of the InputError to throw if the body does not survive its next operation. Set
+/// an empty message after that operation.
 void set_last_words(const std::string& message);
 
 }  // namespace pipewright::sim

@@ -1,7 +1,6 @@
-// The network that a Cluster describes. A shared link is one for all transfers of a node: inside it
-// a bus, between nodes a card that sends and receives at once; further out it is the one way of a
-// group of nodes. What is not shared is there for each
-// pair of devices, and nothing contends on it.
+// The network that a Cluster describes. A shared link serves all transfers of a node: inside it a
+// bus, between nodes a card that sends and receives at once; further out it is the single link of a
+// group of nodes. A link that is not shared exists for each pair of devices, without contention.
 
 #include <fmt/format.h>
 
@@ -22,7 +21,7 @@ class ClusterNetwork final : public Network {
   ClusterNetwork(const plan::Cluster& cluster, const Traffic& traffic)
       : cluster_(cluster),
         flows_(traffic.seconds),
-        // Of the largest transfer some 15 digits are left; a cluster's bytes need not be whole.
+        // The largest transfer keeps some 15 digits; a cluster's bytes need not be whole.
         quanta_per_byte_(traffic.most_bytes > 0 ? 0x1p50 / traffic.most_bytes : 1),
         zone_(s4u::create_full_zone("cluster")) {
     for (const auto& [from, to] : traffic.pairs)

@@ -17,8 +17,9 @@ namespace {
 
 namespace s4u = simgrid::s4u;
 
-/// SimGrid 3.32 loops for ever, or crashes, where a Dijkstra zone has no route. So the process ends
-/// if what is done while this lives takes more than two seconds of computing, or fails.
+/// Limits an operation to two seconds of CPU time. SimGrid 3.32 loops forever, or crashes, if a
+/// Dijkstra zone has no route. So the process ends if the operation takes longer or fails while
+/// this object exists.
 class Attempt {
  public:
   explicit Attempt(const std::string& complaint) {
@@ -39,17 +40,17 @@ class Attempt {
   }
 };
 
-/// The hosts in the order of the file; SimGrid itself only knows them by name.
+/// Returns the hosts in the order of the file; SimGrid itself knows them only by name.
 std::vector<s4u::Host*> load(const s4u::Engine& engine, const std::filesystem::path& file) {
   std::vector<s4u::Host*> hosts;
-  s4u::Host::on_creation_cb([&hosts](s4u::Host& host) {  // called when a host is sealed, too
+  s4u::Host::on_creation_cb([&hosts](s4u::Host& host) {  // also called when a host is sealed
     if (std::find(hosts.begin(), hosts.end(), &host) == hosts.end())
       hosts.push_back(&host);
   });
   try {
     engine.load_platform(std::filesystem::absolute(file).string());
     engine.seal_platform();
-  } catch (const simgrid::ParseError& error) {  // names file and line
+  } catch (const simgrid::ParseError& error) {  // its message names file and line
     throw plan::InputError(error.what());
   } catch (const std::exception& error) {
     throw plan::InputError(fmt::format("{}: {}", file.string(), error.what()));
@@ -95,13 +96,13 @@ class FileNetwork : public Network {
     return names;
   }
 
-  /// Notes the route's latency.
+  /// Records the route's latency and returns true if there is a route.
   bool find_route(int from, int to) {
     std::vector<s4u::Link*> links;
     double latency = 0;
     try {
       host(from)->route_to(host(to), links, &latency);
-    } catch (const std::exception&) {  // some kinds of zones throw, others give no links
+    } catch (const std::exception&) {  // some kinds of zones throw, others return no links
     }
     latencies_[{from, to}] = latency;
     return !links.empty();

@@ -17,9 +17,9 @@ s4u::Engine quiet_engine() {
   return s4u::Engine("pipewright");
 }
 
-/// Flows share a link fairly and use all of it. By default SimGrid imitates TCP on Ethernet: shares
-/// by round-trip time, latency times 13, bandwidth times 0.97. Latencies are the caller's to add:
-/// a queue is released before they have passed.
+/// Makes flows share a link fairly and use all of it. By default SimGrid imitates TCP on Ethernet:
+/// shares by round-trip time, latency times 13, bandwidth times 0.97. The caller adds latencies,
+/// because a queue is released before they have passed.
 void configure(double precision) {
   for (const char* setting :
        {"network/model:CM02", "network/bandwidth-factor:1", "network/latency-factor:0",
@@ -32,7 +32,7 @@ void configure(double precision) {
 }  // namespace
 
 Flows::Flows(double seconds) : engine_(quiet_engine()) {
-  // Times that differ by less are one instant: far less than anybody asks for.
+  // Times that differ by less than this are equal; it is far below any precision of interest.
   configure(std::max(1e-13 * seconds, 1e-18));
   s4u::Activity::on_completion_cb([this](const s4u::Activity& activity) {
     const auto found = live_.find(&activity);

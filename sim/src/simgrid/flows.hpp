@@ -1,6 +1,6 @@
 #pragma once
 
-// SimGrid's engine reduced to what a Network needs: flows between hosts, and a clock.
+// SimGrid's engine reduced to the needs of a Network: flows between hosts, and a clock.
 
 #include <functional>
 #include <simgrid/s4u.hpp>
@@ -11,10 +11,10 @@
 
 namespace pipewright::sim {
 
-/// Sizes are whole numbers of quanta, because SimGrid counts in whole bytes.
+/// Flows whose sizes are whole numbers of quanta, because SimGrid counts in whole bytes.
 class Flows {
  public:
-  /// `seconds`: about how long it will all take.
+  /// `seconds` is the approximate total time.
   explicit Flows(double seconds);
 
   const simgrid::s4u::Engine& engine() const { return engine_; }
@@ -32,7 +32,7 @@ class Flows {
 
   simgrid::s4u::Engine engine_;
   std::unordered_map<const simgrid::s4u::Activity*, Flow> live_;
-  simgrid::s4u::CommPtr ended_;  // the last one: SimGrid looks at it after we have been called
+  simgrid::s4u::CommPtr ended_;  // the last one: SimGrid still reads it after calling our callback
 };
 
 }  // namespace pipewright::sim

@@ -14,7 +14,7 @@
 namespace pipewright::sim {
 namespace {
 
-/// The same costs without what a platform file says: what transfers and collectives take.
+/// Returns the costs without those that a platform file decides: transfers and collectives.
 StepCosts without_links(StepCosts costs) {
   for (plan::Link* const link : plan::links_of(costs.cluster))
     *link = {.latency = {},
@@ -24,7 +24,7 @@ StepCosts without_links(StepCosts costs) {
   return costs;
 }
 
-// The way through the pipe from the child: the iteration, then three times per event.
+// Values passed from the child process: the iteration, then three times per event.
 std::vector<double> to_numbers(const Times& times) {
   std::vector<double> numbers{times.iteration};
   for (const EventTimes& event : times.events)
@@ -47,16 +47,16 @@ Times simulate_on_simgrid(const Structure& structure, const StepCosts& costs,
                           const std::filesystem::path& platform_file, DeviceTimes device_times) {
   require_usable(costs, structure.program());
   if (!costs.contended.empty())
-    throw plan::InputError(
-        fmt::format("SimGrid cannot express ranks that slow each other down, and these costs say "
-                    "what {} of a node take at once (busy_cores). Use the native engine, or costs "
-                    "without contended times",
-                    costs.busy_cores));
+    throw plan::InputError(fmt::format(
+        "SimGrid cannot express ranks that slow each other down, and these costs have "
+        "times with {} busy cores of a node (busy_cores). Use the native engine, or costs "
+        "without contended times",
+        costs.busy_cores));
   const bool has_file = !platform_file.empty();
   if (has_file && std::ifstream(platform_file).peek() == std::ifstream::traits_type::eof())
     throw plan::InputError(fmt::format("{}: cannot be read, or is empty", platform_file.string()));
 
-  // SimGrid ends the process when it does not like its input, and starts only once in it.
+  // SimGrid ends the process if it rejects its input, and can be started only once in a process.
   return times_from(in_child_process([&] {
     const StepCosts own = has_file ? without_links(costs) : costs;
     Replay replay(structure, own, device_times,

@@ -1,6 +1,6 @@
 #pragma once
 
-// Networks whose transfers SimGrid times.
+// Networks whose transfers are timed by SimGrid.
 
 #include <filesystem>
 #include <memory>
@@ -9,7 +9,8 @@
 
 namespace pipewright::sim {
 
-/// One network per process: SimGrid has one engine, which cannot be started twice.
+/// Returns the cluster's network. One per process: SimGrid has one engine, which cannot be started
+/// twice.
 std::unique_ptr<Network> network_of(const plan::Cluster& cluster, const Traffic& traffic);
 /// Throws InputError for a file that cannot be used.
 std::unique_ptr<Network> network_of(const std::filesystem::path& file, const Traffic& traffic);

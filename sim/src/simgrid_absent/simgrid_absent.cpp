@@ -1,4 +1,4 @@
-// Stands in for the folder simgrid/ where SimGrid was not found.
+// Replaces the folder simgrid/ in builds without SimGrid.
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/sim/simgrid/simgrid.hpp"

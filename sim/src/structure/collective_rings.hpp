@@ -1,7 +1,6 @@
 #pragma once
 
-// The rings of a Program's collectives: which ranks form each of them, and what a phase of it
-// costs.
+// The rings of a Program's collectives: the ranks of each ring, and the cost of each of its phases.
 
 #include <map>
 #include <utility>
@@ -11,14 +10,14 @@
 
 namespace pipewright::sim {
 
-/// Ring phases of collectives. Those that cost the same share theirs.
+/// A cache of the ring phases of collectives. Collectives of equal cost share theirs.
 class CollectiveRings {
  public:
-  /// Both must outlive it.
+  /// Both arguments must outlive it.
   CollectiveRings(const Structure& structure, const StepCosts& costs)
       : structure_(structure), costs_(costs) {}
 
-  /// As ring_phases. The answer stays valid as long as this object.
+  /// Like ring_phases. The answer is valid as long as this object.
   const std::vector<RingPhase>& of(int leader, int member) {
     const int group =
         member % collective_groups(costs_, structure_.events()[leader].instruction->kind);

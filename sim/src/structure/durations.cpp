@@ -18,13 +18,13 @@ using plan::Instruction;
 using plan::Link;
 using plan::Seconds;
 
-/// Which of the devices that a rank stands for are priced: the slowest of all, or one.
+/// The devices of a rank that are priced: all of them, of which the slowest counts, or one.
 struct Members {
   int first = 0, end = 0;
 };
 
-/// The link on which a transfer takes longest, of those that join two ranks in each of the
-/// pipelines side by side.
+/// Returns the link on which a transfer takes longest, among those that join two ranks in each of
+/// the data-parallel pipelines.
 const Link& slowest_link(const StepCosts& costs, const Members& members, int rank, int other,
                          Bytes size) {
   const auto between = [&](int member) -> const Link& {
@@ -40,7 +40,7 @@ const Link& slowest_link(const StepCosts& costs, const Members& members, int ran
   return *slowest;
 }
 
-/// The levels that join these members of two ranks, each once.
+/// Returns the levels that join these members of two ranks, each once.
 std::vector<std::size_t> levels_between(const StepCosts& costs, const Members& members, int rank,
                                         int other) {
   std::vector<std::size_t> levels;
@@ -53,7 +53,7 @@ std::vector<std::size_t> levels_between(const StepCosts& costs, const Members& m
   return levels;
 }
 
-/// As slowest_link, of levels in the order of their first members.
+/// Like slowest_link, for levels in the order of their first members.
 const Link& slowest_of(const plan::Cluster& cluster, const std::vector<std::size_t>& levels,
                        Bytes size) {
   const Link* slowest = nullptr;
@@ -66,10 +66,10 @@ const Link& slowest_of(const plan::Cluster& cluster, const std::vector<std::size
   return *slowest;
 }
 
-/// From so many on it pays to remember what joins them.
+/// From this number of members on, caching the levels that join them pays off.
 constexpr int many_members = 64;
 
-/// The least of these members.
+/// Returns the lowest speed of these members.
 double speed_of(const StepCosts& costs, const Members& members, int rank) {
   const std::vector<double>& speeds = costs.cluster.rank_speeds;
   const double own = speeds.empty() ? 1 : speeds[static_cast<std::size_t>(rank)];
@@ -96,7 +96,7 @@ Seconds hidden_in_pair(const Structure& structure, const StepCosts& costs,
 
 bool has_overheads(const plan::Link& link) { return link.overheads != plan::Overheads{}; }
 
-/// Some members of each of some ranks: `of_rank` of them, every `step`-th from `first` on.
+/// Some members of each of some ranks: `of_rank` of them, every `step`-th, starting at `first`.
 class Devices {
  public:
   Devices(const StepCosts& costs, const std::vector<int>& ranks, int first, int step, int of_rank)
@@ -113,7 +113,7 @@ class Devices {
         return false;
     return true;
   }
-  /// In their order on the cluster.
+  /// Returns the devices in their order on the cluster.
   std::vector<int> list() const {
     std::vector<int> devices;
     for (std::size_t at = 0; at < size(); ++at)
@@ -139,10 +139,10 @@ double ring_along(const plan::Cluster& cluster, const List& devices, Bytes size,
   return most;
 }
 
-/// n devices pass pieces of `size` bytes on in a ring, `rounds` times n - 1 steps of size/n bytes:
-/// a sum takes two rounds, its first half or a gathering one (Patarasuk and Yuan, J. Parallel
-/// Distrib. Comput. 69, 2009). Neighbours of the ring are neighbours on the cluster. The most that
-/// a link makes of it: `of(link, size, n, rounds)`.
+/// Returns the largest `of(link, size, n, rounds)` over the links of a ring. n devices pass pieces
+/// of `size` bytes around the ring, in `rounds` times n - 1 steps of size/n bytes: an all-reduce
+/// takes two rounds, a reduce-scatter or an all-gather one (Patarasuk and Yuan, J. Parallel
+/// Distrib. Comput. 69, 2009). Neighbors in the ring are neighbors on the cluster.
 template <class Of>
 double ring(const plan::Cluster& cluster, const Devices& devices, Bytes size, int rounds,
             const Of& of) {
@@ -159,12 +159,13 @@ double ring_overhead(const Link& link, Bytes size, double devices, int rounds) {
   return plan::ring_overhead(link, size, devices, rounds).value;
 }
 
-/// For how long a transfer keeps its ranks from computing, and a collective each of its members.
+/// The seconds for which a transfer keeps its ranks from computing, and a collective each of its
+/// members.
 struct Kept {
   double sender = 0, receiver = 0, member = 0;
 };
 
-/// The cost of an event for a microbatch of length 1, without jitter.
+/// Prices an event for a microbatch of length 1, without jitter.
 class Pricing {
  public:
   Pricing(const Structure& structure, const StepCosts& costs,
@@ -194,7 +195,8 @@ class Pricing {
       phases.push_back({{devices.list()}, size, rounds, along_ring(devices, size, rounds)});
       return 0.0;
     });
-    // Behind the sum of all copies each group of experts has a ring of its own.
+    // After the all-reduce over all replicas, each expert-parallel group of replicas has its own
+    // ring.
     if (phases.size() > 1)
       for (int copy = 1; copy < costs_.expert; ++copy)
         phases.back().rings.push_back(
@@ -249,7 +251,7 @@ class Pricing {
     if (!costs_.measured)
       return collective(i, ring_seconds);
     return collective_of(i, [&](const Devices& devices, Bytes size, int rounds) {
-      if (size == Bytes{})  // numbers: in what a machine takes once for each step
+      if (size == Bytes{})  // scalars: included in what a machine takes once per step
         return 0.0;
       const plan::SumTime sum =
           plan::sum_time(*costs_.measured, plan::place_of(*costs_.measured, devices.list()),
@@ -265,8 +267,9 @@ class Pricing {
     });
   }
 
-  /// What `of(devices, size, rounds)` makes of it. Where copies share out experts, their gradients
-  /// are summed apart, over fewer.
+  /// Returns the total of `of(devices, size, rounds)` over the rings of a collective. If replicas
+  /// partition the experts, the gradients of the experts are summed separately, over fewer
+  /// replicas.
   template <class Of>
   double collective_of(const Instruction& i, const Of& of) const {
     const plan::InstructionTraits& traits = plan::traits_of(i.kind);
@@ -280,7 +283,7 @@ class Pricing {
           seconds += of(copies(ranks, costs_.expert), experts, traits.rounds);
         return seconds;
       }
-      case plan::Group::Tied:  // in each of the pipelines side by side
+      case plan::Group::Tied:  // in each data-parallel pipeline
         return of(Devices(costs_, structure_.tied_ranks(), members_.first, 1, 1), size,
                   traits.rounds);
       case plan::Group::All:
@@ -292,7 +295,7 @@ class Pricing {
     return 0;
   }
 
-  /// One shard of every so-many-th copy, from `copy` on.
+  /// Returns one tensor-parallel rank of every `step`-th replica, starting at replica `copy`.
   Devices copies(const std::vector<int>& ranks, int step, int copy = 0) const {
     return {costs_, ranks, copy * costs_.shards + members_.first % costs_.shards,
             step * costs_.shards, costs_.replicas / step};
@@ -305,12 +308,13 @@ class Pricing {
   const StepCosts& costs_;
   const std::vector<plan::StageCost>& stages_;
   const Members members_;
-  // What many events of a rank ask for, once it is known.
+  // Caches of values that many events of a rank need.
   mutable std::map<std::pair<int, int>, std::vector<std::size_t>> levels_;
   mutable std::map<int, double> speeds_;
 };
 
-/// Which draw is an event's: one of its own, but one for all members of a collective.
+/// Returns the number of an event's random sample: its own, but shared by all members of a
+/// collective.
 std::uint64_t draw_of(const Structure& structure, int event, int member) {
   const Instruction& i = *structure.events()[event].instruction;
   const auto size = static_cast<std::uint64_t>(structure.size());
@@ -320,7 +324,7 @@ std::uint64_t draw_of(const Structure& structure, int event, int member) {
   return first + size + static_cast<std::uint64_t>(structure.events().leader_of(event));
 }
 
-/// A log-normal factor of mean 1 (Box and Muller, Ann. Math. Stat. 29, 1958).
+/// Returns a log-normal factor of mean 1 (Box and Muller, Ann. Math. Stat. 29, 1958).
 double jitter_factor(double deviation, std::uint64_t seed, std::uint64_t draw) {
   const double variance = std::log1p(deviation * deviation);  // of the logarithm
   const std::uint64_t number = 2 * draw;
@@ -354,7 +358,7 @@ bool varies_by_event(const StepCosts& costs) {
 
 double varied(const Structure& structure, const StepCosts& costs, double held, int event,
               int member) {
-  // Gradients and parameters are as many for a short microbatch.
+  // Collectives of gradients and parameters have the same size for a short microbatch.
   const Instruction& i = *structure.events()[event].instruction;
   const int microbatch = plan::is_collective(i.kind) ? -1 : i.microbatch;
   if (microbatch >= 0 && !costs.microbatch_lengths.empty())
@@ -433,9 +437,10 @@ void Durations::fill(const Structure& structure, const StepCosts& costs,
     add_overheads(structure, costs, stages, whose);
 }
 
-/// A send keeps the compute before it, a receive the compute that takes its data. A collective runs
-/// beside the compute behind it, which takes so much longer. What a rank waits for is not kept: the
-/// time of a transfer or of a sum holds what the rank does for it then.
+/// Adds the overheads. A send keeps its rank busy after the compute that precedes it, a receive
+/// after the compute that uses its data. A collective overlaps with the compute after it, which
+/// takes that much longer. While a rank waits for communication there is no overhead: the time of a
+/// transfer or a collective already includes it.
 void Durations::add_overheads(const Structure& structure, const StepCosts& costs,
                               const std::vector<plan::StageCost>& stages, const Whose& whose) {
   const Pricing pricing(structure, costs, stages, {whose.first, whose.end});
@@ -450,7 +455,7 @@ void Durations::add_overheads(const Structure& structure, const StepCosts& costs
     if (event >= 0 && plan::is_compute(events[event].instruction->kind))
       by_event_costs_[static_cast<std::size_t>(event)].latency += seconds;
   };
-  double beside = 0;  // of collectives since the rank's compute before
+  double beside = 0;  // by collectives since the rank's previous compute
   for (int event = 0; event < structure.size(); ++event) {
     const auto& own = events[event];
     const plan::InstructionTraits& kind = plan::traits_of(own.instruction->kind);

@@ -1,7 +1,8 @@
 #pragma once
 
-// When an event of a Structure begins and a transfer ends, by the ends of what they wait for: the
-// rules of docs/time-and-memory.md in one place, in the inner loop of each engine.
+// The start of an event of a Structure and the end of a transfer, from the ends of the events that
+// they wait for: the rules of docs/time-and-memory.md in one place, for the inner loop of each
+// engine.
 
 #include <algorithm>
 
@@ -10,7 +11,8 @@
 
 namespace pipewright::sim {
 
-/// A receive begins when it is posted. `times[event]` are those of an event before.
+/// Returns when an event starts. A receive starts when it is posted. `times[event]` are the times
+/// of an earlier event.
 template <class TimesOf>
 double start_of(const Structure& structure, const TimedEvent& event, const TimesOf& times) {
   double start = 0;
@@ -22,7 +24,7 @@ double start_of(const Structure& structure, const TimedEvent& event, const Times
   if (event.kind == TimedEvent::Kind::Compute && event.data >= 0)
     start = std::max(start, times[event.data].end);
   if (event.kind == TimedEvent::Kind::Other)
-    // Sends, which may wait for their receiver, reductions, and who waits for them.
+    // Sends that may wait for their receiver, reductions, and events that wait for reductions.
     structure.events().for_each_predecessor(event.event, [&](int predecessor, plan::Until until) {
       const EventTimes& before = times[predecessor];
       start = std::max(start, until == plan::Until::Done ? before.end : before.released);
@@ -30,7 +32,7 @@ double start_of(const Structure& structure, const TimedEvent& event, const Times
   return start;
 }
 
-/// The times of transfers, and of what neither computes nor moves anything.
+/// Returns the times of transfers, and of events that neither compute nor transfer.
 inline EventTimes times_of(double start, const EventCost& cost) {
   return {start, start + cost.held, start + cost.held + cost.latency};
 }

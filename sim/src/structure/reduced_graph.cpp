@@ -12,7 +12,7 @@ constexpr int never = std::numeric_limits<int>::max();
 }  // namespace
 
 class ReducedGraph::Builder {
-  /// Something waits for an event, or for its data, which come a latency later.
+  /// A wait for an event, or for its data, which arrive a latency later.
   struct Wait {
     int event = -1;
     bool for_data = false;
@@ -33,7 +33,8 @@ class ReducedGraph::Builder {
   }
 
   void run(const plan::LargeVector<int>& order) {
-    graph_.nodes_.reserve(order.size());  // most receives dissolve, so there are fewer
+    graph_.nodes_.reserve(order.size());  // most receives are merged into others, so there are
+                                          // fewer
     graph_.node_sources_.reserve(order.size());
     add_node({}, {}, {});  // the start
     for (const int event : order)
@@ -42,8 +43,8 @@ class ReducedGraph::Builder {
   }
 
  private:
-  /// A place in the compute of its rank by which an event is over: its own for what holds compute,
-  /// that of its consumer for a receive.
+  /// Numbers the compute of each rank. Every event gets a place by which it has ended: its own for
+  /// events that occupy compute, that of its consumer for a receive.
   void number_compute() {
     std::vector<int> next(program_.ranks.size(), 0);
     for (int event = 0; event < events_.size(); ++event) {
@@ -70,8 +71,8 @@ class ReducedGraph::Builder {
     drop_implied(waits, event);
     if (plan::is_send(i.kind) && program_.transfers == plan::TransferMode::Rendezvous)
       drop_implied(waits, events_[event].partner);  // it waits for both ends
-    // A receive takes no time: who waits for it waits for what it waits for. One that holds
-    // compute or that many wait for in turn stays.
+    // A receive takes no time: an event that waits for it waits for its predecessors instead. A
+    // receive that occupies compute, or has more than two waits, keeps its node.
     if (plan::is_receive(i.kind)) {
       for (Wait& wait : waits)
         if (wait.event == events_[event].partner)
@@ -84,7 +85,7 @@ class ReducedGraph::Builder {
     node_of_[at(event)] = add_chain(waits, plan::is_receive(i.kind) ? -1 : event);
   }
 
-  /// Adds what "until `event` is done (or released)" means in terms of nodes.
+  /// Adds the waits that "until `event` is done (or released)" stands for.
   void append(std::vector<Wait>& waits, int event, bool done) {
     if (!plan::is_receive(events_[event].instruction->kind)) {
       const bool is_send = plan::is_send(events_[event].instruction->kind);
@@ -110,7 +111,8 @@ class ReducedGraph::Builder {
     waits.push_back(wait);
   }
 
-  /// Whether `other` is over before what `event` waits for in its own rank's compute.
+  /// Returns true if `other` has ended before the event that `event` waits for in its own rank's
+  /// compute.
   bool is_implied(int other, int event) const {
     const int before = events_[event].compute;
     return before >= 0 && other != before && events_[other].rank == events_[event].rank &&
@@ -121,7 +123,7 @@ class ReducedGraph::Builder {
     std::erase_if(waits, [&](const Wait& wait) { return is_implied(wait.event, event); });
   }
 
-  /// One node, behind as many that take no time as it has waits beyond two.
+  /// Adds one node, after as many nodes without duration as it has waits beyond two.
   int add_chain(std::vector<Wait>& waits, int event) {
     std::partition(waits.begin(), waits.end(), [](const Wait& w) { return !w.for_data; });
     std::size_t next = 0;
@@ -163,7 +165,7 @@ class ReducedGraph::Builder {
     return cost_classes_[held].back();
   }
 
-  /// Nodes that no node waits for, and arrivals that no node waits for.
+  /// Finds the nodes and the arrivals that no node waits for.
   void find_sinks(const plan::LargeVector<int>& order) {
     std::vector<char> has_successor(graph_.nodes_.size(), 0), arrival_used(node_of_.size(), 0);
     for (std::size_t node = 1; node < graph_.nodes_.size(); ++node) {
@@ -191,12 +193,12 @@ class ReducedGraph::Builder {
   const plan::Program& program_;
   const plan::Dependencies& events_;
   const plan::LargeVector<int>& class_of_;
-  plan::LargeVector<int> node_of_;                   // by event; -1 where it dissolved
-  plan::LargeVector<std::array<Wait, 2>> waits_of_;  // of receives that dissolved
+  plan::LargeVector<int> node_of_;                   // by event; -1: merged into others
+  plan::LargeVector<std::array<Wait, 2>> waits_of_;  // of receives without a node
   std::vector<char> holds_compute_;                  // by event
-  std::vector<int> compute_place_;  // by event: over at this place of its rank's compute
+  std::vector<int> compute_place_;  // by event: it has ended by this place of its rank's compute
   std::vector<Wait> scratch_;
-  std::vector<std::vector<std::uint32_t>> cost_classes_;  // by class of what is held, few each
+  std::vector<std::vector<std::uint32_t>> cost_classes_;  // by class of the held event; few each
 };
 
 ReducedGraph::ReducedGraph(const plan::Program& program, const plan::Dependencies& events,

@@ -1,8 +1,8 @@
 #pragma once
 
-// The longest path of a Structure with as few steps as possible. Receives dissolve into what they
-// wait for, waits that others imply are dropped, and every node that is left waits for at most two
-// others, so that a node is one line of arithmetic:
+// Computes the longest path of a Structure in as few steps as possible. Receives are replaced by
+// the events that they wait for, waits that others imply are dropped, and every remaining node
+// waits for at most two others, so that a node is one line of arithmetic:
 //
 //   end = max(end[first], end[second] + latency) + held
 
@@ -16,7 +16,7 @@ namespace pipewright::sim {
 
 class ReducedGraph {
  public:
-  /// `order` holds every event behind all that it waits for, `class_of` those of equal cost.
+  /// `order` lists every event after all that it waits for, `class_of` their cost classes.
   ReducedGraph(const plan::Program& program, const plan::Dependencies& events,
                const plan::LargeVector<int>& order, const plan::LargeVector<int>& class_of);
 
@@ -24,17 +24,17 @@ class ReducedGraph {
 
   /// Fills `costs`, one entry per node class or, where durations differ by event, one per node.
   void fill_costs(const Durations& durations, std::vector<EventCost>& costs) const;
-  /// The last end of all events. `ends` is working memory.
+  /// Returns the last end of all events. `ends` is working memory.
   double longest_path(const Durations& durations, const std::vector<EventCost>& costs,
                       plan::LargeVector<double>& ends) const;
 
-  /// `ends` of a transfer is when it is released; who waits for its data adds the latency.
+  /// A node. A transfer's end is its release; nodes that wait for its data add the latency.
   struct Node {
     std::uint32_t first;
     std::uint32_t second;
     std::uint32_t cost;  // into the costs by class
   };
-  /// Where a cost comes from: events (or, in class_sources_, classes), -1 for none.
+  /// The source of a cost: events (or, in class_sources_, classes); -1: none.
   struct Source {
     int held = -1;
     int latency = -1;  // of the send that `second` is
@@ -42,14 +42,15 @@ class ReducedGraph {
   };
   struct Sink {
     std::uint32_t node;
-    int send;        // whose latency is added, or -1
+    int send;        // its latency is added; -1: none
     int send_class;  // its class
   };
-  /// Each behind those that it waits for; the first is the start of the iteration.
+  /// Returns the nodes, each after those that it waits for; the first is the start of the
+  /// iteration.
   const plan::LargeVector<Node>& nodes() const { return nodes_; }
-  /// By node: the events whose costs it has.
+  /// Returns by node the events that its costs come from.
   const plan::LargeVector<Source>& sources() const { return node_sources_; }
-  /// The nodes that nobody waits for, and those whose data nobody waits for.
+  /// Returns the nodes that no node waits for, and those whose data no node waits for.
   const std::vector<Sink>& sinks() const { return sinks_; }
 
  private:

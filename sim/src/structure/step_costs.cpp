@@ -25,26 +25,27 @@ class Check {
   }
   void link(const std::string& what, const plan::Link& link) {
     time("the latency " + what, link.latency);
-    if (!(link.bandwidth_per_s > 0))  // infinite is fine: latency alone
+    if (!(link.bandwidth_per_s > 0))  // infinite is allowed: then only the latency counts
       refuse(fmt::format("the bandwidth {} is {} bytes/s: it must be more than 0", what,
                          link.bandwidth_per_s));
     factor("the oversubscription " + what, link.oversubscription);
     segments("a transfer " + what, link.segments);
-    segments("a step of a sum " + what, link.sum_segments);
-    segments("a step of a sum among shards " + what, link.shard_segments);
-    time("the latency of sums " + what, link.sum_latency);
-    time("the latency of sums among shards " + what, link.shard_latency);
+    segments("a step of an all-reduce " + what, link.sum_segments);
+    segments("a step of a tensor-parallel all-reduce " + what, link.shard_segments);
+    time("the latency of all-reduces " + what, link.sum_latency);
+    time("the latency of tensor-parallel all-reduces " + what, link.shard_latency);
     if (!(link.shard_bandwidth_per_s >= 0))
       refuse(
-          fmt::format("the bandwidth of sums among shards {} is {} bytes/s: it must not be less "
-                      "than 0",
+          fmt::format("the bandwidth of tensor-parallel all-reduces {} is {} bytes/s: it must not "
+                      "be less than 0",
                       what, link.shard_bandwidth_per_s));
     if (!(link.sum_bandwidth_per_s >= 0))
-      refuse(fmt::format("the bandwidth of sums {} is {} bytes/s: it must not be less than 0", what,
-                         link.sum_bandwidth_per_s));
+      refuse(
+          fmt::format("the bandwidth of all-reduces {} is {} bytes/s: it must not be less than 0",
+                      what, link.sum_bandwidth_per_s));
     overhead("of senders " + what, link.overheads.send);
     overhead("of receivers " + what, link.overheads.receive);
-    overhead("of sums " + what, link.overheads.sum);
+    overhead("of all-reduces " + what, link.overheads.sum);
   }
   void segments(const std::string& what, const std::vector<plan::LinkSegment>& segments) {
     for (const plan::LinkSegment& segment : segments) {
@@ -90,16 +91,17 @@ class Check {
   std::vector<std::string> lines_;
 };
 
-/// Once for each rank: the first stages lie on ranks of their own.
+/// Adds the iteration's fixed time once per rank: the first stages lie on different ranks.
 void add_iteration(StepCosts& step, plan::Seconds iteration, int ranks) {
   for (std::size_t stage = 0; stage < step.stages.size(); ++stage)
     if (stage < static_cast<std::size_t>(ranks))
       step.stages[stage].optimizer_step += iteration;
 }
 
-/// What a machine's constants make of transfers; that they share links is in these constants.
-/// Between nodes they wait for those of other pipelines of the node, where stages lie on several
-/// nodes. Shards that cut tokens send their parts at once, over what the constants have of one.
+/// Returns the cluster with links for transfers by its machine's constants, which already include
+/// the sharing of links. Between nodes transfers wait for those of other pipelines of the node, if
+/// stages lie on several nodes. Tensor-parallel ranks with sequence parallelism send their parts
+/// concurrently over the bandwidth that the constants give for one transfer.
 plan::Cluster with_transfer_links(plan::Cluster cluster, const plan::Pipeline& pipeline) {
   if (!cluster.machine)
     return cluster;
@@ -197,10 +199,10 @@ void require_usable(const StepCosts& costs, const plan::Program& program) {
        ++level)
     check.link(level_words(costs.cluster, level), link_of_level(costs.cluster, level));
   if (costs.shards < 1 || costs.expert < 1 || costs.replicas % std::max(1, costs.expert) != 0)
-    check.refuse(
-        fmt::format("{} shards of {} copies, and {} copies that share out experts: at "
-                    "least 1 is needed of each, and the copies are a multiple of the last",
-                    costs.shards, costs.replicas, costs.expert));
+    check.refuse(fmt::format(
+        "{} tensor-parallel ranks of {} replicas, and expert parallelism over {} replicas: "
+        "each must be at least 1, and the replicas a multiple of the last",
+        costs.shards, costs.replicas, costs.expert));
   if (!(costs.pair_overlap >= 0 && costs.pair_overlap <= 1))
     check.refuse(fmt::format("the overlap of fused pairs is {}: it must be between 0 and 1",
                              costs.pair_overlap));

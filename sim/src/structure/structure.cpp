@@ -48,12 +48,12 @@ void Structure::begin_together(Times& times) const {
     times.events[static_cast<std::size_t>(event)].start = times[leader].start;
 }
 
-/// In rounds: all compute that is ready, then all sends, then all that is left. Events that run at
-/// about the same time stand near each other, and so do they in memory; and the engine's loop meets
-/// one kind many times on end, which processors can predict.
+/// Sorts the events in rounds: all compute that is ready, then all sends, then all others. Events
+/// that run at about the same time are then close to each other in memory, and the engine's loop
+/// handles one kind many times in a row, which processors can predict.
 void Structure::sort_events() {
   plan::LargeVector<int> pending = events_.predecessor_counts();
-  std::vector<std::uint8_t> turns;  // by event: small enough to be at hand
+  std::vector<std::uint8_t> turns;  // by event: small enough for the cache
   turns.reserve(pending.size());
   for (int event = 0; event < events_.size(); ++event) {
     const plan::InstructionKind kind = events_[event].instruction->kind;
@@ -129,7 +129,7 @@ void Structure::find_classes() {
     const int partner = events_[event].partner;
     return partner < 0 ? -1 : events_[partner].rank;
   };
-  // By kind and stage: a class for each pair of ranks, of which there are few.
+  // By kind and stage: one class for each pair of ranks; there are few pairs.
   const auto stages = static_cast<std::size_t>(plan::stage_count(program_));
   std::vector<std::vector<int>> classes;
   class_of_.reserve(static_cast<std::size_t>(size()));
@@ -144,7 +144,7 @@ void Structure::find_classes() {
       return events_[first].rank == own.rank && other_rank(first) == other_rank(event) &&
              runs_again(first) == runs_again(event) && are_paired_alike(first, event);
     };
-    // The newest first: events come rank by rank.
+    // The newest class first, because events come rank by rank.
     const auto found = std::find_if(classes[place].rbegin(), classes[place].rend(), alike);
     if (found == classes[place].rend()) {
       classes[place].push_back(static_cast<int>(representatives_.size()));

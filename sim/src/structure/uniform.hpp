@@ -1,13 +1,13 @@
 #pragma once
 
-// Random numbers that depend on a seed and on their own number alone: on no order, no thread and no
+// Random numbers that depend only on a seed and on their own number: not on an order, a thread or a
 // standard library.
 
 #include <cstdint>
 
 namespace pipewright::sim {
 
-/// A well mixed number in (0, 1] for each pair (splitmix64, Steele et al., OOPSLA 2014).
+/// Returns a well mixed number in (0, 1] for each pair (splitmix64, Steele et al., OOPSLA 2014).
 inline double uniform(std::uint64_t seed, std::uint64_t number) {
   std::uint64_t x = seed * 0x9e3779b97f4a7c15U + (number + 1) * 0xbf58476d1ce4e5b9U;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;

@@ -26,12 +26,12 @@ const std::string planned =
     "p,8,2,1,4,8,2,24,2048,16,1024,\n"
     "q,8,8,1,1,8,4,24,2048,16,1024,230\n";
 
-TEST_CASE("calibrate --json says what was fitted and how well it predicts", "[cli][calibrate]") {
+TEST_CASE("calibrate --json reports the fit and its prediction errors", "[cli][calibrate]") {
   const TempFolder folder;
   const auto file = folder.write("runs.csv", runs);
   const auto result = run_program({"calibrate", a100, "--runs", file.string(), "--json"});
   REQUIRE(result.exit_code == 0);
-  CHECK(result.err.find("columns that are not known and ignored: colour") != std::string::npos);
+  CHECK(result.err.find("unknown columns are ignored: colour") != std::string::npos);
   const auto json = nlohmann::json::parse(result.out);
   CHECK(json.at("rows") == 4);
   CHECK(json.at("ignored_columns") == nlohmann::json{"colour"});
@@ -46,7 +46,7 @@ TEST_CASE("calibrate --json says what was fitted and how well it predicts", "[cl
   CHECK(launch.at("uncertainty_percent").get<double>() > 0);
 }
 
-TEST_CASE("calibrate --predict: other runs, measured or not, and the cluster for later",
+TEST_CASE("calibrate --predict predicts other runs, measured or not, and writes the cluster",
           "[cli][calibrate]") {
   const TempFolder folder;
   const auto file = folder.write("runs.csv", runs), next = folder.write("next.csv", planned);
@@ -55,7 +55,7 @@ TEST_CASE("calibrate --predict: other runs, measured or not, and the cluster for
                                    next.string(), "-o", out.string(), "--json"});
   REQUIRE(result.exit_code == 0);
   const auto json = nlohmann::json::parse(result.out);
-  CHECK(json.at("rows") == 1);  // the one whose time is known
+  CHECK(json.at("rows") == 1);  // the run whose time is known
   CHECK(json.at("runs").size() == 2);
   CHECK(json.at("runs").at(0).at("predicted_s").get<double>() > 0);
   const auto cluster = plan::cluster_from_json(plan::JsonDocument::read(out));
@@ -79,7 +79,7 @@ TEST_CASE("calibrate --halves predicts each half from the other", "[cli][calibra
   CHECK(halves.at("splits") == 2);
 }
 
-TEST_CASE("calibrate --predict without runs takes the cluster's constants as they are",
+TEST_CASE("calibrate --predict without runs uses the cluster's constants unchanged",
           "[cli][calibrate]") {
   const TempFolder folder;
   const auto file =
@@ -95,7 +95,7 @@ TEST_CASE("calibrate --predict without runs takes the cluster's constants as the
   CHECK(json.at("learnt_runs") == 0);
   CHECK(json.at("time").at("rows") == 1);
   CHECK(json.at("time").at("worst").at(0).at("id") == "a");
-  CHECK(json.at("memory").at("rows") == 2);  // of whatever GPU
+  CHECK(json.at("memory").at("rows") == 2);  // of any GPU
   const auto& refused = json.at("refused");
   REQUIRE(refused.size() == 2);
   CHECK(refused.at(0).at("id") == "c");
@@ -115,7 +115,7 @@ TEST_CASE("calibrate --predict without runs takes the cluster's constants as the
   CHECK(table.out.find("\nrefused\nline 4     row       " + file.string()) != std::string::npos);
 }
 
-TEST_CASE("calibrate refuses what cannot be with exit code 2", "[cli][calibrate]") {
+TEST_CASE("calibrate rejects invalid input with exit code 2", "[cli][calibrate]") {
   const TempFolder folder;
   const auto bad = folder.write("bad.csv", runs + "e,8,3,1,2,8,2,24,2048,16,1024,1,red\n");
   const auto result = run_program({"calibrate", a100, "--runs", bad.string()});
@@ -124,12 +124,11 @@ TEST_CASE("calibrate refuses what cannot be with exit code 2", "[cli][calibrate]
   CHECK(result.err.find("bad.csv:6:3: gpus is 8, but tp 3 × dp 1 × pp 2 are 6 devices") !=
         std::string::npos);
   CHECK(run_program({"calibrate", a100})
-            .err.find("neither --runs FILE to learn from nor --predict FILE is given") !=
-        std::string::npos);
+            .err.find("give --runs FILE to learn from, or --predict FILE") != std::string::npos);
   CHECK(run_program({"calibrate", a100, "--runs", "nowhere.csv"}).exit_code == 2);
 }
 
-TEST_CASE("The shipped clusters can be read, and say where their figures are from",
+TEST_CASE("The shipped clusters can be read, and cite the sources of their figures",
           "[cli][calibrate]") {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(clusters)) {

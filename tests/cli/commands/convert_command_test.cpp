@@ -12,7 +12,7 @@ using namespace pipewright;
 using test::run_program;
 using test::TempFolder;
 
-/// The shipped example, predicted into this file.
+/// Predicts the shipped example and writes the timeline to this file.
 void predict(const std::filesystem::path& file) {
   const std::string folder = PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/";
   const auto result = run_program({"simulate", folder + "scenario.json", "--costs",
@@ -28,7 +28,8 @@ std::string torch_trace(int rank) {
          R"(,"dur":1}]})";
 }
 
-TEST_CASE("simulate --trace: a native file holds what the trace holds", "[cli][convert]") {
+TEST_CASE("simulate --trace writes equal contents as a native file and as a trace",
+          "[cli][convert]") {
   const TempFolder folder;
   const auto native = folder.path() / "t.pwt", trace = folder.path() / "t.json";
   predict(native);
@@ -38,7 +39,7 @@ TEST_CASE("simulate --trace: a native file holds what the trace holds", "[cli][c
   CHECK(std::filesystem::file_size(native) < std::filesystem::file_size(trace) / 2);
 }
 
-TEST_CASE("compare: every format of a timeline", "[cli][convert]") {
+TEST_CASE("compare reads every format of a timeline", "[cli][convert]") {
   const TempFolder folder;
   const auto native = (folder.path() / "t.pwt").string();
   predict(native);
@@ -53,7 +54,7 @@ TEST_CASE("compare: every format of a timeline", "[cli][convert]") {
   }
 }
 
-TEST_CASE("convert: the traces of a run become one", "[cli][convert]") {
+TEST_CASE("convert merges the traces of a run", "[cli][convert]") {
   const TempFolder folder;
   const auto a = folder.write("a.json", torch_trace(0)), b = folder.write("b.json", torch_trace(1));
   const auto out = (folder.path() / "run.pwt").string();
@@ -69,7 +70,7 @@ TEST_CASE("convert: the traces of a run become one", "[cli][convert]") {
   CHECK(test::text_of(svg).find("</svg>") != std::string::npos);
 }
 
-TEST_CASE("convert: what is wrong is said, and what can be read is there", "[cli][convert]") {
+TEST_CASE("convert reports errors, and keeps everything that can be read", "[cli][convert]") {
   const TempFolder folder;
   const auto out = (folder.path() / "o.csv").string();
   const auto cut = folder.write("cut.json", torch_trace(0).substr(0, 126) + ",{\"ph\"");

@@ -29,7 +29,7 @@ nlohmann::json explained(std::vector<std::string> words) {
   return nlohmann::json::parse(result.out);
 }
 
-TEST_CASE("explain: a 1F1B of torch, in whatever order its traces are given", "[cli][explain]") {
+TEST_CASE("explain: a 1F1B of torch, with its traces given in any order", "[cli][explain]") {
   for (const auto& files : {std::vector{rank0, rank1}, std::vector{rank1, rank0}}) {
     const auto own = explained(files);
     CHECK(own["schedule"] == "1f1b");
@@ -37,7 +37,7 @@ TEST_CASE("explain: a 1F1B of torch, in whatever order its traces are given", "[
     CHECK(own["microbatches"] == 4);
     CHECK(own["step"] == 3);
     CHECK(own["steps"] == 2);
-    // The processes themselves took 114.6 ms from their barrier on.
+    // The processes measured 114.6 ms, starting at their barrier.
     CHECK(own["iteration_s"].get<double>() == Approx(0.1146).epsilon(0.01));
     REQUIRE(own["ranks"].size() == 2);
     for (const auto& rank : own["ranks"]) {
@@ -53,7 +53,7 @@ TEST_CASE("explain: a 1F1B of torch, in whatever order its traces are given", "[
   CHECK(explained({rank0, rank1, "--step", "2"})["step"] == 2);
 }
 
-TEST_CASE("explain: what it writes the simulator takes, and says the same", "[cli][explain]") {
+TEST_CASE("explain: the simulator reproduces the result from the written files", "[cli][explain]") {
   const TempFolder folder;
   const std::string out = (folder.path() / "out").string();
   const auto own = explained({rank0, rank1, "-o", out});
@@ -79,16 +79,16 @@ TEST_CASE("explain: what it writes the simulator takes, and says the same", "[cl
   CHECK(compared.exit_code == 0);
 }
 
-TEST_CASE("explain: for people", "[cli][explain]") {
+TEST_CASE("explain prints tables", "[cli][explain]") {
   const auto result = run_program({"explain", rank0, rank1});
   CHECK(result.exit_code == 0);
   CHECK(result.err == "");
   CHECK(result.out.starts_with("schedule    1f1b, 2 ranks, 2 stages, 4 microbatches\n"));
   CHECK(result.out.find("no ranges: from operators, arrows and transfers") != std::string::npos);
-  CHECK(result.out.find("supposed:\n- ") != std::string::npos);
+  CHECK(result.out.find("assumptions:\n- ") != std::string::npos);
 }
 
-TEST_CASE("explain: what cannot be explained is bad input", "[cli][explain]") {
+TEST_CASE("explain rejects traces that it cannot explain as bad input", "[cli][explain]") {
   const TempFolder folder;
   const auto refused = [](std::vector<std::string> words) {
     words.insert(words.begin(), "explain");
@@ -105,11 +105,11 @@ TEST_CASE("explain: what cannot be explained is bad input", "[cli][explain]") {
   const auto garbage = folder.write("garbage.json", "\x1f\x8b no gzip");
   CHECK(refused({rank0, garbage}).find("garbage.json") != std::string::npos);
   CHECK(refused({rank0, rank1, "--timeline", "t.png"}).find(".svg") != std::string::npos);
-  CHECK(refused({rank0, rank1, "--draws", "10"}).find("the steps of a whole job's trace") !=
+  CHECK(refused({rank0, rank1, "--draws", "10"}).find("--draws needs the trace of a whole job") !=
         std::string::npos);
 }
 
-TEST_CASE("explain --draws: steps of a whole job, drawn from its own", "[cli][explain]") {
+TEST_CASE("explain --draws samples steps from those of a whole job", "[cli][explain]") {
   const TempFolder folder;
   const auto out = folder.path() / "out";
   const auto own = explained({PIPEWRIGHT_SOURCE_DIR "/tests/fuzz/corpus/job_trace/1f1b.json",
@@ -122,7 +122,7 @@ TEST_CASE("explain --draws: steps of a whole job, drawn from its own", "[cli][ex
   CHECK(test::text_of(out / "steps.csv").starts_with("step,replica,rank,action,seconds\n"));
 }
 
-/// The traces of pipe=2,data=2, where data 1 takes half as long again.
+/// Returns the traces of pipe=2,data=2, in which data 1 takes 50 % longer.
 std::vector<std::string> traces_of_replicas(const TempFolder& folder) {
   std::vector<std::string> files(4);
   for (const int replica : {0, 1}) {
@@ -139,7 +139,7 @@ std::vector<std::string> traces_of_replicas(const TempFolder& folder) {
   return files;
 }
 
-TEST_CASE("explain --axes: the slowest of several pipelines", "[cli][explain]") {
+TEST_CASE("explain --axes explains the slowest of several pipelines", "[cli][explain]") {
   const TempFolder folder;
   const auto files = traces_of_replicas(folder);
   const std::string timeline = (folder.path() / "job.pwt").string();
@@ -153,7 +153,7 @@ TEST_CASE("explain --axes: the slowest of several pipelines", "[cli][explain]") 
   CHECK(own["pipelines"][1]["iteration_s"] == own["iteration_s"]);
   CHECK(own["pipelines"][0]["iteration_s"].get<double>() < own["iteration_s"].get<double>());
   CHECK(own["ranks"][1]["rank"] == 3);
-  // All else is what its two files say alone.
+  // Everything else equals the explanation of its two files alone.
   auto alone = explained({files[1], files[3]});
   CHECK(alone["slowest"] == 0);
   CHECK(alone["pipelines"][0]["axes"] == nlohmann::json::object());
@@ -185,7 +185,7 @@ TEST_CASE("explain --axes: the slowest of several pipelines", "[cli][explain]") 
 
 const std::string dumps = PIPEWRIGHT_TEST_DATA_DIR "/flight_recorder/gloo";
 
-TEST_CASE("explain --hang: a job of torch that stands still", "[cli][explain]") {
+TEST_CASE("explain --hang: a hanging job of torch", "[cli][explain]") {
   const auto result = run_program({"explain", "--hang", dumps});
   CHECK(result.exit_code == 1);
   CHECK(
@@ -247,7 +247,8 @@ TEST_CASE("explain --hang: the schedule names stage and microbatch", "[cli][expl
   CHECK(refused.err.find("plan.csv: the name does not end in a rank") != std::string::npos);
 }
 
-/// Two replicas of two stages, of which worker 3 (dp 1, stage 1) takes twice as long.
+/// Returns the trace of two replicas of two stages, in which worker 3 (dp 1, stage 1) takes twice
+/// as long.
 std::string whole_job() {
   const test::MadeUpJob job{.schedule = plan::make_schedule("1f1b", 2, 4),
                             .steps = {23, 25, 33},
@@ -258,8 +259,9 @@ std::string whole_job() {
   return job.trace();
 }
 
-TEST_CASE("explain: the trace of a whole job says who slows it down, and what would help",
-          "[cli][explain]") {
+TEST_CASE(
+    "explain: the trace of a whole job shows which worker slows it down, and possible remedies",
+    "[cli][explain]") {
   const TempFolder folder;
   const std::string file = folder.write("job.json", whole_job()).string();
   const auto own = explained({file})["straggler"];
@@ -279,7 +281,7 @@ TEST_CASE("explain: the trace of a whole job says who slows it down, and what wo
   CHECK(words.out.find("replace dp 1 stage 1") != std::string::npos);
 }
 
-TEST_CASE("explain: what it leaves of a whole job is a timeline by worker", "[cli][explain]") {
+TEST_CASE("explain writes a timeline by worker for a whole job", "[cli][explain]") {
   const TempFolder folder;
   const std::string file = folder.write("job.json", whole_job()).string();
   const std::string out = (folder.path() / "out").string();
@@ -295,7 +297,7 @@ TEST_CASE("explain: what it leaves of a whole job is a timeline by worker", "[cl
   CHECK(first.starts_with("0,pipeline,0,1F0,"));  // of the slowest worker
 }
 
-TEST_CASE("explain: a whole job's trace is given alone", "[cli][explain]") {
+TEST_CASE("explain accepts a whole job's trace only as the single file", "[cli][explain]") {
   const TempFolder folder;
   const std::string file = folder.write("job.json", whole_job()).string();
   for (const std::vector<std::string>& words :

@@ -1,4 +1,4 @@
-// A plan goes out in the words of other trainers, and comes back as the same plan.
+// A plan is exported to the configuration of other trainers, and read back as the same plan.
 
 #include <nlohmann/json.hpp>
 
@@ -24,7 +24,7 @@ nlohmann::json simulated(std::vector<std::string> more) {
   return nlohmann::json::parse(result.out);
 }
 
-TEST_CASE("export: the file of another trainer, taken as --cut, predicts what the plan predicts",
+TEST_CASE("export: the file of another trainer, read by --cut, has the plan's prediction",
           "[cli][export]") {
   const std::vector<std::string> settings{
       "--set", "pipeline.ranks=2",        "--set", "pipeline.replicas=2",
@@ -46,7 +46,7 @@ TEST_CASE("export: the file of another trainer, taken as --cut, predicts what th
   }
 }
 
-TEST_CASE("export names what a trainer cannot run, and ends with 1", "[cli][export]") {
+TEST_CASE("export lists unsupported features of a trainer, and exits with 1", "[cli][export]") {
   const std::vector<std::string> words{"export", scenario,    "--costs", costs,
                                        "--for",  "deepspeed", "--set",   "pipeline.schedule=gpipe"};
   const auto refused = run_program(words);
@@ -65,7 +65,7 @@ TEST_CASE("export names what a trainer cannot run, and ends with 1", "[cli][expo
   CHECK(megatron.err.find("model.kind=gpt") != std::string::npos);
 }
 
-TEST_CASE("--cut: a file that is not there, and one that says nothing sound", "[cli][export]") {
+TEST_CASE("--cut rejects a missing file, and one without a valid plan", "[cli][export]") {
   const TempFolder folder;
   const auto bad = folder.write("ds.json", R"({"pipeline": {"stages": "four"}})").string();
   const auto result = run_program({"simulate", scenario, "--costs", costs, "--cut", bad});

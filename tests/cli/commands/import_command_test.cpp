@@ -1,4 +1,4 @@
-// A module that PyTorch exported becomes a folder, from which all commands know its layers.
+// A module exported by PyTorch becomes a folder, from which all commands know its layers.
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -22,7 +22,8 @@ std::vector<std::string> names_in(const nlohmann::json& layers) {
   return names;
 }
 
-TEST_CASE("import writes a folder whose layers scenario and partition know", "[cli][import]") {
+TEST_CASE("import writes a folder whose layers can be partitioned and used in scenarios",
+          "[cli][import]") {
   const TempFolder folder;
   const auto archive = (folder.path() / "exported.pt2").string();
   plan::write_file(archive, test::ExportedArchive().bytes());
@@ -41,13 +42,13 @@ TEST_CASE("import writes a folder whose layers scenario and partition know", "[c
   CHECK(names_in(written.at("layers")) == names);
   CHECK(std::filesystem::exists(out + "/model.pt2"));
   const auto scenario = out + "/scenario.json";
-  // Read from another folder than the scenario's own.
+  // The scenario is read from another folder than its own.
   const auto exported = run_program(
       {"export", scenario, "--for", "deepspeed", "--set", "pipeline.partition=[0,2,4]", "--json"});
   CAPTURE(exported.err, exported.out);
   CHECK(exported.exit_code == 0);
 
-  // Layers are cut anew; a scenario that is there stays.
+  // Layers are split again; an existing scenario stays.
   plan::write_file(scenario, plan::JsonDocument::read(scenario).root().dump());
   const auto before = plan::read_file(scenario);
   REQUIRE(run_program({"import", archive, "-o", out, "--by", "marks"}).exit_code == 0);
@@ -68,7 +69,7 @@ TEST_CASE("import prints a row for each layer", "[cli][import]") {
   CHECK(result.out.find("The loss takes 1 operators.") != std::string::npos);
 }
 
-TEST_CASE("import and scenarios of imports name what is wrong", "[cli][import]") {
+TEST_CASE("import and scenarios of imported models report errors", "[cli][import]") {
   const TempFolder folder;
   const auto archive = (folder.path() / "exported.pt2").string();
   const auto missing = run_program({"import", archive});

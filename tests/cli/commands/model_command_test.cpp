@@ -13,17 +13,16 @@ using test::TempFolder;
 
 const std::string models = PIPEWRIGHT_TEST_DATA_DIR "/models/";
 
-TEST_CASE("model prints layers that are alike in one row, and what they sum up to",
-          "[cli][model]") {
+TEST_CASE("model prints equal layers in one row, and their total", "[cli][model]") {
   const auto result = run_program({"model", models + "deepseek-v3.json"});
   REQUIRE(result.exit_code == 0);
   CHECK(result.out.starts_with("deepseek-ai/DeepSeek-V3: 671026419200 parameters, "));
   CHECK(result.out.find("layer0 … layer2") != std::string::npos);
   CHECK(result.out.find("layer3 … layer60") != std::string::npos);
-  CHECK(result.out.find("without the modules that predict further tokens") != std::string::npos);
+  CHECK(result.out.find("without multi-token prediction") != std::string::npos);
 }
 
-TEST_CASE("model --json has each layer, cut as asked for", "[cli][model]") {
+TEST_CASE("model --json lists each layer, partitioned as requested", "[cli][model]") {
   const auto result = run_program({"model", models + "llama-3-8b.json", "--tensor", "4",
                                    "--sequence-parallel", "--context", "2", "--json"});
   REQUIRE(result.exit_code == 0);
@@ -37,8 +36,7 @@ TEST_CASE("model --json has each layer, cut as asked for", "[cli][model]") {
   CHECK(layer.at("kept_bytes").at("full") == 2 * 2048 * 4096 / 4);
 }
 
-TEST_CASE("model takes what Megatron's arguments say, unless it is told otherwise",
-          "[cli][model]") {
+TEST_CASE("model uses Megatron's arguments, unless options override them", "[cli][model]") {
   const auto file = models + "megatron-345m.sh";
   const auto said = nlohmann::json::parse(run_program({"model", file, "--json"}).out);
   CHECK(said.at("tensor") == 2);
@@ -56,7 +54,7 @@ TEST_CASE("model -o writes a model file", "[cli][model]") {
   CHECK(plan::model_from_json(plan::JsonDocument::read(out)).layers.size() == 14);
 }
 
-TEST_CASE("model refuses files and sizes in words, with exit code 2", "[cli][model]") {
+TEST_CASE("model rejects files and sizes with an error message and exit code 2", "[cli][model]") {
   const TempFolder folder;
   const auto bad = folder.write("config.json", "{\"model_type\": \"qwen4\"}");
   const auto unknown = run_program({"model", bad.string()});

@@ -27,7 +27,7 @@ json answer(std::vector<std::string> arguments) {
   return json::parse(result.out);
 }
 
-/// Four layers of one second, as `pipewright profile` would write them.
+/// Writes four layers of one second, as `pipewright profile` would write them.
 std::string costs_file(const TempFolder& folder) {
   plan::LayerCosts costs;
   for (int layer = 0; layer < 4; ++layer) {
@@ -55,7 +55,7 @@ TEST_CASE("partition: the worked example of AlexNet, by parameters", "[cli][part
                 test::alexnet_scenario})["boundaries"] == json({0, 19, 22}));
 }
 
-TEST_CASE("partition: by the number of layers, and by their kind", "[cli][partition]") {
+TEST_CASE("partition by the number of layers, and by their type", "[cli][partition]") {
   CHECK(answer({"--method", "uniform", "--parts", "4", "--weights", "1"})["boundaries"] ==
         json({0, 1, 1, 1, 1}));
   const auto blocks =
@@ -78,14 +78,15 @@ TEST_CASE("partition: constraints on stages and memory", "[cli][partition]") {
   CHECK(with({"--memory", "4,1,1,1,1,1", "--memory-cap", "4"}) == json({0, 1, 4, 6}));
 }
 
-TEST_CASE("partition: a cap that nothing fits is refused with the layer", "[cli][partition]") {
+TEST_CASE("partition rejects a memory cap that nothing fits, and names the layer",
+          "[cli][partition]") {
   const auto result = partition({"--parts", "2", "--weights", "1,1,1", "--memory",
                                  "1000000000,3100000000,1", "--memory-cap", "2000000000"});
   CHECK(result.exit_code == 1);
   CHECK(result.err == "memory: layer 1 alone needs 3.1 GB, the cap is 2 GB\n");
 }
 
-TEST_CASE("partition: the shortest iteration avoids an expensive border", "[cli][partition]") {
+TEST_CASE("partition: the shortest iteration avoids an expensive boundary", "[cli][partition]") {
   const TempFolder folder;
   const auto cluster = folder.write("cluster.json", R"({"format": "pipewright/cluster/1",
     "name": "two", "nodes": 1, "devices_per_node": 2, "device": {"name": "cpu"},
@@ -120,7 +121,7 @@ TEST_CASE("partition: a published profile on four machines", "[cli][partition][r
   CHECK(found["boundaries"] == json({0, 15, 40}));
 }
 
-TEST_CASE("partition: a model beside measured costs says which layers are tied",
+TEST_CASE("partition: a model in addition to measured costs shows which layers are tied",
           "[cli][partition]") {
   const TempFolder folder;
   plan::Model model;
@@ -137,17 +138,18 @@ TEST_CASE("partition: a model beside measured costs says which layers are tied",
         "the costs are for 4 layers, but the model has 8\n");
 }
 
-TEST_CASE("partition: bad input is refused in words", "[cli][partition]") {
+TEST_CASE("partition rejects bad input with an error message", "[cli][partition]") {
   CHECK(partition({"--parts", "0", "--weights", "1"}).exit_code == 2);
   CHECK(partition({"--parts", "1", "--weights", "1,-2"}).exit_code == 2);
   const auto refusal = [&](const char* option, const char* value) {
     return partition({"--parts", "3", "--weights", "1,1,1", "--memory-cap", "2", option, value})
         .err;
   };
-  CHECK(refusal("--memory", "1,-1,1") == "--memory: layer 1 needs -1 bytes, the least is 0\n");
-  CHECK(refusal("--chunks", "0") == "--chunks 0: the least is 1\n");
+  CHECK(refusal("--memory", "1,-1,1") ==
+        "--memory: layer 1 needs -1 bytes: it must be at least 0\n");
+  CHECK(refusal("--chunks", "0") == "--chunks 0: at least 1 is needed\n");
   CHECK(refusal("--chunks", "2") ==
-        "3 parts do not come to 2 on each rank: give a multiple of 2, or other --chunks\n");
+        "3 parts cannot be 2 on each rank: use a multiple of 2, or other --chunks\n");
   CHECK(partition({"--parts", "1"}).err.find("nothing to partition") == 0);
   CHECK(partition({"--parts", "1", "--method", "profil", "--weights", "1"})
             .err.find("did you mean \"profile\"?") != std::string::npos);

@@ -13,7 +13,8 @@ using Json = nlohmann::json;
 
 const std::string h100 = PIPEWRIGHT_SOURCE_DIR "/scenarios/clusters/h100-sxm.json";
 
-/// 405B as it was trained on 2048 H100 in 14.22 s an iteration (MLPerf Training 5.0).
+/// Returns the arguments of 405B as trained on 2048 H100 in 14.22 s per iteration (MLPerf Training
+/// 5.0).
 std::string llama_405b() {
   return plan::read_file(PIPEWRIGHT_SOURCE_DIR "/scenarios/megatron/llama3.1-405b.yaml");
 }
@@ -58,8 +59,7 @@ Json predicted(const std::string& row) {
   return json.at("runs").at(0);
 }
 
-TEST_CASE("plan --as-is says what calibrate --predict says of the row that says the same",
-          "[cli][planner]") {
+TEST_CASE("plan --as-is and calibrate --predict agree on an equal run", "[cli][planner]") {
   const Planned planned = as_it_is(llama_405b(), "2048", {"--json"});
   INFO(planned.err);
   REQUIRE(planned.exit_code == 0);
@@ -91,7 +91,7 @@ TEST_CASE("plan --as-is says what calibrate --predict says of the row that says 
   CHECK(plan.at("assumed") == Json{"--vocab-size 128256, as meta-llama/Llama-3.1-405B has it"});
 }
 
-TEST_CASE("plan --as-is names what it cannot predict, and why", "[cli][planner]") {
+TEST_CASE("plan --as-is lists what it cannot predict, with reasons", "[cli][planner]") {
   const Json json =
       as_it_is(llama_405b() + "  --use-megatron-fsdp: true\n  --new-thing: 3\n", "2048", {"--json"})
           .json();
@@ -109,7 +109,7 @@ TEST_CASE("plan --as-is names what it cannot predict, and why", "[cli][planner]"
   CHECK(predictions.at("refused").at(0).at("part") == "time");
 }
 
-TEST_CASE("plan --as-is: what does not fit is said so, for people as well", "[cli][planner]") {
+TEST_CASE("plan --as-is reports a plan that does not fit, also in the table", "[cli][planner]") {
   const Planned small = as_it_is(llama_405b(), "2048", {});
   CHECK(small.exit_code == 0);
   CHECK(small.out.find("it fits 85.5 GB") != std::string::npos);
@@ -118,7 +118,8 @@ TEST_CASE("plan --as-is: what does not fit is said so, for people as well", "[cl
   CHECK(large.out.find("it does not fit 85.5 GB") != std::string::npos);
   const Planned searched = as_it_is(llama_405b(), "2048", {"--tensor", "4"});
   CHECK(searched.exit_code == 2);
-  CHECK(searched.err.find("--tensor: is for a search; --as-is keeps what the arguments say") !=
+  CHECK(searched.err.find(
+            "--tensor: only valid for a search, but --as-is keeps the plan of the arguments") !=
         std::string::npos);
 }
 

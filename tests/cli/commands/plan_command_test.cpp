@@ -19,7 +19,7 @@ using test::TempFolder;
 const std::string clusters = PIPEWRIGHT_SOURCE_DIR "/scenarios/clusters/";
 const std::string a100 = clusters + "a100-80gb.json", h100 = clusters + "h100-sxm.json";
 
-TEST_CASE("plan --json: the best plans, what was spared, and a scenario of each",
+TEST_CASE("plan --json: the best plans with their scenarios, and counts of pruned candidates",
           "[cli][planner]") {
   const auto result =
       run_program({"plan", "--model", "gpt3-175b", "--cluster", a100, "--batch", "1536", "--gpus",
@@ -54,7 +54,7 @@ TEST_CASE("plan --json: the best plans, what was spared, and a scenario of each"
   CHECK(json.at("too_large_but_faster").at("fits") == false);
 }
 
-TEST_CASE("plan --at: the plans whose 95th of a hundred iterations is the shortest",
+TEST_CASE("plan --at chooses the plans with the shortest P95 of the iteration time",
           "[cli][planner]") {
   const TempFolder folder;
   const auto record = folder.path() / "steps.csv";
@@ -86,15 +86,15 @@ TEST_CASE("plan --at: the plans whose 95th of a hundred iterations is the shorte
     CHECK(result.exit_code == 2);
     return result.err;
   };
-  CHECK(refusal({"--at", "p95"}).find("--jitter names what was recorded") != std::string::npos);
-  CHECK(refusal({"--jitter", "x"}).find("--jitter: is for --at") != std::string::npos);
-  CHECK(refusal({"--draws", "5"}).find("--draws: is for --at") != std::string::npos);
-  CHECK(refusal({"--at", "p95", "--jitter", "x", "--pareto"}).find("--pareto shows all times") !=
+  CHECK(refusal({"--at", "p95"}).find("needs recorded steps to sample from: --jitter FILE") !=
         std::string::npos);
+  CHECK(refusal({"--jitter", "x"}).find("--jitter: only valid with --at") != std::string::npos);
+  CHECK(refusal({"--draws", "5"}).find("--draws: only valid with --at") != std::string::npos);
+  CHECK(refusal({"--at", "p95", "--jitter", "x", "--pareto"})
+            .find("--at: cannot be combined with --pareto") != std::string::npos);
 }
 
-TEST_CASE("plan --failure-hours: what remains for training, and how often to save",
-          "[cli][planner]") {
+TEST_CASE("plan --failure-hours shows the goodput and the checkpoint interval", "[cli][planner]") {
   const auto plan_with = [](std::vector<std::string> more) {
     std::vector<std::string> words{"plan",   "--model",    "llama3-8b", "--cluster", h100,
                                    "--gpus", "64",         "--batch",   "256",       "--top",
@@ -123,10 +123,10 @@ TEST_CASE("plan --failure-hours: what remains for training, and how often to sav
         Approx(kept * std::exp(-(3600.0 - 300) / 360'000)));
   CHECK(plan_with({"--failure-hours", "6400"}).err ==
         "--failure-hours needs --write-rate: GB/s at which checkpoints are written\n");
-  CHECK(plan_with({"--write-rate", "5"}).err == "--write-rate: is for --failure-hours\n");
+  CHECK(plan_with({"--write-rate", "5"}).err == "--write-rate: only valid with --failure-hours\n");
 }
 
-TEST_CASE("plan --zero: a stage that there is not is refused", "[cli][planner]") {
+TEST_CASE("plan --zero rejects a stage that does not exist", "[cli][planner]") {
   const std::string costs = PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/costs.json";
   const std::string scenario = PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card/scenario.json";
   for (const char* stage : {"4", "7"}) {
@@ -140,8 +140,8 @@ TEST_CASE("plan --zero: a stage that there is not is refused", "[cli][planner]")
   }
 }
 
-/// Every figure of a plan's row is what its written scenario is simulated to, by its costs and
-/// without them.
+/// Checks that every figure of a plan's row is what its written scenario is simulated to, with its
+/// costs and without them.
 void check_simulated(const nlohmann::json& plan, const std::filesystem::path& out) {
   for (const bool with_costs : {true, false}) {
     std::vector<std::string> words{"simulate", (out / "scenario.json").string(), "--json"};
@@ -164,7 +164,7 @@ void check_simulated(const nlohmann::json& plan, const std::filesystem::path& ou
   }
 }
 
-TEST_CASE("the plan's scenario is simulated to the plan's figures", "[cli][planner]") {
+TEST_CASE("A plan's scenario is simulated to the plan's figures", "[cli][planner]") {
   const TempFolder folder;
   int planned = 0;
   for (const char* model : {"gpt3-175b", "mixtral-8x7b", "llama3-70b"})
@@ -190,7 +190,8 @@ TEST_CASE("the plan's scenario is simulated to the plan's figures", "[cli][plann
   CHECK(planned >= 4);
 }
 
-TEST_CASE("so is that of each stage of ZeRO", "[cli][planner]") {
+TEST_CASE("A plan's scenario of each ZeRO stage is simulated to the plan's figures",
+          "[cli][planner]") {
   const TempFolder folder;
   double memory = 1e15;
   for (const char* zero : {"0", "1", "2", "3"}) {
@@ -228,7 +229,7 @@ TEST_CASE("so is that of each stage of ZeRO", "[cli][planner]") {
     REQUIRE(found.exit_code == 0);
     const auto plan = nlohmann::json::parse(found.out).at("plans")[0];
     check_simulated(plan, out);
-    CHECK(plan.at("memory_bytes").get<double>() < memory);  // each divides more
+    CHECK(plan.at("memory_bytes").get<double>() < memory);  // each stage shards more
     memory = plan.at("memory_bytes");
     for (const auto& rank : plan.at("memory_by_rank")) {
       CHECK(rank.at("fragmentation_bytes") > 0);
@@ -239,14 +240,16 @@ TEST_CASE("so is that of each stage of ZeRO", "[cli][planner]") {
   }
 }
 
-TEST_CASE("so is that of any schedule, with stages of unequal numbers of layers",
-          "[cli][planner]") {
+TEST_CASE(
+    "A plan's scenario of any schedule, with stages of unequal numbers of layers, is simulated to "
+    "the plan's figures",
+    "[cli][planner]") {
   const TempFolder folder;
   for (const char* schedule :
        {"1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "1f1b-v", "zbv", "dualpipev"}) {
     CAPTURE(schedule);
     const auto out = folder.path() / schedule;
-    // 80 layers on 6 ranks: nothing divides them.
+    // 80 layers on 6 ranks: no schedule divides them evenly.
     const auto found = run_program(
         {"plan",    "--model", "llama3-70b", "--cluster", h100,         "--gpus",    "48",
          "--batch", "192",     "--pipeline", "6",         "--schedule", schedule,    "--zero",
@@ -277,7 +280,7 @@ TEST_CASE("so is that of any schedule, with stages of unequal numbers of layers"
   }
 }
 
-TEST_CASE("plan --explain says what each rank computes and holds", "[cli][planner]") {
+TEST_CASE("plan --explain shows the compute and memory of each rank", "[cli][planner]") {
   const auto explained = [](const char* number) {
     return run_program({"plan", "--model", "llama3-70b", "--cluster", h100, "--gpus", "64",
                         "--batch", "128", "--pipeline", "4", "--tensor", "4", "--top", "2",
@@ -301,8 +304,7 @@ TEST_CASE("plan --pareto --svg draws each plan of the front", "[cli][planner]") 
                                        "64",   "--svg",   file.string()};
   const auto alone = run_program(words);
   CHECK(alone.exit_code == 2);
-  CHECK(alone.err.find("--svg: draws time over memory, for which it needs --pareto") !=
-        std::string::npos);
+  CHECK(alone.err.find("--svg: draws the Pareto front: it needs --pareto") != std::string::npos);
   auto front = words;
   front.insert(front.end(), {"--pareto", "--json"});
   const auto result = run_program(front);
@@ -319,7 +321,7 @@ TEST_CASE("plan --pareto --svg draws each plan of the front", "[cli][planner]") 
   CHECK(static_cast<std::size_t>(marks) == plans.size());
 }
 
-TEST_CASE("plan says what is wrong and what would be right", "[cli][planner]") {
+TEST_CASE("plan reports errors and valid alternatives", "[cli][planner]") {
   const auto error_of = [](std::vector<std::string> words) {
     words.insert(words.begin(), "plan");
     const auto result = run_program(words);
@@ -341,7 +343,7 @@ TEST_CASE("plan says what is wrong and what would be right", "[cli][planner]") {
             .find("device.flops_per_s is not known") != std::string::npos);
 }
 
-TEST_CASE("plan refuses by name what it would not look at", "[cli][planner]") {
+TEST_CASE("plan rejects options that it would ignore, by name", "[cli][planner]") {
   const std::vector<std::vector<std::string>> of_models{{"--batch", "64"},
                                                         {"--sequence", "512"},
                                                         {"--precision", "fp8"},
@@ -372,7 +374,7 @@ TEST_CASE("plan refuses by name what it would not look at", "[cli][planner]") {
 }
 
 /// Every axis of `plan --model` is searched for a scenario as well.
-TEST_CASE("plan SCENARIO searches tensor and expert parallelism, and simulate says its time",
+TEST_CASE("plan SCENARIO searches tensor and expert parallelism, and simulate confirms its time",
           "[cli][planner]") {
   const std::string scenarios = PIPEWRIGHT_SOURCE_DIR "/scenarios/";
   const TempFolder folder;
@@ -431,7 +433,7 @@ TEST_CASE("plan SCENARIO searches tensor and expert parallelism, and simulate sa
   CHECK(refusal(mixture, {"--expert", "3"}).find(" would do") != std::string::npos);
 }
 
-TEST_CASE("plan --model takes a config.json as it takes the model's name", "[cli][planner]") {
+TEST_CASE("plan --model accepts a config.json like the model's name", "[cli][planner]") {
   const std::string models = PIPEWRIGHT_TEST_DATA_DIR "/models/";
   const auto plans_of = [](const std::string& model) {
     const auto result = run_program({"plan", "--model", model, "--cluster", h100, "--batch", "64",
@@ -446,7 +448,7 @@ TEST_CASE("plan --model takes a config.json as it takes the model's name", "[cli
   };
   CHECK(plans_of(models + "llama-3-8b.json") == plans_of("llama3-8b"));
   CHECK(plans_of(models + "mixtral-8x7b.json") == plans_of("mixtral-8x7b"));
-  CHECK_FALSE(plans_of(models + "megatron-345m.sh").empty());  // 1024 positions, and so many tokens
+  CHECK_FALSE(plans_of(models + "megatron-345m.sh").empty());  // 1024 positions, and as many tokens
   const auto longer = run_program({"plan", "--model", models + "megatron-345m.sh", "--cluster",
                                    h100, "--batch", "64", "--gpus", "64", "--sequence", "2048"});
   CHECK(longer.exit_code == 2);
@@ -454,7 +456,7 @@ TEST_CASE("plan --model takes a config.json as it takes the model's name", "[cli
         std::string::npos);
 }
 
-TEST_CASE("plan puts stages on kinds of nodes, and every command says its time of them",
+TEST_CASE("plan assigns stages to kinds of nodes, and all commands agree on the time",
           "[cli][planner]") {
   const TempFolder folder;
   auto cluster = nlohmann::json::parse(plan::read_file(h100));
@@ -498,7 +500,7 @@ TEST_CASE("plan puts stages on kinds of nodes, and every command says its time o
   const auto every = with("simulate", {"--every-rank"}).at("every_rank");
   CHECK(every.at("devices") == 32);
   CHECK(every.at("iteration_s").get<double>() == same);
-  // A search among the scenario's own schedule and cut finds nothing slower.
+  // A search with the scenario's own schedule and cut finds no slower plan.
   const auto again = with("plan", {"--pipeline", "4", "--schedule", best.at("schedule"), "--chunks",
                                    std::to_string(best.at("chunks").get<int>())});
   CHECK(again.at("plans")[0].at("iteration_s").get<double>() <= iteration * (1 + 1e-12));
@@ -507,7 +509,7 @@ TEST_CASE("plan puts stages on kinds of nodes, and every command says its time o
   CHECK(table.out.find(", ranks on ") != std::string::npos);
 }
 
-TEST_CASE("a plan that fits nowhere names the smallest", "[cli][planner]") {
+TEST_CASE("plan names the smallest plan if none fits", "[cli][planner]") {
   const auto result = run_program(
       {"plan", "--model", "llama3-405b", "--cluster", h100, "--batch", "8", "--gpus", "8"});
   CHECK(result.exit_code == 1);

@@ -23,7 +23,7 @@ std::filesystem::path written(const TempFolder& folder, const std::string& text)
   return file;
 }
 
-TEST_CASE("schedule --list: the table in docs/schedules.md", "[cli][schedule]") {
+TEST_CASE("schedule --list prints the table in docs/schedules.md", "[cli][schedule]") {
   const Result result = run_program({"schedule", "--list"});
   CHECK(result.exit_code == 0);
   const std::string page = text_of(PIPEWRIGHT_SOURCE_DIR "/docs/schedules.md");
@@ -41,7 +41,7 @@ TEST_CASE("schedule zb-auto: the longest span, and how far above the shortest po
     CHECK(units <= 8);
 }
 
-TEST_CASE("schedule --costs: a time for every stage", "[cli][schedule]") {
+TEST_CASE("schedule --costs accepts a time for every stage", "[cli][schedule]") {
   const json unequal =
       answer({"gpipe", "--ranks", "2", "--microbatches", "1", "--costs", "1/2,3/4,5/6,0.5"});
   CHECK(unequal["iteration_time"] == 1 + 0.5 + 2 + (4 + 6) + 0.5 + (3 + 5));
@@ -53,8 +53,8 @@ TEST_CASE("schedule --costs: a time for every stage", "[cli][schedule]") {
   CHECK(run_program(
             {"schedule", "gpipe", "--ranks", "3", "--microbatches", "1", "--costs", "1/2/3,1,1/2"})
             .err ==
-        "--costs 1/2/3,1,1/2: there are times of 3 stages and of 2: write one time for all, or as "
-        "many in each list\n");
+        "--costs 1/2/3,1,1/2: there are times for 3 stages and for 2: write one time for all, or "
+        "equally many in each list\n");
   CHECK(
       run_program({"schedule", "gpipe", "--ranks", "2", "--microbatches", "1", "--costs", "1,x,1"})
           .err ==
@@ -84,7 +84,7 @@ TEST_CASE("schedule --placement: uneven ranks", "[cli][schedule]") {
   CHECK(gap.err == "placement \"0:[0],1:[2]\": stage 1 is on no rank, but stage 2 is on rank 1\n");
 }
 
-TEST_CASE("schedule --check names a schedule that is known, and what it deadlocks under",
+TEST_CASE("schedule --check names a known schedule, and the layouts under which it deadlocks",
           "[cli][schedule]") {
   const TempFolder folder;
   const auto file = written(folder, "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
@@ -99,7 +99,7 @@ TEST_CASE("schedule --check names a schedule that is known, and what it deadlock
   CHECK(asked.err.find("deadlock: rank 0 at 0SEND_F1 waits for 1RECV_F1") != std::string::npos);
 }
 
-TEST_CASE("schedule --check and --torch refuse what they would not obey", "[cli][schedule]") {
+TEST_CASE("schedule --check and --torch reject options that they would ignore", "[cli][schedule]") {
   const TempFolder folder;
   const std::string file = written(folder, "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n").string();
   int refused = 0;
@@ -137,19 +137,19 @@ TEST_CASE("schedule --check and --torch refuse what they would not obey", "[cli]
     words.insert(words.end(), more.begin(), more.end());
     refuses(words, more.front());
   }
-  // What has its own transfers is not lowered.
+  // A file with its own transfers is not lowered.
   const std::string whole =
       written(folder, "0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n").string();
   for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
            {"--replicas", "2"}, {"--tied", "0,1"}, {"--early-receives"}}) {
     std::vector<std::string> words{"schedule", "--check", whole};
     words.insert(words.end(), more.begin(), more.end());
-    refuses(words, "has transfers of its own");
+    refuses(words, "already has transfers");
   }
   CHECK(refused == 19);
 }
 
-TEST_CASE("schedule --check warns of transfers that cross or stand too early", "[cli][schedule]") {
+TEST_CASE("schedule --check warns of transfers that cross or come too early", "[cli][schedule]") {
   const TempFolder folder;
   const auto file = written(folder,
                             "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
@@ -160,7 +160,7 @@ TEST_CASE("schedule --check warns of transfers that cross or stand too early", "
               "rank 1: 1RECV_F1 holds up 1RECV_F0: 1F1 needs it only later"}));
 }
 
-TEST_CASE("schedule --check tells bad text (2) from an order that cannot run (1)",
+TEST_CASE("schedule --check distinguishes bad text (2) from an order that cannot run (1)",
           "[cli][schedule]") {
   const TempFolder folder;
   CHECK(run_program({"schedule", "--check", written(folder, "0F0,0X0\n").string()}).exit_code == 2);
@@ -184,7 +184,7 @@ TEST_CASE("schedule --svg draws every action", "[cli][schedule]") {
   CHECK(svg.find("weight gradient") != std::string::npos);
 }
 
-TEST_CASE("schedule refuses sizes with the rule and the nearest that fit", "[cli][schedule]") {
+TEST_CASE("schedule rejects sizes with the rule and the nearest valid ones", "[cli][schedule]") {
   const auto error = [](const std::vector<std::string>& more) {
     std::vector<std::string> arguments{"schedule"};
     arguments.insert(arguments.end(), more.begin(), more.end());

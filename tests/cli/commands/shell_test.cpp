@@ -1,4 +1,4 @@
-// What a shell offers, what `man` shows, and what a command loads.
+// Shell completion, the manual, and the libraries that a command loads.
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,10 +13,10 @@ using namespace pipewright;
 using test::run_program;
 using test::TempFolder;
 
-/// What a command of a shell prints.
+/// Returns the output of a shell command.
 std::string output_of(const std::string& command) {
   std::string text;
-  std::fflush(nullptr);  // or the child has it as well
+  std::fflush(nullptr);  // otherwise the child prints it as well
   FILE* const pipe = popen(command.c_str(), "r");
   for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe))
     text += static_cast<char>(c);
@@ -28,7 +28,7 @@ bool has(const std::string& program) {
   return !output_of("command -v " + program + " 2>/dev/null").empty();
 }
 
-/// What bash would offer for the last of these words.
+/// Returns bash's completions of the last of these words.
 std::string offered(const std::string& file, const std::string& words) {
   const std::string script = "source " + file + "; COMP_WORDS=(" + words +
                              "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); compopt() { :; }; "
@@ -36,8 +36,10 @@ std::string offered(const std::string& file, const std::string& words) {
   return output_of("bash -c '" + script + "' 2>&1");
 }
 
-TEST_CASE("bash completes commands, options, choices and the fields of a scenario",
-          "[cli][shell]") {
+TEST_CASE(
+    "The completion script of bash completes commands, options, choices and the fields of a "
+    "scenario",
+    "[cli][shell]") {
   const TempFolder folder;
   const auto script = run_program({"completion", "bash"});
   REQUIRE(script.exit_code == 0);
@@ -50,7 +52,8 @@ TEST_CASE("bash completes commands, options, choices and the fields of a scenari
   CHECK(offered(file, "pipewright schedule zb-h") == "zb-h1\nzb-h2\n");
 }
 
-TEST_CASE("the other shells read their completion, where they are", "[cli][shell]") {
+TEST_CASE("The other shells accept their completion scripts, if they are installed",
+          "[cli][shell]") {
   for (const std::string shell : {"zsh", "fish"}) {
     const auto script = run_program({"completion", shell});
     REQUIRE(script.exit_code == 0);
@@ -67,7 +70,7 @@ TEST_CASE("the other shells read their completion, where they are", "[cli][shell
   CHECK(run_program({"completion", "tcsh"}).exit_code == 2);
 }
 
-TEST_CASE("the manual has every command and option, and is sound roff", "[cli][shell]") {
+TEST_CASE("The manual has every command and option, and is valid roff", "[cli][shell]") {
   const auto manual = run_program({"manual"});
   REQUIRE(manual.exit_code == 0);
   CHECK(manual.out.starts_with(".TH "));
@@ -82,15 +85,15 @@ TEST_CASE("the manual has every command and option, and is sound roff", "[cli][s
   CHECK(output_of("MANROFFOPT= man --warnings=all -l " + file + " 2>&1 >/dev/null").empty());
 }
 
-/// The libraries that the program's file asks for, and what those ask for.
+/// Returns the libraries that the program's file needs, and those that they need.
 std::string libraries_of(const std::string& program) { return output_of("ldd " + program); }
 
-TEST_CASE("a command that does not train loads neither LibTorch nor SimGrid", "[cli][shell]") {
+TEST_CASE("A command that does not train loads neither LibTorch nor SimGrid", "[cli][shell]") {
   const std::string libraries = libraries_of(PIPEWRIGHT_PROGRAM);
   CHECK(libraries.find("libfmt") != std::string::npos);
   for (const char* heavy : {"libtorch", "libc10", "simgrid", "libcuda", "libnccl"})
     CHECK(libraries.find(heavy) == std::string::npos);
-  // They run without the programs that have them.
+  // These commands run without the other programs.
   const TempFolder folder;
   const auto alone = folder.path() / "pipewright";
   std::filesystem::copy_file(PIPEWRIGHT_PROGRAM, alone);

@@ -20,7 +20,8 @@ using test::TempFolder;
 
 const std::string folder_of_scenario = PIPEWRIGHT_SOURCE_DIR "/scenarios/shared-card";
 
-/// The shipped scenario with made-up costs: its answers are the same everywhere.
+/// Returns the arguments for the shipped scenario with made-up costs: its answers are the same
+/// everywhere.
 std::vector<std::string> shared_card(const std::string& command,
                                      const std::vector<std::string>& more = {}) {
   std::vector<std::string> arguments{command, folder_of_scenario + "/scenario.json", "--costs",
@@ -52,11 +53,12 @@ TEST_CASE("simulate --json: causes add up to the bubble, holders to the peak", "
     CHECK(answer["peaks"][rank]["context_bytes"] == 0);  // a CPU has none
   }
   CHECK(answer["sensitivities"]["layers"].size() == 8);
-  // The slow stage sets the pace of half of the microbatches; each hop is passed both ways.
+  // The slow stage sets the pace of half of the microbatches; each hop is passed in both
+  // directions.
   CHECK(answer["sensitivities"]["stages"][1]["all"] == 8);
 }
 
-TEST_CASE("simulate: more ranks than devices are mentioned", "[cli][simulate]") {
+TEST_CASE("simulate prints a note if there are more ranks than devices", "[cli][simulate]") {
   const auto said = [](const std::string& devices) {
     const auto result = run_program(shared_card(
         "simulate", {"--set", "cluster.nodes=1", "--set", "cluster.devices_per_node=" + devices}));
@@ -68,7 +70,7 @@ TEST_CASE("simulate: more ranks than devices are mentioned", "[cli][simulate]") 
   CHECK(said("16").find("devices") == std::string::npos);
 }
 
-TEST_CASE("simulate --engine simgrid: the same, where the card is shared as well",
+TEST_CASE("simulate --engine simgrid gives the same times, also with a shared card",
           "[cli][simulate]") {
   const auto with = [](const std::vector<std::string>& more) {
     auto arguments = shared_card("simulate", {"--json"});
@@ -90,7 +92,7 @@ TEST_CASE("simulate --engine simgrid: the same, where the card is shared as well
   CHECK(alone["iteration_s"].get<double>() < native / 1.2);
   CHECK(contended.err.empty());
 
-  // It refuses what SimGrid cannot express.
+  // SimGrid cannot express these costs.
   const TempFolder folder;
   const auto file = (folder.path() / "busy.json").string();
   const std::string scenario = folder_of_scenario + "/scenario.json";
@@ -108,14 +110,14 @@ TEST_CASE("simulate --engine simgrid: the same, where the card is shared as well
   CHECK(run_program({"simulate", scenario, "--costs", file}).err.empty());
 }
 
-/// A record of one rank: `lines` are of step 0 and 1.
+/// Writes a record of one rank; `lines` are those of steps 0 and 1.
 std::string record_in(const TempFolder& folder, const std::string& lines) {
   const auto file = folder.path() / "steps.csv";
   plan::write_file(file, "step,replica,rank,action,seconds\n" + lines);
   return file.string();
 }
 
-TEST_CASE("simulate --every-rank: each device of the job, with links and draws of its own",
+TEST_CASE("simulate --every-rank simulates each device of the job, with its own links and jitter",
           "[cli][simulate]") {
   const auto answer_with = [](std::vector<std::string> more) {
     more.insert(more.end(),
@@ -126,7 +128,7 @@ TEST_CASE("simulate --every-rank: each device of the job, with links and draws o
   CHECK(alike["every_rank"]["devices"] == 16);
   CHECK(alike["every_rank"]["iteration_s"] == alike["iteration_s"]);
   CHECK(alike["every_rank"]["first_computed_s"] == alike["every_rank"]["last_computed_s"]);
-  // Three lie across nodes: some hops stay within one.
+  // Three pipelines are spread over nodes: some hops stay within one.
   const json across = answer_with({"--set", "pipeline.replicas=3"});
   CHECK(across["every_rank"]["iteration_s"] < across["iteration_s"]);
   CHECK(across["every_rank"]["first_computed_s"] < across["every_rank"]["last_computed_s"]);
@@ -138,9 +140,10 @@ TEST_CASE("simulate --every-rank: each device of the job, with links and draws o
   CHECK(refused.err.find("not where transfers share links of the cluster") != std::string::npos);
 }
 
-TEST_CASE("simulate: over which level transfers go, and what nodes of a kind do to their ranks",
+TEST_CASE("simulate shows the transfers of each level, and the speed of ranks on each kind of node",
           "[cli][simulate]") {
-  // Four nodes, a rank of each of four pipelines on each: half of a hop is between groups of two.
+  // Four nodes, each with a rank of each of four pipelines: half of the hops cross groups of two
+  // nodes.
   const std::vector<std::string> more{
       "--set",
       R"(cluster.fabric={"levels":[{"name":"spine","group_nodes":2,"latency_s":0.001,)"
@@ -152,7 +155,7 @@ TEST_CASE("simulate: over which level transfers go, and what nodes of a kind do 
   as_json.push_back("--json");
   const json answer = answer_of(shared_card("simulate", as_json));
   CHECK(answer["kind_speeds"] == json({1, 1, 1, 0.5}));
-  // 16 microbatches there and back over three hops, the middle one from node 1 to node 2.
+  // 16 microbatches in both directions over three hops, the middle one from node 1 to node 2.
   CHECK(answer["transfers_by_level"] == json({{"within a node", 0},
                                               {"between nodes", 4 * 2 * 2 * 16},
                                               {"of the level spine", 4 * 2 * 16}}));
@@ -162,7 +165,7 @@ TEST_CASE("simulate: over which level transfers go, and what nodes of a kind do 
                        "speed of ranks by their nodes: 1 1 1 0.5\n") != std::string::npos);
 }
 
-TEST_CASE("simulate --draws: percentiles from a record, by the seed", "[cli][simulate]") {
+TEST_CASE("simulate --draws: percentiles from a record depend on the seed", "[cli][simulate]") {
   const TempFolder folder;
   const auto draws_of = [&](const std::string& record, const std::string& seed) {
     return answer_of(
@@ -183,17 +186,17 @@ TEST_CASE("simulate --draws: percentiles from a record, by the seed", "[cli][sim
   CHECK(jittery["draws"]["p95_s"] > jittery["draws"]["p50_s"]);
   CHECK(draws_of(unlike, "1") == jittery);
   CHECK(draws_of(unlike, "2")["draws"]["mean_s"] != jittery["draws"]["mean_s"]);
-  // The folder that a run leaves is as good as its table.
+  // The folder of a run is equivalent to its table.
   CHECK(draws_of(folder.path().string(), "1") == jittery);
   const auto table =
       run_program(shared_card("simulate", {"--draws", "10", "--jitter", unlike, "--seed", "1"}));
-  CHECK(table.out.find("10 draws of 2 recorded steps (seed 1): mean ") != std::string::npos);
-  CHECK(table.out.find("2 other steps, in nine of ten cases: mean ") != std::string::npos);
+  CHECK(table.out.find("10 samples of 2 recorded steps (seed 1): mean ") != std::string::npos);
+  CHECK(table.out.find("90 % confidence intervals for 2 other steps: mean ") != std::string::npos);
   CHECK(jittery["draws"]["other_steps"]["steps"] == 2);
-  CHECK(jittery["draws"]["other_steps"]["p95_s"][1].is_null());  // two steps tell no upper end
+  CHECK(jittery["draws"]["other_steps"]["p95_s"][1].is_null());  // two steps give no upper bound
 }
 
-TEST_CASE("simulate --draws: without a record there is nothing to draw from", "[cli][simulate]") {
+TEST_CASE("simulate --draws requires a record", "[cli][simulate]") {
   const TempFolder folder;
   const std::string record = record_in(folder, "0,0,0,0F0,1\n1,0,0,0F0,3\n");
   const auto refusal = [](const std::vector<std::string>& more) {
@@ -202,20 +205,21 @@ TEST_CASE("simulate --draws: without a record there is nothing to draw from", "[
     CHECK(result.out.empty());
     return result.err;
   };
-  CHECK(refusal({"--draws", "10"}).find("there is nothing to draw from: --jitter names") !=
+  CHECK(refusal({"--draws", "10"}).find("needs recorded steps to sample from: --jitter FILE") !=
         std::string::npos);
-  CHECK(refusal({"--jitter", record}).find("--jitter is for --draws") != std::string::npos);
-  CHECK(refusal({"--seed", "1"}).find("--seed is for --draws") != std::string::npos);
+  CHECK(refusal({"--jitter", record}).find("--jitter is only valid with --draws") !=
+        std::string::npos);
+  CHECK(refusal({"--seed", "1"}).find("--seed is only valid with --draws") != std::string::npos);
   CHECK(refusal({"--draws", "0", "--jitter", record}).find("--draws") != std::string::npos);
   CHECK(refusal({"--draws", "10", "--jitter", record, "--engine", "simgrid"})
-            .find("--draws is for --engine native") != std::string::npos);
+            .find("--draws is only valid with --engine native") != std::string::npos);
   CHECK(refusal({"--draws", "10", "--jitter", record, "--set", "training.jitter=0.1"})
-            .find("training.jitter is a standard deviation") != std::string::npos);
+            .find("cannot be combined with training.jitter") != std::string::npos);
   CHECK(refusal({"--draws", "10", "--jitter", folder_of_scenario})
             .find("has no steps.csv: `pipewright run` writes one") != std::string::npos);
 }
 
-TEST_CASE("simulate --explain: a sentence, or what is wrong with the question", "[cli][simulate]") {
+TEST_CASE("simulate --explain prints a sentence, or an error message", "[cli][simulate]") {
   const auto explain = [](const char* at) {
     return run_program(
         shared_card("simulate", {"--explain", at, "--set", "cluster.between_nodes.shared=false"}));
@@ -233,7 +237,8 @@ TEST_CASE("simulate --explain: a sentence, or what is wrong with the question", 
   }
 }
 
-TEST_CASE("simulate --trace and --svg hold the causes and the critical path", "[cli][simulate]") {
+TEST_CASE("simulate --trace and --svg contain the causes and the critical path",
+          "[cli][simulate]") {
   const TempFolder folder;
   const auto trace = folder.path() / "t.json";
   const auto svg = folder.path() / "t.svg";
@@ -281,7 +286,7 @@ TEST_CASE("simulate --actions: start, end and slack of every instruction", "[cli
   CHECK(last_critical_end == answer["iteration_s"].get<double>());
 }
 
-TEST_CASE("simulate: a schedule's file has the timeline of its name", "[cli][simulate]") {
+TEST_CASE("simulate: a schedule's file has the same timeline as its name", "[cli][simulate]") {
   const TempFolder folder;
   const auto printed = run_program({"schedule", "1f1b", "--ranks", "4", "--microbatches", "16"});
   const auto file = folder.write("x.csv", printed.out).string();
@@ -302,7 +307,7 @@ TEST_CASE("simulate: a schedule's file has the timeline of its name", "[cli][sim
                        "pipeline.microbatches=16 fits") != std::string::npos);
 }
 
-TEST_CASE("simulate --schedule: somebody's order; what is unsound is bad input",
+TEST_CASE("simulate --schedule uses the order of a file; an unsound order is bad input",
           "[cli][simulate]") {
   const TempFolder folder;
   const auto named = run_program({"schedule", "gpipe", "--ranks", "4", "--microbatches", "16"});
@@ -316,7 +321,7 @@ TEST_CASE("simulate --schedule: somebody's order; what is unsound is bad input",
   const auto refused = run_program(shared_card("simulate", {"--schedule", cyclic.string()}));
   CHECK(refused.exit_code == 2);
   CHECK(refused.err.find("0B0") != std::string::npos);
-  // A Program is what it says: this one has all transfers of a rank in one queue.
+  // A Program is used as it is: this one has all transfers of a rank in one queue.
   plan::LoweringOptions options;
   options.communicators = plan::CommunicatorLayout::Rank;
   options.replicas = 4;
@@ -351,7 +356,7 @@ TEST_CASE("simulate --schedule: somebody's order; what is unsound is bad input",
   CHECK(run_program(shared_card("simulate", {"--schedule", other.string()})).exit_code == 2);
 }
 
-TEST_CASE("simulate --schedule: what computes again otherwise than the scenario says is bad input",
+TEST_CASE("simulate --schedule: recomputation that differs from the scenario is bad input",
           "[cli][simulate]") {
   const TempFolder folder;
   const auto program_for = [](plan::RecomputeMode mode) {
@@ -392,7 +397,7 @@ TEST_CASE("simulate --schedule: what computes again otherwise than the scenario 
       simulated(again, "none"),
       ": /recompute_layers: is 1 and there is an R, but training.recompute is none, which needs 0");
 
-  // With communication a CSV is a Program too; without, what is missing is added.
+  // With communication a CSV is a Program too; without it, missing actions are added.
   const auto sends = folder.write("sends.csv", to_csv(program_for(Mode::None)));
   says(simulated(sends, "full"), "sends.csv: " + missing);
   CHECK(simulated(sends, "none").exit_code == 0);
@@ -402,8 +407,7 @@ TEST_CASE("simulate --schedule: what computes again otherwise than the scenario 
   CHECK(simulated(folder.write("named.csv", named.out), "full").exit_code == 0);
 }
 
-TEST_CASE("simulate: bad input is refused in words before anything is simulated",
-          "[cli][simulate]") {
+TEST_CASE("simulate rejects bad input with an error message before simulating", "[cli][simulate]") {
   const TempFolder folder;
   const auto refusal = [&](const std::vector<std::string>& more, int exit_code) {
     const auto result = run_program(shared_card("simulate", more));
@@ -438,7 +442,7 @@ TEST_CASE("simulate: bad input is refused in words before anything is simulated"
   CHECK(result.err.find("stage 0") != std::string::npos);
 }
 
-TEST_CASE("sweep: every combination, as table, CSV, JSON and chart", "[cli][sweep]") {
+TEST_CASE("sweep: all combinations as table, CSV, JSON and chart", "[cli][sweep]") {
   const TempFolder folder;
   const auto csv = folder.path() / "s.csv";
   const auto svg = folder.path() / "s.svg";
@@ -476,8 +480,10 @@ TEST_CASE("sweep: link.bandwidth sets both links, and more of it is never slower
     CHECK(rows[i]["iteration_s"] < rows[i - 1]["iteration_s"]);
 }
 
-TEST_CASE("sweep: what cannot be is a row with its reason; nonsense alone is an error",
-          "[cli][sweep]") {
+TEST_CASE(
+    "sweep: an impossible combination is a row with its reason; only invalid combinations are an "
+    "error",
+    "[cli][sweep]") {
   const json rows = answer_of(
       shared_card("sweep", {"--set", "cluster.device.memory_bytes=60000000,0", "--json"}))["rows"];
   CHECK(rows[0]["refusal"].get<std::string>().find("rank 1 needs") != std::string::npos);

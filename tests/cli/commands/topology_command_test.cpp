@@ -16,7 +16,7 @@ std::string refusal(std::vector<std::string> arguments) {
   return result.err;
 }
 
-TEST_CASE("topology: ranks, coordinates and groups as a table", "[cli][topology]") {
+TEST_CASE("topology prints ranks, coordinates and groups as a table", "[cli][topology]") {
   const auto result = run_program({"topology", "--axes", "pipe,data,model", "--dims", "2,1,2"});
   CHECK(result.exit_code == 0);
   CHECK(result.out ==
@@ -54,7 +54,7 @@ TEST_CASE("topology --json: pipe and data make a grid", "[cli][topology]") {
     "p2p_groups": [[0, 2], [1, 3], [2, 0], [3, 1]]})"));
 }
 
-TEST_CASE("topology: chosen ranks, with the groups they are in", "[cli][topology]") {
+TEST_CASE("topology: chosen ranks, and the groups that contain them", "[cli][topology]") {
   const auto chosen = [](std::vector<std::string> how) {
     std::vector<std::string> arguments{"topology", "--axes", "pipe,data", "--dims", "2,3"};
     arguments.insert(arguments.end(), {"--omit", "pipe", "--json"});
@@ -72,7 +72,7 @@ TEST_CASE("topology: chosen ranks, with the groups they are in", "[cli][topology
   CHECK(one["groups"]["pipe"] == json::parse("[[1, 4]]"));
 }
 
-TEST_CASE("topology: what cannot be is refused in words", "[cli][topology]") {
+TEST_CASE("topology rejects invalid input with an error message", "[cli][topology]") {
   CHECK(refusal({"--axes", "pipe,data", "--dims", "2,4", "--ranks", "6"}) ==
         "pipe 2 x data 4 is 8 ranks, but there are 6\n");
   CHECK(refusal({"--axes", "pipe,pipe", "--dims", "2,4"}) == "the axis \"pipe\" occurs twice\n");
@@ -85,7 +85,7 @@ TEST_CASE("topology: what cannot be is refused in words", "[cli][topology]") {
         "--where \"pipe=1x\": write an axis and an index, such as pipe=0\n");
   CHECK(refusal({}) == "give --axes and --dims, or --ranks for a grid of pipe and data\n");
   CHECK(refusal({"--axes", "a", "--dims", "1000001"}) ==
-        "1000001 ranks are too many to print, the most is 1000000\n");
+        "1000001 ranks are too many to print: the maximum is 1000000\n");
 }
 
 }  // namespace topology_command_test

@@ -23,13 +23,13 @@ inline std::string text_of(const std::filesystem::path& file) {
 }
 
 struct Result {
-  int exit_code = -1;  // 128 + signal when a signal ended it
+  int exit_code = -1;  // 128 + signal if a signal ended it
   std::string out;
   std::string err;
 };
 
-/// A started program; its output goes to files, so that nothing blocks. It knows no costs that
-/// another has measured, unless the environment names their folder.
+/// A started program; its output goes to files, so that it never blocks. It does not use costs that
+/// other tests have measured, unless the environment names their folder.
 class Running {
  public:
   explicit Running(const std::vector<std::string>& arguments,
@@ -53,7 +53,7 @@ class Running {
   }
 
   void signal(int number) const { kill(pid_, number); }
-  /// In the order in which they were started.
+  /// Returns the children in the order in which they were started.
   std::vector<pid_t> children() const {
     const std::string id = std::to_string(pid_);
     std::ifstream list("/proc/" + id + "/task/" + id + "/children");
@@ -81,7 +81,7 @@ inline const std::string gpt_scenario = PIPEWRIGHT_SOURCE_DIR "/scenarios/gpt-te
 inline const std::string alexnet_scenario =
     PIPEWRIGHT_SOURCE_DIR "/scenarios/alexnet-cifar10/scenario.json";
 
-/// The shipped GPT, small enough for a test; more arguments follow.
+/// Returns the arguments for the shipped GPT, made small enough for a test; more arguments follow.
 inline std::vector<std::string> small_gpt(const std::string& command,
                                           const std::vector<std::string>& more = {}) {
   std::vector<std::string> arguments{command, gpt_scenario};

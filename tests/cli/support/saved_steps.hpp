@@ -1,4 +1,4 @@
-// What a training that runs as another program has saved.
+// Reads the checkpoints of a training that runs as another program.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 
 namespace pipewright::test {
 
-/// Of whole checkpoints, whose folders are named after it; -1: there is none.
+/// Returns the newest step of complete checkpoints, whose folders are named after it; -1: none.
 inline int newest_step_in(const std::filesystem::path& checkpoints) {
   int newest = -1;
   std::error_code none;
@@ -24,7 +24,7 @@ inline int newest_step_in(const std::filesystem::path& checkpoints) {
   return newest;
 }
 
-/// The bytes of all layers after that step, by file.
+/// Returns the bytes of all layers after that step, by file.
 inline std::map<std::string, std::string> weights_after(const std::filesystem::path& checkpoints,
                                                         int step) {
   std::map<std::string, std::string> files;

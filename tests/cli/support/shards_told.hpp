@@ -1,4 +1,4 @@
-// That a run with shards tells for how long they were among themselves.
+// Checks that a run with tensor parallelism reports the time of tensor-parallel communication.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,11 +8,11 @@
 
 namespace pipewright::test {
 
-/// What was measured must not choose where the model is cut: of an embedding alone shards have
-/// nothing to pass on.
+/// A fixed partition, so that measurements do not change it: tensor-parallel ranks of a stage with
+/// only an embedding have nothing to communicate.
 inline constexpr const char* with_shards_told = "pipeline.partition=[0, 2, 6]";
 
-/// In the report, and in each action of both timelines whose shards have something to pass on.
+/// Checks the report, and each action of both timelines whose tensor-parallel ranks communicate.
 inline void check_shards_told(const nlohmann::json& report, const plan::Timeline& predicted,
                               const plan::Timeline& measured) {
   for (const char* side : {"predicted", "measured"}) {
@@ -34,7 +34,8 @@ inline void check_shards_told(const nlohmann::json& report, const plan::Timeline
       CHECK(span.shards <= span.end - span.start);
       CHECK(span.late <= span.shards);
     }
-    // Waiting for a shard is no work: busy and idle time make up the iteration.
+    // Waiting for another tensor-parallel rank is no work: busy and idle time make up the
+    // iteration.
     const auto busy = plan::busy_per_rank(*timeline);
     const auto idle = plan::idle_by_cause(*timeline);
     for (const std::size_t rank : {std::size_t{0}, std::size_t{1}}) {

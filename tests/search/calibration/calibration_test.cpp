@@ -68,7 +68,7 @@ Seconds time_of(const MeasuredRun& run, const Cluster& cluster, const Transforme
   return {RunSimulator(cluster).iteration(run.training, run.cut, times)};
 }
 
-/// What the runs take on a machine of these constants.
+/// Sets the times of runs on a machine with these constants.
 void measure(std::vector<MeasuredRun>& runs, const Cluster& cluster,
              const MachineConstants& constants, RecomputeMode recompute = RecomputeMode::None) {
   for (MeasuredRun& run : runs)
@@ -76,7 +76,7 @@ void measure(std::vector<MeasuredRun>& runs, const Cluster& cluster,
         time_of(run, cluster, transformer_times(work_of(run, cluster, recompute), constants));
 }
 
-/// Not what the guesses are.
+/// Returns constants that differ from the defaults.
 MachineConstants other_constants() {
   MachineConstants constants;
   constants.gemm_efficiency = 0.78;
@@ -98,7 +98,8 @@ double mean_error(const Calibration& calibration, const std::vector<MeasuredRun>
   return error_of(errors).mean;
 }
 
-TEST_CASE("Constants that made-up runs were made with are found again", "[sim][calibration]") {
+TEST_CASE("Calibration recovers the constants from which synthetic runs were computed",
+          "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
   std::vector<MeasuredRun> runs = many_runs();
   const MachineConstants truth = other_constants();
@@ -123,8 +124,7 @@ TEST_CASE("Ten runs are enough to predict others within a few per cent", "[sim][
   CHECK(mean_error(calibrate(cluster, ten), all) < 0.06);
 }
 
-TEST_CASE("No run, no knowledge: constants that nothing depends on stay as they were",
-          "[sim][calibration]") {
+TEST_CASE("Constants on which no run depends stay unchanged", "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
   std::vector<MeasuredRun> runs{run_of(2048, 1, 1, 1, 4, 4), run_of(2048, 1, 2, 1, 8, 4)};
   measure(runs, cluster, other_constants());
@@ -150,11 +150,11 @@ TEST_CASE("Bounds hold: no machine is faster than its data sheet", "[sim][calibr
   CHECK(calibration.physics.memory_efficiency <= 1);
 }
 
-TEST_CASE("Layers that are slower than the physics are learnt by their class",
+TEST_CASE("Calibration learns factors by class for layers slower than the physical model",
           "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
   std::vector<MeasuredRun> runs = many_runs();
-  for (MeasuredRun& run : runs) {  // each class at its own pace
+  for (MeasuredRun& run : runs) {  // each class at its own speed
     const int mixed =
         (run.training.model.hidden / 1024 * 7 + run.cut.tensor * 5 + run.cut.microbatch * 3) % 11;
     const LayerFactors factors{.layer = 0.9 + 0.02 * mixed};
@@ -169,7 +169,7 @@ TEST_CASE("Layers that are slower than the physics are learnt by their class",
   CHECK(mean_error(calibration, others, true) > 0.02);
 }
 
-TEST_CASE("A class that was not measured is predicted by the physics", "[sim][calibration]") {
+TEST_CASE("An unmeasured class is predicted by the physical model", "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
   std::vector<MeasuredRun> runs = many_runs();
   measure(runs, cluster, other_constants());
@@ -179,7 +179,7 @@ TEST_CASE("A class that was not measured is predicted by the physics", "[sim][ca
   CHECK(predicted.front().iteration_s == predicted.front().physics_s);
 }
 
-TEST_CASE("Whether runs recompute is told from their times", "[sim][calibration]") {
+TEST_CASE("Calibration infers from the times whether runs recompute", "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
   std::vector<MeasuredRun> runs = many_runs();
   for (const RecomputeMode recompute : {RecomputeMode::None, RecomputeMode::Full}) {
@@ -188,7 +188,7 @@ TEST_CASE("Whether runs recompute is told from their times", "[sim][calibration]
   }
 }
 
-TEST_CASE("A wild row bends nothing", "[sim][calibration]") {
+TEST_CASE("One outlier does not change the fit", "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
   std::vector<MeasuredRun> runs = many_runs();
   measure(runs, cluster, other_constants());
@@ -197,7 +197,7 @@ TEST_CASE("A wild row bends nothing", "[sim][calibration]") {
   CHECK(mean_error(calibrate(cluster, wild), runs) < 0.01);
 }
 
-TEST_CASE("Runs that the cluster cannot hold are refused", "[sim][calibration]") {
+TEST_CASE("Runs that do not fit the cluster are rejected", "[sim][calibration]") {
   std::vector<MeasuredRun> runs{run_of(2048, 8, 2, 1, 4, 4)};
   runs.front().id = "r1", runs.front().iteration = Seconds{1};
   CHECK(pipewright::test::error_of([&] { calibrate(cluster_of(1), runs); }) ==
@@ -209,11 +209,12 @@ TEST_CASE("Runs that the cluster cannot hold are refused", "[sim][calibration]")
         "the cluster's device.flops_per_s is not known: times need the peak");
 }
 
-TEST_CASE("With equal stages, the simulator's iteration is (M + P - 1) stages and the end",
-          "[sim][calibration]") {
+TEST_CASE(
+    "With equal stages, the simulated iteration takes (M + P - 1) stages and the work at its end",
+    "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
   MachineConstants constants;
-  constants.hop_efficiency = 1e9;  // transfers take nothing
+  constants.hop_efficiency = 1e9;  // transfers take no time
   constants.stage_launch_s = 1e-12;
   constants.iteration_s = 0.01;
   for (const int pipeline : {1, 2, 4})
@@ -230,7 +231,7 @@ TEST_CASE("With equal stages, the simulator's iteration is (M + P - 1) stages an
     }
 }
 
-TEST_CASE("With a slow last stage, it paces the others", "[sim][calibration]") {
+TEST_CASE("A slow last stage sets the rate of the others", "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
   MachineConstants constants;
   constants.hop_efficiency = 1e9;
@@ -245,7 +246,8 @@ TEST_CASE("With a slow last stage, it paces the others", "[sim][calibration]") {
         Approx(all + 15 * slowest + times.first_end_s + constants.iteration_s).epsilon(1e-6));
 }
 
-TEST_CASE("Peaks of memory tell what is at work beside what is counted", "[sim][calibration]") {
+TEST_CASE("Calibration infers the uncounted working memory from the memory peaks",
+          "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
   std::vector<MeasuredRun> runs = many_runs();
   measure(runs, cluster, {});
@@ -292,8 +294,7 @@ double error_across_halves(const std::string& table, bool physics) {
 }
 
 TEST_CASE(
-    "vTrain's runs on one node: half of them tell the others within 4 %, with their classes "
-    "within 0.25 %",
+    "vTrain's runs on one node: one half predicts the other within 4 %, with classes within 0.25 %",
     "[sim][calibration][reference]") {
   const auto physics = error_across_halves("papers/vtrain_single_node.csv", true);
   const auto classes = error_across_halves("papers/vtrain_single_node.csv", false);
@@ -301,7 +302,7 @@ TEST_CASE(
   CHECK(classes < 0.0025);
 }
 
-TEST_CASE("vTrain's runs on several nodes: half of them tell the others within 5.5 %",
+TEST_CASE("vTrain's runs on several nodes: one half predicts the other within 5.5 %",
           "[sim][calibration][reference]") {
   CHECK(error_across_halves("papers/vtrain_multi_node.csv", false) < 0.055);
 }

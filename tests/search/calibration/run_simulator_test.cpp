@@ -11,7 +11,7 @@ struct Run {
   plan::Cut cut;
 };
 
-/// A layer for each stage.
+/// Returns a run with one layer per stage.
 Run run_of(const std::string& schedule, int ranks, int microbatches, int chunks = 1) {
   Run run;
   run.training.model.layers = ranks * chunks;
@@ -20,7 +20,7 @@ Run run_of(const std::string& schedule, int ranks, int microbatches, int chunks 
   return run;
 }
 
-/// A layer has a forward of f, b of the input's gradient and w of the weights'.
+/// Returns times of a layer: forward f, input gradient b and weight gradient w.
 models::TransformerTimes times_of(double f, double b, double w, double hop = 0) {
   models::TransformerTimes times;
   times.layer = {.forward = f, .backward = b + w, .weight = w};
@@ -35,7 +35,7 @@ plan::Cluster one_node() {
   return cluster;
 }
 
-TEST_CASE("An iteration by the schedule's closed form", "[sim][calibration]") {
+TEST_CASE("An iteration follows the schedule's closed form", "[sim][calibration]") {
   const plan::Cluster cluster = one_node();
   search::RunSimulator simulator(cluster);
   const double f = 5, b = 4, w = 3;
@@ -54,7 +54,7 @@ TEST_CASE("An iteration by the schedule's closed form", "[sim][calibration]") {
       CHECK(iteration("1f1b") == Approx((m + p - 1) * (f + b + w)));
       CHECK(iteration("gpipe") == Approx((m + p - 1) * (f + b + w)));
       CHECK(iteration("interleaved-1f1b", 2) == Approx((2 * m + p - 1) * (f + b + w)));
-      // Zero Bubble, arXiv 2401.10241, Table 2: of a rank's span.
+      // Zero Bubble, arXiv 2401.10241, Table 2: the span of a rank.
       CHECK(span("zb-h1") == Approx(m * (f + b + w) + (p - 1) * (f + b - w)));
       if (m < 2 * p)
         continue;
@@ -64,7 +64,7 @@ TEST_CASE("An iteration by the schedule's closed form", "[sim][calibration]") {
     }
 }
 
-TEST_CASE("Stages of several chunks wait for their transfers where both ends are held",
+TEST_CASE("Stages of several chunks wait for their transfers where transfers block both ends",
           "[sim][calibration]") {
   const plan::Cluster cluster = one_node();
   search::RunSimulator simulator(cluster);
@@ -74,11 +74,11 @@ TEST_CASE("Stages of several chunks wait for their transfers where both ends are
   run.cut.holds_both_ends = true;
   const double held = simulator.iteration(run.training, run.cut, times);
   CHECK(overlapped < held);
-  run.cut.holds_both_ends = false;  // a structure of its own
+  run.cut.holds_both_ends = false;  // uses its own structure
   CHECK(simulator.iteration(run.training, run.cut, times) == overlapped);
 }
 
-TEST_CASE("An order by times is that of its own run, whatever was asked before",
+TEST_CASE("An order that depends on times is that of its own run, whatever was simulated before",
           "[sim][calibration]") {
   const plan::Cluster cluster = one_node();
   const Run run = run_of("zb-2p", 4, 8);

@@ -19,7 +19,8 @@ models::MeasuredRun run_of(plan::AttentionKind attention) {
   return run;
 }
 
-TEST_CASE("Which attention runs had is told by their memory", "[sim][calibration]") {
+TEST_CASE("Calibration infers the kind of attention of runs from their memory",
+          "[sim][calibration]") {
   using enum plan::AttentionKind;
   const plan::Cluster cluster;
   for (const auto attention : {Scores, Fused}) {
@@ -39,7 +40,7 @@ TEST_CASE("Which attention runs had is told by their memory", "[sim][calibration
   }
 }
 
-TEST_CASE("Runs that name schedules have hops as quick as Zero Bubble measured",
+TEST_CASE("Runs that name schedules have transfers as fast as Zero Bubble measured",
           "[sim][calibration]") {
   const auto hop = [](const plan::Cluster& cluster) {
     return models::machine_of(cluster).constants.hop_efficiency;

@@ -16,7 +16,8 @@ plan::Scenario read_back(const std::string& text, const std::string& name) {
   return plan::scenario_from_json(plan::JsonDocument::parse(text, name));
 }
 
-TEST_CASE("A draft is saved as the scenario that it is, wherever the file lies", "[loop][files]") {
+TEST_CASE("A draft is saved as an equal scenario, whichever folder the file is in",
+          "[loop][files]") {
   search::Draft draft = shared_card({"pipeline.schedule=zbv", "training.zero=1"});
   const std::string text = scenario_text(draft);
   CHECK(read_back(text, "/elsewhere/s.json") == draft.scenario);
@@ -29,7 +30,7 @@ TEST_CASE("A draft is saved as the scenario that it is, wherever the file lies",
   CHECK(pinned.pipeline.partition == plan::PartitionChoice(answer.plan.partition.boundaries));
 }
 
-TEST_CASE("A draft's schedule is saved in torch's dialect", "[loop][files]") {
+TEST_CASE("A draft's schedule is saved in torch's format", "[loop][files]") {
   const search::Answer answer =
       answer_to(shared_card({"pipeline.ranks=2", "pipeline.microbatches=2"}));
   CHECK(schedule_csv(answer.plan) == "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
@@ -47,23 +48,22 @@ TEST_CASE("A draft's partition is saved as Megatron's layout", "[loop][files]") 
   CHECK(layout_text(chunks, answer_to(chunks).plan) == text);
 }
 
-TEST_CASE("What Megatron has no layout for is refused in words", "[loop][files]") {
+TEST_CASE("A partition that no Megatron layout can express is rejected with an error message",
+          "[loop][files]") {
   const auto refusal = [](const std::vector<std::string>& changes) {
     const search::Draft draft = shared_card(changes);
     return error_of([&] { layout_text(draft, answer_to(draft).plan); });
   };
   CHECK(refusal({"pipeline.ranks=2", "pipeline.schedule=zbv"}) ==
-        "stage 2 lies on rank 1, but Megatron deals stages out to ranks in turn and would place it "
-        "on "
-        "rank 0: a schedule such as megatron-interleaved does so too");
+        "stage 2 is on rank 1, but Megatron assigns stages to ranks in turn and would place it "
+        "on rank 0: use a schedule such as megatron-interleaved");
   CHECK(refusal({"pipeline.ranks=2", "pipeline.schedule=dualpipe"}) ==
-        "the schedule sends microbatches through the ranks in both directions, and Megatron's "
-        "layouts "
-        "have one");
+        "the schedule sends microbatches through the ranks in both directions, but Megatron's "
+        "layouts have one direction");
   search::Draft images = shared_card({R"(model={"kind": "alexnet"})", "data.kind=cifar10"});
   images.costs.reset();
   CHECK(error_of([&] { layout_text(images, answer_to(images).plan); }) ==
-        "Megatron's layouts are of GPT models, not of alexnet");
+        "Megatron's layouts are for GPT models, not for alexnet");
 }
 
 }  // namespace draft_files_test

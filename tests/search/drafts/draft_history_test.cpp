@@ -10,7 +10,8 @@ using search::Draft;
 using search::DraftHistory;
 using test::shared_card;
 
-TEST_CASE("Every step can be undone and redone, and says what it did", "[loop][history]") {
+TEST_CASE("Every step can be undone and redone, and is described by its change",
+          "[loop][history]") {
   const Draft first = shared_card();
   DraftHistory history(first);
   CHECK_FALSE(history.can_undo());
@@ -23,13 +24,13 @@ TEST_CASE("Every step can be undone and redone, and says what it did", "[loop][h
   CHECK(history.undo_text() == "pipeline.schedule from 1f1b to zbv");
   CHECK(history.redo_text() == "pipeline.microbatches from 16 to 8");
   CHECK(history.undo() == first);
-  CHECK(history.undo() == first);  // there is nothing left
+  CHECK(history.undo() == first);  // nothing is left to undo
   CHECK(history.redo() == second);
   CHECK(history.redo().scenario.pipeline.microbatches == 8);
   CHECK_FALSE(history.can_redo());
 }
 
-TEST_CASE("A change after an undo is the only way on", "[loop][history]") {
+TEST_CASE("A change after an undo discards the undone steps", "[loop][history]") {
   DraftHistory history(shared_card());
   history.set("pipeline.microbatches=8");
   history.undo();
@@ -38,7 +39,7 @@ TEST_CASE("A change after an undo is the only way on", "[loop][history]") {
   CHECK(history.undo_text() == "pipeline.replicas from 4 to 2");
 }
 
-TEST_CASE("A slider that is dragged is one step, until the hand lets go", "[loop][history]") {
+TEST_CASE("Dragging a slider is one step, until it is released", "[loop][history]") {
   const Draft first = shared_card();
   DraftHistory history(first);
   for (const int microbatches : {17, 18, 19})
@@ -51,7 +52,7 @@ TEST_CASE("A slider that is dragged is one step, until the hand lets go", "[loop
   CHECK(history.undo() == first);
 }
 
-TEST_CASE("A slider that ends where it began leaves no step", "[loop][history]") {
+TEST_CASE("A slider that ends at its first value leaves no step", "[loop][history]") {
   DraftHistory history(shared_card());
   history.set("pipeline.replicas=2");
   history.settle();
@@ -62,7 +63,8 @@ TEST_CASE("A slider that ends where it began leaves no step", "[loop][history]")
   CHECK(history.undo_text() == "pipeline.replicas from 4 to 2");
 }
 
-TEST_CASE("Moves of one boundary are one step, of another a step of its own", "[loop][history]") {
+TEST_CASE("Moves of one boundary are one step, and moves of another one a separate step",
+          "[loop][history]") {
   DraftHistory history(shared_card());
   const std::vector<int> boundaries{0, 2, 4, 6, 8};
   history.move_boundary(boundaries, 2, 5);
@@ -75,7 +77,7 @@ TEST_CASE("Moves of one boundary are one step, of another a step of its own", "[
   CHECK(history.undo() == shared_card());
 }
 
-TEST_CASE("A refused change has not happened", "[loop][history]") {
+TEST_CASE("A rejected change has no effect", "[loop][history]") {
   DraftHistory history(shared_card());
   CHECK_FALSE(test::error_of([&] { history.set("pipeline.ranks=99"); }).empty());
   CHECK_FALSE(history.can_undo());

@@ -20,7 +20,7 @@ using test::answered;
 using test::error_of;
 using test::shared_card;
 
-/// Layers that take anything.
+/// Returns a draft whose layers take random times.
 Draft random_draft(std::mt19937& random) {
   Draft draft = shared_card({"pipeline.microbatches=6", "pipeline.replicas=1"});
   for (plan::LayerCost& layer : draft.costs->layers) {
@@ -32,7 +32,7 @@ Draft random_draft(std::mt19937& random) {
   return draft;
 }
 
-/// All ways to cut the layers.
+/// Returns all ways to partition the layers.
 std::vector<std::vector<int>> all_cuts(int layers, int stages) {
   std::vector<std::vector<int>> cuts;
   std::vector<bool> border(static_cast<std::size_t>(layers) - 1, false);
@@ -47,7 +47,7 @@ std::vector<std::vector<int>> all_cuts(int layers, int stages) {
   return cuts;
 }
 
-TEST_CASE("No cut of any schedule on the same devices is faster than the best plan",
+TEST_CASE("No partition under any schedule on the same devices is faster than the best plan",
           "[loop][draft_search]") {
   std::mt19937 random(3);
   for (int round = 0; round < 6; ++round) {
@@ -77,7 +77,7 @@ TEST_CASE("No cut of any schedule on the same devices is faster than the best pl
   }
 }
 
-TEST_CASE("Which stage goes to which kind of nodes is chosen, each within its own memory",
+TEST_CASE("The search assigns stages to kinds of nodes, each within its memory",
           "[loop][draft_search]") {
   std::mt19937 random(9);
   int turned = 0, limited = 0;
@@ -133,7 +133,7 @@ TEST_CASE("Which stage goes to which kind of nodes is chosen, each within its ow
   CHECK(limited > 0);
 }
 
-TEST_CASE("Shards count among the devices that there are", "[loop][draft_search]") {
+TEST_CASE("Tensor-parallel ranks count towards the available devices", "[loop][draft_search]") {
   const Draft draft = shared_card({"pipeline.tensor=2", "pipeline.microbatches=8"});
   const auto found = search_drafts(draft, {{.schedules = {"1f1b"}}, 4});
   REQUIRE(!found.plans.empty());
@@ -145,7 +145,7 @@ TEST_CASE("Shards count among the devices that there are", "[loop][draft_search]
   }
 }
 
-TEST_CASE("No plan is faster than its bound, and what the bound spares is not missed",
+TEST_CASE("No plan is faster than its bound, and skipping by the bound loses no better plan",
           "[loop][draft_search]") {
   std::mt19937 random(5);
   std::size_t spared = 0;
@@ -165,7 +165,7 @@ TEST_CASE("No plan is faster than its bound, and what the bound spares is not mi
   CHECK(spared > 20);
 }
 
-TEST_CASE("A plan is simulated in the time that the search says, and trains the same batch",
+TEST_CASE("A plan's simulation takes the time that the search reports, and trains the same batch",
           "[loop][draft_search]") {
   const Draft draft = shared_card({"pipeline.microbatches=8"});
   search::WhatIf what_if;
@@ -189,7 +189,7 @@ TEST_CASE("A plan is simulated in the time that the search says, and trains the 
   }
 }
 
-TEST_CASE("Training that goes on keeps its microbatches and the groups of its gradients",
+TEST_CASE("A plan for resumed training keeps the microbatches and the groups of gradients",
           "[loop][draft_search]") {
   const Draft draft = shared_card({"pipeline.microbatches=6", "pipeline.replicas=2"});
   DraftSpace space{{.microbatch = {1}}, 5};
@@ -204,7 +204,7 @@ TEST_CASE("Training that goes on keeps its microbatches and the groups of its gr
   }
 }
 
-TEST_CASE("A schedule of two directions cannot go on where all gradients are one group",
+TEST_CASE("A bidirectional schedule cannot resume training with all gradients in one group",
           "[loop][draft_search]") {
   const Draft draft = shared_card({"pipeline.microbatches=8", "pipeline.replicas=1"});
   const auto two_ways = [&](int groups) {
@@ -228,7 +228,7 @@ TEST_CASE("The slowest device is left out where that is faster", "[loop][draft_s
         Approx(without.plans.front().figures.iteration_s).epsilon(1e-12));
 }
 
-TEST_CASE("A cap keeps plans out, and the one in the way is named", "[loop][draft_search]") {
+TEST_CASE("A cap excludes plans, and the nearest excluded one is named", "[loop][draft_search]") {
   Draft draft = shared_card({"pipeline.microbatches=8"});
   const auto free = search_drafts(draft, {{}, 2});
   const plan::Bytes best = free.plans.front().figures.peak;
@@ -247,26 +247,26 @@ TEST_CASE("A cap keeps plans out, and the one in the way is named", "[loop][draf
   CHECK(none.nearest->figures.peak > plan::Bytes{1});
 }
 
-TEST_CASE("A batch that nothing divides is refused", "[loop][draft_search]") {
+TEST_CASE("A batch that no candidate divides is rejected", "[loop][draft_search]") {
   const Draft draft = shared_card({"pipeline.microbatches=7"});
   CHECK(error_of([&] {
           search_drafts(draft, {{.pipeline = {2}, .microbatch = {1000}}, 2});
         }).find("nothing divides") == 0);
 }
 
-TEST_CASE("A schedule that does not train the batch in one step is refused, as are too many ranks",
+TEST_CASE("A schedule that does not train the batch in one step is rejected, as are too many ranks",
           "[loop][draft_search]") {
   const Draft draft = shared_card();
   for (const char* name : {"inference", "data-parallel", "pipedream"})
     CHECK(error_of([&] {
             search_drafts(draft, {{.schedules = {name}}, 2});
-          }).find(std::string(name) + " is no schedule to choose: ") == 0);
+          }).find(std::string(name) + " cannot be chosen: ") == 0);
   CHECK(error_of([&] {
           search_drafts(draft, {{.pipeline = {2, 3}}, 2});
-        }) == "3 ranks are asked for, and there are 2 devices");
+        }) == "3 ranks are requested, but there are 2 devices");
 }
 
-TEST_CASE("Tensor parallelism is searched, and no bound spares a plan that would be faster",
+TEST_CASE("Tensor parallelism is searched, and no bound skips a faster plan",
           "[loop][draft_search]") {
   const Draft draft = shared_card({"pipeline.microbatches=8"});
   const DraftSpace space{{.tensor = {1, 2, 4}, .schedules = {"1f1b", "looped-bfs"}}, 8};
@@ -288,7 +288,7 @@ TEST_CASE("Tensor parallelism is searched, and no bound spares a plan that would
     CHECK(few.plans[at].figures.iteration_s == all.plans[at].figures.iteration_s);
 }
 
-TEST_CASE("Expert parallelism is searched for the estimated costs of each cut",
+TEST_CASE("Expert parallelism is searched with the estimated costs of each partition",
           "[loop][draft_search]") {
   const auto document =
       plan::JsonDocument::read(PIPEWRIGHT_SOURCE_DIR "/scenarios/qwen3-moe-tiny/scenario.json");
@@ -308,7 +308,7 @@ TEST_CASE("Expert parallelism is searched for the estimated costs of each cut",
   CHECK(sizes == std::set<std::pair<int, int>>{{1, 1}, {1, 2}, {1, 4}, {2, 1}, {2, 2}});
 }
 
-TEST_CASE("Stages of equal sizes keep their borders", "[loop][draft_search]") {
+TEST_CASE("Stages of equal sizes keep their boundaries", "[loop][draft_search]") {
   const Draft draft = shared_card({"pipeline.microbatches=8"});
   const auto found = search_drafts(draft, {{.pipeline = {1, 2, 3, 4},
                                             .chunks = {1},
@@ -318,12 +318,14 @@ TEST_CASE("Stages of equal sizes keep their borders", "[loop][draft_search]") {
   std::set<std::vector<int>> borders;
   for (const DraftPlan& plan : found.plans)
     borders.insert(plan.boundaries);
-  // An embedding, six blocks and a head: four do not divide six.
+  // An embedding, six blocks and a head: six blocks cannot be divided among four stages.
   CHECK(borders == std::set<std::vector<int>>{{0, 8}, {0, 4, 8}, {0, 3, 5, 8}});
 }
 
-TEST_CASE("What the model, the executor or the costs do not allow is refused with what they do",
-          "[loop][draft_search]") {
+TEST_CASE(
+    "Requests that the model, the executor or the costs do not allow are rejected with the allowed "
+    "values",
+    "[loop][draft_search]") {
   const Draft draft = shared_card({"pipeline.microbatches=8"});
   const auto refusal = [](const Draft& of, search::SearchAxes axes, bool keeps_bits = false) {
     DraftSpace space{std::move(axes), 4};
@@ -333,15 +335,15 @@ TEST_CASE("What the model, the executor or the costs do not allow is refused wit
   CHECK(refusal(draft, {.tensor = {2, 3}}) ==
         "--tensor 3: 4 heads and a vocabulary of 256 cannot be divided into 3 parts: heads must "
         "divide evenly, and no part of the vocabulary be empty; 2 or 4 would do");
-  CHECK(refusal(draft, {.expert = {2}}) == "--expert 2: the model gpt has no experts; 1 would do");
+  CHECK(refusal(draft, {.expert = {2}}) == "--expert 2: the model gpt has no experts; use 1");
   CHECK(refusal(draft, {.context = {2}}) ==
-        "--context 2: the layers of gpt do not partition sequences; 1 would do");
+        "--context 2: the layers of gpt do not partition sequences; use 1");
   CHECK(refusal(draft, {.tensor = {2}}, /*keeps_bits=*/true) ==
-        "--tensor 2: training goes on with the same bits only with 1");
+        "--tensor 2: training continues with the same bits only with 1");
   Draft measured = draft;
   measured.costs->tensor = 2;
   CHECK(refusal(measured, {.tensor = {4}}) ==
-        "--tensor 4: the costs are those of layers that 2 ranks partition along tensor: measure "
+        "--tensor 4: the costs are for layers that 2 ranks partition along tensor: measure "
         "them with `pipewright profile SCENARIO --set pipeline.tensor=4`");
   const Draft mixture{.scenario = plan::scenario_from_json(plan::JsonDocument::read(
                           PIPEWRIGHT_SOURCE_DIR "/scenarios/qwen3-moe-tiny/scenario.json"))};
@@ -351,7 +353,7 @@ TEST_CASE("What the model, the executor or the costs do not allow is refused wit
             .find("--context 2: pipeline.context is supported in prediction only.") == 0);
 }
 
-TEST_CASE("A search that is stopped keeps what it has", "[loop][draft_search]") {
+TEST_CASE("A search that is stopped keeps its results so far", "[loop][draft_search]") {
   const Draft draft = shared_card({"pipeline.microbatches=8"});
   const auto stopped = search_drafts(
       draft, {{}, 4},

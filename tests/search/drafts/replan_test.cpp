@@ -19,7 +19,8 @@ Draft job(int ranks, int replicas) {
       {"pipeline.ranks=" + std::to_string(ranks), "pipeline.replicas=" + std::to_string(replicas)});
 }
 
-TEST_CASE("What is left of a job: neither what is lost, and as fast as it is", "[loop][replan]") {
+TEST_CASE("The remainder of a job has no lost device, and the speeds of the remaining ones",
+          "[loop][replan]") {
   const search::DevicesLeft left =
       devices_left(job(2, 2).scenario, {.lost = {1}, .slow = {{2, 0.5}}});
   CHECK(left.ranks == std::vector{0, 2, 3});
@@ -32,7 +33,7 @@ TEST_CASE("A slow rank that a scenario knows gets slower still", "[loop][replan]
   CHECK(devices_left(draft.scenario, {.slow = {{1, 0.5}}}).speeds == std::vector{1.0, 0.25});
 }
 
-TEST_CASE("Trouble that cannot be is refused in words", "[loop][replan]") {
+TEST_CASE("Impossible failures are rejected with an error message", "[loop][replan]") {
   const plan::Scenario scenario = job(2, 1).scenario;
   CHECK(error_of([&] { devices_left(scenario, {.lost = {2}}); }) ==
         "--lost 2: the job's ranks are 0 to 1");
@@ -41,13 +42,13 @@ TEST_CASE("Trouble that cannot be is refused in words", "[loop][replan]") {
         }) == "--slow -1: the job's ranks are 0 to 1");
   CHECK(error_of([&] {
           devices_left(scenario, {.lost = {0}, .slow = {{0, 0.5}}});
-        }) == "rank 0 is lost and slow: it is one of them");
+        }) == "rank 0 is given as both lost and slow: choose one");
   CHECK(error_of([&] {
           devices_left(scenario, {.slow = {{0, 1.5}}});
-        }) == "--slow 0=1.5: the speed beside the others is above 0 and at most 1");
+        }) == "--slow 0=1.5: the relative speed must be above 0 and at most 1");
   CHECK(error_of([&] {
           devices_left(scenario, {.lost = {0, 1}});
-        }) == "every rank is lost: nothing is left to plan for");
+        }) == "every rank is lost: no device is left to plan for");
 }
 
 TEST_CASE("A rank reads the layers that its device did not hold, and no others", "[loop][replan]") {

@@ -36,7 +36,7 @@ void require_same(const Answer& found, const loop::Prediction& expected) {
   REQUIRE(timeline_of(found.table) == timeline_of(table_of(expected.timeline)));
 }
 
-TEST_CASE("An answer is what simulate says, whatever was asked before", "[loop][what_if]") {
+TEST_CASE("An answer equals the output of simulate, whatever was asked before", "[loop][what_if]") {
   WhatIf what_if;
   int answers = 0;
   for (const int round : {0, 1})
@@ -69,7 +69,7 @@ TEST_CASE("A repeated question with CUDA graphs has the peak of the first", "[lo
         answer_to(shared_card()).figures.peak);
 }
 
-TEST_CASE("Bubbles of the ranks are their idle time, figures the mean over them",
+TEST_CASE("The bubble of a rank is its idle time, and the figure is the mean over the ranks",
           "[loop][what_if]") {
   const Answer answer = answer_to(shared_card());
   double sum = 0;
@@ -89,7 +89,8 @@ TEST_CASE("Bubbles of the ranks are their idle time, figures the mean over them"
         to_string(*answer.plan.structure->events()[event].instruction));
 }
 
-TEST_CASE("Too large a plan is answered with links of its own, and says so", "[loop][what_if]") {
+TEST_CASE("Too large a plan is answered with unshared links, and a note says so",
+          "[loop][what_if]") {
   const Draft draft = shared_card();
   WhatIf quick(100);
   const Answer bound = answered(quick.answer(draft)), exact = answer_to(draft);
@@ -98,19 +99,21 @@ TEST_CASE("Too large a plan is answered with links of its own, and says so", "[l
   CHECK(bound.times.iteration < exact.times.iteration);
 }
 
-TEST_CASE("Another microbatch size scales what was measured, and says so", "[loop][what_if]") {
+TEST_CASE("Another microbatch size scales the measured costs, and a note says so",
+          "[loop][what_if]") {
   const Draft eight = changed(shared_card(), "training.microbatch_size=8");
   const Answer answer = answer_to(eight);
   REQUIRE(answer.notes.size() == 1);
   CHECK(answer.notes[0] ==
-        "costs were measured for microbatches of 4; for 8, times and activations are taken in "
-        "proportion");
+        "costs were measured for microbatches of 4; for 8, times and activations are scaled "
+        "linearly");
   CHECK(answer.costs.layers[1].forward.value == 2 * eight.costs->layers[1].forward.value);
   CHECK(answer.times.iteration > 1.9 * answer_to(shared_card()).times.iteration);
-  CHECK(eight.costs->microbatch_size == 4);  // what was measured stays
+  CHECK(eight.costs->microbatch_size == 4);  // the measured costs are unchanged
 }
 
-TEST_CASE("A draft without costs is answered from the model, and says so", "[loop][what_if]") {
+TEST_CASE("A draft without costs is answered from the model, and a note says so",
+          "[loop][what_if]") {
   Draft draft = shared_card();
   draft.costs.reset();
   const Answer answer = answer_to(draft);
@@ -122,7 +125,7 @@ TEST_CASE("A draft without costs is answered from the model, and says so", "[loo
   CHECK(larger.times.iteration > 1.5 * answer.times.iteration);
 }
 
-TEST_CASE("What is not possible is refused in words", "[loop][what_if]") {
+TEST_CASE("Impossible changes are rejected with an error message", "[loop][what_if]") {
   WhatIf what_if;
   CHECK(error_of([] {
           changed(shared_card(), "pipeline.ranks=9");
@@ -135,7 +138,7 @@ TEST_CASE("What is not possible is refused in words", "[loop][what_if]") {
   CHECK(costs.text == "the costs are for 8 layers, but the model has 9");
 }
 
-TEST_CASE("Too little memory is told beside the answer, with the change that fits",
+TEST_CASE("An answer also reports too little memory, with the change that fits",
           "[loop][what_if]") {
   const Draft free = shared_card({"pipeline.replicas=1"});
   const auto peak = answer_to(free).memory.highest_peak();
@@ -156,7 +159,7 @@ TEST_CASE("Too little memory is told beside the answer, with the change that fit
   CHECK_FALSE(what_if.remedy(free).has_value());
 }
 
-TEST_CASE("Memory below what stands throughout is a refusal that knows a way out",
+TEST_CASE("An error about too little permanent memory proposes a change that fits",
           "[loop][what_if]") {
   WhatIf what_if;
   const Draft tight =
@@ -182,17 +185,17 @@ TEST_CASE("A boundary is moved by hand, and stays until the number of stages cha
   CHECK(error_of([&] {
           with_boundary(draft, {0, 2, 5, 8}, 1, 5);
         }) ==
-        "with boundary 1 at layer 5, stage 1 would be left without a layer: it can lie at 1 to 4");
+        "with boundary 1 at layer 5, stage 1 would have no layer: the boundary can be at 1 to 4");
   CHECK(error_of([&] {
           with_boundary(draft, {0, 2, 5, 8}, 2, 2);
         }) ==
-        "with boundary 2 at layer 2, stage 1 would be left without a layer: it can lie at 3 to 7");
+        "with boundary 2 at layer 2, stage 1 would have no layer: the boundary can be at 3 to 7");
   CHECK(error_of([&] {
           with_boundary(draft, {0, 2, 5, 8}, 3, 8);
         }) == "there is no boundary 3 to move: 3 stages have 1 to 2");
 }
 
-TEST_CASE("Speeds by rank and lengths by microbatch stay while there are as many",
+TEST_CASE("Speeds by rank and lengths by microbatch stay while their number stays",
           "[loop][what_if]") {
   const Draft draft =
       shared_card({"cluster.rank_speeds=[1,1,0.5,1]", "cluster.rank_memory_bytes=[1e9,0,0,1e9]",
@@ -213,7 +216,7 @@ TEST_CASE("link.latency is that of both links", "[loop][what_if]") {
   CHECK(draft.scenario.cluster.between_nodes.latency.value == 0.25);
 }
 
-TEST_CASE("The difference of two answers, in words", "[loop][what_if]") {
+TEST_CASE("The difference of two answers is described in words", "[loop][what_if]") {
   search::Figures before, after;
   before.iteration_s = 0.1;
   after.iteration_s = 0.0969;

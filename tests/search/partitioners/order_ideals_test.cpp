@@ -10,7 +10,7 @@ namespace order_ideals_test {
 using namespace pipewright::search;
 using pipewright::test::error_of;
 
-/// A node's predecessors, by node.
+/// Returns a node's predecessors, by node.
 std::vector<NodeSet> sets_of(const std::vector<std::vector<std::size_t>>& before) {
   std::vector sets(before.size(), empty_node_set(before.size()));
   for (std::size_t node = 0; node < before.size(); ++node)
@@ -46,16 +46,16 @@ TEST_CASE("A long chain has a place behind each node", "[plan][partition]") {
   CHECK(all_before(sets_of(chain))[99] == ideals[99]);
 }
 
-TEST_CASE("Too many places and a cycle are told", "[plan][partition]") {
+TEST_CASE("Too many places and a cycle are reported", "[plan][partition]") {
   CHECK(error_of([] {
           order_ideals(sets_of({{}, {}, {}}), 7);
-        }) == "the graph can be cut at more than 7 places: too many branches run side by side");
+        }) == "the graph can be cut at more than 7 places: it has too many parallel branches");
   CHECK(error_of([] {
           order_ideals(sets_of({{}, {2}, {1}}), 9);
-        }) == "the graph has a cycle: no node may come behind itself");
+        }) == "the graph has a cycle: no node may depend on itself");
   CHECK(error_of([] {
           all_before(sets_of({{}, {2}, {1}}));
-        }) == "the graph has a cycle: no node may come behind itself");
+        }) == "the graph has a cycle: no node may depend on itself");
 }
 
 }  // namespace order_ideals_test

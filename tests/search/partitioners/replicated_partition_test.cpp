@@ -105,10 +105,10 @@ TEST_CASE("Every published profile can be cut", "[plan][partition][reference]") 
   CHECK(profiles >= 12);
 }
 
-TEST_CASE("A profile's error is told by row and column", "[plan][partition]") {
+TEST_CASE("A profile's error is reported with row and column", "[plan][partition]") {
   CHECK(error_in("node,a,x,1,2,3,,,\n") == "p.csv:2:7: parameter_bytes: a number is missing");
   CHECK(error_in("node,a,x,1,-2,3,4,,\n") ==
-        "p.csv:2:5: backward_ms: \"-2\" is no number of at least 0");
+        "p.csv:2:5: backward_ms: \"-2\" is not a number of at least 0");
   CHECK(error_in(chain + "edge,,,,,,,a,c\n") == "p.csv:5:9: there is no node \"c\"");
   CHECK(error_in(chain + chain) == "p.csv:5:2: there is a node \"a\" already");
   CHECK(error_in("knot,,,,,,,a,c\n") ==
@@ -125,7 +125,7 @@ TEST_CASE("Numbers of a profile add up to a number", "[plan][partition]") {
         "p.csv:2:4: forward and backward together are too long");
 }
 
-TEST_CASE("Inputs and results that nobody takes are left out", "[plan][partition]") {
+TEST_CASE("Inputs and unused results are left out", "[plan][partition]") {
   const auto graph = without_ends(
       graph_of("node,i,Input0,1,0,0,0,,\nnode,a,Linear,1,0,0,0,,\nnode,g,__getitem__(1),0,0,0,0,,\n"
                "node,h,__getitem__(0),0,0,0,0,,\nnode,b,Linear,1,0,0,0,,\n"
@@ -150,7 +150,7 @@ TEST_CASE("Two equal nodes on two machines: a stage each, or both twice", "[plan
   CHECK(three.one_machine.value == Approx(6e-3));
 }
 
-/// Nodes of which every third or so takes no time, with edges to later ones.
+/// Returns a graph in which about every third node takes no time, with edges to later nodes.
 ProfileGraph random_graph(std::mt19937& random, int nodes) {
   std::uniform_int_distribution<int> number(0, 6);
   ProfileGraph graph;
@@ -176,7 +176,7 @@ TEST_CASE("Nodes that take no time are left out of the search, not out of the an
     const auto graph = random_graph(random, 7);
     CAPTURE(round);
     const auto cut = replicated_partition(graph, machines(4));
-    // With levels every ideal is looked at.
+    // With levels every ideal is searched.
     const auto full = replicated_partition(graph, {.levels = {{1, 1e9}, {4, 1e9}}});
     CHECK(cut.slowest_stage.value == Approx(full.slowest_stage.value).margin(1e-15));
     std::size_t nodes = 0;
@@ -186,28 +186,28 @@ TEST_CASE("Nodes that take no time are left out of the search, not out of the an
     }
     CHECK(nodes == graph.nodes.size());
   }
-  CHECK(idle > 0);  // machines that are best left without work
+  CHECK(idle > 0);  // some machines are best left without work
 }
 
-TEST_CASE("What crosses a cut can be slower than the stages", "[plan][partition]") {
+TEST_CASE("The transfers across a cut can be slower than the stages", "[plan][partition]") {
   auto options = machines(2, 1e5);
   options.count_transfers = true;
   options.straight = true;
   CHECK(replicated_partition(graph_of(chain), options).slowest_stage.value == Approx(0.02));
 }
 
-TEST_CASE("A graph that cannot be cut is refused in words", "[plan][partition]") {
+TEST_CASE("A graph that cannot be cut is rejected with an error message", "[plan][partition]") {
   CHECK(error_of([] { replicated_partition({}, machines(1)); }) ==
         "the profile has no node to put on a machine");
   CHECK(error_of([] { replicated_partition(graph_of(chain + "edge,,,,,,,b,a\n"), machines(1)); }) ==
-        "the graph has a cycle: no node may come behind itself");
+        "the graph has a cycle: no node may depend on itself");
   CHECK(error_of([] { replicated_partition(graph_of(chain), machines(0)); }) ==
-        "0 machines given, the least is 1");
+        "0 machines given: at least 1 is needed");
   std::string wide;
   for (int i = 0; i < 12; ++i)
     wide += fmt::format("node,n{},Linear,1,0,0,0,,\n", i);
   CHECK(error_of([&] { replicated_partition(graph_of(wide), machines(2)); }) ==
-        "the graph can be cut at more than 2000 places: too many branches run side by side");
+        "the graph can be cut at more than 2000 places: it has too many parallel branches");
   auto straight = machines(3);
   straight.straight = true;
   CHECK_THROWS_AS(replicated_partition(graph_of(chain), straight), Infeasible);
@@ -224,7 +224,7 @@ TEST_CASE("The slowest stage is that of PipeDream's optimizer", "[plan][partitio
             row.slowest_stage);
     ++(row.options.levels.size() == 1 ? flat : grouped);
     CHECK(ours.one_machine.value == Approx(row.one_machine).epsilon(1e-5));
-    // Nine decimals are printed. Some order ideals are no state of the optimizer: then we are
+    // Nine decimals are printed. Some order ideals are not a state of the optimizer: then we are
     // faster.
     CHECK(ours.slowest_stage.value < row.slowest_stage + 1e-9);
     ++(ours.slowest_stage.value > row.slowest_stage - 1e-9 ? equal : faster);

@@ -56,7 +56,7 @@ PlanSpace space_of(int layers, int hidden, int gpus, int batch) {
   return space;
 }
 
-/// A small space like any other: what the number is seeded with decides all of it.
+/// Returns a random small space, which the seed of the generator determines completely.
 PlanSpace random_space(std::mt19937& random) {
   const auto one_of = [&](std::initializer_list<int> values) {
     return *(values.begin() + random() % values.size());
@@ -84,7 +84,7 @@ std::vector<std::string> texts_of(const std::vector<FoundPlan>& plans) {
   return texts;
 }
 
-TEST_CASE("no candidate is faster than its bound", "[sim][planner]") {
+TEST_CASE("No candidate is faster than its bound", "[sim][planner]") {
   std::mt19937 random(7);
   std::size_t checked = 0;
   double closest = 0;
@@ -95,7 +95,8 @@ TEST_CASE("no candidate is faster than its bound", "[sim][planner]") {
     models::PipelineShapes shapes;
     search::RunSimulator simulator(cluster);
     plan::MachineConstants constants;
-    // Also machines whose transfers take long, or whose layers take no time beside them.
+    // Includes machines whose transfers take long, or whose layers take almost no time in
+    // comparison.
     constants.hop_efficiency = std::pow(10, -3.0 * static_cast<double>(random() % 100) / 100);
     constants.layer_launch_s = random() % 2 == 0 ? 0 : 2e-3;
     sim::StepCosts costs;
@@ -115,15 +116,16 @@ TEST_CASE("no candidate is faster than its bound", "[sim][planner]") {
       ++checked;
     }
   }
-  CHECK(closest == Approx(1));  // without a pipeline it is the time
+  CHECK(closest == Approx(1));  // without a pipeline the bound is the time
 }
 
-TEST_CASE("what is spared for its bound would not have been among the best", "[sim][planner]") {
+TEST_CASE("A candidate that is skipped by its bound would not be among the best",
+          "[sim][planner]") {
   std::mt19937 random(11);
   std::size_t spared = 0;
   for (int round = 0; round < 150; ++round) {
     const PlanSpace space = random_space(random);
-    // Tight memory, so that some do not fit.
+    // Tight memory, so that some plans do not fit.
     const plan::Cluster cluster = cluster_of(4, random() % 2 == 0 ? 80e9 : 3e9);
     const search::PlanAnswer quick = search::search_plans(cluster, space, {.most_plans = 3});
     const search::PlanAnswer all =
@@ -136,7 +138,8 @@ TEST_CASE("what is spared for its bound would not have been among the best", "[s
   CHECK(spared > 1000);
 }
 
-TEST_CASE("the front holds every plan that none beats in time and memory", "[sim][planner]") {
+TEST_CASE("The front holds every plan that no other one beats in both time and memory",
+          "[sim][planner]") {
   std::mt19937 random(13);
   for (int round = 0; round < 60; ++round) {
     const PlanSpace space = random_space(random);
@@ -164,7 +167,8 @@ TEST_CASE("the front holds every plan that none beats in time and memory", "[sim
   }
 }
 
-TEST_CASE("regret: none where constants are sure, some where they are not", "[sim][planner]") {
+TEST_CASE("Regret is zero where constants are certain, and positive where they are not",
+          "[sim][planner]") {
   plan::Cluster cluster = cluster_of(4);
   const PlanSpace space = space_of(24, 2048, 32, 64);
   const auto plans = search::search_plans(cluster, space).plans;
@@ -179,7 +183,7 @@ TEST_CASE("regret: none where constants are sure, some where they are not", "[si
   CHECK(sure.best_share == Approx(1));
 }
 
-TEST_CASE("candidates divide what they must, each is there once", "[sim][planner]") {
+TEST_CASE("Candidates satisfy the rules of divisibility, and each occurs once", "[sim][planner]") {
   const plan::Cluster cluster = cluster_of(4);
   PlanSpace space = space_of(12, 768, 32, 48);
   models::PipelineShapes shapes;
@@ -198,11 +202,11 @@ TEST_CASE("candidates divide what they must, each is there once", "[sim][planner
     CHECK(seen.insert(text_of({.cut = cut})).second);
   }
   CHECK(seen.size() > 500);
-  space.tensor = {3};  // 32 is no multiple of it
+  space.tensor = {3};  // 32 is not a multiple of it
   CHECK(candidates_of(cluster, space, shapes).empty());
 }
 
-TEST_CASE("the best plan fits, and a faster one that does not is named", "[sim][planner]") {
+TEST_CASE("The best plan fits, and a faster one that does not fit is named", "[sim][planner]") {
   const PlanSpace space = space_of(24, 2048, 8, 64);
   const plan::Cluster large = cluster_of(1), small = cluster_of(1, 7e9);
   const search::PlanAnswer free = search::search_plans(large, space);
@@ -218,7 +222,7 @@ TEST_CASE("the best plan fits, and a faster one that does not is named", "[sim][
   CHECK(tight.nearest->iteration_s >= free.plans.front().iteration_s);
 }
 
-TEST_CASE("where nothing fits, the smallest is named", "[sim][planner]") {
+TEST_CASE("If no plan fits, the smallest is named", "[sim][planner]") {
   const search::PlanAnswer answer =
       search::search_plans(cluster_of(1, 1e9), space_of(24, 2048, 8, 64));
   CHECK(answer.plans.empty());
@@ -227,8 +231,9 @@ TEST_CASE("where nothing fits, the smallest is named", "[sim][planner]") {
   CHECK(answer.too_large == answer.candidates);
 }
 
-TEST_CASE("the smallest is the smallest of all, whatever is gathered for a stage's turn",
-          "[sim][planner]") {
+TEST_CASE(
+    "The named plan is the smallest of all, whichever parameters are gathered for a stage's turn",
+    "[sim][planner]") {
   std::mt19937 random(17);
   for (int round = 0; round < 30; ++round) {
     PlanSpace space = random_space(random);
@@ -249,7 +254,7 @@ TEST_CASE("the smallest is the smallest of all, whatever is gathered for a stage
   }
 }
 
-TEST_CASE("a search that is stopped keeps what it has", "[sim][planner]") {
+TEST_CASE("A search of plans that is stopped keeps its results so far", "[sim][planner]") {
   int asked = 0;
   const search::PlanAnswer answer = search::search_plans(
       cluster_of(4), space_of(12, 768, 32, 48),
@@ -261,7 +266,7 @@ TEST_CASE("a search that is stopped keeps what it has", "[sim][planner]") {
   CHECK(!answer.plans.empty());
 }
 
-TEST_CASE("the FLOPs of GPT-3 are those of Narayanan et al.", "[sim][planner]") {
+TEST_CASE("The FLOPs of GPT-3 are those of Narayanan et al.", "[sim][planner]") {
   const auto model = plan::find_transformer("GPT3 175B");
   REQUIRE(model);
   // 96 B s l h² (1 + s/6h + V/16lh), of which the recomputation's 24 B s l h² (1 + s/6h) are not.

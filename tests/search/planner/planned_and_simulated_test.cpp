@@ -26,7 +26,7 @@ using namespace pipewright;
 using plan::Bytes;
 using plan::JsonDocument;
 
-/// As a file has it.
+/// Returns the scenario as read back from its file.
 plan::Scenario read_back(const plan::Scenario& scenario) {
   return plan::scenario_from_json(JsonDocument::parse(to_json(scenario).dump(2), "scenario.json"));
 }
@@ -42,10 +42,10 @@ void check_equal(const search::PlanFacts& simulated, const search::FoundPlan& pl
   CHECK(simulated.peaks == plan.held);
 }
 
-/// How far two figures are apart, as a fraction of the second.
+/// Returns the difference of two figures as a fraction of the second.
 double apart(double one, double other) { return std::abs(one / other - 1); }
 
-TEST_CASE("what the planner says of a plan is what its written scenario is simulated to",
+TEST_CASE("The planner's times of a plan equal the simulation of its written scenario",
           "[sim][planner]") {
   test::PlanDraw draw(1);
   int compared = 0, whole = 0, beside = 0;
@@ -72,7 +72,7 @@ TEST_CASE("what the planner says of a plan is what its written scenario is simul
       CHECK(plan.least_s <= plan.iteration_s);
       CHECK(plan.least_bytes <= plan.peak_bytes);
 
-      // A scenario without costs says the same: they follow from it.
+      // A scenario without costs gives the same figures, because costs follow from it.
       const plan::TransformerTraining said =
           plan::training_of(scenario.model.as<plan::TransformerShape>(), plan::batch_of(scenario));
       CHECK(said == training);
@@ -82,25 +82,26 @@ TEST_CASE("what the planner says of a plan is what its written scenario is simul
       families.insert(training.model.name);
       schedules.emplace(schedule_name(cut));
 
-      // The closed forms, which know neither sums of their own nor what moves between stages.
+      // The closed forms, which know neither separate collectives nor transfers between stages.
       search::RunSimulator closed(drawn.cluster);
       const double time =
           closed.iteration(training, cut, models::times_on(drawn.cluster, training, cut));
       const double peak = models::peak_of(models::transformer_memory(training, cut),
                                           models::machine_of(drawn.cluster).constants);
       const auto held = static_cast<double>(std::ranges::max_element(plan.held)->value);
-      // A stage that computes is whole, and is summed and gathered for each microbatch, which the
-      // closed forms leave out.
+      // A stage that computes is whole, and is reduced and all-gathered for each microbatch, which
+      // the closed forms leave out.
       if (cut.zero >= 2) {
         CHECK(held > 0.95 * peak);
         ++beside;
         continue;
       }
       CHECK(apart(held, peak) < 0.05);
-      // Copies of an expert lie on several nodes, and the input gradient waits for its shards.
+      // Replicas of an expert are on several nodes, and the input gradient waits for
+      // tensor-parallel communication.
       if (!training.model.has_mixture() &&
           !models::pipeline_shape(cut, training.batch).splits_backward) {
-        // Where a rank has several stages, the closed forms hide transfers behind passes.
+        // If a rank has several stages, the closed forms overlap transfers with passes.
         CHECK(apart(plan.iteration_s, time) < (cut.chunks == 1 ? 0.05 : 0.15));
         ++whole;
       }
@@ -112,8 +113,10 @@ TEST_CASE("what the planner says of a plan is what its written scenario is simul
   CHECK(beside > 30);
 }
 
-TEST_CASE("so it is with products in 8 bits, sums beside backwards, and scores in memory",
-          "[sim][planner]") {
+TEST_CASE(
+    "The planner equals the simulation with 8-bit products, overlapped all-reduces and stored "
+    "scores",
+    "[sim][planner]") {
   const plan::Cluster cluster = plan::cluster_from_json(
       JsonDocument::read(PIPEWRIGHT_SOURCE_DIR "/scenarios/clusters/h100-sxm.json"));
   search::PlanSpace space;

@@ -1,5 +1,5 @@
-// `simulate --engine simgrid` of scenarios that the planner writes, and of variants of them, takes
-// as long as the native engine says.
+// `simulate --engine simgrid` of scenarios that the planner writes, and of variants of them, gives
+// the native engine's times.
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ namespace planned_scenarios_test {
 using namespace pipewright;
 using test::PlanDraw;
 
-constexpr std::size_t most_instructions = 12000;  // of all devices: the test takes seconds
+constexpr std::size_t most_instructions = 12000;  // on all devices, so that the test takes seconds
 
 /// A scenario as `plan -o` writes it, and its costs.
 struct Planned {
@@ -44,7 +44,7 @@ std::optional<Planned> drawn(PlanDraw& draw) {
   return planned;
 }
 
-/// Changes whatever durations depend on, as a scenario can.
+/// Changes everything that durations depend on, within the limits of a scenario.
 void vary(PlanDraw& draw, sim::StepCosts& costs, const plan::Program& program) {
   const auto often = [&] { return draw.one_of<int>({0, 0, 1}) == 1; };
   plan::Cluster& cluster = costs.cluster;
@@ -84,10 +84,10 @@ void vary(PlanDraw& draw, sim::StepCosts& costs, const plan::Program& program) {
     cluster.between_nodes.overheads.send = cluster.within_node.overheads.sum = {{1e-5}, 1e10};
 }
 
-/// Scenarios whose times are equal on both engines, and those that SimGrid refuses.
+/// Counts of scenarios whose times are equal on both engines, and of those that SimGrid rejects.
 struct Agreement {
   int compared = 0, refused = 0;
-  int shared = 0;  // that take longer because links are shared
+  int shared = 0;  // those that take longer because links are shared
   std::size_t instructions = 0;
   double largest = 0;  // difference over the iteration
   std::set<std::string> seen;

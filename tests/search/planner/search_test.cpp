@@ -17,11 +17,11 @@ struct Named {
   double peak_bytes = 0;
   bool is_possible = true;
   double least_s = 0;
-  bool is_bounded_by_memory = true;  // the bound knows the memory
+  bool is_bounded_by_memory = true;  // the bound includes the memory
   bool is_likely = true;
 };
 
-/// Candidates as they are written down, on devices of 10 bytes.
+/// A space whose candidates are listed explicitly, on devices of 10 bytes.
 struct WrittenSpace {
   using Plan = Named;
   std::vector<Named> all;
@@ -62,14 +62,15 @@ std::vector<std::string> names_of(const std::vector<Named>& plans) {
   return names;
 }
 
-TEST_CASE("a search simulates what its bound does not rule out, and accounts for all of it",
-          "[sim][planner]") {
+TEST_CASE(
+    "A search simulates the candidates that its bound does not rule out, and counts all of them",
+    "[sim][planner]") {
   WrittenSpace space = written();
   const auto answer = search(space, {.most_plans = 1});
   CHECK(names_of(answer.plans) == std::vector<std::string>{"best"});
   CHECK(answer.candidates == 7);
   CHECK(answer.impossible == 1);
-  CHECK(answer.too_large == 3);  // two by their bounds, one when it was simulated
+  CHECK(answer.too_large == 3);  // two by their bounds, one after its simulation
   CHECK(answer.simulated == 1);
   CHECK(answer.bounded == 2);
   REQUIRE(answer.nearest);
@@ -77,7 +78,7 @@ TEST_CASE("a search simulates what its bound does not rule out, and accounts for
   CHECK(space.simulated == std::vector<std::string>{"best", "deadlock", "surprise", "large"});
 }
 
-TEST_CASE("a search looks at what is likely first, and answers the same", "[sim][planner]") {
+TEST_CASE("A search that starts with likely candidates has the same answer", "[sim][planner]") {
   WrittenSpace space = written();
   for (Named& plan : space.all)
     plan.is_likely = plan.name == "lean" || plan.name == "large";
@@ -104,14 +105,14 @@ TEST_CASE("a search looks at what is likely first, and answers the same", "[sim]
   CHECK(decided.back() < answer.candidates);
 }
 
-TEST_CASE("a front has what none beats in time and memory", "[sim][planner]") {
+TEST_CASE("A front has the plans that no other one beats in time and memory", "[sim][planner]") {
   WrittenSpace space = written();
   const auto answer = search(space, {.pareto = true});
   CHECK(names_of(answer.plans) == std::vector<std::string>{"best", "lean", "slow"});
   CHECK(answer.bounded == 0);
 }
 
-TEST_CASE("where nothing fits, the plan that needs least memory is the nearest", "[sim][planner]") {
+TEST_CASE("If no plan fits, the nearest is the one that needs least memory", "[sim][planner]") {
   WrittenSpace space = written();
   std::erase_if(space.all, [](const Named& plan) {
     return plan.peak_bytes <= 10 || !plan.is_bounded_by_memory;
@@ -122,7 +123,7 @@ TEST_CASE("where nothing fits, the plan that needs least memory is the nearest",
   CHECK(answer.nearest->name == "large");
 }
 
-TEST_CASE("a search tells how many candidates are decided, and stops when it is told to",
+TEST_CASE("A search reports how many candidates are decided, and stops on request",
           "[sim][planner]") {
   WrittenSpace space = written();
   std::vector<std::size_t> decided;

@@ -22,7 +22,7 @@ namespace uneven_ranks_test {
 
 using namespace pipewright;
 
-/// All ways to give `stages` at least one of `layers` each.
+/// Visits all ways to distribute `layers` over `stages`, at least one each.
 void for_each_cut(int layers, int stages, const std::function<void(const std::vector<int>&)>& visit,
                   std::vector<int> before = {}) {
   if (stages == 1) {
@@ -50,7 +50,8 @@ double longest(const std::vector<int>& layers, double head, const models::Pipeli
   return most;
 }
 
-TEST_CASE("Layers are dealt out by speed: no cut has a rank that is busy for less", "[planner]") {
+TEST_CASE("Layers are distributed by speed, so that no partition has a shorter busiest rank",
+          "[planner]") {
   const auto of = [](int ranks, int chunks) {
     return models::pipeline_shape(chunks == 1 ? "1f1b" : "interleaved-1f1b", ranks, 4 * ranks,
                                   chunks);
@@ -81,7 +82,7 @@ TEST_CASE("Layers are dealt out by speed: no cut has a rank that is busy for les
   }
 }
 
-/// Nodes of one device; links that take no time beside compute.
+/// Returns nodes of one device; links take almost no time compared with compute.
 plan::Cluster quick_links(std::vector<plan::NodeKind> kinds) {
   plan::Cluster cluster;
   cluster.nodes = 0;
@@ -115,9 +116,10 @@ search::PlanSpace space_of(int layers, int gpus, int batch) {
   return space;
 }
 
-/// 1F1B on two ranks without transfers, in seconds. Where the last rank is the busier one, it waits
-/// for the first pass alone; where it is the first, it computes a forward ahead, and a backward at
-/// the end, while the last one computes what it waits for.
+/// Returns the iteration of 1F1B on two ranks without transfers, in seconds. If the last rank is
+/// the busier one, it waits only for the first pass. If it is the first rank, that computes a
+/// forward ahead, and a backward at the end, while the last rank computes the action that it waits
+/// for.
 double two_ranks_s(const models::TransformerTimes& times, const std::vector<int>& layers,
                    const std::vector<double>& speeds, int microbatches) {
   const auto pass = [&](std::size_t rank, auto part) {
@@ -135,7 +137,7 @@ double two_ranks_s(const models::TransformerTimes& times, const std::vector<int>
          std::max(times.first_end_s / speeds[0], times.last_end_s / speeds[1]);
 }
 
-TEST_CASE("Of two kinds of which one is twice as fast, it gets twice the layers", "[planner]") {
+TEST_CASE("A kind of node that is twice as fast gets twice the layers", "[planner]") {
   const plan::NodeKind fast{
       .nodes = 1, .device = {.name = "new", .memory = {}, .flops_per_s = 300e12}, .speed = 1},
       slow{
@@ -166,7 +168,7 @@ TEST_CASE("Of two kinds of which one is twice as fast, it gets twice the layers"
   CHECK(even.iteration_s == Approx(two_ranks_s(times, {15, 15}, speeds, 64)).epsilon(0.002));
 }
 
-TEST_CASE("Ranks with speeds of their own get layers by them", "[planner]") {
+TEST_CASE("Ranks with individual speeds get layers in proportion", "[planner]") {
   plan::Cluster cluster = quick_links({{.nodes = 4, .device = {.name = "new", .memory = {}}}});
   cluster.mixture.reset();
   cluster.rank_speeds = {1, 0.5, 1, 0.5};
@@ -176,16 +178,16 @@ TEST_CASE("Ranks with speeds of their own get layers by them", "[planner]") {
   CHECK(plan.cut.stage_layers == std::vector{8, 4, 8, 4});
   space.pipeline = {2};
   CHECK(test::error_of([&] { search::search_plans(cluster, space); }) ==
-        "the cluster's rank_speeds is of the 4 ranks of a pipeline: none of so many is among those "
-        "to look at");
+        "the cluster's rank_speeds is for pipelines of 4 ranks, but no such pipeline size is "
+        "searched");
   space.pipeline.clear();
   space.gpus = 2;
   CHECK(test::error_of([&] { search::search_plans(cluster, space); }) ==
-        "the cluster's rank_speeds is of the 4 ranks of a pipeline: 2 GPUs make none of so many");
+        "the cluster's rank_speeds is for pipelines of 4 ranks, but 2 GPUs cannot form one");
 }
 
-/// The least iteration of all orders of kinds, numbers of ranks and cuts that every rank has room
-/// for.
+/// Returns the shortest iteration over all orders of kinds, numbers of ranks and cuts that fit
+/// every rank.
 double least_of_all(const plan::Cluster& cluster, const search::PlanSpace& space) {
   double least = std::numeric_limits<double>::infinity();
   for (const plan::NodeOrder& order : plan::node_orders(cluster, space.gpus))
@@ -213,7 +215,7 @@ double least_of_all(const plan::Cluster& cluster, const search::PlanSpace& space
   return least;
 }
 
-TEST_CASE("No order of the kinds and no cut is quicker than the plan that is found", "[planner]") {
+TEST_CASE("No order of the kinds and no partition is faster than the plan found", "[planner]") {
   std::mt19937 random(5);
   std::uniform_real_distribution speed(0.3, 1.5), memory(2.1e9, 7e9);
   int found = 0, none = 0, turned = 0;

@@ -29,7 +29,7 @@ inline const std::vector<plan::Cluster>& scenario_clusters() {
   return all;
 }
 
-/// A training of a public model on some cluster, and how much of its space is searched.
+/// A training of a public model on some cluster, and the part of its space to search.
 struct DrawnSpace {
   plan::Cluster cluster;
   search::PlanSpace space;
@@ -42,7 +42,7 @@ class PlanDraw {
   DrawnSpace next() {
     DrawnSpace drawn{.cluster = one_of(scenario_clusters()), .space = {}};
     drawn.cluster.nodes = 128;
-    drawn.cluster.device.memory = {};  // also what is too large has to agree
+    drawn.cluster.device.memory = {};  // plans that are too large must agree as well
     search::PlanSpace& space = drawn.space;
     space.training.model = *plan::find_transformer(one_of(plan::known_transformers()));
     space.training.sequence = one_of<int>({512, 1024, 2048, 4096});

@@ -43,7 +43,7 @@ TEST_CASE("The critical path runs through the slow stage", "[sim][critical]") {
   };
   CHECK(slack_of("1F1") == 0);
   CHECK(slack_of("0B2") == 0);
-  CHECK(slack_of("0F1") == 3);  // ends at 2, its data could come 3 s later than 2.5
+  CHECK(slack_of("0F1") == 3);  // ends at 2; its data may arrive 3 s later than 2.5
 }
 
 TEST_CASE("Slack is what an event can be late: more of it moves the iteration, less does not",
@@ -58,7 +58,7 @@ TEST_CASE("Slack is what an event can be late: more of it moves the iteration, l
     const auto path = critical_path(structure, times);
     for (const int event : path)
       REQUIRE(slacks[static_cast<std::size_t>(event)] <= 1e-12 * times.iteration);
-    // One event of each program is made longer, with everything else as it was.
+    // One event of each program is made longer, with everything else unchanged.
     const int event = std::uniform_int_distribution(0, structure.size() - 1)(random);
     if (is_receive(structure.events()[event].instruction->kind))
       return;

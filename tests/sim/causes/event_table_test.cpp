@@ -13,7 +13,7 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-/// What a prediction says, as a Timeline.
+/// Returns a prediction with these parts as a Timeline.
 Timeline timeline_with(const Structure& structure, const Times& times,
                        const EventTableParts& parts) {
   Timeline timeline = timeline_of(structure, times);
@@ -23,7 +23,7 @@ Timeline timeline_with(const Structure& structure, const Times& times,
   return timeline;
 }
 
-TEST_CASE("The table of times is that of their timeline", "[sim][timeline]") {
+TEST_CASE("A table of times equals that of its timeline", "[sim][timeline]") {
   std::mt19937 random(5);
   int overlapping = 0;
   const int structures = for_each_structure([&](const Structure& structure) {
@@ -48,7 +48,7 @@ TEST_CASE("The table of times is that of their timeline", "[sim][timeline]") {
     }
   });
   CHECK(structures > 500);
-  CHECK(overlapping > 0);  // else tracks of one row are not tried
+  CHECK(overlapping > 0);  // otherwise several tracks of one row are not tested
 }
 
 TEST_CASE("A table outlives the next one and its maker", "[sim][timeline]") {

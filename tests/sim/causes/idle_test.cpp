@@ -28,7 +28,7 @@ double busy_of(const Structure& structure, const Times& times, int rank) {
   return busy;
 }
 
-/// "warm-up 0..2, transfer 2..3".
+/// Returns "warm-up 0..2, transfer 2..3".
 std::string text_of(const IdleTime& idle, int rank) {
   std::string text;
   for (const IdleSpan& span : idle.spans)
@@ -61,7 +61,8 @@ TEST_CASE("1F1B on two ranks, by hand", "[sim][idle]") {
   CHECK(text_of(idle, 1) == "warm-up 0..1, transfer 1..1.5, cool-down 7.5..10");
 }
 
-TEST_CASE("Long transfers on one link: each is waited for while it moves", "[sim][idle]") {
+TEST_CASE("Long transfers on one link: idle time while each is in transit is transfer time",
+          "[sim][idle]") {
   const Structure structure(lower(make("gpipe", 2, 2)));
   Simulator simulator(structure);
   IdleCauses causes(structure);
@@ -75,11 +76,11 @@ TEST_CASE("Long transfers on one link: each is waited for while it moves", "[sim
         "warm-up 0..1, transfer 1..4, transfer 4.25..7, cool-down 11.25..17.25");
 }
 
-TEST_CASE("One queue per rank: a receive behind a send is queue time", "[sim][idle]") {
+TEST_CASE("One queue per rank: a receive that waits for a send is queue time", "[sim][idle]") {
   const Structure structure(lower(make("1f1b", 2, 2), {.communicators = CommunicatorLayout::Rank}));
   Simulator simulator(structure);
   IdleCauses causes(structure);
-  // 1B0 ends at 5 and its gradient is sent until 6; the input of 1F1 came at 3.
+  // 1B0 ends at 5 and its gradient is sent until 6; the input of 1F1 arrived at 3.
   const IdleTime& idle = causes.of(simulator.run(equal_costs(2, 0, 1)));
   CHECK(text_of(idle, 1) == "warm-up 0..1, transfer 1..2, queue 5..6, cool-down 9..12");
 }
@@ -96,7 +97,7 @@ TEST_CASE("An uneven stage is imbalance to the others", "[sim][idle]") {
   CHECK(text_of(idle, 0) == "warm-up 2..6, imbalance 9..11, cool-down 14..16, cool-down 18..21");
 }
 
-TEST_CASE("A step that waits for its reduction: exposed", "[sim][idle]") {
+TEST_CASE("A step that waits for its reduction is exposed communication", "[sim][idle]") {
   const Structure structure(lower(make("1f1b", 2, 2), {.replicas = 2}));
   Simulator simulator(structure);
   IdleCauses causes(structure);
@@ -107,7 +108,8 @@ TEST_CASE("A step that waits for its reduction: exposed", "[sim][idle]") {
   CHECK(text_of(idle, 1) == "warm-up 0..1, exposed 7..8, cool-down 8..10");
 }
 
-TEST_CASE("A backward that waits for the sum of the gradients before: exposed", "[sim][idle]") {
+TEST_CASE("A backward that waits for the previous all-reduce of gradients is exposed communication",
+          "[sim][idle]") {
   const Structure structure(lower(make("gpipe", 1, 2), {.replicas = 2, .zero = 2}));
   Simulator simulator(structure);
   IdleCauses causes(structure);
@@ -116,7 +118,7 @@ TEST_CASE("A backward that waits for the sum of the gradients before: exposed", 
   CHECK(text_of(causes.of(simulator.run(costs)), 0) == "exposed 4..4.5, exposed 6.5..7");
 }
 
-TEST_CASE("Blocking transfers are exposed", "[sim][idle]") {
+TEST_CASE("Blocking transfers are exposed communication", "[sim][idle]") {
   const Structure structure(lower(make("gpipe", 2, 1), {.blocking = true}));
   Simulator simulator(structure);
   IdleCauses causes(structure);

@@ -16,7 +16,7 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-TEST_CASE("A timeline that went as predicted has the predicted causes of idle time",
+TEST_CASE("A timeline with the predicted times has the predicted causes of idle time",
           "[sim][measured]") {
   std::mt19937 random(47);
   const int structures = for_each_structure([&](const Structure& structure) {
@@ -33,7 +33,7 @@ TEST_CASE("A timeline that went as predicted has the predicted causes of idle ti
   CHECK(structures > 500);
 }
 
-/// 1F1B on two ranks, one microbatch, as somebody measured it.
+/// Returns a measured timeline of 1F1B on two ranks with one microbatch.
 Timeline measured() {
   const auto span = [](int rank, Row row, const char* action, double start, double end) {
     return Span{rank, row, action, {start}, {end}};
@@ -51,7 +51,7 @@ Timeline measured() {
           .memory = {}};
 }
 
-TEST_CASE("Of two that took turns the second counts from the end of the first on",
+TEST_CASE("Of two overlapping actions in a pair the second counts from the end of the first",
           "[sim][measured]") {
   const Structure structure(
       lower(parse_csv("0F0,(0F1;0B0)OVERLAP_F_B,(0F2;0B1)OVERLAP_F_B,0B2\n", "pairs.csv")));
@@ -74,11 +74,11 @@ TEST_CASE("Of two that took turns the second counts from the end of the first on
   CHECK(of("0F1") == std::pair{1.0, 4.0});
   CHECK(of("0B0") == std::pair{4.0, 6.0});
   CHECK(of("0F2") == std::pair{6.0, 9.0});
-  CHECK(of("0B1") == std::pair{9.0, 9.0});  // it was over before
+  CHECK(of("0B1") == std::pair{9.0, 9.0});  // it had already ended
   CHECK(of("0B2") == std::pair{10.0, 12.0});
 }
 
-TEST_CASE("What holds back no action is launch; all causes add up to the idle time",
+TEST_CASE("Idle time without another cause is launch; all causes add up to the idle time",
           "[sim][measured]") {
   const Structure structure(lower(make("1f1b", 2, 1)));
   const Timeline found = with_idle_causes(structure, measured());
@@ -106,7 +106,7 @@ TEST_CASE("What holds back no action is launch; all causes add up to the idle ti
   CHECK(idle == bubble_per_rank(found));
 }
 
-TEST_CASE("Data that were sent long before the receive was there hold up nobody",
+TEST_CASE("Data that were sent long before their receive started delay no action",
           "[sim][measured]") {
   const Structure structure(lower(make("1f1b", 2, 1)));
   const auto holds_up = [&](double receive_from) {
@@ -124,7 +124,7 @@ TEST_CASE("Data that were sent long before the receive was there hold up nobody"
   CHECK(!holds_up(3.9));
 }
 
-TEST_CASE("Spans of one name are taken in the order of time, wherever they stand",
+TEST_CASE("Spans of one name are matched in the order of time, wherever they are in the file",
           "[sim][measured]") {
   Program twice = lower(make("1f1b", 1, 1));
   twice.ranks[0].push_back(twice.ranks[0].back());
@@ -146,7 +146,7 @@ TEST_CASE("Spans of one name are taken in the order of time, wherever they stand
         "0STEP: 0\n");
 }
 
-TEST_CASE("A timeline of another run is refused", "[sim][measured]") {
+TEST_CASE("A timeline of another run is rejected", "[sim][measured]") {
   const Structure structure(lower(make("1f1b", 2, 1)));
   const auto refusal = [&](const Timeline& timeline) {
     return error_of([&] { times_of(structure, timeline); });
@@ -154,13 +154,13 @@ TEST_CASE("A timeline of another run is refused", "[sim][measured]") {
   Timeline lacking = measured();
   lacking.spans.erase(lacking.spans.begin() + 1);
   CHECK(refusal(lacking) ==
-        "the timeline has no span of 0F0 on rank 0, which the program runs: they are not of one "
-        "run");
+        "the timeline has no span of 0F0 on rank 0, which the program runs: they are not from the "
+        "same run");
   Timeline more = measured();
   more.spans.push_back({1, Row::Compute, "1F1", {12}, {13}});
   CHECK(refusal(more) ==
-        "the timeline has 1F1 on rank 1, which the program does not run there: they are not of one "
-        "run");
+        "the timeline has 1F1 on rank 1, which the program does not run there: they are not from "
+        "the same run");
   Timeline three = measured();
   three.ranks = 3;
   CHECK(refusal(three) == "the timeline has 3 ranks, but the program has 2");

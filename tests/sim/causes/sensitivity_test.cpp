@@ -13,7 +13,8 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-/// The saving of a step that is small enough to stay on the same longest path, most of the time.
+/// Returns the saving of a step that is small enough to stay on the same longest path, most of the
+/// time.
 template <class Change>
 double difference(const Structure& structure, StepCosts costs, double step, const Change& change) {
   Simulator simulator(structure);
@@ -47,7 +48,7 @@ TEST_CASE("Equal stages: a second less on one of them saves little, on the slowe
   CHECK(uneven[1].forward == 1);
 }
 
-TEST_CASE("Sensitivities are what finite differences say: stages", "[sim][sensitivity]") {
+TEST_CASE("Sensitivities equal finite differences: stages", "[sim][sensitivity]") {
   std::mt19937 random(51);
   int compared = 0;
   for_each_structure([&](const Structure& structure) {
@@ -69,11 +70,11 @@ TEST_CASE("Sensitivities are what finite differences say: stages", "[sim][sensit
   fmt::print("sensitivities beside finite differences: {} programs\n", compared);
 }
 
-TEST_CASE("Sensitivities are what finite differences say: links", "[sim][sensitivity]") {
+TEST_CASE("Sensitivities equal finite differences: links", "[sim][sensitivity]") {
   std::mt19937 random(52);
   int compared = 0;
   for_each_structure([&](const Structure& structure) {
-    // All links change together here, reductions as well, which are no links of two ranks.
+    // All links change together here, including those of reductions, which do not join two ranks.
     for (int event = 0; event < structure.size(); ++event)
       if (is_collective(structure.events()[event].instruction->kind))
         return;

@@ -25,7 +25,7 @@ StepCosts costs_of(int stages, double latency) {
   return costs;
 }
 
-TEST_CASE("Why a rank is idle, in a sentence", "[sim][why_idle]") {
+TEST_CASE("A sentence explains why a rank is idle", "[sim][why_idle]") {
   const Structure structure(lower(make("1f1b", 3, 3)));
   Simulator simulator(structure);
   const Times& times = simulator.run(costs_of(3, 0.5e-3));
@@ -46,7 +46,7 @@ TEST_CASE("Why a rank is idle, in a sentence", "[sim][why_idle]") {
         std::string::npos);
 }
 
-TEST_CASE("The chain of events leads from the idle action to what holds it back",
+TEST_CASE("The chain of events leads from the delayed action to the cause of its delay",
           "[sim][why_idle]") {
   const Structure structure(lower(make("1f1b", 3, 3)));
   Simulator simulator(structure);
@@ -61,7 +61,7 @@ TEST_CASE("The chain of events leads from the idle action to what holds it back"
   CHECK(names(at(2, 0.5)) == "2F0 2RECV_F0 1SEND_F0 1F0 1RECV_F0 0SEND_F0 0F0 ");
   CHECK(at(2, 0.5).cause == IdleCause::WarmUp);
   CHECK(at(2, 0.5).start == 0);
-  CHECK(at(2, 0.5).end == Approx(2.5e-3));  // until 1F0 is over; then it is on its way
+  CHECK(at(2, 0.5).end == Approx(2.5e-3));  // until 1F0 is over; then its data are in transfer
   CHECK(names(at(1, 1.2)) == "1F0 1RECV_F0 0SEND_F0 ");
   CHECK(at(1, 1.2).cause == IdleCause::Transfer);
   CHECK(names(at(0, 0.5)) == "0F0 ");
@@ -90,7 +90,7 @@ TEST_CASE("The slowest layer of the stage that computes is named", "[sim][why_id
         why_idle(structure, times, 1, 0.5e-3).sentence);
 }
 
-TEST_CASE("Measured: an action that nothing held back is said to have begun late",
+TEST_CASE("Measured: an action that nothing delayed is reported as started late",
           "[sim][why_idle]") {
   const Structure structure(lower(make("1f1b", 2, 2)));
   Simulator simulator(structure);
@@ -99,7 +99,7 @@ TEST_CASE("Measured: an action that nothing held back is said to have begun late
   for (int event = 0; event < structure.size(); ++event)
     if (to_string(*structure.events()[event].instruction) == "1F0")
       late = event;
-  // All from 1F0 on happened 2 ms later than it could have.
+  // Starting with 1F0, everything happened 2 ms later than possible.
   const double from = times[late].start;
   for (EventTimes& event : times.events)
     if (event.start >= from)
@@ -108,14 +108,14 @@ TEST_CASE("Measured: an action that nothing held back is said to have begun late
   const Times measured = times_of(structure, timeline_of(structure, times));
   const WhyIdle found = why_idle(structure, measured, 1, from + 1e-3);
   CHECK(found.sentence ==
-        "rank 1 is idle from 0.000 ms to 3.500 ms: 1F0 waits for nothing: all that it needs was "
+        "rank 1 is idle from 0.000 ms to 3.500 ms: 1F0 waits for nothing: all its inputs were "
         "there at 1.500 ms, 2.000 ms before it began");
   CHECK(found.cause == IdleCause::Launch);
   CHECK(found.start == Approx(from));
   CHECK(found.end == Approx(from + 2e-3));
 }
 
-TEST_CASE("Every idle instant of every schedule has a sentence and the cause of its stretch",
+TEST_CASE("Every idle instant of every schedule has a sentence and the cause of its interval",
           "[sim][why_idle]") {
   std::mt19937 random(8);
   const int structures = for_each_structure([&](const Structure& structure) {
@@ -135,7 +135,7 @@ TEST_CASE("Every idle instant of every schedule has a sentence and the cause of 
   CHECK(structures > 500);
 }
 
-TEST_CASE("Measured: what began late waits for nothing, and nothing else does", "[sim][why_idle]") {
+TEST_CASE("Measured: exactly the actions that started late wait for nothing", "[sim][why_idle]") {
   std::mt19937 random(9);
   int late = 0;
   for_each_structure([&](const Structure& structure) {
@@ -151,12 +151,12 @@ TEST_CASE("Measured: what began late waits for nothing, and nothing else does", 
     for (std::size_t i = 0; i < idle.spans.size(); i += 1 + idle.spans.size() / 5) {
       const IdleSpan& span = idle.spans[i];
       if (span.end.value - span.start.value < 1e-9)
-        continue;  // what rounding leaves has no middle
+        continue;  // an interval due to rounding has no middle
       const double middle = (span.start.value + span.end.value) / 2;
       const WhyIdle found = why_idle(structure, measured, span.rank, middle);
       CAPTURE(found.sentence, to_string(span.cause));
       REQUIRE(found.cause == span.cause);
-      // Of the rank itself, not of one that it waits for.
+      // The rank itself waits for nothing, not one that it waits for.
       const int next = found.chain.empty() ? 0 : found.chain[0];
       const bool waits_for_nothing =
           found.sentence.find(" ms: " + to_string(*structure.events()[next].instruction) +
@@ -168,7 +168,7 @@ TEST_CASE("Measured: what began late waits for nothing, and nothing else does", 
   CHECK(late > 100);
 }
 
-TEST_CASE("A rank or a time that does not exist is refused", "[sim][why_idle]") {
+TEST_CASE("A rank or a time that does not exist is rejected", "[sim][why_idle]") {
   const Structure structure(lower(make("1f1b", 2, 2)));
   Simulator simulator(structure);
   const Times& times = simulator.run(costs_of(2, 0));

@@ -15,7 +15,7 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-/// Forward 1, backward 2, and half as long again while the other rank computes.
+/// Returns costs with forward 1 and backward 2, or 50 % more while the other rank computes.
 StepCosts two_ranks() {
   StepCosts costs;
   costs.stages.resize(2);
@@ -42,7 +42,7 @@ TEST_CASE("Two ranks at once take longer than each alone", "[sim][busy-cores]") 
   CHECK(simulator.iteration(costs) == 9);
 }
 
-TEST_CASE("An action that another one overlaps in part is slowed down for that part",
+TEST_CASE("An action that another one overlaps in part slows down for that part",
           "[sim][busy-cores]") {
   StepCosts costs = two_ranks();
   costs.stages[1].forward = costs.contended[1].forward = {0.5};
@@ -55,7 +55,7 @@ TEST_CASE("An action that another one overlaps in part is slowed down for that p
       CHECK(times[event].end == Approx(1.5 + 2.0 / 3).epsilon(1e-12));
 }
 
-TEST_CASE("What holds between one busy rank and all of them is linear in their number",
+TEST_CASE("Between one busy rank and all of them the slowdown is linear in their number",
           "[sim][busy-cores]") {
   StepCosts costs = two_ranks();
   costs.stages.resize(4, costs.stages[0]);
@@ -66,13 +66,14 @@ TEST_CASE("What holds between one busy rank and all of them is linear in their n
   costs.stages.resize(1);
   costs.contended.resize(1);
   Simulator simulator(structure);
-  // Two of four at work: a third of the way from 3 to 4.5.
+  // Two of four busy ranks: a third of the way from 3 to 4.5.
   CHECK(simulator.iteration(costs) == Approx(3.5).epsilon(1e-12));
   costs.replicas = 2;  // now four
   CHECK(simulator.iteration(costs) == Approx(4.5).epsilon(1e-12));
 }
 
-TEST_CASE("Contended costs that are those alone change no bit", "[sim][busy-cores][soak]") {
+TEST_CASE("Contended costs equal to the uncontended ones change no bit",
+          "[sim][busy-cores][soak]") {
   std::mt19937 random(31);
   const int structures = for_each_paired_structure([&](const Structure& structure) {
     Simulator simulator(structure);
@@ -92,8 +93,8 @@ TEST_CASE("Contended costs that are those alone change no bit", "[sim][busy-core
   CHECK(structures > (covers_all() ? 500 : 100));
 }
 
-/// The work that is done between an event's start and its end, by the rule of docs/time-and-memory:
-/// 1 if its end is right.
+/// Returns the work that is done between an event's start and its end, by the rule of
+/// docs/time-and-memory: 1 if its end is right.
 double work_done(const Structure& structure, const StepCosts& costs, const Times& times, int event,
                  double alone, double contended) {
   const auto rank_of = [&](int e) { return structure.events()[e].rank; };
@@ -141,7 +142,7 @@ TEST_CASE("Every action does its work between start and end, and starts by the n
     StepCosts as_it_came = costs;
     as_it_came.contended.clear();
     as_it_came.event_factors.assign(static_cast<std::size_t>(structure.size()), 1.0);
-    // What collectives take from compute is no part of what the factors are of.
+    // The factors do not include the delay of compute by collectives.
     StepCosts without_sums = costs;
     for (Link* const link :
          {&without_sums.cluster.within_node, &without_sums.cluster.between_nodes})
@@ -166,7 +167,7 @@ TEST_CASE("Every action does its work between start and end, and starts by the n
   CHECK(structures > (covers_all() ? 500 : 100));
 }
 
-TEST_CASE("Contended costs that make no sense are refused", "[sim][busy-cores]") {
+TEST_CASE("Invalid contended costs are rejected", "[sim][busy-cores]") {
   const Program program = lower(make("1f1b", 2, 2));
   StepCosts costs = two_ranks();
   costs.busy_cores = 1;

@@ -17,14 +17,14 @@ namespace contention_figures_test {
 using namespace pipewright::plan;
 using namespace pipewright::sim;
 
-/// Milliseconds of an iteration.
+/// Milliseconds per iteration.
 struct Figures {
   double alone;  // every transfer with the card to itself
   double shared;
   double simgrid;
 };
 
-/// What `pipewright simulate` does with the scenario and its costs.
+/// Predicts the scenario with its costs as `pipewright simulate` does.
 Figures figures(const std::string& schedule, int pipelines) {
   const auto folder = std::filesystem::path(PIPEWRIGHT_SOURCE_DIR) / "scenarios" / "shared-card";
   Scenario scenario = scenario_from_json(JsonDocument::read(folder / "scenario.json"));
@@ -47,7 +47,7 @@ Figures figures(const std::string& schedule, int pipelines) {
           1e3 * simulate_on_simgrid(structure, step).iteration};
 }
 
-TEST_CASE("The iteration times in docs/contention.md", "[sim][simgrid]") {
+TEST_CASE("The iteration times in docs/contention.md are reproduced", "[sim][simgrid]") {
   if (!built_with_simgrid())
     pipewright::test::skip("built without SimGrid");
   struct Row {

@@ -9,7 +9,7 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-/// Four ranks on two nodes of two; every transfer takes a second.
+/// Returns four ranks on two nodes of two; every transfer takes a second.
 StepCosts two_nodes() {
   StepCosts costs;
   costs.stages.resize(4);
@@ -24,7 +24,7 @@ StepCosts two_nodes() {
   return costs;
 }
 
-TEST_CASE("One pipeline through two nodes shares nothing: its answer is exact",
+TEST_CASE("One pipeline through two nodes shares no link: its simulated time is exact",
           "[sim][contention]") {
   const Structure structure(lower(make("1f1b", 4, 4)));
   Simulator simulator(structure);
@@ -33,7 +33,8 @@ TEST_CASE("One pipeline through two nodes shares nothing: its answer is exact",
   CHECK(in_words({}, structure).empty());
 }
 
-TEST_CASE("Two pipelines side by side share the cards of their nodes", "[sim][contention]") {
+TEST_CASE("Two data-parallel pipelines share the network cards of their nodes",
+          "[sim][contention]") {
   const Structure structure(lower(make("gpipe", 2, 1), {.replicas = 2}));
   StepCosts costs = two_nodes();
   costs.stages.resize(2);
@@ -55,7 +56,8 @@ TEST_CASE("Two pipelines side by side share the cards of their nodes", "[sim][co
   CHECK(shared_link_overlaps(structure, costs, simulator.run(costs)).empty());
 }
 
-TEST_CASE("Opposite directions meet on the bus of a node, not on its card", "[sim][contention]") {
+TEST_CASE("Opposite directions share the bus of a node, not its network card",
+          "[sim][contention]") {
   // 0SEND_F1 from 2 to 3 while 1SEND_B0 goes from 4 to 5; 0SEND_F1 is later with a longer 0F1.
   const Structure structure(lower(make("1f1b", 2, 2)));
   StepCosts costs = two_nodes();

@@ -1,5 +1,5 @@
-// Between which bounds other steps lie: closed forms, and how often it is true of steps that were
-// made up as those of the record were.
+// Confidence intervals of other steps: closed forms, and their coverage of steps that were
+// generated like those of the record.
 
 #include "pipewright/sim/draws/draw_ranges.hpp"
 
@@ -18,7 +18,7 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-/// A step is one forward, which takes what it took in the record.
+/// Returns the ranges of steps that consist of one forward with the recorded duration.
 DrawRanges ranges_from(const std::vector<double>& steps, std::uint64_t seed = 0) {
   static const Structure structure(lower(make("1f1b", 1, 1)));
   StepCosts costs;
@@ -29,7 +29,7 @@ DrawRanges ranges_from(const std::vector<double>& steps, std::uint64_t seed = 0)
   return draw_ranges(structure, costs, jitter, {.seed = seed});
 }
 
-TEST_CASE("Of steps that are alike the range is one number", "[sim][draws]") {
+TEST_CASE("The interval for equal steps is one number", "[sim][draws]") {
   const DrawRanges ranges = ranges_from(std::vector<double>(100, 3));
   CHECK(ranges.steps == 100);
   CHECK(ranges.records == 100);
@@ -40,7 +40,7 @@ TEST_CASE("Of steps that are alike the range is one number", "[sim][draws]") {
   CHECK(std::isinf(ranges.p99.high_s));
 }
 
-TEST_CASE("A short record has no upper end, and says with which chance it never saw the longest",
+TEST_CASE("A short record has no upper end, but the probability that it lacks the longest step",
           "[sim][draws]") {
   std::vector<double> rising;
   const auto upper_end = [&](int steps) {
@@ -50,15 +50,15 @@ TEST_CASE("A short record has no upper end, and says with which chance it never 
   };
   // The longest two of 32 others are beyond all recorded in 32 · 31 of 64 · 63 cases.
   CHECK_FALSE(upper_end(32));
-  CHECK_FALSE(upper_end(79));  // of four: 1 of 18
-  CHECK(upper_end(80));        // of five: 1 of 35
+  CHECK_FALSE(upper_end(79));  // of four: 1 in 18
+  CHECK(upper_end(80));        // of five: 1 in 35
   CHECK(ranges_from({1, 2, 3, 4}).unseen == Approx(0.81450625));
   const auto json = to_json(ranges_from({1, 2, 3, 4}));
   CHECK(json.at("p95_s").at(1).is_null());
   CHECK(json.at("mean_s").at(0) <= json.at("mean_s").at(1));
 }
 
-TEST_CASE("Other records follow the recorded one block by block", "[sim][draws]") {
+TEST_CASE("Resampled records follow the recorded one block by block", "[sim][draws]") {
   const DrawnSteps in_blocks{.recorded = 27, .together = {1, 1}, .block = block_of(27)};
   REQUIRE(in_blocks.block == 3);
   int follow = 0, all = 0;
@@ -72,11 +72,12 @@ TEST_CASE("Other records follow the recorded one block by block", "[sim][draws]"
       follow += next == (own + 1) % 27 ? 1 : 0;
     }
   }
-  // Both in one block of the record between: two of three, and else by chance.
+  // Both steps are in one block of the intermediate record with probability two of three; otherwise
+  // they follow each other by chance.
   CHECK(static_cast<double>(follow) / all == Approx(2.0 / 3 + 1.0 / 3 / 27).margin(0.03));
 }
 
-TEST_CASE("Of two steps the mean of others may be either", "[sim][draws]") {
+TEST_CASE("From two steps the mean of resampled ones may be either", "[sim][draws]") {
   const DrawRanges two = ranges_from({1, 3});
   CHECK(two.mean.low_s == Approx(1));
   CHECK(two.mean.high_s == Approx(3));
@@ -86,7 +87,7 @@ struct Held {
   double mean = 0, p50 = 0, p95 = 0;  // parts of the cases
 };
 
-/// So many records, each beside as many other steps.
+/// Returns the coverage of `cases` records, each compared with as many other steps.
 Held held_by(const std::function<std::vector<double>()>& steps, int cases) {
   Held held;
   for (int at = 0; at < cases; ++at) {
@@ -99,7 +100,7 @@ Held held_by(const std::function<std::vector<double>()>& steps, int cases) {
   return held;
 }
 
-TEST_CASE("Nine of ten figures of other steps lie in their range", "[sim][draws]") {
+TEST_CASE("Nine of ten figures of other steps are in their interval", "[sim][draws]") {
   std::mt19937 random(1);
   std::normal_distribution<double> normal;
   const auto alone = [&] { return 10 + normal(random); };
@@ -121,8 +122,8 @@ TEST_CASE("Nine of ten figures of other steps lie in their range", "[sim][draws]
   const Held few = told("few steps", held_by([&] { return record(16, alone); }, 200));
   CHECK(few.mean >= 0.75);
   CHECK(few.p50 >= 0.75);
-  CHECK(few.p95 >= 0.9);  // has no upper end
-  // A step is correlated by 0.6 with the one before.
+  CHECK(few.p95 >= 0.9);  // has no upper bound
+  // A step has a correlation of 0.6 with the one before.
   double before = 0;
   const auto after = [&] { return 10 + (before = 0.6 * before + 0.8 * normal(random)); };
   const Held slow =

@@ -20,7 +20,7 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-/// Stages of a second for each pass, whose transfers and sums take nothing.
+/// Returns stages of a second for each pass; transfers and collectives take no time.
 StepCosts seconds_each(const Program& program, int replicas = 1) {
   StepCosts costs;
   costs.stages.resize(static_cast<std::size_t>(stage_count(program)));
@@ -31,7 +31,7 @@ StepCosts seconds_each(const Program& program, int replicas = 1) {
   return costs;
 }
 
-/// Which part of the draws takes longer.
+/// Returns the fraction of the samples that take longer.
 double part_above(const Draws& draws, double seconds) {
   const auto& all = draws.sorted();
   return static_cast<double>(std::upper_bound(all.begin(), all.end(), seconds) - all.begin()) /
@@ -39,10 +39,10 @@ double part_above(const Draws& draws, double seconds) {
          1;
 }
 
-/// Five deviations of such a part among so many draws.
+/// Returns five standard deviations of such a fraction among `draws` samples.
 double margin(double part, int draws) { return 5 * std::sqrt(part * (1 - part) / draws); }
 
-TEST_CASE("Steps that are alike: every draw is the iteration", "[sim][draws]") {
+TEST_CASE("With equal steps every sample is the iteration time", "[sim][draws]") {
   const Structure structure(lower(make("1f1b", 2, 4)));
   const StepCosts costs = seconds_each(structure.program());
   const Jitter jitter(record_of({recorded(0, 0, "0F0", {4, 4}), recorded(0, 1, "1B0", {7, 7})}));
@@ -53,7 +53,8 @@ TEST_CASE("Steps that are alike: every draw is the iteration", "[sim][draws]") {
     CHECK(draws.percentile(fraction) == 10);
 }
 
-TEST_CASE("A percentile is the shortest draw that so many do not exceed", "[sim][draws]") {
+TEST_CASE("A percentile is the shortest sample that the given percentage does not exceed",
+          "[sim][draws]") {
   std::vector<double> hundred;
   for (int i = 100; i > 0; --i)
     hundred.push_back(i);
@@ -96,20 +97,20 @@ TEST_CASE("A stage that is slow in a quarter of its steps, and pipelines that wa
           0.25);
   }
   SECTION("Half of the time they are: correlated by a half") {
-    // Of two pipelines, whose deviations from their means have the product 4.5 of 9.
+    // Two pipelines, whose deviations from their means have the product 4.5 of 9.
     const auto record = record_of({recorded(0, 0, "0F0", {4, 4, 10, 10, 4, 4, 10, 10}),
                                    recorded(1, 0, "0F0", {4, 4, 10, 10, 4, 10, 4, 10})});
     REQUIRE(together_in(record).pipelines == Approx(0.5));
     StepCosts costs = seconds_each(structure.program(), 2);
     costs.stages[0].forward = {7};
     const Draws draws = draw_iterations(structure, costs, Jitter(record), {.count = count});
-    // Together, 5 of 8 steps have a slow one; apart 3 of 4 pairs do.
+    // Together, 5 of 8 steps have a slow one; independently, 3 of 4 pairs do.
     const double part_long = 0.5 * 5 / 8 + 0.5 * 3 / 4;
     CHECK(part_above(draws, 10) == Approx(part_long).margin(margin(part_long, count)));
   }
 }
 
-TEST_CASE("Ranks of a pipeline are slow together, or one after the other", "[sim][draws]") {
+TEST_CASE("Ranks of a pipeline are slow in the same step, or in different steps", "[sim][draws]") {
   constexpr int count = 20'000;
   const Structure structure(lower(make("1f1b", 2, 1)));
   StepCosts costs = seconds_each(structure.program());
@@ -122,13 +123,14 @@ TEST_CASE("Ranks of a pipeline are slow together, or one after the other", "[sim
   // Backwards take 2 s. Both slow: 34 s; one: 22; none: 10.
   CHECK(part_of(one_long(), 33) == Approx(0.25).margin(margin(0.25, count)));
   CHECK(part_of(one_long(), 11) == Approx(0.25).margin(margin(0.25, count)));
-  // Inversely correlated in the record: on their own.
+  // Inversely correlated in the record: sampled independently.
   const double both = 1.0 / 16, any = 7.0 / 16;
   CHECK(part_of({16, 4, 4, 4}, 33) == Approx(both).margin(margin(both, count)));
   CHECK(part_of({16, 4, 4, 4}, 11) == Approx(any).margin(margin(any, count)));
 }
 
-TEST_CASE("Draws of several at once have the bits of one alone", "[sim][draws]") {
+TEST_CASE("Sampling several steps at a time gives the bits of sampling one at a time",
+          "[sim][draws]") {
   std::mt19937 random(39);
   int timed = 0;
   for_each_structure([&](const Structure& structure) {
@@ -153,7 +155,7 @@ TEST_CASE("Draws of several at once have the bits of one alone", "[sim][draws]")
   fmt::print("draws at once and alone, bit by bit: {} programs\n", timed);
 }
 
-TEST_CASE("Pipelines with durations of their own meet at their sums, as on one clock",
+TEST_CASE("Pipelines with individual durations wait at their all-reduces, as on one clock",
           "[sim][draws]") {
   std::mt19937 random(40);
   int timed = 0;
@@ -169,7 +171,7 @@ TEST_CASE("Pipelines with durations of their own meet at their sums, as on one c
         StepCosts costs = random_costs(structure.program(), random, 0);
         costs.replicas = replicas;
         costs.cluster.devices_per_node = replicas;
-        // On a network what is long is what a sum moves, not the latency of its steps.
+        // On a network the size of an all-reduce takes the time, not the latency of its steps.
         costs.cluster.within_node.latency = costs.cluster.between_nodes.latency = {};
         const Jitter jitter(random_record(structure.program(), 2, 4, random));
         const JobJitter of_job(structure, replicas, jitter);
@@ -187,7 +189,7 @@ TEST_CASE("Pipelines with durations of their own meet at their sums, as on one c
   CHECK(timed == 32);
 }
 
-TEST_CASE("Draws are the same for the same seed, and a longer list begins like a shorter one",
+TEST_CASE("Samples are equal for equal seeds, and a longer list begins like a shorter one",
           "[sim][draws]") {
   std::mt19937 random(41);
   const Structure structure(lower(make("1f1b", 4, 8), {.replicas = 2}));
@@ -202,8 +204,8 @@ TEST_CASE("Draws are the same for the same seed, and a longer list begins like a
   CHECK(std::includes(all.begin(), all.end(), first.begin(), first.end()));
 }
 
-TEST_CASE("Where pipelines share a card they get out of each other's way", "[sim][draws]") {
-  // Two pipelines of two ranks, each rank on a node of its own; a transfer takes half a forward.
+TEST_CASE("Jitter shortens the iteration of pipelines that share a network card", "[sim][draws]") {
+  // Two pipelines of two ranks, each rank on its own node; a transfer takes half a forward.
   const Structure structure(lower(make("1f1b", 2, 8), {.replicas = 2}));
   StepCosts costs = seconds_each(structure.program(), 2);
   for (StageCost& stage : costs.stages)
@@ -226,14 +228,14 @@ TEST_CASE("Where pipelines share a card they get out of each other's way", "[sim
   CHECK(mean_of(0.1) < in_step);
 }
 
-TEST_CASE("No draws are none", "[sim][draws]") {
+TEST_CASE("Too few or too many samples are rejected", "[sim][draws]") {
   const Structure structure(lower(make("1f1b", 1, 1)));
   const Jitter jitter(record_of({recorded(0, 0, "0F0", {1, 2})}));
   const StepCosts costs = seconds_each(structure.program());
   CHECK(error_of([&] { draw_iterations(structure, costs, jitter, {.count = 0}); }) ==
         "0 draws: at least 1 is needed");
   CHECK(error_of([&] { draw_iterations(structure, costs, jitter, {.count = 2'000'000'000}); }) ==
-        "2000000000 draws: 100000000 are the most that can be kept");
+        "2000000000 draws: at most 100000000 are possible");
 }
 
 }  // namespace draws_test

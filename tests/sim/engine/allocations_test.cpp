@@ -27,7 +27,7 @@ std::size_t allocations_during(const Work& work) {
   return allocations() - before;
 }
 
-/// The costs of a round, with memory and gradients that two pipelines sum.
+/// Returns the costs of a round, with memory and gradients that two pipelines all-reduce.
 StepCosts costs_of(const Program& program, int replicas, int round) {
   std::mt19937 random(static_cast<unsigned>(round));
   StepCosts costs = random_costs(program, random, round);
@@ -38,12 +38,12 @@ StepCosts costs_of(const Program& program, int replicas, int round) {
   return costs;
 }
 
-TEST_CASE("the count of allocations sees a vector grow", "[sim][allocations]") {
+TEST_CASE("The count of allocations includes those of a growing vector", "[sim][allocations]") {
   std::vector<int> numbers;
   CHECK(allocations_during([&] { numbers.resize(100); }) == 1);
 }
 
-TEST_CASE("timing a Program again under other costs allocates nothing", "[sim][allocations]") {
+TEST_CASE("Timing a Program again under other costs allocates nothing", "[sim][allocations]") {
   int timed_programs = 0;
   for (const char* name : {"1f1b", "interleaved-1f1b", "zb-h1", "chimera"})
     for (LoweringOptions options : all_ways_to_communicate()) {
@@ -54,10 +54,10 @@ TEST_CASE("timing a Program again under other costs allocates nothing", "[sim][a
       request.chunks = std::string_view(name) == "interleaved-1f1b" ? 2 : 1;
       options.tied_stages = {0, 3};
       if (options.zero > 1 && request.name == "chimera")
-        continue;  // not in two directions
+        continue;  // not supported by schedules in two directions
       const Program program = lower(make_schedule(request), options);
       if (find_deadlock(Dependencies(program)))
-        continue;  // not everything can run over every communicator
+        continue;  // some Programs deadlock over some communicators
       ++timed_programs;
       const Structure structure(program);
       Simulator simulator(structure);

@@ -20,7 +20,7 @@ struct Costs {
 const std::vector<Costs> even_and_odd{{1, 1, 1}, {3, 2, 5}, {10, 12, 8}, {4, 8, 4}};
 const std::vector<int> ranks_grid{1, 2, 3, 4, 6, 8, 16};
 
-/// A grid of sizes; searches are slow, so theirs is small.
+/// Visits a grid of sizes; searches are slow, so theirs is small.
 template <class Visit>
 void for_each_size(const ScheduleDescriptor& entry, const Visit& visit) {
   const std::map<Chunks, std::vector<int>> chunks{
@@ -39,12 +39,12 @@ void for_each_size(const ScheduleDescriptor& entry, const Visit& visit) {
           try {
             visit(request, costs, make_schedule(request));
           } catch (const InputError&) {
-            // These sizes are none of its.
+            // The schedule does not support these sizes.
           }
         }
 }
 
-/// How often the form gave a figure that could be wrong.
+/// The number of figures of a form that were checked.
 struct Checked {
   int figures = 0;
 
@@ -60,7 +60,7 @@ struct Checked {
   }
 };
 
-TEST_CASE("Each schedule keeps what it declares: bubble and activations", "[sim][schedule]") {
+TEST_CASE("Each schedule has the bubble and the activations that it declares", "[sim][schedule]") {
   for (const ScheduleDescriptor& entry : schedules()) {
     Checked bubbles, activations;
     for_each_size(
@@ -87,12 +87,14 @@ TEST_CASE("Each schedule keeps what it declares: bubble and activations", "[sim]
   }
 }
 
-/// Iteration time beyond the work of one rank, of `per_rank` microbatches and chunks.
+/// Returns the iteration time in addition to the work of one rank, with `per_rank` microbatches and
+/// chunks.
 double bubble(const Schedule& schedule, const Costs& costs, double per_rank, double transfer = 0) {
   return timed(schedule, costs.f, costs.i, costs.w, transfer).length.value - per_rank * costs.all();
 }
 
-/// The same of the longest span of a rank, where ranks do not wait for each other at the step.
+/// Returns the same for the longest span of a rank, if ranks do not wait for each other at the
+/// step.
 double span_bubble(const Schedule& schedule, const Costs& costs, double per_rank,
                    double transfer = 0) {
   return longest_span(timed(schedule, costs.f, costs.i, costs.w, transfer)).value -
@@ -167,7 +169,7 @@ TEST_CASE("Few microbatches, M <= P: (M + P - 1)(F + I) + W for a zero-bubble or
       }
 }
 
-TEST_CASE("Makespans at F = I = W per microbatch and rank, over P and M", "[sim][schedule]") {
+TEST_CASE("Makespans at F = I = W per microbatch and rank, for each P and M", "[sim][schedule]") {
   struct Row {
     int p, m;
     double one_f_one_b, interleaved, looped, interleaved_zb, zbv, dualpipev;

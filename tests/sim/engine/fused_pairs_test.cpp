@@ -1,5 +1,5 @@
-// Fused pairs whose shards' sums go on beside compute: what a pair takes, by hand and as closed
-// forms, and that bounds stay below it.
+// Fused pairs whose tensor-parallel communication overlaps with compute: the time of a pair, by
+// hand and as closed forms, and bounds that stay below it.
 
 #include <algorithm>
 
@@ -19,7 +19,7 @@ using namespace pipewright::search;
 using plan::Schedule;
 using plan::Seconds;
 
-/// Seconds of one microbatch on a stage: what it computes, and what its shards pass on.
+/// Seconds of one microbatch on a stage: its compute, and its tensor-parallel communication.
 struct Pass {
   double compute = 0, shards = 0;
   double all() const { return compute + shards; }
@@ -63,7 +63,8 @@ Schedule unfused(Schedule schedule) {
   return schedule;
 }
 
-TEST_CASE("a pair takes the longer of each one's sums and the other one's compute", "[sim]") {
+TEST_CASE("A pair takes the longer of each one's all-reduces and the other one's compute",
+          "[sim]") {
   const auto pair = plan::parse_csv("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n", "pair.csv");
   for (const auto& [forward, backward] : {std::pair<Pass, Pass>{{4, 1}, {8, 2}},
                                           {{1, 5}, {8, 2}},
@@ -84,7 +85,7 @@ TEST_CASE("a pair takes the longer of each one's sums and the other one's comput
   }
 }
 
-TEST_CASE("what is hidden is of the halves and reruns that have it", "[sim]") {
+TEST_CASE("Hidden communication is that of the actions that have any", "[sim]") {
   plan::StageCost cost = stage_of({4, 1}, {8, 2});
   cost.rerun.first = {3};
   using plan::Work;
@@ -117,14 +118,14 @@ TEST_CASE("DualPipe gains over its own order unfused what M - P - 1 pairs hide, 
         const double all = m * (f + b), hops = p / 2 - 1;
         CHECK(iteration(unfused(schedule), forward, backward, 1) == all + hops * (f + b - 2 * w));
         CHECK(iteration(schedule, forward, backward, 0) == all + hops * (f + 2 * b - 3 * w));
-        // F&B + B - 3W for each hop, as the paper has it, where F&B hides.
+        // Each hop takes F&B + B - 3W, as in the paper, if F&B overlaps.
         const double fused = iteration(schedule, forward, backward, 1);
         CHECK(fused == all - hidden * (m - p - 1) + hops * (f + 2 * b - hidden - 3 * w));
         CHECK(fused < iteration(unfused(schedule), forward, backward, 1));
       }
 }
 
-TEST_CASE("the planner's bound stays below what a schedule with pairs takes", "[sim][planner]") {
+TEST_CASE("The planner's bound stays below the time of a schedule with pairs", "[sim][planner]") {
   int compared = 0;
   for (const int p : {1, 2, 4})
     for (const int m : {2 * p, 5 * p})
@@ -143,7 +144,7 @@ TEST_CASE("the planner's bound stays below what a schedule with pairs takes", "[
   CHECK_FALSE(models::pipeline_shape("zbv", 2, 4, 2).fuses);
 }
 
-TEST_CASE("a scenario's pairs have the overlap of the links between its shards",
+TEST_CASE("A scenario's pairs have the overlap of the links between its tensor-parallel ranks",
           "[sim][scenario]") {
   plan::Scenario scenario;
   scenario.pipeline.ranks = 2;
@@ -158,11 +159,11 @@ TEST_CASE("a scenario's pairs have the overlap of the links between its shards",
     return sim::step_costs_of(scenario, costs, {{0, 2, 4}}).pair_overlap;
   };
   CHECK(overlap() == 0.25);
-  scenario.pipeline.axes = {"tensor", "pipe", "data", "context"};  // a shard on each node
+  scenario.pipeline.axes = {"tensor", "pipe", "data", "context"};  // a rank on each node
   CHECK(overlap() == 0.5);
 }
 
-TEST_CASE("an overlap that is none is refused", "[sim]") {
+TEST_CASE("An invalid overlap is rejected", "[sim]") {
   const auto schedule = make("dualpipe", 2, 4);
   const sim::Structure structure(plan::lower(schedule));
   auto costs = costs_of(schedule, {1, 1}, {1, 1}, 1.5);

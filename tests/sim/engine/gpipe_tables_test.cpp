@@ -7,15 +7,15 @@
 
 namespace gpipe_tables_test {
 
-// GPipe's tables (Huang et al., NeurIPS 2019, arXiv 1811.06965) beside what the simulator makes of
-// equal stages, and of AmoebaNet's measured layers.
-// `pipewright_sim_tests "[accuracy]"` prints the tables of docs/accuracy.md.
+// GPipe's tables (Huang et al., NeurIPS 2019, arXiv 1811.06965) compared with the simulator's times
+// of equal stages, and of AmoebaNet's measured layers. `pipewright_sim_tests "[accuracy]"` prints
+// the tables of docs/accuracy.md.
 
 using namespace pipewright::plan;
 using namespace pipewright::search;
 using namespace pipewright::test;
 
-/// With recomputation a backward is a forward and two more.
+/// Returns costs with recomputation: a backward takes a forward and two more.
 ScheduleCosts costs_of(const std::vector<double>& forwards) {
   ScheduleCosts costs{.stages = {}};
   for (const double forward : forwards)
@@ -23,7 +23,7 @@ ScheduleCosts costs_of(const std::vector<double>& forwards) {
   return costs;
 }
 
-/// How many times faster than one machine: M minibatch parts through stages of these forwards.
+/// Returns the speedup over one machine: M minibatch parts through stages with these forwards.
 double speedup(const std::vector<double>& forwards, int microbatches) {
   const Schedule schedule = make("gpipe", static_cast<int>(forwards.size()), microbatches);
   double work = 0;
@@ -36,8 +36,8 @@ std::vector<double> equal_stages(int count) {
   return std::vector<double>(static_cast<std::size_t>(count), 1);
 }
 
-/// DAPPLE's profile of AmoebaNet-D with 18 cells (V100, 8 images), cut as evenly as its cells
-/// allow.
+/// Returns DAPPLE's profile of AmoebaNet-D with 18 cells (V100, 8 images), partitioned as evenly as
+/// its cells allow.
 std::vector<double> amoeba_stages(const ProfileGraph& profile, int count) {
   const auto cut = replicated_partition(
       profile, {.levels = {{count, 1e12}}, .straight = true, .count_transfers = false});
@@ -52,7 +52,7 @@ struct Cell {
   double measured = 0, equal = 0, uneven = 0;  // each over that of its table's first row
 };
 
-/// By table, then by model's first word.
+/// By table, then by the first word of the model.
 using Tables = std::map<std::string, std::map<std::string, std::vector<Cell>>>;
 
 Tables throughput_tables() {
@@ -97,7 +97,7 @@ std::string throughputs(const Tables& tables) {
   return markdown_table(rows);
 }
 
-/// "82M", "1.8B"
+/// Parses "82M" or "1.8B".
 double count_of(const std::string& text) {
   return std::stod(text) * (text.back() == 'B' ? 1e9 : 1e6);
 }
@@ -127,7 +127,7 @@ std::string parameters(const std::vector<Parameters>& table) {
   return markdown_table(rows);
 }
 
-TEST_CASE("GPipe, Tables 1 to 3: the tables of docs/accuracy.md", "[.][accuracy]") {
+TEST_CASE("GPipe, Tables 1 to 3: docs/accuracy.md has these tables", "[.][accuracy]") {
   fmt::print("Over the first row: predicted, measured\n\n{}\n", throughputs(throughput_tables()));
   fmt::print("Parameters\n\n{}\n", parameters(parameter_table()));
   SUCCEED();
@@ -180,7 +180,7 @@ TEST_CASE("GPipe, Table 1: 12 bytes per parameter, within 13 % in all rows but o
   }
 }
 
-TEST_CASE("docs/accuracy.md shows GPipe's tables as they are computed", "[sim][reference]") {
+TEST_CASE("docs/accuracy.md shows GPipe's tables as computed", "[sim][reference]") {
   CHECK(accuracy_document().find(throughputs(throughput_tables())) != std::string::npos);
   CHECK(accuracy_document().find(parameters(parameter_table())) != std::string::npos);
 }

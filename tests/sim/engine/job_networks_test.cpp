@@ -43,7 +43,8 @@ class Draw {
     return link;
   }
 
-  /// Up to three levels beyond the one between nodes, each of whole groups of the one before.
+  /// Returns up to three levels in addition to the one between nodes, each of whole groups of the
+  /// one before.
   Fabric fabric(int nodes) {
     Fabric fabric;
     for (int group = between(1, 2); group < nodes && fabric.levels.size() < 3;
@@ -69,7 +70,8 @@ class Draw {
   std::mt19937 random_;
 };
 
-/// Devices by rank, copy and shard: a rank's lie beside each other, or a pipeline's do.
+/// Returns devices by rank, replica and tensor-parallel rank: adjacent are those of a rank, or of a
+/// pipeline.
 std::vector<int> places(int ranks, int copies, int shards, bool by_pipeline) {
   std::vector<int> devices(static_cast<std::size_t>(ranks * copies * shards));
   std::iota(devices.begin(), devices.end(), 0);
@@ -115,7 +117,7 @@ Job drawn(Draw& draw, const std::string& schedule, int round) {
   return job;
 }
 
-/// Those of the first device of each rank, as engines with a clock tell them.
+/// Returns the times of the first device of each rank, as engines with a clock do.
 Times of_first(const Structure& structure, const JobTimes& times) {
   Times first{.iteration = times.iteration(), .events = {}};
   for (int event = 0; event < structure.size(); ++event)
@@ -151,15 +153,16 @@ Agreement agreement_of(unsigned seed, int rounds, const Engine& engine) {
         found.on_levels += job.costs.cluster.fabric->levels.size() > 1 ? 1 : 0;
         found.mixed += job.costs.cluster.mixture ? 1 : 0;
         ++found.jobs;
-      } catch (const InputError&) {  // sizes that the schedule does not take
+      } catch (const InputError&) {  // sizes that the schedule does not support
       } catch (const Infeasible&) {  // a deadlock
       }
     }
   return found;
 }
 
-TEST_CASE("Every device by itself has the times of flows on a network of several levels",
-          "[sim][job_simulator]") {
+TEST_CASE(
+    "Simulating each device separately gives the times of flows on a network of several levels",
+    "[sim][job_simulator]") {
   const Agreement found =
       agreement_of(1, 20, [](const Structure& structure, const StepCosts& costs) {
         return simulate_shared_links(structure, costs, DeviceTimes::Own);
@@ -169,7 +172,7 @@ TEST_CASE("Every device by itself has the times of flows on a network of several
   CHECK(found.mixed > 60);
 }
 
-TEST_CASE("A rank is as slow as the slowest of its devices, and of their links, few or many",
+TEST_CASE("A rank is as slow as the slowest of its devices and of their links, for few or many",
           "[sim][job_simulator]") {
   Draw draw(3);
   for (const int copies : {3, 40, 90}) {
@@ -198,7 +201,7 @@ TEST_CASE("A rank is as slow as the slowest of its devices, and of their links, 
   }
 }
 
-TEST_CASE("SimGrid gives every device by itself the same times on levels and kinds",
+TEST_CASE("SimGrid gives separately simulated devices the same times on levels and kinds",
           "[sim][job_simulator][simgrid]") {
   if (!built_with_simgrid())
     skip("built without SimGrid");

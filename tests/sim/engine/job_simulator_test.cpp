@@ -19,8 +19,8 @@ bool same(const EventTimes& a, const EventTimes& b) {
   return a.start == b.start && a.released == b.released && a.end == b.end;
 }
 
-/// The pipelines of a job as one Program, which takes each microbatch through one of them: rank r
-/// of copy c is rank r · copies + c.
+/// Returns the pipelines of a job as one Program, in which each microbatch uses one of them: rank r
+/// of replica c is rank r · copies + c.
 Program side_by_side(const Program& one, int copies) {
   Program all = one;
   all.microbatches *= copies;
@@ -45,7 +45,7 @@ Program side_by_side(const Program& one, int copies) {
   return all;
 }
 
-/// By event of the one pipeline, and copy: its number in the Program of all.
+/// Returns, by event of the one pipeline and replica, its number in the Program of all.
 std::vector<std::vector<int>> numbers(const Program& one, int copies) {
   std::vector<std::vector<int>> found;
   int first = 0;
@@ -61,7 +61,7 @@ std::vector<std::vector<int>> numbers(const Program& one, int copies) {
   return found;
 }
 
-/// The same costs of the Program of all.
+/// Returns the same costs for the Program of all pipelines.
 StepCosts of_all(const StepCosts& costs, const std::vector<std::vector<int>>& number) {
   StepCosts all = costs;
   const int copies = costs.replicas;
@@ -81,7 +81,8 @@ StepCosts of_all(const StepCosts& costs, const std::vector<std::vector<int>>& nu
   return all;
 }
 
-/// Sums of a microbatch are each among copies of their own there.
+/// Returns true if gradients of each microbatch are reduced; in that Program each has its own
+/// replicas.
 bool sums_microbatches(const Program& program) {
   for (const auto& list : program.ranks)
     for (const Instruction& i : list)
@@ -90,7 +91,7 @@ bool sums_microbatches(const Program& program) {
   return false;
 }
 
-TEST_CASE("Every device by itself has the bits of one Program with all of them",
+TEST_CASE("Simulating each device separately gives the bits of one Program with all of them",
           "[sim][job_simulator]") {
   std::mt19937 random(7);
   std::uniform_real_distribution factor(0.5, 2.0);
@@ -105,7 +106,7 @@ TEST_CASE("Every device by itself has the bits of one Program with all of them",
     const int copies = costs.replicas = round % 8 < 4 ? 3 : 35;  // of one block, and of two
     for (int event = 0; event < structure.size() * copies; ++event)
       costs.event_factors.push_back(factor(random));
-    costs.cluster.nodes = 3;  // pipelines lie on other nodes than each other
+    costs.cluster.nodes = 3;  // pipelines are on different nodes
     costs.cluster.devices_per_node = static_cast<int>(structure.program().ranks.size());
     const auto number = numbers(structure.program(), copies);
     const Structure all(side_by_side(structure.program(), copies));
@@ -123,7 +124,7 @@ TEST_CASE("Every device by itself has the bits of one Program with all of them",
   CHECK(jobs > 800);
 }
 
-TEST_CASE("Devices that are alike have the times of one pipeline, jitter of its own included",
+TEST_CASE("Equal devices have the times of one pipeline, including its own jitter",
           "[sim][job_simulator]") {
   const Structure structure(lower(make("interleaved-1f1b", 4, 8), {.replicas = 5}));
   std::mt19937 random(1);
@@ -143,12 +144,14 @@ TEST_CASE("Devices that are alike have the times of one pipeline, jitter of its 
   costs.replicas = costs.shards = 1;
   costs.jitter = 0.3;
   CHECK(simulator.run(costs).iteration() == plain.run(costs).iteration);
-  costs.replicas = 5;  // four more draw, and all wait for the last
+  costs.replicas = 5;  // four more are sampled, and all wait for the last
   CHECK(simulator.run(costs).iteration() > plain.run(costs).iteration);
 }
 
-TEST_CASE("Shards go as fast as the slowest of them, copies wait for each other only in sums",
-          "[sim][job_simulator]") {
+TEST_CASE(
+    "Tensor-parallel ranks are as fast as their slowest, replicas wait for each other only in "
+    "all-reduces",
+    "[sim][job_simulator]") {
   const Structure structure(lower(make("1f1b", 1, 2), {.replicas = 2}));
   StepCosts costs = seconds_and_hundreds(1, two_nodes(2, false));
   costs.replicas = costs.shards = 2;
@@ -160,15 +163,16 @@ TEST_CASE("Shards go as fast as the slowest of them, copies wait for each other 
   const JobTimes& times = simulator.run(costs);
   CHECK(times.ready() == std::vector<double>{4, 4, 8, 8});
   CHECK(times.iteration() == 8);
-  CHECK(Simulator(structure).run(costs).iteration == 8);  // as the slowest of them
+  CHECK(Simulator(structure).run(costs).iteration == 8);  // like the slowest of them
 }
 
-TEST_CASE("Shards send on links of their own and go on together", "[sim][job_simulator]") {
+TEST_CASE("Tensor-parallel ranks send on separate links and continue together",
+          "[sim][job_simulator]") {
   const Structure structure(lower(make("inference", 2, 1)));
   StepCosts costs = seconds_and_hundreds(2, two_nodes(3, false));
   costs.cluster.between_nodes.bandwidth_per_s = 50;
   costs.shards = 2;
-  costs.devices = {2, 0, 3, 1};  // from node to node, and within one
+  costs.devices = {2, 0, 3, 1};  // between nodes, and within one
   JobSimulator simulator(structure);
   const JobTimes& times = simulator.run(costs);
   const auto ends = [&](const std::string& instruction) {
@@ -181,11 +185,11 @@ TEST_CASE("Shards send on links of their own and go on together", "[sim][job_sim
   CHECK(ends("1F0") == std::vector<double>{4, 4});
 }
 
-TEST_CASE("What needs a clock is refused", "[sim][job_simulator]") {
+TEST_CASE("Features that need one clock are rejected", "[sim][job_simulator]") {
   const Structure structure(lower(make("1f1b", 2, 2)));
   JobSimulator simulator(structure);
   CHECK(error_of([&] { simulator.run(seconds_and_hundreds(2, two_nodes(1, true))); }) ==
-        "every device by itself: not where transfers share links of the cluster");
+        "devices cannot be simulated individually: transfers share links of the cluster");
 }
 
 }  // namespace job_simulator_test

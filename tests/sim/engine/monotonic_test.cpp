@@ -7,8 +7,8 @@
 
 namespace monotonic_test {
 
-// A Program fixes every order, and no link is shared: so whatever takes longer, nothing ends
-// sooner.
+// A Program fixes every order, and no link is shared: so if anything takes longer, nothing ends
+// earlier.
 
 using namespace pipewright::plan;
 using namespace pipewright::sim;
@@ -85,7 +85,7 @@ TEST_CASE(
     }
   });
   CHECK(structures > 500);
-  CHECK(longer * 2 > pairs);  // most changes are felt
+  CHECK(longer * 2 > pairs);  // most changes have an effect
   fmt::print("a slower cost never shortened the step: {} programs, {} changes, {} felt\n",
              structures, pairs, longer);
 }

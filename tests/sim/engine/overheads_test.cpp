@@ -11,7 +11,7 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-/// Forward 1, backward 2, transfers that take no time.
+/// Returns costs with forward 1, backward 2 and transfers that take no time.
 StepCosts two_ranks() {
   StepCosts costs;
   costs.stages.resize(2);
@@ -32,8 +32,7 @@ double start_of(const Structure& structure, const Times& times, const std::strin
   return 0;
 }
 
-TEST_CASE("What a rank sends keeps it from its next compute, not the data from its receiver",
-          "[sim][overheads]") {
+TEST_CASE("A send delays the sender's next compute action, but not the data", "[sim][overheads]") {
   const Structure structure(lower(make("gpipe", 2, 2)));
   Simulator simulator(structure);
   StepCosts costs = two_ranks();
@@ -42,7 +41,7 @@ TEST_CASE("What a rank sends keeps it from its next compute, not the data from i
   const Times& times = simulator.run(costs);
   CHECK(start_of(structure, times, "1F0") == 1);
   CHECK(start_of(structure, times, "0F1") == 1.25);
-  CHECK(start_of(structure, times, "1F1") == 2.25);  // waits for its data, and is not kept
+  CHECK(start_of(structure, times, "1F1") == 2.25);  // waits for its data, and is not delayed
   CHECK(start_of(structure, times, "1B0") == 3.25);
   CHECK(start_of(structure, times, "0B0") == 5.25);
   CHECK(start_of(structure, times, "1B1") == 5.5);
@@ -52,7 +51,7 @@ TEST_CASE("What a rank sends keeps it from its next compute, not the data from i
   CHECK(start_of(structure, simulator.run(costs), "0F1") == 1.5);
 }
 
-TEST_CASE("What a rank receives keeps it as well", "[sim][overheads]") {
+TEST_CASE("A receive delays the receiver's next compute action as well", "[sim][overheads]") {
   const Structure structure(lower(make("gpipe", 2, 2)));
   Simulator simulator(structure);
   StepCosts costs = two_ranks();
@@ -61,12 +60,12 @@ TEST_CASE("What a rank receives keeps it as well", "[sim][overheads]") {
   CHECK(start_of(structure, times, "0F1") == 1);
   CHECK(start_of(structure, times, "1F1") == 2.25);
   CHECK(start_of(structure, times, "1B0") == 3.5);
-  CHECK(start_of(structure, times, "1B1") == 5.5);  // no data came for it
+  CHECK(start_of(structure, times, "1B1") == 5.5);  // it received no data
   CHECK(start_of(structure, times, "0B0") == 5.5);
   CHECK(start_of(structure, times, "0B1") == 7.75);
 }
 
-TEST_CASE("A rank that transfers block, or that sends nothing, is not kept", "[sim][overheads]") {
+TEST_CASE("A rank with blocking transfers, or without any, is not delayed", "[sim][overheads]") {
   StepCosts costs = two_ranks();
   costs.cluster.within_node.overheads.send = costs.cluster.within_node.overheads.receive = {{0.25}};
   LoweringOptions options;
@@ -78,10 +77,10 @@ TEST_CASE("A rank that transfers block, or that sends nothing, is not kept", "[s
   CHECK(Simulator(alone).iteration(costs) == 6);
 }
 
-TEST_CASE("A sum slows the compute behind it down, but not a step that waits for it",
+TEST_CASE("An all-reduce slows down the compute that overlaps it, but not a step that waits for it",
           "[sim][overheads]") {
-  // Each rank holds both stages, whose gradients are summed over both ranks: those of the one whose
-  // last backward comes first, beside the other's last backward.
+  // Each rank has both stages, whose gradients are reduced over both ranks. The reduction of the
+  // stage whose last backward comes first overlaps with the other's last backward.
   const Structure structure(lower(make("chimera", 2, 2)));
   Simulator simulator(structure);
   StepCosts costs = two_ranks();
@@ -108,7 +107,7 @@ TEST_CASE("A sum slows the compute behind it down, but not a step that waits for
   CHECK(simulator.iteration(costs) == without + 0.5);
 }
 
-TEST_CASE("Ranks that slow each other down are kept as well", "[sim][overheads]") {
+TEST_CASE("Ranks that slow each other down have the delay as well", "[sim][overheads]") {
   const Structure structure(lower(make("1f1b", 2, 4)));
   Simulator simulator(structure);
   StepCosts costs = two_ranks();
@@ -119,7 +118,7 @@ TEST_CASE("Ranks that slow each other down are kept as well", "[sim][overheads]"
   CHECK(simulator.iteration(costs) == Approx(wanted).epsilon(1e-12));
 }
 
-TEST_CASE("The time that transfers keep a rank is a gap of launch", "[sim][overheads]") {
+TEST_CASE("The delay by transfers counts as launch time", "[sim][overheads]") {
   const Structure structure(lower(make("gpipe", 2, 2)));
   Simulator simulator(structure);
   StepCosts costs = two_ranks();
@@ -129,7 +128,7 @@ TEST_CASE("The time that transfers keep a rank is a gap of launch", "[sim][overh
   CHECK(idle.by_cause[1][static_cast<std::size_t>(IdleCause::Launch)] == 0.5);   // 1B1, the step
 }
 
-TEST_CASE("Overheads that cannot be are refused", "[sim][overheads]") {
+TEST_CASE("Invalid overheads are rejected", "[sim][overheads]") {
   const Structure structure(lower(make("gpipe", 2, 2)));
   StepCosts costs = two_ranks();
   costs.cluster.within_node.overheads.send = {{-1}, -2};
@@ -137,7 +136,7 @@ TEST_CASE("Overheads that cannot be are refused", "[sim][overheads]") {
   const std::string said = error_of([&] { require_usable(costs, structure.program()); });
   CHECK(said.find("the overhead of senders within a node is -1 s") != std::string::npos);
   CHECK(said.find("overhead of senders within a node is -2 bytes/s") != std::string::npos);
-  CHECK(said.find("the overhead of sums within a node is -3 s") != std::string::npos);
+  CHECK(said.find("the overhead of all-reduces within a node is -3 s") != std::string::npos);
 }
 
 }  // namespace overheads_test

@@ -11,16 +11,17 @@
 
 namespace pipedream_rate_test {
 
-// PipeDream's optimizer promises a time a minibatch: that of its slowest stage. Here its pipeline
-// is simulated, each replica of a stage as a rank of its own that takes every r-th microbatch.
+// PipeDream's optimizer predicts a time per minibatch: that of its slowest stage. Here its pipeline
+// is simulated, with each replica of a stage as a separate rank that takes every r-th microbatch.
 
 using namespace pipewright::plan;
 using namespace pipewright::search;
 using namespace pipewright::test;
 
-/// 1F1B-RR (Narayanan et al., SOSP 2019, section 3.2): replica k of a stage takes microbatches k,
-/// k + r, …. A stage runs as many microbatches ahead as the one behind it holds, rounded up to its
-/// replicas; that is P - 1 - s without replicas, and what keeps every stage busy with them.
+/// Returns 1F1B-RR (Narayanan et al., SOSP 2019, section 3.2): replica k of a stage takes
+/// microbatches k, k + r, …. A stage runs as many microbatches ahead as the next stage holds,
+/// rounded up to its replicas; that is P - 1 - s without replicas, and the number that keeps every
+/// stage busy with them.
 Schedule make_round_robin(const std::vector<ReplicatedStage>& stages, int microbatches) {
   Schedule schedule{.microbatches = microbatches, .ranks = {}};
   int held_behind = 0;
@@ -41,7 +42,8 @@ Schedule make_round_robin(const std::vector<ReplicatedStage>& stages, int microb
   return schedule;
 }
 
-/// What one replica spends on a microbatch, a third of it in the forward: the optimizer knows sums.
+/// Returns the time of one replica per microbatch, a third of it in the forward: the optimizer
+/// knows only sums.
 ScheduleCosts costs_of(const std::vector<ReplicatedStage>& stages) {
   ScheduleCosts costs{.stages = {}};
   for (const ReplicatedStage& stage : stages) {
@@ -51,8 +53,8 @@ ScheduleCosts costs_of(const std::vector<ReplicatedStage>& stages) {
   return costs;
 }
 
-/// Time per microbatch once the pipeline is full: between two backwards of its first stage in the
-/// middle of the run, a number of rounds of all replicas apart.
+/// Returns the time per microbatch once the pipeline is full: between two backwards of its first
+/// stage in the middle of the run, several rounds of all replicas apart.
 double steady_time(const std::vector<ReplicatedStage>& stages) {
   int round = 1;
   for (const ReplicatedStage& stage : stages)
@@ -70,8 +72,8 @@ double steady_time(const std::vector<ReplicatedStage>& stages) {
   return (end_of(last) - end_of(first)) / (last - first);
 }
 
-/// gnmt_large has more branches side by side than are searched; its nodes stand in an order in
-/// which they can run, and it is cut along that.
+/// Returns the graph as a chain. gnmt_large has more parallel branches than can be searched; its
+/// nodes are in an executable order, and it is partitioned along that.
 ProfileGraph in_line(ProfileGraph graph) {
   for (int node = 1; node < static_cast<int>(graph.nodes.size()); ++node)
     graph.edges.push_back({node - 1, node});
@@ -88,7 +90,7 @@ double number_after(const std::string& text, const std::string& key) {
   return std::stod(text.substr(text.find(key) + key.size()));
 }
 
-/// "4;4" and "1e+10;1.25e+09", innermost first.
+/// Parses "4;4" and "1e+10;1.25e+09", innermost first.
 std::vector<MachineLevel> levels_of(const ReferenceRow& row) {
   std::istringstream machines(row.at("machines_per_level"));
   std::istringstream bandwidths(row.at("bandwidth_per_level_bytes_per_s"));
@@ -99,7 +101,7 @@ std::vector<MachineLevel> levels_of(const ReferenceRow& row) {
   return levels;
 }
 
-TEST_CASE("Two replicas in front of one stage: four minibatches in flight, one per second",
+TEST_CASE("Two replicas before one stage: four minibatches in flight, one per second",
           "[sim][schedule]") {
   std::vector<ReplicatedStage> stages(2);
   stages[0].replicas = 2;
@@ -124,7 +126,7 @@ TEST_CASE("Any stages, any replicas: the slowest stage sets the time per microba
     Seconds slowest;
     for (ReplicatedStage& stage : stages) {
       stage.replicas = pick(0, 2) == 0 ? pick(2, 4) : 1;
-      stage.time = {3.0 * pick(1, 20)};  // thirds are whole
+      stage.time = {3.0 * pick(1, 20)};  // so that thirds are whole
       slowest = std::max(slowest, stage.time);
     }
     CAPTURE(round, stages.size());
@@ -132,7 +134,7 @@ TEST_CASE("Any stages, any replicas: the slowest stage sets the time per microba
   }
 }
 
-TEST_CASE("The pipelines of PipeDream's optimizer run at the rate that it promises",
+TEST_CASE("The pipelines of PipeDream's optimizer run at the rate that it predicts",
           "[sim][reference]") {
   std::size_t matching = 0, all = 0;
   for_each_row("planners/planner_reference.csv", [&](const ReferenceRow& row) {
@@ -152,9 +154,12 @@ TEST_CASE("The pipelines of PipeDream's optimizer run at the rate that it promis
   report_equal("planner_reference.csv", matching, all);
 }
 
-// Where it counts transfers, a cut is a machine of its own that is busy in both directions by
-// turns; our links carry both directions at once.
-TEST_CASE("So do those of its published answers that count no transfers", "[sim][reference]") {
+// If it counts transfers, PipeDream's optimizer treats a cut as a separate machine that is busy
+// with one direction after the other; our links carry both directions at once.
+TEST_CASE(
+    "The pipelines of PipeDream's published answers without counted transfers run at the predicted "
+    "rate",
+    "[sim][reference]") {
   std::size_t equal = 0, all = 0;
   for_each_row("papers/pipedream_optimizer_reference.csv", [&](const ReferenceRow& row) {
     if (row.at("activation_transfer_counted") == "1")
@@ -165,7 +170,7 @@ TEST_CASE("So do those of its published answers that count no transfers", "[sim]
     const double theirs = std::stod(row.at("slowest_stage_time_s"));
     INFO(row.at("profile") << " on " << row.at("machines_per_level") << " machines");
     CHECK(ours == Approx(partition.slowest_stage.value).epsilon(1e-12));
-    CHECK(ours < theirs + 1e-9);  // nine decimals; one order ideal is no state of the optimizer
+    CHECK(ours < theirs + 1e-9);  // nine decimals; one order ideal is not a state of the optimizer
     equal += std::abs(ours - theirs) < 1e-9;
     ++all;
   });

@@ -6,7 +6,7 @@
 
 namespace reference_times_test {
 
-// Orders of other projects, replayed: every action ends when their own clocks say.
+// Orders of other projects, replayed: every action ends at the time given by their own clocks.
 
 using namespace pipewright::plan;
 using namespace pipewright::test;
@@ -19,7 +19,7 @@ std::vector<double> list_of(const std::string& text) {
   return list;
 }
 
-/// "f=1 b=1 w=1 c=0 m=4", where b is the input gradient.
+/// Parses "f=1 b=1 w=1 c=0 m=4", where b is the input gradient.
 ScheduleCosts costs_of(const std::string& setup) {
   std::map<std::string, std::vector<double>> lists;
   std::istringstream words(setup);
@@ -50,7 +50,7 @@ Schedule schedule_of(const std::vector<std::vector<std::string>>& ranks) {
   return parse_csv(csv, "reference");
 }
 
-/// The ends that the reference's own clock gives, by action.
+/// Returns the ends that the reference's own clock gives, by action.
 std::map<std::string, std::map<std::string, double>> ends_by_configuration(
     const std::string& name) {
   std::map<std::string, std::map<std::string, double>> ends;
@@ -83,8 +83,8 @@ void replay(const std::string& name) {
   report_equal(name, matching, references.size());
 }
 
-/// A file with transfers beside the compute: rows whose clock starts after the transfers were
-/// placed. Transfers and what validates them are left out; the simulator has its own.
+/// Returns the compute of a file that also has transfers, with rows whose clock starts after the
+/// transfers were placed. Transfers and their validation are left out; the simulator has its own.
 std::vector<std::vector<std::string>> compute_of(const ReferenceSchedule& reference) {
   std::vector<std::vector<std::string>> ranks;
   for (const auto& row : reference.ranks) {
@@ -96,7 +96,8 @@ std::vector<std::vector<std::string>> compute_of(const ReferenceSchedule& refere
   return ranks;
 }
 
-/// That project's clock takes a full backward for `b`, not b + w, once transfers are placed.
+/// Returns costs for that project's clock, in which `b` is a full backward, not b + w, once
+/// transfers are placed.
 ScheduleCosts costs_with_transfers(const std::string& setup, const Schedule& schedule) {
   ScheduleCosts costs = costs_of(setup);
   for (const auto& actions : schedule.ranks)
@@ -135,30 +136,30 @@ void replay_with_transfers(const std::string& name) {
   report_equal(name, matching, references.size());
 }
 
-TEST_CASE("Every action of ZB ends when zero-bubble's clock says", "[sim][reference]") {
+TEST_CASE("Every action of ZB ends at the time of zero-bubble's clock", "[sim][reference]") {
   replay("zerobubble_ZB.csv");
 }
-TEST_CASE("Every action of ZBV ends when zero-bubble's clock says", "[sim][reference]") {
+TEST_CASE("Every action of ZBV ends at the time of zero-bubble's clock", "[sim][reference]") {
   replay("zerobubble_ZBV.csv");
 }
-TEST_CASE("Every action of V-Half ends when zero-bubble's clock says", "[sim][reference]") {
+TEST_CASE("Every action of V-Half ends at the time of zero-bubble's clock", "[sim][reference]") {
   replay("zerobubble_V-Half.csv");
 }
-TEST_CASE("Every action of V-Min ends when zero-bubble's clock says", "[sim][reference]") {
+TEST_CASE("Every action of V-Min ends at the time of zero-bubble's clock", "[sim][reference]") {
   replay("zerobubble_V-Min.csv");
 }
-TEST_CASE("Every action of V-auto ends when zero-bubble's clock says", "[sim][reference]") {
+TEST_CASE("Every action of V-auto ends at the time of zero-bubble's clock", "[sim][reference]") {
   replay("zerobubble_V-auto.csv");
 }
 
-TEST_CASE("With its transfers placed, every compute action ends when zero-bubble's clock says",
+TEST_CASE("With its transfers placed, every compute action ends at the time of zero-bubble's clock",
           "[sim][reference]") {
   for (const std::string name :
        {"ZB", "ZBV", "V-Half", "V-Min", "1F1B", "1F1B-V", "Interleaved1F1B"})
     replay_with_transfers("zerobubble_comms_" + name + ".csv");
 }
 
-TEST_CASE("With its transfers placed, an order completes when zero-bubble's clock says",
+TEST_CASE("With its transfers placed, an order completes at the time of zero-bubble's clock",
           "[sim][reference]") {
   std::map<std::string, std::map<std::string, ReferenceSchedule>> orders;
   std::size_t matching = 0, all = 0;

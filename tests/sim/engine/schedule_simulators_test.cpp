@@ -13,7 +13,7 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-/// How many rows of a kind agree, for the line on the test's output.
+/// Counts of the rows of a kind that agree, printed by the test.
 struct Matches {
   std::size_t matching = 0, all = 0;
   void count(bool match) {
@@ -23,7 +23,7 @@ struct Matches {
 };
 
 double most_activations(const Schedule& schedule, int chunks) {
-  const auto units = peak_memory_units(schedule);  // two an activation
+  const auto units = peak_memory_units(schedule);  // two units per activation
   return 0.5 * *std::max_element(units.begin(), units.end()) / chunks;
 }
 
@@ -40,7 +40,7 @@ ScheduleRequest request_of(const ReferenceRow& row, const std::string& name) {
   return request;
 }
 
-/// "100MB @25GB/s+10us" between any two ranks, "10ms" and "20ms (B+W)" on each.
+/// Parses "100MB @25GB/s+10us" between any two ranks, "10ms" and "20ms (B+W)" on each.
 std::vector<StageCost> stages_of(const ReferenceRow& row) {
   StageCost cost;
   cost.forward = {std::stod(row.at("F")) * 1e-3};
@@ -66,8 +66,10 @@ double seconds_of_1f1b(const ReferenceRow& row, TransferMode mode) {
   return std::get<Completed>(outcome).timeline.length.value;
 }
 
-TEST_CASE("Makespans of AMD Primus' schedule simulator: seven equal, V-Min's one pass longer",
-          "[sim][reference]") {
+TEST_CASE(
+    "Of the makespans in AMD Primus' schedule simulator seven are equal, V-Min's is one pass "
+    "longer",
+    "[sim][reference]") {
   const std::map<std::string, std::string> names{{"1F1B", "1f1b"},
                                                  {"ZB-1P", "zb-h1"},
                                                  {"interleaved-1F1B", "interleaved-1f1b"},
@@ -90,7 +92,7 @@ TEST_CASE("Makespans of AMD Primus' schedule simulator: seven equal, V-Min's one
     const double theirs = std::stod(row.at("makespan"));
     INFO(their_name);
     CHECK(most_activations(schedule, request.chunks) <= activations);
-    // Its V-Min ends one forward of a chunk before that of its authors: see below.
+    // Its V-Min ends one forward of a chunk earlier than that of its authors: see below.
     CHECK(ours == theirs + (their_name == "V-min" ? request.costs.of(0).forward.value : 0));
     matches.count(ours == theirs);
   });

@@ -16,7 +16,7 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-TEST_CASE("The quick way and the full way have the same bits", "[sim][simulator]") {
+TEST_CASE("The fast and the complete simulation have the same bits", "[sim][simulator]") {
   std::mt19937 random(21);
   const int structures = for_each_structure([&](const Structure& structure) {
     Simulator simulator(structure);
@@ -68,7 +68,7 @@ TEST_CASE("A slower rank computes longer, and a longer microbatch takes longer t
   CHECK(simulator.iteration(costs) == 25);
 }
 
-TEST_CASE("Jitter: equal seeds give equal times, the mean and the spread are as asked",
+TEST_CASE("Jitter: equal seeds give equal times, with the requested mean and spread",
           "[sim][simulator]") {
   StepCosts costs;
   costs.stages.resize(1);
@@ -93,7 +93,7 @@ TEST_CASE("Jitter: equal seeds give equal times, the mean and the spread are as 
   CHECK(std::sqrt(squares / 10000 - mean * mean) == Approx(0.1).margin(0.005));
 }
 
-TEST_CASE("Costs that have no sensible answer are refused, all at once", "[sim][simulator]") {
+TEST_CASE("Invalid costs are rejected, all at once", "[sim][simulator]") {
   const Program program = lower(make("1f1b", 2, 2));
   StepCosts costs;
   costs.stages.resize(2);
@@ -110,8 +110,7 @@ TEST_CASE("Costs that have no sensible answer are refused, all at once", "[sim][
         "the speed of rank 1 is 0: it must be more than 0, and finite");
 }
 
-TEST_CASE("Reductions over replicas: a ring beside the backward, or behind it",
-          "[sim][simulator]") {
+TEST_CASE("Reductions over replicas: a ring during the backward, or after it", "[sim][simulator]") {
   StepCosts costs;
   costs.stages.resize(2);
   for (StageCost& stage : costs.stages) {
@@ -132,13 +131,13 @@ TEST_CASE("Reductions over replicas: a ring beside the backward, or behind it",
   CHECK(length(lower(schedule)) == 6);
   CHECK(length(lower(schedule, {.replicas = 4})) == 7.75);
 
-  // Both stages on one rank: their rings run one after the other. Stage 1 is done at 6 of 8 s.
+  // With both stages on one rank, their rings run one after the other. Stage 1 is done at 6 of 8 s.
   const Schedule one_rank = parse_csv("0F0,1F0,0F1,1F1,1B0,1B1,0B0,0B1\n", "one.csv");
   CHECK(length(lower(one_rank, {.replicas = 4})) == 9.75);
   CHECK(length(lower(one_rank, {.replicas = 4, .overlap_reductions = false})) == 11.5);
 }
 
-TEST_CASE("A tied weight is summed between its stages", "[sim][simulator]") {
+TEST_CASE("A tied weight's gradient is all-reduced between its stages", "[sim][simulator]") {
   StepCosts costs;
   costs.stages.resize(2);
   for (StageCost& stage : costs.stages) {
@@ -148,11 +147,12 @@ TEST_CASE("A tied weight is summed between its stages", "[sim][simulator]") {
   costs.cluster.devices_per_node = 2;
   costs.cluster.within_node = {.latency = {0.125}, .bandwidth_per_s = 100};
   const Structure structure(lower(make("1f1b", 2, 2), {.tied_stages = {0, 1}}));
-  // 6 s and four transfers of 0.125 on the way; then a ring of two: 2 · 1/2 · 1 + 2 · 0.125.
+  // 6 s and four transfers of 0.125 on the path; then a ring of two: 2 · 1/2 · 1 + 2 · 0.125.
   CHECK(Simulator(structure).iteration(costs) == 6 + 2 * 0.125 + 1.25);
 }
 
-TEST_CASE("A tied weight beside the backward of another stage, or behind it", "[sim][simulator]") {
+TEST_CASE("A tied weight's all-reduce runs during the backward of another stage, or after it",
+          "[sim][simulator]") {
   StepCosts costs;
   costs.stages.resize(3);
   for (StageCost& stage : costs.stages)
@@ -160,7 +160,7 @@ TEST_CASE("A tied weight beside the backward of another stage, or behind it", "[
   costs.stages[1].tied = costs.stages[2].tied = {400};
   costs.cluster.devices_per_node = 2;
   costs.cluster.within_node = {.latency = {}, .bandwidth_per_s = 100};
-  // Stages 0 and 2 on rank 0, stage 1 on rank 1: the weight's gradients are there at 5, all at 6.
+  // Stages 0 and 2 are on rank 0, stage 1 on rank 1: the weight's gradients exist at 5, all at 6.
   const Schedule schedule = parse_csv("0F0,2F0,2B0,0B0\n1F0,1B0\n", "s.csv");
   const auto length = [&](bool overlap) {
     const Structure structure(
@@ -168,7 +168,7 @@ TEST_CASE("A tied weight beside the backward of another stage, or behind it", "[
     return Simulator(structure).iteration(costs);
   };
   CHECK(length(true) == 9);    // 5 and a ring of two over 400 bytes
-  CHECK(length(false) == 10);  // the same from 6 on
+  CHECK(length(false) == 10);  // the same, starting at 6
 }
 
 }  // namespace simulator_test

@@ -11,7 +11,7 @@ namespace zero_bubble_tables_test {
 using namespace pipewright::plan;
 using namespace pipewright::test;
 
-/// (cost - ideal) / cost over the longest span of a rank, as in the zero-bubble papers.
+/// Returns (cost - ideal) / cost over the longest span of a rank, as in the zero-bubble papers.
 double rate(const Schedule& schedule, const ScheduleCosts& costs, int microbatches) {
   const double cost = longest_span(timed(schedule, costs)).value;
   const PassTimes& times = costs.of(0);
@@ -111,8 +111,8 @@ TEST_CASE("Zero Bubble, appendix H at the sizes of Table 12: (M + P - 1)(F + B) 
   report_equal("zb_table12_small_m.csv", matching, all);
 }
 
-// What is measured holds more than the passes, for both schedules, so the gain is compared. The
-// bound would fail a simulator that had no gain, or waited for the weight gradients.
+// Measurements include more than the passes, for both schedules, so the gains are compared. The
+// bound would reject a simulator without a gain, or one that waits for the weight gradients.
 TEST_CASE("Zero Bubble, Table 12: the gain of ZB-2p over 1F1B within 5 % of the measured one",
           "[sim][reference]") {
   const auto profiled = profiled_passes();
@@ -131,7 +131,7 @@ TEST_CASE("Zero Bubble, Table 12: the gain of ZB-2p over 1F1B within 5 % of the 
     const double ours = length("1F1B") / length("ZB-2p");
     const double theirs = throughput.at("ZB-2p") / throughput.at("1F1B");
     INFO(at.first << ", M " << at.second);
-    CHECK(theirs > 1.15);  // so that no gain at all would be out of bounds
+    CHECK(theirs > 1.15);  // so that no gain at all would exceed the bound
     CHECK(ours == Approx(theirs).epsilon(0.05));
     fmt::print(
         "compared: zb_table12_small_m.csv: {}, M {}: gain {:.3f}, measured {:.3f} ({:+.1f} %)\n",

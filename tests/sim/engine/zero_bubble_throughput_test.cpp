@@ -5,8 +5,8 @@
 
 namespace zero_bubble_throughput_test {
 
-// Zero Bubble's Table 4: measured iterations and peaks of memory beside what the simulator makes of
-// the profiled passes. `pipewright_sim_tests "[accuracy]"` prints the tables of docs/accuracy.md.
+// Zero Bubble's Table 4: measured iterations and memory peaks compared with the simulation of the
+// profiled passes. `pipewright_sim_tests "[accuracy]"` prints the tables of docs/accuracy.md.
 
 using namespace pipewright::plan;
 using namespace pipewright::sim;
@@ -22,14 +22,14 @@ struct Pair {
 struct Measurement {
   Pair seconds;
   Pair gigabytes;
-  double passes = 0;  // of a rank for each microbatch
+  double passes = 0;  // of a rank per microbatch
 };
 
 /// By model and microbatches, then by schedule.
 using Table4 = std::map<std::pair<std::string, int>, std::map<std::string, Measurement>>;
 
-/// What a layer of Table 3's transformers keeps (formulas.md, section 4), 18 bytes per parameter.
-/// The vocabulary is not printed, so the first and the last stage lack theirs.
+/// Returns the memory of a layer of Table 3's transformers (formulas.md, section 4), 18 bytes per
+/// parameter. The vocabulary is not printed, so the first and the last stage lack theirs.
 StageCost layer_memory(const ReferenceRow& model) {
   const auto number = [&](const char* column) { return std::stod(model.at(column)); };
   const double s = number("seq"), b = number("micro_batch"), h = number("hidden");
@@ -44,8 +44,8 @@ StageCost layer_memory(const ReferenceRow& model) {
   return cost;
 }
 
-/// The stages of a schedule: equal times, but the first and the last hold one layer less.
-/// Each pass takes `launch_ms` more.
+/// Returns the stages of a schedule: equal times, but the first and the last have one layer less.
+/// Each pass takes `launch_ms` longer.
 std::vector<StageCost> stages_of(const ScheduleRequest& request, const ReferenceRow& model,
                                  double launch_ms) {
   const bool splits = request.name == "zb-auto";
@@ -101,7 +101,7 @@ Table4 table4(double launch_ms = 0) {
   return table;
 }
 
-/// One line per model and number of microbatches, one column per schedule.
+/// Returns one line per model and number of microbatches, one column per schedule.
 template <class Cell>
 std::string lines(const Table4& table, const Cell& cell, std::size_t first_name = 0) {
   std::vector<std::vector<std::string>> rows{{"model", "M"}};
@@ -145,10 +145,11 @@ std::string peaks(const Table4& table) {
   });
 }
 
-/// What is measured beyond the prediction, as a line over the microbatches (least squares).
+/// The measured time in addition to the prediction, as a line over the microbatches (least
+/// squares).
 struct Miss {
   double per_microbatch_ms = 0, per_iteration_ms = 0;
-  double passes = 0;  // of a rank for each microbatch
+  double passes = 0;  // of a rank per microbatch
 };
 Miss miss_of(const Table4& table, const std::string& model, const std::string& name) {
   double passes = 0, n = 0, x = 0, y = 0, xx = 0, xy = 0;
@@ -204,7 +205,7 @@ std::vector<double> memory_errors(const Table4& table) {
                 [](const Line& line, const std::string& name) { return line.at(name).gigabytes; });
 }
 
-/// What launching a pass costs, one figure for all rows: the misses above, for each pass.
+/// The cost of launching a pass, one figure for all rows: the errors above, per pass.
 constexpr double launch_ms = 1.0;
 
 TEST_CASE("Zero Bubble, Table 4: with 1 ms for launching each pass within 7 %, 3 % in the median",
@@ -218,7 +219,7 @@ TEST_CASE("Zero Bubble, Table 4: with 1 ms for launching each pass within 7 %, 3
   CHECK(accuracy_document().find(iterations(table)) != std::string::npos);
 }
 
-TEST_CASE("Zero Bubble, Table 4: the tables of docs/accuracy.md", "[.][accuracy]") {
+TEST_CASE("Zero Bubble, Table 4: docs/accuracy.md has these tables", "[.][accuracy]") {
   const Table4 table = table4();
   fmt::print(
       "Iteration, seconds: predicted, measured\n\n{}\nOver 1F1B\n\n{}\n"
@@ -233,9 +234,10 @@ TEST_CASE("Zero Bubble, Table 4: the tables of docs/accuracy.md", "[.][accuracy]
   SUCCEED();
 }
 
-// The profile holds the passes alone, so what is measured can only take longer.
-TEST_CASE("Zero Bubble, Table 4: iterations are predicted short, by 3 to 11 %, 7 % in the median",
-          "[sim][reference]") {
+// The profile contains only the passes, so measurements can only take longer.
+TEST_CASE(
+    "Zero Bubble, Table 4: predicted iterations are too short by 3 to 11 %, 7 % in the median",
+    "[sim][reference]") {
   const Table4 table = table4();
   const auto errors = time_errors(table);
   CHECK(errors.size() == 24);
@@ -246,7 +248,7 @@ TEST_CASE("Zero Bubble, Table 4: iterations are predicted short, by 3 to 11 %, 7
   CHECK(median_size(errors) < 0.07);
 }
 
-TEST_CASE("Zero Bubble, Table 4: gains over 1F1B within 7 %, and ZB-2p the quickest everywhere",
+TEST_CASE("Zero Bubble, Table 4: gains over 1F1B within 7 %, and ZB-2p the fastest everywhere",
           "[sim][reference]") {
   const Table4 table = table4();
   CHECK(gain_errors(table).size() == 18);
@@ -268,7 +270,7 @@ TEST_CASE("Zero Bubble, Table 4: peaks of memory within 5 %", "[sim][memory][ref
     CHECK(std::abs(error) < 0.05);
 }
 
-TEST_CASE("docs/accuracy.md shows Zero Bubble's Table 4 as it is computed", "[sim][reference]") {
+TEST_CASE("docs/accuracy.md shows Zero Bubble's Table 4 as computed", "[sim][reference]") {
   const Table4 table = table4();
   const std::string document = accuracy_document();
   for (const std::string& text : {iterations(table), gains(table), misses(table), peaks(table)})

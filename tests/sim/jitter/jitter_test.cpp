@@ -18,7 +18,7 @@ std::vector<double> factors(const Jitter& jitter, const WorkerPlace& place,
   return {first, first + jitter.steps()};
 }
 
-TEST_CASE("A factor is a duration over the mean of its kind and stage, over all pipelines",
+TEST_CASE("A factor is a duration divided by the mean of its kind and stage, over all pipelines",
           "[sim][jitter]") {
   const Jitter jitter(record_of({recorded(0, 0, "0F0", {1, 2}), recorded(0, 0, "0F1", {2, 3}),
                                  recorded(0, 1, "1F0", {8, 8}), recorded(1, 0, "0F0", {2, 2}),
@@ -32,17 +32,18 @@ TEST_CASE("A factor is a duration over the mean of its kind and stage, over all 
   // The second pipeline's last rank is slow in every step, which stays so.
   CHECK(factors(jitter, {.replica = 0, .rank = 1, .ranks = 2}, "1F0") == Factors{0.5, 0.5});
   CHECK(factors(jitter, {.replica = 1, .rank = 1, .ranks = 2}, "1F0") == Factors{1.5, 1.5});
-  // More microbatches go on in the steps that follow, and begin again behind the last.
+  // Additional microbatches continue in the following steps, and wrap around after the last.
   CHECK(factors(jitter, {.replica = 0, .rank = 0, .ranks = 2}, "0F2") == Factors{1, 0.5});
   CHECK(factors(jitter, {.replica = 0, .rank = 0, .ranks = 2}, "0F4") == Factors{0.5, 1});
-  // More pipelines and more ranks: the first and the last stand for the first and the last.
+  // Additional pipelines and ranks: the first and the last map to the first and the last.
   CHECK(factors(jitter, {.replica = 3, .rank = 7, .ranks = 8}, "7F0") == Factors{1.5, 1.5});
   CHECK(factors(jitter, {.replica = 2, .rank = 3, .ranks = 8}, "3F0") == Factors{0.5, 1});
   CHECK(factors(jitter, {.replica = 0, .rank = 4, .ranks = 8}, "4F0") == Factors{0.5, 0.5});
 }
 
-TEST_CASE("Workers that nobody looked at vary as one of about the same place", "[sim][jitter]") {
-  // Of pipelines 2 and 5 some ranks of four.
+TEST_CASE("Workers that were not recorded vary like a recorded one at a similar place",
+          "[sim][jitter]") {
+  // Some of four ranks of pipelines 2 and 5 are recorded.
   const Jitter jitter(record_of({recorded(2, 0, "0F0", {1, 3}), recorded(2, 3, "3F0", {3, 1}),
                                  recorded(5, 3, "3F0", {1, 3})}));
   CHECK(jitter.replicas() == 2);
@@ -62,7 +63,7 @@ TEST_CASE("Workers that nobody looked at vary as one of about the same place", "
   CHECK(of(0, 7, 8) == falling);
 }
 
-TEST_CASE("Kinds that the record does not have vary as the nearest, or not at all",
+TEST_CASE("Kinds that the record does not have vary like the most similar one, or not at all",
           "[sim][jitter]") {
   const Jitter jitter(record_of({recorded(0, 0, "0F0", {1, 3}), recorded(0, 0, "0B0", {3, 1}),
                                  recorded(0, 0, "0STEP", {0, 0})}));
@@ -84,7 +85,7 @@ TEST_CASE("A rank with several stages has factors for each", "[sim][jitter]") {
   CHECK(factors(jitter, {.ranks = 2, .chunk = 2}, "4F0") == std::vector{0.5, 1.5});
 }
 
-TEST_CASE("Workers go together as often as their steps are correlated", "[sim][jitter]") {
+TEST_CASE("Workers are slow together as often as their steps are correlated", "[sim][jitter]") {
   const auto together = [](std::vector<double> other_rank, std::vector<double> other_pipeline) {
     return together_in(record_of({recorded(0, 0, "0F0", {1, 1, 2, 2}),
                                   recorded(0, 1, "1F0", std::move(other_rank)),
@@ -94,19 +95,19 @@ TEST_CASE("Workers go together as often as their steps are correlated", "[sim][j
   CHECK(together({1, 2, 1, 2}, {3, 5, 3, 5}).ranks == 0);
   CHECK(together({7, 7, 9, 9}, {3, 5, 3, 5}).ranks == Approx(1));
   CHECK(together({1, 2, 1, 2}, {3, 3, 5, 5}).pipelines == Approx(1));
-  // A job that goes together has pipelines that do.
+  // The ranks of a job are correlated at least as much as its pipelines.
   CHECK(together({1, 2, 1, 2}, {3, 3, 5, 5}).ranks == Approx(1));
-  CHECK(together({2, 2, 1, 1}, {3, 5, 3, 5}).ranks == 0);  // inversely
+  CHECK(together({2, 2, 1, 1}, {3, 5, 3, 5}).ranks == 0);  // inversely correlated
   CHECK(together({1, 1, 1, 2}, {3, 5, 3, 5}).ranks == Approx(1 / std::sqrt(3)));
   CHECK(together({1, 1, 1, 1}, {1, 1, 1, 1}).ranks == 0);
 }
 
-TEST_CASE("A record that says nothing of how steps differ is refused", "[sim][jitter]") {
+TEST_CASE("A record without differences between steps is rejected", "[sim][jitter]") {
   CHECK(error_of([] { Jitter(record_of({recorded(0, 0, "0F0", {1})})); }) ==
-        "1 step is recorded: how steps differ from each other shows in two or more");
+        "1 step is recorded: at least two are needed to see how steps vary");
   CHECK(error_of([] {
           Jitter(record_of({recorded(0, 0, "0F0", {0, 0})}));
-        }) == "what is recorded takes no time in any step: there is nothing to draw");
+        }) == "the recorded operations take no time in any step: there is nothing to sample");
 }
 
 }  // namespace jitter_test

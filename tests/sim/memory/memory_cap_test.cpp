@@ -16,7 +16,8 @@ using namespace pipewright::sim;
 using pipewright::test::error_of;
 using pipewright::test::make;
 
-/// Two stages of 20 MB that stand, 5 MB of activations and 2 MB beside a forward.
+/// Returns two stages of 20 MB standing memory, 5 MB of activations and 2 MB working memory of a
+/// forward.
 StepCosts two_stages() {
   StageCost cost;
   cost.forward = cost.input_gradient = cost.weight_gradient = {1};
@@ -64,25 +65,25 @@ bool offers(const Scenario& scenario, const std::string& change) {
   return std::find(changes.begin(), changes.end(), change) != changes.end();
 }
 
-TEST_CASE("Too little memory is told with rank, instant, action and the largest holders",
+TEST_CASE("Too little memory is reported with rank, instant, action and the largest holders",
           "[sim][memory]") {
-  // 20 stand; at 2, before any backward, the third forward adds 5 and 2 to 10.
+  // 20 MB are permanent; at 2 s, before any backward, the third forward adds 5 and 2 to 10.
   const auto full = over(two_stages(), of_memory({30'000'000}));
   REQUIRE(full);
   CHECK(to_string(*full) ==
-        "rank 0 needs 37.0 MB at 0F2 (2.000000 s), but its device has 30.0 MB: the most is in "
+        "rank 0 needs 37.0 MB at 0F2 (2.000000 s), but its device has 30.0 MB: mostly "
         "optimizer state 10.0 MB, parameters 5.0 MB, gradients 5.0 MB");
 }
 
-TEST_CASE("A cap that is just met, or none, refuses nothing", "[sim][memory]") {
+TEST_CASE("A cap that is just met, or none, rejects nothing", "[sim][memory]") {
   CHECK_FALSE(over(two_stages(), of_memory({37'000'000})));
   CHECK(over(two_stages(), of_memory({36'999'999})));
   CHECK_FALSE(over(two_stages(), of_memory({})));
 }
 
-TEST_CASE("Each rank has its own limit: the one that is furthest above it is named",
+TEST_CASE("Each rank has its own limit: the rank furthest above its limit is named",
           "[sim][memory]") {
-  Cluster cluster = of_memory({1});  // of devices that say nothing else
+  Cluster cluster = of_memory({1});  // overridden by rank_memory
   const auto limits = [&](double first, double second) {
     cluster.rank_memory = {first, second};
     return over(two_stages(), cluster);
@@ -103,7 +104,7 @@ TEST_CASE("Each rank has its own limit: the one that is furthest above it is nam
   CHECK_FALSE(limits_memory(roomy(cluster)));
 }
 
-TEST_CASE("A cap below what stands is refused without any simulation", "[sim][memory]") {
+TEST_CASE("A cap below the permanent memory is rejected without any simulation", "[sim][memory]") {
   const Program program = lower(make("gpipe", 2, 3));
   const auto costs = two_stages().stages;
   CHECK(error_of([&] { require_cap_above_standing(program, costs, of_memory({19'000'000})); }) ==
@@ -113,7 +114,7 @@ TEST_CASE("A cap below what stands is refused without any simulation", "[sim][me
   CHECK_NOTHROW(require_cap_above_standing(program, costs, of_memory({})));
 }
 
-TEST_CASE("Of the changes that fit the quickest is named", "[sim][memory]") {
+TEST_CASE("Of the changes that fit the fastest is named", "[sim][memory]") {
   const auto fastest_within = [](std::int64_t cap) {
     const std::map<std::string, Need> known{
         {"a=1", {{40}, {1}}}, {"b=1", {{30}, {3}}}, {"c=1", {{20}, {2}}}, {"d=1", {{10}, {4}}}};
@@ -135,23 +136,23 @@ TEST_CASE("Of the changes that fit the quickest is named", "[sim][memory]") {
   CHECK_FALSE(fastest_within(9));
 }
 
-TEST_CASE("The refusal ends with the change that fits, or says that none does", "[sim][memory]") {
+TEST_CASE("The error ends with the change that fits, or says that none does", "[sim][memory]") {
   const auto full = over(two_stages(), of_memory({30'000'000}));
   CHECK_THAT(refusal(*full, Remedy{"training.recompute=full", {{29'000'000}, {12.5}}}),
              Catch::Matchers::EndsWith("gradients 5.0 MB; training.recompute=full fits, with 29.0 "
-                                       "MB and 12.500000 s an iteration"));
+                                       "MB and 12.500000 s per iteration"));
   CHECK_THAT(refusal(*full, {}),
              Catch::Matchers::EndsWith("; no single change that was tried fits"));
 }
 
-TEST_CASE("The changes offered are not what the scenario has already", "[sim][memory]") {
+TEST_CASE("The proposed changes differ from the scenario's own settings", "[sim][memory]") {
   const Scenario plain = scenario();
   CHECK(offers(plain, "training.recompute=full"));
   CHECK(offers(plain, "training.recompute=selective"));
   CHECK(offers(plain, "pipeline.schedule=1f1b"));
   CHECK(offers(plain, "pipeline.ranks=4"));
   CHECK_FALSE(offers(changed(plain, "cluster.devices_per_node=3"), "pipeline.ranks=4"));
-  CHECK_FALSE(offers(plain, "training.zero=1"));  // one replica has nobody to share with
+  CHECK_FALSE(offers(plain, "training.zero=1"));  // one replica has no other to shard with
   CHECK(offers(changed(plain, "pipeline.replicas=2"), "training.zero=1"));
   CHECK_FALSE(offers(changed(plain, "training.recompute=full"), "training.recompute=selective"));
   CHECK_FALSE(offers(changed(plain, "pipeline.schedule=1f1b"), "pipeline.schedule=1f1b"));

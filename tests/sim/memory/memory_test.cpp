@@ -31,7 +31,7 @@ StageCost times(double forward, double input_gradient, double weight_gradient) {
   return cost;
 }
 
-/// Links of one second's latency that carry any size at once.
+/// Returns links of one second's latency that carry any size at once.
 StepCosts costs_of(std::vector<StageCost> stages) {
   StepCosts costs;
   costs.stages = std::move(stages);
@@ -41,7 +41,7 @@ StepCosts costs_of(std::vector<StageCost> stages) {
   return costs;
 }
 
-/// A Program, timed, and its memory.
+/// A timed Program and its memory.
 struct Case {
   Case(const Schedule& schedule, StepCosts costs_, Holding holding_ = {})
       : Case(lower(schedule), std::move(costs_), holding_) {}
@@ -54,7 +54,7 @@ struct Case {
         times(simulator.run(costs)),
         curves(model.curves(costs, times)) {}
 
-  /// "time: bytes" of each point.
+  /// Returns "time: bytes" of each point.
   std::string curve(int rank) const {
     std::ostringstream text;
     for (const MemoryPoint& point : curves.of(rank))
@@ -78,7 +78,8 @@ struct Case {
   const MemoryCurves& curves;
 };
 
-/// Two stages of one second each action: activations of 10 and 20, outputs of 4, gradients of 3.
+/// Returns two stages of one second per action: activations of 10 and 20, outputs of 4, gradients
+/// of 3.
 std::vector<StageCost> two_stages() {
   std::vector<StageCost> stages(2, times(1, 1, 1));
   stages[0].activation = {10};
@@ -88,7 +89,8 @@ std::vector<StageCost> two_stages() {
   return stages;
 }
 
-TEST_CASE("The workspaces of a device stand beside all else", "[sim][memory]") {
+TEST_CASE("The workspaces of a device are counted in addition to all other memory",
+          "[sim][memory]") {
   StepCosts costs = costs_of(two_stages());
   const Case without(make("1f1b", 2, 2), costs);
   costs.workspaces = {64};
@@ -98,14 +100,14 @@ TEST_CASE("The workspaces of a device stand beside all else", "[sim][memory]") {
   CHECK(with.holders(0, 0) == "workspaces of the device: 64, activations 0F0: 10");
 }
 
-TEST_CASE("Where work is captured each slot keeps its most, and copies of what comes in",
+TEST_CASE("With CUDA graphs each slot keeps its peak, and copies of its inputs",
           "[sim][memory][soak]") {
   auto stages = two_stages();
   stages[0].gradients = {2};
   stages[0].backward_peak_apart = {5};
   for (const auto hand_over : {HandOver::Reference, HandOver::Copy}) {
     const Case at(make("1f1b", 2, 2), costs_of(stages), {hand_over, 0, /*captures=*/true});
-    // Two slots of 10 + 5 and the gradient that comes in, 3; and one of 20 and the input, 4.
+    // Two slots of 10 + 5 and the received gradient, 3; and one of 20 and the input, 4.
     CHECK(at.holders(0, 0) == "set aside for graphs: 36, gradients: 2");
     CHECK(at.holders(1, 0) == (hand_over == HandOver::Copy
                                    ? "set aside for graphs: 24, receive buffer 1RECV_F0: 4"
@@ -114,7 +116,7 @@ TEST_CASE("Where work is captured each slot keeps its most, and copies of what c
   }
 }
 
-/// Random bytes for everything that `random_costs` leaves out.
+/// Adds random bytes for everything that `random_costs` leaves out.
 StepCosts with_memory(StepCosts costs, std::mt19937& random, bool at_shards = false) {
   const auto bytes = [&](int least, int most) {
     return Bytes{std::uniform_int_distribution(least, most)(random)};
@@ -150,8 +152,8 @@ StepCosts with_memory(StepCosts costs, std::mt19937& random, bool at_shards = fa
   return costs;
 }
 
-/// Calls `visit` for Programs of every kind, costs and hand-overs, so that every pair of them is
-/// tried.
+/// Calls `visit` for Programs of every kind, costs and ways of passing data, so that every pair of
+/// them is tested.
 template <class Visit>
 int for_each_case(const Visit& visit) {
   PairCover cover;
@@ -212,9 +214,11 @@ Bytes standing_of(const Case& at, int rank) {
   return sum;
 }
 
-TEST_CASE("By reference, a gradient is its maker's until the stage before has used it",
-          "[sim][memory]") {
-  // 0F0 to 1, on the way to 2, 1F0 to 3, 1B0 to 5, on the way to 6, 0B0 to 8.
+TEST_CASE(
+    "By reference, a gradient belongs to the stage that computed it until the previous stage has "
+    "used it",
+    "[sim][memory]") {
+  // 0F0 to 1, in transfer to 2, 1F0 to 3, 1B0 to 5, in transfer to 6, 0B0 to 8.
   const Case at(make("gpipe", 2, 1), costs_of(two_stages()));
   CHECK(at.curve(0) == "0: 0, 0: 10, 8: 0");
   CHECK(at.curve(1) == "0: 0, 2: 20, 5: 3, 8: 0");
@@ -222,7 +226,7 @@ TEST_CASE("By reference, a gradient is its maker's until the stage before has us
   CHECK(at.holders(1, 5) == "input gradient 1B0: 3");
 }
 
-TEST_CASE("At every instant the owners add up to the curve", "[sim][memory][soak]") {
+TEST_CASE("At every instant the owners' memory adds up to the curve", "[sim][memory][soak]") {
   const auto held = [](const auto& points, double time) {
     return std::prev(std::upper_bound(points.begin(), points.end(), time,
                                       [](double t, const auto& point) { return t < point.time; }));
@@ -232,7 +236,7 @@ TEST_CASE("At every instant the owners add up to the curve", "[sim][memory][soak
     for (int rank = 0; rank < static_cast<int>(owners.size()); ++rank) {
       const auto& own = owners[static_cast<std::size_t>(rank)];
       const auto curve = at.curves.of(rank);
-      // Points by the million: one assertion for a rank's.
+      // There are millions of points: one assertion covers those of a rank.
       const auto differs = [&](const auto& point) {
         return held(own, point.time)->sum() != held(curve, point.time)->held;
       };
@@ -243,7 +247,7 @@ TEST_CASE("At every instant the owners add up to the curve", "[sim][memory][soak
   CHECK(visited > 100);
 }
 
-TEST_CASE("Each owner is told apart over time", "[sim][memory]") {
+TEST_CASE("The curve of each owner is separate over time", "[sim][memory]") {
   auto stages = two_stages();
   stages[1].parameters = {100};
   stages[1].backward_peak = {2};
@@ -265,14 +269,14 @@ TEST_CASE("Copied, a receive has a buffer from when it is posted to the end of i
   const Case at(make("gpipe", 2, 1), costs_of(two_stages()), {HandOver::Copy});
   // 0RECV_B0 is posted when 0F0 is over, and its 3 bytes stay for 0B0.
   CHECK(at.curve(0) == "0: 0, 0: 10, 1: 13, 8: 0");
-  // 1RECV_F0 is posted at once; the 4 bytes are the input that 1B0 needs. The gradient is let go of
-  // when its link is, which is at once.
+  // 1RECV_F0 is posted at once; the 4 bytes are the input that 1B0 needs. The gradient is released
+  // with its link, which is at once.
   CHECK(at.curve(1) == "0: 0, 0: 4, 2: 24, 5: 0");
   CHECK(at.holders(0, 2) == "activations 0F0: 10, receive buffer 0RECV_B0: 3");
   CHECK(at.holders(1, 2) == "activations 1F0: 20, receive buffer 1RECV_F0: 4");
 }
 
-TEST_CASE("Copied, the maker of a gradient holds it until it is sent", "[sim][memory]") {
+TEST_CASE("Copied, the stage that computed a gradient holds it until it is sent", "[sim][memory]") {
   StepCosts costs = costs_of(two_stages());
   costs.cluster.within_node.bandwidth_per_s = 1;  // 3 bytes take 3 s
   const Case at(make("gpipe", 2, 1), costs, {HandOver::Copy});
@@ -281,7 +285,7 @@ TEST_CASE("Copied, the maker of a gradient holds it until it is sent", "[sim][me
   CHECK(at.holders(1, 9) == "input gradient 1B0: 3");
 }
 
-TEST_CASE("Stages of one rank hand over without a buffer", "[sim][memory]") {
+TEST_CASE("Stages of one rank pass data on without a buffer", "[sim][memory]") {
   const Schedule both = parse_csv("0F0,1F0,1B0,0B0\n", "s.csv");
   // 0F 0 to 1, 1F to 2, 1B to 4 makes 3, 0B to 6 uses them.
   const std::string curve = "0: 0, 0: 10, 1: 30, 4: 13, 6: 0";
@@ -289,7 +293,7 @@ TEST_CASE("Stages of one rank hand over without a buffer", "[sim][memory]") {
   CHECK(Case(both, costs_of(two_stages()), {HandOver::Copy}).curve(0) == curve);
 }
 
-TEST_CASE("The input gradient frees its part of the activations, the weight gradient the rest",
+TEST_CASE("An input gradient frees its part of the activations, the weight gradient the rest",
           "[sim][memory]") {
   StageCost cost = times(1, 1, 1);
   cost.activation = {10};
@@ -303,7 +307,7 @@ TEST_CASE("The input gradient frees its part of the activations, the weight grad
   CHECK(whole.curve(0) == "0: 0, 0: 10, 3: 0");
 }
 
-TEST_CASE("The input gradient leaves gradients to the weight gradient", "[sim][memory]") {
+TEST_CASE("An input gradient keeps gradients for the weight gradient", "[sim][memory]") {
   StageCost cost = times(1, 1, 1);
   cost.activation = {10};
   cost.forward_peak = {10};
@@ -315,10 +319,10 @@ TEST_CASE("The input gradient leaves gradients to the weight gradient", "[sim][m
   CHECK(whole.curve(0) == "0: 0, 0: 10, 3: 0");
 }
 
-TEST_CASE("A recomputing input gradient leaves what it made again to the weight gradient",
+TEST_CASE("A recomputing input gradient keeps the recomputed activations for the weight gradient",
           "[sim][memory]") {
   StageCost cost = times(1, 1, 1);
-  // Of two layers: 2 bytes are the input of the second, which makes 3 when it runs again.
+  // Two layers: 2 bytes are the input of the second, which recomputes 3.
   cost.rerun = {.first = {1},
                 .others = {1},
                 .kept = {2},
@@ -329,18 +333,18 @@ TEST_CASE("A recomputing input gradient leaves what it made again to the weight 
                 .input_gradient_peak = {9},
                 .left_for_weights = {5}};
   const Case split(parse_csv("0F0,0R0,0I0,0W0\n", "s.csv"), costs_of({cost}));
-  // 0F0 to 1, 0R0 to 2, 0I0, which runs the first layer again, to 4, 0W0 to 5.
+  // 0F0 to 1, 0R0 to 2, 0I0, which recomputes the first layer, to 4, 0W0 to 5.
   CHECK(split.curve(0) == "0: 0, 0: 2, 1: 5, 2: 14, 4: 10, 5: 0");
   CHECK(split.holders(0, 2) == "transient of 0I0: 9, activations 0R0: 3, inputs of layers 0F0: 2");
   CHECK(split.holders(0, 4) ==
         "recomputed activations 0I0: 5, activations 0R0: 3, inputs of layers 0F0: 2");
-  // One backward is done with each layer's before it comes to the next.
+  // A whole backward releases each layer's memory before it continues with the next.
   const Case whole(parse_csv("0F0,0R0,0B0\n", "s.csv"), costs_of({cost}));
   CHECK(whole.curve(0) == "0: 0, 0: 2, 1: 5, 2: 14, 5: 0");
 }
 
-/// Both keep 10 bytes, of which stage 0's output of 4 is saved by no layer; the gradient back
-/// has 3.
+/// Returns stages that both keep 10 bytes, of which stage 0's output of 4 is saved by no layer; the
+/// gradient sent back has 3.
 std::vector<StageCost> two_split_stages() {
   auto stages = two_stages();
   stages[0].output_alone = {4};
@@ -348,7 +352,7 @@ std::vector<StageCost> two_split_stages() {
   return stages;
 }
 
-TEST_CASE("An input gradient frees the stage's output, if the stage after is done with it",
+TEST_CASE("An input gradient frees the stage's output, if the next stage no longer needs it",
           "[sim][memory]") {
   auto stages = two_split_stages();
   // 0F0 to 1, 1F0 from 2 to 3, 1I0 to 4, 0I0 from 5 to 6, 0W0 to 7, 1W0 early or late.
@@ -360,12 +364,13 @@ TEST_CASE("An input gradient frees the stage's output, if the stage after is don
   const Case late(early, costs_of(stages));
   CHECK(late.curve(0) == "0: 0, 0: 10, 7: 4, 8: 0");
   CHECK(late.holders(0, 7) == "activations 0F0: 4");
-  // Copied, the stage after reads a buffer of its own.
+  // If data are copied, the next stage reads its own buffer.
   CHECK(Case(early, costs_of(stages), {HandOver::Copy}).holders(0, 6.5) == "activations 0F0: 6");
 }
 
-TEST_CASE("A gradient that the weight gradient needs stays with its maker until that has run",
-          "[sim][memory]") {
+TEST_CASE(
+    "A gradient that the weight gradient needs stays with its stage until that action has run",
+    "[sim][memory]") {
   auto stages = two_split_stages();
   const Schedule schedule = parse_csv("0F0,0I0,0W0\n1F0,1B0\n", "s.csv");
   // 1B0 ends at 5, 0I0 runs from 6 to 7, 0W0 to 8.
@@ -376,7 +381,7 @@ TEST_CASE("A gradient that the weight gradient needs stays with its maker until 
   CHECK(copied.holders(0, 7) == "activations 0F0: 6, receive buffer 0RECV_B0: 3");
 }
 
-TEST_CASE("Where layers run again, the gradient that came in is free when the last one is done",
+TEST_CASE("With recomputed layers, the received gradient is free when the last layer is done",
           "[sim][memory]") {
   auto stages = two_stages();
   stages[0].rerun = {.first = {1}, .others = {2}, .backward_share = 0.25};
@@ -387,24 +392,24 @@ TEST_CASE("Where layers run again, the gradient that came in is free when the la
   CHECK(at.holders(1, 7) == "");
 }
 
-TEST_CASE("A forward that is run again keeps its output alone until then", "[sim][memory]") {
+TEST_CASE("Until it runs again, a recomputed forward keeps only its output", "[sim][memory]") {
   auto stages = two_stages();
   stages[0].forward_peak = {15};
   stages[0].rerun = rerun_at_once(stages[0]);
   const Schedule schedule = parse_csv("0F0,0R0,0B0\n1F0,1B0\n", "s.csv");
-  // 0F0 to 1, 1F0 from 2 to 3, 1B0 to 5, 0R0 is free to run from 1 to 2, 0B0 from 6 to 8.
+  // 0F0 to 1, 1F0 from 2 to 3, 1B0 to 5, 0R0 may run from 1 to 2, 0B0 from 6 to 8.
   const Case at(schedule, costs_of(stages));
-  // 0R0 makes the output again, while 1B0 still has the first one.
+  // 0R0 recomputes the output, while 1B0 still uses the first one.
   CHECK(at.curve(0) == "0: 0, 0: 15, 1: 19, 2: 14, 5: 10, 8: 0");
   CHECK(at.holders(0, 0) == "transient of 0F0: 11, output 0F0: 4");
   CHECK(at.holders(0, 1) == "activations 0R0: 10, transient of 0R0: 5, output 0F0: 4");
-  // Copied, the output goes with its send, and comes again.
+  // If data are copied, the output is released after its send, and recomputed.
   const Case copied(schedule, costs_of(stages), {HandOver::Copy});
   CHECK(copied.holders(0, 0) == "transient of 0F0: 11, output 0F0: 4");
   CHECK(copied.holders(0, 1) == "activations 0R0: 10, transient of 0R0: 5");
 }
 
-TEST_CASE("An inference lets go of what it does not send", "[sim][memory]") {
+TEST_CASE("Inference frees all memory that it does not send", "[sim][memory]") {
   StepCosts costs = costs_of(two_stages());
   costs.cluster.within_node.bandwidth_per_s = 1;
   const Schedule schedule = parse_csv("0F0\n1F0\n", "s.csv");
@@ -414,7 +419,7 @@ TEST_CASE("An inference lets go of what it does not send", "[sim][memory]") {
 }
 
 TEST_CASE("A longer microbatch keeps more, and its buffers are larger", "[sim][memory]") {
-  // 1B0 from 7 to 9, 0B0 from 10 to 12; then 0RECV_B1 is posted, and 1B1 comes from 14 to 15.
+  // 1B0 from 7 to 9, 0B0 from 10 to 12; then 0RECV_B1 is posted, and 1B1 is from 14 to 15.
   StepCosts costs = costs_of(two_stages());
   costs.microbatch_lengths = {1, 2.5};
   const Case at(make("gpipe", 2, 2), costs, {HandOver::Copy});
@@ -422,7 +427,8 @@ TEST_CASE("A longer microbatch keeps more, and its buffers are larger", "[sim][m
   CHECK(at.holders(0, 12) == "activations 0F1: 25, receive buffer 0RECV_B1: 8");
 }
 
-TEST_CASE("What stands has its names, and PipeDream's older weights have theirs", "[sim][memory]") {
+TEST_CASE("Permanent memory is listed by owner, including PipeDream's older weights",
+          "[sim][memory]") {
   auto stages = two_stages();
   stages[0].parameters = {100};
   stages[0].gradients = {50};
@@ -439,7 +445,7 @@ TEST_CASE("What stands has its names, and PipeDream's older weights have theirs"
         "optimizer state: 200, parameters: 100, older weights: 100, gradients: 50");
 }
 
-TEST_CASE("A curve begins and ends with what stands, and its peak is its highest point",
+TEST_CASE("A curve begins and ends with the permanent memory, and its peak is its highest point",
           "[sim][memory][soak]") {
   const int cases = for_each_case([](const Case& at) {
     for (int rank = 0; rank < static_cast<int>(at.structure.program().ranks.size()); ++rank) {
@@ -463,7 +469,7 @@ TEST_CASE("A curve begins and ends with what stands, and its peak is its highest
   CHECK(cases > (covers_all() ? 1000 : 400));
 }
 
-TEST_CASE("At any instant the holders are the curve, to the byte", "[sim][memory][soak]") {
+TEST_CASE("At any instant the holders add up to the curve, to the byte", "[sim][memory][soak]") {
   std::mt19937 random(8);
   for_each_case([&](const Case& at) {
     const auto ranks = static_cast<int>(at.structure.program().ranks.size());
@@ -475,7 +481,7 @@ TEST_CASE("At any instant the holders are the curve, to the byte", "[sim][memory
       REQUIRE(sum == Bytes{point.held});
     };
     const MemoryPeak& peak = at.curves.peaks[static_cast<std::size_t>(rank)];
-    if (peak.time > 0)  // at 0 the first point is what stands alone
+    if (peak.time > 0)  // at 0 the first point is only the standing memory
       check_at({peak.time, peak.held.value});
     const auto curve = at.curves.of(rank);
     if (curve.size() > 1)
@@ -483,7 +489,8 @@ TEST_CASE("At any instant the holders are the curve, to the byte", "[sim][memory
   });
 }
 
-/// A rank of its own, gradients of 100 bytes and nothing else; F takes 1 s, I and W as long.
+/// Returns the curve of one rank with gradients of 100 bytes and nothing else; F takes 1 s, I and W
+/// too.
 std::string curve_of_gradients(const Schedule& schedule, int groups) {
   std::vector<StageCost> stages(static_cast<std::size_t>(stage_count(schedule)), times(1, 1, 1));
   for (StageCost& stage : stages)
@@ -491,22 +498,22 @@ std::string curve_of_gradients(const Schedule& schedule, int groups) {
   return Case(schedule, costs_of(stages), {.gradient_groups = groups}).curve(0);
 }
 
-TEST_CASE("Gradients that come before their turn are set aside", "[sim][memory]") {
+TEST_CASE("Gradients that arrive early are stored separately", "[sim][memory]") {
   const Schedule reversed = parse_csv("0F0,0F1,0F2,0B2,0B1,0B0\n", "test");
   CHECK(curve_of_gradients(reversed, 0) == "0: 100");
   CHECK(curve_of_gradients(reversed, 1) == "0: 100, 5: 200, 7: 300, 9: 100");
-  // Microbatches 0 and 1, and 2, whose group has a sum of its own.
+  // Microbatches 0 and 1, and 2, whose group has its own sum.
   CHECK(curve_of_gradients(reversed, 2) == "0: 200, 7: 300, 9: 200");
   CHECK(curve_of_gradients(reversed, 3) == "0: 300");
 
-  // From the end of the weight gradient on; that of 1 adds 2 as well, and 3 is in turn.
+  // From the end of the weight gradient; that of 1 also adds 2, and 3 is in order.
   const Schedule mixed = parse_csv("0F0,0F1,0F2,0F3,0I0,0W0,0I2,0I1,0W2,0W1,0B3\n", "test");
   CHECK(curve_of_gradients(mixed, 1) == "0: 100, 9: 200, 10: 100");
   const Schedule in_order = parse_csv("0F0,0F1,0I0,0I1,0W0,0W1\n", "test");
   CHECK(curve_of_gradients(in_order, 1) == "0: 100");
 }
 
-TEST_CASE("Sharded gradients are whole from a backward's start until their sum is made",
+TEST_CASE("Sharded gradients are complete from a backward's start until their reduction ends",
           "[sim][memory]") {
   StageCost stage = times(1, 1, 1);
   stage.gradients = {100};
@@ -522,17 +529,16 @@ TEST_CASE("Sharded gradients are whole from a backward's start until their sum i
   CHECK(curve("0F0,0F1,0B0,0B1\n") == "0: 50, 2: 150, 5: 150, 8: 50");
   CHECK(curve("0F0,0F1,0B0,0B1\n", HandOver::Copy) ==
         "0: 50, 2: 150, 4: 200, 5: 150, 7: 200, 8: 50");
-  // The shard of 1 is set aside until 0 has come.
+  // The shard of 1 is set aside until 0 is done.
   CHECK(curve("0F0,0F1,0B1,0B0\n") == "0: 50, 2: 150, 5: 200, 8: 50");
-  // Another forward runs beside the sum.
+  // Another forward overlaps with the reduction.
   CHECK(curve("0F0,0B0,0F1,0B1\n") == "0: 50, 1: 150, 4: 150, 7: 50");
   CHECK(Case(lower(parse_csv("0F0,0B0\n", "test"), {.replicas = 2, .zero = 2}), costs, {})
             .holders(0, 2) == "gradients of 0B0: 100, gradients: 50");
 }
 
-TEST_CASE(
-    "Sharded parameters are whole from when they begin to be gathered until they are let go of",
-    "[sim][memory]") {
+TEST_CASE("Sharded parameters are complete from the start of their gathering until they are freed",
+          "[sim][memory]") {
   StageCost stage = times(1, 1, 1);
   stage.parameters = {100};
   stage.parameters_elsewhere = {50};
@@ -544,16 +550,18 @@ TEST_CASE(
                 costs, {hand_over, 1})
         .curve(0);
   };
-  // Each is gathered in 1 s: 0F0 to 2, 1F0 to 4 and 1B0 to 6, its sum to 7, 0B0 from 8 to 10.
+  // Each all-gather takes 1 s: 0F0 to 2, 1F0 to 4 and 1B0 to 6, its reduction to 7, 0B0 from 8 to
+  // 10.
   CHECK(curve(1) == "0: 100, 0: 200, 2: 200, 6: 100, 7: 200, 10: 100");
   CHECK(curve(1, HandOver::Copy) ==
         "0: 100, 0: 250, 1: 200, 2: 250, 3: 200, 6: 100, 7: 250, 8: 200, 10: 100");
-  // Both at once, one behind the other: 1F0 need not wait.
+  // Both at once, gathered one after the other: 1F0 need not wait.
   CHECK(curve(2) == "0: 100, 0: 200, 1: 300, 5: 200, 8: 100");
 }
 
-TEST_CASE("zb-h1's newest weight gradients set aside all others, its oldest none",
-          "[sim][memory]") {
+TEST_CASE(
+    "zb-h1 stores all weight gradients separately if the newest come first, none if the oldest do",
+    "[sim][memory]") {
   for (const int P : {2, 4})
     for (const int M : {4, 9}) {
       std::vector<StageCost> stages(static_cast<std::size_t>(P), times(1, 1, 1));
@@ -588,7 +596,8 @@ TEST_CASE("Larger activations never lower a peak", "[sim][memory][soak]") {
   });
 }
 
-TEST_CASE("A model that answered before answers as a fresh one", "[sim][memory]") {
+TEST_CASE("A memory model that was used before gives the same results as a new one",
+          "[sim][memory]") {
   std::mt19937 random(12);
   const Structure structure(lower(make("interleaved-zb", 4, 8, 2)));
   Simulator simulator(structure);

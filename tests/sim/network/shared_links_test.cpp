@@ -19,7 +19,7 @@ using namespace pipewright::plan;
 using namespace pipewright::sim;
 using namespace pipewright::test;
 
-TEST_CASE("Where no link is shared every time is that of the native engine, busy cores included",
+TEST_CASE("Without shared links every time is that of the native engine, busy cores included",
           "[sim][shared_links]") {
   std::mt19937 random(41);
   int programs = 0, round = 0;
@@ -42,14 +42,15 @@ TEST_CASE("Where no link is shared every time is that of the native engine, busy
           REQUIRE(largest_difference(simulate_shared_links(structure, costs), contended) <=
                   1e-12 * contended.iteration);
           ++programs;
-        } catch (const InputError&) {  // sizes that the schedule does not take
+        } catch (const InputError&) {  // sizes that the schedule does not support
         } catch (const Infeasible&) {  // a deadlock
         }
       }
   CHECK(programs > 800);
 }
 
-/// Nodes of one device; two are a group, whose way out carries 100 bytes per second for all.
+/// Returns nodes of one device; two are a group, whose outgoing link carries 100 bytes per second
+/// for all.
 StepCosts three_levels(int pipelines) {
   StepCosts costs = seconds_and_hundreds(2, two_nodes(1, false));
   costs.cluster.nodes = 2 * pipelines;
@@ -60,7 +61,7 @@ StepCosts three_levels(int pipelines) {
   return costs;
 }
 
-TEST_CASE("Transfers that leave a group of nodes share its way out", "[sim][shared_links]") {
+TEST_CASE("Transfers that leave a group of nodes share its outgoing link", "[sim][shared_links]") {
   const Structure structure(lower(make("inference", 2, 1)));
   const auto sent = [&](const StepCosts& costs) {
     return end_of(structure, simulate_shared_links(structure, costs), "0SEND_F0") - 1;
@@ -72,7 +73,7 @@ TEST_CASE("Transfers that leave a group of nodes share its way out", "[sim][shar
   costs = three_levels(4);
   costs.cluster.between_nodes = {.latency = {}, .bandwidth_per_s = 10, .shared = true};
   CHECK(sent(costs) == 10);  // the node's own card is narrower than its share
-  // … and than the way out, which a pipeline alone has to itself.
+  // … and than the outgoing link, which a single pipeline has to itself.
   StepCosts alone = three_levels(1);
   alone.cluster.between_nodes = costs.cluster.between_nodes;
   Simulator simulator(structure);
@@ -85,17 +86,17 @@ TEST_CASE("Transfers that leave a group of nodes share its way out", "[sim][shar
   }
 }
 
-TEST_CASE("Two pipelines behind one card take twice as long to send what they send at once",
+TEST_CASE("Two pipelines with one network card take twice as long for simultaneous transfers",
           "[sim][shared_links]") {
   const Structure structure(lower(make("inference", 2, 1)));
   StepCosts costs = seconds_and_hundreds(2, two_nodes(2, true));
   costs.replicas = 2;
   const Times times = simulate_shared_links(structure, costs);
-  CHECK(end_of(structure, times, "0SEND_F0") == 3);  // 1 s of compute, 100 bytes at 50 a second
+  CHECK(end_of(structure, times, "0SEND_F0") == 3);  // 1 s of compute, 100 bytes at 50 per second
   CHECK(times.iteration == 4);
 }
 
-TEST_CASE("Pipelines slow each other down on their cores and on their card",
+TEST_CASE("Pipelines slow each other down on their cores and on their network card",
           "[sim][shared_links][busy-cores]") {
   const Structure structure(lower(make("inference", 2, 1)));
   StepCosts costs = seconds_and_hundreds(2, two_nodes(2, true));
@@ -112,13 +113,13 @@ TEST_CASE("Pipelines slow each other down on their cores and on their card",
   CHECK(simulator.run_shared(costs).iteration == 4);
 }
 
-TEST_CASE("A sum takes on a bus what it was measured to take", "[sim][shared_links]") {
+TEST_CASE("An all-reduce on a bus takes its measured time", "[sim][shared_links]") {
   const Structure structure(lower(make("gpipe", 1, 1), {.replicas = 3}));
   StepCosts costs = seconds_and_hundreds(1, two_nodes(3, true));
   costs.replicas = 3;
   costs.stages[0].gradients = {600};
   Simulator simulator(structure);
-  // Three flows of 800 bytes on a bus of 100 bytes a second, each beside the others.
+  // Three flows of 800 bytes on a bus of 100 bytes per second, concurrently.
   const double compute = simulator.iteration(costs) - 8;
   CHECK(simulate_shared_links(structure, costs).iteration == Approx(compute + 24));
   CHECK(simulator.run_shared(costs).iteration == Approx(compute + 24));
@@ -128,7 +129,7 @@ TEST_CASE("A sum takes on a bus what it was measured to take", "[sim][shared_lin
   CHECK(simulator.run_shared(costs).iteration == Approx(compute + 16));
 }
 
-TEST_CASE("A flow that is left alone goes on with all of the link", "[sim][shared_links]") {
+TEST_CASE("A flow continues at the link's full bandwidth once it is alone", "[sim][shared_links]") {
   const Structure structure(lower(make("inference", 2, 2)));
   StepCosts costs = seconds_and_hundreds(2, two_nodes(1, true));
   costs.cluster.nodes = 1;
@@ -136,7 +137,7 @@ TEST_CASE("A flow that is left alone goes on with all of the link", "[sim][share
   costs.stages[0].output = {200};
   costs.stages[0].forward = {1};
   const Times times = simulate_shared_links(structure, costs);
-  // One queue: 0SEND_F0 from 1 to 3, 0SEND_F1 from 3 to 5. Nobody shares.
+  // One queue: 0SEND_F0 from 1 to 3, 0SEND_F1 from 3 to 5. No transfers share.
   CHECK(end_of(structure, times, "0SEND_F0") == 3);
   CHECK(end_of(structure, times, "0SEND_F1") == 5);
 
@@ -146,13 +147,13 @@ TEST_CASE("A flow that is left alone goes on with all of the link", "[sim][share
   uneven.cluster.nodes = 1;
   uneven.cluster.devices_per_node = 2;
   // 0SEND_F1, 250 bytes, has the bus from 3.5 on; 1SEND_B0, 100 bytes, shares it from 4 to 6, and
-  // the 100 bytes that are left go alone.
+  // the remaining 100 bytes have it to themselves.
   const Times shared = simulate_shared_links(both, uneven);
   CHECK(end_of(both, shared, "1SEND_B0") == 6);
   CHECK(end_of(both, shared, "0SEND_F1") == 7);
 }
 
-TEST_CASE("SimGrid shares links in the same times", "[sim][shared_links][simgrid]") {
+TEST_CASE("SimGrid gives shared links the same times", "[sim][shared_links][simgrid]") {
   if (!built_with_simgrid())
     pipewright::test::skip("built without SimGrid");
   std::mt19937 random(43);
@@ -173,8 +174,7 @@ TEST_CASE("SimGrid shares links in the same times", "[sim][shared_links][simgrid
           costs.cluster.devices_per_node = bus ? 4 * replicas : replicas;
           costs.cluster.within_node.shared = costs.cluster.between_nodes.shared = true;
           costs.cluster.within_node.segments.clear();
-          if (!bus &&
-              programs % 3 == 2)  // a card that is shared, and a way out of two nodes that is
+          if (!bus && programs % 3 == 2)  // a shared card, and a shared link out of two nodes
             costs.cluster.fabric = {.levels = {{"spine",
                                                 2,
                                                 {.latency = {0.1},
@@ -182,7 +182,7 @@ TEST_CASE("SimGrid shares links in the same times", "[sim][shared_links][simgrid
                                                  .shared = programs % 2 == 0,
                                                  .oversubscription = 2}}}};
           const Times simgrid = simulate_on_simgrid(structure, costs);
-          if (programs % 2 == 1) {  // who computes is watched, and nobody minds
+          if (programs % 2 == 1) {  // compute is tracked, but has no effect
             costs.contended = costs.stages;
             costs.busy_cores = 2;
           }
@@ -196,9 +196,10 @@ TEST_CASE("SimGrid shares links in the same times", "[sim][shared_links][simgrid
         }
       }
   CHECK(programs > 100);
-  CHECK(slower > programs / 4);  // sharing matters
-  fmt::print("SimGrid shares links in the same times in {} programs; largest difference {:.1e}\n",
-             programs, largest);
+  CHECK(slower > programs / 4);  // sharing has an effect
+  fmt::print(
+      "SimGrid gives shared links the same times in {} programs; largest difference {:.1e}\n",
+      programs, largest);
 }
 
 }  // namespace shared_links_test

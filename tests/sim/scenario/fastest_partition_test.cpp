@@ -47,7 +47,7 @@ double iteration(const Program& program, const LayerCosts& costs, const Cluster&
   return std::get<Completed>(simulate(program, stages, cluster)).timeline.length.value;
 }
 
-/// Over every way to cut into four stages.
+/// Returns the shortest iteration over all partitions into four stages.
 double best_of_four(const Program& program, const LayerCosts& costs, const Cluster& cluster) {
   const auto layers = static_cast<int>(costs.layers.size());
   double best = std::numeric_limits<double>::infinity();
@@ -89,7 +89,7 @@ TEST_CASE("The faster kind of node gets more layers", "[sim][partition]") {
         std::vector<int>{0, 6, 8});
 }
 
-TEST_CASE("A border avoids the output that is slow to send", "[sim][partition]") {
+TEST_CASE("A boundary avoids the output that is slow to send", "[sim][partition]") {
   LayerCosts costs;
   costs.layers.resize(4);
   for (LayerCost& layer : costs.layers) {
@@ -104,7 +104,7 @@ TEST_CASE("A border avoids the output that is slow to send", "[sim][partition]")
   CHECK(found.iteration < found.balanced);
 }
 
-TEST_CASE("The descent over many partitions is near the optimum", "[sim][partition]") {
+TEST_CASE("The local search over many partitions is near the optimum", "[sim][partition]") {
   std::mt19937 random(4);
   int optimal = 0;
   double worst = 1;
@@ -143,8 +143,8 @@ TEST_CASE("No rank of the fastest partition is over the cap", "[sim][partition]"
     fastest_partition(program, costs, cluster, Bytes{100});
     FAIL("not refused");
   } catch (const Infeasible& answer) {
-    CHECK(answer.what() == std::string("memory: 3 partitions tried, in the leanest a rank peaks at "
-                                       "280 bytes, the cap is 100"));
+    CHECK(answer.what() == std::string("memory: none of 3 partitions fits: the lowest peak is "
+                                       "280 bytes, but the cap is 100"));
   }
   CHECK_THROWS_AS(fastest_partition(lower(make_schedule("1f1b", 5, 4)), costs, cluster),
                   Infeasible);

@@ -1,4 +1,4 @@
-// A scenario whose schedule is one's own is planned as one of the same name is.
+// A scenario with a user-defined schedule is planned like one of the same name.
 
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ Scenario shared_card(const std::vector<std::string>& assignments = {}) {
 
 LayerCosts costs() { return layer_costs_from_json(JsonDocument::read(folder + "costs.json")); }
 
-/// The same scenario with the schedule from a file of that text.
+/// Returns the same scenario with the schedule from a file of that text.
 Scenario from_file(const TempFolder& files, Scenario scenario, const std::string& text) {
   return changed(scenario, "pipeline.schedule=" + files.write("mine.csv", text).string());
 }
@@ -42,7 +42,7 @@ double iteration_of(const ScenarioPlan& plan) {
   return Simulator(*plan.structure).run_shared(plan.costs).iteration;
 }
 
-TEST_CASE("each schedule from its file is the Program of its name, timeline included",
+TEST_CASE("Each schedule read from its file is the Program of its name, including the timeline",
           "[sim][scenario]") {
   const TempFolder files;
   int checked = 0;
@@ -67,7 +67,7 @@ TEST_CASE("each schedule from its file is the Program of its name, timeline incl
   CHECK(checked > 50);
 }
 
-TEST_CASE("a schedule of one's own is kept as one structure", "[sim][scenario]") {
+TEST_CASE("A user's own schedule is kept as one structure", "[sim][scenario]") {
   Scenario scenario = shared_card();
   const Program program = lay_out(scenario, costs()).program();
   scenario.pipeline.schedule = program;
@@ -79,7 +79,7 @@ TEST_CASE("a schedule of one's own is kept as one structure", "[sim][scenario]")
   CHECK(lay_out(scenario, costs(), &cache).structure != first);
 }
 
-TEST_CASE("a Program that contradicts a field of the scenario is refused", "[sim][scenario]") {
+TEST_CASE("A Program that contradicts a field of the scenario is rejected", "[sim][scenario]") {
   Scenario scenario = shared_card();
   scenario.pipeline.schedule = lay_out(scenario, costs()).program();
   CHECK_NOTHROW(sound_program(scenario));
@@ -95,7 +95,7 @@ TEST_CASE("a Program that contradicts a field of the scenario is refused", "[sim
         std::string::npos);
 }
 
-TEST_CASE("a generator of one's own is swept as one of the catalogue", "[sim][scenario]") {
+TEST_CASE("A user's own generator is swept like one of the catalogue", "[sim][scenario]") {
   ScheduleDescriptor mine;
   mine.name = "mine";
   mine.make = [](const ScheduleRequest& r) -> MadeSchedule {
@@ -110,7 +110,7 @@ TEST_CASE("a generator of one's own is swept as one of the catalogue", "[sim][sc
   }
 }
 
-TEST_CASE("a limit that a scenario names is the one of its schedule", "[sim][scenario]") {
+TEST_CASE("A limit in a scenario is that of its schedule", "[sim][scenario]") {
   const auto highest_peak = [](const std::string& units) {
     const auto peaks = peak_memory_units(
         lay_out(shared_card({"pipeline.schedule=zb-auto", "pipeline.memory_units=" + units}),

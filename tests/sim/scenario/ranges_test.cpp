@@ -33,7 +33,7 @@ TEST_CASE("Values are separated by commas outside of brackets and quotes", "[sim
   CHECK(parse_swept_field("data.path=../x..y").values == std::vector<std::string>{"../x..y"});
 }
 
-TEST_CASE("A range that is empty or never ends is refused", "[sim][sweep]") {
+TEST_CASE("A range that is empty or never ends is rejected", "[sim][sweep]") {
   for (const char* wrong : {"4..2", "4..8x1", "0..8x2", "4..8+0", "4..8+-1", "0..1e7"})
     CHECK_THAT(error_of([&] { values(wrong); }), Catch::Matchers::StartsWith("--set f="));
   CHECK_THAT(error_of([] { parse_swept_field("=3"); }), Catch::Matchers::Contains("FIELD=VALUES"));

@@ -26,14 +26,14 @@ Scenario shared_card(const std::vector<std::string>& assignments = {}) {
 
 LayerCosts costs() { return layer_costs_from_json(JsonDocument::read(folder + "costs.json")); }
 
-TEST_CASE("Tokens per second count the length of each microbatch, MFU the passes that there are",
+TEST_CASE("Tokens per second count the length of each microbatch, MFU the existing passes",
           "[sim][scenario]") {
   const auto plan = lay_out(shared_card(), costs());
   // 16 microbatches of 4 sequences of 128 tokens in 4 pipelines.
   CHECK(throughput_of(shared_card(), plan, 2).units_per_s == 16 * 4 * 128 * 4 / 2.0);
   CHECK(throughput_of(shared_card(), plan, 2).mfu == 0);  // no peak is known
   Scenario own = shared_card();
-  own.model = pipewright::test::StackShape{};  // five words a sample
+  own.model = pipewright::test::StackShape{};  // five words per sample
   CHECK(throughput_of(own, plan, 2).unit == "words");
   CHECK(throughput_of(own, plan, 2).units_per_s == 16 * 4 * 5 * 4 / 2.0);
   const auto ragged = shared_card({"pipeline.microbatches=2", "training.microbatch_lengths=[1,3]"});
@@ -51,7 +51,7 @@ TEST_CASE("Tokens per second count the length of each microbatch, MFU the passes
         Approx(forward * 64 * 4 / (2 * 16 * 1e12)));
 }
 
-TEST_CASE("A runtime's costs are in the iteration: each action, each message, and once a step",
+TEST_CASE("The iteration includes a runtime's costs per action, per message and per step",
           "[sim][scenario]") {
   const auto scenario =
       shared_card({"pipeline.ranks=2", "pipeline.replicas=1", "pipeline.microbatches=1",
@@ -98,7 +98,7 @@ TEST_CASE("Plans that differ in costs alone share a Structure", "[sim][scenario]
   CHECK(simulator.iteration(one.costs) < simulator.iteration(slower.costs));
 }
 
-TEST_CASE("Schedules that take a limit on memory get that of the device, the loosest that fits",
+TEST_CASE("Schedules with a limit on memory get that of the device, the loosest that fits",
           "[sim][scenario]") {
   for (const std::string name : {"zb-auto", "v-zb"}) {
     std::vector<std::string> wanted{"pipeline.schedule=" + name, "pipeline.microbatches=8",
@@ -118,11 +118,11 @@ TEST_CASE("Schedules that take a limit on memory get that of the device, the loo
     const auto [most, quickest] = figures(0);
     std::int64_t last = most;
     int smaller = 0;
-    // Ever a byte less than was needed before, until nothing fits any more.
+    // Reduces the memory to one byte less than needed before, until nothing fits any more.
     while (true) {
       const auto [peak, iteration] = figures(last - 1);
       if (peak >= last) {
-        CHECK(peak == most);  // no limit is enough: the plan is without one
+        CHECK(peak == most);  // no limit suffices: the plan has none
         break;
       }
       CHECK(iteration >= quickest);
@@ -134,14 +134,14 @@ TEST_CASE("Schedules that take a limit on memory get that of the device, the loo
   }
 }
 
-TEST_CASE("Costs of another model or microbatch size are refused", "[sim][scenario]") {
+TEST_CASE("Costs of another model or microbatch size are rejected", "[sim][scenario]") {
   CHECK_THAT(error_of([] { lay_out(shared_card({"training.microbatch_size=8"}), costs()); }),
              Catch::Matchers::Contains("training.microbatch_size is 8"));
   CHECK_THAT(error_of([] { lay_out(shared_card({"model.blocks=5"}), costs()); }),
              Catch::Matchers::Contains("the costs are for"));
 }
 
-TEST_CASE("A sweep fills every row once, and stops when asked to", "[sim][sweep]") {
+TEST_CASE("A sweep fills every row once, and stops on request", "[sim][sweep]") {
   const std::atomic<bool> go_on{false};
   std::size_t last = 0;
   const auto row = [](std::size_t i) {

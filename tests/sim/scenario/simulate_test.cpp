@@ -39,7 +39,7 @@ std::vector<StageCost> equal_stages(int stages, const StageCost& cost) {
   return std::vector<StageCost>(static_cast<std::size_t>(stages), cost);
 }
 
-/// One node; every pair of ranks is joined by such a link.
+/// Returns one node; every pair of ranks is joined by such a link.
 Cluster linked(double latency, double bandwidth_per_s = std::numeric_limits<double>::infinity()) {
   Cluster cluster;
   cluster.within_node = {.latency = {latency}, .bandwidth_per_s = bandwidth_per_s, .shared = false};
@@ -57,7 +57,7 @@ Timeline timeline_of(const Schedule& schedule, const std::vector<StageCost>& cos
   return completed(simulate(lower(schedule, options), costs, cluster));
 }
 
-/// When an action ran; actions that the test does not name are none of its business.
+/// The start and end of an action; actions that the test does not name are ignored.
 struct Interval {
   double start = 0;
   double end = 0;
@@ -75,7 +75,7 @@ Interval span_of(const Timeline& timeline, const std::string& action) {
   return {};
 }
 
-/// What a rank holds at the end of each instant, as "time: bytes".
+/// Returns the memory of a rank at the end of each time, as "time: bytes".
 std::string memory_of(const Timeline& timeline, int rank) {
   std::map<double, std::int64_t> held;
   for (const MemorySample& sample : timeline.memory)
@@ -87,7 +87,7 @@ std::string memory_of(const Timeline& timeline, int rank) {
   return text.str();
 }
 
-/// Three stages, the first and the last on rank 0. Each rank sends before it receives.
+/// Returns three stages, the first and the last on rank 0. Each rank sends before it receives.
 Schedule there_and_back() {
   return parse_csv(
       "0F0,0F1,2F0,2B0,2F1,2B1,0B0,0B1\n"
@@ -106,7 +106,7 @@ int pick(std::mt19937& random, int least, int most) {
   return std::uniform_int_distribution(least, most)(random);
 }
 
-/// Any of the schedules, in sizes that it takes.
+/// Returns any of the schedules, in sizes that it supports.
 Schedule random_schedule(std::mt19937& random) {
   const auto& names = schedule_names();
   while (true) {
@@ -238,7 +238,8 @@ TEST_CASE("1F1B of two ranks with a latency of 0.5, by hand", "[sim][simulate]")
   CHECK(bubble_per_rank(timeline) == std::vector<Seconds>{{5}, {5}});
 }
 
-TEST_CASE("GPipe with a latency pays it once a hop each way", "[sim][simulate]") {
+TEST_CASE("GPipe has a latency once per transfer between stages in each direction",
+          "[sim][simulate]") {
   for (const int ranks : {1, 2, 3, 8}) {
     const Timeline timeline =
         timeline_of(make_gpipe(ranks, 5), equal_stages(ranks, times(1, 1, 1)), linked(0.5));
@@ -247,7 +248,7 @@ TEST_CASE("GPipe with a latency pays it once a hop each way", "[sim][simulate]")
   }
 }
 
-TEST_CASE("Loads come before the first forwards, the optimizer's step is last", "[sim][simulate]") {
+TEST_CASE("Loads are before the first forwards, the optimizer's step is last", "[sim][simulate]") {
   auto costs = equal_stages(2, times(1, 1, 1));
   costs[0].load = {0.25};
   costs[0].optimizer_step = {3};
@@ -269,7 +270,7 @@ TEST_CASE("A split backward sends the input gradient on before the weight gradie
   CHECK(span_of(timeline, "0W0") == Interval{6, 10});
 }
 
-TEST_CASE("Stages of one rank hand over at no cost", "[sim][simulate]") {
+TEST_CASE("Stages of one rank pass data on at no cost", "[sim][simulate]") {
   const Schedule schedule = parse_csv("0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n", "v.csv");
   const Timeline timeline = timeline_of(schedule, equal_stages(4, times(1, 1, 0)), linked(0.5));
   CHECK(span_of(timeline, "1F0") == Interval{1.5, 2.5});
@@ -314,7 +315,7 @@ TEST_CASE("Ranks of two nodes use the link between them", "[sim][simulate]") {
 
 TEST_CASE("One queue per rank: a receive waits for the send before it", "[sim][simulate]") {
   // Rank 1 sends its first output from 3 to 4. The second input has arrived at 3, but in a single
-  // queue its receive stands behind that send.
+  // queue its receive comes after that send.
   auto costs = equal_stages(3, times(1, 1, 0));
   for (StageCost& cost : costs)
     cost.output = {100};
@@ -329,7 +330,8 @@ TEST_CASE("One queue per rank: a receive waits for the send before it", "[sim][s
 
 TEST_CASE("One queue per pair: a receive waits for the send in the other direction",
           "[sim][simulate]") {
-  // Rank 1 sends the gradient of microbatch 0 from 4 to 5; the input of microbatch 1 came long ago.
+  // Rank 1 sends the gradient of microbatch 0 from 4 to 5; the input of microbatch 1 has long
+  // arrived.
   auto costs = equal_stages(2, times(1, 1, 0));
   costs[0].output = {100};
   costs[1].input_gradient_bytes = {100};
@@ -347,7 +349,7 @@ TEST_CASE("Rendezvous: a transfer starts when both ends have reached it", "[sim]
   CHECK(span_of(eager, "0SEND_F1") == Interval{2, 2.5});
   CHECK(span_of(eager, "1F1") == Interval{4.5, 5.5});
 
-  // Rank 1 asks for microbatch 1 when its backward of microbatch 0 is over.
+  // Rank 1 posts the receive of microbatch 1 when its backward of microbatch 0 is over.
   const Timeline rendezvous = timeline_of(make_1f1b(2, 3), costs, linked(0.5), edge_rendezvous);
   CHECK(span_of(rendezvous, "1B0") == Interval{2.5, 4.5});
   CHECK(span_of(rendezvous, "0SEND_F1") == Interval{4.5, 5});
@@ -375,7 +377,7 @@ TEST_CASE("A deadlock shows the cycle: 1F1B by rendezvous in one queue per rank"
         "at 1SEND_B0 waits for 0RECV_B0, which rank 0 runs after 0SEND_F1");
 }
 
-TEST_CASE("Two ranks that send before they receive: stuck in one queue, not in one per edge",
+TEST_CASE("Two ranks that send before they receive: a deadlock in one queue, not in one per edge",
           "[sim][simulate]") {
   const auto costs = equal_stages(3, times(1, 1, 1));
   const auto run = [&](const LoweringOptions& options) {
@@ -391,8 +393,7 @@ TEST_CASE("Two ranks that send before they receive: stuck in one queue, not in o
   CHECK(std::holds_alternative<Completed>(run(rank_eager)));
 }
 
-TEST_CASE("Neither layout nor mode makes an iteration shorter than edge and eager",
-          "[sim][simulate]") {
+TEST_CASE("No layout or mode makes an iteration shorter than edge and eager", "[sim][simulate]") {
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {
     const RandomCase at = random_case(random);
@@ -420,13 +421,13 @@ TEST_CASE("More time anywhere never shortens the iteration", "[sim][simulate]") 
     CAPTURE(to_string(before.schedule), round);
     const Outcome fast = simulate(program, before.costs, before.cluster);
     const Outcome slow = simulate(program, after.costs, after.cluster);
-    REQUIRE(fast.index() == slow.index());  // no cost makes or breaks a deadlock
+    REQUIRE(fast.index() == slow.index());  // costs neither create nor remove a deadlock
     if (const auto* done = std::get_if<Completed>(&fast))
       REQUIRE(std::get<Completed>(slow).timeline.length >= done->timeline.length);
   }
 }
 
-TEST_CASE("An iteration is never shorter than the busiest rank or one microbatch's way",
+TEST_CASE("An iteration is never shorter than the busiest rank or one microbatch's path",
           "[sim][simulate]") {
   std::mt19937 random(5);
   for (int round = 0; round < 300; ++round) {
@@ -442,7 +443,7 @@ TEST_CASE("An iteration is never shorter than the busiest rank or one microbatch
   }
 }
 
-TEST_CASE("The same question twice has the same answer", "[sim][simulate]") {
+TEST_CASE("Simulating the same scenario twice has the same result", "[sim][simulate]") {
   std::mt19937 random(13);
   for (int round = 0; round < 50; ++round) {
     const RandomCase at = random_case(random);
@@ -488,15 +489,15 @@ TEST_CASE("Memory over time, by hand: two ranks and one microbatch", "[sim][memo
   costs[1].input_gradient_bytes = {13};
   const Timeline timeline = timeline_of(make_gpipe(2, 1), costs, linked(0));
 
-  // 40 stand. 0F0 needs its input and 9 while it runs, keeps 7; 0B0 needs 4 more.
+  // 40 bytes are permanent. 0F0 needs its input and 9 while it runs, keeps 7; 0B0 needs 4 more.
   CHECK(memory_of(timeline, 0) == "0: 52, 1: 50, 4: 54, 6: 40");
-  // 24 stand. The target is loaded at once; 1F0 needs 6, keeps 5; 1B0 follows at 2 and needs 8
-  // more. The gradient that it made stays until 0B0 has used it.
+  // 24 bytes are permanent. The target is loaded at once; 1F0 needs 6, keeps 5; 1B0 follows at 2
+  // and needs 8 more. The gradient that it computed stays until 0B0 has used it.
   CHECK(memory_of(timeline, 1) == "0: 26, 1: 32, 2: 39, 4: 37, 6: 24");
   CHECK(peak_per_rank(timeline) == std::vector<Bytes>{{54}, {39}});
 }
 
-TEST_CASE("Memory starts with what stands and ends with it", "[sim][memory]") {
+TEST_CASE("Memory starts and ends with the permanent memory", "[sim][memory]") {
   std::mt19937 random(17);
   for (int round = 0; round < 200; ++round) {
     RandomCase at = random_case(random);
@@ -508,7 +509,7 @@ TEST_CASE("Memory starts with what stands and ends with it", "[sim][memory]") {
       cost.forward_peak = cost.activation + Bytes{pick(random, 0, 9)};
       cost.backward_peak = {pick(random, 0, 9)};
     }
-    at.costs.front().input_gradient_bytes = {};  // nobody would take it
+    at.costs.front().input_gradient_bytes = {};  // no stage would use it
     at.costs.front().loaded = {7};
     at.costs.back().loaded = {5};
     const Timeline timeline = timeline_of(at.schedule, at.costs, at.cluster);
@@ -530,7 +531,7 @@ TEST_CASE("Memory starts with what stands and ends with it", "[sim][memory]") {
   }
 }
 
-TEST_CASE("A split backward keeps the activations until the weight gradient is over",
+TEST_CASE("A split backward keeps the activations until the weight gradient has ended",
           "[sim][memory]") {
   StageCost cost = times(1, 1, 1);
   cost.activation = {7};
@@ -540,7 +541,7 @@ TEST_CASE("A split backward keeps the activations until the weight gradient is o
   CHECK(memory_of(timeline, 0) == "0: 7, 1: 9, 2: 9, 3: 0");
 }
 
-TEST_CASE("Costs for another number of stages are refused", "[sim][simulate]") {
+TEST_CASE("Costs for another number of stages are rejected", "[sim][simulate]") {
   CHECK(error_of([] {
           simulate(lower(make_gpipe(2, 1)), equal_stages(3, times(1, 1, 1)), linked(0));
         }) == "costs are given for 3 stages, but the program has 2");

@@ -26,7 +26,7 @@ void need_simgrid() {
     skip("built without SimGrid");
 }
 
-/// Programs and events that both engines agree on.
+/// Counts of programs and events on which both engines agree.
 struct Agreement {
   int programs = 0;
   std::size_t events = 0;
@@ -44,7 +44,7 @@ struct Agreement {
   }
 };
 
-/// Two pairs of hosts, z to x and y to w, over one backbone of 100 bytes per second.
+/// Returns two pairs of hosts, z to x and y to w, over one backbone of 100 bytes per second.
 std::string crossing_platform() {
   std::string text =
       "<?xml version='1.0'?>\n"
@@ -69,7 +69,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text.replace(at, what.size(), with);
 }
 
-/// What two pipelines of two stages say to a platform.
+/// Returns the error of a platform for two pipelines of two stages.
 std::string complaint(const std::filesystem::path& platform) {
   LoweringOptions options;
   const Structure structure(lower(make("inference", 2, 1), options));
@@ -78,7 +78,7 @@ std::string complaint(const std::filesystem::path& platform) {
   return error_of([&] { simulate_on_simgrid(structure, costs, platform); });
 }
 
-TEST_CASE("SimGrid gives every instruction the native engine's times where nothing is shared",
+TEST_CASE("SimGrid gives every instruction the native engine's times without shared links",
           "[sim][simgrid][soak]") {
   need_simgrid();
   Agreement agreement;
@@ -97,7 +97,7 @@ TEST_CASE("SimGrid gives every instruction the native engine's times where nothi
           const Structure structure(lower(make(name, ranks, microbatches), options));
           agreement.compare(structure, random_costs(structure.program(), random, round++));
           cover.add(values);
-        } catch (const InputError&) {  // sizes that the schedule does not take
+        } catch (const InputError&) {  // sizes that the schedule does not support
         } catch (const Infeasible&) {  // a deadlock
         }
       }
@@ -107,7 +107,7 @@ TEST_CASE("SimGrid gives every instruction the native engine's times where nothi
       agreement.programs, agreement.events, agreement.largest);
 }
 
-TEST_CASE("Pipelines side by side run all their collectives in the native engine's time",
+TEST_CASE("Data-parallel pipelines run all their collectives in the native engine's time",
           "[sim][simgrid]") {
   need_simgrid();
   Agreement agreement;
@@ -139,8 +139,9 @@ TEST_CASE("Pipelines side by side run all their collectives in the native engine
              agreement.programs, agreement.events);
 }
 
-TEST_CASE("Links with segments, and with sums on a line of their own, take as long on both engines",
-          "[sim][simgrid]") {
+TEST_CASE(
+    "Links with segments, and with all-reduces on a separate link, take as long on both engines",
+    "[sim][simgrid]") {
   need_simgrid();
   Agreement agreement;
   std::mt19937 random(33);
@@ -176,7 +177,7 @@ TEST_CASE("Two pipelines that share a network card send at half its speed", "[si
   const Structure structure(lower(make("inference", 2, 1)));
   StepCosts costs = seconds_and_hundreds(2, two_nodes(2, true));
   CHECK(simulate_on_simgrid(structure, costs).iteration == Approx(3).epsilon(1e-12));
-  costs.replicas = 2;  // 1 + 2 + 1, where a card of one's own takes 1 + 1 + 1
+  costs.replicas = 2;  // 1 + 2 + 1, where a card for each takes 1 + 1 + 1
   CHECK(simulate_on_simgrid(structure, costs).iteration == Approx(4).epsilon(1e-12));
   costs.cluster.between_nodes.shared = false;
   CHECK(simulate_on_simgrid(structure, costs).iteration == Approx(3).epsilon(1e-12));
@@ -184,8 +185,8 @@ TEST_CASE("Two pipelines that share a network card send at half its speed", "[si
 
 TEST_CASE("Transfers that overlap in part share for as long as they overlap", "[sim][simgrid]") {
   need_simgrid();
-  // Stages 0 and 2 on the first node, 1 and 3 on the second. From 5.5 on 0F4 and 2F0 leave
-  // together; 0F4, half sent, is through at 6.5 and 2F0 sends its second half alone.
+  // Stages 0 and 2 are on the first node, 1 and 3 on the second. From 5.5 on 0F4 and 2F0 are sent
+  // together; 0F4, half sent, is done at 6.5 and 2F0 sends its second half alone.
   ScheduleRequest request;
   request.name = "inference";
   request.ranks = 4;
@@ -199,27 +200,27 @@ TEST_CASE("Transfers that overlap in part share for as long as they overlap", "[
   CHECK(end_of(structure, times, "3RECV_F0") == Approx(7).epsilon(1e-12));
 }
 
-TEST_CASE("Reductions of two stages share the cards that both need", "[sim][simgrid]") {
+TEST_CASE("Reductions of two stages share the network cards that both need", "[sim][simgrid]") {
   need_simgrid();
   LoweringOptions options;
   options.replicas = 2;
   const Structure structure(lower(make("gpipe", 2, 1), options));
-  // Each node runs a whole pipeline, and what passes inside it takes no time.
+  // Each node runs a whole pipeline, and transfers inside it take no time.
   StepCosts costs = seconds_and_hundreds(2, two_nodes(1, true));
   costs.cluster.within_node = {.latency = {},
                                .bandwidth_per_s = std::numeric_limits<double>::infinity()};
   costs.replicas = 2;
   costs.stages[0].gradients = costs.stages[1].gradients = {200};
-  // Alone each takes 2 s. Stage 1 begins at 3 and is half through at 4, when stage 0 joins.
+  // Alone each takes 2 s. Stage 1 begins at 3 and is half done at 4, when stage 0 joins.
   const Times times = simulate_on_simgrid(structure, costs);
   CHECK(end_of(structure, times, "1REDUCE_GRAD") == Approx(6).epsilon(1e-12));
   CHECK(end_of(structure, times, "0REDUCE_GRAD") == Approx(7).epsilon(1e-12));
 }
 
-TEST_CASE("A card sends and receives at once, a bus does not", "[sim][simgrid]") {
+TEST_CASE("A network card sends and receives at the same time, a bus does not", "[sim][simgrid]") {
   need_simgrid();
   const Structure structure(lower(make("1f1b", 2, 2)));
-  // 0F1 ends at 6 and is sent while 1B0, which ends at 6 as well, comes back.
+  // 0F1 ends at 6 and is sent while 1B0, which ends at 6 as well, is sent back.
   StepCosts costs = seconds_and_hundreds(2, two_nodes(1, true));
   costs.stages[0].forward = {3};
   const Times card = simulate_on_simgrid(structure, costs);
@@ -249,7 +250,7 @@ TEST_CASE("A platform file: flows that cross share the backbone, latencies add u
   CHECK(simulate_on_simgrid(structure, costs, wide).iteration == Approx(5).epsilon(1e-12));
 }
 
-TEST_CASE("A platform file that cannot be used is refused in words", "[sim][simgrid]") {
+TEST_CASE("An unusable platform file is rejected with an error message", "[sim][simgrid]") {
   need_simgrid();
   const TempFolder folder;
   const std::string good = crossing_platform();
@@ -276,7 +277,8 @@ TEST_CASE("A platform file that cannot be used is refused in words", "[sim][simg
         small.string() + ": 4 devices are needed, but the platform has 1 hosts: lonely");
 }
 
-TEST_CASE("Every kind of zone without a route is refused by the hosts' names", "[sim][simgrid]") {
+TEST_CASE("Every kind of zone without a route is rejected with the hosts' names",
+          "[sim][simgrid]") {
   need_simgrid();
   const TempFolder folder;
   const std::string apart =

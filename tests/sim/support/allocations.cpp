@@ -15,7 +15,7 @@ std::size_t allocations() { return count; }
 
 }  // namespace pipewright::test
 
-// The forms for arrays and those that do not throw call this one.
+// The forms for arrays and the non-throwing forms call this one.
 void* operator new(std::size_t size) {
   ++count;
   if (void* const memory = std::malloc(size == 0 ? 1 : size))

@@ -1,12 +1,12 @@
 #pragma once
 
-// Counts what the whole test program takes from the heap: operator new is replaced here.
+// Counts the heap allocations of the whole test program: operator new is replaced here.
 
 #include <cstddef>
 
 namespace pipewright::test {
 
-/// How often this thread has called operator new so far.
+/// Returns how often this thread has called operator new so far.
 std::size_t allocations();
 
 }  // namespace pipewright::test

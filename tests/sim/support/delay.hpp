@@ -1,7 +1,7 @@
 #pragma once
 
-// An independent interpreter of the rules of time, slow and plain: the yardstick for the engine and
-// for what is derived from it.
+// An independent interpreter of the timing rules, slow and simple: the reference for the engine and
+// for everything derived from it.
 
 #include <algorithm>
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace pipewright::test {
 
-/// The iteration time when one event takes `delay` longer and everything else as before.
+/// Returns the iteration time when one event takes `delay` longer and everything else is unchanged.
 inline double iteration_with_delay(const sim::Structure& structure, const sim::Durations& durations,
                                    int delayed, double delay) {
   const auto& events = structure.events();

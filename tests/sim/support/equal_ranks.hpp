@@ -1,6 +1,6 @@
 #pragma once
 
-// A schedule timed for stages of given times, on ranks that a transfer of a given time apart.
+// Times a schedule for stages of given times, with a given transfer time between ranks.
 
 #include <algorithm>
 #include <limits>
@@ -28,7 +28,7 @@ inline plan::Timeline timed(const plan::Schedule& schedule, const plan::Schedule
   return std::get<sim::Completed>(outcome).timeline;
 }
 
-/// The same for equal stages.
+/// Returns the same for equal stages.
 inline plan::Timeline timed(const plan::Schedule& schedule, double forward, double input_gradient,
                             double weight_gradient, double transfer = 0) {
   return timed(schedule,

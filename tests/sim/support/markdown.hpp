@@ -1,6 +1,6 @@
 #pragma once
 
-// Tables for docs/accuracy.md, and the check that they stand there.
+// Tables for docs/accuracy.md, and the check that the page contains them.
 
 #include <fmt/ranges.h>
 
@@ -23,18 +23,18 @@ inline std::string markdown_table(const std::vector<std::vector<std::string>>& r
   return text;
 }
 
-/// "−4.5 %"
+/// Returns "−4.5 %".
 inline std::string percent(double fraction) {
   const double value = std::round(1000 * fraction) / 10;
   return fmt::format("{}{:.1f} %", value < 0 ? "−" : "+", std::abs(value));
 }
 
-/// The error of a prediction, as a fraction of what was measured.
+/// Returns the error of a prediction, as a fraction of the measurement.
 inline double error_of_prediction(double predicted, double measured) {
   return predicted / measured - 1;
 }
 
-/// Of the sizes of the errors.
+/// Returns the median of the absolute errors.
 inline double median_size(std::vector<double> errors) {
   for (double& error : errors)
     error = std::abs(error);
@@ -43,7 +43,7 @@ inline double median_size(std::vector<double> errors) {
   return errors.size() % 2 == 1 ? errors[middle] : (errors[middle - 1] + errors[middle]) / 2;
 }
 
-/// The text of docs/accuracy.md.
+/// Returns the text of docs/accuracy.md.
 inline std::string accuracy_document() {
   std::ifstream stream(std::string(PIPEWRIGHT_SOURCE_DIR) + "/docs/accuracy.md");
   std::stringstream text;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Costs of every kind that the simulator knows, drawn at random, for properties over grids.
+// Random costs of every kind that the simulator supports, for properties over grids.
 
 #include <random>
 #include <vector>
@@ -29,8 +29,9 @@ inline std::vector<plan::LoweringOptions> all_ways_to_communicate() {
   return all;
 }
 
-/// Two nodes, stages and links of all sorts. Odd rounds: microbatches of unequal length; every
-/// third: ranks of unequal speed; every fourth: jitter; every fifth: transfers that keep ranks.
+/// Returns random costs on two nodes, with stages and links of all kinds. Odd rounds have
+/// microbatches of unequal length; every third has ranks of unequal speed; every fourth has jitter;
+/// every fifth has transfers that occupy ranks.
 inline sim::StepCosts random_costs(const plan::Program& program, std::mt19937& random, int round) {
   const auto between = [&](double least, double most) {
     return std::uniform_real_distribution(least, most)(random);
@@ -72,7 +73,7 @@ inline sim::StepCosts random_costs(const plan::Program& program, std::mt19937& r
   return costs;
 }
 
-/// What stages take beside others: up to three times as long.
+/// Adds contended stage times: up to three times as long.
 inline void make_contended(sim::StepCosts& costs, std::mt19937& random, int cores) {
   costs.contended = costs.stages;
   std::uniform_real_distribution slower(1.0, 3.0);

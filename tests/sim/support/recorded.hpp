@@ -1,6 +1,6 @@
 #pragma once
 
-// Records of steps, made up.
+// Made-up records of steps.
 
 #include <algorithm>
 #include <random>
@@ -26,7 +26,8 @@ inline models::RecordedSteps record_of(std::vector<models::RecordedOperation> op
   return record;
 }
 
-/// All that a Program does, on so many pipelines; every duration is drawn on its own.
+/// Returns a record of everything that a Program does, on `replicas` pipelines; every duration is
+/// sampled independently.
 inline models::RecordedSteps random_record(const plan::Program& program, int replicas, int steps,
                                            std::mt19937& random) {
   std::uniform_real_distribution<double> seconds(0.5, 2);

@@ -28,7 +28,8 @@ inline std::vector<std::string> values_of(const std::string& name, int ranks, in
 
 enum class Coverage { All, Pairs };
 
-/// Calls `visit` with each, or with as many as try every pair of values. Returns their number.
+/// Calls `visit` with each structure, or with as many as cover every pair of values. Returns their
+/// number.
 template <class Visit>
 int for_each_structure(const Visit& visit, Coverage coverage = Coverage::All) {
   int visited = 0;

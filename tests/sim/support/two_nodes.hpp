@@ -1,6 +1,6 @@
 #pragma once
 
-// Equal stages on two nodes, in round figures, and the times of two engines beside each other.
+// Equal stages on two nodes, in round figures, and a comparison of the times of two engines.
 
 #include <algorithm>
 #include <cmath>
@@ -22,7 +22,8 @@ inline double largest_difference(const sim::Times& one, const sim::Times& other)
   return largest;
 }
 
-/// Two nodes of `width` devices each, whose cards, and buses inside, move 100 bytes per second.
+/// Returns two nodes of `width` devices each, whose cards, and buses inside, move 100 bytes per
+/// second.
 inline plan::Cluster two_nodes(int width, bool shared) {
   plan::Cluster cluster;
   cluster.nodes = 2;
@@ -32,7 +33,7 @@ inline plan::Cluster two_nodes(int width, bool shared) {
   return cluster;
 }
 
-/// Equal stages: all compute takes a second, all that is sent 100 bytes.
+/// Returns costs of equal stages: all compute takes a second, every transfer has 100 bytes.
 inline sim::StepCosts seconds_and_hundreds(int stages, const plan::Cluster& cluster) {
   sim::StepCosts costs;
   costs.stages.resize(static_cast<std::size_t>(stages));

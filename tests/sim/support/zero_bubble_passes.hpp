@@ -16,7 +16,7 @@ struct ProfiledPasses {
   std::string model;
   int ranks = 0;
   int microbatches = 0;
-  int chunks = 0;             // of 1F1B-I
+  int chunks = 0;             // for 1F1B-I
   plan::ScheduleCosts costs;  // of one microbatch on all chunks of a rank
 
   double forward() const { return costs.of(0).forward.value; }
@@ -39,7 +39,7 @@ inline std::vector<ProfiledPasses> profiled_passes() {
   return all;
 }
 
-/// Of a model and, where there are several, a number of microbatches.
+/// Returns the passes of a model and, if there are several, a number of microbatches.
 inline const ProfiledPasses& passes_of(const std::vector<ProfiledPasses>& all,
                                        const std::string& model, int microbatches) {
   const ProfiledPasses* found = nullptr;
@@ -50,7 +50,7 @@ inline const ProfiledPasses& passes_of(const std::vector<ProfiledPasses>& all,
   return *found;
 }
 
-/// "1F1B", "1F1B-I", "ZB-1p" or "ZB-2p", and the times of one chunk.
+/// Returns the request of "1F1B", "1F1B-I", "ZB-1p" or "ZB-2p", with the times of one chunk.
 inline plan::ScheduleRequest zero_bubble_request(const std::string& name,
                                                  const ProfiledPasses& passes) {
   plan::ScheduleRequest request;

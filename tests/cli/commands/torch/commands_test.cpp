@@ -12,7 +12,7 @@ using nlohmann::json;
 using test::run_program;
 using test::TempFolder;
 
-TEST_CASE("every command has help with an example", "[cli]") {
+TEST_CASE("Every command has help with an example", "[cli]") {
   for (const char* command : {"run", "profile", "partition", "schedule", "topology", "simulate",
                               "sweep", "train", "save", "compare", "convert"}) {
     const auto result = run_program({command, "--help"});
@@ -32,8 +32,7 @@ TEST_CASE("schedule: CSV of 1F1B, and lowered", "[cli][schedule]") {
         "1RECV_F0,1LOAD0,1F0,1B0,1SEND_B0,1RECV_F1,1LOAD1,1F1,1B1,1SEND_B1,1STEP\n");
 }
 
-TEST_CASE("schedule --torch: torch's own lowering, for one process group and shards",
-          "[cli][schedule]") {
+TEST_CASE("schedule --torch prints torch's own lowering, with sharded stages", "[cli][schedule]") {
   const std::vector<std::string> base{"schedule",       "1f1b", "--ranks", "2",
                                       "--microbatches", "1",    "--torch"};
   CHECK(run_program(base).out ==
@@ -41,7 +40,7 @@ TEST_CASE("schedule --torch: torch's own lowering, for one process group and sha
         "1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD,1RESHARD\n");
   auto recomputed = base;
   recomputed.emplace_back("--recompute");
-  CHECK(run_program(recomputed).exit_code == 2);  // torch has no word for it
+  CHECK(run_program(recomputed).exit_code == 2);  // torch's format cannot express it
 }
 
 TEST_CASE("schedule --json: times and activations for equal stages", "[cli][schedule]") {
@@ -55,8 +54,7 @@ TEST_CASE("schedule --json: times and activations for equal stages", "[cli][sche
   CHECK(answer["peak_activations"] == json({4, 3, 2, 1}));
 }
 
-TEST_CASE("schedule --check: somebody's file is proved sound, or the reason is said",
-          "[cli][schedule]") {
+TEST_CASE("schedule --check proves that a file is sound, or shows why not", "[cli][schedule]") {
   const TempFolder folder;
   const auto good = folder.write("good.csv", "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
   CHECK(run_program({"schedule", "--check", good.string()}).exit_code == 0);
@@ -70,7 +68,7 @@ TEST_CASE("schedule --check: somebody's file is proved sound, or the reason is s
           .exit_code == 2);
 }
 
-TEST_CASE("profile -o: writes costs that simulate takes, for another plan as well",
+TEST_CASE("profile -o writes costs that simulate accepts, also for another plan",
           "[cli][profile]") {
   const TempFolder folder;
   const auto costs = (folder.path() / "costs.json").string();
@@ -99,8 +97,9 @@ TEST_CASE("profile -o: writes costs that simulate takes, for another plan as wel
   CHECK(comparison["actions"]["RECV_B moving"]["error_percent"] == 0);
 }
 
-TEST_CASE("profile: layers in shards of the scenario's size, which other sizes are refused with",
-          "[cli][profile]") {
+TEST_CASE(
+    "profile measures layers with the scenario's tensor parallelism; other sizes are rejected",
+    "[cli][profile]") {
   const test::TempFolder folder;
   const auto whole = (folder.path() / "whole.json").string();
   const auto halves = (folder.path() / "halves.json").string();
@@ -108,7 +107,7 @@ TEST_CASE("profile: layers in shards of the scenario's size, which other sizes a
   const auto profiled = run_program(
       test::small_gpt("profile", {"--over", "0", "-o", halves, "--set", "pipeline.tensor=2"}));
   REQUIRE(profiled.exit_code == 0);
-  CHECK(profiled.out.find("one of 2 shards of each layer") != std::string::npos);
+  CHECK(profiled.out.find("one of 2 tensor-parallel ranks of each layer") != std::string::npos);
   const auto costs = plan::layer_costs_from_json(plan::JsonDocument::read(halves));
   CHECK(costs.tensor == 2);
   CHECK(costs.layers[1].tensor_sums.times == 2);
@@ -116,18 +115,19 @@ TEST_CASE("profile: layers in shards of the scenario's size, which other sizes a
     return run_program(
         test::small_gpt("simulate", {"--costs", file, "--set", "pipeline.tensor=" + tensor}));
   };
-  const std::string shared_out = "2 shards have equal parts";
+  const std::string shared_out = "divided equally among 2 tensor-parallel ranks";
   CHECK(simulated(halves, "2").exit_code == 0);
   CHECK(simulated(halves, "2").out.find(shared_out) == std::string::npos);
   CHECK(simulated(whole, "2").out.find(shared_out) != std::string::npos);
   const auto refused = simulated(halves, "1");
   CHECK(refused.exit_code == 2);
-  CHECK(refused.err.find("2 ranks share out along tensor, but pipeline.tensor is 1") !=
+  CHECK(refused.err.find("partitioned among 2 ranks along tensor, but pipeline.tensor is 1") !=
         std::string::npos);
 }
 
-TEST_CASE("profile says what times are made of, and --kernels writes it below the actions",
-          "[cli][profile]") {
+TEST_CASE(
+    "profile shows the parts of its times, and --kernels writes the kernels below the actions",
+    "[cli][profile]") {
   const TempFolder folder;
   const auto kernels = (folder.path() / "kernels.json").string();
   const auto native = (folder.path() / "kernels.pwt").string();
@@ -149,15 +149,14 @@ TEST_CASE("profile says what times are made of, and --kernels writes it below th
       CHECK(part["kernels"].size() > 0);
     }
   CHECK(found);
-  // As people and the window read it: the actions alone can be compared.
+  // People and the window read this format: only the actions can be compared.
   REQUIRE(run_program({"convert", kernels, native}).exit_code == 0);
   const auto compared = run_program({"compare", native, kernels, "--json"});
   REQUIRE(compared.exit_code == 0);
   CHECK(json::parse(compared.out)["actions"]["F"]["predicted_count"] == 2);
 }
 
-TEST_CASE("train --kernels writes what each action of a step ran, and tells it by rank",
-          "[cli][train]") {
+TEST_CASE("train --kernels writes the kernels of each action of a step, by rank", "[cli][train]") {
   const TempFolder folder;
   const auto kernels = (folder.path() / "kernels.pwt").string();
   const auto result = run_program(test::small_gpt("train", {"--kernels", kernels, "--json"}));
@@ -182,7 +181,7 @@ TEST_CASE("train --kernels writes what each action of a step ran, and tells it b
   CHECK(replicas.err.find("pipeline.replicas=1 is needed") != std::string::npos);
 }
 
-TEST_CASE("costs of another model are refused", "[cli][simulate]") {
+TEST_CASE("Costs of another model are rejected", "[cli][simulate]") {
   const TempFolder folder;
   const auto costs = (folder.path() / "costs.json").string();
   REQUIRE(run_program(test::small_gpt("profile", {"--over", "0", "-o", costs})).exit_code == 0);
@@ -190,7 +189,7 @@ TEST_CASE("costs of another model are refused", "[cli][simulate]") {
   CHECK(result.exit_code == 2);
 }
 
-TEST_CASE("train: loss and rate, and verification when asked for", "[cli][train]") {
+TEST_CASE("train prints loss and rate, and verifies if requested", "[cli][train]") {
   const auto result = run_program(test::small_gpt("train", {"--verify", "--json"}));
   REQUIRE(result.exit_code == 0);
   const auto answer = json::parse(result.out);

@@ -1,4 +1,4 @@
-// training.cpu_branch, as a user sets it.
+// Tests training.cpu_branch through the command line.
 
 #include <cstdio>
 #include <fstream>
@@ -28,7 +28,7 @@ bool cpu_has(const std::string& flag) {
   return false;
 }
 
-/// Of this CPU, but for `best`.
+/// Returns the branches of this CPU except `best`.
 std::vector<std::string> branches() {
   std::vector<std::string> all{"compatible"};
   if (cpu_has("avx2"))
@@ -44,8 +44,8 @@ std::vector<std::string> with(const std::string& branch, std::vector<std::string
 }
 
 TEST_CASE(
-    "every branch that the CPU has trains with the bits of serial training, as threads and "
-    "as processes",
+    "Every instruction-set branch of this CPU trains with the bits of serial training, as threads "
+    "and as processes",
     "[cli][cpu-branch]") {
   for (const std::string& branch : branches())
     for (const char* way : {"--verify", "--processes"}) {
@@ -64,7 +64,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("a branch that the CPU lacks is refused, and one that does not exist",
+TEST_CASE("A branch that the CPU lacks is rejected, and so is one that does not exist",
           "[cli][cpu-branch]") {
   const auto unknown = run_program(small_gpt("train", with("avx1024", {})));
   CHECK(unknown.exit_code == 2);
@@ -81,7 +81,7 @@ TEST_CASE("a branch that the CPU lacks is refused, and one that does not exist",
   }
 }
 
-TEST_CASE("a resume with another branch says that the bits will differ", "[cli][cpu-branch]") {
+TEST_CASE("Resuming with another branch prints that the bits will differ", "[cli][cpu-branch]") {
   const TempFolder folder;
   const auto checkpoints = (folder.path() / "checkpoints").string();
   REQUIRE(run_program(small_gpt("train", with("compatible", {"--checkpoints", checkpoints})))

@@ -1,4 +1,4 @@
-// Where ranks compute, as a user asks for it.
+// Tests --device through the command line.
 
 #include "cli/support/program.hpp"
 #include "support/catch.hpp"
@@ -10,7 +10,7 @@ using namespace pipewright;
 using test::run_program;
 using test::small_gpt;
 
-/// What a training on GPUs says; it ends with 2 where there is none.
+/// Trains on GPUs; the exit code is 2 on a machine without GPUs.
 test::Result trained_on_gpus() {
   return run_program(small_gpt("train", {"--device", "cuda", "--verify"}));
 }
@@ -27,7 +27,7 @@ TEST_CASE("--device cuda trains on GPUs with the bits of serial training", "[cli
   CHECK(divided.exit_code == 0);
 }
 
-TEST_CASE("--device cuda says why it cannot where there is no GPU", "[cli][device]") {
+TEST_CASE("--device cuda reports the reason where there is no GPU", "[cli][device]") {
   const auto result = trained_on_gpus();
   if (result.exit_code == 0)
     test::skip("this machine has a GPU");
@@ -36,13 +36,13 @@ TEST_CASE("--device cuda says why it cannot where there is no GPU", "[cli][devic
   for (const char* command : {"run", "profile"})
     CHECK(run_program(small_gpt(command, {"--device", "cuda"})).err.find("no GPU: ") !=
           std::string::npos);
-  // Not for each rank: the command looks before it starts them.
+  // The error is printed once, not by each rank: the command checks before it starts them.
   const auto job = run_program(small_gpt("train", {"--device", "cuda", "--processes"}));
   CHECK(job.exit_code == 2);
   CHECK(job.err == result.err);
 }
 
-TEST_CASE("devices that make no sense are refused", "[cli][device]") {
+TEST_CASE("Invalid devices are rejected", "[cli][device]") {
   const auto unknown = run_program(small_gpt("train", {"--device", "abacus"}));
   CHECK(unknown.exit_code == 2);
   CHECK(unknown.err.find("--device") != std::string::npos);

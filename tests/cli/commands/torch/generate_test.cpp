@@ -1,4 +1,4 @@
-// Tokens that a scenario's model goes on with.
+// Generation of tokens with a scenario's model.
 
 #include <nlohmann/json.hpp>
 
@@ -21,7 +21,7 @@ json generated(Words more) {
   return json::parse(result.out).at("sequences");
 }
 
-TEST_CASE("generate goes on with prompts, the same on any number of ranks", "[cli]") {
+TEST_CASE("generate continues prompts, with the same result on any number of ranks", "[cli]") {
   const Words drawn{"--new-tokens", "5", "--temperature", "1", "--top-k", "50", "--seed", "3"};
   const json two = generated(drawn);
   REQUIRE(two.size() == 2);
@@ -39,14 +39,14 @@ TEST_CASE("generate goes on with prompts, the same on any number of ranks", "[cl
   CHECK(generated(stopped)[0].at("tokens").size() <= 3);
 }
 
-TEST_CASE("generate refuses what is no prompt, and models that do not generate", "[cli]") {
+TEST_CASE("generate rejects invalid prompts, and models that cannot generate", "[cli]") {
   const auto error = [](const Words& words) {
     const auto result = run_program(words);
     CHECK(result.exit_code == 2);
     return result.err;
   };
   CHECK(error({"generate", test::gpt_scenario, "--tokens", "5,x"})
-            .find("--tokens 5,x: \"x\" is no token; say numbers such as 5,11,2") !=
+            .find("--tokens 5,x: \"x\" is not a token; give numbers such as 5,11,2") !=
         std::string::npos);
   CHECK(error({"generate", PIPEWRIGHT_SOURCE_DIR "/scenarios/alexnet-cifar10/scenario.json",
                "--tokens", "5"})

@@ -1,5 +1,6 @@
-// From a large model's name to a folder that transformers loads: made small, trained as a pipeline
-// of shards, saved, and trained on: the commands of docs/your-model.md.
+// From a large model's name to a folder that transformers loads: a small model of its kind is made,
+// trained as a pipeline with tensor parallelism, saved, and trained further, by the commands of
+// docs/your-model.md.
 
 #include <fmt/format.h>
 
@@ -27,7 +28,7 @@ Result done(const Words& words) {
   return result;
 }
 
-/// Tokens below 128, of two bytes each.
+/// Writes tokens below 128, of two bytes each.
 void write_tokens(const TempFolder& folder) {
   std::string tokens;
   for (const char byte : test::text_of(source + "scenarios/gpt-text/text.txt").substr(0, 5000)) {
@@ -57,8 +58,10 @@ double loss_at(const Result& trained, const char* when) {
   return when == std::string("first") ? losses.front() : losses.back();
 }
 
-TEST_CASE("a small model of a large one's kind is made, trained, saved and trained on",
-          "[cli][job]") {
+TEST_CASE(
+    "A small model with a large model's architecture is created, trained, saved and trained "
+    "further",
+    "[cli][job]") {
   const TempFolder folder;
   const std::string small = (folder.path() / "small").string();
   const auto made = done({"model", "--init", "llama3-70b", "--layers", "2", "--hidden", "64",
@@ -75,14 +78,13 @@ TEST_CASE("a small model of a large one's kind is made, trained, saved and train
   done({"save", first, "--checkpoints", checkpoints, "-o", tuned});
   CHECK(std::filesystem::exists(tuned + "/model.safetensors"));
 
-  // From where the first has left it, on the same data: the loss goes on.
+  // Training continues from the weights of the first one on the same data: the loss keeps falling.
   const auto further = done({"train", write_scenario(folder, "tuned"), "--costs", costs, "--json"});
   CHECK(loss_at(further, "first") < loss_at(trained, "first") - 0.1);
 }
 
-TEST_CASE(
-    "the folders that ship are profiled, planned and trained with the bits of serial training",
-    "[cli][job]") {
+TEST_CASE("The shipped folders are profiled, planned and trained with the bits of serial training",
+          "[cli][job]") {
   for (const char* name : {"llama-tiny", "qwen3-moe-tiny"}) {
     INFO(name);
     const TempFolder out;
@@ -92,7 +94,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("GPT-2 trains without its dropout, and the stages at both ends share its embedding",
+TEST_CASE("GPT-2 trains without its dropout, and its first and last stages share its embedding",
           "[cli][job]") {
   const TempFolder folder;
   write_tokens(folder);
@@ -107,14 +109,13 @@ TEST_CASE("GPT-2 trains without its dropout, and the stages at both ends share i
   CHECK(run.out.find("bit-identical to training without a pipeline") != std::string::npos);
 }
 
-TEST_CASE("save wants a model of Hugging Face", "[cli]") {
+TEST_CASE("save requires a model of Hugging Face", "[cli]") {
   const auto result = run_program({"save", test::gpt_scenario, "--checkpoints", "none", "-o", "x"});
   CHECK(result.exit_code == 2);
-  CHECK(result.err.find("model.kind is gpt; a folder is made of a model of kind hf") !=
-        std::string::npos);
+  CHECK(result.err.find("model.kind is gpt; only models of kind hf") != std::string::npos);
 }
 
-TEST_CASE("model --init says what it cannot make", "[cli][model]") {
+TEST_CASE("model --init reports what it cannot create", "[cli][model]") {
   const auto err = [](const Words& words) {
     const auto result = run_program(words);
     CHECK(result.exit_code == 2);
@@ -122,12 +123,12 @@ TEST_CASE("model --init says what it cannot make", "[cli][model]") {
   };
   CHECK(err({"model", "--init", "lama3-70b", "-o", "x"}).find("did you mean \"llama3-70b\"?") !=
         std::string::npos);
-  CHECK(err({"model", "--init", "llama3-70b"}).find("--out names") != std::string::npos);
-  CHECK(err({"model", "--layers", "3", "c.json"}).find("--init makes") != std::string::npos);
+  CHECK(err({"model", "--init", "llama3-70b"}).find("the folder of --out") != std::string::npos);
+  CHECK(err({"model", "--layers", "3", "c.json"}).find("need --init") != std::string::npos);
   CHECK(err({"model"}).find("a FILE is needed, or --init NAME") != std::string::npos);
 }
 
-TEST_CASE("a folder of one's own takes the place of a shipped scenario's", "[cli][job]") {
+TEST_CASE("A user's folder replaces the one of a shipped scenario", "[cli][job]") {
   const TempFolder folder;
   const std::string own = (folder.path() / "own").string();
   done({"model", "--init", "qwen3-8b", "--layers", "2", "--hidden", "32", "--vocabulary", "128",

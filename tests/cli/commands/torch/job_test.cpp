@@ -1,4 +1,4 @@
-// Training as one process per rank, as a user starts it.
+// Training as one process per rank, through the command line.
 
 #include <signal.h>
 
@@ -25,7 +25,7 @@ using test::run_program;
 using test::small_gpt;
 using test::TempFolder;
 
-/// The small GPT's costs, measured once for all tests of this file.
+/// Returns the small GPT's costs, measured once for all tests of this file.
 const std::string& costs_file() {
   static const TempFolder folder;
   static const std::string file = [] {
@@ -45,7 +45,7 @@ std::vector<std::string> train(const std::vector<std::string>& assignments,
   return small_gpt("train", more);
 }
 
-TEST_CASE("train --processes --verify: the bits of serial training", "[cli][job]") {
+TEST_CASE("train --processes --verify finds the bits of serial training", "[cli][job]") {
   for (const auto& wish : std::vector<std::vector<std::string>>{
            {"pipeline.schedule=1f1b"},
            {"pipeline.schedule=zbv", "training.clip_norm=0.1"},
@@ -65,7 +65,7 @@ TEST_CASE("train --processes --verify: the bits of serial training", "[cli][job]
   }
 }
 
-TEST_CASE("train --processes --trace: all ranks by one clock, causes before effects",
+TEST_CASE("train --processes --trace puts all ranks on one clock, causes before effects",
           "[cli][job]") {
   const TempFolder folder;
   const auto file = (folder.path() / "measured.json").string();
@@ -74,7 +74,7 @@ TEST_CASE("train --processes --trace: all ranks by one clock, causes before effe
   REQUIRE(result.exit_code == 0);
   const auto timeline = plan::timeline_from_trace(plan::JsonDocument::read(file));
   CHECK(timeline.ranks == 2);
-  // Both read the machine's clock.
+  // Both ranks read the machine's clock.
   CHECK(result.err.find("offsets known to 0 us, 0 us unexplained") != std::string::npos);
   const auto find = [&](const std::string& action) {
     for (const plan::Span& span : timeline.spans)
@@ -89,8 +89,8 @@ TEST_CASE("train --processes --trace: all ranks by one clock, causes before effe
   }
 }
 
-/// The bytes of a stage's gradients where those of each microbatch are summed beside compute: on
-/// busy cores they still stand when the next microbatch's are made.
+/// Returns the bytes of a stage's gradients if those of each microbatch are reduced during compute:
+/// on busy cores they still exist when the next microbatch's are computed.
 double summed_beside(const std::vector<std::string>& wish, const loop::StoredRun& run,
                      const std::vector<int>& boundaries, std::size_t rank) {
   if (wish.back() != "training.zero=2" && wish.back() != "training.zero=3")
@@ -102,7 +102,7 @@ double summed_beside(const std::vector<std::string>& wish, const loop::StoredRun
   return bytes;
 }
 
-TEST_CASE("run --processes: the whole loop as a job, rehearsed and verified", "[cli][job]") {
+TEST_CASE("run --processes runs the whole loop as a job, rehearsed and verified", "[cli][job]") {
   for (const auto& wish : std::vector<std::vector<std::string>>{
            {"--set", "pipeline.schedule=1f1b"},
            {"--set", "pipeline.schedule=zbv"},
@@ -133,13 +133,14 @@ TEST_CASE("run --processes: the whole loop as a job, rehearsed and verified", "[
       CHECK(measured > 0.95 * predicted);
       CHECK(measured < 1.05 * predicted + summed_beside(wish, run, report["boundaries"], rank));
     }
-    // All ranks, of what was predicted and of what was measured.
+    // Both timelines contain all ranks.
     CHECK(run.measured->ranks == 2);
     CHECK(run.measured->spans.size() == run.predicted.spans.size());
   }
 }
 
-TEST_CASE("run --processes with shards: the whole loop as a job, verified", "[cli][job]") {
+TEST_CASE("run --processes with tensor parallelism runs the whole loop as a job, verified",
+          "[cli][job]") {
   const TempFolder folder;
   const auto out = folder.path() / "run";
   const auto result =
@@ -150,12 +151,12 @@ TEST_CASE("run --processes with shards: the whole loop as a job, verified", "[cl
   const json report = json::parse(result.out);
   CHECK(report["verify"]["bit_identical"] == true);
   const loop::StoredRun run = loop::read_run(out);
-  CHECK(run.measured->ranks == 2);  // the first shard of each
+  CHECK(run.measured->ranks == 2);  // the first tensor-parallel rank of each
   CHECK(run.measured->spans.size() == run.predicted.spans.size());
   test::check_shards_told(report, run.predicted, *run.measured);
 }
 
-TEST_CASE("a shard that is killed ends the job", "[cli][job]") {
+TEST_CASE("Killing one tensor-parallel process ends the job", "[cli][job]") {
   const test::Running running(
       train({"training.steps=100000", "pipeline.ranks=1", "pipeline.tensor=2"},
             {"--processes", "--timeout", "3"}));
@@ -172,9 +173,9 @@ TEST_CASE("a shard that is killed ends the job", "[cli][job]") {
   CHECK(result.err.find("rank 1 was ended by signal 9") != std::string::npos);
 }
 
-TEST_CASE("a rank that is killed ends the job, and one report names it", "[cli][job]") {
+TEST_CASE("Killing a rank ends the job, and one report names the rank", "[cli][job]") {
   const test::Running running(train({"training.steps=100000"}, {"--processes", "--timeout", "3"}));
-  // Its second child, by the order in which they were started.
+  // Its second child, in the order in which they were started.
   std::vector<pid_t> ranks;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (running.err().find("step 1/") == std::string::npos &&
@@ -190,7 +191,8 @@ TEST_CASE("a rank that is killed ends the job, and one report names it", "[cli][
   CHECK(result.err.find("rank 1 was ended by signal 9") != std::string::npos);
 }
 
-TEST_CASE("a job of another size than the scenario is refused with both numbers", "[cli][job]") {
+TEST_CASE("A job whose size differs from the scenario's is rejected with both numbers",
+          "[cli][job]") {
   const test::Running running(
       train({}, {}),
       {{"RANK", "0"}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29400"}});
@@ -200,7 +202,7 @@ TEST_CASE("a job of another size than the scenario is refused with both numbers"
         std::string::npos);
 }
 
-TEST_CASE("a rank that was started with other options is named", "[cli][job]") {
+TEST_CASE("The error names a rank that was started with different options", "[cli][job]") {
   const auto port = std::to_string(29500 + getpid() % 1000);
   const auto variables = [&](const std::string& rank) {
     return std::map<std::string, std::string>{
@@ -219,7 +221,7 @@ TEST_CASE("a rank that was started with other options is named", "[cli][job]") {
   CHECK(said.find("scenario: rank 0 has") != std::string::npos);
 }
 
-TEST_CASE("the variables of srun and mpirun join a job", "[cli][job]") {
+TEST_CASE("Processes join a job by the variables of srun and of mpirun", "[cli][job]") {
   const auto port = std::to_string(29500 + getpid() % 1000);
   using Variables = std::map<std::string, std::string>;
   const auto slurm = [&](const std::string& rank) {
@@ -248,7 +250,7 @@ TEST_CASE("the variables of srun and mpirun join a job", "[cli][job]") {
   }
 }
 
-TEST_CASE("training goes on from a checkpoint by another plan, with the same bits",
+TEST_CASE("Training continues from a checkpoint under another plan, with the same bits",
           "[cli][job][checkpoint]") {
   const TempFolder folder;
   const auto ckpt = (folder.path() / "ckpt").string();
@@ -256,7 +258,7 @@ TEST_CASE("training goes on from a checkpoint by another plan, with the same bit
     const char* steps;
     std::vector<std::string> assignments, options;
   };
-  // Each leg has another schedule, number of ranks, partition or way to run.
+  // Each leg has another schedule, number of ranks, partition or kind of processes.
   const std::vector<Leg> legs{
       {"2", {"pipeline.schedule=1f1b", "pipeline.ranks=2"}, {"--processes"}},
       {"3", {"pipeline.schedule=zbv", "pipeline.ranks=3"}, {}},
@@ -291,8 +293,10 @@ TEST_CASE("training goes on from a checkpoint by another plan, with the same bit
   CHECK(dry.out.find("cannot be loaded here") != std::string::npos);
 }
 
-TEST_CASE("a rank is killed, and training goes on by the plan for what is left, bit for bit",
-          "[cli][job][checkpoint]") {
+TEST_CASE(
+    "After a rank is killed, training continues under the plan for the remaining ranks, bit for "
+    "bit",
+    "[cli][job][checkpoint]") {
   const TempFolder folder;
   const auto ckpt = (folder.path() / "ckpt").string(), next = (folder.path() / "next").string();
   const std::vector<std::string> setup{"pipeline.ranks=3", "pipeline.schedule=1f1b",
@@ -338,8 +342,9 @@ TEST_CASE("a rank is killed, and training goes on by the plan for what is left, 
     REQUIRE(rest[step] == all[step + static_cast<std::size_t>(from)]);
 }
 
-TEST_CASE("where the first checkpoint was never completed, a resumed training begins afresh",
-          "[cli][job][checkpoint]") {
+TEST_CASE(
+    "If the first checkpoint was never completed, a resumed training starts from the beginning",
+    "[cli][job][checkpoint]") {
   const TempFolder folder;
   const auto ckpt = folder.path() / "ckpt";
   std::filesystem::create_directories(ckpt / "step_00000002.killed.tmp");
@@ -354,8 +359,7 @@ TEST_CASE("where the first checkpoint was never completed, a resumed training be
   CHECK(result.out.find("54 of 54 parameter tensors") != std::string::npos);
 }
 
-TEST_CASE("a damaged checkpoint is named, and the one before it is used",
-          "[cli][job][checkpoint]") {
+TEST_CASE("A damaged checkpoint is named, and the previous one is used", "[cli][job][checkpoint]") {
   const TempFolder folder;
   const auto ckpt = folder.path() / "ckpt";
   REQUIRE(run_program(train({}, {"--checkpoints", ckpt.string(), "--checkpoint-every", "2"}))
@@ -370,8 +374,9 @@ TEST_CASE("a damaged checkpoint is named, and the one before it is used",
   CHECK(result.out.find("2 of 2 losses and 54 of 54 parameter tensors") != std::string::npos);
 }
 
-TEST_CASE("checkpoints come as often as loses least, by the first one's time",
-          "[cli][job][checkpoint]") {
+TEST_CASE(
+    "The interval of checkpoints minimizes the lost time, given the duration of the first one",
+    "[cli][job][checkpoint]") {
   const TempFolder folder;
   const auto auto_every = [&](const char* name, const char* hours) {
     return run_program(train({"training.steps=6"},
@@ -383,7 +388,7 @@ TEST_CASE("checkpoints come as often as loses least, by the first one's time",
   CAPTURE(often.err);
   CHECK(often.exit_code == 0);
   CHECK(often.err.find(": one every 1 steps") != std::string::npos);
-  // Hardly any: the one that is measured, and the last.
+  // Almost no failures: the checkpoint that is measured, and the last.
   const auto seldom = auto_every("seldom", "1e6");
   CHECK(seldom.exit_code == 0);
   const auto saved = [&](const char* name) {
@@ -405,12 +410,12 @@ TEST_CASE("--checkpoint-every takes a number of steps, or auto with how often th
     return run_program(train({}, words)).err;
   };
   CHECK(said({"--checkpoint-every", "auto"}) ==
-        "--checkpoint-every auto needs --failure-hours: how often the job fails\n");
+        "--checkpoint-every auto needs --failure-hours: the mean time between failures\n");
   CHECK(said({"--checkpoint-every", "2", "--failure-hours", "5"}) ==
-        "--failure-hours is for --checkpoint-every auto\n");
+        "--failure-hours is only valid with --checkpoint-every auto\n");
   CHECK(said({"--checkpoint-every", "2.5"}) ==
-        "--checkpoint-every: \"2.5\" is no number of steps, which is 1 at least, and not auto\n");
-  CHECK(said({"--checkpoint-every", "0"}).find("is no number of steps") != std::string::npos);
+        "--checkpoint-every: \"2.5\" is not a number of steps of at least 1, nor auto\n");
+  CHECK(said({"--checkpoint-every", "0"}).find("is not a number of steps") != std::string::npos);
 }
 
 }  // namespace job_test

@@ -1,5 +1,5 @@
-// A model that does not fit into a process of the size that each rank has: profiled, trained,
-// checkpointed and resumed by several.
+// A model that is too large for one process of a rank's size is profiled, trained, checkpointed and
+// resumed by several.
 
 #include <sys/resource.h>
 
@@ -24,7 +24,7 @@ using test::Running;
 using test::small_gpt;
 using test::TempFolder;
 
-/// In bytes; 0 of a process that has ended.
+/// Returns the mapped bytes; 0 for a process that has ended.
 std::int64_t mapped_by(pid_t process) {
   std::ifstream lines("/proc/" + std::to_string(process) + "/status");
   std::int64_t kilobytes = 0;
@@ -34,7 +34,7 @@ std::int64_t mapped_by(pid_t process) {
   return 0;
 }
 
-/// What a process of a tiny training maps at most: libraries, threads, and little else.
+/// Returns the most that a process of a tiny training maps: libraries, threads, and little else.
 std::int64_t mapped_by_tiny_training(const std::string& folder, const std::string& ranks) {
   const Running running(
       small_gpt("train", {"--processes", "--checkpoints", folder, "--set", ranks}));
@@ -54,7 +54,7 @@ std::int64_t mapped_by_tiny_training(const std::string& folder, const std::strin
   return most;
 }
 
-/// Programs that are started while it lives may map so much.
+/// Limits the memory that programs started during its lifetime may map.
 class Limit {
  public:
   explicit Limit(std::int64_t bytes) {
@@ -70,8 +70,9 @@ class Limit {
   rlimit before_{};
 };
 
-/// Programs that are started while it lives map as much whenever they run: where threads meet in
-/// malloc, glibc otherwise maps another arena, 64 MB or more, and how many of them is chance.
+/// Makes programs that are started during its lifetime map the same amount whenever they run. If
+/// threads contend in malloc, glibc otherwise maps another arena, 64 MB or more, and their number
+/// is random.
 class FewArenas {
  public:
   FewArenas() { ::setenv("MALLOC_ARENA_MAX", "2", /*overwrite=*/1); }
@@ -80,19 +81,21 @@ class FewArenas {
   FewArenas& operator=(const FewArenas&) = delete;
 };
 
-/// What the large model may take beyond a tiny one: more than the 570 MB of each of two ranks, less
-/// than the 1,010 MB of one.
+/// Memory of the large model in addition to a tiny one: more than the 570 MB of each of two ranks,
+/// less than the 1,010 MB of one.
 constexpr std::int64_t beyond = 750'000'000;
 
-/// 63 M parameters: 1,010 MB with gradients and AdamW's states, 505 MB on each of two ranks, and
-/// activations.
+/// Returns the arguments for a model of 63 M parameters: 1,010 MB with gradients and AdamW's
+/// states, 505 MB on each of two ranks, and activations.
 std::vector<std::string> large_gpt(const std::string& command, std::vector<std::string> more) {
   more.insert(more.end(), {"--set", "model.blocks=20", "--set", "model.hidden=512"});
   return small_gpt(command, more);
 }
 
-TEST_CASE("a model larger than a process: profiled, trained, checkpointed and resumed by several",
-          "[cli][memory]") {
+TEST_CASE(
+    "A model larger than one process's memory is profiled, trained, checkpointed and resumed by "
+    "several",
+    "[cli][memory]") {
   if (test::sanitized)
     test::skip("a sanitizer maps all there is");
   const FewArenas few;
@@ -135,7 +138,7 @@ TEST_CASE("a model larger than a process: profiled, trained, checkpointed and re
   CHECK(test::run_program(large_gpt("train", alone)).exit_code != 0);
 }
 
-TEST_CASE("profile takes what was measured before, and says so; --fresh measures again",
+TEST_CASE("profile reuses earlier measurements, and prints that it does; --fresh measures again",
           "[cli][profile]") {
   const TempFolder cache;
   const auto profile = [&](const std::vector<std::string>& more) {

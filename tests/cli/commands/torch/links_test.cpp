@@ -1,5 +1,5 @@
-// `profile --links`, as a user starts it. What is measured depends on the machine; what is asserted
-// does not.
+// Tests `profile --links` through the command line. The measurements depend on the machine; the
+// assertions do not.
 
 #include <signal.h>
 
@@ -39,8 +39,8 @@ TEST_CASE("profile --links measures threads and processes and writes a cluster f
   const auto& gloo = report.at("links").at(1);
   CHECK(gloo.at("over") == "Gloo");
   CHECK(gloo.at("one_way").at("samples").size() >= 3);
-  CHECK(gloo.at("at_once").size() == 1);  // two pairs, but two ranks train
-  CHECK(gloo.at("sums").size() == 1);     // over as many ranks as train
+  CHECK(gloo.at("at_once").size() == 1);  // two pairs, although two ranks train
+  CHECK(gloo.at("sums").size() == 1);     // over the number of ranks that train
   CHECK(gloo.at("shard_sums").size() == 1);
   const double overlap = gloo.at("shard_sums_beside").at("overlap");
   CHECK(overlap >= 0);
@@ -63,7 +63,7 @@ TEST_CASE("profile --links measures threads and processes and writes a cluster f
                              "--set", "cluster.within_node.latency_s=1"}));
   CAPTURE(slowed.err);
   REQUIRE(slowed.exit_code == 0);
-  CHECK(json::parse(slowed.out).at("iteration_s") > 2);  // there and back
+  CHECK(json::parse(slowed.out).at("iteration_s") > 2);  // in both directions
 }
 
 TEST_CASE("profile --links --between threads needs no processes", "[cli][links]") {
@@ -72,11 +72,12 @@ TEST_CASE("profile --links --between threads needs no processes", "[cli][links]"
   CHECK(result.exit_code == 0);
   CHECK(result.out.starts_with("in process, within a node\n"));
   CHECK(result.out.find("a transfer: ") != std::string::npos);
-  CHECK(result.out.find("a step of a sum: ") != std::string::npos);
+  CHECK(result.out.find("a step of an all-reduce: ") != std::string::npos);
   CHECK(result.out.find("Gloo") == std::string::npos);
 }
 
-TEST_CASE("profile --links: a process that dies ends the others, and it is named", "[cli][links]") {
+TEST_CASE("profile --links: a process that dies ends the others, and the error names it",
+          "[cli][links]") {
   const test::Running running(
       small_gpt("profile", {"--links", "--between", "processes", "--within", "300"}));
   const auto begin = std::chrono::steady_clock::now();
@@ -84,7 +85,7 @@ TEST_CASE("profile --links: a process that dies ends the others, and it is named
          std::chrono::steady_clock::now() - begin < std::chrono::seconds(60))
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   REQUIRE(running.children().size() == 4);
-  std::this_thread::sleep_for(std::chrono::seconds(3));  // they meet
+  std::this_thread::sleep_for(std::chrono::seconds(3));  // until they have met
   kill(running.children().at(2), SIGKILL);
   const auto result = running.wait();
   CAPTURE(result.err);

@@ -23,7 +23,7 @@ const std::string config = "scenarios/llama-tokens/config.json";
 const std::string mixture = "scenarios/mixture-tokens/config.json";
 const std::string cluster = "scenarios/clusters/h100-sxm.json";
 
-/// What the page's `iconv` makes: each byte of a text as two.
+/// Writes the output of the page's `iconv`: each byte of a text as two.
 std::string write_tokens(const TempFolder& folder) {
   std::string tokens;
   for (const char byte : test::text_of(source + "scenarios/gpt-text/text.txt")) {
@@ -33,7 +33,7 @@ std::string write_tokens(const TempFolder& folder) {
   return folder.write("tokens.bin", tokens).string();
 }
 
-/// The scenario of the best plan on four devices.
+/// Returns the scenario of the best plan on four devices.
 std::string planned(const TempFolder& folder, const Words& more, const std::string& model = config,
                     const std::string& tensor = "2") {
   const std::string out = (folder.path() / fmt::format("{}", fmt::join(more, ""))).string();
@@ -56,8 +56,10 @@ Result train(const std::string& scenario, const std::string& tokens, int steps, 
   return run_program(words);
 }
 
-TEST_CASE("a searched plan of a small Llama with tensor 2 trains with the bits of serial training",
-          "[cli][job]") {
+TEST_CASE(
+    "A plan that the search found for a small Llama with tensor 2 trains with the bits of serial "
+    "training",
+    "[cli][job]") {
   const TempFolder folder;
   const std::string tokens = write_tokens(folder);
   struct Search {
@@ -88,7 +90,10 @@ TEST_CASE("a searched plan of a small Llama with tensor 2 trains with the bits o
   }
 }
 
-TEST_CASE("so does one of a small mixture of experts", "[cli][job]") {
+TEST_CASE(
+    "A plan that the search found for a small mixture of experts trains with the bits of serial "
+    "training",
+    "[cli][job]") {
   const TempFolder folder;
   const std::string scenario = planned(folder, {"--pipeline", "2"}, mixture);
   const Result result = train(scenario, write_tokens(folder), 2, {"--verify"});
@@ -98,7 +103,9 @@ TEST_CASE("so does one of a small mixture of experts", "[cli][job]") {
         std::string::npos);
 }
 
-TEST_CASE("so does one whose pipelines share out the experts", "[cli][job]") {
+TEST_CASE(
+    "A plan whose pipelines divide the experts among them trains with the bits of serial training",
+    "[cli][job]") {
   const TempFolder folder;
   for (const bool processes : {false, true}) {
     const std::string stages = processes ? "1" : "2", tensor = processes ? "2" : "1";
@@ -119,7 +126,7 @@ TEST_CASE("so does one whose pipelines share out the experts", "[cli][job]") {
   }
 }
 
-TEST_CASE("docs/planning.md has these commands", "[cli]") {
+TEST_CASE("docs/planning.md shows these commands", "[cli]") {
   const std::string page = test::text_of(source + "docs/planning.md");
   for (const std::string& command : Words{
            "$ iconv -f latin1 -t utf-16le scenarios/gpt-text/text.txt > tokens.bin",
@@ -133,7 +140,8 @@ TEST_CASE("docs/planning.md has these commands", "[cli]") {
   }
 }
 
-TEST_CASE("what of a planned model nothing trains is named before anything starts", "[cli]") {
+TEST_CASE("An error names the untrainable features of a planned model before anything starts",
+          "[cli]") {
   const TempFolder folder;
   const std::string scenario = planned(folder, {"--pipeline", "2"});
   const std::string missing = folder.path() / "none.bin";

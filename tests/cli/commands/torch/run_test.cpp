@@ -28,7 +28,7 @@ using test::run_program;
 using test::small_gpt;
 using test::TempFolder;
 
-TEST_CASE("run --verify: bit-identical for gpipe and 1f1b on 2 and 4 ranks", "[cli][run]") {
+TEST_CASE("run --verify finds equal bits for gpipe and 1f1b on 2 and 4 ranks", "[cli][run]") {
   for (const char* schedule : {"gpipe", "1f1b"})
     for (const char* ranks : {"2", "4"}) {
       INFO(schedule << ", " << ranks << " ranks");
@@ -46,7 +46,7 @@ TEST_CASE("run --verify: bit-identical for gpipe and 1f1b on 2 and 4 ranks", "[c
     }
 }
 
-TEST_CASE("run: a schedule's file is verified, and the run's folder runs again without it",
+TEST_CASE("run verifies a schedule's file, and the run's folder can run again without that file",
           "[cli][run]") {
   const TempFolder folder;
   const auto file = folder.write("mine.csv",
@@ -69,8 +69,9 @@ TEST_CASE("run: a schedule's file is verified, and the run's folder runs again w
   CHECK(again.exit_code == 0);
 }
 
-TEST_CASE("run: what shards pass on among each other is told apart, predicted and measured",
-          "[cli][run]") {
+TEST_CASE(
+    "run lists communication between tensor-parallel ranks separately, predicted and measured",
+    "[cli][run]") {
   const TempFolder folder;
   const auto out = (folder.path() / "run").string();
   const auto result =
@@ -82,7 +83,8 @@ TEST_CASE("run: what shards pass on among each other is told apart, predicted an
   test::check_shards_told(json::parse(result.out), run.predicted, *run.measured);
 }
 
-TEST_CASE("run --json: one document on stdout, with what it predicted and measured", "[cli][run]") {
+TEST_CASE("run --json prints one document, with the predicted and the measured values",
+          "[cli][run]") {
   const TempFolder folder;
   const auto result =
       run_program(small_gpt("run", {"--json", "--out", (folder.path() / "run").string()}));
@@ -101,12 +103,12 @@ TEST_CASE("run --json: one document on stdout, with what it predicted and measur
   CHECK(report["loss"].size() == 4);
   CHECK(report["loss"][3] < report["loss"][0]);
   CHECK_FALSE(report.contains("verify"));
-  // Memory does not depend on the machine's mood.
+  // Memory does not depend on the machine's current speed.
   for (const auto& error : report["error_percent"]["peak_bytes"])
     CHECK(std::abs(error.get<double>()) < 5);
 }
 
-TEST_CASE("run: peak memory is predicted within 1 per cent for the shipped model",
+TEST_CASE("run predicts peak memory within 1 per cent for the shipped model",
           "[cli][run][memory]") {
   // looped-bfs sets gradients aside.
   for (const std::string schedule : {"gpipe", "1f1b", "looped-bfs"}) {
@@ -124,7 +126,7 @@ TEST_CASE("run: peak memory is predicted within 1 per cent for the shipped model
   }
 }
 
-TEST_CASE("run: everything in the run directory can be read back", "[cli][run]") {
+TEST_CASE("run: every file in the run directory can be read back", "[cli][run]") {
   const TempFolder folder;
   const auto out = folder.path() / "run";
   REQUIRE(run_program(small_gpt("run", {"--out", out.string()})).exit_code == 0);
@@ -139,12 +141,12 @@ TEST_CASE("run: everything in the run directory can be read back", "[cli][run]")
   for (const char* trace : {"predicted.trace.json", "measured.trace.json"}) {
     const auto timeline = plan::timeline_from_trace(open(trace));
     CHECK(timeline.ranks == 2);
-    // The same Program was timed and run, so both timelines hold the same instructions.
+    // The same Program was timed and run, so both timelines contain the same instructions.
     CHECK(timeline.spans.size() == program.ranks[0].size() + program.ranks[1].size());
   }
   CHECK(test::text_of(out / "timeline.svg").starts_with("<?xml"));
 
-  // The run again, from its own files, without measuring.
+  // Simulates the run again from its own files, without measuring.
   const auto again = run_program({"simulate", (out / "scenario.json").string(), "--costs",
                                   (out / "costs.json").string(), "--json"});
   REQUIRE(again.exit_code == 0);
@@ -154,7 +156,7 @@ TEST_CASE("run: everything in the run directory can be read back", "[cli][run]")
   for (const auto& [figure, value] : report["planned"].items())
     CHECK(answer[figure] == value);
 
-  // Steps like those that were measured.
+  // Samples steps like those that were measured.
   const auto drawn = run_program({"simulate", (out / "scenario.json").string(), "--costs",
                                   (out / "costs.json").string(), "--json", "--draws", "100",
                                   "--jitter", out.string()});
@@ -163,7 +165,8 @@ TEST_CASE("run: everything in the run directory can be read back", "[cli][run]")
   CHECK(draws["recorded_steps"] == report["steps_measured"]);
   CHECK(draws["p95_s"] >= draws["p50_s"]);
 
-  // What was predicted before the training stays beside what its minutes say, and has an error.
+  // The prediction made before the training is kept next to the one from its rehearsals, and has an
+  // error.
   const auto planned = plan::timeline_from_trace(open("planned.trace.json"));
   const double planned_s = report["planned"]["iteration_s"];
   CHECK_THAT(planned.length.value, Catch::Matchers::WithinRel(planned_s, 1e-6));
@@ -184,7 +187,7 @@ TEST_CASE("run: everything in the run directory can be read back", "[cli][run]")
   CHECK(files == 15);
 }
 
-TEST_CASE("run: the record of its steps has each pipeline, its computes and its transfers",
+TEST_CASE("run: the record of its steps holds each pipeline with its computes and transfers",
           "[cli][run]") {
   for (const bool processes : {false, true}) {
     const TempFolder folder;
@@ -249,8 +252,7 @@ TEST_CASE("run: Ctrl-C ends training within a second, with 130 and a whole direc
     CHECK(entry.path().extension() != ".part");
 }
 
-TEST_CASE("run: bad input is refused with 2, all errors at once, and nothing is written",
-          "[cli][run]") {
+TEST_CASE("run rejects bad input with 2 and all errors at once, and writes nothing", "[cli][run]") {
   const TempFolder folder;
   const auto out = folder.path() / "run";
   const auto result = run_program({"run", test::gpt_scenario, "--set", "pipeline.rank=4", "--set",
@@ -267,7 +269,7 @@ TEST_CASE("run: bad input is refused with 2, all errors at once, and nothing is 
   CHECK(run_program({"rnu"}).exit_code == 2);
 }
 
-TEST_CASE("run: a directory that holds something is left alone", "[cli][run]") {
+TEST_CASE("run leaves a directory unchanged that is not empty", "[cli][run]") {
   const TempFolder folder;
   folder.write("precious", "data");
   const auto result = run_program(small_gpt("run", {"--out", folder.path().string()}));
@@ -275,7 +277,7 @@ TEST_CASE("run: a directory that holds something is left alone", "[cli][run]") {
   CHECK(result.err.find("already exists and is not empty") != std::string::npos);
 }
 
-TEST_CASE("run: a device too small for what stands is refused with 2, without simulation",
+TEST_CASE("run rejects a device too small for the permanent memory with 2, without simulation",
           "[cli][run]") {
   const TempFolder folder;
   const auto result = run_program(small_gpt("run", {"--set", "cluster.device.memory_bytes=1000",
@@ -285,8 +287,9 @@ TEST_CASE("run: a device too small for what stands is refused with 2, without si
   CHECK_FALSE(std::filesystem::exists(folder.path() / "run"));
 }
 
-TEST_CASE("run: more memory than the device has is refused with 1, simulate names what fits",
-          "[cli][run]") {
+TEST_CASE(
+    "run rejects more memory than the device has with 1, and simulate names a change that fits",
+    "[cli][run]") {
   const TempFolder folder;
   const auto costs = (folder.path() / "costs.json").string();
   REQUIRE(run_program(small_gpt("profile", {"--over", "0", "-o", costs})).exit_code == 0);
@@ -318,7 +321,7 @@ TEST_CASE("run: more memory than the device has is refused with 1, simulate name
   CHECK_FALSE(std::filesystem::exists(folder.path() / "run"));
 }
 
-TEST_CASE("train --verify: bit-identical whatever the training asks for", "[cli][run]") {
+TEST_CASE("train --verify finds equal bits under every training option", "[cli][run]") {
   const std::vector<std::vector<std::string>> wishes{
       {"pipeline.replicas=2", "training.zero=1"},
       {"pipeline.replicas=2", "training.zero=2", "pipeline.schedule=zb-h1"},
@@ -341,7 +344,7 @@ TEST_CASE("train --verify: bit-identical whatever the training asks for", "[cli]
   }
 }
 
-TEST_CASE("train: PipeDream trains, and --verify says why it cannot be verified", "[cli][run]") {
+TEST_CASE("train trains PipeDream, and --verify reports why it cannot be verified", "[cli][run]") {
   const auto trained = run_program(small_gpt("train", {"--set", "pipeline.schedule=pipedream"}));
   CHECK(trained.exit_code == 0);
   const auto refused =
@@ -350,14 +353,14 @@ TEST_CASE("train: PipeDream trains, and --verify says why it cannot be verified"
   CHECK(refused.err.find("pipedream steps without a flush") != std::string::npos);
 }
 
-TEST_CASE("train: what only the simulator does yet is refused with 2", "[cli][run]") {
+TEST_CASE("train rejects features that only the simulator has so far with 2", "[cli][run]") {
   const auto result = run_program(small_gpt("train", {"--set", "training.jitter=0.1"}));
   CHECK(result.exit_code == 2);
   CHECK(result.err.find("training.jitter is supported in prediction, but not in training by "
                         "threads of one process") != std::string::npos);
 }
 
-/// CIFAR-10's binary format: 3073-byte records of a label and the pixels.
+/// Returns records in CIFAR-10's binary format: 3073 bytes with a label and the pixels.
 std::string cifar_records(int count) {
   std::string bytes;
   for (int i = 0; i < count; ++i)
@@ -382,7 +385,7 @@ TEST_CASE("alexnet: partitioned by parameters into [0, 19, 22], trained on CIFAR
     CHECK(std::abs(error.get<double>()) < 5);
 }
 
-TEST_CASE("alexnet: a truncated data file is refused with its name and size", "[cli][alexnet]") {
+TEST_CASE("alexnet: a truncated data file is rejected with its name and size", "[cli][alexnet]") {
   const TempFolder folder;
   folder.write("data_batch_1.bin", cifar_records(2).substr(0, 5000));
   const auto result =

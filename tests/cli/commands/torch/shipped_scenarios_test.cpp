@@ -1,5 +1,5 @@
-// Each scenario that ships runs, with the bits of training without a pipeline, and has the timeline
-// that lies beside it.
+// Each shipped scenario runs with the bits of training without a pipeline, and has the expected
+// timeline in its folder.
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 const fs::path scenarios = PIPEWRIGHT_SOURCE_DIR "/scenarios";
 
-/// Folders whose data ship, too.
+/// Returns the folders that include their data.
 std::vector<fs::path> shipped() {
   std::vector<fs::path> folders;
   for (const fs::directory_entry& entry : fs::directory_iterator(scenarios))
@@ -23,7 +23,7 @@ std::vector<fs::path> shipped() {
   return folders;
 }
 
-TEST_CASE("Each shipped scenario runs by one command", "[cli]") {
+TEST_CASE("Each shipped scenario runs with one command", "[cli]") {
   const auto folders = shipped();
   REQUIRE(folders.size() >= 2);
   for (const fs::path& folder : folders) {
@@ -43,7 +43,7 @@ TEST_CASE("Each shipped scenario runs by one command", "[cli]") {
   }
 }
 
-TEST_CASE("Each shipped scenario has the timeline that its costs give", "[cli]") {
+TEST_CASE("Each shipped scenario has the timeline that follows from its costs", "[cli]") {
   for (const fs::path& folder : shipped()) {
     CAPTURE(folder);
     const test::TempFolder out;

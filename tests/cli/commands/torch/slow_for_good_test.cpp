@@ -1,5 +1,5 @@
-// A rank that is slowed for good, for real: it makes room for another place, or there is one rank
-// less, and the weights are those of a training that nobody disturbed.
+// A rank is slowed persistently by real load: it is replaced by another place, or the job continues
+// with one rank less. The weights are those of an undisturbed training.
 
 #include <signal.h>
 
@@ -19,8 +19,7 @@ using namespace std::chrono_literals;
 using test::newest_step_in;
 using test::Running;
 
-/// A training of steps that take some tenths of a second, with checkpoints and costs that are
-/// known.
+/// Returns a training whose steps take some tenths of a second, with checkpoints and known costs.
 std::vector<std::string> training_into(const std::filesystem::path& checkpoints, int steps,
                                        const std::vector<std::string>& more) {
   static const test::TempFolder folder;
@@ -47,14 +46,14 @@ std::vector<std::string> training_into(const std::filesystem::path& checkpoints,
   return words("train", all);
 }
 
-TEST_CASE("supervise: a rank that is slow for good makes room, and the bits stay",
+TEST_CASE("supervise takes a permanently slow rank out of the job, and the bits stay equal",
           "[cli][slow][supervise]") {
   struct Case {
     std::string ranks;
     std::vector<std::string> words;
     std::string goes_on_with;
   };
-  const auto of = GENERATE(Case{"2", {"--spares", "1"}, "place 2 in its stead"},
+  const auto of = GENERATE(Case{"2", {"--spares", "1"}, "place 2 instead"},
                            Case{"3", {"--replan"}, "pipeline.ranks=2"});
   const test::TempFolder folder, other;
   std::vector<std::string> words{"--processes", "--supervise", "--set",
@@ -73,7 +72,7 @@ TEST_CASE("supervise: a rank that is slow for good makes room, and the bits stay
   REQUIRE(await([&] { return newest_step_in(folder.path()) >= 15; }));
   REQUIRE(job.children().size() == std::stoul(of.ranks));
   const pid_t slowed = job.children().at(1);
-  while (!said("gives up") && !said("goes on") && std::chrono::steady_clock::now() < deadline) {
+  while (!said("gives up") && !said("continues") && std::chrono::steady_clock::now() < deadline) {
     kill(slowed, SIGSTOP);
     std::this_thread::sleep_for(120ms);
     kill(slowed, SIGCONT);
@@ -86,7 +85,7 @@ TEST_CASE("supervise: a rank that is slow for good makes room, and the bits stay
   CAPTURE(result.err);
   CHECK(result.exit_code == 130);
   CHECK(said("rank 1 is slow for good: that has cost "));
-  CHECK(said("gives up rank 1: goes on from step "));
+  CHECK(said("gives up rank 1: continues from step "));
   CHECK(said(of.goes_on_with));
   const int last = newest_step_in(folder.path());
   REQUIRE(last > then);

@@ -1,4 +1,4 @@
-// A rank that is slowed for real is named; none is where the machine is busy.
+// A rank that is really slowed down is named; none is named if the whole machine is busy.
 
 #include <signal.h>
 
@@ -15,14 +15,15 @@ using namespace pipewright;
 using namespace std::chrono_literals;
 using test::Running;
 
-/// Two ranks whose steps take some tenths of a second, each computing about half of it.
+/// Returns two ranks whose steps take some tenths of a second, each computing about half of it.
 std::vector<std::string> training(const std::string& steps) {
   return test::small_gpt(
       "train", {"--set", "model.hidden=256", "--set", "model.sequence=64", "--set",
                 "training.steps=" + steps, "--set", "training.microbatch_size=4", "--processes"});
 }
 
-TEST_CASE("a rank that is stopped most of the time is named within ten steps", "[cli][slow]") {
+TEST_CASE("A rank that is stopped most of the time is reported as slow within ten steps",
+          "[cli][slow]") {
   const Running job(training("40"));
   const auto said = [&](const std::string& words) {
     return job.err().find(words) != std::string::npos;
@@ -49,7 +50,8 @@ TEST_CASE("a rank that is stopped most of the time is named within ten steps", "
   CHECK(result.err.find("rank 1 is no longer slow") != std::string::npos);
 }
 
-TEST_CASE("on a machine that others keep busy no rank is named", "[cli][slow]") {
+TEST_CASE("On a machine that other processes keep busy no rank is reported as slow",
+          "[cli][slow]") {
   std::atomic<bool> over{false};
   std::vector<std::thread> busy;
   for (unsigned thread = 0; thread < 2 * std::thread::hardware_concurrency(); ++thread)

@@ -1,5 +1,5 @@
-// Trainings that go on by themselves: ranks are killed and stopped for real, and the weights at the
-// end are those of a training that nobody disturbed.
+// Supervised training: ranks are really killed and stopped, and the final weights are those of an
+// undisturbed training.
 
 #include <signal.h>
 
@@ -27,7 +27,7 @@ using Words = std::vector<std::string>;
 
 constexpr int steps = 240;
 
-/// The small GPT with clipping, whose costs are measured once for all tests of this file.
+/// Returns the small GPT with clipping; its costs are measured once for all tests of this file.
 Words words_of(const std::string& command, const Words& more) {
   static const TempFolder folder;
   static const std::string costs = [] {
@@ -48,7 +48,7 @@ Words train_into(const fs::path& checkpoints, Words more, const std::string& eve
   return words_of("train", more);
 }
 
-/// Until it holds; false where it never does.
+/// Waits until the condition holds; returns false if it never does.
 bool await(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + 90s;
   while (!condition() && std::chrono::steady_clock::now() < deadline)
@@ -56,7 +56,7 @@ bool await(const std::function<bool()>& condition) {
   return condition();
 }
 
-/// After the last step.
+/// Returns the weights after the last step.
 std::map<std::string, std::string> weights_in(const fs::path& checkpoints) {
   return test::weights_after(checkpoints, steps);
 }
@@ -77,8 +77,8 @@ int count_of(const std::string& words, const std::string& text) {
   return count;
 }
 
-/// Sends a signal to a child of a training that has come to that checkpoint, all of whose ranks are
-/// there.
+/// Sends a signal to a child of a training that has reached that checkpoint and whose ranks are all
+/// running.
 void signal_after(const Running& training, const fs::path& checkpoints, int step,
                   std::size_t children, std::size_t child, int signal) {
   REQUIRE(await([&] {
@@ -87,26 +87,25 @@ void signal_after(const Running& training, const fs::path& checkpoints, int step
   kill(training.children().at(child), signal);
 }
 
-/// Kills rank 1 of three twice without a checkpoint in between, each of which is 20 steps behind
-/// the other.
+/// Kills rank 1 of three twice without a checkpoint in between; checkpoints are 20 steps apart.
 void kill_rank_1_twice(const Running& training, const fs::path& checkpoints) {
   signal_after(training, checkpoints, 20, 3, 1, SIGKILL);
   REQUIRE(await([&] {
-    return count_of("goes on from step", training.err()) == 1 && training.children().size() == 3;
+    return count_of("continues from step", training.err()) == 1 && training.children().size() == 3;
   }));
   kill(training.children().at(1), SIGKILL);
 }
 
-TEST_CASE("supervise: ranks that are killed and stopped do not change a bit of what is trained",
+TEST_CASE("supervise: killing and stopping ranks changes no bit of the trained parameters",
           "[cli][supervise]") {
   const TempFolder folder;
   const Running training(
       train_into(folder.path(), {"--processes", "--supervise", "--timeout", "2"}));
   signal_after(training, folder.path(), 10, 3, 1, SIGKILL);
-  REQUIRE(await([&] { return count_of("goes on from step", training.err()) == 1; }));
+  REQUIRE(await([&] { return count_of("continues from step", training.err()) == 1; }));
   const int first = newest_step_in(folder.path());
   signal_after(training, folder.path(), first + 20, 3, 0, SIGKILL);
-  REQUIRE(await([&] { return count_of("goes on from step", training.err()) == 2; }));
+  REQUIRE(await([&] { return count_of("continues from step", training.err()) == 2; }));
   const int second = newest_step_in(folder.path());
   signal_after(training, folder.path(), second + 20, 3, 2, SIGSTOP);
   const auto result = training.wait();
@@ -119,50 +118,51 @@ TEST_CASE("supervise: ranks that are killed and stopped do not change a bit of w
   CHECK(result.err.find("not bit-identical") == std::string::npos);
 }
 
-TEST_CASE("supervise: a training of threads has a parent that starts it anew", "[cli][supervise]") {
+TEST_CASE("supervise restarts a training that runs as threads", "[cli][supervise]") {
   const TempFolder folder;
   const Running training(train_into(folder.path(), {"--supervise", "--timeout", "2"}));
   signal_after(training, folder.path(), 10, 1, 0, SIGKILL);
-  REQUIRE(await([&] { return count_of("goes on from step", training.err()) == 1; }));
+  REQUIRE(await([&] { return count_of("continues from step", training.err()) == 1; }));
   const int first = newest_step_in(folder.path());
   signal_after(training, folder.path(), first + 20, 1, 0, SIGSTOP);
   const auto result = training.wait();
   CAPTURE(result.err);
   CHECK(result.exit_code == 0);
   CHECK(weights_in(folder.path()) == undisturbed_weights());
-  CHECK(count_of("goes on from step", result.err) == 2);
+  CHECK(count_of("continues from step", result.err) == 2);
 }
 
-TEST_CASE("supervise: what fails again and again without getting further ends, and says so",
+TEST_CASE("supervise gives up with a message after repeated failures without progress",
           "[cli][supervise]") {
   const TempFolder folder;
   const Running training(train_into(folder.path(), {"--processes", "--supervise", "--tries", "2"}));
   for (int failure = 1; failure <= 2; ++failure) {
     REQUIRE(await([&] {
       return training.children().size() == 3 &&
-             count_of("goes on from step", training.err()) == failure - 1;
+             count_of("continues from step", training.err()) == failure - 1;
     }));
     kill(training.children().at(2), SIGKILL);
     if (failure < 2)
-      REQUIRE(await([&] { return count_of("goes on from step", training.err()) == failure; }));
+      REQUIRE(await([&] { return count_of("continues from step", training.err()) == failure; }));
   }
   const auto result = training.wait();
   CAPTURE(result.err);
   CHECK(result.exit_code == 1);
-  CHECK(result.err.find("goes on from step 0, after 1 of 2 failures without a newer checkpoint") !=
-        std::string::npos);
+  CHECK(
+      result.err.find("continues from step 0, after 1 of 2 failures without a newer checkpoint") !=
+      std::string::npos);
   CHECK(result.err.find("gives up: 2 failures without a checkpoint after step 0") !=
         std::string::npos);
 }
 
-TEST_CASE("supervise: bad input is told once, and it needs a folder of checkpoints",
+TEST_CASE("supervise reports bad input once, and requires a folder of checkpoints",
           "[cli][supervise]") {
   const TempFolder folder;
   const auto bad = run_program(
       train_into(folder.path(), {"--processes", "--supervise", "--data", "/no/such/file"}));
   CAPTURE(bad.err);
   CHECK(bad.exit_code == 2);
-  CHECK(bad.err.find("goes on") == std::string::npos);
+  CHECK(bad.err.find("continues") == std::string::npos);
   const auto none = run_program(words_of("train", {"--supervise"}));
   CHECK(none.exit_code == 2);
   CHECK(none.err.find("--supervise need --checkpoints FOLDER") != std::string::npos);
@@ -174,7 +174,7 @@ TEST_CASE("supervise: bad input is told once, and it needs a folder of checkpoin
   CHECK(threads.err.find("--spares needs --processes and --supervise") != std::string::npos);
 }
 
-TEST_CASE("supervise --replan: a rank that is lost twice is given up, and the bits stay",
+TEST_CASE("supervise --replan gives up a rank that is lost twice, and the bits stay equal",
           "[cli][supervise]") {
   const TempFolder folder;
   const Running training(
@@ -183,12 +183,12 @@ TEST_CASE("supervise --replan: a rank that is lost twice is given up, and the bi
   const auto result = training.wait();
   CAPTURE(result.err);
   CHECK(result.exit_code == 0);
-  CHECK(result.err.find("gives up rank 1: goes on from step 20 with pipeline.ranks=2") !=
+  CHECK(result.err.find("gives up rank 1: continues from step 20 with pipeline.ranks=2") !=
         std::string::npos);
   CHECK(weights_in(folder.path()) == undisturbed_weights());
 }
 
-/// The value of a variable in the environment of a process; empty: it has none yet.
+/// Returns a variable in the environment of a process; empty: not set yet.
 std::string variable_of(pid_t process, const std::string& name) {
   const std::string all =
       '\0' + test::text_of("/proc/" + std::to_string(process) + "/environ") + '\0';
@@ -200,7 +200,7 @@ std::string variable_of(pid_t process, const std::string& name) {
   return all.substr(value, all.find('\0', value) - value);
 }
 
-TEST_CASE("supervise --spares: a spare place comes in for a rank that is lost twice",
+TEST_CASE("supervise --spares replaces a rank that is lost twice by a spare place",
           "[cli][supervise]") {
   const TempFolder folder;
   const Running training(train_into(
@@ -215,31 +215,31 @@ TEST_CASE("supervise --spares: a spare place comes in for a rank that is lost tw
   const auto result = training.wait();
   CAPTURE(result.err);
   CHECK(result.exit_code == 0);
-  CHECK(result.err.find("gives up rank 1: goes on from step 20 with place 3 in its stead") !=
+  CHECK(result.err.find("gives up rank 1: continues from step 20 with place 3 instead") !=
         std::string::npos);
   CHECK(weights_in(folder.path()) == undisturbed_weights());
 }
 
-TEST_CASE("supervise: after a SIGUSR1 places that were given up are used again",
+TEST_CASE("supervise: after a SIGUSR1 the places that were given up are used again",
           "[cli][supervise]") {
   const TempFolder folder;
   const Running training(
       train_into(folder.path(), {"--processes", "--supervise", "--replan"}, /*every=*/"20"));
   REQUIRE(await([&] { return newest_step_in(folder.path()) >= 20; }));
-  training.signal(SIGUSR1);  // before there is one
-  REQUIRE(await([&] { return count_of("no place has been given up", training.err()) == 1; }));
+  training.signal(SIGUSR1);  // before a place was given up
+  REQUIRE(await([&] { return count_of("no place was given up", training.err()) == 1; }));
   kill_rank_1_twice(training, folder.path());
   REQUIRE(await([&] { return count_of("with pipeline.ranks=2", training.err()) == 1; }));
   training.signal(SIGUSR1);
   const auto result = training.wait();
   CAPTURE(result.err);
   CHECK(result.exit_code == 0);
-  CHECK(count_of("takes back place 1: goes on from step ", result.err) == 1);
+  CHECK(count_of("uses place 1 again: continues from step ", result.err) == 1);
   CHECK(count_of(" with pipeline.ranks=3", result.err) == 1);
   CHECK(weights_in(folder.path()) == undisturbed_weights());
 }
 
-/// Three processes for two ranks, as Slurm would start them.
+/// Starts three processes for two ranks, as Slurm would.
 class ThreeOfSlurm {
  public:
   ThreeOfSlurm(const fs::path& checkpoints, const std::string& number_of_steps,
@@ -269,8 +269,9 @@ class ThreeOfSlurm {
   }
 };
 
-TEST_CASE("supervise: a launcher's process beyond the ranks stands by, and ends as the job does",
-          "[cli][supervise]") {
+TEST_CASE(
+    "supervise: a launcher's extra process waits as a spare, and ends with the job's exit code",
+    "[cli][supervise]") {
   for (const std::map<std::string, std::string>& secret :
        {std::map<std::string, std::string>{},
         {{"PIPEWRIGHT_JOB_SECRET", "known to all ranks of this job"}}}) {
@@ -283,7 +284,7 @@ TEST_CASE("supervise: a launcher's process beyond the ranks stands by, and ends 
       CHECK(first.exit_code == 0);
       CHECK(done.second.wait().exit_code == 0);
       CHECK(third.exit_code == 0);
-      CHECK(third.err == "process 2 stands by: the job has 2 ranks\n");
+      CHECK(third.err == "process 2 is a spare: the job has 2 ranks\n");
       CHECK(weights_in(folder.path()) == undisturbed_weights());
     }
     const ThreeOfSlurm killed(folder.path(), "100000", secret);
@@ -299,7 +300,7 @@ TEST_CASE("supervise: a launcher's process beyond the ranks stands by, and ends 
   }
 }
 
-TEST_CASE("job: who knocks at the ports of a training without its secret changes nothing",
+TEST_CASE("job: connections to a training's ports without its secret change nothing",
           "[cli][job]") {
   const TempFolder folder;
   const Running training(train_into(folder.path(), {"--processes"}));

@@ -1,8 +1,7 @@
 #pragma once
 
-// What is predicted of runs, one by one: the time of an iteration, and what memory the ranks need.
-// What a run says and nobody here can predict is refused with its reason, for the time and the
-// memory by themselves.
+// Predicts each run: the time of an iteration, and the memory that the ranks need. A run that
+// cannot be predicted is rejected with the reason, separately for its time and its memory.
 
 #include <optional>
 #include <string>
@@ -15,26 +14,27 @@ namespace pipewright::search {
 
 struct RankForecast {
   double peak_bytes = 0;
-  std::optional<double> allocated_bytes{};  // between two iterations, where that is counted
+  std::optional<double> allocated_bytes{};  // between two iterations, if that is counted
   std::vector<models::Holder> at_peak{};    // by name, likewise
 };
 
 struct Forecast {
   std::optional<PredictedRun> time{};
   std::string time_refused{};
-  std::vector<RankForecast> ranks{};  // of a pipeline
-  std::size_t read = 0;               // the rank whose memory is meant: of the run, or the fullest
+  std::vector<RankForecast> ranks{};  // of one pipeline
+  std::size_t read = 0;               // the rank whose memory is reported: named by the run, or the
+                                      // fullest
   std::string memory_refused{};
 };
 
-/// Why the time of such a run cannot be predicted on this cluster; empty: it can be.
+/// Returns why the time of such a run cannot be predicted on this cluster; empty: it can.
 std::string time_refusal(const plan::Cluster& cluster, const models::MeasuredRun& run);
 
 std::vector<Forecast> forecast(const Calibration& calibration,
                                const std::vector<models::MeasuredRun>& runs);
 
-/// What the runs would be predicted as by halves that do not hold them: split at random, each half
-/// is predicted from the other. By the number of the split, then in the order of the runs.
+/// Cross-validates the predictions: the runs are split at random into halves, and each half is
+/// predicted from the other. Results are by the number of the split, then in the order of the runs.
 std::vector<std::vector<Forecast>> forecast_across_halves(
     const plan::Cluster& cluster, const std::vector<models::MeasuredRun>& runs, int splits);
 

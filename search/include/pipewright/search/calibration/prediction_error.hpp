@@ -1,7 +1,7 @@
 #pragma once
 
-// How good predictions of runs are: how far off, whether they find the best plan, whether they put
-// plans in their order.
+// Quality of predictions: their errors, whether they find the fastest plan, and whether they rank
+// plans correctly.
 
 #include <optional>
 #include <vector>
@@ -15,12 +15,13 @@ struct RunError {
   const models::MeasuredRun* run = nullptr;
   double predicted_s = 0;
   double measured_s = 0;
-  /// Predicted over measured, less 1.
+  /// Returns predicted over measured, minus 1.
   double error() const { return predicted_s / measured_s - 1; }
 };
 
-/// Groups have one model, one number of GPUs and one global batch, and four runs or more. Means
-/// over groups; nothing without a group.
+/// Errors over all runs and within groups. The runs of a group have one model, one number of GPUs
+/// and one global batch; a group has four runs or more. `regret` and `spearman` are means over
+/// groups, empty without a group.
 struct PredictionError {
   int rows = 0;
   double mean = 0;
@@ -28,7 +29,8 @@ struct PredictionError {
   double p90 = 0;
   double worst = 0;
   int groups = 0;
-  std::optional<double> regret;    // how much longer the plan that is predicted best takes
+  std::optional<double> regret;    // how much longer the plan that is predicted to be fastest takes
+                                   // than the fastest one
   std::optional<double> spearman;  // rank correlation
 };
 PredictionError error_of(const std::vector<RunError>& errors);

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the time of a run's iteration is made of, rank by rank: what a rank computes, what ends its
-// iteration, and how long it waits for others.
+// The parts of a run's iteration time, rank by rank: the compute of a rank, the end of its
+// iteration, and its waits for other ranks.
 
 #include <vector>
 
@@ -10,22 +10,24 @@
 
 namespace pipewright::search {
 
-/// Of a rank of the pipeline, in seconds of an iteration.
+/// The times of a rank of the pipeline, in seconds per iteration.
 struct RankTime {
   std::vector<int> stages{};
   int layers = 0;
   double forward_s = 0;
   double backward_s = 0;
-  double end_s = 0;  // what is left of the sums of gradients and parameters, and the optimizer
-  /// Of an iteration of `iteration_s`: for other ranks, and for transfers.
+  double end_s = 0;  // the exposed rest of the gradient and parameter collectives, and the
+                     // optimizer
+  /// Returns the rank's waits for other ranks and for transfers in an iteration of `iteration_s`.
   double waits_s(double iteration_s) const { return iteration_s - forward_s - backward_s - end_s; }
 };
 
-/// By the cluster's constants, as `forecast` with `as_it_is` has the iteration. Throws
-/// plan::InputError where a run cannot be timed there.
+/// Returns the times by the cluster's constants, consistent with `forecast` with `as_it_is`. Throws
+/// plan::InputError if a run cannot be timed there.
 std::vector<RankTime> rank_times(const plan::Cluster& cluster, const models::MeasuredRun& run);
 
-/// Whose stages and layers are where, a rank's chunks by turns, of a run that may not be timed.
+/// Returns which stages and layers the ranks have, chunks assigned in turn, also for a run that
+/// cannot be timed.
 std::vector<RankTime> rank_stages(const models::MeasuredRun& run);
 
 }  // namespace pipewright::search

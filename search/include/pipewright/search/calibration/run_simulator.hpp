@@ -1,8 +1,9 @@
 #pragma once
 
-// The time of an iteration of a transformer's training: its stages' analytic costs on the Program
-// of its schedule, in the native engine. Cuts of one schedule, ranks, microbatches and chunks share
-// a structure. Where times order the actions, each run has an order of its own, by its first times.
+// Times an iteration of a transformer's training: its stages' analytic costs on the Program of its
+// schedule, in the native engine. Cuts with equal schedule, ranks, microbatches and chunks share a
+// structure. If a schedule orders actions by times, each run has its own order, from its first
+// times.
 
 #include <map>
 #include <memory>
@@ -15,7 +16,7 @@
 
 namespace pipewright::search {
 
-/// One per thread.
+/// Times iterations. Use one per thread.
 class RunSimulator {
  public:
   explicit RunSimulator(const plan::Cluster& cluster);
@@ -23,18 +24,17 @@ class RunSimulator {
   RunSimulator(const RunSimulator&) = delete;
   RunSimulator& operator=(const RunSimulator&) = delete;
 
-  /// `times` are those of this cut. Seconds.
+  /// Returns the iteration in seconds. `times` must be those of this cut.
   double iteration(const plan::TransformerTraining& training, const plan::Cut& cut,
                    const models::TransformerTimes& times);
-  /// The longest that a rank takes from its first pass to the end of its optimizer's step: the
-  /// iteration where each rank steps by itself.
+  /// Returns the longest time that a rank takes from its first pass to the end of its optimizer
+  /// step: the iteration if each rank steps independently.
   double span(const plan::TransformerTraining& training, const plan::Cut& cut,
               const models::TransformerTimes& times);
 
  private:
   struct Pipeline;
-  /// A pipeline of a schedule that orders its actions by times, with the run whose times came
-  /// first.
+  /// A pipeline of a schedule that orders its actions by times, with the run that was timed first.
   struct OrderedPipeline {
     plan::TransformerTraining training;
     plan::Cut cut;
@@ -44,7 +44,7 @@ class RunSimulator {
 
   plan::Cluster cluster_;
   sim::StepCosts costs_;
-  /// By schedule, ranks, microbatches, chunks, group and whether transfers hold both ends.
+  /// By schedule, ranks, microbatches, chunks, group and whether transfers occupy both ends.
   std::map<std::tuple<std::string, int, int, int, int, bool>, std::unique_ptr<Pipeline>> pipelines_;
   std::vector<OrderedPipeline> ordered_;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-// A draft as the files that others read.
+// Writes drafts in the file formats of other programs.
 
 #include <string>
 
@@ -8,19 +8,19 @@
 
 namespace pipewright::search {
 
-/// The scenario file. Read again it gives the same scenario, wherever it lies: the path of the data
-/// becomes absolute.
+/// Returns the text of the scenario file. Reading it gives the same scenario in any folder, because
+/// the path of the data is made absolute.
 std::string scenario_text(const Draft& draft);
 
-/// The draft with its plan's boundaries written down, so that a run cuts the layers where they were
-/// seen, whatever it measures.
+/// Returns the draft with its plan's boundaries set explicitly, so that a run partitions the layers
+/// as shown, whatever costs it measures.
 Draft with_boundaries(Draft draft, const sim::ScenarioPlan& plan);
 
-/// The order of the plan's actions in torch's dialect.
+/// Returns the order of the plan's actions in torch's CSV format.
 std::string schedule_csv(const sim::ScenarioPlan& plan);
 
-/// Megatron's --pipeline-model-parallel-layout. Throws InputError where Megatron has no such thing:
-/// layers that it has no letter for, or stages that it places otherwise.
+/// Returns Megatron's --pipeline-model-parallel-layout. Throws InputError if Megatron cannot
+/// express it: for layers that have no letter, or stages that Megatron places differently.
 std::string layout_text(const Draft& draft, const sim::ScenarioPlan& plan);
 
 }  // namespace pipewright::search

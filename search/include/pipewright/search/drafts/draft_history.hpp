@@ -1,6 +1,6 @@
 #pragma once
 
-// Undo and redo of drafts, each step with a few words that say what it did.
+// Undo and redo of drafts. Each step has a short description.
 
 #include <cstddef>
 #include <string>
@@ -15,35 +15,37 @@ class DraftHistory {
   explicit DraftHistory(Draft first);
 
   const Draft& now() const { return steps_[at_].draft; }
-  /// Set a field: "pipeline.ranks from 2 to 4". Throws InputError as `changed` does, and then
-  /// nothing has happened. Consecutive changes of one field are one step, up to `settle`.
+  /// Sets a field: "pipeline.ranks from 2 to 4". Throws InputError as `changed` does and then
+  /// leaves the history unchanged. Consecutive changes of one field are one step, until `settle`.
   const Draft& set(const std::string& assignment);
-  /// Move a border: "boundary 3 from layer 8 to 9". Consecutive moves of one border are one step.
+  /// Moves a boundary: "boundary 3 from layer 8 to 9". Consecutive moves of one boundary are one
+  /// step.
   const Draft& move_boundary(const std::vector<int>& boundaries, int boundary, int layer);
-  /// Any other change. Steps with the same `slider` that is not empty are one, up to `settle`.
+  /// Makes any other change. Consecutive steps with the same nonempty `slider` are one, until
+  /// `settle`.
   const Draft& replace(Draft draft, std::string text, const std::string& slider = {});
-  /// The hand has let go: the next change is a step of its own.
+  /// Ends the step at the end of a drag: the next change starts a new step.
   void settle();
 
   bool can_undo() const { return at_ > 0; }
   bool can_redo() const { return at_ + 1 < steps_.size(); }
-  /// The words of the step that `undo` takes back, or `redo` takes again; empty where there is
+  /// Returns the description of the step that `undo` reverts, or `redo` repeats; empty if there is
   /// none.
   std::string undo_text() const;
   std::string redo_text() const;
-  /// Does nothing where there is none.
+  /// Does nothing if there is no step to undo.
   const Draft& undo();
   const Draft& redo();
 
  private:
   struct Step {
     Draft draft;
-    std::string text;    // what led here
-    std::string slider;  // what was moved
+    std::string text;    // describes the change that led here
+    std::string slider;  // the field or boundary that was moved
     std::string from;    // its value before the step
   };
   const Draft& push(Draft draft, std::string text, std::string slider, std::string from);
-  /// Where a slider stood before the step at hand, if that step moved it.
+  /// Returns the value of a slider before the current step, if that step moved it.
   const std::string* origin(const std::string& slider) const;
 
   std::vector<Step> steps_;

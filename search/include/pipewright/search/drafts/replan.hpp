@@ -1,7 +1,7 @@
 #pragma once
 
-// A training that has lost devices, or has slow ones, goes on by another plan: what is left of the
-// job, and what it takes to get there.
+// Replans a training that has lost devices, or has slow ones: the remaining devices, and the data
+// that ranks must read for the new plan.
 
 #include <filesystem>
 #include <optional>
@@ -13,39 +13,40 @@
 
 namespace pipewright::search {
 
-/// By rank of the job, as plan::topology_of says who is where.
+/// Lost and slow devices by rank of the job, as numbered by plan::topology_of.
 struct DeviceTrouble {
   std::vector<int> lost{};
-  std::vector<std::pair<int, double>> slow{};  // and how fast it is beside the others
+  std::vector<std::pair<int, double>> slow{};  // rank, and its speed relative to the others
 };
 
-/// What can be used from now on, in the order of the job's ranks.
+/// The usable devices, in the order of the job's ranks.
 struct DevicesLeft {
-  std::vector<int> ranks;      // that they were
+  std::vector<int> ranks;      // their ranks in the old job
   std::vector<double> speeds;  // of each
 };
-/// Throws plan::InputError for a rank that the job does not have, a rank both lost and slow, a
-/// speed that is not between 0 and 1, or when none is left.
+/// Returns the remaining devices. Throws plan::InputError for a rank that the job does not have, a
+/// rank both lost and slow, a speed that is not between 0 and 1, or if no rank is left.
 DevicesLeft devices_left(const plan::Scenario& scenario, const DeviceTrouble& trouble);
 
-/// A rank of the new plan reads what its device did not hold before.
+/// The data that a rank of the new plan must read because its device did not hold them.
 struct RankMove {
-  int rank = 0;             // of the new job
-  int was = 0;              // of the old one
-  std::vector<int> layers;  // that it had not
-  plan::Bytes bytes;        // their parameters and optimizer's state
+  int rank = 0;             // in the new job
+  int was = 0;              // in the old job
+  std::vector<int> layers;  // which it did not have
+  plan::Bytes bytes;        // their parameters and optimizer state
 };
-/// By rank of the new job. `after` is a plan that was searched among `left`.
+/// Returns the moves by rank of the new job. `after` must be a plan that was searched among `left`.
 std::vector<RankMove> moves_to(const Draft& before, const DraftPlan& after,
                                const DevicesLeft& left);
 
-/// The newest folder of checkpoints that has a manifest: reading it is what proves it whole.
+/// The newest folder of checkpoints that has a manifest. Only reading it proves that it is
+/// complete.
 struct StoredStep {
   std::filesystem::path folder;
   int step = 0;
   plan::Bytes bytes;
 };
-/// Nothing where there is none. Throws plan::InputError where the folder cannot be read.
+/// Returns nothing if there is none. Throws plan::InputError if the folder cannot be read.
 std::optional<StoredStep> newest_step(const std::filesystem::path& checkpoints);
 
 }  // namespace pipewright::search

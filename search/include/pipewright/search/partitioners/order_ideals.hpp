@@ -9,13 +9,13 @@
 
 namespace pipewright::search {
 
-/// A set of nodes, a bit each.
+/// A set of nodes as bits.
 using NodeSet = std::vector<std::uint64_t>;
 
 NodeSet empty_node_set(std::size_t nodes);
 
 inline std::uint64_t bit_of_node(std::size_t node) {
-  return std::uint64_t{1} << (63 - node % 64);  // so sets compare as lists of flags would
+  return std::uint64_t{1} << (63 - node % 64);  // so that sets compare like lists of flags
 }
 
 inline void insert(NodeSet& set, std::size_t node) { set[node / 64] |= bit_of_node(node); }
@@ -46,14 +46,15 @@ inline bool is_inside(const NodeSet& inner, const NodeSet& outer) {
   return true;
 }
 
-/// By size; sets of one size as lists of flags compare.
+/// Orders sets by size; sets of equal size compare like lists of flags.
 bool smaller_first(const NodeSet& a, const NodeSet& b);
 
-/// For each node all that come before it, directly or not. Throws InputError for a cycle.
+/// Returns for each node all nodes that come before it, directly or not. Throws InputError for a
+/// cycle.
 std::vector<NodeSet> all_before(const std::vector<NodeSet>& before);
 
-/// All order ideals, the empty one first and smaller ones before larger ones. `before[n]` are the
-/// predecessors of node n. Throws InputError when there are more than `most`, or a cycle.
+/// Returns all order ideals, the empty one first and smaller ones before larger ones. `before[n]`
+/// are the predecessors of node n. Throws InputError if there are more than `most`, or a cycle.
 std::vector<NodeSet> order_ideals(const std::vector<NodeSet>& before, int most);
 
 }  // namespace pipewright::search

@@ -3,7 +3,7 @@
 // A measured model as a graph of operators, as PipeDream's and DAPPLE's profilers write it. Read
 // from CSV: rows `node,ID,DESC,FORWARD_MS,BACKWARD_MS,ACTIVATION_BYTES,PARAMETER_BYTES,,` and
 // `edge,,,,,,,FROM,TO` under a header that names these columns; `node,FROM,TO` without figures is
-// an edge too.
+// also an edge.
 
 #include <filesystem>
 #include <string>
@@ -34,12 +34,13 @@ struct ProfileGraph {
   friend bool operator==(const ProfileGraph&, const ProfileGraph&) = default;
 };
 
-/// `name` stands for the file in messages, which name row and column. Throws InputError.
+/// Reads a graph. `name` stands for the file in messages, which name row and column. Throws
+/// InputError.
 ProfileGraph profile_graph_from_csv(const std::string& text, const std::string& name);
 ProfileGraph read_profile_graph(const std::filesystem::path& file);
 
-/// Without what takes no part in a partition: inputs (sources called Input…) and results that
-/// nobody takes (sinks called __getitem__…).
+/// Returns the graph without nodes that take no part in a partition: inputs (sources called Input…)
+/// and unused results (sinks called __getitem__…).
 ProfileGraph without_ends(const ProfileGraph& graph);
 
 }  // namespace pipewright::search

@@ -1,8 +1,8 @@
 #pragma once
 
-// PipeDream's partition (Narayanan et al., SOSP 2019): cuts a graph of operators into stages and
-// gives each stage one or more machines that share its minibatches and average its gradients. The
-// slowest stage is as fast as possible.
+// PipeDream's partition (Narayanan et al., SOSP 2019): partitions a graph of operators into stages
+// and assigns each stage one or more machines, which share its minibatches and average its
+// gradients. The slowest stage is as fast as possible.
 
 #include <string>
 #include <vector>
@@ -20,14 +20,14 @@ struct MachineLevel {
 
 struct ReplicationOptions {
   std::vector<MachineLevel> levels;  // innermost first
-  bool straight = false;             // one machine per stage, no replicas
-  bool count_transfers = false;      // balance the time of transfers as well
+  bool straight = false;             // one machine per stage, without replicas
+  bool count_transfers = false;      // also balance the time of transfers
 };
 
 struct ReplicatedStage {
   std::vector<std::string> nodes;  // ids, in the order of the profile
   int replicas = 1;                // machines of the outermost level
-  plan::Seconds time;              // a minibatch, averaging of gradients included
+  plan::Seconds time;              // per minibatch, including the averaging of gradients
 };
 
 struct ReplicatedPartition {
@@ -36,15 +36,15 @@ struct ReplicatedPartition {
   std::vector<ReplicatedStage> stages;
 };
 
-/// A stage of compute c and w parameter bytes on r replicas takes (c + 4 (r-1) w / (r bandwidth)) /
-/// r a minibatch, and at a cut the outputs taken behind it go there and gradients back: 2 bytes /
-/// (r bandwidth). Exact over all chains of order ideals (sets that hold every predecessor) and all
-/// numbers of replicas that use every machine; outer levels take the answer of the level below for
-/// the compute of a stage, as PipeDream does. With n ideals and m machines O(n² m²), O(n³ m²) for
-/// inner levels. On one level, without transfers, ideals count once that differ in nodes without
-/// compute and parameters alone. Throws InputError for a cyclic or an empty graph, no machine, or
-/// more than `most_ideals`, and Infeasible when a straight pipeline has fewer possible stages than
-/// machines.
+/// Returns the best partition. A stage of compute c and w parameter bytes on r replicas takes (c +
+/// 4 (r-1) w / (r bandwidth)) / r per minibatch. At a cut the outputs used after it and their
+/// gradients are transferred: 2 bytes / (r bandwidth). The result is exact over all chains of order
+/// ideals (sets that hold every predecessor) and all numbers of replicas that use every machine;
+/// outer levels use the answer of the level below as the compute of a stage, as PipeDream does.
+/// With n ideals and m machines it takes O(n² m²), and O(n³ m²) for inner levels. On one level,
+/// without transfers, ideals that differ only in nodes without compute and parameters count once.
+/// Throws InputError for a cyclic or an empty graph, no machine, or more than `most_ideals`, and
+/// Infeasible if a straight pipeline has fewer possible stages than machines.
 ReplicatedPartition replicated_partition(const ProfileGraph& graph,
                                          const ReplicationOptions& options);
 

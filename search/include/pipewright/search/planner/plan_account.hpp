@@ -1,6 +1,6 @@
 #pragma once
 
-// A plan, explained: what its layers take, and what each rank computes.
+// Explains a plan: the times of its layers, and the compute of each rank.
 
 #include <vector>
 
@@ -12,7 +12,7 @@ namespace pipewright::search {
 struct RankAccount {
   std::vector<int> stages;
   int layers = 0;
-  double busy_s = 0;  // of the iteration: compute, and what ends it
+  double busy_s = 0;  // per iteration: its compute, and the end of the iteration
 };
 
 struct PlanAccount {

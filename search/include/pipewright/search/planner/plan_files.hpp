@@ -1,6 +1,6 @@
 #pragma once
 
-// A plan as all commands take it: a scenario.
+// Converts a plan to a scenario, the input of all commands.
 
 #include "pipewright/plan/model/transformer_training.hpp"
 #include "pipewright/plan/partition/cut.hpp"
@@ -8,8 +8,8 @@
 
 namespace pipewright::search {
 
-/// The whole cut, on the cluster with the constants that its times are from. With the costs of
-/// `plan::transformer_costs` for the same cut it has the plan's figures.
+/// Returns the scenario of the whole cut, on the cluster with the constants of its times. With the
+/// costs of `plan::transformer_costs` for the same cut it has the plan's figures.
 plan::Scenario scenario_of(const plan::Cluster& cluster, const plan::TransformerTraining& training,
                            const plan::Cut& cut);
 

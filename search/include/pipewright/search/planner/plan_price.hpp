@@ -1,7 +1,6 @@
 #pragma once
 
-// What a cut of a training takes: the figures of the scenario that says it, as whoever simulates
-// that scenario gets them.
+// The figures of a training's cut: those that a simulation of its scenario gives.
 
 #include <limits>
 #include <vector>
@@ -22,8 +21,8 @@ struct PlanFacts {
   std::vector<plan::Bytes> peaks{};  // by rank
 };
 
-/// Of a scenario with these costs; of one that takes longer than `most_s` seconds the time alone.
-/// Throws InputError where it cannot be planned.
+/// Returns the figures of a scenario with these costs; for one that takes longer than `most_s`
+/// seconds only the time. Throws InputError if it cannot be planned.
 PlanFacts facts_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                    sim::StructureCache* structures = nullptr,
                    double most_s = std::numeric_limits<double>::infinity());

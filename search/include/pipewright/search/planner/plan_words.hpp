@@ -1,6 +1,6 @@
 #pragma once
 
-// A plan in words: the same vocabulary for the plans of every search.
+// Descriptions of plans: the same vocabulary for the plans of every search.
 
 #include <string>
 
@@ -8,8 +8,8 @@
 
 namespace pipewright::search {
 
-/// "tp 8, pp 16, dp 8, microbatch 1, 6 chunks, layers 19×7 12, ZeRO 1, sequence parallel".
-/// `has_experts`: the model is a mixture, so that its expert parallelism is named.
+/// Returns "tp 8, pp 16, dp 8, microbatch 1, 6 chunks, layers 19×7 12, ZeRO 1, sequence parallel".
+/// `has_experts`: the model is a mixture of experts, so its expert parallelism is named.
 std::string cut_words(const plan::Cut& cut, int layers, bool has_experts);
 
 /// Lists each axis along which `to` differs from `from`: "pp 16 instead of 8, ZeRO 1 instead of 0".

@@ -1,8 +1,8 @@
 #pragma once
 
-// A search over a space of plans: each candidate has a bound that its time is proved not to fall
-// below, and a price, which is an exact simulation. Only those that may still be among the best are
-// simulated. What a candidate and a plan are, the space says.
+// A search over a space of plans. Each candidate has a proven lower bound of its time, and a price,
+// which is an exact simulation. Only candidates that may still be among the best are simulated. The
+// space defines candidates and plans.
 
 #include <algorithm>
 #include <chrono>
@@ -15,13 +15,13 @@ namespace pipewright::search {
 
 using SearchClock = std::chrono::steady_clock;
 
-/// How many of the candidates were what, of every search.
+/// Counts of the candidates of a search by their result.
 struct SearchAccount {
   std::size_t candidates = 0;
-  std::size_t impossible = 0;  // the schedule does not take the sizes, or ranks would deadlock
+  std::size_t impossible = 0;  // the schedule does not support the sizes, or ranks would deadlock
   std::size_t too_large = 0;   // for a device's memory
   std::size_t bounded = 0;     // proved to be slower than the best
-  std::size_t simulated = 0;   // and fits
+  std::size_t simulated = 0;   // simulated, and fit
   double seconds = 0;
   double best_seconds = 0;  // of these, until the best plan was found
   bool interrupted = false;
@@ -30,33 +30,33 @@ struct SearchAccount {
 template <class Plan>
 struct SearchAnswer : SearchAccount {
   std::vector<Plan> plans;  // best first
-  /// The plan that would be faster than the best, does not fit and is nearest to fitting; where
-  /// nothing fits, the one that needs least memory.
+  /// The plan that is faster than the best, does not fit and needs least memory; if nothing fits,
+  /// the plan that needs least memory.
   std::optional<Plan> nearest;
 };
 
 template <class Plan>
 struct SearchOptions {
   int most_plans = 10;
-  /// Instead of the fastest: all plans than which none is faster with as little memory.
+  /// Instead of the fastest plans, returns the Pareto front of time and memory.
   bool pareto = false;
-  /// No candidate is spared by its bound: the same answer, later.
+  /// Simulates every candidate regardless of its bound: the same answer, more slowly.
   bool exhaustive = false;
   /// Looks for the plan that is nearest to fitting.
   bool finds_nearest = true;
-  /// Told now and then how many candidates are decided, and the best so far (null: none yet). The
-  /// search ends with what it has where it answers false.
+  /// Called from time to time with the number of decided candidates and the best plan so far (null:
+  /// none yet). If it returns false, the search ends with what it has.
   std::function<bool(std::size_t decided, std::size_t candidates, const Plan* best)> progress{};
 };
 
-/// What is known of a candidate before it is simulated: by number in its space.
+/// The bounds of a candidate before it is simulated. `candidate` is its number in its space.
 struct Bound {
   std::size_t candidate = 0;
-  double peak_bytes = 0;  // of the rank that holds most; 0: the simulation tells
+  double peak_bytes = 0;  // of the rank that holds most; 0: only the simulation gives it
   double least_s = 0;
 };
 
-/// What two plans are held against each other by. A plan of a search has both as members:
+/// The figures by which two plans are compared. A plan of a search has both as members:
 /// `iteration_s` in seconds and `peak_bytes` of the rank that holds most.
 struct PlanFigures {
   double iteration_s = 0;
@@ -68,8 +68,8 @@ PlanFigures figures_of(const Plan& plan) {
   return {plan.iteration_s, static_cast<double>(plan.peak_bytes)};
 }
 
-/// The best plans so far: so many of the fastest, of equals those that need less memory; or the
-/// front, than which none is faster with as little memory.
+/// The best plans so far: a number of the fastest, preferring less memory among equals; or the
+/// Pareto front of time and memory.
 template <class Plan>
 class BestPlans {
  public:
@@ -78,14 +78,14 @@ class BestPlans {
   const std::vector<Plan>& plans() const { return plans_; }
   std::vector<Plan> take() { return std::move(plans_); }
   bool is_full() const { return !pareto_ && plans_.size() >= most_; }
-  /// Whether a plan of at least these figures has no place.
+  /// Returns true if a plan with at least these figures cannot be among the best.
   bool beat(const PlanFigures& figures) const {
     if (!pareto_)
       return is_full() && figures.iteration_s > figures_of(plans_.back()).iteration_s;
     return std::any_of(plans_.begin(), plans_.end(),
                        [&](const Plan& plan) { return is_no_worse(figures_of(plan), figures); });
   }
-  /// No plan that takes longer has a place.
+  /// Returns the time above which a plan cannot be among the best.
   double slowest_s() const {
     return is_full() ? figures_of(plans_.back()).iteration_s
                      : std::numeric_limits<double>::infinity();
@@ -116,21 +116,21 @@ class BestPlans {
 };
 
 /// A Space has a type `Plan` and
-///   std::size_t size(): its candidates, by number from 0
-///   bool is_likely(std::size_t candidate): to be among the best; these are looked at first
-///   double least_peak(std::size_t candidate): bytes of the rank that holds most; 0: the simulation
-///     tells
+///   std::size_t size(): the number of candidates, numbered from 0
+///   bool is_likely(std::size_t candidate): likely among the best; these are simulated first
+///   double least_peak(std::size_t candidate): bytes of the rank that holds most; 0: only the
+///     simulation gives them
 ///   double least_s(std::size_t candidate): seconds
-///   std::optional<Plan> price(const Bound&, double most_s): the simulation; nothing where it
-///     cannot be planned. Of a plan that takes longer than `most_s` seconds it may tell the time
-///     alone.
-///   double memory(): bytes of a device; 0: without an end
-/// and, where a price knows less of the memory than there is to know,
-///   double least_need(std::size_t candidate): bytes, closer than the bound
-///   void weigh(Plan&): sets what the plan needs at the least
-///   void weigh_whole(Plan&, double most_bytes): sets what it needs, which may take a while; once
-///     that is known to be `most_bytes` at least, so much as is known
-/// which are asked of those that may be shown.
+///   std::optional<Plan> price(const Bound&, double most_s): the simulation; nothing if the
+///     candidate cannot be planned. For a plan that takes longer than `most_s` seconds it may
+///     return only the time.
+///   double memory(): bytes of a device; 0: unlimited
+/// and, if a price does not include all of the memory,
+///   double least_need(std::size_t candidate): bytes, a tighter bound
+///   void weigh(Plan&): sets a lower bound of the plan's need
+///   void weigh_whole(Plan&, double most_bytes): sets the plan's need, which may take a while;
+///     stops early with a lower bound once that is at least `most_bytes`
+/// which are called for plans that may be shown.
 template <class Space>
 class Search {
  public:
@@ -157,7 +157,8 @@ class Search {
 
  private:
   static constexpr double no_limit = std::numeric_limits<double>::infinity();
-  static constexpr std::size_t asked_every = 4096;  // candidates, while they are bounded
+  static constexpr std::size_t asked_every = 4096;  // candidates between calls of `progress` while
+                                                    // they are bounded
 
   double seconds() const {
     return std::chrono::duration<double>(SearchClock::now() - started_).count();
@@ -176,7 +177,7 @@ class Search {
       if (fits(bound.peak_bytes)) {
         bound.least_s = space_.least_s(at);
         candidates_.push_back(bound);
-      } else {  // how fast it would be is asked where it may be the nearest
+      } else {  // its time is bounded only if it may be the nearest
         too_large_.push_back(bound);
         ++answer_.too_large;
       }
@@ -198,7 +199,7 @@ class Search {
     return !answer_.interrupted;
   }
 
-  /// In the order of their bounds.
+  /// Simulates the candidates in the order of their bounds.
   void simulate_those() {
     for (std::size_t at = 0; at < candidates_.size(); ++at) {
       if (answer_.interrupted || !goes_on())
@@ -208,7 +209,7 @@ class Search {
         simulate(bound);
       } else if (options_.pareto) {
         ++answer_.bounded;
-      } else {  // so are all that follow
+      } else {  // all following candidates are bounded, too
         answer_.bounded += candidates_.size() - at;
         return;
       }
@@ -234,7 +235,7 @@ class Search {
     best_.add(std::move(*plan));
   }
 
-  /// Bytes of the rank that holds most: as far as it matters.
+  /// Returns the bytes of the rank that holds most, as precisely as needed.
   double weighed(Plan& plan) {
     const auto peak = [&] { return figures_of(plan).peak_bytes; };
     if constexpr (requires { space_.weigh(plan); }) {
@@ -246,7 +247,7 @@ class Search {
     return peak();
   }
 
-  /// Those that need least memory first.
+  /// Finds the nearest plan, starting with the candidates that need least memory.
   void find_nearest() {
     std::stable_sort(too_large_.begin(), too_large_.end(),
                      [](const Bound& a, const Bound& b) { return a.peak_bytes < b.peak_bytes; });
@@ -270,7 +271,7 @@ class Search {
         continue;
       if constexpr (requires { space_.weigh_whole(*plan, no_limit); })
         space_.weigh_whole(*plan, nearest_bytes());
-      if (const double bytes = figures_of(*plan).peak_bytes; fits(bytes)) {  // its bound was high
+      if (const double bytes = figures_of(*plan).peak_bytes; fits(bytes)) {  // bound too high
         ++answer_.simulated, --answer_.too_large;
         best_.add(std::move(*plan));
       } else if (bytes < nearest_bytes()) {
@@ -285,11 +286,11 @@ class Search {
   const SearchOptions<Plan>& options_;
   const SearchClock::time_point started_;
   BestPlans<Plan> best_;
-  std::vector<Bound> candidates_, too_large_;  // too large: by what the bound knew
+  std::vector<Bound> candidates_, too_large_;  // too large: by their bounds
   SearchAnswer<Plan> answer_;
 };
 
-/// `started`: where the time is counted from.
+/// Runs the search. `started` is the time from which durations are counted.
 template <class Space>
 SearchAnswer<typename Space::Plan> search(Space& space,
                                           const SearchOptions<typename Space::Plan>& options,

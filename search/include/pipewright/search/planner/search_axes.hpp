@@ -1,7 +1,7 @@
 #pragma once
 
-// The axes along which every search of plans may choose. What an empty list means, the search says:
-// all that the sizes allow, or what the scenario has.
+// The axes along which every search of plans may choose. Each search defines the meaning of an
+// empty list: all values that the sizes allow, or the scenario's value.
 
 #include <algorithm>
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace pipewright::search {
 
-/// How many layers the stages get: all have as many, or they take as long as each other, so that
-/// those with the embedding and the head have fewer and none has to divide anything.
+/// The layers of the stages: equally many, or such that stages take equally long. Balanced stages
+/// with the embedding and the head have fewer layers, and no number has to divide another.
 enum class StageSizes { Equal, Balanced };
 
 struct SearchAxes {
@@ -22,12 +22,12 @@ struct SearchAxes {
   std::vector<plan::RecomputeMode> recompute{};
   std::vector<std::string> schedules{};
   std::vector<StageSizes> stage_sizes{};
-  /// Whether tensor-parallel ranks also partition the tokens between their cuts. Without tensor
+  /// True if tensor-parallel ranks also partition the tokens between their cuts. Without tensor
   /// parallelism they never do.
   std::vector<bool> sequence_parallel{};
 };
 
-/// The values that were asked for, or else `otherwise`.
+/// Returns the requested values, or else `otherwise`.
 template <class Value>
 std::vector<Value> asked_or(const std::vector<Value>& asked, std::vector<Value> otherwise) {
   return asked.empty() ? std::move(otherwise) : asked;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Ranks of unlike devices: how fast each computes, what it may hold, and how many of a
-// transformer's layers their stages get.
+// Ranks with different devices: the speed and the memory of each, and the number of a transformer's
+// layers that their stages get.
 
 #include <optional>
 #include <vector>
@@ -12,29 +12,30 @@
 
 namespace pipewright::search {
 
-/// By rank of a cut's pipelines: the least of the devices that stand for it.
+/// The speed and memory by rank of a cut's pipelines: the least of the devices that a rank stands
+/// for.
 struct RankDevices {
-  std::vector<double> speeds;       // beside the device that costs are of
-  std::vector<plan::Bytes> memory;  // 0: without an end
+  std::vector<double> speeds;       // relative to the device of the costs
+  std::vector<plan::Bytes> memory;  // 0: unlimited
   friend bool operator==(const RankDevices&, const RankDevices&) = default;
 };
 RankDevices rank_devices(const plan::Cluster& cluster, const plan::Cut& cut);
 bool have_one_speed(const RankDevices& devices);
 bool have_one_memory(const RankDevices& devices);
 
-/// Whether nodes or ranks differ, so that a plan has to say which stage goes where.
+/// Returns true if nodes or ranks differ, so that a plan must say which stage is on which.
 bool has_uneven_ranks(const plan::Cluster& cluster);
 
-/// What is dealt out: `layers` that each take 1, a head behind them that takes `head`, and no rank
-/// gets more than `most_of_rank` of them (empty: as many as come).
+/// The layers to distribute: `layers` that each take 1, and a head after them that takes `head`.
+/// Each rank gets at most its entry in `most_of_rank` (empty: unlimited).
 struct DealtLayers {
   int layers = 0;
   double head = 0;
   std::vector<int> most_of_rank{};
 };
-/// By stage: the rank that is busy longest, by its speed, is so as short as it can be. Every stage
-/// has at least one; a rank's stages have as many as each other, or one more, the later ones.
-/// Nothing where ranks may not have as many as there are.
+/// Returns the layers by stage such that the busiest rank, by its speed, is busy for the shortest
+/// time possible. Every stage has at least one layer; a rank's stages have equally many, or the
+/// later ones one more. Returns nothing if the ranks' limits do not admit all layers.
 std::optional<std::vector<int>> dealt_layers(const DealtLayers& dealt,
                                              const models::PipelineShape& shape,
                                              const std::vector<double>& speeds);

@@ -1,7 +1,7 @@
 #pragma once
 
-// What an iteration's length hangs on: the chain of events that leaves no room, and for every other
-// event how much later it could end.
+// The critical path of an iteration, and the slack of every event: how much later it could end
+// without making the iteration longer.
 
 #include <vector>
 
@@ -9,13 +9,14 @@
 
 namespace pipewright::sim {
 
-/// The events of one longest path, from the start of the iteration to its end. Of several equally
-/// long paths it is the one that, followed back from the end, stays on its rank for longest. Times
-/// may come from any engine.
+/// Returns the events of one longest path, from the start of the iteration to its end. Among
+/// equally long paths it returns the one that, traced back from the end, stays on its rank for
+/// longest. Times may come from any engine.
 std::vector<int> critical_path(const Structure& structure, const Times& times);
 
-/// In seconds, by event: how much later it could end with the iteration as long as it is, if
-/// nothing else took longer. 0 on every longest path. Times come from either engine.
+/// Returns each event's slack in seconds: how much later it could end without making the iteration
+/// longer, if nothing else took longer. Slack is 0 on every longest path. Times may come from
+/// either engine.
 std::vector<double> slack(const Structure& structure, const Times& times);
 
 }  // namespace pipewright::sim

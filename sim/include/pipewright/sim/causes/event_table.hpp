@@ -1,7 +1,7 @@
 #pragma once
 
-// Times as the table that a window paints. Names and rows depend on the Structure alone, so they
-// are made once; another answer only fills the columns of time.
+// Converts Times to the table that a window paints. Names and rows depend on the Structure alone,
+// so they are made once; each further conversion only fills the time columns.
 
 #include <memory>
 #include <span>
@@ -14,25 +14,26 @@
 
 namespace pipewright::sim {
 
-/// What a table says beside the times; all of it may be missing.
+/// The optional parts of a table besides the times.
 struct EventTableParts {
   const IdleTime* idle = nullptr;
   const MemoryCurves* memory = nullptr;
   std::span<const int> critical{};  // events of the Structure, in order of time
 };
 
-/// One per thread. It keeps what the tables of one Structure have in common; the tables live on
-/// without it.
+/// Makes event tables. Use one per thread. It keeps what all tables of one Structure share; the
+/// tables may outlive it.
 class EventTableMaker {
  public:
   /// `structure` must outlive it.
   explicit EventTableMaker(const Structure& structure);
 
-  /// As `plan::table_of` of the Timeline with the same parts, but that names may be numbered in
-  /// another order.
+  /// Returns the same table as `plan::table_of` of the Timeline with the same parts, except that
+  /// names may be numbered in another order.
   plan::EventTable table_of(const Times& times, const EventTableParts& parts = {});
 
-  /// Where the Structure's events lie in the last table. Valid until the next call.
+  /// Returns the position of each event of the Structure in the last table. Valid until the next
+  /// call.
   const std::vector<std::uint64_t>& places() const { return places_; }
 
  private:
@@ -55,9 +56,9 @@ class EventTableMaker {
   std::vector<std::uint32_t> name_of_;  // by event
   std::vector<RowOfRank> rows_;         // by rank, then by row
   std::vector<int> row_events_;
-  std::vector<int> sorted_;            // the events of a row that have no track yet
-  std::vector<int> dealt_;             // … that have the one at hand
-  std::vector<int> left_;              // … that have to wait for the next
+  std::vector<int> sorted_;            // events of the row that have no track yet
+  std::vector<int> dealt_;             // events of the current track
+  std::vector<int> left_;              // events left for later tracks
   std::vector<std::uint64_t> places_;  // by event
 };
 

@@ -1,10 +1,10 @@
 #pragma once
 
-// What a change is worth: the slope of the iteration time in a direction of the costs, exactly,
-// with no second simulation and no step size.
-// It is one-sided: of several longest paths the one that is shortened least counts, so a part that
-// is sped up beside others just as slow gains nothing. Times come from either engine; where links
-// are shared, the slope is the one with each transfer's share as it was.
+// Sensitivities: the derivative of the iteration time in a direction of the costs, exactly, without
+// a second simulation or a step size. It is one-sided: among several longest paths, the one that is
+// shortened least counts, so speeding up one of several equally slow parts gains nothing. Times may
+// come from either engine. On shared links the derivative keeps each transfer's share of the
+// bandwidth fixed.
 
 #include <vector>
 
@@ -13,26 +13,27 @@
 
 namespace pipewright::sim {
 
-/// What one second less of computation on a stage saves of an iteration, in seconds.
+/// The iteration time saved by one second less of computation on a stage, in seconds.
 struct StageSensitivity {
-  double forward = 0;          // of every forward and recompute of the stage
+  double forward = 0;          // for every forward and recomputation of the stage
   double input_gradient = 0;   //
   double weight_gradient = 0;  //
-  double all = 0;  // one second less per microbatch, shared among the three as their times are
+  double all = 0;  // one second less per microbatch, divided among the three in proportion to their
+                   // times
 };
-/// By stage.
+/// Returns the sensitivities by stage.
 std::vector<StageSensitivity> stage_sensitivities(const Structure& structure, const Times& times,
                                                   const StepCosts& costs);
 
-/// What one second less of a transfer saves, of every transfer between these two ranks in that
-/// direction, in seconds per iteration.
+/// The iteration time saved by one second less for every transfer from one rank to another, in
+/// seconds per iteration.
 struct LinkSensitivity {
   int from = 0;
   int to = 0;
   double latency = 0;
   double occupancy = 0;  // bytes over bandwidth
 };
-/// By pair of ranks that transfer something.
+/// Returns the sensitivities of all pairs of ranks that transfer data.
 std::vector<LinkSensitivity> link_sensitivities(const Structure& structure, const Times& times);
 
 }  // namespace pipewright::sim

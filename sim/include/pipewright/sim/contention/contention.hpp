@@ -1,7 +1,7 @@
 #pragma once
 
-// Where transfers share a link: `Simulator::run` gives every pair of ranks the whole bandwidth, so
-// where they overlap on one its answer is a lower bound.
+// Finds transfers that share a link. `Simulator::run` gives every pair of ranks the whole
+// bandwidth, so its answer is a lower bound if transfers overlap on a link.
 
 #include <string>
 #include <vector>
@@ -20,14 +20,14 @@ struct Contention {
   int one = 0, other = 0;  // the first two events that overlap
 };
 
-/// In order of node. Empty where every transfer has its link to itself: then the native answer is
-/// exact. Links are shared as the Cluster says: one card per node for all transfers to other
-/// nodes, its two directions apart; one bus per node for all transfers inside it. All
-/// All copies and shards of the ranks take part.
+/// Returns the overlaps in order of node. The list is empty if every transfer has its link to
+/// itself: then the native answer is exact. Links are shared as the Cluster says: one card per node
+/// for all transfers to other nodes, with separate directions; one bus per node for all transfers
+/// inside it. All data-parallel replicas and tensor-parallel ranks of the ranks take part.
 std::vector<Contention> shared_link_overlaps(const Structure& structure, const StepCosts& costs,
                                              const Times& times);
 
-/// One sentence: "the answer is a lower bound: …"; empty for no contention.
+/// Returns one sentence: "the answer is a lower bound: …"; empty if there is no contention.
 std::string in_words(const std::vector<Contention>& contentions, const Structure& structure);
 
 }  // namespace pipewright::sim

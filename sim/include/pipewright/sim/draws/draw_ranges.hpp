@@ -1,9 +1,10 @@
 #pragma once
 
-// Between which bounds the figures of other steps, as many as were recorded, come to lie: a record
-// is but one of those that could have been, and so are the steps that it is held against. Other
-// records are drawn from it block by block, and from each of them as many steps again (a block
-// bootstrap of two levels, for a prediction: Künsch, Ann. Stat. 17, 1989).
+// Confidence intervals of step-time figures: the range in which the figures of another record of as
+// many steps lie. The record is only one of the possible records, and so are the steps that it is
+// compared with. So other records are sampled from it block by block, and as many steps again are
+// sampled from each of them (a block bootstrap of two levels, for a prediction: Künsch, Ann. Stat.
+// 17, 1989).
 
 #include <vector>
 
@@ -12,35 +13,37 @@
 
 namespace pipewright::sim {
 
-/// Below `low_s` a figure lies in one of twenty cases, and above `high_s` in another. Infinite: the
-/// record is too short to tell, as of so many other steps the figure lies beyond all those recorded
-/// in more than one of twenty, whatever their distribution.
+/// A figure lies below `low_s` with a probability of 1 in 20, and above `high_s` with a probability
+/// of 1 in 20. `high_s` is infinite if the record is too short: then the figure of as many other
+/// steps exceeds all recorded steps with a probability of more than 1 in 20, whatever their
+/// distribution.
 struct DrawRange {
   double low_s = 0, high_s = 0;
   bool has(double seconds) const { return low_s <= seconds && seconds <= high_s; }
 };
 
 struct DrawRanges {
-  int steps = 0;      // that were recorded, and of each other record
-  int records = 0;    // that were drawn
-  double unseen = 0;  // with this chance none of those recorded is among the longest 5 %
+  int steps = 0;      // recorded; each sampled record has as many
+  int records = 0;    // sampled
+  double unseen = 0;  // probability that no recorded step is among the longest 5 %
   DrawRange mean{}, p50{}, p95{}, p99{};
 };
 
-/// Of a record of so many steps: how many follow each other in a block, their third root (1 below
-/// 8), and how many other records are drawn where somebody wants so many draws: about as many again
-/// in all, from 20 records on.
+/// Return the block length for a record of `steps` steps, their cube root (1 below 8), and the
+/// number of records to sample for `draws` samples: about as many steps in all, but at least 20
+/// records.
 int block_of(int steps);
 int records_of(int steps, int draws);
 
-/// `iterations`: of drawn records one after the other, each of so many steps.
+/// Returns the ranges. `iterations` holds the sampled records one after the other, each of `steps`
+/// steps.
 DrawRanges ranges_of(const std::vector<double>& iterations, int steps);
 
-/// Of a job; throws what `draw_iterations` does.
+/// Returns the ranges for a job. Throws what `draw_iterations` throws.
 DrawRanges draw_ranges(const Structure& structure, const StepCosts& costs, const Jitter& jitter,
                        const DrawOptions& options);
 
-/// A list of two, of which null is infinite.
+/// Returns a list of two numbers, in which null means infinite.
 plan::Json to_json(const DrawRange& range);
 plan::Json to_json(const DrawRanges& ranges);
 

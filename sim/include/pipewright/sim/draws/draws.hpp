@@ -1,7 +1,7 @@
 #pragma once
 
-// Many days of one training: iterations whose durations are drawn from what was recorded, and what
-// most of them stay below.
+// Sampled iterations of one training: durations are sampled from recorded steps, to obtain
+// percentiles of the step time.
 
 #include <cstdint>
 #include <vector>
@@ -17,29 +17,31 @@ struct DrawOptions {
   std::uint64_t seed = 0;
 };
 
-/// Throws InputError for fewer draws than one and for more than 100 million.
+/// Throws InputError for fewer than one sample and for more than 100 million.
 void require_usable(const DrawOptions& options);
 
-/// Iterations in seconds, rising.
+/// Iterations in seconds, in ascending order.
 class Draws {
  public:
   explicit Draws(std::vector<double> iterations);
 
   const std::vector<double>& sorted() const { return sorted_; }
   double mean() const;
-  /// The shortest that at least this part of them does not exceed: a draw, not between two.
+  /// Returns the shortest iteration that at least this fraction of the iterations does not exceed:
+  /// one of the samples, not an interpolated value.
   double percentile(double fraction) const;
 
  private:
   std::vector<double> sorted_;
 };
 
-/// Every pipeline has durations of its own. On all cores, and the same for any number of them.
-/// Throws InputError for costs and options that cannot be used.
+/// Samples iterations. Every pipeline has its own durations. Uses all cores; the result does not
+/// depend on their number. Throws InputError for costs and options that cannot be used.
 Draws draw_iterations(const Structure& structure, const StepCosts& costs, const Jitter& jitter,
                       const DrawOptions& options);
 
-/// The same in the order of their numbers, of workers that take the steps that `jitter` says.
+/// Returns iterations in the order of their sample numbers, for workers that take the steps given
+/// by `jitter`.
 std::vector<double> iterations_drawn(const Structure& structure, const StepCosts& costs,
                                      const JobJitter& jitter, const DrawOptions& options);
 

@@ -1,9 +1,9 @@
 #pragma once
 
-// The engine for a whole job, every device by itself: the pipelines side by side have one Structure
-// and durations, links and speeds of their own, and meet in their sums. It is the plain engine's
-// walk, each event for all members in turn, so that a job of ten thousands of devices needs the
-// graph of one pipeline alone.
+// The engine for a whole job, with each device on its own. All data-parallel pipelines have one
+// Structure, but their own durations, links and speeds, and meet in their all-reduces. It visits
+// events in the native engine's order, each for all members in turn, so that a job of tens of
+// thousands of devices needs only the graph of one pipeline.
 
 #include <cstddef>
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace pipewright::sim {
 
-/// For tables that whoever fills them touches first: on the core that does so.
+/// An allocator for tables whose memory is first touched by the core that fills them.
 struct UntouchedTimes : plan::LargePages<EventTimes> {
   template <class Other>
   struct rebind {
@@ -23,8 +23,8 @@ struct UntouchedTimes : plan::LargePages<EventTimes> {
   void construct(EventTimes* /*place*/) {}
 };
 
-/// When everything ran on every device. Member m of a rank is shard m mod `shards` of copy
-/// m / `shards`, as in StepCosts.
+/// The times of every event on every device. Member m of a rank is tensor-parallel rank m mod
+/// `shards` of data-parallel replica m / `shards`, as in StepCosts.
 class JobTimes {
  public:
   double iteration() const { return iteration_; }
@@ -33,7 +33,8 @@ class JobTimes {
     return times_[block_of(member) * block_size() + static_cast<std::size_t>(event) * width_ +
                   static_cast<std::size_t>(member) % width_];
   }
-  /// By member: the last end of what its ranks do by themselves, before what joins all pipelines.
+  /// Returns by member the last end of its ranks' own work, before the events that join all
+  /// pipelines.
   const std::vector<double>& ready() const { return ready_; }
 
  private:
@@ -45,28 +46,29 @@ class JobTimes {
   double iteration_ = 0;
   int members_ = 0;
   std::size_t events_ = 0;
-  std::size_t width_ = 1;  // members that stand next to each other, event by event
+  std::size_t width_ = 1;  // members that are adjacent in memory, event by event
   std::vector<EventTimes, UntouchedTimes> times_;
   std::vector<double> ready_;
 };
 
-/// One per job: it works on all cores.
+/// The engine of one job. It uses all cores.
 class JobSimulator {
  public:
   /// `structure` must outlive it.
   explicit JobSimulator(const Structure& structure);
 
-  /// Why these costs cannot be timed: who minds what others do needs a clock (shared links, cores
-  /// of a node), or transfers that keep their ranks. Empty: they can.
+  /// Returns why these costs cannot be timed, or an empty string. Ranks that affect each other need
+  /// a clock (shared links, cores of a node), and so do transfers that occupy their ranks.
   static std::string obstacle(const Structure& structure, const StepCosts& costs);
 
-  /// The shards of a copy go in step: what they compute begins when the last of them can, and ends
-  /// with the slowest. Copies of a shard sum gradients with each other; numbers go round among all.
-  /// The answer stays valid until the next call. Throws InputError where there is an obstacle.
+  /// Times the job. The tensor-parallel ranks of a replica run in lockstep: their compute begins
+  /// when the last of them is ready, and ends with the slowest. The replicas of a tensor-parallel
+  /// rank all-reduce gradients with each other; scalars are reduced over all. The answer stays
+  /// valid until the next call. Throws InputError if there is an obstacle.
   const JobTimes& run(const StepCosts& costs);
 
  private:
-  /// Events one after the other in the order, up to one in which members of several blocks meet.
+  /// Consecutive events in the order, up to one in which members of several blocks meet.
   struct Stretch {
     std::size_t begin = 0, end = 0;
   };

@@ -1,8 +1,8 @@
 #pragma once
 
 // The native engine: times any valid Program by the rules of docs/time-and-memory.md. All orders
-// are fixed by the Program, so the answer is the longest path through a graph: exact, with no event
-// queue and no step size. Only where ranks of a node slow each other down, a clock goes from one
+// are fixed by the Program, so the answer is the longest path through a graph: exact, without an
+// event queue or a step size. If ranks of a node slow each other down, a clock advances from one
 // start or end of compute to the next, and the answer is exact again.
 
 #include <vector>
@@ -12,20 +12,23 @@
 
 namespace pipewright::sim {
 
-/// One per thread: it keeps its working memory, so that timing again allocates nothing.
+/// The engine of one Structure. Use one per thread: it keeps its working memory, so that further
+/// runs allocate nothing.
 class Simulator {
  public:
   /// `structure` must outlive it.
   explicit Simulator(const Structure& structure);
 
-  /// The iteration time alone, the quick way, with the same bits as `run(costs).iteration`.
+  /// Returns only the iteration time, faster than `run`, with the same bits as
+  /// `run(costs).iteration`.
   double iteration(const StepCosts& costs);
-  /// When everything ran. The answer stays valid until the next call.
+  /// Returns the times of all events. The answer stays valid until the next call.
   const Times& run(const StepCosts& costs);
-  /// The same, but transfers that overlap on a shared link share its bandwidth (shared_links.hpp).
-  /// Costs nothing where the cluster shares none, and copies of the ranks are alike.
+  /// Like `run`, but transfers that overlap on a shared link share its bandwidth
+  /// (shared_links.hpp). It takes no longer than `run` if the cluster shares no link and
+  /// data-parallel replicas are equal.
   const Times& run_shared(const StepCosts& costs);
-  /// What the last call's events take where no rank minds others.
+  /// Returns the durations of the last call's events, without slowdown by other ranks.
   const Durations& durations() const { return durations_; }
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which recorded step each worker of a job takes in a draw.
+// Chooses the recorded step that each worker of a job takes in a sample.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,17 +11,17 @@ namespace pipewright::sim {
 
 struct DrawnSteps {
   int pipelines = 1;
-  int ranks = 1;     // of each
+  int ranks = 1;     // in each pipeline
   int recorded = 1;  // steps
   Together together{};
-  /// 0: any recorded step each time. Else draws make up other records of as many steps, one after
-  /// the other: a block of so many recorded steps that follow each other, then another, drawn from
-  /// a record that was itself drawn so, as the recorded one is but one of those that could have
-  /// been (Künsch, Ann. Stat. 17, 1989).
+  /// 0: any recorded step each time. Otherwise samples form other records of as many steps, one
+  /// after the other. Each consists of blocks of `block` consecutive recorded steps, sampled from a
+  /// record that was itself sampled so, because the recorded one is only one of the possible
+  /// records (Künsch, Ann. Stat. 17, 1989).
   int block = 0;
 
-  /// Writes the step of each worker, pipeline by pipeline, to every `stride`-th place from `steps`
-  /// on. It depends on the seed and the draw's own number alone.
+  /// Writes the step of each worker, pipeline by pipeline, to every `stride`-th place starting at
+  /// `steps`. The result depends only on the seed and the sample's number.
   void draw(std::uint64_t seed, std::uint64_t number, int* steps, std::size_t stride = 1) const;
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-// A record laid over a job: which recorded factors each event of each pipeline takes, and which
-// recorded step each worker takes in a draw.
+// A record applied to a job: the recorded factors of each event in each pipeline, and the recorded
+// step that each worker takes in a sample.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,25 +15,27 @@ namespace pipewright::sim {
 
 class JobJitter {
  public:
-  /// `copies` of each rank of the Structure; `block`: as DrawnSteps has it. Both must outlive it.
+  /// Applies the record to `copies` pipelines of the Structure; `block` is DrawnSteps::block.
+  /// `structure` and `jitter` must outlive it.
   JobJitter(const Structure& structure, int copies, const Jitter& jitter, int block = 0);
 
   int copies() const { return copies_; }
-  /// So many pipelines have factors of their own; those after them have the same again.
+  /// Returns the number of pipelines that have their own factors; later pipelines repeat them.
   int alike() const { return alike_; }
   int ranks() const { return ranks_; }
   int workers() const { return copies_ * ranks_; }
   int worker(int copy, int rank) const { return copy * ranks_ + rank; }
 
-  /// By the step of the event's worker; null: always 1. A sum over all pipelines is one event: its
-  /// time is that of the first one.
+  /// Returns the factors by the step of the event's worker; null: always 1. An all-reduce over all
+  /// pipelines is one event that takes the time of the first pipeline's.
   const double* factors(int copy, int event) const {
     return factors_[static_cast<std::size_t>(copy % alike_) * size_ +
                     static_cast<std::size_t>(event)];
   }
 
   const DrawnSteps& steps() const { return steps_; }
-  /// Of a draw, as `StepCosts::event_factors` has them: a list for each copy.
+  /// Returns the factors of one sample in the form of `StepCosts::event_factors`: a list for each
+  /// pipeline.
   std::vector<double> event_factors(std::uint64_t seed, std::uint64_t number) const;
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-// When a device is too small: who fills it, in words, and with which single change of the scenario
-// the plan would fit.
+// Devices whose memory is too small: a message that says what fills them, and the smallest single
+// change of the scenario with which the plan would fit.
 
 #include <functional>
 #include <optional>
@@ -19,12 +19,12 @@ struct OverCap {
   plan::Bytes peak;
   plan::Bytes cap;
   double time = 0;              // seconds
-  std::string action;           // that runs at the peak, or ran last: "2F5"
+  std::string action;           // runs at the peak, or ran last: "2F5"
   std::vector<Holder> largest;  // up to three
 };
 
-/// The rank that is furthest above what it may hold on that cluster; nothing when all are within.
-/// `needs`: what each rank's device must have.
+/// Returns the rank that exceeds its memory on this cluster by most; nothing if all ranks fit.
+/// `needs` is the memory that each rank's device needs.
 std::optional<OverCap> over_cap(const Structure& structure, const MemoryModel& model,
                                 const MemoryCurves& curves, const StepCosts& costs,
                                 const Times& times, const plan::Cluster& cluster,
@@ -34,17 +34,17 @@ bool fits(const std::vector<plan::Bytes>& needs, const plan::Cluster& cluster);
 /// "rank 0 needs 40.0 MB at 0F3 (1.250 s), but there are 32.0 MB: optimizer state 20.0 MB, …"
 std::string to_string(const OverCap& over);
 
-/// Refuses a cap that is below what stands on a rank throughout: no order of the work could fit.
-/// Throws InputError with parameters, gradients and optimizer state.
+/// Rejects a cap below a rank's standing memory: no order of the actions could fit. Throws
+/// InputError with parameters, gradients and optimizer state.
 void require_cap_above_standing(const plan::Program& program,
                                 const std::vector<plan::StageCost>& costs,
                                 const plan::Cluster& cluster);
 
-/// Single fields to set that may need less memory and leave the trained weights as they are, such
-/// as "training.recompute=full". Not all of them need be possible.
+/// Returns single fields to set that may need less memory and leave the trained weights unchanged,
+/// such as "training.recompute=full". Some of them may be impossible.
 std::vector<std::string> leaner_changes(const plan::Scenario& scenario);
 
-/// What a scenario would need and take.
+/// The memory and time that a scenario needs.
 struct Need {
   plan::Bytes peak;  // of the rank that holds most
   plan::Seconds iteration;
@@ -56,13 +56,13 @@ struct Remedy {
   Need need;
 };
 
-/// The quickest of the changes that fit; nothing when none does. `evaluate` answers nothing for a
-/// change that cannot be planned.
+/// Returns the fastest of the changes that fit; nothing if none does. `evaluate` returns nothing
+/// for a change that cannot be planned.
 std::optional<Remedy> smallest_change(
     const std::vector<std::string>& changes,
     const std::function<std::optional<Need>(const std::string& assignment)>& evaluate);
 
-/// The refusal as a whole: what is too much, and what would fit.
+/// Returns the whole error message: what is too large, and what would fit.
 std::string refusal(const OverCap& over, const std::optional<Remedy>& remedy);
 
 }  // namespace pipewright::sim

@@ -1,7 +1,7 @@
 #pragma once
 
-// The native engine where transfers share links: as long as they overlap on one, they share its
-// bandwidth max-min fairly. docs/contention.md tells the rules, which are those of the second
+// The native engine for transfers that share links: while they overlap on a link, they share its
+// bandwidth max-min fairly. docs/contention.md describes the rules, which are those of the second
 // engine (simgrid.hpp).
 
 #include "pipewright/sim/structure/durations.hpp"
@@ -9,9 +9,9 @@
 
 namespace pipewright::sim {
 
-/// When everything ran. All `costs.replicas` pipelines run side by side and meet in the network;
-/// the events are those of pipeline 0, the iteration is the longest of all. Costs are usable
-/// (`require_usable`).
+/// Returns the times of all events. All `costs.replicas` pipelines run concurrently and meet in the
+/// network; the events are those of pipeline 0, the iteration is the longest of all. Costs must be
+/// usable (`require_usable`).
 Times simulate_shared_links(const Structure& structure, const StepCosts& costs,
                             DeviceTimes device_times = DeviceTimes::Slowest);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// A scenario's iteration and memory with whatever borders of its stages: for searches that move
+// Simulates a scenario's iteration and memory with any stage boundaries, for searches that move
 // them.
 
 #include <limits>
@@ -17,15 +17,16 @@ namespace pipewright::sim {
 
 class BorderSimulator {
  public:
-  /// `scenario` must outlive it. Throws as `lay_out` does; what is too large is measured, not
-  /// refused.
+  /// `scenario` must outlive it. Throws as `lay_out` does, but a plan that exceeds the memory is
+  /// measured, not rejected.
   BorderSimulator(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                   StructureCache& structures);
 
-  /// Those that the scenario says.
+  /// Returns the scenario's own boundaries.
   const std::vector<int>& boundaries() const { return plan_.partition.boundaries; }
-  /// The peak is evened: to be held against the largest memory that a rank has (even_memory.hpp).
-  /// Of what takes longer than `most_s` seconds the time alone.
+  /// Returns the iteration time and the evened peak, to be compared with the largest memory of a
+  /// rank (even_memory.hpp). If the iteration takes longer than `most_s` seconds, only the time is
+  /// known.
   PartitionNeed need(const std::vector<int>& boundaries,
                      double most_s = std::numeric_limits<double>::infinity());
   const plan::Program& program() const { return plan_.program(); }

@@ -1,7 +1,7 @@
 #pragma once
 
-// The memory that the devices of a scenario's ranks need. Every command shows this figure and
-// decides by it whether a plan fits.
+// The memory that the devices of a scenario's ranks need. Every command shows this figure and uses
+// it to decide whether a plan fits.
 
 #include <vector>
 
@@ -13,15 +13,16 @@
 
 namespace pipewright::sim {
 
-/// By rank of the pipeline. Of transformers whose costs are worked out from sizes the allocator is
-/// replayed. Elsewhere a GPU has what its tensors take at once, by `peaks`, its context and
-/// communicators, and `left_out` says why fragmentation is not known. A CPU has its tensors.
+/// Returns the memory by rank of the pipeline. For transformers whose costs are computed from
+/// sizes, the caching allocator is replayed. Otherwise a GPU needs its tensors' peak (`peaks`), its
+/// context and its communicators, and `left_out` says why fragmentation is unknown. A CPU needs its
+/// tensors.
 std::vector<models::DeviceMemory> device_memory(const plan::Scenario& scenario,
                                                 const plan::LayerCosts& costs,
                                                 const ScenarioPlan& plan,
                                                 const std::vector<MemoryPeak>& peaks);
 
-/// The sum for each rank.
+/// Returns the total for each rank.
 std::vector<plan::Bytes> needs_of(const plan::Scenario& scenario, const plan::LayerCosts& costs,
                                   const ScenarioPlan& plan, const std::vector<MemoryPeak>& peaks);
 

@@ -1,7 +1,8 @@
 #pragma once
 
-// The partition whose simulated iteration is shortest. Balanced stages are not always that: what
-// crosses a border takes time as well, and a schedule waits for some stages more than for others.
+// The partition with the shortest simulated iteration. Balanced stages are not always the fastest:
+// point-to-point transfers at stage boundaries take time as well, and a schedule waits for some
+// stages more than for others.
 
 #include <functional>
 #include <optional>
@@ -22,28 +23,28 @@ struct FastestPartition {
   int simulated = 0;       // partitions
 };
 
-/// Up to this many ways to cut, all of them are tried.
+/// If there are at most this many partitions, all of them are tried.
 inline constexpr int most_to_try_all = 3000;
 
-/// Up to `most_to_try_all` partitions: all of them, exact. Beyond that a descent from the balanced
-/// partition: one border, or several neighbouring ones together, move by 1, 2 or 4 layers as long
-/// as that shortens the iteration. It ends where no such move helps, which need not be the optimum,
-/// but is never slower than the balanced partition if that is within the cap. No rank's peak is
-/// more than `memory_cap`. Throws Infeasible when there are fewer layers than stages, when the
-/// Program deadlocks, or when no partition that was tried is within the cap.
+/// Finds the fastest partition: exactly, if there are at most `most_to_try_all`. Otherwise it
+/// descends from the balanced partition: one boundary, or several neighboring ones together, move
+/// by 1, 2 or 4 layers as long as that shortens the iteration. It ends when no such move helps. The
+/// result may not be the optimum, but is never slower than the balanced partition if that is within
+/// the cap. No rank's peak exceeds `memory_cap`. Throws Infeasible if there are fewer layers than
+/// stages, if the Program deadlocks, or if no partition that was tried is within the cap.
 FastestPartition fastest_partition(const plan::Program& program, const plan::LayerCosts& costs,
                                    const plan::Cluster& cluster,
                                    std::optional<plan::Bytes> memory_cap = {});
 
-/// What an iteration with these borders of stages takes, and what its fullest rank holds.
+/// The iteration time and the peak of the fullest rank with given stage boundaries.
 struct PartitionNeed {
   plan::Seconds iteration;
   plan::Bytes peak;
 };
 using PartitionEvaluation = std::function<PartitionNeed(const std::vector<int>& boundaries)>;
 
-/// The same for anything that can be evaluated, from the partition `start`, with which it is
-/// compared instead of a balanced one. `layers` are at least as many as stages.
+/// Finds the fastest partition for any evaluation function, descending from the partition `start`,
+/// which replaces the balanced one in comparisons. `layers` must be at least the number of stages.
 FastestPartition fastest_partition(int layers, std::vector<int> start,
                                    const PartitionEvaluation& evaluate,
                                    std::optional<plan::Bytes> memory_cap = {});

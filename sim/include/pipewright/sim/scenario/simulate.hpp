@@ -1,7 +1,7 @@
 #pragma once
 
-// One question, one answer: the native engine and the memory model in one call. To time a Program
-// again and again, keep a Structure and a Simulator.
+// The native engine and the memory model in one call. To time a Program repeatedly, keep a
+// Structure and a Simulator.
 
 #include <string>
 #include <variant>
@@ -16,12 +16,12 @@
 
 namespace pipewright::sim {
 
-/// The iteration ran to its end.
+/// The iteration completed.
 struct Completed {
   plan::Timeline timeline;
 };
 
-/// Some ranks wait for each other for ever: the shortest cycle, in words (plan::find_deadlock).
+/// Some ranks wait for each other forever: the shortest cycle, in words (plan::find_deadlock).
 struct Deadlock {
   std::string cycle;
 };
@@ -31,7 +31,7 @@ using Outcome = std::variant<Completed, Deadlock>;
 /// Predicts one iteration; transfers that overlap on a shared link share it. The Program must be
 /// valid. Throws InputError as `require_usable` does.
 Outcome simulate(const plan::Program& program, const StepCosts& costs, Holding holding = {});
-/// The same for `costs` of one entry per stage and nothing else out of the ordinary.
+/// Predicts one iteration for `costs` with one entry per stage and defaults for everything else.
 Outcome simulate(const plan::Program& program, const std::vector<plan::StageCost>& costs,
                  const plan::Cluster& cluster);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What every event of a Structure takes under given costs.
+// The duration of every event of a Structure under given costs.
 
 #include <vector>
 
@@ -9,20 +9,20 @@
 
 namespace pipewright::sim {
 
-/// In seconds. Compute takes `held`, and `latency` later its rank can compute again: its transfers
-/// keep it. A transfer holds its queue and link for `held` and has arrived `latency` later; its
-/// receive takes nothing by itself.
+/// The duration of an event in seconds. Compute takes `held`, and its rank can compute again
+/// `latency` later, because its transfers occupy it. A transfer occupies its queue and link for
+/// `held` and has arrived `latency` later; its receive takes no time of its own.
 struct EventCost {
   double held = 0;
   double latency = 0;
 };
 
-/// Whose times the instructions of a device have: those of the slowest device that its rank stands
-/// for, with the slowest of their links, or its own.
+/// Selects the times of an instruction: those of the slowest device that its rank stands for, with
+/// the slowest of their links, or those of its own device.
 enum class DeviceTimes { Slowest, Own };
 
-/// Rings of a collective that turn at once: the devices of each pass pieces of `size` over their
-/// number on, `rounds` times in a circle less one step.
+/// Concurrent rings of a collective. In each, n devices send pieces of `size` / n bytes to their
+/// next device, in `rounds` (n - 1) steps.
 struct RingPhase {
   std::vector<std::vector<int>> rings;  // devices, in their order on the cluster
   plan::Bytes size{};
@@ -38,54 +38,55 @@ int collective_groups(const StepCosts& costs, plan::InstructionKind kind);
 std::vector<RingPhase> ring_phases(const Structure& structure, const StepCosts& costs, int leader,
                                    int member);
 
-/// Whether transfers keep ranks from computing.
+/// Returns true if transfers keep ranks from computing.
 bool with_overheads(const Structure& structure, const StepCosts& costs);
 
-/// Whether each copy of the ranks has factors of its own.
+/// Returns true if each data-parallel replica has its own factors.
 bool has_factors_by_copy(const Structure& structure, const StepCosts& costs);
 
-/// What shards pass on in an action beside the compute of the one that it is fused with, for a
-/// microbatch of length 1: the action takes so much less.
+/// Returns the tensor-parallel communication of an action that overlaps with the compute of the
+/// action that it is fused with, for a microbatch of length 1: the action takes that much less.
 plan::Seconds hidden_in_pair(const Structure& structure, const StepCosts& costs, int event);
 
-/// How fast a rank computes beside the device that was measured: as the slowest of its devices.
+/// Returns a rank's speed relative to the measured device: that of its slowest device.
 double slowest_speed(const StepCosts& costs, int rank);
 
-/// Whether events of a class take different times.
+/// Returns true if events of one class take different times.
 bool varies_by_event(const StepCosts& costs);
-/// What an event of a member takes that takes `held` for a microbatch of length 1: by its
-/// microbatch, its draw and its factor.
+/// Returns the duration of a member's event that takes `held` for a microbatch of length 1, scaled
+/// by its microbatch's length, its sampled jitter and its factor.
 double varied(const Structure& structure, const StepCosts& costs, double held, int event,
               int member);
-/// What an event takes by the device of one member and by its links, for a microbatch of length 1:
-/// of a sum over copies, by the ring that the member is in.
+/// Returns the duration of an event on one member's device and links, for a microbatch of length 1.
+/// For an all-reduce over replicas it is that of the member's ring.
 EventCost cost_of_member(const Structure& structure, const StepCosts& costs, int event, int member);
 
 class Durations {
  public:
-  /// Takes over new costs; allocates nothing when it was filled for an equal Structure before,
-  /// but where a machine prices sums.
+  /// Sets new costs. Allocates nothing if it was filled for an equal Structure before, unless a
+  /// machine's constants price collectives.
   void fill(const Structure& structure, const StepCosts& costs) {
     fill(structure, costs, costs.stages);
   }
-  /// The same with other costs of the stages, such as `costs.contended`.
+  /// Sets costs with other stage costs, such as `costs.contended`.
   void fill(const Structure& structure, const StepCosts& costs,
             const std::vector<plan::StageCost>& stages);
-  /// The same with the slowest of `count` members of each rank from `first` on and, where copies
-  /// have factors of their own, with those of the first. Draws are those of member 0.
+  /// Sets costs with the slowest of `count` members of each rank starting at `first` and, if
+  /// replicas have their own factors, with the factors of member `first`. Sampled jitter is that of
+  /// member 0.
   void fill(const Structure& structure, const StepCosts& costs,
             const std::vector<plan::StageCost>& stages, int first, int count);
 
-  /// Whether costs differ between the events of a class.
+  /// Returns true if costs differ between the events of a class.
   bool by_event() const { return by_event_; }
-  /// By class, or by event.
+  /// Returns the costs by class, or by event.
   const std::vector<EventCost>& table() const { return by_event_ ? by_event_costs_ : by_class_; }
   const EventCost& of(const Structure& structure, int event) const {
     return table()[static_cast<std::size_t>(by_event_ ? event : structure.class_of(event))];
   }
 
  private:
-  /// The members whose slowest is priced, and the one whose draws and factors count.
+  /// The members whose slowest is priced, and the one whose jitter and factors count.
   struct Whose {
     int first = 0, end = 1;
     int varied = 0;

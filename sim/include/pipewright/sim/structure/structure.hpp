@@ -1,8 +1,8 @@
 #pragma once
 
-// A Program made ready to be timed again and again: what waits for what, and an order in which
-// everything comes after what it waits for. It knows no costs, so it is built once and serves every
-// cost vector, in every thread.
+// A Program prepared to be timed repeatedly: the dependencies of its events, and an order in which
+// every event comes after those that it waits for. It contains no costs, so it is built once and
+// serves all costs in all threads.
 
 #include <atomic>
 #include <cstdint>
@@ -17,21 +17,21 @@ namespace pipewright::sim {
 class ReducedGraph;
 struct Times;
 
-/// What the inner loop of the engine reads of an event; -1 where there is nothing.
+/// The fields of an event that the engine's inner loop reads; -1: none.
 struct TimedEvent {
   enum class Kind : std::uint8_t { Compute, EagerSend, Receive, Other };
   int event = 0;
-  int compute = -1;  // waits until this one is over
-  int queue = -1;    // … has been released
-  int data = -1;     // … is over; of a receive: its send
+  int compute = -1;  // waits until this event has ended
+  int queue = -1;    // … until this event has been released
+  int data = -1;     // … until this event has ended; for a receive: its send
   int cost_class = 0;
-  Kind kind = Kind::Other;  // Other: waits for more than these
+  Kind kind = Kind::Other;  // Other: has further dependencies
 };
 
 class Structure {
  public:
-  /// The Program must be valid but for deadlocks. Throws plan::Infeasible with the cycle in words
-  /// when some ranks would wait for each other for ever.
+  /// The Program must be valid except for deadlocks. Throws plan::Infeasible that describes the
+  /// cycle if some ranks would wait for each other forever.
   explicit Structure(plan::Program program);
   ~Structure();
   Structure(const Structure&) = delete;
@@ -41,44 +41,46 @@ class Structure {
   /// One event per instruction, numbered rank by rank in the order of the lists.
   const plan::Dependencies& events() const { return events_; }
   int size() const { return events_.size(); }
-  /// Every event once, behind all that it waits for.
+  /// Returns every event once, after all events that it waits for.
   const plan::LargeVector<int>& order() const { return order_; }
 
-  /// Events with one number cost the same as long as microbatches do: same kind, stage, rank and
-  /// other end, recomputed all or none, and fused with the same kind and stage.
+  /// Returns the event's cost class. Events of one class cost the same if their microbatches are of
+  /// equal length: they have the same kind, stage, rank and other end, all or none are recomputed,
+  /// and they are fused with the same kind and stage.
   int class_of(int event) const { return class_of_[static_cast<std::size_t>(event)]; }
   /// One event of each class.
   const std::vector<int>& representatives() const { return representatives_; }
 
-  /// Whether the Program has a Recompute for the event's stage and microbatch.
+  /// Returns true if the Program has a Recompute for the event's stage and microbatch.
   bool runs_again(int event) const {
     return !runs_again_.empty() && runs_again_[static_cast<std::size_t>(event)] != 0;
   }
 
-  /// What the event's action is fused with; -1: with nothing.
+  /// Returns the event that the event's action is fused with, or -1.
   int pair_of(int event) const {
     return pair_of_.empty() ? -1 : pair_of_[static_cast<std::size_t>(event)];
   }
 
-  /// As Placement::ranks_of.
+  /// Like Placement::ranks_of.
   const std::vector<int>& ranks_of(int stage) const {
     return ranks_of_stage_[static_cast<std::size_t>(stage)];
   }
-  /// The ranks that take part in tied reductions, in rising order.
+  /// Returns the ranks that take part in tied reductions, in ascending order.
   const std::vector<int>& tied_ranks() const { return tied_ranks_; }
 
   const std::vector<int>& all_ranks() const { return all_ranks_; }
-  /// Whoever takes part in a collective begins with the member that takes its time.
+  /// Sets the start of all members of a collective to that of its leader.
   void begin_together(Times& times) const;
-  /// Of collectives: (event, leader), where these are two.
+  /// Returns (event, leader) for each member of a collective that is not its leader.
   const std::vector<std::pair<int, int>>& followers() const { return followers_; }
 
-  /// The same events in the same order, ready to be timed.
+  /// Returns the same events in the same order, prepared for timing.
   const plan::LargeVector<TimedEvent>& timed_events() const { return timed_events_; }
-  /// For iteration times alone. Null for the first who ask, `asks_before_reduction` of them: making
-  /// it takes as long as about so many runs over all events.
+  /// Returns a smaller graph that gives iteration times only. Null for the first
+  /// `asks_before_reduction` calls: building the graph takes about as long as that many runs over
+  /// all events.
   const ReducedGraph* reduced() const;
-  /// The same for who knows that he will ask often.
+  /// Builds and returns the same graph at once, for callers that will need it often.
   const ReducedGraph& reduce() const;
   static constexpr int asks_before_reduction = 20;
 
@@ -95,7 +97,7 @@ class Structure {
   plan::LargeVector<int> order_;
   plan::LargeVector<int> class_of_;
   std::vector<int> representatives_;
-  std::vector<char> runs_again_;  // by event; empty: none does
+  std::vector<char> runs_again_;  // by event; empty: none is recomputed
   std::vector<int> pair_of_;      // by event; empty: nothing is fused
   std::vector<std::vector<int>> ranks_of_stage_;
   std::vector<int> tied_ranks_;

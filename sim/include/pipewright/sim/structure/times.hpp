@@ -1,8 +1,8 @@
 #pragma once
 
-// When every instruction of a Program ran, from whichever engine. Flat arrays, because programs
-// have millions of instructions; `timeline_of` turns them into the Timeline that is drawn, written
-// and compared.
+// The times of every instruction of a Program, from any engine. They are flat arrays, because
+// programs have millions of instructions; `timeline_of` converts them to the Timeline that is
+// drawn, written and compared.
 
 #include <algorithm>
 #include <vector>
@@ -12,15 +12,15 @@
 
 namespace pipewright::sim {
 
-/// In seconds from the start of the iteration.
+/// The times of one event, in seconds from the start of the iteration.
 struct EventTimes {
   double start = 0;
-  double released = 0;  // a transfer lets go of its queue and link, compute of its rank
-  double end = 0;       // a transfer has arrived, compute has made what it makes
+  double released = 0;  // a transfer releases its queue and link, compute its rank
+  double end = 0;       // a transfer has arrived, compute has produced its output
 
-  /// When it no longer needs the memory that it works on.
+  /// Returns when the event no longer needs the memory that it works on.
   double lets_go() const { return std::min(released, end); }
-  /// When its rank can compute something else, of what holds compute.
+  /// Returns when its rank can compute something else, for events that occupy compute.
   double leaves_rank() const { return std::max(released, end); }
 };
 
@@ -31,7 +31,7 @@ struct Times {
   const EventTimes& operator[](int event) const { return events[static_cast<std::size_t>(event)]; }
 };
 
-/// The spans alone: memory is of `memory.hpp`.
+/// Returns a Timeline of spans only; memory comes from `memory.hpp`.
 plan::Timeline timeline_of(const Structure& structure, const Times& times);
 
 }  // namespace pipewright::sim

@@ -2,6 +2,7 @@
 #include "exit_code.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json.hpp"
+#include "pipewright/plan/quantity_text.hpp"
 #include "pipewright/plan/timeline/timeline_facts.hpp"
 #include "pipewright/trace/chrome/chrome_trace.hpp"
 #include "pipewright/trace/files/timeline_file.hpp"
@@ -37,17 +38,17 @@ plan::Json summary_json(const plan::EventTable& table, const std::string& file,
   return json;
 }
 
-/// Returns "6930 events of 2 ranks, 77733.000 ms, 32 steps, the median one of 2213.000 ms".
+/// Returns "6930 events of 2 ranks, 77.73 s, 32 steps, the median one of 2.213 s".
 std::string summary_of(const plan::EventTable& table) {
   const plan::TimelineFacts facts = plan::facts_of(table);
   std::string words =
-      fmt::format("{} event{} of {} rank{}, {:.3f} ms", table.size(), table.size() == 1 ? "" : "s",
-                  table.ranks, table.ranks == 1 ? "" : "s", table.length.value * 1e3);
+      fmt::format("{} event{} of {} rank{}, {}", table.size(), table.size() == 1 ? "" : "s",
+                  table.ranks, table.ranks == 1 ? "" : "s", plan::time_text(table.length.value));
   if (const plan::MarkedStep* const step = facts.typical_step())
     words += facts.steps.size() == 1
-                 ? fmt::format(", a step of {:.3f} ms", step->length().value * 1e3)
-                 : fmt::format(", {} steps, the median one of {:.3f} ms", facts.steps.size(),
-                               step->length().value * 1e3);
+                 ? fmt::format(", a step of {}", plan::time_text(step->length().value))
+                 : fmt::format(", {} steps, the median one of {}", facts.steps.size(),
+                               plan::time_text(step->length().value));
   return words;
 }
 

@@ -11,6 +11,7 @@
 #include "pipewright/models/estimates/estimated_costs.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/quantity_text.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
 #include "pipewright/search/drafts/draft_files.hpp"
 #include "pipewright/search/drafts/draft_search.hpp"
@@ -108,11 +109,11 @@ search::DraftAnswer searched(const PlanOptions& options, const search::Draft& dr
   ProgressLine line;
   const auto show = [&](std::size_t decided, std::size_t candidates,
                         const search::DraftPlan* best) {
-    line.show(progress_words(decided, candidates,
-                             best == nullptr
-                                 ? ""
-                                 : fmt::format("{:.3f} ms with {}", 1e3 * best->figures.iteration_s,
-                                               search::words_of(*best))));
+    line.show(progress_words(
+        decided, candidates,
+        best == nullptr ? ""
+                        : fmt::format("{} with {}", plan::time_text(best->figures.iteration_s),
+                                      search::words_of(*best))));
     return !interrupted();
   };
   search::DraftAnswer answer =

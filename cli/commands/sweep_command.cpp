@@ -8,6 +8,7 @@
 #include "pipewright/loop/predict/sweep.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/quantity_text.hpp"
 #include "pipewright/plan/timeline/timeline.hpp"
 #include "pipewright/sim/scenario/ranges.hpp"
 #include "pipewright/sim/scenario/sweep.hpp"
@@ -40,16 +41,16 @@ std::string table(const loop::Sweep& sweep) {
   const std::string unit = sweep.rows.front().throughput.unit.empty()
                                ? std::string("units")
                                : sweep.rows.front().throughput.unit;
-  text += fmt::format("iteration ms  {:>10}/s  bubble %   peak MB\n", unit);
+  text += fmt::format("   iteration  {:>10}/s  bubble %    memory\n", unit);
   const sim::SweepRow* best = loop::best_of(sweep.rows);
   for (const sim::SweepRow& row : sweep.rows) {
     for (std::size_t f = 0; f < widths.size(); ++f)
       text += fmt::format("{:<{}}  ", row.values[f], widths[f]);
     if (row.refusal.empty())
-      text += fmt::format("{:>12.3f}  {:>{}.0f}  {:>8.1f}  {:>8.1f}{}\n", 1e3 * row.iteration_s,
-                          row.throughput.units_per_s, std::max<std::size_t>(10, unit.size()) + 2,
-                          100 * row.bubble, static_cast<double>(row.peak.value) / 1e6,
-                          &row == best ? "  best" : "");
+      text +=
+          fmt::format("{:>12}  {:>{}.0f}  {:>8.1f}  {:>8}{}\n", plan::time_text(row.iteration_s),
+                      row.throughput.units_per_s, std::max<std::size_t>(10, unit.size()) + 2,
+                      100 * row.bubble, plan::bytes_text(row.peak), &row == best ? "  best" : "");
     else
       text += fmt::format("{:>12}  {}\n", "-", first_line(row.refusal));
   }

@@ -5,14 +5,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pipewright/plan/quantity_text.hpp"
 #include "pipewright/search/drafts/draft_files.hpp"
 #include "pipewright/search/planner/plan_words.hpp"
 #include "print/search_answer.hpp"
 
 namespace pipewright::cli {
 namespace {
-
-double mb(plan::Bytes bytes) { return static_cast<double>(bytes.value) / 1e6; }
 
 double bubble_of(const search::DraftPlan& plan) {
   return plan.figures.bubble_s / plan.figures.iteration_s;
@@ -55,27 +54,27 @@ std::string replan_words(const Replan& replan, const search::DraftPlan& best,
                          const std::string& out) {
   std::string text = "\n";
   if (replan.before_s > 0)
-    text += fmt::format("Plan 1 takes {:.3f} ms instead of {:.3f} ms ({:+.1f} %).\n",
-                        1e3 * best.figures.iteration_s, 1e3 * replan.before_s,
+    text += fmt::format("Plan 1 takes {} instead of {} ({:+.1f} %).\n",
+                        plan::time_text(best.figures.iteration_s), plan::time_text(replan.before_s),
                         100 * (best.figures.iteration_s / replan.before_s - 1));
   for (const search::RankMove& move : replan.moves)
     text += fmt::format(
         "rank {} (was {}) {}\n", move.rank, move.was,
         move.layers.empty()
             ? std::string("has all its layers")
-            : fmt::format("reads {} it does not have: {:.1f} MB",
+            : fmt::format("reads {} it does not have: {}",
                           move.layers.size() == 1
                               ? fmt::format("layer {}, which", move.layers.front())
                               : fmt::format("layers {}, which", fmt::join(move.layers, ", ")),
-                          mb(move.bytes)));
+                          plan::bytes_text(move.bytes)));
   if (replan.from)
-    text += fmt::format("It continues from {} ({:.1f} MB)", replan.from->folder.string(),
-                        mb(replan.from->bytes));
+    text += fmt::format("It continues from {} ({})", replan.from->folder.string(),
+                        plan::bytes_text(replan.from->bytes));
   else
     text += "There is no checkpoint: it starts at step 0";
   if (replan.repeated_steps)
-    text += fmt::format("; {} steps are repeated, in {:.1f} s", *replan.repeated_steps,
-                        *replan.repeated_steps * best.figures.iteration_s);
+    text += fmt::format("; {} steps are repeated, in {}", *replan.repeated_steps,
+                        plan::time_text(*replan.repeated_steps * best.figures.iteration_s));
   text += ".\n";
   if (!out.empty() && replan.from)
     text += fmt::format(
@@ -96,20 +95,21 @@ std::string drafts_table(const search::DraftAnswer& answer, const std::optional<
                         answer.plans.front().figures.unit + "/s", "MFU", "bubble", "memory", "cut");
   for (std::size_t at = 0; at < answer.plans.size(); ++at) {
     const search::DraftPlan& plan = answer.plans[at];
-    text += fmt::format("{:>4}  {:>9.3f} ms  {}{:>12.0f}  {:>6}  {:>5.1f} %  {:>7.1f} MB  {}\n",
-                        at + 1, 1e3 * plan.figures.iteration_s,
-                        at_percentile.empty() ? "" : fmt::format("{:>9.3f} ms  ", 1e3 * plan.at_s),
-                        plan.figures.units_per_s,
-                        plan.mfu > 0 ? fmt::format("{:.1f} %", 100 * plan.mfu) : "-",
-                        100 * bubble_of(plan), mb(plan.figures.peak), search::words_of(plan));
+    text += fmt::format(
+        "{:>4}  {:>12}  {}{:>12.0f}  {:>6}  {:>5.1f} %  {:>10}  {}\n", at + 1,
+        plan::time_text(plan.figures.iteration_s),
+        at_percentile.empty() ? "" : fmt::format("{:>12}  ", plan::time_text(plan.at_s)),
+        plan.figures.units_per_s, plan.mfu > 0 ? fmt::format("{:.1f} %", 100 * plan.mfu) : "-",
+        100 * bubble_of(plan), plan::bytes_text(plan.figures.peak), search::words_of(plan));
   }
   if (answer.nearest)
-    text +=
-        fmt::format("\n{} {}: {:.3f} ms, but a rank needs {:.1f} MB, and a device has {:.1f} MB\n",
-                    answer.plans.empty() ? "No plan fits. The smallest is"
-                                         : "The next faster one does not fit.",
-                    search::words_of(*answer.nearest), 1e3 * answer.nearest->figures.iteration_s,
-                    mb(answer.nearest->fullest.needed), mb(answer.nearest->fullest.cap));
+    text += fmt::format("\n{} {}: {}, but a rank needs {}, and a device has {}\n",
+                        answer.plans.empty() ? "No plan fits. The smallest is"
+                                             : "The next faster one does not fit.",
+                        search::words_of(*answer.nearest),
+                        plan::time_text(answer.nearest->figures.iteration_s),
+                        plan::bytes_text(answer.nearest->fullest.needed),
+                        plan::bytes_text(answer.nearest->fullest.cap));
   if (replan)
     text += replan_words(*replan, answer.plans.front(), out);
   text += "\n" + account_words(answer, !answer.plans.empty());

@@ -5,13 +5,15 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "pipewright/plan/quantity_text.hpp"
+
 namespace pipewright::cli {
 namespace {
 
 std::string in_words(const sim::DrawRange& range) {
   return std::isfinite(range.high_s)
-             ? fmt::format("{:.1f} to {:.1f} ms", 1e3 * range.low_s, 1e3 * range.high_s)
-             : fmt::format("{:.1f} ms or more", 1e3 * range.low_s);
+             ? fmt::format("{} to {}", plan::time_text(range.low_s), plan::time_text(range.high_s))
+             : fmt::format("{} or more", plan::time_text(range.low_s));
 }
 
 std::string in_words(const sim::DrawRanges& ranges) {
@@ -32,24 +34,27 @@ std::string draws_table(const sim::Draws& draws, const sim::DrawRanges& ranges,
                         const sim::DrawOptions& options, const sim::Jitter& jitter) {
   const sim::Together& together = jitter.together();
   return fmt::format(
-      "{} samples of {} recorded steps (seed {}): mean {:.3f} ms, P50 {:.3f} ms, P95 {:.3f} ms, "
-      "P99 {:.3f} ms\n{}the ranks of a pipeline take the same step in {:.0f} % of the samples, all "
+      "{} samples of {} recorded steps (seed {}): mean {}, P50 {}, P95 {}, P99 {}\n{}the ranks of "
+      "a pipeline take the same step in {:.0f} % of the samples, all "
       "pipelines in {:.0f} %\n",
-      draws.sorted().size(), jitter.steps(), options.seed, 1e3 * draws.mean(),
-      1e3 * draws.percentile(0.50), 1e3 * draws.percentile(0.95), 1e3 * draws.percentile(0.99),
-      in_words(ranges), 100 * together.ranks, 100 * together.pipelines);
+      draws.sorted().size(), jitter.steps(), options.seed, plan::time_text(draws.mean()),
+      plan::time_text(draws.percentile(0.50)), plan::time_text(draws.percentile(0.95)),
+      plan::time_text(draws.percentile(0.99)), in_words(ranges), 100 * together.ranks,
+      100 * together.pipelines);
 }
 
 std::string draws_table(const trace::JobDays& days) {
-  std::string text = fmt::format(
-      "\n{} samples of the steps: mean {:.1f} ms, P50 {:.1f} ms, P95 {:.1f} ms, P99 {:.1f} ms\n",
-      days.draws, 1e3 * days.mean_s, 1e3 * days.p50_s, 1e3 * days.p95_s, 1e3 * days.p99_s);
+  std::string text =
+      fmt::format("\n{} samples of the steps: mean {}, P50 {}, P95 {}, P99 {}\n", days.draws,
+                  plan::time_text(days.mean_s), plan::time_text(days.p50_s),
+                  plan::time_text(days.p95_s), plan::time_text(days.p99_s));
   if (days.ranges.steps > 0)
     text += in_words(days.ranges);
   const auto line = [&](const char* name, const trace::JobDay& day) {
-    text += fmt::format("  {:<4}  {:>9.1f} ms sampled  {:>9.1f} ms measured  {:>+6.2f} %  {}{}\n",
-                        name, 1e3 * day.drawn_s, 1e3 * day.measured_s, 100 * day.error(),
-                        in_words(day.range), day.range.has(day.measured_s) ? "" : ": missed");
+    text += fmt::format("  {:<4}  {:>10} sampled  {:>10} measured  {:>+6.2f} %  {}{}\n", name,
+                        plan::time_text(day.drawn_s), plan::time_text(day.measured_s),
+                        100 * day.error(), in_words(day.range),
+                        day.range.has(day.measured_s) ? "" : ": missed");
   };
   if (days.kept_steps == 0)
     return text;

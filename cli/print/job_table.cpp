@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "pipewright/plan/quantity_text.hpp"
+
 namespace pipewright::cli {
 namespace {
 
@@ -28,10 +30,10 @@ struct Job {
 std::string job_table(const sim::ScenarioPlan& plan, const sim::JobTimes& times) {
   const Job job(plan, times);
   return fmt::format(
-      "{} individual devices with {} instructions: {:.3f} ms; pipelines end their compute after "
-      "{:.3f} to {:.3f} ms, the last is pipeline {}\n",
-      job.devices, job.instructions, 1e3 * times.iteration(), 1e3 * job.first, 1e3 * job.last,
-      job.pipeline);
+      "{} individual devices with {} instructions: {}; pipelines end their compute after {} to {}, "
+      "the last is pipeline {}\n",
+      job.devices, job.instructions, plan::time_text(times.iteration()), plan::time_text(job.first),
+      plan::time_text(job.last), job.pipeline);
 }
 
 plan::Json job_json(const sim::ScenarioPlan& plan, const sim::JobTimes& times) {

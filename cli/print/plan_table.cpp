@@ -5,6 +5,8 @@
 #include <numeric>
 #include <thread>
 
+#include "pipewright/plan/quantity_text.hpp"
+
 namespace pipewright::cli {
 
 std::vector<double> sums_of(const std::vector<double>& weights,
@@ -48,13 +50,12 @@ std::string plan_table(const sim::ScenarioPlan& plan, const plan::LayerCosts& co
     const auto first = static_cast<std::size_t>(plan.partition.boundaries[s]);
     const auto last = static_cast<std::size_t>(plan.partition.boundaries[s + 1]) - 1;
     text += fmt::format(
-        "{:<5}  {:<4}  {:<22} {:7.2f} ms {:7.2f} ms {:8.2f} MB {:8.2f} MB\n", s,
+        "{:<5}  {:<4}  {:<22} {:>8} {:>10} {:>11} {:>12}\n", s,
         plan.program().placement.routes.front()[s],
         first == last ? costs.layers[first].name
                       : fmt::format("{} .. {}", costs.layers[first].name, costs.layers[last].name),
-        1e3 * cost.forward.value, 1e3 * (cost.input_gradient + cost.weight_gradient).value,
-        static_cast<double>(cost.parameters.value) / 1e6,
-        static_cast<double>(cost.activation.value) / 1e6);
+        plan::time_text(cost.forward), plan::time_text(cost.input_gradient + cost.weight_gradient),
+        plan::bytes_text(cost.parameters), plan::bytes_text(cost.activation));
   }
   if (costs.tensor < plan.costs.shards)
     text += fmt::format(

@@ -5,12 +5,11 @@
 #include <algorithm>
 
 #include "pipewright/loop/predict/sensitivities.hpp"
+#include "pipewright/plan/quantity_text.hpp"
 #include "print/device_memory.hpp"
 
 namespace pipewright::cli {
 namespace {
-
-double mega(plan::Bytes bytes) { return static_cast<double>(bytes.value) / 1e6; }
 
 std::string critical_line(const loop::Prediction& prediction, const sim::ScenarioPlan& plan) {
   std::string text = "critical path:";
@@ -26,7 +25,8 @@ std::string critical_line(const loop::Prediction& prediction, const sim::Scenari
 std::string held_by(const std::vector<sim::Holder>& holders) {
   std::string text;
   for (std::size_t i = 0; i < holders.size() && i < 2; ++i)
-    text += fmt::format("{}{} {:.1f}", i == 0 ? "" : ", ", holders[i].name, mega(holders[i].bytes));
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", holders[i].name,
+                        plan::bytes_text(holders[i].bytes));
   return text + (holders.size() > 2 ? ", …" : "");
 }
 
@@ -61,31 +61,40 @@ std::string prediction_table(const loop::Prediction& prediction, const sim::Scen
                              const plan::LayerCosts& costs, const sim::Throughput& throughput,
                              const std::vector<models::DeviceMemory>& memory) {
   const double iteration = prediction.times.iteration;
-  auto text = fmt::format("iteration {:.3f} ms, {:.0f} {}/s", 1e3 * iteration,
+  auto text = fmt::format("iteration {}, {:.0f} {}/s", plan::time_text(iteration),
                           throughput.units_per_s, throughput.unit);
   if (throughput.mfu > 0)
     text += fmt::format(", MFU {:.1f} %", 100 * throughput.mfu);
   if (costs.drift > 0)
     text += fmt::format(
-        "\nbetween {:.3f} and {:.3f} ms, because the device drifted by {:.1f} % in the {:.0f} s in "
+        "\nbetween {} and {}, because the device drifted by {:.1f} % in the {:.0f} s in "
         "which its costs were measured",
-        1e3 * iteration * (1 - costs.drift), 1e3 * iteration * (1 + costs.drift), 100 * costs.drift,
+        plan::time_text(iteration * (1 - costs.drift)),
+        plan::time_text(iteration * (1 + costs.drift)), 100 * costs.drift,
         costs.measured_over.value);
   text += "\n" + critical_line(prediction, plan) + shards_line(prediction);
   const std::vector<std::size_t> causes = causes_of_prediction();
-  text += "rank     busy ms  bubble ms  bubble %";
+  const bool in_seconds = iteration >= 1;
+  const double unit = in_seconds ? 1 : 1e-3;
+  text += in_seconds ? "rank      busy s   bubble s  bubble %"
+                     : "rank     busy ms  bubble ms  bubble %";
   for (const std::size_t cause : causes)
     text += fmt::format("  {:>9}", plan::idle_causes()[cause]);
-  text += "  memory MB  most at ms held then by tensors, MB\n";
+  const auto fullest = std::ranges::max_element(memory, {}, &models::DeviceMemory::total);
+  const bool in_gb = fullest != memory.end() && fullest->total().value >= 1'000'000'000;
+  text += fmt::format("  memory {}  most at {:<2} held then by tensors\n", in_gb ? "GB" : "MB",
+                      in_seconds ? "s" : "ms");
   const auto busy = plan::busy_per_rank(prediction.timeline);
   for (std::size_t rank = 0; rank < busy.size(); ++rank) {
     const double idle = prediction.idle.of_rank(static_cast<int>(rank));
-    text += fmt::format("{:<4} {:11.3f} {:10.3f} {:9.1f}", rank, 1e3 * busy[rank].value, 1e3 * idle,
-                        100 * idle / iteration);
+    text += fmt::format("{:<4} {:11.3f} {:10.3f} {:9.1f}", rank, busy[rank].value / unit,
+                        idle / unit, 100 * idle / iteration);
     for (const std::size_t cause : causes)
-      text += fmt::format("  {:9.3f}", 1e3 * prediction.idle.by_cause[rank][cause]);
-    text += fmt::format("  {:9.1f}  {:<10.3f} {}\n", mega(memory[rank].total()),
-                        1e3 * prediction.peaks[rank].time, held_by(prediction.at_peaks[rank]));
+      text += fmt::format("  {:9.3f}", prediction.idle.by_cause[rank][cause] / unit);
+    text += fmt::format("  {:9.{}f}  {:<10.3f} {}\n",
+                        static_cast<double>(memory[rank].total().value) / (in_gb ? 1e9 : 1e6),
+                        in_gb ? 3 : 1, prediction.peaks[rank].time / unit,
+                        held_by(prediction.at_peaks[rank]));
   }
   return text + fullest_line(memory);
 }

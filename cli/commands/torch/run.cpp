@@ -5,6 +5,7 @@
 #include "pipewright/loop/compare/action_errors.hpp"
 #include "pipewright/loop/compare/idle_comparison.hpp"
 #include "pipewright/loop_torch/run_scenario.hpp"
+#include "pipewright/plan/quantity_text.hpp"
 #include "print/console.hpp"
 #include "process/interrupt.hpp"
 
@@ -21,9 +22,9 @@ std::string error_lines(const loop::RunFigures& figures) {
   std::string text;
   if (figures.rehearsed)
     text = fmt::format(
-        "planned before the training {:.1f} ms, measured {:.1f} ms: {}\n"
+        "planned before the training {}, measured {}: {}\n"
         "the prediction above uses layer costs measured between the training's steps\n",
-        1e3 * figures.planned.iteration.value, 1e3 * figures.measured.iteration.value,
+        plan::time_text(figures.planned.iteration), plan::time_text(figures.measured.iteration),
         percent_of(figures.planned.iteration - figures.measured.iteration));
   return text + fmt::format(
                     "error {}: layers' costs {}, launch {}, transfers and waiting {}; the "

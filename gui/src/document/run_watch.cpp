@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "pipewright/plan/json/json_document.hpp"
+#include "pipewright/plan/quantity_text.hpp"
 #include "pipewright/plan/statistics.hpp"
 #include "pipewright/plan/timeline/trace.hpp"
 
@@ -58,8 +59,9 @@ std::optional<Alarm> alarm_of(const PredictedBand& band, const std::vector<loop:
   const bool slow = alarm.step_s > band.most_s;
   if (!slow && alarm.step_s >= band.least_s)
     return {};
-  alarm.text = fmt::format("A step takes {:.1f} ms, and {:.1f} to {:.1f} ms were predicted",
-                           1e3 * alarm.step_s, 1e3 * band.least_s, 1e3 * band.most_s);
+  alarm.text =
+      fmt::format("A step takes {}, and {} to {} were predicted", plan::time_text(alarm.step_s),
+                  plan::time_text(band.least_s), plan::time_text(band.most_s));
   if (predicted != nullptr && measured != nullptr && predicted->ranks == measured->ranks) {
     const std::vector<double> wanted = busy_of(*predicted), took = busy_of(*measured);
     for (std::size_t rank = 0; rank < wanted.size(); ++rank) {

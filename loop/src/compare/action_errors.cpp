@@ -63,8 +63,11 @@ std::size_t rank_count(const StepFigures& figures) {
 }
 
 std::vector<ComparisonRow> rows_of(const StepFigures& predicted, const StepFigures& measured) {
-  const Display time = display(std::max(predicted.iteration, measured.iteration).value, 1e-3, "ms");
-  const Display memory = display(largest(predicted.peak, measured.peak), 1e6, "MB");
+  const double longest = std::max(predicted.iteration, measured.iteration).value;
+  const Display time = longest < 1 ? display(longest, 1e-3, "ms") : display(longest, 1, "s");
+  const double peak_bytes = largest(predicted.peak, measured.peak);
+  const Display memory =
+      peak_bytes < 1e9 ? display(peak_bytes, 1e6, "MB") : display(peak_bytes, 1e9, "GB");
   const Numbers busy[] = {numbers(predicted.busy), numbers(measured.busy)};
   const Numbers bubble[] = {numbers(predicted.bubble), numbers(measured.bubble)};
   const Numbers shards[] = {numbers(predicted.shards), numbers(measured.shards)};

@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "pipewright/plan/quantity_text.hpp"
 #include "pipewright/sim/causes/idle.hpp"
 #include "pipewright/sim/causes/measured_times.hpp"
 
@@ -100,7 +101,7 @@ Places places_on_path(const sim::Structure& structure, const sim::Times& predict
 }
 
 std::string longer(double seconds) {
-  return fmt::format("{:.3f} ms {} than predicted", 1e3 * std::abs(seconds),
+  return fmt::format("{} {} than predicted", plan::time_text(std::abs(seconds)),
                      seconds < 0 ? "less" : "more");
 }
 
@@ -118,8 +119,8 @@ std::string in_words(const ResidualCause& cause) {
     case PlaceKind::Launch:
       return fmt::format("rank {} begins late, by {}", cause.rank, longer(cause.seconds));
     case PlaceKind::Overlap:
-      return fmt::format("{:.3f} ms were hidden by a longer path in the prediction",
-                         1e3 * std::abs(cause.seconds));
+      return fmt::format("{} were hidden by a longer path in the prediction",
+                         plan::time_text(std::abs(cause.seconds)));
   }
   return "";
 }

@@ -5,12 +5,13 @@
 #include <algorithm>
 
 #include "pipewright/loop/predict/sensitivities.hpp"
+#include "pipewright/plan/quantity_text.hpp"
 
 namespace pipewright::loop {
 namespace {
 
 std::string saves(double saved) {
-  return saved > 0 ? fmt::format("saves {:.3f} ms", saved) : "saves nothing";
+  return saved > 0 ? fmt::format("saves {}", plan::time_text(saved * 1e-3)) : "saves nothing";
 }
 
 Saving of_stage(int stage, double saved) {
@@ -70,7 +71,7 @@ ActionSlack in_words(const sim::Structure& structure, const std::vector<double>&
       fmt::format("{} on rank {}", plan::to_string(*own.instruction), own.rank);
   constexpr double least = 1e-9;  // rounding errors are smaller
   std::string text = room > least
-                         ? fmt::format("{} could end {:.3f} ms later", action, 1e3 * room)
+                         ? fmt::format("{} could end {} later", action, plan::time_text(room))
                          : action + " is on the critical path: any delay lengthens the iteration";
   return {event, own.rank, room, std::move(text)};
 }

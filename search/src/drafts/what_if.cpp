@@ -9,6 +9,7 @@
 #include "pipewright/models/estimates/estimated_costs.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/quantity_text.hpp"
 #include "pipewright/plan/scenario/scenario_cut.hpp"
 #include "pipewright/sim/causes/critical_path.hpp"
 #include "pipewright/sim/causes/event_table.hpp"
@@ -294,21 +295,20 @@ namespace {
 /// Below any measurement's precision, and above rounding errors.
 constexpr double least_seconds = 1e-9;
 
-std::string signed_ms(double seconds) { return fmt::format("{:+.3f} ms", 1e3 * seconds); }
-
 std::vector<std::string> parts_of(const Difference& difference, const Figures& before) {
   std::vector<std::string> parts;
   if (std::abs(difference.iteration_s) >= least_seconds)
-    parts.push_back(fmt::format("iteration {} ({:+.1f} %)", signed_ms(difference.iteration_s),
+    parts.push_back(fmt::format("iteration {} ({:+.1f} %)",
+                                plan::time_difference_text(difference.iteration_s),
                                 100 * difference.iteration_s / before.iteration_s));
   std::vector<std::string> causes;
   for (std::size_t cause = 0; cause < plan::idle_cause_count; ++cause)
     if (std::abs(difference.idle_s[cause]) >= least_seconds)
-      causes.push_back(
-          fmt::format("{} {}", plan::idle_causes()[cause], signed_ms(difference.idle_s[cause])));
+      causes.push_back(fmt::format("{} {}", plan::idle_causes()[cause],
+                                   plan::time_difference_text(difference.idle_s[cause])));
   if (!causes.empty())
-    parts.push_back(
-        fmt::format("bubble {} ({})", signed_ms(difference.bubble_s), fmt::join(causes, ", ")));
+    parts.push_back(fmt::format("bubble {} ({})", plan::time_difference_text(difference.bubble_s),
+                                fmt::join(causes, ", ")));
   if (difference.peak != plan::Bytes{})
     parts.push_back(
         fmt::format("peak {:+.3f} MB", static_cast<double>(difference.peak.value) / 1e6));

@@ -6,12 +6,11 @@
 
 #include "last_reduction.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/quantity_text.hpp"
 #include "pipewright/sim/causes/idle.hpp"
 
 namespace pipewright::sim {
 namespace {
-
-std::string ms(double seconds) { return fmt::format("{:.3f} ms", 1e3 * seconds); }
 
 /// Returns the time of a layer in an instruction of this kind.
 double part_of(const plan::LayerCost& layer, plan::InstructionKind kind) {
@@ -40,7 +39,8 @@ std::string slowest_layer(const LayersOfStages& layers, const plan::Instruction&
     return "";
   return fmt::format("; the slowest of the {} layers of stage {} is {} ({}), with {} of {}",
                      end - begin, stage, slowest, layer(slowest).name,
-                     ms(part_of(layer(slowest), instruction.kind)), ms(all));
+                     plan::time_text(part_of(layer(slowest), instruction.kind)),
+                     plan::time_text(all));
 }
 
 class Reasoning {
@@ -53,15 +53,16 @@ class Reasoning {
     const Neighbours around = neighbours(rank);
     note(around.running >= 0 ? around.running : around.next);
     if (around.running >= 0)
-      return fmt::format("rank {} is not idle at {}: it runs {}{}", rank, ms(time_),
+      return fmt::format("rank {} is not idle at {}: it runs {}{}", rank, plan::time_text(time_),
                          span(around.running), layer_of(around.running));
     if (around.next < 0)
       return fmt::format(
           "rank {} is idle from {} to the end of the iteration at {}: it has nothing "
           "left to do{}",
-          rank, ms(around.since), ms(times_.iteration), who_is_last(rank));
-    return fmt::format("rank {} is idle from {} to {}: {}{}", rank, ms(around.since),
-                       ms(times_[around.next].start), name(around.next),
+          rank, plan::time_text(around.since), plan::time_text(times_.iteration),
+          who_is_last(rank));
+    return fmt::format("rank {} is idle from {} to {}: {}{}", rank, plan::time_text(around.since),
+                       plan::time_text(times_[around.next].start), name(around.next),
                        reason(around.next, rank, 0));
   }
 
@@ -78,8 +79,8 @@ class Reasoning {
   const plan::Dependencies& events() const { return structure_.events(); }
   std::string name(int event) const { return plan::to_string(*events()[event].instruction); }
   std::string span(int event) const {
-    return fmt::format("{} from {} to {}", name(event), ms(times_[event].start),
-                       ms(times_[event].end));
+    return fmt::format("{} from {} to {}", name(event), plan::time_text(times_[event].start),
+                       plan::time_text(times_[event].end));
   }
   std::string layer_of(int event) const {
     return slowest_layer(layers_, *events()[event].instruction);
@@ -142,7 +143,7 @@ class Reasoning {
     events().for_each_predecessor(
         event, [&](int before, plan::Until) { ready = std::max(ready, times_[before].end); });
     return fmt::format(" waits for nothing: all its inputs were there at {}, {} before it began",
-                       ms(ready), ms(times_[event].start - ready));
+                       plan::time_text(ready), plan::time_text(times_[event].start - ready));
   }
 
   /// Returns the first transfer before `event` that blocks its rank at the time, or will.
@@ -170,7 +171,7 @@ class Reasoning {
     note(transfer);
     const int receiver = events()[events()[transfer].partner].rank;
     return fmt::format(" waits for the blocking {}, which begins at {}, when rank {} receives it",
-                       name(transfer), ms(times_[transfer].start), receiver);
+                       name(transfer), plan::time_text(times_[transfer].start), receiver);
   }
 
   std::string reduction_reason(int reduction) {
@@ -188,7 +189,7 @@ class Reasoning {
     return fmt::format(
         " waits for the reduction {}, which cannot begin before {} ends on rank {} "
         "at {}",
-        name(reduction), name(latest), events()[latest].rank, ms(times_[latest].end));
+        name(reduction), name(latest), events()[latest].rank, plan::time_text(times_[latest].end));
   }
 
   std::string transfer_reason(int receive, int rank, int depth) {
@@ -199,14 +200,14 @@ class Reasoning {
     note(receive);
     if (time_ >= at.end)
       return fmt::format(" waits for {}, which waits for another transfer of rank {} until {}",
-                         name(receive), rank, ms(times_[receive].end));
+                         name(receive), rank, plan::time_text(times_[receive].end));
     note(send);
     if (time_ >= at.start)
       return fmt::format(" waits for data from rank {}: {} is on its way from {} to {}", sender,
-                         name(send), ms(at.start), ms(at.end));
+                         name(send), plan::time_text(at.start), plan::time_text(at.end));
     if (maker >= 0 && time_ >= times_[maker].end)
       return fmt::format(" waits for data from rank {}: {} waits for another transfer until {}",
-                         sender, name(send), ms(at.start));
+                         sender, name(send), plan::time_text(at.start));
     if (maker < 0)
       return fmt::format(" waits for data from rank {}", sender);
     note(maker);
@@ -260,8 +261,8 @@ WhyIdle why_idle(const Structure& structure, const Times& times, int rank, doubl
     throw plan::InputError(
         fmt::format("there is no rank {}: the program has ranks 0 to {}", rank, ranks - 1));
   if (!(time >= 0) || time > times.iteration)
-    throw plan::InputError(fmt::format("{} lies outside the iteration, which lasts {}", ms(time),
-                                       ms(times.iteration)));
+    throw plan::InputError(fmt::format("{} lies outside the iteration, which lasts {}",
+                                       plan::time_text(time), plan::time_text(times.iteration)));
   Reasoning reasoning(structure, times, time, layers);
   WhyIdle why;
   why.sentence = reasoning.of(rank);

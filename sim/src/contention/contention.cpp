@@ -6,6 +6,7 @@
 #include <map>
 
 #include "network/cluster_links.hpp"
+#include "pipewright/plan/quantity_text.hpp"
 #include "structure/collective_rings.hpp"
 
 namespace pipewright::sim {
@@ -127,10 +128,11 @@ std::string in_words(const std::vector<Contention>& contentions, const Structure
     return plan::to_string(*structure.events()[event].instruction);
   };
   return fmt::format(
-      "the answer is a lower bound: transfers overlap on {} shared link{}, most on {} for {:.3f} "
-      "ms, up to {} at once, first {} with {} at {:.3f} ms; `simulate` shares the bandwidth",
-      contentions.size(), contentions.size() == 1 ? "" : "s", worst->link, 1e3 * worst->seconds,
-      worst->most, name(worst->one), name(worst->other), 1e3 * worst->first);
+      "the answer is a lower bound: transfers overlap on {} shared link{}, most on {} for {}, "
+      "up to {} at once, first {} with {} at {}; `simulate` shares the bandwidth",
+      contentions.size(), contentions.size() == 1 ? "" : "s", worst->link,
+      plan::time_text(worst->seconds), worst->most, name(worst->one), name(worst->other),
+      plan::time_text(worst->first));
 }
 
 }  // namespace pipewright::sim

@@ -225,8 +225,8 @@ TEST_CASE("simulate --explain prints a sentence, or an error message", "[cli][si
         shared_card("simulate", {"--explain", at, "--set", "cluster.between_nodes.shared=false"}));
   };
   CHECK(explain("0@20").out ==
-        "rank 0 is idle from 6.040 ms to 20.847 ms: 0B0 waits for data from rank 1, which runs 1B0 "
-        "from 16.407 ms to 20.407 ms\n");
+        "rank 0 is idle from 6.040 ms to 20.85 ms: 0B0 waits for data from rank 1, which runs 1B0 "
+        "from 16.41 ms to 20.41 ms\n");
   CHECK(explain("0@0.02s").out == explain("0@20ms").out);
   CHECK(explain("0@20000us").out == explain("0@20").out);
   for (const char* wrong : {"0", "@3", "x@3", "0@", "0@3min", "0@-1", "4@1", "0@1e9", "1e9@1"}) {

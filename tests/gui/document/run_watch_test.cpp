@@ -41,7 +41,7 @@ TEST_CASE("An alarm names the rank that is slower than predicted", "[gui][run]")
   REQUIRE(alarm);
   CHECK(alarm->rank == 1);
   CHECK(alarm->text ==
-        "A step takes 1500.0 ms, and 950.0 to 1050.0 ms were predicted: rank 1 computes 50 % "
+        "A step takes 1.500 s, and 950.0 ms to 1.050 s were predicted: rank 1 computes 50 % "
         "longer than predicted");
 }
 

@@ -1,6 +1,7 @@
 #include "pipewright/loop/predict/savings.hpp"
 
 #include "pipewright/loop/predict/sensitivities.hpp"
+#include "pipewright/plan/quantity_text.hpp"
 #include "pipewright/sim/causes/critical_path.hpp"
 #include "search/support/drafts.hpp"
 
@@ -27,8 +28,8 @@ TEST_CASE("Savings are sorted, and each says what a millisecond less is worth", 
   const auto& best = savings.front();
   CHECK(best.part == Saving::Part::Stage);
   CHECK(best.saved > 1);  // of 16 microbatches, some are not hidden by others
-  CHECK(best.text == fmt::format("1 ms less in stage {} for each microbatch saves {:.3f} ms",
-                                 best.stage, best.saved));
+  CHECK(best.text == fmt::format("1 ms less in stage {} for each microbatch saves {}", best.stage,
+                                 plan::time_text(best.saved * 1e-3)));
 }
 
 TEST_CASE("Making the slowest stage faster saves what was predicted", "[loop][savings]") {
@@ -59,7 +60,7 @@ TEST_CASE("Slack: the critical path has none, and the text gives that of other a
   const auto at = std::max_element(slack.begin(), slack.end()) - slack.begin();
   const auto most = loop::in_words(*answer.plan.structure, slack, static_cast<int>(at));
   CHECK(most.slack_s == slack[static_cast<std::size_t>(at)]);
-  CHECK(most.text.find(fmt::format(" could end {:.3f} ms later", 1e3 * most.slack_s)) !=
+  CHECK(most.text.find(fmt::format(" could end {} later", plan::time_text(most.slack_s))) !=
         std::string::npos);
 }
 

@@ -227,7 +227,7 @@ TEST_CASE("The difference of two answers is described in words", "[loop][what_if
   before.peak = {1'000'000};
   after.peak = {3'000'000};
   CHECK(difference(before, after).text ==
-        "iteration -3.100 ms (-3.1 %), bubble -0.900 ms (warm-up -1.100 ms, transfer +0.200 ms), "
+        "iteration -3.100 ms (-3.1 %), bubble -900.0 µs (warm-up -1.100 ms, transfer +200.0 µs), "
         "peak +2.000 MB");
   CHECK(difference(before, after).peak.value == 2'000'000);
   CHECK(difference(before, before).text == "no difference");

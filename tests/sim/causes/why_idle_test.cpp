@@ -32,15 +32,15 @@ TEST_CASE("A sentence explains why a rank is idle", "[sim][why_idle]") {
   const auto at = [&](int rank, double ms) {
     return why_idle(structure, times, rank, 1e-3 * ms).sentence;
   };
-  CHECK(at(0, 0.5) == "rank 0 is not idle at 0.500 ms: it runs 0F0 from 0.000 ms to 1.000 ms");
+  CHECK(at(0, 0.5) == "rank 0 is not idle at 500.0 µs: it runs 0F0 from 0 ms to 1.000 ms");
   CHECK(at(2, 0.5) ==
-        "rank 2 is idle from 0.000 ms to 3.000 ms: 2F0 waits for 1F0 of rank 1, which is idle as "
-        "well: 1F0 waits for data from rank 0, which runs 0F0 from 0.000 ms to 1.000 ms");
+        "rank 2 is idle from 0 ms to 3.000 ms: 2F0 waits for 1F0 of rank 1, which is idle as "
+        "well: 1F0 waits for data from rank 0, which runs 0F0 from 0 ms to 1.000 ms");
   CHECK(at(2, 1.2) ==
-        "rank 2 is idle from 0.000 ms to 3.000 ms: 2F0 waits for 1F0 of rank 1, which is idle as "
+        "rank 2 is idle from 0 ms to 3.000 ms: 2F0 waits for 1F0 of rank 1, which is idle as "
         "well: 1F0 waits for data from rank 0: 0SEND_F0 is on its way from 1.000 ms to 1.500 ms");
   CHECK(at(1, 1.2) ==
-        "rank 1 is idle from 0.000 ms to 1.500 ms: 1F0 waits for data from rank 0: 0SEND_F0 is on "
+        "rank 1 is idle from 0 ms to 1.500 ms: 1F0 waits for data from rank 0: 0SEND_F0 is on "
         "its way from 1.000 ms to 1.500 ms");
   CHECK(at(2, 12.9).find("it has nothing left to do; the iteration ends with") !=
         std::string::npos);
@@ -82,9 +82,9 @@ TEST_CASE("The slowest layer of the stage that computes is named", "[sim][why_id
   }
   const Partition partition{{0, 2, 4, 6}};
   CHECK(why_idle(structure, times, 1, 0.5e-3, {&layers, &partition}).sentence ==
-        "rank 1 is idle from 0.000 ms to 1.500 ms: 1F0 waits for data from rank 0, which runs 0F0 "
-        "from 0.000 ms to 1.000 ms; the slowest of the 2 layers of stage 0 is 1 (block1), with "
-        "0.800 ms of 1.000 ms");
+        "rank 1 is idle from 0 ms to 1.500 ms: 1F0 waits for data from rank 0, which runs 0F0 "
+        "from 0 ms to 1.000 ms; the slowest of the 2 layers of stage 0 is 1 (block1), with "
+        "800.0 µs of 1.000 ms");
   const Partition single{{0, 1, 2, 6}};
   CHECK(why_idle(structure, times, 1, 0.5e-3, {&layers, &single}).sentence ==
         why_idle(structure, times, 1, 0.5e-3).sentence);
@@ -108,7 +108,7 @@ TEST_CASE("Measured: an action that nothing delayed is reported as started late"
   const Times measured = times_of(structure, timeline_of(structure, times));
   const WhyIdle found = why_idle(structure, measured, 1, from + 1e-3);
   CHECK(found.sentence ==
-        "rank 1 is idle from 0.000 ms to 3.500 ms: 1F0 waits for nothing: all its inputs were "
+        "rank 1 is idle from 0 ms to 3.500 ms: 1F0 waits for nothing: all its inputs were "
         "there at 1.500 ms, 2.000 ms before it began");
   CHECK(found.cause == IdleCause::Launch);
   CHECK(found.start == Approx(from));
@@ -175,7 +175,7 @@ TEST_CASE("A rank or a time that does not exist is rejected", "[sim][why_idle]")
   CHECK(error_of([&] { why_idle(structure, times, 2, 0); }) ==
         "there is no rank 2: the program has ranks 0 to 1");
   CHECK(error_of([&] { why_idle(structure, times, 0, 1); }) ==
-        "1000.000 ms lies outside the iteration, which lasts 6.000 ms");
+        "1.000 s lies outside the iteration, which lasts 6.000 ms");
 }
 
 }  // namespace why_idle_test

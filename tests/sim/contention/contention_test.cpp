@@ -50,8 +50,8 @@ TEST_CASE("Two data-parallel pipelines share the network cards of their nodes",
   CHECK(
       in_words(found, structure) ==
       "the answer is a lower bound: transfers overlap on 4 shared links, most on the network card "
-      "of node 0, incoming for 1000.000 ms, up to 2 at once, first 1SEND_B0 with 1SEND_B0 at "
-      "4000.000 ms; `simulate` shares the bandwidth");
+      "of node 0, incoming for 1.000 s, up to 2 at once, first 1SEND_B0 with 1SEND_B0 at "
+      "4.000 s; `simulate` shares the bandwidth");
   costs.cluster.between_nodes.shared = false;
   CHECK(shared_link_overlaps(structure, costs, simulator.run(costs)).empty());
 }

@@ -11,6 +11,7 @@
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/lower/lower.hpp"
+#include "pipewright/plan/quantity_text.hpp"
 #include "pipewright/plan/schedules/validate_schedule.hpp"
 #include "pipewright/plan/timeline/aligned_timeline.hpp"
 #include "pipewright/plan/timeline/clock_offsets.hpp"
@@ -350,11 +351,11 @@ class Joiner {
           "and receives: they are of different runs",
           fmt::join(pipeline_.files, ", "), apart));
     if (clocks.residual.value > 0.1 * length)
-      throw plan::InputError(
-          fmt::format("{}: no shift of their clocks puts every send before its receive: {:.3f} ms "
-                      "are missing in an iteration of "
-                      "{:.3f} ms; they are of different runs, or of different steps",
-                      fmt::join(pipeline_.files, ", "), clocks.residual.value * 1e3, length * 1e3));
+      throw plan::InputError(fmt::format(
+          "{}: no shift of their clocks puts every send before its receive: {} "
+          "are missing in an iteration of {}; they are of different runs, or of different steps",
+          fmt::join(pipeline_.files, ", "), plan::time_text(clocks.residual.value),
+          plan::time_text(length)));
     for (const plan::Seconds& offset : clocks.offset)
       pipeline_.clock_s.push_back(offset.value);
     timeline = plan::aligned(std::move(timeline), clocks);

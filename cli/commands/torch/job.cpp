@@ -17,6 +17,8 @@ namespace {
 /// The time that ranks may take to end each other once they know that one has failed.
 constexpr std::chrono::seconds to_end_each_other{10};
 
+MainFunction own_main = nullptr;
+
 }  // namespace
 
 std::chrono::milliseconds milliseconds_of(double seconds) {
@@ -37,12 +39,27 @@ void say_clocks(const loop::MeasuredTimeline& measured) {
                     measured.clocks->residual.value * 1e6));
 }
 
-int start_as_processes(int count, const TimeLimits& limits) {
+void set_main_of_ranks(MainFunction main) { own_main = main; }
+
+std::function<int(const std::vector<std::string>& words)> main_of_ranks(
+    const DeviceOptions& device) {
+  if (own_main == nullptr || device.on_gpu())
+    return {};
+  return [](const std::vector<std::string>& words) {
+    std::vector<const char*> arguments;
+    for (const std::string& word : words)
+      arguments.push_back(word.c_str());
+    return own_main(static_cast<int>(arguments.size()), arguments.data());
+  };
+}
+
+int start_as_processes(int count, const DeviceOptions& device, const TimeLimits& limits) {
   std::vector<std::string> words = own_words();
   std::erase(words, "--processes");
   catch_interrupts();
   const int code =
-      exec::run_local_job({.words = std::move(words),
+      exec::run_local_job({.main = main_of_ranks(device),
+                           .words = std::move(words),
                            .ranks = count,
                            .grace = milliseconds_of(limits.timeout_s) + to_end_each_other,
                            .stop = [] { return interrupted().load(); },

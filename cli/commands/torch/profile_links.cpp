@@ -119,7 +119,7 @@ int profile_links(const ProfileOptions& wanted) {
     options.device.device = "cpu";
   }
   if (!job && options.between != "threads")
-    return start_as_processes(processes, options.limits);
+    return start_as_processes(processes, options.device, options.limits);
   open_log(options.log);
   open_devices(options.device, scenario.training.cpu_branch);
   catch_interrupts();

@@ -91,7 +91,8 @@ class Supervision {
     if (ranks() < plan::ranks_of_job(scenario_.pipeline))
       words.insert(words.end(), {"--set", assignment()});
     ::setenv(variable_of_supervisor, words_of(what_becomes_of_place()), /*overwrite=*/1);
-    return exec::run_local_job({.words = std::move(words),
+    return exec::run_local_job({.main = main_of_ranks(options_.device),
+                                .words = std::move(words),
                                 .ranks = options_.processes ? ranks() : 1,
                                 .places = places_.of_ranks(),
                                 .alone = !options_.processes,

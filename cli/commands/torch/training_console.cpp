@@ -71,7 +71,8 @@ int as_job(const RunOptions& options,
                           loop::carrier_of(in_job || options.processes, choice_of(options.device)),
                           options.verify);
   if (options.processes && !in_job)
-    return start_as_processes(plan::ranks_of_job(scenario.pipeline), options.limits);
+    return start_as_processes(plan::ranks_of_job(scenario.pipeline), options.device,
+                              options.limits);
   catch_interrupts();
   loop::Membership members(scenario, membership_options(options.device, options.limits));
   const int code = code_of_part(members, [&] { return part(scenario, members); });

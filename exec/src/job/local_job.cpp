@@ -11,8 +11,11 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -44,8 +47,14 @@ struct Launch {
   const FileDescriptor store = listen_on("127.0.0.1", 0);
   const std::string secret = to_hex(random_bytes(32));
   FileDescriptor rendezvous;  // the write end of the ranks' pipe
+  int rendezvous_of_launcher = -1;
+  bool forks = false;  // ranks are forks of the launcher, and execute no program
   const pid_t launcher = getpid();
 };
+
+int place_of(const LocalJob& job, int rank) {
+  return job.places.empty() ? rank : job.places.at(static_cast<std::size_t>(rank));
+}
 
 /// Sets the environment of a child that becomes a rank.
 void set_place(const LocalJob& job, int rank, const Launch& launch) {
@@ -58,8 +67,7 @@ void set_place(const LocalJob& job, int rank, const Launch& launch) {
   if (rank == 0)
     forward(launch.store, variable_of_socket);
   set("RANK", std::to_string(rank));
-  set("LOCAL_RANK",
-      std::to_string(job.places.empty() ? rank : job.places.at(static_cast<std::size_t>(rank))));
+  set("LOCAL_RANK", std::to_string(place_of(job, rank)));
   set("WORLD_SIZE", std::to_string(job.ranks));
   set("MASTER_ADDR", "127.0.0.1");
   set("MASTER_PORT", std::to_string(port_of(launch.store)));
@@ -81,10 +89,40 @@ void hear_of_children() {
     std::signal(SIGCHLD, SIG_DFL);
 }
 
+/// Returns true if a fork of this process can run on: locks that other threads hold would stay
+/// locked in it.
+bool has_one_thread() {
+  const std::filesystem::directory_iterator threads("/proc/self/task");
+  return std::distance(begin(threads), end(threads)) == 1;
+}
+
+/// Undoes in a fork what executing a program would undo: signal handlers, and files of the
+/// launcher. A rank that kept rank 0's listening socket would let others wait for a rank 0 that has
+/// died.
+void forget_launcher(int rank, const Launch& launch) {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action {};
+    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
+      std::signal(signal, SIG_DFL);
+  }
+  close(launch.rendezvous_of_launcher);
+  if (rank != 0)
+    close(launch.store.get());
+}
+
 /// Runs in the child and never returns.
 [[noreturn]] void become_rank(const LocalJob& job, int rank, const Launch& launch) {
   end_with(launch.launcher);
   set_place(job, rank, launch);
+  if (launch.forks) {
+    forget_launcher(rank, launch);
+    // What `ps -o comm` shows, as all ranks have the launcher's command line.
+    const int place = place_of(job, rank);
+    const std::string name =
+        place == rank ? fmt::format("rank {}", rank) : fmt::format("rank {} on {}", rank, place);
+    prctl(PR_SET_NAME, name.c_str());
+    std::exit(job.main(job.words));
+  }
   std::vector<char*> words;
   for (const std::string& word : job.words)
     words.push_back(const_cast<char*>(word.c_str()));
@@ -94,6 +132,7 @@ void hear_of_children() {
 }
 
 std::vector<pid_t> start(const LocalJob& job, const Launch& launch) {
+  std::fflush(nullptr);  // a fork would write the buffered text again
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < job.ranks; ++rank) {
     const pid_t child = fork();
@@ -119,6 +158,7 @@ class Rendezvous {
   }
   /// Returns the ranks' end, which must be closed in this process once all ranks were started.
   FileDescriptor take_end_of_ranks() { return std::move(theirs_); }
+  int end_of_launcher() const { return ours_.get(); }
   bool is_pending() const {
     pollfd end{.fd = ours_.get(), .events = POLLIN, .revents = 0};
     return poll(&end, 1, 0) == 0;  // POLLHUP once no process holds the other end
@@ -226,7 +266,9 @@ bool is_alone_in_local_job() { return std::getenv(variable_of_alone) != nullptr;
 int run_local_job(const LocalJob& job) {
   hear_of_children();
   Rendezvous rendezvous;
-  Children children(job, start(job, {.rendezvous = rendezvous.take_end_of_ranks()}));
+  Children children(job, start(job, {.rendezvous = rendezvous.take_end_of_ranks(),
+                                     .rendezvous_of_launcher = rendezvous.end_of_launcher(),
+                                     .forks = job.main && has_one_thread()}));
   bool passed_on = false;
   while (children.any()) {
     children.look();

@@ -2,12 +2,19 @@
 
 #include "pipewright/exec/job/local_job.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
 #include <utility>
 
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 #include "support/temp_folder.hpp"
 
 namespace local_job_test {
@@ -16,6 +23,11 @@ using namespace pipewright;
 using exec::LocalJob;
 
 constexpr auto for_ever = std::chrono::hours(1);
+
+std::string text_of(const std::string& file) {
+  std::ifstream text(file);
+  return {std::istreambuf_iterator<char>(text), {}};
+}
 
 struct Ended {
   int code = 0;
@@ -116,6 +128,56 @@ TEST_CASE("Ranks get their places, and a rank that exits is reported with its co
                        .failed = note});
   std::sort(failed.begin(), failed.end());
   CHECK(failed == std::vector<std::pair<int, int>>{{1, 17}, {2, 22}});
+}
+
+TEST_CASE(
+    "Ranks that are forks know their rank, have default signal handlers and no socket of rank 0",
+    "[job]") {
+  const std::filesystem::directory_iterator threads("/proc/self/task");
+  if (std::distance(begin(threads), end(threads)) > 1)
+    test::skip("earlier test cases of this process have started threads");
+  const test::TempFolder folder;
+  const std::string written = folder.path() / "rank";
+  std::signal(SIGUSR1, [](int) {});
+  const auto is_open = [](const char* variable) {
+    return fcntl(std::atoi(std::getenv(variable)), F_GETFD) != -1;
+  };
+  const auto rank_main = [&](const std::vector<std::string>& words) {
+    const std::string rank = std::getenv("RANK");
+    std::ofstream(written + rank) << words.at(0) << ' ' << is_open("PIPEWRIGHT_RENDEZVOUS") << ' '
+                                  << std::getenv("LOCAL_RANK") << ' ' << text_of("/proc/self/comm");
+    if (rank == "0")
+      return is_open("PIPEWRIGHT_STORE_SOCKET") ? 0 : 9;
+    if (std::getenv("PIPEWRIGHT_STORE_SOCKET") != nullptr)
+      return 8;
+    return rank == "1" ? std::raise(SIGUSR1) : 0;
+  };
+  std::vector<std::string> said;
+  const int code =
+      exec::run_local_job({.program = "/no/such/program",
+                           .main = rank_main,
+                           .words = {"word"},
+                           .ranks = 3,
+                           .places = {0, 1, 7},
+                           .grace = for_ever,
+                           .say = [&](const std::string& text) { said.push_back(text); }});
+  std::signal(SIGUSR1, SIG_DFL);
+  CHECK(code == 1);
+  CHECK(said == std::vector<std::string>{"rank 1 was ended by signal 10 (User defined signal 1)"});
+  CHECK(text_of(written + "0") == "word 1 0 rank 0\n");
+  CHECK(text_of(written + "1") == "word 1 1 rank 1\n");
+  CHECK(text_of(written + "2") == "word 1 7 rank 2 on 7\n");
+}
+
+TEST_CASE("A process with a second thread starts the program instead of forking", "[job]") {
+  std::jthread second([](const std::stop_token& stop) {
+    while (!stop.stop_requested())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  const int code = exec::run_local_job({.program = "/bin/sh",
+                                        .main = [](const auto&) { return 9; },
+                                        .words = {"sh", "-c", "exit 7"}});
+  CHECK(code == 7);
 }
 
 TEST_CASE("A program that cannot start is reported by its exit code", "[job]") {

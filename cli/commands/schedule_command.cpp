@@ -56,7 +56,7 @@ plan::LoweringOptions lowering(const ScheduleOptions& options) {
 }
 
 /// Makes a schedule whose stages have different numbers of replicas, on as many ranks.
-plan::MadeSchedule round_robin(const ScheduleOptions& options) {
+plan::GeneratedSchedule round_robin(const ScheduleOptions& options) {
   const plan::ScheduleRequest& request = options.request;
   const plan::ScheduleDescriptor& schedule = plan::find_schedule(request.name);
   if (!schedule.takes_copies())
@@ -70,12 +70,12 @@ plan::MadeSchedule round_robin(const ScheduleOptions& options) {
   return {std::move(made)};
 }
 
-plan::MadeSchedule named_schedule(const ScheduleOptions& options) {
+plan::GeneratedSchedule named_schedule(const ScheduleOptions& options) {
   if (options.request.name.empty())
     throw plan::InputError(
         fmt::format("give a schedule's name ({}) with --ranks and --microbatches, or --check FILE",
                     plan::listed(plan::schedule_names())));
-  plan::MadeSchedule made =
+  plan::GeneratedSchedule made =
       options.copies.empty() ? plan::make_with_findings(options.request) : round_robin(options);
   if (options.split)
     made.schedule = plan::split_backwards(std::move(made.schedule));
@@ -88,7 +88,7 @@ plan::MadeSchedule named_schedule(const ScheduleOptions& options) {
 
 /// The schedule to show, and its generator's findings.
 struct Wanted : trace::LoweredSchedule {
-  std::optional<plan::MadeSchedule::Bound> bound;
+  std::optional<plan::GeneratedSchedule::Bound> bound;
   std::optional<plan::DeepSpeedStream> stream;
 };
 
@@ -105,7 +105,7 @@ Wanted wanted(const ScheduleOptions& options) {
                          read.program.transfers);
     return {std::move(read), {}, {}};
   }
-  plan::MadeSchedule found = named_schedule(options);
+  plan::GeneratedSchedule found = named_schedule(options);
   Wanted made{{}, found.bound, std::move(found.stream)};
   made.schedule = std::move(found.schedule);
   made.program = plan::lower(made.schedule, lowering(options));
@@ -198,7 +198,7 @@ plan::Json timed_figures(const ScheduleOptions& options, const Wanted& made) {
   if (!options.svg.empty())
     write_svg(options.svg, svg_title(options, made.schedule), timeline);
   if (made.bound) {
-    const plan::MadeSchedule::Bound& bound = *made.bound;
+    const plan::GeneratedSchedule::Bound& bound = *made.bound;
     figures["lower_bound"] = bound.lower_bound.value;
     figures["gap"] = bound.lower_bound.value > 0 ? bound.longest_span / bound.lower_bound - 1 : 0;
   }

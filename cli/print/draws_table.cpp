@@ -43,7 +43,7 @@ std::string draws_table(const sim::Draws& draws, const sim::DrawRanges& ranges,
       100 * together.pipelines);
 }
 
-std::string draws_table(const trace::JobDays& days) {
+std::string draws_table(const trace::SampledSteps& days) {
   std::string text =
       fmt::format("\n{} samples of the steps: mean {}, P50 {}, P95 {}, P99 {}\n", days.draws,
                   plan::time_text(days.mean_s), plan::time_text(days.p50_s),
@@ -52,7 +52,7 @@ std::string draws_table(const trace::JobDays& days) {
     text += in_words(days.ranges);
   const auto line = [&](const char* name, const trace::JobDay& day) {
     text += fmt::format("  {:<4}  {:>10} sampled  {:>10} measured  {:>+6.2f} %  {}{}\n", name,
-                        plan::time_text(day.drawn_s), plan::time_text(day.measured_s),
+                        plan::time_text(day.sampled_s), plan::time_text(day.measured_s),
                         100 * day.error(), in_words(day.range),
                         day.range.has(day.measured_s) ? "" : ": missed");
   };

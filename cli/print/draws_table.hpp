@@ -6,7 +6,7 @@
 
 #include "pipewright/plan/json/json.hpp"
 #include "pipewright/sim/draws/draw_ranges.hpp"
-#include "pipewright/trace/straggler/job_days.hpp"
+#include "pipewright/trace/straggler/sampled_steps.hpp"
 
 namespace pipewright::cli {
 
@@ -16,6 +16,6 @@ plan::Json draws_json(const sim::Draws& draws, const sim::DrawRanges& ranges,
                       const sim::DrawOptions& options, const sim::Jitter& jitter);
 
 /// Returns the samples of a traced job, compared with steps that were not used for them.
-std::string draws_table(const trace::JobDays& days);
+std::string draws_table(const trace::SampledSteps& days);
 
 }  // namespace pipewright::cli

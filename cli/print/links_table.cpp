@@ -129,9 +129,8 @@ std::string sharing_text(const loop::MeasuredLink& link) {
         "{0} pairs at once, large transfers take {1:.2f} times as long (one link for all: {0}, one "
         "each: 1{2})\n",
         sharing.pairs, sharing.slow_down,
-        loop::says_whether_shared(link.samples, sharing)
-            ? ""
-            : "; with more processes than in training");
+        loop::decides_sharing(link.samples, sharing) ? ""
+                                                     : "; with more processes than in training");
   return text;
 }
 

@@ -161,7 +161,7 @@ std::string plan_explained(const PlansFound& found, std::size_t number) {
   if (plan.cut.pipeline > 1)
     text +=
         fmt::format("a transfer between stages: {:.3f} ms within a node, {:.3f} ms between nodes\n",
-                    1e3 * account.times.hop_s, 1e3 * account.times.network_hop_s);
+                    1e3 * account.times.stage_transfer_s, 1e3 * account.times.network_hop_s);
   text += "\n" + fullest_line(plan.memory);
   text += fmt::format("\n{:>4}  {:>7}  {:>6}  {:>10}  {:>7}  {:>9}  {:>11}  {:>10}  {:>9}  {:>9}\n",
                       "rank", "stages", "layers", "busy", "idle", "standing", "activations",

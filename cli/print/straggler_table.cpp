@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pipewright/trace/straggler/told_remedies.hpp"
+#include "pipewright/trace/straggler/shown_remedies.hpp"
 
 namespace pipewright::cli {
 namespace {
 
 constexpr std::size_t most_workers = 8;
-using trace::least_told;
+using trace::min_shown_fraction;
 
 std::string in_ms(double seconds) { return fmt::format("{:.1f}", seconds * 1e3); }
 std::string in_percent(double part) { return fmt::format("{:.2f} %", 100 * part); }
@@ -43,7 +43,7 @@ std::string job_words(const trace::StragglerReport& report) {
 std::string operation_table(const trace::StragglerReport& report) {
   std::vector<std::pair<double, std::string>> rows;
   for (const auto& [operation, slowdown] : report.metrics.by_operation)
-    if (std::abs(slowdown.all - 1) >= least_told)
+    if (std::abs(slowdown.all - 1) >= min_shown_fraction)
       rows.emplace_back(slowdown.all, operation);
   std::sort(rows.rbegin(), rows.rend());
   std::string text = fmt::format("\n{:<28}{:>10}\n", "as recorded, others ideal", "S_t");
@@ -73,7 +73,7 @@ std::string delay_table(const trace::StragglerReport& report) {
   const double replayed = trace::mean_of(report.metrics.replayed_s);
   std::string text = fmt::format("\n{:<28}{:>10}{:>14}\n", "begins late", "ms/step", "of the step");
   for (const trace::DelayKind& kind : delays.kinds)
-    if (std::abs(kind.explains_s) >= least_told / 10 * replayed)
+    if (std::abs(kind.explains_s) >= min_shown_fraction / 10 * replayed)
       text += fmt::format("{:<28}{:>10}{:>14}\n", kind.before, in_ms(kind.explains_s),
                           in_percent(kind.explains_s / replayed));
   text += fmt::format(
@@ -92,7 +92,7 @@ std::string remedy_table(const trace::StragglerReport& report) {
       fmt::format("\n{:>10}{:>9}{:>10}{:>10}  simulated\n", "step, ms", "saves", "learnt", "kept");
   text += fmt::format("{:>10}{:>9}{:>10}{:>10}  as it is\n", in_ms(remedies.step_s), "", "", "");
   std::vector<std::string> supposed;
-  for (const trace::Remedy* const own : trace::told_remedies(remedies)) {
+  for (const trace::Remedy* const own : trace::shown_remedies(remedies)) {
     text += fmt::format("{:>10}{:>9}{:>10}{:>10}  {}\n", in_ms(own->step_s),
                         in_percent(own->saves.part), in_percent(own->on_learnt.part),
                         remedies.has_kept ? in_percent(own->on_kept.part) : "", own->change);

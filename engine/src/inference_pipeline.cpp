@@ -61,10 +61,10 @@ exec::Tensors forward(const ForwardRank& own, std::int64_t number, exec::Tensors
 
 /// One rank's loop over microbatches: from the source or the previous rank, to the sink or the next
 /// rank.
-class Flow {
+class InferenceLoop {
  public:
-  Flow(ForwardRank& own, const InferenceOptions& options, const exec::BatchSource& source,
-       const InferencePipeline::Sink& sink)
+  InferenceLoop(ForwardRank& own, const InferenceOptions& options, const exec::BatchSource& source,
+                const InferencePipeline::Sink& sink)
       : own_(own),
         microbatches_(options.microbatches),
         under_way_(options.under_way > 0 ? options.under_way : 2 * own.count),
@@ -172,7 +172,7 @@ std::int64_t InferencePipeline::run(const exec::BatchSource& source, const Sink&
   std::int64_t batches = 0;
   std::mutex mutex;
   state_->ranks.run([&](ForwardRank& own) {
-    const std::int64_t count = Flow(own, state_->options, source, sink).run();
+    const std::int64_t count = InferenceLoop(own, state_->options, source, sink).run();
     const std::lock_guard lock(mutex);
     batches = count;
   });

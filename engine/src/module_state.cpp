@@ -92,9 +92,9 @@ std::vector<std::string> names_for(const HeldTensor& held, const exec::TrainingS
 using Sizes = std::vector<std::int64_t>;
 
 /// The contents of a file, under our names.
-class Given {
+class LoadedFile {
  public:
-  Given(const exec::NamedWeights& file, const LoadOptions& options)
+  LoadedFile(const exec::NamedWeights& file, const LoadOptions& options)
       : file_(file), options_(options) {
     for (const auto& [theirs, sizes] : file.sizes) {
       const std::string ours = options.rename ? options.rename(theirs) : theirs;
@@ -169,7 +169,7 @@ void refresh_masters_of(exec::Stage& stage, const std::set<std::pair<int, std::s
     value.copy_(before);
 }
 
-void load_stage(exec::Stage& stage, const exec::TrainingSetup& setup, const Given& given) {
+void load_stage(exec::Stage& stage, const exec::TrainingSetup& setup, const LoadedFile& given) {
   const at::NoGradGuard no_grad;
   std::set<std::pair<int, std::string>> loaded;
   for (const HeldTensor& held : held_by(stage, setup)) {
@@ -186,7 +186,7 @@ void load_stage(exec::Stage& stage, const exec::TrainingSetup& setup, const Give
 /// Compares names: missing are those here but not in the file, unexpected those in the file but not
 /// in the model.
 IncompatibleKeys compared(const exec::Executor& executor, const exec::TrainingSetup& setup,
-                          const Given& given) {
+                          const LoadedFile& given) {
   std::set<std::string> missing;
   executor.visit_stages([&](exec::Stage& stage) {
     for (const HeldTensor& held : held_by(stage, setup))
@@ -282,7 +282,7 @@ IncompatibleKeys load_module_state(exec::Executor& executor, const exec::Trainin
   for (const StateHooks& hook : hooks)
     if (hook.loading)
       hook.loading(file);
-  const Given given(file, options);
+  const LoadedFile given(file, options);
   IncompatibleKeys keys = compared(executor, setup, given);
   for (const StateHooks& hook : hooks)
     if (hook.loaded)

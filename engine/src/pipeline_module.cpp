@@ -52,8 +52,8 @@ int length_of(const plan::Topology& topology, const std::string& axis) {
   return std::find(axes.begin(), axes.end(), axis) == axes.end() ? 1 : topology.length_of(axis);
 }
 
-std::vector<plan::LayerWords> words_of(const std::vector<exec::LayerSpec>& layers) {
-  std::vector<plan::LayerWords> words;
+std::vector<plan::LayerNames> words_of(const std::vector<exec::LayerSpec>& layers) {
+  std::vector<plan::LayerNames> words;
   for (const exec::LayerSpec& layer : layers) {
     words.push_back({layer.name});
     if (!layer.type.empty())

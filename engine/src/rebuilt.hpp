@@ -14,10 +14,10 @@ template <class Change>
 exec::LayerSpec rebuilt(exec::LayerSpec layer, const Change& change) {
   layer.build = [change, build = std::move(layer.build)] { return change(build); };
   if (layer.build_shard)
-    layer.build_shard = [change,
-                         build = std::move(layer.build_shard)](const exec::ShardPlace& place) {
-      return change([&] { return build(place); });
-    };
+    layer.build_shard =
+        [change, build = std::move(layer.build_shard)](const exec::TensorParallelPlace& place) {
+          return change([&] { return build(place); });
+        };
   return layer;
 }
 

@@ -39,7 +39,7 @@ Step to_step(const exec::Tensors& message) {
 }
 
 /// The KV cache of a stage for one sequence, by layer.
-using Memory = std::vector<SequenceMemory>;
+using Memory = std::vector<KvCache>;
 
 GeneratingLayer& generating(exec::Layer& layer, const std::string& name) {
   auto* const found = dynamic_cast<GeneratingLayer*>(&layer);
@@ -55,7 +55,7 @@ GeneratingLayer& generating(exec::Layer& layer, const std::string& name) {
 class Generation {
  public:
   Generation(ForwardRank& own, const std::vector<Sequence>& prompts,
-             const GenerationOptions& options, const TokenGenerator::Heard& heard)
+             const GenerationOptions& options, const TokenGenerator::TokenCallback& heard)
       : own_(own),
         prompts_(prompts),
         options_(options),
@@ -168,12 +168,12 @@ class Generation {
     const auto& layers = own_.stage->layers().all();
     Memory& memory = memories_[static_cast<std::size_t>(step.place)];
     if (step.first == 0)
-      memory.assign(layers.size(), SequenceMemory(step.room));
+      memory.assign(layers.size(), KvCache(step.room));
     try {
       at::Tensor values = exec::put_on(step.values, own_.stage->spec().device);
       const std::int64_t tokens = values.size(1);
       for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-        values = dynamic_cast<GeneratingLayer&>(*layers[layer]).go_on(values, memory[layer]);
+        values = dynamic_cast<GeneratingLayer&>(*layers[layer]).decode_step(values, memory[layer]);
         memory[layer].advance(tokens);
       }
       return values;
@@ -186,7 +186,7 @@ class Generation {
   ForwardRank& own_;
   const std::vector<Sequence>& prompts_;
   const GenerationOptions& options_;
-  const TokenGenerator::Heard& heard_;
+  const TokenGenerator::TokenCallback& heard_;
   std::vector<Memory> memories_;  // by slot
   std::vector<Sequence> sequences_;
   std::deque<Step> chosen_;  // used if a single rank is both first and last
@@ -244,7 +244,7 @@ void TokenGenerator::take_weights(const exec::Snapshot& training) {
 
 std::vector<Sequence> TokenGenerator::generate(const std::vector<Sequence>& prompts,
                                                const GenerationOptions& options,
-                                               const Heard& heard) {
+                                               const TokenCallback& heard) {
   check(options);
   state_->check_prompts(prompts, options.new_tokens);
   std::vector<Sequence> sequences;

@@ -34,7 +34,7 @@ plan::Json to_json(nb::handle value);
 /// any thread. If that returns false, the work must end or throw Stopped: the user pressed Ctrl-C,
 /// or `progress` raised an exception. `progress` is None, or is called with the amount done and the
 /// total.
-void run_long(nb::handle progress, const std::function<void(const plan::GoesOn&)>& work);
+void run_long(nb::handle progress, const std::function<void(const plan::ProgressCallback&)>& work);
 
 /// Releases the interpreter's lock during a function that may take long and uses no Python objects.
 using WithoutLock = nb::call_guard<nb::gil_scoped_release>;

@@ -52,7 +52,7 @@ nb::list plans(const std::string& model, const std::string& cluster_file, int ba
   choose(space.zero, zero);
   choose(space.schedules, schedules);
   search::PlanAnswer answer;
-  run_long(progress, [&](const plan::GoesOn& goes_on) {
+  run_long(progress, [&](const plan::ProgressCallback& goes_on) {
     answer = search::search_plans(
         cluster, space,
         {.most_plans = top,
@@ -85,7 +85,7 @@ void bind_plans(nb::module_& module) {
       [](const std::vector<std::string>& files, std::optional<int> step, const std::string& axes,
          nb::handle progress) {
         plan::Json json;
-        run_long(progress, [&](const plan::GoesOn& goes_on) {
+        run_long(progress, [&](const plan::ProgressCallback& goes_on) {
           std::vector<std::string> problems;
           json = files.size() == 1 && trace::is_job_trace(files.front())
                      ? document_of(trace::explain_stragglers(files.front(), problems))
@@ -105,7 +105,7 @@ void bind_plans(nb::module_& module) {
       "explain_hang",
       [](const std::vector<std::string>& dumps, const std::string& schedule) {
         plan::Json json;
-        run_long(nb::none(), [&](const plan::GoesOn&) {
+        run_long(nb::none(), [&](const plan::ProgressCallback&) {
           json = to_json(trace::explain_hang({dumps.begin(), dumps.end()}, schedule));
         });
         return to_python(json);

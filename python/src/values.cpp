@@ -59,10 +59,10 @@ plan::Json to_json(nb::handle value) {
   throw nb::type_error("expected a number, a string, None, or a list or dictionary of these");
 }
 
-void run_long(nb::handle progress, const std::function<void(const plan::GoesOn&)>& work) {
+void run_long(nb::handle progress, const std::function<void(const plan::ProgressCallback&)>& work) {
   std::atomic<bool> ends{false};
   std::optional<nb::python_error> thrown;
-  const plan::GoesOn goes_on = [&](std::size_t done, std::size_t of) {
+  const plan::ProgressCallback goes_on = [&](std::size_t done, std::size_t of) {
     if (ends)
       return false;
     const nb::gil_scoped_acquire with_lock;

@@ -181,7 +181,7 @@ TEST_CASE("An engine accepts custom schedules", "[exec]") {
   plan::ScheduleDescriptor mine;
   mine.name = "mine";
   mine.chunks = plan::Chunks::Any;
-  mine.make = [](const plan::ScheduleRequest& r) -> plan::MadeSchedule {
+  mine.make = [](const plan::ScheduleRequest& r) -> plan::GeneratedSchedule {
     return {plan::make_looped_bfs(r.ranks, r.microbatches, r.chunks)};
   };
   CHECK(train(mine, 2) == loss);

@@ -139,7 +139,7 @@ TEST_CASE("A custom optimizer does not step if gradients are not finite", "[exec
 }
 
 /// SGD with the kernel of the executor's own SGD.
-struct Plain final : OwnOptimizer {
+struct Plain final : UserOptimizer {
   explicit Plain(const std::vector<ParameterGroup>& groups) : values(groups.at(0).values()) {}
   void step(double learning_rate) override {
     Tensors gradients;
@@ -211,11 +211,11 @@ TEST_CASE("A custom optimizer's state is saved, and loaded under any ZeRO stage"
     }
 }
 
-struct Wrong final : OwnOptimizer {
-  explicit Wrong(OwnState state) : kept(std::move(state)) {}
+struct Wrong final : UserOptimizer {
+  explicit Wrong(UserOptimizerState state) : kept(std::move(state)) {}
   void step(double) override {}
-  std::vector<OwnState> states() override { return {kept}; }
-  OwnState kept;
+  std::vector<UserOptimizerState> states() override { return {kept}; }
+  UserOptimizerState kept;
 };
 
 TEST_CASE("Invalid optimizers for the parameters are rejected", "[exec]") {
@@ -226,12 +226,12 @@ TEST_CASE("Invalid optimizers for the parameters are rejected", "[exec]") {
         "the function that makes an optimizer returned null");
   CHECK(error([](const std::vector<ParameterGroup>& groups) {
           return std::make_unique<Wrong>(
-              OwnState{groups[0].parameters[0].value, "sum", at::zeros({3})});
+              UserOptimizerState{groups[0].parameters[0].value, "sum", at::zeros({3})});
         }) ==
         "the optimizer's state 'sum' has 3 elements, but its parameter has 96. It must have as "
         "many, or be a scalar tensor");
   CHECK(error([](const auto&) {
-          return std::make_unique<Wrong>(OwnState{at::zeros({3}), "sum", at::zeros({3})});
+          return std::make_unique<Wrong>(UserOptimizerState{at::zeros({3}), "sum", at::zeros({3})});
         }) == "the optimizer has a state 'sum' for a tensor that is not one of its parameters");
   CHECK(error(torch_optimizer<optim::SGD>(optim::SGDOptions(1).momentum(0.9).dampening(0.5))) ==
         "torch::optim::SGD with a dampening of 0.5 cannot start from a checkpoint, because its "

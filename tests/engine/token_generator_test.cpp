@@ -247,7 +247,7 @@ TEST_CASE("A generator uses the weights of a training", "[exec]") {
   const auto snapshot = engine.executor().snapshot(engine.next_step());
   std::vector<LayerSpec> filled = layers;
   for (std::size_t index = 0; index < filled.size(); ++index)
-    filled[index].fill = [index, snapshot](Layer& layer, const ShardPlace&) {
+    filled[index].fill = [index, snapshot](Layer& layer, const TensorParallelPlace&) {
       const auto parameters = layer.named_parameters();
       for (const NamedTensor& stored : snapshot.layers.at(index).parameters)
         parameters[stored.name].copy_(stored.value);

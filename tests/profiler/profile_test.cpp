@@ -140,11 +140,11 @@ TEST_CASE("Profile: a tensor-parallel rank's layers have its size, and report th
     const Bytes hidden = costs.layers[0].output;
     CHECK(hidden == Bytes{2 * 8 * 20 * 4});
     CHECK(costs.layers[0].tensor_sums ==
-          plan::ShardTraffic{.times = 1, .bytes = hidden, .backward_times = 0});
+          plan::PartitionCollectives{.times = 1, .bytes = hidden, .backward_times = 0});
     CHECK(costs.layers[1].tensor_sums ==
-          plan::ShardTraffic{.times = 2, .bytes = hidden, .backward_times = 2});
+          plan::PartitionCollectives{.times = 2, .bytes = hidden, .backward_times = 2});
     CHECK(costs.layers[5].tensor_sums ==
-          plan::ShardTraffic{.times = 0, .bytes = hidden, .backward_times = 1});
+          plan::PartitionCollectives{.times = 0, .bytes = hidden, .backward_times = 1});
     // The loss gathers the largest logit of each token and sums two numbers per token.
     CHECK(costs.loss.tensor_sums.times == 2);
     CHECK(costs.loss.tensor_sums.backward_times == 0);
@@ -202,7 +202,7 @@ TEST_CASE("Profile: data of other tensor-parallel ranks are simulated in their s
     for (int index = 0; index < count; ++index) {
       CAPTURE(count, groups, index);
       PlayedShards shards({.index = index, .count = count, .groups = groups, .copies = true});
-      const exec::ShardPlace place{
+      const exec::TensorParallelPlace place{
           .index = index, .count = count, .groups = groups, .group = &shards};
       const exec::Tensors parts(static_cast<std::size_t>(groups / count), own);
       const at::Tensor sum = exec::added_up(parts, place);

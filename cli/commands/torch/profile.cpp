@@ -58,7 +58,7 @@ int profile_scenario(const ProfileOptions& options) {
                             .say = say});
   measured.costs.runtime = runtime;
   if (!measured.why_host_clock.empty())
-    say(loop::by_the_hosts_clock(measured));
+    say(loop::host_clock_message(measured));
   const auto name_of = [&](int layer) { return loop::layer_name(measured.costs, layer); };
   plan::Json document = to_json(measured.costs);
   if (plan::Json alike = loop::alike_json(measured); !alike.is_null())

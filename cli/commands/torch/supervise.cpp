@@ -17,7 +17,7 @@
 #include "pipewright/exec/job/environment.hpp"
 #include "pipewright/exec/job/local_job.hpp"
 #include "pipewright/exec/job/rank_places.hpp"
-#include "pipewright/exec/job/stand_by.hpp"
+#include "pipewright/exec/job/wait_as_spare.hpp"
 #include "pipewright/plan/error.hpp"
 #include "print/console.hpp"
 #include "process/interrupt.hpp"
@@ -244,12 +244,12 @@ TrainOptions for_ranks_of_launcher(const TrainOptions& options) {
   return fitted;
 }
 
-bool stood_by() {
+bool waited_as_spare() {
   const auto job = exec::job_from_environment();
   if (!job || job->rank < job->size)
     return false;
   say(fmt::format("process {} is a spare: the job has {} ranks", job->rank, job->size));
-  exec::stand_by(*job);
+  exec::wait_as_spare(*job);
   return true;
 }
 

@@ -31,6 +31,6 @@ TrainOptions for_ranks_of_launcher(const TrainOptions& options);
 
 /// Returns true if this process is surplus, after waiting as a spare for the end of the job. Throws
 /// exec::JobFailure if the job has not done its work.
-bool stood_by();
+bool waited_as_spare();
 
 }  // namespace pipewright::cli

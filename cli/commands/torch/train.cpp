@@ -106,7 +106,7 @@ int train_scenario(const TrainOptions& given) {
   if (is_supervisor(given))
     return supervise(given);
   const TrainOptions options = for_ranks_of_launcher(given);
-  if (stood_by())
+  if (waited_as_spare())
     return Done;
   return as_job(options, [&](const plan::Scenario& scenario, loop::Membership& members) {
     TrainingConsole console(options);

@@ -5,7 +5,7 @@
 #include "commands/torch/profiling_line.hpp"
 #include "exit_code.hpp"
 #include "pipewright/exec/job/environment.hpp"
-#include "pipewright/exec/job/stand_by.hpp"
+#include "pipewright/exec/job/wait_as_spare.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "print/console.hpp"
 #include "print/plan_table.hpp"

@@ -9,39 +9,39 @@ namespace {
 
 using plan::TransformerConfig;
 
-Attending attending(const TransformerConfig& c, int layer) {
+AttentionOptions attending(const TransformerConfig& c, int layer) {
   return {.width = std::int64_t{c.head_channels} + c.rope_channels,
           .window = c.has_window(layer) ? c.window : 0,
           .scale = c.score_scale,
           .cap = c.score_cap};
 }
 
-ColumnLinear columns(std::int64_t in, std::int64_t out, const exec::ShardPlace& place,
+ColumnLinear columns(std::int64_t in, std::int64_t out, const exec::TensorParallelPlace& place,
                      bool has_bias) {
   return ColumnLinear(in, out, place, /*blocks=*/1, has_bias);
 }
 
-Attending within(Attending how, const at::Tensor& documents) {
+AttentionOptions within(AttentionOptions how, const at::Tensor& documents) {
   how.documents = documents;
   return how;
 }
 
-MixHeads of_whole(Attending how, bool core_again) {
+MixHeads of_whole(AttentionOptions how, bool core_again) {
   return [how = std::move(how), core_again](std::size_t, const at::Tensor& queries,
                                             const at::Tensor& keys, const at::Tensor& values) {
     return causal_attention(queries, keys, values, how, core_again);
   };
 }
 
-MixHeads of_next(const Attending& how, SequenceMemory& memory) {
+MixHeads of_next(const AttentionOptions& how, KvCache& memory) {
   return [&](std::size_t group, const at::Tensor& queries, const at::Tensor& keys,
              const at::Tensor& values) {
     return next_attention(queries, keys, values, how, memory, group);
   };
 }
 
-PartOfSequence next_part(const SequenceMemory& memory) {
-  return Rotation::Part{memory.tokens(), memory.room()};
+PartOfSequence next_part(const KvCache& memory) {
+  return RotaryEmbedding::Part{memory.tokens(), memory.room()};
 }
 
 /// Returns the norm options of latent attention, whose ε is independent of the model's other norms.
@@ -51,7 +51,7 @@ NormSizes latent_norm_of(const TransformerConfig& c, std::int64_t width) {
   return sizes;
 }
 
-RowLinear projection(const TransformerConfig& c, const exec::ShardPlace& place,
+RowLinear projection(const TransformerConfig& c, const exec::TensorParallelPlace& place,
                      exec::Tokens tokens) {
   return RowLinear(std::int64_t{c.heads} * c.value_channels, c.hidden, place, c.projection_bias,
                    tokens);
@@ -59,8 +59,8 @@ RowLinear projection(const TransformerConfig& c, const exec::ShardPlace& place,
 
 }  // namespace
 
-AttentionImpl::AttentionImpl(const TransformerConfig& c, int layer, const exec::ShardPlace& place,
-                             exec::Tokens tokens)
+AttentionImpl::AttentionImpl(const TransformerConfig& c, int layer,
+                             const exec::TensorParallelPlace& place, exec::Tokens tokens)
     : place_(place),
       tokens_(tokens),
       how_(attending(c, layer)),
@@ -84,7 +84,7 @@ at::Tensor AttentionImpl::forward(const at::Tensor& input, const at::Tensor& doc
   return mixed(input, {}, of_whole(within(how_, documents), core_again));
 }
 
-at::Tensor AttentionImpl::go_on(const at::Tensor& input, SequenceMemory& memory) {
+at::Tensor AttentionImpl::decode_step(const at::Tensor& input, KvCache& memory) {
   return mixed(input, next_part(memory), of_next(how_, memory));
 }
 
@@ -122,7 +122,8 @@ exec::Tensors AttentionImpl::placed(exec::Tensors groups, const GroupNorm& norm,
 }
 
 LatentAttentionImpl::LatentAttentionImpl(const TransformerConfig& c, int layer,
-                                         const exec::ShardPlace& place, exec::Tokens tokens)
+                                         const exec::TensorParallelPlace& place,
+                                         exec::Tokens tokens)
     : place_(place),
       tokens_(tokens),
       how_(attending(c, layer)),
@@ -154,7 +155,7 @@ at::Tensor LatentAttentionImpl::forward(const at::Tensor& input, const at::Tenso
   return mixed(input, {}, of_whole(within(how_, documents), core_again));
 }
 
-at::Tensor LatentAttentionImpl::go_on(const at::Tensor& input, SequenceMemory& memory) {
+at::Tensor LatentAttentionImpl::decode_step(const at::Tensor& input, KvCache& memory) {
   return mixed(input, next_part(memory), of_next(how_, memory));
 }
 

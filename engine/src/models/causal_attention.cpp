@@ -15,7 +15,7 @@ namespace {
 
 /// Returns the mask, true where a token is visible: the query itself and the tokens before it
 /// within the window and the document. [sequence, sequence], or [batch, 1, sequence, sequence].
-at::Tensor seen_tokens(std::int64_t length, const Attending& how, const at::Tensor& like) {
+at::Tensor seen_tokens(std::int64_t length, const AttentionOptions& how, const at::Tensor& like) {
   const at::Tensor all = at::ones({length, length}, like.options().dtype(at::kBool));
   const at::Tensor before = all.tril();
   const at::Tensor seen =
@@ -26,7 +26,7 @@ at::Tensor seen_tokens(std::int64_t length, const Attending& how, const at::Tens
 }
 
 /// Materializes the scores, because they are capped before the softmax.
-at::Tensor bent_scores(const exec::Tensors& qkv, const Attending& how, double scale) {
+at::Tensor bent_scores(const exec::Tensors& qkv, const AttentionOptions& how, double scale) {
   const at::Tensor scores = at::matmul(qkv[0], qkv[1].transpose(2, 3)) * scale;
   return at::tanh(scores / how.cap) * how.cap;
 }
@@ -35,17 +35,17 @@ at::Tensor weighed(const at::Tensor& scores, const at::Tensor& values) {
   return at::matmul(at::softmax(scores, -1, at::kFloat).to(values.scalar_type()), values);
 }
 
-at::Tensor capped_attention(const exec::Tensors& qkv, const Attending& how, double scale) {
+at::Tensor capped_attention(const exec::Tensors& qkv, const AttentionOptions& how, double scale) {
   const at::Tensor bent = bent_scores(qkv, how, scale);
   const at::Tensor unseen = seen_tokens(bent.size(-1), how, bent).logical_not();
   return weighed(bent.masked_fill(unseen, -std::numeric_limits<double>::infinity()), qkv[2]);
 }
 
-double scale_of(const Attending& how) {
+double scale_of(const AttentionOptions& how) {
   return how.scale > 0 ? how.scale : 1 / std::sqrt(static_cast<double>(how.width));
 }
 
-at::Tensor attended(const exec::Tensors& qkv, const Attending& how) {
+at::Tensor attended(const exec::Tensors& qkv, const AttentionOptions& how) {
   const double scale = scale_of(how);
   if (how.cap > 0)
     return capped_attention(for_each_query(qkv), how, scale);
@@ -60,7 +60,7 @@ at::Tensor attended(const exec::Tensors& qkv, const Attending& how) {
 /// Computes attention of one token, which sees all given keys. Queries that share a key head are
 /// passed to the kernel as if they were tokens.
 at::Tensor attended_by_last(const at::Tensor& queries, const at::Tensor& keys,
-                            const at::Tensor& values, const Attending& how) {
+                            const at::Tensor& values, const AttentionOptions& how) {
   const std::int64_t heads = queries.size(1);
   const exec::Tensors qkv{queries.reshape({queries.size(0), keys.size(1), -1, queries.size(3)}),
                           keys, values};
@@ -73,7 +73,7 @@ at::Tensor attended_by_last(const at::Tensor& queries, const at::Tensor& keys,
 
 /// Splits queries, keys and values by head: [batch, heads, tokens, channels].
 exec::Tensors by_head(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                      const Attending& how) {
+                      const AttentionOptions& how) {
   const auto heads_of = [&](const at::Tensor& part, std::int64_t channels) {
     const std::int64_t heads = channels / how.width;
     return part.view({part.size(0), part.size(1), heads, -1}).transpose(1, 2);
@@ -92,7 +92,8 @@ at::Tensor places_in_documents(const at::Tensor& documents) {
 }
 
 at::Tensor causal_attention(const at::Tensor& queries, const at::Tensor& keys,
-                            const at::Tensor& values, const Attending& how, bool core_again) {
+                            const at::Tensor& values, const AttentionOptions& how,
+                            bool core_again) {
   const auto core = [how](const exec::Tensors& qkv) { return attended(qkv, how); };
   const exec::Tensors qkv = by_head(queries, keys, values, how);
   const at::Tensor mixed = core_again ? exec::run_again_in_backward(core, qkv) : core(qkv);
@@ -100,7 +101,7 @@ at::Tensor causal_attention(const at::Tensor& queries, const at::Tensor& keys,
 }
 
 at::Tensor next_attention(const at::Tensor& queries, const at::Tensor& keys,
-                          const at::Tensor& values, const Attending& how, SequenceMemory& memory,
+                          const at::Tensor& values, const AttentionOptions& how, KvCache& memory,
                           std::size_t group) {
   const exec::Tensors qkv = by_head(queries, keys, values, how);
   auto [all_keys, all_values] = memory.with(group, {qkv[1], qkv[2]});

@@ -23,12 +23,13 @@ using TwoSides = plan::EncoderDecoderShape;
 class TwoEmbeddings final : public exec::Layer {
  public:
   explicit TwoEmbeddings(const TwoSides& shape)
-      : words_(register_module("words",
-                               GroupEmbedding(shape.vocabulary, shape.hidden, exec::ShardPlace{}))),
-        read_(register_module("read",
-                              GroupPositions(shape.sequence, shape.hidden, exec::ShardPlace{}))),
+      : words_(register_module(
+            "words", GroupEmbedding(shape.vocabulary, shape.hidden, exec::TensorParallelPlace{}))),
+        read_(register_module(
+            "read", GroupPositions(shape.sequence, shape.hidden, exec::TensorParallelPlace{}))),
         written_(register_module(
-            "written", GroupPositions(shape.sequence, shape.hidden, exec::ShardPlace{}))) {}
+            "written", GroupPositions(shape.sequence, shape.hidden, exec::TensorParallelPlace{}))) {
+  }
 
   exec::Tensors forward_all(const exec::Tensors& inputs, const exec::CallContext&) override {
     const at::Tensor& words = inputs.at(0);
@@ -45,7 +46,7 @@ class TwoEmbeddings final : public exec::Layer {
 /// `known`. Tensor-parallel ranks partition the heads.
 class LookingImpl final : public torch::nn::Module {
  public:
-  LookingImpl(const TwoSides& shape, const exec::ShardPlace& place, bool causal)
+  LookingImpl(const TwoSides& shape, const exec::TensorParallelPlace& place, bool causal)
       : place_(place),
         head_width_(shape.hidden / shape.heads),
         causal_(causal),
@@ -81,19 +82,19 @@ class LookingImpl final : public torch::nn::Module {
     return values.unflatten(-1, {-1, head_width_}).transpose(1, 2);
   }
 
-  exec::ShardPlace place_;
+  exec::TensorParallelPlace place_;
   std::int64_t head_width_;
   bool causal_;
   GroupNorm norm_;
   ColumnLinear query_, known_;
   RowLinear project_;
 };
-TORCH_MODULE(Looking);
+TORCH_MODULE(AttentionBlock);
 
 /// A pre-norm MLP with a residual connection.
 class ThinkingImpl final : public torch::nn::Module {
  public:
-  ThinkingImpl(const TwoSides& shape, const exec::ShardPlace& place)
+  ThinkingImpl(const TwoSides& shape, const exec::TensorParallelPlace& place)
       : place_(place),
         norm_(register_module("norm", GroupNorm(NormSizes{.width = shape.hidden}, place))),
         up_(register_module("up", ColumnLinear(shape.hidden, 4 * shape.hidden, place))),
@@ -112,18 +113,18 @@ class ThinkingImpl final : public torch::nn::Module {
   }
 
  private:
-  exec::ShardPlace place_;
+  exec::TensorParallelPlace place_;
   GroupNorm norm_;
   ColumnLinear up_;
   RowLinear down_;
 };
-TORCH_MODULE(Thinking);
+TORCH_MODULE(MlpBlock);
 
 class EncoderBlock final : public exec::Layer {
  public:
-  EncoderBlock(const TwoSides& shape, const exec::ShardPlace& place, exec::Tokens)
-      : looks_(register_module("looks", Looking(shape, place, /*causal=*/false))),
-        thinks_(register_module("thinks", Thinking(shape, place))) {}
+  EncoderBlock(const TwoSides& shape, const exec::TensorParallelPlace& place, exec::Tokens)
+      : looks_(register_module("looks", AttentionBlock(shape, place, /*causal=*/false))),
+        thinks_(register_module("thinks", MlpBlock(shape, place))) {}
 
   exec::Tensors forward_all(const exec::Tensors& inputs, const exec::CallContext&) override {
     return {thinks_->forward(looks_->forward(inputs.at(0), {})), inputs.at(1)};
@@ -136,16 +137,16 @@ class EncoderBlock final : public exec::Layer {
   }
 
  private:
-  Looking looks_;
-  Thinking thinks_;
+  AttentionBlock looks_;
+  MlpBlock thinks_;
 };
 
 class DecoderBlock final : public exec::Layer {
  public:
-  DecoderBlock(const TwoSides& shape, const exec::ShardPlace& place, exec::Tokens)
-      : looks_back_(register_module("looks_back", Looking(shape, place, /*causal=*/true))),
-        reads_(register_module("reads", Looking(shape, place, /*causal=*/false))),
-        thinks_(register_module("thinks", Thinking(shape, place))) {}
+  DecoderBlock(const TwoSides& shape, const exec::TensorParallelPlace& place, exec::Tokens)
+      : looks_back_(register_module("looks_back", AttentionBlock(shape, place, /*causal=*/true))),
+        reads_(register_module("reads", AttentionBlock(shape, place, /*causal=*/false))),
+        thinks_(register_module("thinks", MlpBlock(shape, place))) {}
 
   exec::Tensors forward_all(const exec::Tensors& inputs, const exec::CallContext&) override {
     const at::Tensor written = looks_back_->forward(inputs.at(1), {});
@@ -160,16 +161,16 @@ class DecoderBlock final : public exec::Layer {
   }
 
  private:
-  Looking looks_back_, reads_;
-  Thinking thinks_;
+  AttentionBlock looks_back_, reads_;
+  MlpBlock thinks_;
 };
 
 /// The logits of the decoder's tokens.
 class WrittenScores final : public exec::Layer {
  public:
   explicit WrittenScores(const TwoSides& shape)
-      : norm_(register_module("norm",
-                              GroupNorm(NormSizes{.width = shape.hidden}, exec::ShardPlace{}))),
+      : norm_(register_module(
+            "norm", GroupNorm(NormSizes{.width = shape.hidden}, exec::TensorParallelPlace{}))),
         scores_(register_module("scores", torch::nn::Linear(shape.hidden, shape.vocabulary))) {}
 
   exec::Tensors forward_all(const exec::Tensors& inputs, const exec::CallContext&) override {

@@ -56,7 +56,7 @@ at::Tensor activated(Activation activation, const at::Tensor& wide, const at::Te
 }
 
 FeedForwardImpl::FeedForwardImpl(const plan::TransformerConfig& c, int width,
-                                 const exec::ShardPlace& place, exec::Tokens tokens)
+                                 const exec::TensorParallelPlace& place, exec::Tokens tokens)
     : place_(place),
       tokens_(tokens),
       activation_(c.activation),

@@ -20,11 +20,11 @@ at::Tensor activated(plan::Activation activation, const at::Tensor& wide, const 
 class FeedForwardImpl final : public torch::nn::Module {
  public:
   /// Builds the block of a dense layer.
-  FeedForwardImpl(const plan::TransformerConfig& config, const exec::ShardPlace& place,
+  FeedForwardImpl(const plan::TransformerConfig& config, const exec::TensorParallelPlace& place,
                   exec::Tokens tokens)
       : FeedForwardImpl(config, config.feed_forward, place, tokens) {}
-  FeedForwardImpl(const plan::TransformerConfig& config, int width, const exec::ShardPlace& place,
-                  exec::Tokens tokens);
+  FeedForwardImpl(const plan::TransformerConfig& config, int width,
+                  const exec::TensorParallelPlace& place, exec::Tokens tokens);
 
   /// Takes and returns [batch, tokens, hidden] of this rank's tokens.
   at::Tensor forward(const at::Tensor& input) const;
@@ -36,7 +36,7 @@ class FeedForwardImpl final : public torch::nn::Module {
  private:
   exec::Tensors activated_groups(const exec::Tensors& inputs) const;
 
-  exec::ShardPlace place_;
+  exec::TensorParallelPlace place_;
   exec::Tokens tokens_;
   plan::Activation activation_;
   ColumnLinear up_;

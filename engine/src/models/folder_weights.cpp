@@ -83,7 +83,8 @@ at::Tensor FolderWeights::part(const FolderLink& link) const {
   return link.part_in(folder_.tensor(name_in_folder(link.tensor)));
 }
 
-void FolderWeights::fill(int index, exec::Layer& layer, const exec::ShardPlace& place) const {
+void FolderWeights::fill(int index, exec::Layer& layer,
+                         const exec::TensorParallelPlace& place) const {
   const auto links = folder_links(shape_, index);
   for (const auto& named : layer.named_parameters()) {
     const auto link = std::find_if(links.begin(), links.end(), [&](const FolderLink& one) {
@@ -98,7 +99,7 @@ void FolderWeights::fill(int index, exec::Layer& layer, const exec::ShardPlace& 
       named.value().copy_(cut ? exec::part_of(whole, *cut, exec::seat_of(*cut, place)) : whole);
       continue;
     }
-    const exec::PartSeat seat = exec::seat_of(*cut, place);
+    const exec::PartIndex seat = exec::seat_of(*cut, place);
     const int shards = seat.count / seat.experts;
     const std::int64_t first =
         exec::border_of_part(cut->experts, seat.index / shards, seat.experts);

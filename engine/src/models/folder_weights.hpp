@@ -18,7 +18,7 @@ class FolderWeights {
   FolderWeights(const plan::HuggingFaceShape& shape, exec::WeightFolder folder);
 
   /// Reads the parameters of `layer`, or this tensor-parallel rank's part of them.
-  void fill(int index, exec::Layer& layer, const exec::ShardPlace& place) const;
+  void fill(int index, exec::Layer& layer, const exec::TensorParallelPlace& place) const;
 
  private:
   std::string name_in_folder(const std::string& tensor) const;

@@ -11,8 +11,8 @@ namespace {
 
 using torch::autograd::AutogradContext;
 
-struct How final : torch::CustomClassHolder {
-  How(SeenMask m, std::optional<double> s) : seen(std::move(m)), scale(s) {}
+struct AttentionConfig final : torch::CustomClassHolder {
+  AttentionConfig(SeenMask m, std::optional<double> s) : seen(std::move(m)), scale(s) {}
 
   /// Returns the mask that is added to the scores.
   std::optional<at::Tensor> mask(const at::Tensor& like) const {
@@ -47,7 +47,8 @@ at::Tensor sum_of_shared(const at::Tensor& gradient, const at::Tensor& part) {
 }
 
 struct FusedOnCpu : torch::autograd::Function<FusedOnCpu> {
-  static at::Tensor forward(AutogradContext* context, const c10::intrusive_ptr<How>& how,
+  static at::Tensor forward(AutogradContext* context,
+                            const c10::intrusive_ptr<AttentionConfig>& how,
                             const at::Tensor& queries, const at::Tensor& keys,
                             const at::Tensor& values) {
     const exec::Tensors qkv = for_kernel({queries, keys, values});
@@ -63,7 +64,7 @@ struct FusedOnCpu : torch::autograd::Function<FusedOnCpu> {
 
   static exec::Tensors backward(AutogradContext* context, const exec::Tensors& gradients) {
     const auto how =
-        c10::static_intrusive_pointer_cast<How>(context->saved_data["how"].toCapsule());
+        c10::static_intrusive_pointer_cast<AttentionConfig>(context->saved_data["how"].toCapsule());
     const exec::Tensors kept = context->get_saved_variables();
     const exec::Tensors qkv = for_kernel({kept[0], kept[1], kept[2]});
     const std::int64_t width = qkv[0].size(3);
@@ -89,7 +90,8 @@ exec::Tensors for_each_query(const exec::Tensors& qkv) {
 at::Tensor fused_attention(const exec::Tensors& qkv, const SeenMask& seen,
                            std::optional<double> scale) {
   if (qkv[0].is_cpu() && qkv[2].size(3) <= qkv[0].size(3))
-    return FusedOnCpu::apply(c10::make_intrusive<How>(seen, scale), qkv[0], qkv[1], qkv[2]);
+    return FusedOnCpu::apply(c10::make_intrusive<AttentionConfig>(seen, scale), qkv[0], qkv[1],
+                             qkv[2]);
   const exec::Tensors all = for_each_query(qkv);
   const auto mask = seen(qkv[0]);
   return at::scaled_dot_product_attention(all[0], all[1], all[2], mask, /*dropout_p=*/0.0,

@@ -7,7 +7,7 @@
 
 namespace pipewright::engine {
 
-SequenceMemory::KeysAndValues SequenceMemory::with(std::size_t group, const KeysAndValues& next) {
+KvCache::KeysAndValues KvCache::with(std::size_t group, const KeysAndValues& next) {
   if (groups_.size() <= group)
     groups_.resize(group + 1);
   KeysAndValues& kept = groups_[group];
@@ -24,7 +24,7 @@ SequenceMemory::KeysAndValues SequenceMemory::with(std::size_t group, const Keys
   return {keys, put(kept.values, next.values)};
 }
 
-at::Tensor next_places(const at::Tensor& next, const SequenceMemory& memory) {
+at::Tensor next_places(const at::Tensor& next, const KvCache& memory) {
   return at::arange(memory.tokens(), memory.tokens() + next.size(1),
                     next.options().dtype(at::kLong))
       .unsqueeze(0);

@@ -3,20 +3,21 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include "lm_head.hpp"
 #include "pipewright/engine/models/group_layers.hpp"
 #include "pipewright/engine/models/model_builder.hpp"
 #include "pipewright/exec/data/text.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
 #include "plain_block.hpp"
-#include "word_scores.hpp"
 
 namespace pipewright::engine {
 namespace {
 
 class Embedding final : public exec::Layer, public GeneratingLayer {
  public:
-  Embedding(const plan::GptShape& shape, const exec::ShardPlace& place, exec::Tokens tokens)
+  Embedding(const plan::GptShape& shape, const exec::TensorParallelPlace& place,
+            exec::Tokens tokens)
       : tokens_(register_module("tokens",
                                 GroupEmbedding(shape.vocabulary, shape.hidden, place, tokens))),
         positions_(register_module("positions",
@@ -26,7 +27,7 @@ class Embedding final : public exec::Layer, public GeneratingLayer {
   at::Tensor forward(const at::Tensor& input, const exec::CallContext&) override {
     return positions_->added_to(tokens_->rows_of(input));
   }
-  at::Tensor go_on(const at::Tensor& next, SequenceMemory& memory) override {
+  at::Tensor decode_step(const at::Tensor& next, KvCache& memory) override {
     return positions_->added_to(tokens_->rows_of(next), next_places(next, memory));
   }
   void check_length(std::int64_t, std::int64_t all) const override {
@@ -45,18 +46,18 @@ class Embedding final : public exec::Layer, public GeneratingLayer {
 /// A causal block.
 class Block final : public PlainBlock, public GeneratingLayer {
  public:
-  Block(const plan::GptShape& shape, const exec::ShardPlace& place, exec::Tokens tokens)
+  Block(const plan::GptShape& shape, const exec::TensorParallelPlace& place, exec::Tokens tokens)
       : PlainBlock(shape.hidden, shape.heads, /*causal=*/true, place, tokens) {}
 
-  at::Tensor go_on(const at::Tensor& next, SequenceMemory& memory) override {
+  at::Tensor decode_step(const at::Tensor& next, KvCache& memory) override {
     return next_tokens(next, memory);
   }
 };
 
-class GptHead final : public WordScores {
+class GptHead final : public LmHead {
  public:
-  GptHead(const plan::GptShape& shape, const exec::ShardPlace& place, exec::Tokens tokens)
-      : WordScores({.norm = {.width = shape.hidden}, .words = shape.vocabulary}, place, tokens) {}
+  GptHead(const plan::GptShape& shape, const exec::TensorParallelPlace& place, exec::Tokens tokens)
+      : LmHead({.norm = {.width = shape.hidden}, .words = shape.vocabulary}, place, tokens) {}
 };
 
 template <class Kind>

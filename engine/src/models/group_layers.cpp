@@ -11,7 +11,8 @@
 namespace pipewright::engine {
 namespace {
 
-std::int64_t length_on_shard(std::int64_t length, const exec::ShardPlace& place, int blocks = 1) {
+std::int64_t length_on_shard(std::int64_t length, const exec::TensorParallelPlace& place,
+                             int blocks = 1) {
   const std::int64_t block = length / blocks;
   return blocks * (exec::border_of_part(block, place.index + 1, place.count) -
                    exec::border_of_part(block, place.index, place.count));
@@ -21,7 +22,8 @@ std::int64_t length_on_shard(std::int64_t length, const exec::ShardPlace& place,
 /// group's tokens are a separate tensor. Then gradients of replicated parameters are summed in the
 /// same order, and the gradient of one group is complete before another is added to it.
 template <class Part>
-at::Tensor by_own_tokens(const at::Tensor& value, const exec::ShardPlace& place, const Part& part) {
+at::Tensor by_own_tokens(const at::Tensor& value, const exec::TensorParallelPlace& place,
+                         const Part& part) {
   const int own = place.groups / place.count;
   if (own == 1)
     return exec::with_own_gradient(part(exec::with_own_gradient(value), std::size_t{0}));
@@ -34,8 +36,9 @@ at::Tensor by_own_tokens(const at::Tensor& value, const exec::ShardPlace& place,
 
 }  // namespace
 
-ColumnLinearImpl::ColumnLinearImpl(std::int64_t in, std::int64_t out, const exec::ShardPlace& place,
-                                   int blocks, bool has_bias)
+ColumnLinearImpl::ColumnLinearImpl(std::int64_t in, std::int64_t out,
+                                   const exec::TensorParallelPlace& place, int blocks,
+                                   bool has_bias)
     : LinearImpl(torch::nn::LinearOptions(in, length_on_shard(out, place, blocks)).bias(has_bias)),
       place_(place),
       out_(out),
@@ -60,8 +63,9 @@ exec::Tensors ColumnLinearImpl::of_groups(const exec::Tensors& inputs) const {
   return outputs;
 }
 
-RowLinearImpl::RowLinearImpl(std::int64_t in, std::int64_t out, const exec::ShardPlace& place,
-                             bool has_bias, exec::Tokens tokens)
+RowLinearImpl::RowLinearImpl(std::int64_t in, std::int64_t out,
+                             const exec::TensorParallelPlace& place, bool has_bias,
+                             exec::Tokens tokens)
     : LinearImpl(torch::nn::LinearOptions(length_on_shard(in, place), out).bias(has_bias)),
       place_(place),
       in_(in),
@@ -93,8 +97,9 @@ at::Tensor RowLinearImpl::sum_over(const exec::Tensors& inputs) const {
   return with_bias(exec::sum_over_groups(of_groups(inputs), place_, tokens_));
 }
 
-GroupLinearImpl::GroupLinearImpl(std::int64_t in, std::int64_t out, const exec::ShardPlace& place,
-                                 bool has_bias, exec::Tokens tokens)
+GroupLinearImpl::GroupLinearImpl(std::int64_t in, std::int64_t out,
+                                 const exec::TensorParallelPlace& place, bool has_bias,
+                                 exec::Tokens tokens)
     : LinearImpl(torch::nn::LinearOptions(in, out).bias(has_bias)),
       place_(place),
       tokens_(tokens) {}
@@ -111,7 +116,7 @@ at::Tensor GroupLinearImpl::forward(const at::Tensor& input) const {
 }
 
 GroupEmbeddingImpl::GroupEmbeddingImpl(std::int64_t words, std::int64_t width,
-                                       const exec::ShardPlace& place, exec::Tokens tokens,
+                                       const exec::TensorParallelPlace& place, exec::Tokens tokens,
                                        std::int64_t padding)
     : EmbeddingImpl(length_on_shard(words, place), width),
       place_(place),
@@ -142,7 +147,7 @@ at::Tensor GroupEmbeddingImpl::rows_of(const at::Tensor& tokens) const {
 }
 
 GroupPositionsImpl::GroupPositionsImpl(std::int64_t longest, std::int64_t width,
-                                       const exec::ShardPlace& place, exec::Tokens tokens)
+                                       const exec::TensorParallelPlace& place, exec::Tokens tokens)
     : EmbeddingImpl(longest, width), place_(place), tokens_(tokens) {}
 
 at::Tensor GroupPositionsImpl::added_to(const at::Tensor& rows, const at::Tensor& places) const {
@@ -162,7 +167,7 @@ at::Tensor GroupPositionsImpl::added_to(const at::Tensor& rows, const at::Tensor
   });
 }
 
-GroupNormImpl::GroupNormImpl(const NormSizes& sizes, const exec::ShardPlace& place,
+GroupNormImpl::GroupNormImpl(const NormSizes& sizes, const exec::TensorParallelPlace& place,
                              exec::Tokens tokens)
     : sizes_(sizes),
       weight_(register_parameter(

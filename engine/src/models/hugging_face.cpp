@@ -27,7 +27,8 @@ std::vector<exec::LayerSpec> folder_layers(const HuggingFaceShape& shape,
     return layers;
   const auto weights = std::make_shared<const FolderWeights>(shape, std::move(*folder));
   for (std::size_t index = 0; index < layers.size(); ++index)
-    layers[index].fill = [weights, index](exec::Layer& layer, const exec::ShardPlace& place) {
+    layers[index].fill = [weights, index](exec::Layer& layer,
+                                          const exec::TensorParallelPlace& place) {
       weights->fill(static_cast<int>(index), layer, place);
     };
   return layers;

@@ -191,7 +191,7 @@ exec::LayerSpec spec_of_layer(const ModelPointer& model, int index, int seed) {
   exec::LayerSpec spec{.name = layer.name, .build = [model, call, index, seed] {
                          return std::make_shared<GraphLayer>(model, call, index, seed);
                        }};
-  spec.fill = [](exec::Layer& built, const exec::ShardPlace&) {
+  spec.fill = [](exec::Layer& built, const exec::TensorParallelPlace&) {
     dynamic_cast<GraphLayer&>(built).fill();
   };
   spec.tied_key = layer.tied_key;

@@ -33,7 +33,7 @@ exec::Tensors one_by_one(const at::Tensor& stacked, std::size_t count) {
 
 }  // namespace
 
-ExpertLinearImpl::ExpertLinearImpl(const Sizes& sizes, const exec::ShardPlace& place)
+ExpertLinearImpl::ExpertLinearImpl(const Sizes& sizes, const exec::TensorParallelPlace& place)
     : place_(place),
       dimension_(sizes.dimension),
       experts_(sizes.experts),
@@ -105,7 +105,7 @@ std::vector<std::vector<Matrix>> ExpertLinearImpl::of_groups(int source) const {
   return groups;
 }
 
-MixtureImpl::MixtureImpl(const plan::TransformerConfig& c, const exec::ShardPlace& place,
+MixtureImpl::MixtureImpl(const plan::TransformerConfig& c, const exec::TensorParallelPlace& place,
                          exec::Tokens tokens)
     : place_(place),
       tokens_(tokens),

@@ -28,7 +28,7 @@ class ExpertLinearImpl final : public torch::nn::Module {
     int dimension;
     bool has_bias;  // only for partitioned outputs: added to each group's
   };
-  ExpertLinearImpl(const Sizes& sizes, const exec::ShardPlace& place);
+  ExpertLinearImpl(const Sizes& sizes, const exec::TensorParallelPlace& place);
 
   /// The matrix of one expert for one local group. The bias may be undefined.
   struct Matrix {
@@ -42,7 +42,7 @@ class ExpertLinearImpl final : public torch::nn::Module {
   void add_aliases(const std::string& name, std::vector<exec::ParameterAlias>& all);
 
  private:
-  exec::ShardPlace place_;
+  exec::TensorParallelPlace place_;
   int dimension_;
   int experts_;
   std::int64_t whole_;
@@ -56,7 +56,7 @@ TORCH_MODULE(ExpertLinear);
 /// replicated.
 class MixtureImpl final : public torch::nn::Module {
  public:
-  MixtureImpl(const plan::TransformerConfig& config, const exec::ShardPlace& place,
+  MixtureImpl(const plan::TransformerConfig& config, const exec::TensorParallelPlace& place,
               exec::Tokens tokens);
 
   /// Takes and returns [batch, tokens, hidden] of this rank's tokens.
@@ -85,7 +85,7 @@ class MixtureImpl final : public torch::nn::Module {
   exec::Tensors rows_of_groups(const exec::Tensors& inputs, const Routing& routing) const;
   at::Tensor bias_of(const Choice& choice) const;
 
-  exec::ShardPlace place_;
+  exec::TensorParallelPlace place_;
   exec::Tokens tokens_;
   int experts_, choices_;
   struct Routes {

@@ -8,7 +8,7 @@
 
 namespace pipewright::engine {
 
-PlainBlock::PlainBlock(int hidden, int heads, bool causal, const exec::ShardPlace& place,
+PlainBlock::PlainBlock(int hidden, int heads, bool causal, const exec::TensorParallelPlace& place,
                        exec::Tokens tokens)
     : place_(place),
       tokens_(tokens),
@@ -29,7 +29,7 @@ at::Tensor PlainBlock::forward(const at::Tensor& input, const exec::CallContext&
   });
 }
 
-at::Tensor PlainBlock::next_tokens(const at::Tensor& next, SequenceMemory& memory) {
+at::Tensor PlainBlock::next_tokens(const at::Tensor& next, KvCache& memory) {
   return through(next, [&](std::size_t group, const at::Tensor& qkv) {
     const auto parts = qkv.chunk(3, -1);
     return next_attention(parts[0], parts[1], parts[2], {.width = head_width_}, memory, group);

@@ -13,22 +13,22 @@ namespace pipewright::engine {
 class PlainBlock : public exec::Layer {
  public:
   /// `causal`: tokens do not see later ones.
-  PlainBlock(int hidden, int heads, bool causal, const exec::ShardPlace& place,
+  PlainBlock(int hidden, int heads, bool causal, const exec::TensorParallelPlace& place,
              exec::Tokens tokens);
 
   at::Tensor forward(const at::Tensor& input, const exec::CallContext& context) override;
   std::vector<exec::CutParameter> cut_parameters() const override;
 
  protected:
-  /// Decodes as GeneratingLayer::go_on does. The block must be causal.
-  at::Tensor next_tokens(const at::Tensor& next, SequenceMemory& memory);
+  /// Decodes as GeneratingLayer::decode_step does. The block must be causal.
+  at::Tensor next_tokens(const at::Tensor& next, KvCache& memory);
 
  private:
   template <class Attend>
   at::Tensor through(const at::Tensor& input, const Attend& attend);
   at::Tensor attended(const at::Tensor& qkv, bool core_again) const;
 
-  exec::ShardPlace place_;
+  exec::TensorParallelPlace place_;
   exec::Tokens tokens_;
   std::int64_t head_width_;
   bool causal_;

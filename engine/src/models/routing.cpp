@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "pipewright/engine/models/routed_rows.hpp"
+#include "pipewright/engine/models/expert_load_recorder.hpp"
 
 namespace pipewright::engine {
 namespace {
@@ -48,7 +48,7 @@ Routing routing_of(const at::Tensor& chosen, int experts) {
   const at::Tensor order = at::argsort(rows, /*stable=*/true);
   const at::Tensor counts = at::bincount(rows, {}, experts).cpu();
   const auto* const first = counts.const_data_ptr<std::int64_t>();
-  RoutedRows::note({first, first + experts});
+  ExpertLoadRecorder::note({first, first + experts});
   return {.counts = {first, first + experts},
           .choices = chosen.size(-1),
           .order = order,

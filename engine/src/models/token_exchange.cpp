@@ -11,7 +11,8 @@ namespace {
 using torch::autograd::AutogradContext;
 
 /// Sends each rank its rows and returns the rows received from all ranks.
-at::Tensor exchanged(const at::Tensor& rows, const Counts& to_each, exec::ShardGroup& group) {
+at::Tensor exchanged(const at::Tensor& rows, const Counts& to_each,
+                     exec::TensorParallelGroup& group) {
   exec::Tensors parts;
   for (const at::Tensor& part : rows.split_with_sizes(to_each))
     parts.push_back(part.contiguous());
@@ -19,13 +20,13 @@ at::Tensor exchanged(const at::Tensor& rows, const Counts& to_each, exec::ShardG
 }
 
 struct KeptGroup final : torch::CustomClassHolder {
-  explicit KeptGroup(exec::ShardGroup* g) : group(g) {}
-  exec::ShardGroup* group;
+  explicit KeptGroup(exec::TensorParallelGroup* g) : group(g) {}
+  exec::TensorParallelGroup* group;
 };
 
 struct Exchanged : torch::autograd::Function<Exchanged> {
-  static at::Tensor forward(AutogradContext* context, exec::ShardGroup* group, const Counts& sent,
-                            const Counts& received, const at::Tensor& rows) {
+  static at::Tensor forward(AutogradContext* context, exec::TensorParallelGroup* group,
+                            const Counts& sent, const Counts& received, const at::Tensor& rows) {
     context->saved_data["group"] = c10::IValue::make_capsule(c10::make_intrusive<KeptGroup>(group));
     context->saved_data["received"] = received;
     return exchanged(rows, sent, *group);

@@ -9,6 +9,7 @@
 
 #include "attention.hpp"
 #include "feed_forward.hpp"
+#include "lm_head.hpp"
 #include "mixture.hpp"
 #include "pipewright/engine/models/causal_attention.hpp"
 #include "pipewright/engine/models/group_layers.hpp"
@@ -16,7 +17,6 @@
 #include "pipewright/exec/data/tokens.hpp"
 #include "pipewright/exec/training/layer.hpp"
 #include "pipewright/plan/error.hpp"
-#include "word_scores.hpp"
 
 namespace pipewright::engine {
 namespace {
@@ -33,7 +33,8 @@ exec::Tensors followed_by_documents(at::Tensor first, const exec::Tensors& input
 
 class TokenTable final : public exec::Layer, public GeneratingLayer {
  public:
-  TokenTable(const TransformerShape& shape, const exec::ShardPlace& place, exec::Tokens tokens)
+  TokenTable(const TransformerShape& shape, const exec::TensorParallelPlace& place,
+             exec::Tokens tokens)
       : tokens_(
             register_module("tokens", GroupEmbedding(shape.config.vocabulary, shape.config.hidden,
                                                      place, tokens, shape.config.padding_token))),
@@ -61,7 +62,7 @@ class TokenTable final : public exec::Layer, public GeneratingLayer {
   at::Tensor forward(const at::Tensor& input, const exec::CallContext& context) override {
     return forward_all({input}, context).front();
   }
-  at::Tensor go_on(const at::Tensor& next, SequenceMemory& memory) override {
+  at::Tensor decode_step(const at::Tensor& next, KvCache& memory) override {
     const at::Tensor rows = scaled_rows_of(next);
     return positions_.is_empty() ? rows : positions_->added_to(rows, next_places(next, memory));
   }
@@ -99,7 +100,8 @@ std::vector<std::string> faults_of_decoder_cut(const DecoderShape& shape, int pa
 template <class AttentionKind, class Kind>
 class DecoderLayer final : public exec::Layer, public GeneratingLayer {
  public:
-  DecoderLayer(const DecoderShape& shape, const exec::ShardPlace& place, exec::Tokens tokens)
+  DecoderLayer(const DecoderShape& shape, const exec::TensorParallelPlace& place,
+               exec::Tokens tokens)
       : norm1_(norm("norm1", shape, place, tokens)),
         attention_(
             register_module("attention", AttentionKind(shape.config, shape.layer, place, tokens))),
@@ -126,9 +128,9 @@ class DecoderLayer final : public exec::Layer, public GeneratingLayer {
   at::Tensor forward(const at::Tensor& input, const exec::CallContext& context) override {
     return forward_all({input}, context).front();
   }
-  at::Tensor go_on(const at::Tensor& next, SequenceMemory& memory) override {
-    return through(next,
-                   [&](const at::Tensor& normed) { return attention_->go_on(normed, memory); });
+  at::Tensor decode_step(const at::Tensor& next, KvCache& memory) override {
+    return through(
+        next, [&](const at::Tensor& normed) { return attention_->decode_step(normed, memory); });
   }
   void check_length(std::int64_t prompt, std::int64_t all) const override {
     if (prompt <= turns_otherwise_beyond_ && all > turns_otherwise_beyond_)
@@ -156,8 +158,8 @@ class DecoderLayer final : public exec::Layer, public GeneratingLayer {
     const at::Tensor attended = input + behind(post_norm1_, attend(norm1_->forward(input)));
     return attended + behind(post_norm2_, feed_forward_->forward(norm2_->forward(attended)));
   }
-  GroupNorm norm(const char* name, const DecoderShape& shape, const exec::ShardPlace& place,
-                 exec::Tokens tokens) {
+  GroupNorm norm(const char* name, const DecoderShape& shape,
+                 const exec::TensorParallelPlace& place, exec::Tokens tokens) {
     return register_module(name,
                            GroupNorm(norm_of(shape.config, shape.config.hidden), place, tokens));
   }
@@ -173,14 +175,14 @@ class DecoderLayer final : public exec::Layer, public GeneratingLayer {
   GroupNorm post_norm1_{nullptr}, post_norm2_{nullptr};
 };
 
-class Head final : public WordScores {
+class Head final : public LmHead {
  public:
-  Head(const TransformerShape& shape, const exec::ShardPlace& place, exec::Tokens tokens)
-      : WordScores({.norm = norm_of(shape.config, shape.config.hidden),
-                    .words = shape.config.vocabulary,
-                    .has_bias = false,
-                    .cap = shape.config.logit_cap},
-                   place, tokens) {}
+  Head(const TransformerShape& shape, const exec::TensorParallelPlace& place, exec::Tokens tokens)
+      : LmHead({.norm = norm_of(shape.config, shape.config.hidden),
+                .words = shape.config.vocabulary,
+                .has_bias = false,
+                .cap = shape.config.logit_cap},
+               place, tokens) {}
 };
 
 /// Returns a layer kind that contains all sizes except the number of layers and which layer it is.

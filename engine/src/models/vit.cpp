@@ -49,7 +49,8 @@ class Patches final : public exec::Layer {
 /// A block with full attention between patches.
 class PatchBlock final : public PlainBlock {
  public:
-  PatchBlock(const plan::VitShape& shape, const exec::ShardPlace& place, exec::Tokens tokens)
+  PatchBlock(const plan::VitShape& shape, const exec::TensorParallelPlace& place,
+             exec::Tokens tokens)
       : PlainBlock(shape.hidden, shape.heads, /*causal=*/false, place, tokens) {}
 };
 
@@ -57,8 +58,8 @@ class PatchBlock final : public PlainBlock {
 class Classes final : public exec::Layer {
  public:
   explicit Classes(const plan::VitShape& shape)
-      : norm_(register_module("norm",
-                              GroupNorm(NormSizes{.width = shape.hidden}, exec::ShardPlace{}))),
+      : norm_(register_module(
+            "norm", GroupNorm(NormSizes{.width = shape.hidden}, exec::TensorParallelPlace{}))),
         scores_(register_module("scores", torch::nn::Linear(shape.hidden, shape.classes))) {}
 
   at::Tensor forward(const at::Tensor& input, const exec::CallContext&) override {

@@ -48,7 +48,7 @@ const Gpus& gpus() {
   return found;
 }
 
-std::vector<RankDevice> dealt_out(int ranks, int gpus, bool partitioned) {
+std::vector<RankDevice> assign_gpus(int ranks, int gpus, bool partitioned) {
   const int used = std::min(gpus, ranks);
   std::vector<RankDevice> devices;
   for (int index = 0; index < used; ++index) {
@@ -87,7 +87,7 @@ void compute_reproducibly() {
 }
 
 std::vector<RankDevice> on_gpus(int ranks, bool partitioned) {
-  return dealt_out(ranks, require_gpus(), partitioned);
+  return assign_gpus(ranks, require_gpus(), partitioned);
 }
 
 RankDevice gpu_of_process(int local_rank) { return {gpu(local_rank % require_gpus())}; }

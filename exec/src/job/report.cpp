@@ -11,7 +11,7 @@ namespace pipewright::exec {
 
 using plan::Json;
 
-std::string to_text(const Beat& beat) {
+std::string to_text(const Heartbeat& beat) {
   Json waits = Json::array();
   for (const Wait& wait : beat.waits)
     waits.push_back({{"for", wait.ranks}, {"in", wait.where}});
@@ -21,26 +21,26 @@ std::string to_text(const Beat& beat) {
       .dump();
 }
 
-Beat beat_from_text(const std::string& text) {
+Heartbeat beat_from_text(const std::string& text) {
   const Json json = Json::parse(text);
-  Beat beat{.count = json.at("count"),
-            .at = json.at("at"),
-            .in_action = json.at("in_action"),
-            .moves = json.at("moves"),
-            .waits = {},
-            .note = json.at("note"),
-            .left = json.at("left")};
+  Heartbeat beat{.count = json.at("count"),
+                 .at = json.at("at"),
+                 .in_action = json.at("in_action"),
+                 .moves = json.at("moves"),
+                 .waits = {},
+                 .note = json.at("note"),
+                 .left = json.at("left")};
   for (const Json& wait : json.at("waits"))
     beat.waits.push_back({wait.at("for"), wait.at("in")});
   return beat;
 }
 
-std::string failure_report(int rank, const std::string& what, const std::vector<Beat>& beats) {
+std::string failure_report(int rank, const std::string& what, const std::vector<Heartbeat>& beats) {
   return fmt::format("rank {} {}; it was at {}{}", rank, what,
                      beats[static_cast<std::size_t>(rank)].at, who_waits_for(rank, beats));
 }
 
-std::string who_waits_for(int rank, const std::vector<Beat>& beats) {
+std::string who_waits_for(int rank, const std::vector<Heartbeat>& beats) {
   std::string text;
   for (std::size_t other = 0; other < beats.size(); ++other)
     for (const Wait& wait : beats[other].waits)

@@ -17,7 +17,7 @@ struct Wait {
 };
 
 /// A heartbeat, which a rank posts a few times per second.
-struct Beat {
+struct Heartbeat {
   long count = 0;
   std::string at;          // its action, such as 2B3, or its phase, such as "its start"
   bool in_action = false;  // false in a phase
@@ -27,15 +27,15 @@ struct Beat {
   bool left = false;   // the last heartbeat: the rank has ended normally
 };
 
-std::string to_text(const Beat& beat);
-Beat beat_from_text(const std::string& text);
+std::string to_text(const Heartbeat& beat);
+Heartbeat beat_from_text(const std::string& text);
 
 /// Returns "rank 2 <what>; it was at 2B3; rank 1 waits in 1RECV_B3 for it", from all ranks' latest
 /// heartbeats.
-std::string failure_report(int rank, const std::string& what, const std::vector<Beat>& beats);
+std::string failure_report(int rank, const std::string& what, const std::vector<Heartbeat>& beats);
 /// Returns the last part of that sentence, "; rank 1 waits in 1RECV_B3 for it"; empty if no rank
 /// waits for this one.
-std::string who_waits_for(int rank, const std::vector<Beat>& beats);
+std::string who_waits_for(int rank, const std::vector<Heartbeat>& beats);
 
 /// "rank 2", "ranks 0, 1"
 std::string ranks_text(const std::vector<int>& ranks);

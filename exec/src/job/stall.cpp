@@ -11,12 +11,12 @@ namespace {
 
 using Ranks = std::vector<int>;
 
-const Beat& of(int rank, const std::vector<Beat>& beats) {
+const Heartbeat& of(int rank, const std::vector<Heartbeat>& beats) {
   return beats[static_cast<std::size_t>(rank)];
 }
 
 /// Returns the ranks that have not left.
-Ranks ranks_here(const std::vector<Beat>& beats) {
+Ranks ranks_here(const std::vector<Heartbeat>& beats) {
   Ranks here(beats.size());
   std::iota(here.begin(), here.end(), 0);
   std::erase_if(here, [&](int rank) { return of(rank, beats).left; });
@@ -25,7 +25,7 @@ Ranks ranks_here(const std::vector<Beat>& beats) {
 
 /// Returns the ranks for which `rank` waits and which have not entered the same wait: two ranks in
 /// one all-gather do not wait for each other.
-Ranks missing(int rank, const Wait& wait, const std::vector<Beat>& beats) {
+Ranks missing(int rank, const Wait& wait, const std::vector<Heartbeat>& beats) {
   const auto has_come = [&](int other) {
     return other == rank ||
            std::ranges::find(of(other, beats).waits, wait) != of(other, beats).waits.end();
@@ -35,7 +35,7 @@ Ranks missing(int rank, const Wait& wait, const std::vector<Beat>& beats) {
   return missing;
 }
 
-bool waits_for_any(int rank, const Ranks& others, const std::vector<Beat>& beats) {
+bool waits_for_any(int rank, const Ranks& others, const std::vector<Heartbeat>& beats) {
   return std::ranges::any_of(of(rank, beats).waits, [&](const Wait& wait) {
     const Ranks ranks = missing(rank, wait, beats);
     return std::ranges::find_first_of(ranks, others) != ranks.end();
@@ -44,7 +44,7 @@ bool waits_for_any(int rank, const Ranks& others, const std::vector<Beat>& beats
 
 /// Returns the ranks that wait for each other in cycles. Removes, one by one, ranks that wait for
 /// none of the rest and ranks for which none of the rest waits.
-Ranks circles(Ranks ranks, const std::vector<Beat>& beats) {
+Ranks circles(Ranks ranks, const std::vector<Heartbeat>& beats) {
   const auto is_outside = [&](int rank) {
     return !waits_for_any(rank, ranks, beats) || std::ranges::none_of(ranks, [&](int other) {
       return waits_for_any(other, {rank}, beats);
@@ -57,7 +57,8 @@ Ranks circles(Ranks ranks, const std::vector<Beat>& beats) {
 }
 
 /// Returns " in 1RECV_B3 for rank 2". Ranks with equal waits share one sentence.
-std::string wait_text(int rank, const Wait& wait, const std::vector<Beat>& beats, bool several) {
+std::string wait_text(int rank, const Wait& wait, const std::vector<Heartbeat>& beats,
+                      bool several) {
   if (wait.ranks.empty())
     return fmt::format(" in {} for {}", wait.where, several ? "their devices" : "its device");
   const Ranks ranks = missing(rank, wait, beats);
@@ -66,7 +67,8 @@ std::string wait_text(int rank, const Wait& wait, const std::vector<Beat>& beats
       ranks.empty() ? ", which all ranks have entered" : " for " + ranks_text(ranks));
 }
 
-std::string who_waits_text(const Ranks& ranks, const Wait& wait, const std::vector<Beat>& beats) {
+std::string who_waits_text(const Ranks& ranks, const Wait& wait,
+                           const std::vector<Heartbeat>& beats) {
   const std::string& at = of(ranks.front(), beats).at;
   const bool several = ranks.size() > 1;
   return fmt::format("{}{} {}{}", ranks_text(ranks),
@@ -76,12 +78,12 @@ std::string who_waits_text(const Ranks& ranks, const Wait& wait, const std::vect
 
 /// Returns true if two ranks may share a sentence: they are at the same place and wait for the same
 /// ranks.
-bool wait_alike(int a, int b, const Wait& wait, const std::vector<Beat>& beats) {
+bool wait_alike(int a, int b, const Wait& wait, const std::vector<Heartbeat>& beats) {
   return of(a, beats).at == of(b, beats).at && missing(a, wait, beats) == missing(b, wait, beats) &&
          std::ranges::find(of(b, beats).waits, wait) != of(b, beats).waits.end();
 }
 
-std::string circle_report(const Ranks& ranks, const std::vector<Beat>& beats,
+std::string circle_report(const Ranks& ranks, const std::vector<Heartbeat>& beats,
                           std::chrono::milliseconds time) {
   const Ranks circle = circles(ranks, beats);
   const Ranks& told = circle.empty() ? ranks : circle;
@@ -97,7 +99,7 @@ std::string circle_report(const Ranks& ranks, const std::vector<Beat>& beats,
                      fmt::join(texts, "; "));
 }
 
-std::string hang_report(const Ranks& ranks, const std::vector<Beat>& beats,
+std::string hang_report(const Ranks& ranks, const std::vector<Heartbeat>& beats,
                         std::chrono::milliseconds time) {
   std::vector<std::string> texts;
   for (const int rank : ranks)
@@ -108,7 +110,7 @@ std::string hang_report(const Ranks& ranks, const std::vector<Beat>& beats,
 
 }  // namespace
 
-std::string stall_report(const std::vector<Beat>& beats, std::chrono::milliseconds time) {
+std::string stall_report(const std::vector<Heartbeat>& beats, std::chrono::milliseconds time) {
   const Ranks here = ranks_here(beats);
   Ranks busy = here, waiting_for_none = here;
   std::erase_if(busy, [&](int rank) { return !of(rank, beats).waits.empty(); });
@@ -123,7 +125,7 @@ std::string stall_report(const std::vector<Beat>& beats, std::chrono::millisecon
   return busy.empty() ? circle_report(here, beats, time) : hang_report(busy, beats, time);
 }
 
-bool tells_of_stall(int rank, const std::vector<Beat>& beats) {
+bool tells_of_stall(int rank, const std::vector<Heartbeat>& beats) {
   const auto waits = [&](int other) { return !of(other, beats).waits.empty(); };
   return !of(rank, beats).left && (waits(rank) || std::ranges::none_of(ranks_here(beats), waits));
 }

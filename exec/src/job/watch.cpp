@@ -60,7 +60,7 @@ void Watch::tell_done() {
 std::vector<std::string> Watch::told() const {
   const std::lock_guard lock(state_->mutex);
   std::vector<std::string> notes;
-  for (const Beat& beat : state_->beats)
+  for (const Heartbeat& beat : state_->beats)
     notes.push_back(beat.note);
   notes[static_cast<std::size_t>(state_->site.rank)] = state_->note;
   return notes;

@@ -34,7 +34,7 @@ Watch::State::State(Site of, Store to)
       beats(static_cast<std::size_t>(site.size)),
       silences(static_cast<std::size_t>(site.size)),
       last_beats(Clock::now()) {
-  for (Beat& beat : beats)
+  for (Heartbeat& beat : beats)
     beat.at = "its start";
 }
 
@@ -67,8 +67,8 @@ void Watch::State::post(const std::string& reason) {
 }
 
 std::string Watch::State::report_on(int rank, const std::string& what) const {
-  std::vector<Beat> latest = beats;
-  Beat& own = latest[static_cast<std::size_t>(site.rank)];
+  std::vector<Heartbeat> latest = beats;
+  Heartbeat& own = latest[static_cast<std::size_t>(site.rank)];
   own.waits.assign(waits.begin(), waits.end());
   return failure_report(rank, what, latest);
 }
@@ -92,7 +92,7 @@ void Watch::State::beat_until_left() {
     keys.push_back(keys::beat(rank));
   try {
     while (true) {
-      const Beat own = next_beat();
+      const Heartbeat own = next_beat();
       store->set(keys::beat(site.rank), to_text(own));
       post_failure();
       post_done();
@@ -112,9 +112,9 @@ void Watch::State::beat_until_left() {
   changed.notify_all();
 }
 
-Beat Watch::State::next_beat() {
+Heartbeat Watch::State::next_beat() {
   const std::lock_guard lock(mutex);
-  Beat& own = beats[static_cast<std::size_t>(site.rank)];
+  Heartbeat& own = beats[static_cast<std::size_t>(site.rank)];
   const std::uint64_t now_at = activity.load(std::memory_order_relaxed);
   own = {.count = own.count + 1,
          .at = activity_text(now_at),
@@ -157,7 +157,7 @@ void Watch::State::take_in(const std::vector<std::vector<std::uint8_t>>& values)
   for (std::size_t rank = 0; rank < beats.size(); ++rank) {
     if (static_cast<int>(rank) == site.rank)
       continue;
-    Beat beat = beat_from_text({values[rank + 1].begin(), values[rank + 1].end()});
+    Heartbeat beat = beat_from_text({values[rank + 1].begin(), values[rank + 1].end()});
     // A rank that has left is missed only if this rank waits for it.
     const bool well =
         beat.left ? !waits_for(static_cast<int>(rank)) : beat.count != beats[rank].count;
@@ -183,7 +183,7 @@ void Watch::State::look_for_silence() {
 
 void Watch::State::look_for_stall(Clock::duration elapsed) {
   long sum = 0;
-  for (const Beat& beat : beats)
+  for (const Heartbeat& beat : beats)
     sum += beat.moves;
   stillness = sum == moves_of_all ? stillness + elapsed : Clock::duration{};
   moves_of_all = sum;
@@ -212,7 +212,7 @@ bool Watch::State::is_awaited(int rank) const {
   return !beats[index].left && !(failed && silences[index] > site.timeout);
 }
 
-bool Watch::State::may_go(const Beat& own) {
+bool Watch::State::may_go(const Heartbeat& own) {
   const std::lock_guard lock(mutex);
   if (!own.left || site.rank != site.store_rank || (failed && Clock::now() - failed_at > grace))
     return own.left;
@@ -222,7 +222,7 @@ bool Watch::State::may_go(const Beat& own) {
   return true;
 }
 
-void Watch::State::pause(const Beat& own) {
+void Watch::State::pause(const Heartbeat& own) {
   std::unique_lock lock(mutex);
   changed.wait_for(lock, tick,
                    [&] { return (leaving && !own.left) || (!to_post.empty() && !failed); });

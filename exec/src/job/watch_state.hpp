@@ -31,14 +31,14 @@ struct Watch::State {
 
   // The beater's loop.
   void beat_until_left();
-  Beat next_beat();
+  Heartbeat next_beat();
   void post_failure();
   void post_done();
   void take_in(const std::vector<std::vector<std::uint8_t>>& values);
   void look_for_silence();                       // call with the lock held
   void look_for_stall(Clock::duration elapsed);  // call with the lock held
-  bool may_go(const Beat& own);
-  void pause(const Beat& own);
+  bool may_go(const Heartbeat& own);
+  void pause(const Heartbeat& own);
 
   // The guard's loop.
   void guard_until_told();
@@ -63,7 +63,7 @@ struct Watch::State {
   std::string why;
   Clock::time_point failed_at;
   long moves_when_failed = 0;
-  std::vector<Beat> beats;                // the latest of each rank
+  std::vector<Heartbeat> beats;           // the latest of each rank
   std::vector<Clock::duration> silences;  // time since each rank's last sign of life
   std::map<int, std::string> suspects;    // ranks whose connection has ended, with the reason
   Clock::duration stillness{};            // time since any rank made progress

@@ -10,10 +10,10 @@
 #include <set>
 #include <vector>
 
+#include "background_thread.hpp"
 #include "inbox.hpp"
 #include "pipewright/exec/rank/reductions.hpp"
 #include "pipewright/exec/stage/gradient_norm.hpp"
-#include "thread_beside.hpp"
 
 namespace pipewright::exec {
 
@@ -97,7 +97,7 @@ class Collectives {
   Event done_;
   std::optional<Submitted> scatter_;   // the newest
   std::map<int, Submitted> unshards_;  // the newest of each stage
-  ThreadBeside beside_;                // last, so that it ends before all that it uses
+  BackgroundThread beside_;            // last, so that it ends before all that it uses
 };
 
 }  // namespace pipewright::exec

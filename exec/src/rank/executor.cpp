@@ -137,8 +137,8 @@ struct Executor::State {
     }
   }
 
-  std::vector<Beat> beats() const {
-    std::vector<Beat> all;
+  std::vector<Heartbeat> beats() const {
+    std::vector<Heartbeat> all;
     if (in_pass)
       for (const auto& worker : workers)
         all.push_back(worker->beat());

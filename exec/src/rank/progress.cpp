@@ -47,9 +47,9 @@ void Progress::meets(const Meeting& meeting) {
   moves_.store(moves_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-Beat Progress::beat(const JobRank& self) const {
+Heartbeat Progress::beat(const JobRank& self) const {
   const auto at = at_.load(std::memory_order_relaxed);
-  Beat beat;
+  Heartbeat beat;
   beat.at = activity_text(at);
   beat.in_action = true;  // not a phase: a stall at the end of a step is a failure
   beat.moves = moves_.load(std::memory_order_relaxed);

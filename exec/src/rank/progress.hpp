@@ -39,7 +39,7 @@ class Progress {
 
   /// Returns the rank's heartbeat. Between passes and at the end of a pass, the rank waits for all
   /// other ranks of the job.
-  Beat beat(const JobRank& self) const;
+  Heartbeat beat(const JobRank& self) const;
 
  private:
   void starting(std::uint64_t activity);

@@ -15,7 +15,7 @@
 
 namespace pipewright::exec {
 
-class RankShards final : public ShardGroup {
+class RankShards final : public TensorParallelGroup {
  public:
   /// `self` is this rank of the job, a member of the group. `compute` is the stream of actions.
   /// Keeps references to its arguments.

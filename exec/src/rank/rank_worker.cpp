@@ -64,7 +64,7 @@ RankWorker::RankWorker(JobRank job_rank, const RankDevice& device, const plan::P
 RankWorker::~RankWorker() { account_.follow({}); }
 
 /// Returns the rank's place in its tensor-parallel and expert-parallel groups, for its stages.
-ShardPlace RankWorker::place() {
+TensorParallelPlace RankWorker::place() {
   return {.index = job_rank_.shard,
           .count = job_rank_.shards,
           .groups = setup_.tensor_groups,
@@ -377,7 +377,7 @@ void RankWorker::optimizer_step(const Instruction& i) {
   own.update(i, learning_rate_at(setup_.optimizer, pass_.step), collectives_.use());
 }
 
-Beat RankWorker::beat() const { return progress_.beat(job_rank_); }
+Heartbeat RankWorker::beat() const { return progress_.beat(job_rank_); }
 
 bool RankWorker::stopped() const {
   return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed);

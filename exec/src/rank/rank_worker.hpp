@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "background_thread.hpp"
 #include "collectives.hpp"
 #include "inbox.hpp"
 #include "pipewright/exec/data/read_ahead.hpp"
@@ -14,7 +15,6 @@
 #include "progress.hpp"
 #include "rank_shards.hpp"
 #include "stopwatch.hpp"
-#include "thread_beside.hpp"
 
 namespace pipewright::exec {
 
@@ -44,7 +44,7 @@ class RankWorker {
   const MemoryAccount& account() const { return account_; }
   const Stream& stream() const { return compute_; }
   /// Returns the rank's heartbeat. Called by other threads.
-  Beat beat() const;
+  Heartbeat beat() const;
   /// Returns the norm of the last step's gradients before clipping; 0 if it was not computed.
   double gradient_norm() const { return gradient_norm_; }
   /// Returns true if the last step was skipped, because a gradient was not finite.
@@ -54,7 +54,7 @@ class RankWorker {
 
  private:
   void build_stages(const plan::Partition& partition);
-  ShardPlace place();
+  TensorParallelPlace place();
   std::function<void()> beside_rank(int job_ranks) const;
   void expect_data();
   template <class Work>
@@ -90,7 +90,7 @@ class RankWorker {
   RankShards shards_, experts_;
   Inbox inbox_;
   Collectives collectives_;
-  ThreadBeside second_;  // runs the second action of a pair that takes turns
+  BackgroundThread second_;  // runs the second action of a pair that takes turns
   ReadAhead reader_;
 
   const plan::Program* program_ = nullptr;  // the running one

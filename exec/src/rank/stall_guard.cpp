@@ -10,16 +10,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-long moves_of(const std::vector<Beat>& beats) {
+long moves_of(const std::vector<Heartbeat>& beats) {
   long moves = 0;
-  for (const Beat& beat : beats)
+  for (const Heartbeat& beat : beats)
     moves += beat.moves;
   return moves;
 }
 
 }  // namespace
 
-StallGuard::StallGuard(std::chrono::milliseconds stall, std::function<std::vector<Beat>()> beats,
+StallGuard::StallGuard(std::chrono::milliseconds stall,
+                       std::function<std::vector<Heartbeat>()> beats,
                        std::function<void(const std::string& why)> when_stalled)
     : stall_(stall), beats_(std::move(beats)), when_stalled_(std::move(when_stalled)) {
   thread_ = unpinned_thread([this] { watch(); });
@@ -41,7 +42,7 @@ void StallGuard::watch() {
   auto since = Clock::now();
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, look_every, [&] { return ended_; })) {
-    const std::vector<Beat> beats = beats_();
+    const std::vector<Heartbeat> beats = beats_();
     const long moves = moves_of(beats);
     if (beats.empty() || moves != last) {
       last = moves;

@@ -17,7 +17,7 @@ namespace pipewright::exec {
 class StallGuard {
  public:
   /// Calls `beats` regularly on its own thread; it returns an empty list while no pass runs.
-  StallGuard(std::chrono::milliseconds stall, std::function<std::vector<Beat>()> beats,
+  StallGuard(std::chrono::milliseconds stall, std::function<std::vector<Heartbeat>()> beats,
              std::function<void(const std::string& why)> when_stalled);
   ~StallGuard();
 
@@ -25,7 +25,7 @@ class StallGuard {
   void watch();
 
   std::chrono::milliseconds stall_;
-  std::function<std::vector<Beat>()> beats_;
+  std::function<std::vector<Heartbeat>()> beats_;
   std::function<void(const std::string& why)> when_stalled_;
   std::mutex mutex_;
   std::condition_variable changed_;

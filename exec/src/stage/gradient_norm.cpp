@@ -13,8 +13,8 @@ bool counts(const Stage& stage, const TrainingSetup& setup, std::size_t paramete
 
 }  // namespace
 
-void GradientNorm::add(const Stage& stage, const TrainingSetup& setup, CopySeat of_rest,
-                       CopySeat of_experts) {
+void GradientNorm::add(const Stage& stage, const TrainingSetup& setup, ReplicaIndex of_rest,
+                       ReplicaIndex of_experts) {
   const Optimizer& optimizer = stage.optimizer();
   const std::vector<Slice> slices = optimizer.copied().slices(of_rest, of_experts);
   Tensors own;

@@ -42,7 +42,7 @@ GradientSources sources_of(const StageSpec& spec, const StageLayers& layers) {
 }
 
 /// Returns true if a plan with the same bits can partition parameters among ranks.
-bool may_be_cut(const TrainingSetup& setup, const ShardPlace& place) {
+bool may_be_cut(const TrainingSetup& setup, const TensorParallelPlace& place) {
   return place.groups > 1 || std::any_of(setup.layers.begin(), setup.layers.end(),
                                          [](const LayerSpec& layer) { return layer.has_experts; });
 }
@@ -78,8 +78,8 @@ StageOptimizer::StageOptimizer(const StageSpec& spec, const TrainingSetup& setup
     of_experts[alias.parameter] = true;
   optimizer_ = std::make_unique<Optimizer>(
       parameters, setup.optimizer, spec.shard,
-      may_be_cut(setup, spec.place) ? Places::MayDiffer : Places::AreKept, std::move(of_experts),
-      rules, std::move(named));
+      may_be_cut(setup, spec.place) ? Places::MayDiffer : Places::PositionsFixed,
+      std::move(of_experts), rules, std::move(named));
   const bool exact = setup.exact && spec.step_every == 0;
   if (spec.shard.gradients)
     scattered_ =

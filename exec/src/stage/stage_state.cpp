@@ -24,7 +24,7 @@ at::Tensor copy_of(const at::Tensor& tensor) {
 
 /// Returns which part of a tensor a stage has.
 TensorPart part_in(const StageSpec& spec, const std::optional<CutParameter>& cut) {
-  const PartSeat seat = cut ? seat_of(*cut, spec.place) : PartSeat();
+  const PartIndex seat = cut ? seat_of(*cut, spec.place) : PartIndex();
   if (seat.count == 1)
     return {};
   return {cut->dimension, cut->blocks, cut->whole, seat.index, seat.count, seat.experts};
@@ -60,7 +60,7 @@ std::vector<NamedTensor> find(const std::vector<NamedTensor>& tensors, const std
 
 using Sizes = std::vector<std::int64_t>;
 
-PartSeat seat_of(const TensorPart& part) { return {part.index, part.count, part.experts}; }
+PartIndex seat_of(const TensorPart& part) { return {part.index, part.count, part.experts}; }
 
 /// Returns the sizes of a part of a tensor with these sizes, without allocating it.
 Sizes sizes_of(const Sizes& whole, const TensorPart& part) {
@@ -111,7 +111,7 @@ std::vector<at::Tensor> whole_parameters(const std::vector<const Stage*>& shards
     for (const auto& named : first.layers().at(layer).named_parameters()) {
       const auto cut = find_cut(first.layers().at(layer), named.key());
       parameters.push_back(named.value());
-      const PartSeat seat = cut ? seat_of(*cut, first.spec().place) : PartSeat();
+      const PartIndex seat = cut ? seat_of(*cut, first.spec().place) : PartIndex();
       if (seat.count == 1 || static_cast<int>(shards.size()) < seat.count)
         continue;
       const at::NoGradGuard no_grad;
@@ -135,7 +135,7 @@ std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Layer& layer) {
   return tensors;
 }
 
-void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerState>& layers,
+void append_state(const Stage& stage, const StateOwner& speaks, std::vector<LayerState>& layers,
                   bool copied) {
   const auto taken = [](const at::Tensor& tensor, bool as_copy) {
     return as_copy || !tensor.is_cpu() ? copy_of(tensor) : tensor.detach();

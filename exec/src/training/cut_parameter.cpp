@@ -36,7 +36,7 @@ std::vector<std::int64_t> lengths_of_parts(std::int64_t whole, int first, int la
 
 }  // namespace
 
-PartSeat seat_of(const CutParameter& cut, const ShardPlace& place) {
+PartIndex seat_of(const CutParameter& cut, const TensorParallelPlace& place) {
   const ExpertPlace of_experts = cut.experts > 0 ? place.experts : ExpertPlace();
   return {of_experts.index * place.count + place.index, of_experts.count * place.count,
           of_experts.count};
@@ -70,7 +70,7 @@ at::Tensor joined_shards(const Tensors& parts, const CutParameter& cut) {
 
 }  // namespace
 
-at::Tensor part_of(const at::Tensor& whole, const CutParameter& cut, const PartSeat& seat) {
+at::Tensor part_of(const at::Tensor& whole, const CutParameter& cut, const PartIndex& seat) {
   const int shards = seat.count / seat.experts;
   const at::Tensor of_experts =
       seat.experts == 1 ? whole : between(whole, 0, seat.index / shards, seat.experts);
@@ -104,7 +104,8 @@ at::Tensor joined(const Tensors& parts, const TensorPart& part) {
   return part.count == 1 ? parts.front() : joined(parts, cut_of(part), part.experts);
 }
 
-Tensors group_parts(const at::Tensor& of_shard, const CutParameter& cut, const ShardPlace& place) {
+Tensors group_parts(const at::Tensor& of_shard, const CutParameter& cut,
+                    const TensorParallelPlace& place) {
   const int own = place.groups / place.count;
   if (own == 1)
     return {place.groups == 1 ? of_shard : as_one_of_its_own(of_shard)};

@@ -16,7 +16,7 @@ using torch::autograd::AutogradContext;
 
 /// The part of the vocabulary that a tensor-parallel rank has.
 struct OwnWords final : torch::CustomClassHolder {
-  OwnWords(std::int64_t v, const ShardPlace& p) : vocabulary(v), place(p) {}
+  OwnWords(std::int64_t v, const TensorParallelPlace& p) : vocabulary(v), place(p) {}
 
   GroupIndices indices(const at::Tensor& targets, std::size_t own) const {
     const int first = place.index * (place.groups / place.count);
@@ -24,13 +24,13 @@ struct OwnWords final : torch::CustomClassHolder {
   }
 
   std::int64_t vocabulary;
-  ShardPlace place;
+  TensorParallelPlace place;
 };
 using Words = c10::intrusive_ptr<OwnWords>;
 
 /// Returns the largest logit of each token over all tensor-parallel ranks. A maximum does not
 /// depend on the order.
-at::Tensor largest(const Tensors& logits, const ShardPlace& place) {
+at::Tensor largest(const Tensors& logits, const TensorParallelPlace& place) {
   at::Tensor found = logits.front().amax(-1);
   for (std::size_t own = 1; own < logits.size(); ++own)
     found = at::maximum(found, logits[own].amax(-1));
@@ -87,7 +87,7 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
 }  // namespace
 
 at::Tensor cross_entropy_over_groups(const Tensors& logits, const at::Tensor& targets,
-                                     std::int64_t vocabulary, const ShardPlace& place) {
+                                     std::int64_t vocabulary, const TensorParallelPlace& place) {
   require_in_vocabulary("targets", targets, vocabulary, /*may_be_ignored=*/true);
   // Autograd needs each group's logits in the shape of their gradient.
   Tensors by_token;

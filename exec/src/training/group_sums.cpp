@@ -27,17 +27,17 @@ at::Tensor sum_of(int first, int last, const IsLeaf& is_leaf, const Leaf& leaf) 
   return is_leaf(first, middle) ? low + high : low.add_(high);
 }
 
-int own_groups(const ShardPlace& place) { return place.groups / place.count; }
+int own_groups(const TensorParallelPlace& place) { return place.groups / place.count; }
 
-int shard_of(int group, const ShardPlace& place) { return group / own_groups(place); }
+int shard_of(int group, const TensorParallelPlace& place) { return group / own_groups(place); }
 
-bool is_of_one_shard(int first, int last, const ShardPlace& place) {
+bool is_of_one_shard(int first, int last, const TensorParallelPlace& place) {
   return shard_of(first, place) == shard_of(last - 1, place);
 }
 
 /// Appends those terms of the sum over [first, last) that this rank alone can compute, each as
 /// large as possible.
-void add_subtotals(int first, int last, const Tensors& own, const ShardPlace& place,
+void add_subtotals(int first, int last, const Tensors& own, const TensorParallelPlace& place,
                    Tensors& subtotals) {
   if (!is_of_one_shard(first, last, place)) {
     const int middle = first + (last - first) / 2;
@@ -52,7 +52,7 @@ void add_subtotals(int first, int last, const Tensors& own, const ShardPlace& pl
 }
 
 /// Returns the sum of all ranks' subtotals, where each rank's are the rows of one tensor.
-at::Tensor sum_of_shards(const Tensors& all, const ShardPlace& place) {
+at::Tensor sum_of_shards(const Tensors& all, const TensorParallelPlace& place) {
   std::vector<std::int64_t> next(all.size(), 0);
   return sum_of(
       0, place.groups, [&](int a, int b) { return is_of_one_shard(a, b, place); },
@@ -63,7 +63,7 @@ at::Tensor sum_of_shards(const Tensors& all, const ShardPlace& place) {
 }
 
 /// Returns the sum over all ranks for this rank's tokens only.
-at::Tensor own_tokens_added_up(const Tensors& own, const ShardPlace& place) {
+at::Tensor own_tokens_added_up(const Tensors& own, const TensorParallelPlace& place) {
   const std::int64_t tokens = own.front().size(1);
   if (tokens % place.groups != 0)
     throw plan::InputError(
@@ -79,26 +79,26 @@ at::Tensor own_tokens_added_up(const Tensors& own, const ShardPlace& place) {
 }
 
 /// Returns the tokens of all tensor-parallel ranks.
-at::Tensor all_tokens(const at::Tensor& own, const ShardPlace& place) {
+at::Tensor all_tokens(const at::Tensor& own, const TensorParallelPlace& place) {
   return place.count == 1 ? own : at::cat(from_all(own, place), 1);
 }
 
 /// Returns the sum over groups, and the input of products, for a value of which this rank has these
 /// tokens.
-at::Tensor sum_for(Tokens tokens, const Tensors& own, const ShardPlace& place) {
+at::Tensor sum_for(Tokens tokens, const Tensors& own, const TensorParallelPlace& place) {
   return tokens == Tokens::Cut ? own_tokens_added_up(own, place) : added_up(own, place);
 }
-at::Tensor whole_of(Tokens tokens, const at::Tensor& own, const ShardPlace& place) {
+at::Tensor whole_of(Tokens tokens, const at::Tensor& own, const TensorParallelPlace& place) {
   return tokens == Tokens::Cut ? all_tokens(own, place) : own;
 }
 
 struct KeptPlace final : torch::CustomClassHolder {
-  KeptPlace(ShardPlace p, Tokens t) : place(std::move(p)), tokens(t) {}
-  ShardPlace place;
+  KeptPlace(TensorParallelPlace p, Tokens t) : place(std::move(p)), tokens(t) {}
+  TensorParallelPlace place;
   Tokens tokens;
 };
 
-c10::IValue kept(const ShardPlace& place, Tokens tokens) {
+c10::IValue kept(const TensorParallelPlace& place, Tokens tokens) {
   return c10::IValue::make_capsule(c10::make_intrusive<KeptPlace>(place, tokens));
 }
 
@@ -109,7 +109,7 @@ c10::intrusive_ptr<KeptPlace> kept_in(AutogradContext* context) {
 /// Autograd function whose arguments are places and lists of tensors. Autograd does not see tensors
 /// in a std::vector, so lists are TensorLists.
 struct ForOwnGroups : torch::autograd::Function<ForOwnGroups> {
-  static Tensors forward(AutogradContext* context, const ShardPlace& place, Tokens tokens,
+  static Tensors forward(AutogradContext* context, const TensorParallelPlace& place, Tokens tokens,
                          const at::Tensor& value) {
     context->saved_data["place"] = kept(place, tokens);
     const at::Tensor all = whole_of(tokens, value, place);
@@ -126,8 +126,8 @@ struct ForOwnGroups : torch::autograd::Function<ForOwnGroups> {
 };
 
 struct SumOverGroups : torch::autograd::Function<SumOverGroups> {
-  static at::Tensor forward(AutogradContext* context, const ShardPlace& place, Tokens tokens,
-                            const at::TensorList& own) {
+  static at::Tensor forward(AutogradContext* context, const TensorParallelPlace& place,
+                            Tokens tokens, const at::TensorList& own) {
     context->saved_data["place"] = kept(place, tokens);
     return sum_for(tokens, own.vec(), place);
   }
@@ -143,7 +143,7 @@ struct SumOverGroups : torch::autograd::Function<SumOverGroups> {
 
 }  // namespace
 
-at::Tensor added_up(const Tensors& own, const ShardPlace& place) {
+at::Tensor added_up(const Tensors& own, const TensorParallelPlace& place) {
   Tensors subtotals;
   add_subtotals(0, place.groups, own, place, subtotals);
   if (place.count == 1)
@@ -163,15 +163,15 @@ at::Tensor added_up(const Tensors& own, const ShardPlace& place) {
   return at::cat(from_all(piece, place), 1).view(sizes);
 }
 
-Tensors from_all(const at::Tensor& own, const ShardPlace& place) {
+Tensors from_all(const at::Tensor& own, const TensorParallelPlace& place) {
   return place.group->all_to_all(Tensors(static_cast<std::size_t>(place.count), own.detach()));
 }
 
-Tensors for_own_groups(const at::Tensor& value, const ShardPlace& place, Tokens tokens) {
+Tensors for_own_groups(const at::Tensor& value, const TensorParallelPlace& place, Tokens tokens) {
   return place.groups == 1 ? Tensors{value} : ForOwnGroups::apply(place, tokens, value);
 }
 
-at::Tensor sum_over_groups(const Tensors& own, const ShardPlace& place, Tokens tokens) {
+at::Tensor sum_over_groups(const Tensors& own, const TensorParallelPlace& place, Tokens tokens) {
   return place.groups == 1 ? own.front() : SumOverGroups::apply(place, tokens, at::TensorList(own));
 }
 

@@ -172,7 +172,7 @@ std::shared_ptr<Layer> build_whole(const std::vector<LayerSpec>& specs, int inde
 
 /// Copies a tensor-parallel rank's part of the whole layer's parameters.
 void take_part(Layer& shard, const Layer& whole, const std::string& layer,
-               const ShardPlace& place) {
+               const TensorParallelPlace& place) {
   const at::NoGradGuard no_grad;
   const auto wholes = whole.named_parameters();
   for (const auto& named : shard.named_parameters()) {
@@ -182,7 +182,7 @@ void take_part(Layer& shard, const Layer& whole, const std::string& layer,
           "layer {}: the partitioned layer has a parameter '{}' that the whole layer does not have",
           layer, named.key()));
     const auto cut = find_cut(shard, named.key());
-    const PartSeat seat = cut ? seat_of(*cut, place) : PartSeat();
+    const PartIndex seat = cut ? seat_of(*cut, place) : PartIndex();
     const at::Tensor part = cut ? part_of(*numbers, *cut, seat) : *numbers;
     if (part.sizes() != named.value().sizes())
       throw plan::InputError(fmt::format(
@@ -194,7 +194,7 @@ void take_part(Layer& shard, const Layer& whole, const std::string& layer,
 }
 
 /// Builds a layer and fills it with given numbers, which replace its random ones.
-std::shared_ptr<Layer> build_filled(const LayerSpec& spec, const ShardPlace& place) {
+std::shared_ptr<Layer> build_filled(const LayerSpec& spec, const TensorParallelPlace& place) {
   const bool cut = is_cut(spec, place);
   std::shared_ptr<Layer> layer;
   {
@@ -204,14 +204,14 @@ std::shared_ptr<Layer> build_filled(const LayerSpec& spec, const ShardPlace& pla
   if (const Tensors all = layer->parameters(); !all.empty() && all.front().is_meta())
     return layer;  // the layer is only counted and has no numbers
   const at::NoGradGuard no_grad;
-  spec.fill(*layer, cut ? place : ShardPlace());
+  spec.fill(*layer, cut ? place : TensorParallelPlace());
   return layer;
 }
 
 }  // namespace
 
 std::shared_ptr<Layer> build_layer(const std::vector<LayerSpec>& specs, int index, int base_seed,
-                                   const ShardPlace& place) {
+                                   const TensorParallelPlace& place) {
   const LayerSpec& spec = spec_of(specs, index);
   if (spec.fill)
     return build_filled(spec, place);
@@ -225,7 +225,7 @@ std::shared_ptr<Layer> build_layer(const std::vector<LayerSpec>& specs, int inde
 }
 
 std::shared_ptr<Layer> build_layer(const TrainingSetup& setup, int index, at::Device device,
-                                   const ShardPlace& place) {
+                                   const TensorParallelPlace& place) {
   auto layer = build_layer(setup.layers, index, setup.base_seed, place);
   if (setup.precision != at::kFloat)
     layer->to(setup.precision);
@@ -252,7 +252,7 @@ Tensors run_layer(const LayerSpec& spec, Layer& layer, int index, int base_seed,
 }
 
 at::Tensor loss_of(const TrainingSetup& setup, const Tensors& outputs, const Tensors& targets,
-                   const ShardPlace& place) {
+                   const TensorParallelPlace& place) {
   const LayerSpec& last = setup.layers.back();
   return is_cut(last, place) && last.shard_loss ? last.shard_loss(outputs, targets, place)
                                                 : setup.loss(outputs, targets);

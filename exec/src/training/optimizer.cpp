@@ -347,7 +347,7 @@ std::vector<Optimizer::State> Optimizer::gradient_slices() const {
 
 std::vector<Optimizer::State> Optimizer::own_states() const {
   std::vector<State> states;
-  for (OwnState& kept : own_optimizer_->states()) {
+  for (UserOptimizerState& kept : own_optimizer_->states()) {
     const auto seen = std::find_if(seen_.begin(), seen_.end(), [&](const at::Tensor& each) {
       return each.is_same(kept.parameter);
     });

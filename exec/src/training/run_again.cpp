@@ -11,8 +11,8 @@ namespace {
 
 using Work = std::function<Tensors(const Tensors&)>;
 
-struct Kept final : torch::CustomClassHolder {
-  explicit Kept(Work w) : work(std::move(w)) {}
+struct RecomputedSegment final : torch::CustomClassHolder {
+  explicit RecomputedSegment(Work w) : work(std::move(w)) {}
   Work work;
 };
 
@@ -21,15 +21,16 @@ struct Kept final : torch::CustomClassHolder {
 struct RunAgain : torch::autograd::Function<RunAgain> {
   static Tensors forward(torch::autograd::AutogradContext* context, const Work& work,
                          std::int64_t inputs, const at::TensorList& all) {
-    context->saved_data["work"] = c10::IValue::make_capsule(c10::make_intrusive<Kept>(work));
+    context->saved_data["work"] =
+        c10::IValue::make_capsule(c10::make_intrusive<RecomputedSegment>(work));
     context->saved_data["inputs"] = inputs;
     context->save_for_backward(all.vec());
     return work(all.slice(0, static_cast<std::size_t>(inputs)).vec());
   }
 
   static Tensors backward(torch::autograd::AutogradContext* context, const Tensors& gradients) {
-    const auto kept =
-        c10::static_intrusive_pointer_cast<Kept>(context->saved_data["work"].toCapsule());
+    const auto kept = c10::static_intrusive_pointer_cast<RecomputedSegment>(
+        context->saved_data["work"].toCapsule());
     const auto inputs = static_cast<std::size_t>(context->saved_data["inputs"].toInt());
     const Tensors all = context->get_saved_variables();
     Tensors leaves, wanted;

@@ -54,7 +54,7 @@ std::vector<std::size_t> CopiedParameters::with(CopiesOf copies) const {
   return chosen;
 }
 
-std::vector<Slice> CopiedParameters::slices(CopiesOf copies, CopySeat seat) const {
+std::vector<Slice> CopiedParameters::slices(CopiesOf copies, ReplicaIndex seat) const {
   const auto chosen = with(copies);
   std::vector<at::Tensor> parameters;
   for (const std::size_t p : chosen)
@@ -65,7 +65,7 @@ std::vector<Slice> CopiedParameters::slices(CopiesOf copies, CopySeat seat) cons
   return slices;
 }
 
-std::vector<Slice> CopiedParameters::slices(CopySeat of_rest, CopySeat of_experts) const {
+std::vector<Slice> CopiedParameters::slices(ReplicaIndex of_rest, ReplicaIndex of_experts) const {
   auto all = slices(CopiesOf::Rest, of_rest);
   const auto experts = slices(CopiesOf::Experts, of_experts);
   all.insert(all.end(), experts.begin(), experts.end());

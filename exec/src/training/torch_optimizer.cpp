@@ -70,7 +70,7 @@ std::unique_ptr<ParamState> first_state(const at::Tensor& parameter,
     return sgd_state(parameter, *sgd);
   throw plan::InputError(
       "this LibTorch optimizer is not supported (possible: Adagrad, Adam, AdamW, RMSprop, SGD). "
-      "Derive it from OwnOptimizer");
+      "Derive it from UserOptimizer");
 }
 
 /// Calls `tensor(name, value)` for each tensor of a state, and `count(steps)` for its step count.
@@ -101,7 +101,7 @@ void visit(ParamState& state, const OnTensor& tensor, const OnCount& count) {
   }
 }
 
-class TorchOptimizer final : public OwnOptimizer {
+class TorchOptimizer final : public UserOptimizer {
  public:
   TorchOptimizer(std::unique_ptr<optim::Optimizer> optimizer,
                  const std::vector<ParameterGroup>& groups)
@@ -129,8 +129,8 @@ class TorchOptimizer final : public OwnOptimizer {
           [&](std::int64_t steps) { kept.steps.fill_(steps); });
   }
 
-  std::vector<OwnState> states() override {
-    std::vector<OwnState> all;
+  std::vector<UserOptimizerState> states() override {
+    std::vector<UserOptimizerState> all;
     for (const Kept& kept : kept_)
       visit(
           *kept.state,
@@ -183,8 +183,8 @@ Tensors ParameterGroup::values() const {
   return values;
 }
 
-std::unique_ptr<OwnOptimizer> wrapped(std::unique_ptr<optim::Optimizer> optimizer,
-                                      const std::vector<ParameterGroup>& groups) {
+std::unique_ptr<UserOptimizer> wrapped(std::unique_ptr<optim::Optimizer> optimizer,
+                                       const std::vector<ParameterGroup>& groups) {
   return std::make_unique<TorchOptimizer>(std::move(optimizer), groups);
 }
 

@@ -93,7 +93,7 @@ std::shared_ptr<Layer> build_without_memory(const std::vector<LayerSpec>& specs,
 }
 
 std::shared_ptr<Layer> build_without_memory(const TrainingSetup& setup, int index,
-                                            const ShardPlace& place) {
+                                            const TensorParallelPlace& place) {
   return without_numbers_or_with([&] { return build_layer(setup, index, at::kCPU, place); });
 }
 

@@ -80,7 +80,7 @@ plan::JsonDocument read_json(const fs::path& path) {
 void show_explained(Document& document, plan::Timeline timeline) {
   const sim::Structure& structure = *document.structure;
   const std::vector<std::size_t> spans = sim::spans_of(structure, timeline);
-  Ran ran{sim::times_of(structure, timeline, spans), {}};
+  EventTimes ran{sim::times_of(structure, timeline, spans), {}};
   if (timeline.idle.empty()) {
     timeline.idle = sim::IdleCauses(structure).of(ran.times).spans;
     timeline = plan::with_shard_waits(std::move(timeline));

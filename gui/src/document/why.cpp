@@ -25,10 +25,10 @@ std::size_t place_among_equals(const PaintedTable& table, std::uint64_t event) {
 
 }  // namespace
 
-double Spent::idle_sum() const { return sum_of(idle) + unnamed; }
+double TimeBreakdown::idle_sum() const { return sum_of(idle) + unnamed; }
 
-Spent spent_by(const PaintedTable& table, int rank, double first, double last) {
-  Spent spent;
+TimeBreakdown spent_by(const PaintedTable& table, int rank, double first, double last) {
+  TimeBreakdown spent;
   first = std::clamp(first, 0.0, table.length());
   last = std::clamp(last, first, table.length());
   spent.busy = table.busy(rank, first, last);
@@ -44,7 +44,7 @@ Spent spent_by(const PaintedTable& table, int rank, double first, double last) {
   return spent;
 }
 
-Spent& Spent::operator+=(const Spent& other) {
+TimeBreakdown& TimeBreakdown::operator+=(const TimeBreakdown& other) {
   busy += other.busy;
   unnamed += other.unnamed;
   transfer += other.transfer;
@@ -53,14 +53,14 @@ Spent& Spent::operator+=(const Spent& other) {
   return *this;
 }
 
-Spent spent_by_all(const PaintedTable& table) {
-  Spent all;
+TimeBreakdown spent_by_all(const PaintedTable& table) {
+  TimeBreakdown all;
   for (int rank = 0; rank < table.table().ranks; ++rank)
     all += spent_by(table, rank, 0, table.length());
   return all;
 }
 
-std::optional<plan::IdleCause> largest_cause(const Spent& spent) {
+std::optional<plan::IdleCause> largest_cause(const TimeBreakdown& spent) {
   const auto largest =
       std::max_element(spent.idle.begin(), spent.idle.begin() + plan::idle_cause_count);
   if (*largest <= 0)

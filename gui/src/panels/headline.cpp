@@ -10,7 +10,7 @@
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/models/estimates/estimated_costs.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/trace/straggler/told_remedies.hpp"
+#include "pipewright/trace/straggler/shown_remedies.hpp"
 
 namespace pipewright::gui {
 namespace {
@@ -155,7 +155,7 @@ void add_stragglers(const trace::StragglerReport& report, Headline& headline) {
        QString("dp %1, stage %2").arg(layout.replica_of(worst)).arg(layout.stage_of(worst)), "",
        "S_w " + digits(metrics.by_worker[static_cast<std::size_t>(worst)]), Tone::Neutral,
        "Its row is the first. S_w is the smaller of the slowdowns of its stage and its replica."}};
-  if (const auto told = trace::told_remedies(report.remedies); !told.empty())
+  if (const auto told = trace::shown_remedies(report.remedies); !told.empty())
     figures.push_back({"Best remedy",
                        QString::number(100 * told.front()->saves.part, 'f', 2) + " %", "",
                        QString::fromStdString(told.front()->kind), Tone::Neutral,

@@ -34,9 +34,9 @@ constexpr int widest_border = 13;
 
 /// A boundary between two stages, whose value is the first layer after it. Being a slider, it has a
 /// slider's keys and accessibility; only position and appearance differ.
-class Border : public QSlider {
+class BoundarySlider : public QSlider {
  public:
-  Border(QWidget* parent, const Theme* const& theme)
+  BoundarySlider(QWidget* parent, const Theme* const& theme)
       : QSlider(Qt::Horizontal, parent), theme_(theme) {
     setFocusPolicy(Qt::StrongFocus);
     setCursor(Qt::SizeHorCursor);
@@ -147,7 +147,7 @@ void PartitionStrip::rebuild() {
   }
   while (borders_.size() < wanted) {
     const int stage = static_cast<int>(borders_.size()) + 1;
-    auto* border = new Border(this, theme_);
+    auto* border = new BoundarySlider(this, theme_);
     border->setObjectName(QString("partition.border.%1").arg(stage));
     connect(border, &QSlider::valueChanged, this,
             [this, stage](int layer) { move_border(stage, layer); });

@@ -19,7 +19,7 @@ constexpr double share_line = 19;
 
 }  // namespace
 
-std::vector<Share> shares_of(const Spent& spent, const Theme& theme) {
+std::vector<Share> shares_of(const TimeBreakdown& spent, const Theme& theme) {
   std::vector<Share> shares;
   for (std::size_t at = 0; at < plan::idle_cause_count; ++at) {
     const auto cause = static_cast<plan::IdleCause>(at);

@@ -10,7 +10,7 @@
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/gui/panels/choice.hpp"
 #include "pipewright/gui/panels/titled.hpp"
-#include "pipewright/trace/straggler/told_remedies.hpp"
+#include "pipewright/trace/straggler/shown_remedies.hpp"
 
 namespace pipewright::gui {
 namespace {
@@ -113,7 +113,7 @@ FigureTable slowdown_table(const trace::StragglerReport& report, std::size_t mos
   for (FigureTable::Row& row : slowest_places(report.metrics.by_replica, "dp", most_places))
     table.rows.push_back(std::move(row));
   for (const auto& [operation, slowdown] : report.metrics.by_operation)
-    if (std::abs(slowdown.all - 1) >= trace::least_told)
+    if (std::abs(slowdown.all - 1) >= trace::min_shown_fraction)
       table.rows.push_back(slowdown_row(QString::fromStdString(operation), slowdown.all));
   std::stable_sort(table.rows.begin(), table.rows.end(), [](const auto& a, const auto& b) {
     return a.cells[1].number > b.cells[1].number;
@@ -128,7 +128,7 @@ FigureTable remedy_table(const trace::StragglerReport& report) {
                    {"kept", "on the others", true},
                    {"step", "replayed with it", true},
                    {"simulated", "the tooltip of each states its assumptions", false}};
-  for (const trace::Remedy* const remedy : trace::told_remedies(report.remedies)) {
+  for (const trace::Remedy* const remedy : trace::shown_remedies(report.remedies)) {
     FigureCell change = words_cell(QString::fromStdString(remedy->change));
     change.help = "Supposed: " + QString::fromStdString(remedy->supposed);
     table.rows.push_back(

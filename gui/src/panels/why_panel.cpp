@@ -126,7 +126,7 @@ class AreaColumns {
     return titles;
   }
 
-  FigureTable::Row cells(const QString& name, const Spent& spent,
+  FigureTable::Row cells(const QString& name, const TimeBreakdown& spent,
                          const std::optional<HeldWithin>& held) const {
     FigureTable::Row row;
     row.cells = {words_cell(name), time_cell(spent.busy), time_cell(spent.idle_sum())};
@@ -153,7 +153,7 @@ class AreaColumns {
 QString step_sentence(const PaintedTable& table) {
   if (!table.facts().is_iteration)
     return trace_sentence(table.facts());
-  const Spent all = spent_by_all(table);
+  const TimeBreakdown all = spent_by_all(table);
   const double time = all.busy + all.idle_sum();
   if (all.idle_sum() <= 0)
     return "No rank is ever idle.";
@@ -175,7 +175,7 @@ FigureTable area_table(const PaintedTable& table, const PickedArea& area) {
   const AreaColumns columns(rows);
   FigureTable figures;
   figures.columns = columns.titles();
-  Spent all;
+  TimeBreakdown all;
   HeldWithin held;
   for (const AreaRow& row : rows) {
     figures.rows.push_back(
@@ -295,13 +295,13 @@ void WhyPanel::show_picked() {
     return;
   }
   if (ranks_wait) {
-    const Spent all = spent_by_all(*front);
+    const TimeBreakdown all = spent_by_all(*front);
     of_all_->show_shares("Idle, all ranks", time_words(all.idle_sum()), shares_of(all, *theme_));
   }
   const auto show_rank = [&](int rank) {
     if (!ranks_wait)
       return;
-    const Spent spent = spent_by(*front, rank, 0, front->length());
+    const TimeBreakdown spent = spent_by(*front, rank, 0, front->length());
     of_rank_->show_shares("Idle, " + of_std(plan::rank_name(front->table(), rank)),
                           time_words(spent.idle_sum()), shares_of(spent, *theme_));
     of_rank_->setVisible(true);

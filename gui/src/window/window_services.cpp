@@ -166,7 +166,7 @@ bool MainWindow::open_example() {
 // ---- persistent settings
 
 void MainWindow::remember_in(const QString& file) {
-  remembered_ = std::make_unique<Remembered>(file);
+  remembered_ = std::make_unique<WindowSettings>(file);
   if (const auto geometry = remembered_->geometry())
     restoreGeometry(*geometry);
   if (const auto docks = remembered_->docks())

@@ -149,12 +149,12 @@ MeasuredLink measured_link(const plan::LinkSamples& samples) {
     if (const auto slow_down = beside_one_way(samples.at_once[s], samples.one_way))
       link.sharing.push_back({static_cast<int>(s) + 2, *slow_down});
   for (const LinkSharing& sharing : link.sharing)
-    if (says_whether_shared(samples, sharing))
+    if (decides_sharing(samples, sharing))
       link.link.shared = sharing.slow_down > (1.0 + sharing.pairs) / 2;
   return link;
 }
 
-bool says_whether_shared(const plan::LinkSamples& samples, const LinkSharing& sharing) {
+bool decides_sharing(const plan::LinkSamples& samples, const LinkSharing& sharing) {
   return samples.most_pairs == 0 || sharing.pairs <= samples.most_pairs;
 }
 

@@ -31,7 +31,7 @@ std::vector<exec::RankDevice> devices_for(const DeviceChoice& choice, int ranks,
   return engine::gpus_of(ranks, job, choice.own_multiprocessors);
 }
 
-bool lie_apart(const std::vector<exec::RankDevice>& devices) {
+bool on_different_devices(const std::vector<exec::RankDevice>& devices) {
   return std::any_of(devices.begin(), devices.end(), [&](const exec::RankDevice& each) {
     return each.device != devices.front().device;
   });

@@ -28,14 +28,14 @@ profiler::ShardSeat seat_of(const plan::Scenario& scenario) {
   return {.index = 0,
           .count = scenario.pipeline.tensor,
           .groups = scenario.pipeline.tensor,
-          .copies = scenario.pipeline.hand_over == plan::HandOver::Copy};
+          .copies = scenario.pipeline.hand_over == plan::TensorTransfer::Copy};
 }
 
 /// The cached costs by layer, the loss last.
-class Known {
+class CachedCosts {
  public:
-  Known(const plan::Scenario& scenario, const Workload& workload, const MeasureOptions& options,
-        std::vector<profiler::LayerOutline> outlines)
+  CachedCosts(const plan::Scenario& scenario, const Workload& workload,
+              const MeasureOptions& options, std::vector<profiler::LayerOutline> outlines)
       : outlines_(std::move(outlines)), entries_(outlines_.size()) {
     if (options.cache.empty())
       return;
@@ -56,8 +56,8 @@ class Known {
 
   /// Writes the cached costs into `costs`, and stores the new ones in the cache if they were
   /// measured well. Identical layers are stored once, with their typical cost.
-  KnownLayers fill(plan::LayerCosts& costs, const std::vector<profiler::AlikeLayers>& alike,
-                   bool well) {
+  CachedLayers fill(plan::LayerCosts& costs, const std::vector<profiler::AlikeLayers>& alike,
+                    bool well) {
     std::set<std::string> kept;
     for (const profiler::AlikeLayers& kind : alike) {
       const auto first = static_cast<std::size_t>(kind.layers.front());
@@ -85,7 +85,7 @@ class Known {
   std::vector<profiler::LayerOutline> outlines_;
   std::optional<CostCache> cache_;
   std::vector<std::optional<CostCache::Entry>> entries_;
-  KnownLayers layers_;
+  CachedLayers layers_;
 };
 
 MeasuredLayers on_cores(const plan::Scenario& scenario, const Workload& workload,
@@ -94,7 +94,7 @@ MeasuredLayers on_cores(const plan::Scenario& scenario, const Workload& workload
   for (int core = 0; core < busy_cores(scenario); ++core)
     benches.push_back(std::make_unique<profiler::LayerBench>(workload.setup(), exec::RankDevice{},
                                                              seat_of(scenario)));
-  Known known(scenario, workload, options, profiler::outlines_of(*benches.front()));
+  CachedCosts known(scenario, workload, options, profiler::outlines_of(*benches.front()));
   profiler::Cores cores = profiler::rank_cores(benches);
   profiler::Profiled profiled = profiler::profile_layers(benches, cores,
                                                          {.settings = scenario.profile,
@@ -199,7 +199,7 @@ std::string in_words(const profiler::AlikeLayers& kind, const plan::LayerCosts& 
 
 std::string in_words(const MeasuredLayers& measured) {
   std::string text;
-  if (const KnownLayers& known = measured.known; known.layers > 0)
+  if (const CachedLayers& known = measured.known; known.layers > 0)
     text += fmt::format(
         "{} of {} layers use costs measured on {}, from {}; --fresh measures them again\n",
         known.layers, measured.costs.layers.size(), known.since, known.folder.string());
@@ -229,7 +229,7 @@ std::string layer_name(const plan::LayerCosts& costs, int layer) {
   return at < costs.layers.size() ? costs.layers[at].name : costs.loss.name;
 }
 
-std::string by_the_hosts_clock(const MeasuredLayers& measured) {
+std::string host_clock_message(const MeasuredLayers& measured) {
   return measured.why_host_clock +
          "\nso the costs are by the host's clock, which waits for the GPU after each layer";
 }

@@ -39,7 +39,7 @@ plan::LayerCosts measured_here(const plan::Scenario& scenario, const Workload& w
   if (const std::string words = in_words(measured); !words.empty())
     say(options, words.substr(0, words.size() - 1));
   if (!measured.why_host_clock.empty())
-    say(options, by_the_hosts_clock(measured));
+    say(options, host_clock_message(measured));
   double worst = 0;
   for (const plan::LayerCost& layer : measured.costs.layers)
     worst = std::max(worst, layer.spread);
@@ -64,20 +64,20 @@ plan::LayerCosts measured_costs(const plan::Scenario& scenario, const Workload& 
 /// different devices.
 plan::Scenario as_executed(plan::Scenario scenario, const Workload& workload,
                            const Membership& members) {
-  if (members.in_job() || lie_apart(workload.devices()))
-    scenario.pipeline.hand_over = plan::HandOver::Copy;
+  if (members.in_job() || on_different_devices(workload.devices()))
+    scenario.pipeline.hand_over = plan::TensorTransfer::Copy;
   return scenario;
 }
 
 }  // namespace
 
-plan::Carrier carrier_of(bool in_job, const DeviceChoice& devices) {
+plan::RankTransport carrier_of(bool in_job, const DeviceChoice& devices) {
   if (!in_job)
-    return plan::Carrier::Threads;
-  return devices.gpu ? plan::Carrier::Nccl : plan::Carrier::Gloo;
+    return plan::RankTransport::Threads;
+  return devices.gpu ? plan::RankTransport::Nccl : plan::RankTransport::Gloo;
 }
 
-void require_trainable(const plan::Scenario& scenario, plan::Carrier carrier, bool verified) {
+void require_trainable(const plan::Scenario& scenario, plan::RankTransport carrier, bool verified) {
   plan::require_trainable(scenario, carrier);
   for (const std::string& fault :
        scenario.model.descriptor().faults_of_cut(scenario.model, tensor_groups_of(scenario)))

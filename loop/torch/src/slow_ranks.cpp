@@ -17,16 +17,16 @@ constexpr double least_window_s = 1, between_looks_s = 0.1;
 /// Factors above which a rank is slow. A prediction may be off by more than earlier steps are.
 constexpr double slow_beside_prediction = 2, slow_beside_earlier = 1.5;
 
-plan::Json json_of(const PaceBeside& beside) {
+plan::Json json_of(const RelativePace& beside) {
   return plan::Json::array({beside.usual_s, beside.least, beside.most});
 }
 
-PaceBeside beside_from(const plan::Json& json) { return {json.at(0), json.at(1), json.at(2)}; }
+RelativePace beside_from(const plan::Json& json) { return {json.at(0), json.at(1), json.at(2)}; }
 
 /// Returns true if a rank is slow by this measure, also in comparison with the other ranks. A
 /// single rank cannot be told apart from a slow machine, so it is never slow.
 bool is_slow(std::size_t rank, const std::vector<std::optional<Pace>>& paces,
-             PaceBeside Pace::*measure, double slow) {
+             RelativePace Pace::*measure, double slow) {
   const auto beside = [&](std::size_t each) { return (*paces[each]).*measure; };
   if (!paces[rank] || beside(rank).usual_s == 0)
     return false;
@@ -100,7 +100,7 @@ std::optional<Pace> PaceOfRank::pace() const {
     return {};
   const auto [least, most] = std::ranges::minmax(latest_, {}, &Step::compute_s);
   const auto beside = [least = least.compute_s, most = most.compute_s](double usual_s) {
-    return usual_s > 0 ? PaceBeside{usual_s, least / usual_s, most / usual_s} : PaceBeside{};
+    return usual_s > 0 ? RelativePace{usual_s, least / usual_s, most / usual_s} : RelativePace{};
   };
   const Step middle = middle_of({latest_.begin(), latest_.end()});
   return Pace{.compute_s = middle.compute_s,
@@ -108,7 +108,7 @@ std::optional<Pace> PaceOfRank::pace() const {
               .step_s = middle.step_s,
               .steps = static_cast<int>(latest_.size()),
               .prediction = beside(predicted_s_),
-              .earlier = earlier_ ? beside(earlier_->compute_s) : PaceBeside{}};
+              .earlier = earlier_ ? beside(earlier_->compute_s) : RelativePace{}};
 }
 
 std::vector<bool> slow_ranks(const std::vector<std::optional<Pace>>& paces) {
@@ -123,7 +123,7 @@ bool is_slow_by_earlier(const Pace& slow) { return slow.earlier.least > slow_bes
 
 std::string slow_words(int rank, const Pace& pace) {
   const bool by_earlier = is_slow_by_earlier(pace);
-  const PaceBeside& beside = by_earlier ? pace.earlier : pace.prediction;
+  const RelativePace& beside = by_earlier ? pace.earlier : pace.prediction;
   std::string words =
       fmt::format("rank {} is slow: in each of {} steps it computes for {:.3g} s, {:.1f} times {}",
                   rank, pace.steps, pace.compute_s, pace.compute_s / beside.usual_s,

@@ -20,7 +20,7 @@ class PartKept {
   PartKept(const MegatronRun& run, bool decodes)
       : run_(run), model_(run.training.model), tokens_(tokens_of(run, decodes)) {}
 
-  Holdings of(Part part) {
+  MemoryByName of(Part part) {
     add_norm_input();
     switch (part) {
       case Part::Attention:
@@ -215,11 +215,11 @@ class PartKept {
   const MegatronRun& run_;
   const plan::TransformerConfig& model_;
   const Tokens tokens_;
-  Holdings kept_;
+  MemoryByName kept_;
 };
 
-Holdings kept_of_layer(const MegatronRun& run, const Layer& layer) {
-  Holdings kept;
+MemoryByName kept_of_layer(const MegatronRun& run, const Layer& layer) {
+  MemoryByName kept;
   for (const Part part : layer.parts)
     kept.add(PartKept(run, layer.decodes).of(part), 1);
   return kept;
@@ -235,7 +235,7 @@ long long work_of_part(const MegatronRun& run, Part part, bool decodes) {
     return hidden_state(run) + 2 * (tokens_of(run, decodes).whole * channels + weight);
   }
   if (part == Part::Attention) {
-    const Holdings kept = PartKept(run, decodes).of(part);
+    const MemoryByName kept = PartKept(run, decodes).of(part);
     return hidden_state(run) + 4 * kept.of("scores") / 5;
   }
   return 0;
@@ -258,8 +258,8 @@ std::vector<std::vector<Layer>> groups_of(const MegatronRun& run, const RankStag
   return groups;
 }
 
-Holdings kept_of_layers(const MegatronRun& run, const RankStage& stage) {
-  Holdings kept;
+MemoryByName kept_of_layers(const MegatronRun& run, const RankStage& stage) {
+  MemoryByName kept;
   std::size_t whole_from = 0;
   if (run.cut.recompute == plan::RecomputeMode::Full)
     for (const auto& group : groups_of(run, stage)) {
@@ -273,8 +273,8 @@ Holdings kept_of_layers(const MegatronRun& run, const RankStage& stage) {
 
 /// Returns the saved activations of the predictions. Besides its layers, each depth saves
 /// embeddings, the inputs and outputs of two norms, the joined state, and that of the last norm.
-Holdings kept_of_predictions(const MegatronRun& run, const RankStage& stage) {
-  Holdings kept;
+MemoryByName kept_of_predictions(const MegatronRun& run, const RankStage& stage) {
+  MemoryByName kept;
   for (const auto& depth : stage.predictions) {
     for (const Layer& layer : depth)
       kept.add(kept_of_layer(run, layer), 1);
@@ -315,8 +315,8 @@ long long logits_of(const MegatronRun& run) {
   return tokens_of(run, decodes).whole * run.training.model.vocabulary / run.cut.tensor;
 }
 
-Holdings kept_of_stage(const MegatronRun& run, const RankStage& stage) {
-  Holdings kept = kept_of_layers(run, stage);
+MemoryByName kept_of_stage(const MegatronRun& run, const RankStage& stage) {
+  MemoryByName kept = kept_of_layers(run, stage);
   if (stage.embedding && run.training.model.dropout)
     kept.add("dropout masks", tokens_of(run).share * run.training.model.hidden);
   kept.add(kept_of_predictions(run, stage), 1);

@@ -22,7 +22,7 @@ Tokens tokens_of(const MegatronRun& run, bool decodes = false);
 long long hidden_state(const MegatronRun& run);
 
 /// Returns the saved activations of a microbatch, after recomputation is taken into account.
-Holdings kept_of_stage(const MegatronRun& run, const RankStage& stage);
+MemoryByName kept_of_stage(const MegatronRun& run, const RankStage& stage);
 /// Returns the bytes restored for the backward of a recomputed segment of layers.
 long long brought_back(const MegatronRun& run, const RankStage& stage);
 /// Returns the largest temporary memory of any layer's backward, besides saved activations.

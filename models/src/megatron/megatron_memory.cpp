@@ -72,7 +72,7 @@ class StepWalk {
     return most;
   }
 
-  void add_to(Holdings& held, const Busiest& most) const {
+  void add_to(MemoryByName& held, const Busiest& most) const {
     for (std::size_t chunk = 0; chunk < kept_.size(); ++chunk)
       held.add(kept_[chunk], most.in_flight[chunk]);
     held.add(most.kind == plan::ActionKind::Forward ? "loss" : "backward of a layer",
@@ -85,7 +85,7 @@ class StepWalk {
   }
 
   const MegatronRun& run_;
-  std::vector<Holdings> kept_;
+  std::vector<MemoryByName> kept_;
   std::vector<long long> totals_, loss_, backward_;  // bytes per chunk
 };
 
@@ -112,7 +112,7 @@ long long deferred_gradients(const MegatronRun& run) {
 
 /// Returns the memory that CUDA graphs of attention, dense layers and routers keep permanently: as
 /// much as at the peak.
-long long inside_graphs(const Holdings& peak) {
+long long inside_graphs(const MemoryByName& peak) {
   long long inside = 0;
   for (const char* const name : {"norm outputs", "queries, keys, values", "attention outputs",
                                  "statistics of scores", "feed-forward"})
@@ -133,7 +133,7 @@ void check_run(const MegatronRun& run) {
 
 }  // namespace
 
-void Holdings::add(std::string_view name, long long bytes) {
+void MemoryByName::add(std::string_view name, long long bytes) {
   if (bytes == 0)
     return;
   const auto found = std::find_if(holders_.begin(), holders_.end(),
@@ -144,19 +144,19 @@ void Holdings::add(std::string_view name, long long bytes) {
     found->bytes += plan::Bytes{bytes};
 }
 
-void Holdings::add(const Holdings& others, long long times) {
+void MemoryByName::add(const MemoryByName& others, long long times) {
   for (const Holder& holder : others.holders_)
     add(holder.name, holder.bytes.value * times);
 }
 
-long long Holdings::of(std::string_view name) const {
+long long MemoryByName::of(std::string_view name) const {
   for (const Holder& holder : holders_)
     if (holder.name == name)
       return holder.bytes.value;
   return 0;
 }
 
-long long Holdings::total() const {
+long long MemoryByName::total() const {
   long long sum = 0;
   for (const Holder& holder : holders_)
     sum += holder.bytes.value;
@@ -170,7 +170,7 @@ MegatronMemory megatron_memory(const MegatronRun& run) {
   const long long state = megatron::optimizer_state(run, parameters);
   const long long wide = megatron::wide_gradients(run, parameters);
 
-  Holdings standing;
+  MemoryByName standing;
   megatron::add_model(standing, run, parameters);
   standing.add("fp32 weights", megatron::main_weights(run, parameters));
   standing.add("optimizer state", state);

@@ -89,7 +89,7 @@ long long unsplit(const MegatronRun& run, const std::vector<RankStage>& stages) 
 
 }  // namespace
 
-void add_model(Holdings& held, const MegatronRun& run, const Parameters& parameters) {
+void add_model(MemoryByName& held, const MegatronRun& run, const Parameters& parameters) {
   long long weights = bytes_of_weight(run) * parameters.all();
   if (run.float8_parameters)
     weights += (float8_copies(run) - bytes_of_weight(run)) * quantized(parameters);
@@ -111,7 +111,7 @@ long long wide_gradients(const MegatronRun& run, const Parameters& parameters) {
   return run.gradient_bytes < 4 ? optimizer_bytes(run, parameters, 4) : 0;
 }
 
-void add_set_aside(Holdings& held, const MegatronRun& run, const std::vector<RankStage>& stages,
+void add_set_aside(MemoryByName& held, const MegatronRun& run, const std::vector<RankStage>& stages,
                    const Parameters& parameters) {
   held.add("cuBLAS workspaces", cublas_workspaces(run));
   held.add("TransformerEngine workspaces", engine_workspaces(run, stages));

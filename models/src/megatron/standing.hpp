@@ -10,7 +10,7 @@
 namespace pipewright::models::megatron {
 
 /// Adds the parameters and their gradient buffer.
-void add_model(Holdings& held, const MegatronRun& run, const Parameters& parameters);
+void add_model(MemoryByName& held, const MegatronRun& run, const Parameters& parameters);
 /// Returns the bytes of fp32 master weights, which exist from the beginning.
 long long main_weights(const MegatronRun& run, const Parameters& parameters);
 /// Returns the bytes of momentum and variance, which the first step allocates.
@@ -19,7 +19,7 @@ long long optimizer_state(const MegatronRun& run, const Parameters& parameters);
 long long wide_gradients(const MegatronRun& run, const Parameters& parameters);
 /// Adds workspaces, placeholder gradients, buffers, cast weights, and excess bytes of unsplit
 /// blocks.
-void add_set_aside(Holdings& held, const MegatronRun& run, const std::vector<RankStage>& stages,
+void add_set_aside(MemoryByName& held, const MegatronRun& run, const std::vector<RankStage>& stages,
                    const Parameters& parameters);
 /// Returns the bytes of each stage's input and its gradient, which stay until the next
 /// microbatch's.

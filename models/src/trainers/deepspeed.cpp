@@ -18,30 +18,34 @@ namespace {
 std::vector<std::string> untold_deepspeed(const plan::Scenario& scenario) {
   const plan::Pipeline& pipeline = scenario.pipeline;
   const plan::Training& training = scenario.training;
-  Untold untold;
-  add_common(untold, scenario);
-  add_products(untold, scenario);
-  untold.add_if(!descriptor_of(pipeline.schedule).runs_in_deepspeed,
-                fmt::format("pipeline.schedule={}: its engine runs {}", pipeline.schedule.name,
-                            plan::listed_schedules(&plan::ScheduleDescriptor::runs_in_deepspeed)));
-  untold.add_if(pipeline.chunks > 1,
-                fmt::format("pipeline.chunks={}: a rank has one stage", pipeline.chunks));
-  untold.add_if(
+  UnsupportedFields unsupported_fields;
+  add_common(unsupported_fields, scenario);
+  add_products(unsupported_fields, scenario);
+  unsupported_fields.add_if(
+      !descriptor_of(pipeline.schedule).runs_in_deepspeed,
+      fmt::format("pipeline.schedule={}: its engine runs {}", pipeline.schedule.name,
+                  plan::listed_schedules(&plan::ScheduleDescriptor::runs_in_deepspeed)));
+  unsupported_fields.add_if(
+      pipeline.chunks > 1,
+      fmt::format("pipeline.chunks={}: a rank has one stage", pipeline.chunks));
+  unsupported_fields.add_if(
       pipeline.tensor > 1,
       fmt::format("pipeline.tensor={}: tensor parallelism is left to the model", pipeline.tensor));
-  untold.add_if(pipeline.context > 1,
-                fmt::format("pipeline.context={}: its pipeline has no context parallelism",
-                            pipeline.context));
-  untold.add_if(
+  unsupported_fields.add_if(
+      pipeline.context > 1,
+      fmt::format("pipeline.context={}: its pipeline has no context parallelism",
+                  pipeline.context));
+  unsupported_fields.add_if(
       pipeline.expert > 1,
       fmt::format("pipeline.expert={}: expert parallelism is left to the model", pipeline.expert));
-  untold.add_if(training.zero > 1,
-                fmt::format("training.zero={}: its pipeline supports ZeRO 0 and 1", training.zero));
-  untold.add_if(training.recompute == plan::RecomputeMode::Selective,
-                "training.recompute=selective: it recomputes whole layers");
-  untold.add_if(training.decayed != plan::Decayed::All,
-                "training.decayed=matrices: groups of parameters are made in Python");
-  return untold.lines();
+  unsupported_fields.add_if(
+      training.zero > 1,
+      fmt::format("training.zero={}: its pipeline supports ZeRO 0 and 1", training.zero));
+  unsupported_fields.add_if(training.recompute == plan::RecomputeMode::Selective,
+                            "training.recompute=selective: it recomputes whole layers");
+  unsupported_fields.add_if(training.decayed != plan::Decayed::All,
+                            "training.decayed=matrices: groups of parameters are made in Python");
+  return unsupported_fields.lines();
 }
 
 plan::Json optimizer_json(const plan::Training& training) {

@@ -197,26 +197,28 @@ std::optional<std::string> other_sizes(const plan::TransformerShape& shape) {
 std::vector<std::string> untold_megatron(const plan::Scenario& scenario) {
   const plan::Pipeline& pipeline = scenario.pipeline;
   const plan::ScheduleDescriptor& schedule = descriptor_of(pipeline.schedule);
-  Untold untold;
-  add_common(untold, scenario);
+  UnsupportedFields unsupported_fields;
+  add_common(unsupported_fields, scenario);
   const auto* const shape = scenario.model.find<plan::TransformerShape>();
-  untold.add_if(shape == nullptr, fmt::format("model.kind={}: its arguments describe only a {}",
-                                              scenario.model.kind(), plan::TransformerShape::kind));
+  unsupported_fields.add_if(shape == nullptr,
+                            fmt::format("model.kind={}: its arguments describe only a {}",
+                                        scenario.model.kind(), plan::TransformerShape::kind));
   if (shape != nullptr)
     if (const auto fault = other_sizes(*shape))
-      untold.add_if(true, "model: " + *fault);
-  untold.add_if(!schedule.runs_in_megatron,
-                fmt::format("pipeline.schedule={}: it runs {}", pipeline.schedule.name,
-                            plan::listed_schedules(&plan::ScheduleDescriptor::runs_in_megatron)));
+      unsupported_fields.add_if(true, "model: " + *fault);
+  unsupported_fields.add_if(
+      !schedule.runs_in_megatron,
+      fmt::format("pipeline.schedule={}: it runs {}", pipeline.schedule.name,
+                  plan::listed_schedules(&plan::ScheduleDescriptor::runs_in_megatron)));
   const bool is_interleaved = schedule.runs_in_megatron && schedule.chunks != plan::Chunks::One;
-  untold.add_if(
+  unsupported_fields.add_if(
       is_interleaved && pipeline.group == 0 && pipeline.microbatches % pipeline.ranks != 0,
       fmt::format("pipeline.microbatches={}: interleaved stages need a multiple of {}",
                   pipeline.microbatches, pipeline.ranks));
-  untold.add_if(
+  unsupported_fields.add_if(
       scenario.training.zero > 1,
       fmt::format("training.zero={}: its distributed optimizer is ZeRO 1", scenario.training.zero));
-  return untold.lines();
+  return unsupported_fields.lines();
 }
 
 std::vector<std::string> megatron_assignments(std::string_view text, const std::string& name,

@@ -43,32 +43,35 @@ std::vector<std::vector<std::string>> modules_of_stages(const plan::Scenario& sc
 std::vector<std::string> untold_torchtitan(const plan::Scenario& scenario) {
   const plan::Pipeline& pipeline = scenario.pipeline;
   const plan::Training& training = scenario.training;
-  Untold untold;
-  add_common(untold, scenario);
-  add_products(untold, scenario);
-  untold.add_if(!find_layout_letters(model_of(scenario)),
-                fmt::format("model.kind={}: its models are an embedding, blocks and a head",
-                            scenario.model.kind()));
-  untold.add_if(torch_schedule(pipeline.schedule.name).empty(),
-                fmt::format("pipeline.schedule={}: torch has no class for this order",
-                            pipeline.schedule.name));
-  untold.add_if(
+  UnsupportedFields unsupported_fields;
+  add_common(unsupported_fields, scenario);
+  add_products(unsupported_fields, scenario);
+  unsupported_fields.add_if(
+      !find_layout_letters(model_of(scenario)),
+      fmt::format("model.kind={}: its models are an embedding, blocks and a head",
+                  scenario.model.kind()));
+  unsupported_fields.add_if(torch_schedule(pipeline.schedule.name).empty(),
+                            fmt::format("pipeline.schedule={}: torch has no class for this order",
+                                        pipeline.schedule.name));
+  unsupported_fields.add_if(
       pipeline.tensor > 1 && !pipeline.sequence_parallel,
       "pipeline.sequence_parallel=false: its tensor parallelism includes sequence parallelism");
-  untold.add_if(training.zero == 1 && pipeline.replicas > 1,
-                "training.zero=1: it shards parameters and gradients as well (ZeRO 2 and 3)");
-  untold.add_if(training.zero == 0 && pipeline.context > 1,
-                "training.zero=0: with context parallelism, it shards parameters");
-  untold.add_if(training.recompute == plan::RecomputeMode::Selective,
-                "training.recompute=selective: its selective mode recomputes other operators");
-  untold.add_if(training.optimizer != plan::Optimizer::AdamW,
-                fmt::format("training.optimizer={}: it supports Adam and AdamW",
-                            to_string(training.optimizer)));
-  untold.add_if(training.decayed != plan::Decayed::All,
-                "training.decayed=matrices: it decays all parameters");
-  untold.add_if(training.precision == plan::Precision::MixedHalf,
-                "training.precision=mixed-fp16: it supports bfloat16 and float32");
-  return untold.lines();
+  unsupported_fields.add_if(
+      training.zero == 1 && pipeline.replicas > 1,
+      "training.zero=1: it shards parameters and gradients as well (ZeRO 2 and 3)");
+  unsupported_fields.add_if(training.zero == 0 && pipeline.context > 1,
+                            "training.zero=0: with context parallelism, it shards parameters");
+  unsupported_fields.add_if(
+      training.recompute == plan::RecomputeMode::Selective,
+      "training.recompute=selective: its selective mode recomputes other operators");
+  unsupported_fields.add_if(training.optimizer != plan::Optimizer::AdamW,
+                            fmt::format("training.optimizer={}: it supports Adam and AdamW",
+                                        to_string(training.optimizer)));
+  unsupported_fields.add_if(training.decayed != plan::Decayed::All,
+                            "training.decayed=matrices: it decays all parameters");
+  unsupported_fields.add_if(training.precision == plan::Precision::MixedHalf,
+                            "training.precision=mixed-fp16: it supports bfloat16 and float32");
+  return unsupported_fields.lines();
 }
 
 /// Formats a number as in JSON, which TOML can read.

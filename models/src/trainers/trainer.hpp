@@ -10,9 +10,9 @@
 
 namespace pipewright::models::trainer {
 
-/// `text` is called only if `untold` returns nothing, and returns the file's text.
+/// `text` is called only if `unsupported_fields` returns nothing, and returns the file's text.
 struct Words {
-  std::vector<std::string> (*untold)(const plan::Scenario& scenario);
+  std::vector<std::string> (*unsupported_fields)(const plan::Scenario& scenario);
   std::string (*text)(const plan::Scenario& scenario);
   std::vector<std::string> (*assignments)(std::string_view text, const std::string& name,
                                           int replicas);
@@ -22,7 +22,7 @@ const Words& torchtitan();
 const Words& deepspeed();
 
 /// Collects the lines of unsupported features.
-class Untold {
+class UnsupportedFields {
  public:
   void add_if(bool holds, std::string line) {
     if (holds)
@@ -36,10 +36,10 @@ class Untold {
 
 /// Adds features that no trainer here supports: microbatches of different lengths, a custom
 /// placement of stages, and a custom schedule.
-void add_common(Untold& untold, const plan::Scenario& scenario);
+void add_common(UnsupportedFields& unsupported_fields, const plan::Scenario& scenario);
 
 /// Adds features that a trainer whose file supports only 16-bit products lacks.
-void add_products(Untold& untold, const plan::Scenario& scenario);
+void add_products(UnsupportedFields& unsupported_fields, const plan::Scenario& scenario);
 
 /// Returns the scenario's partition. Throws InputError if it is not given by boundaries.
 const std::vector<int>& borders_of(const plan::Scenario& scenario);

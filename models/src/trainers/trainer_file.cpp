@@ -64,19 +64,19 @@ std::string file_name(Trainer trainer) {
   return to_string(trainer) + endings[static_cast<std::size_t>(trainer)];
 }
 
-std::vector<std::string> untold(Trainer trainer, const plan::Scenario& scenario) {
-  return words_of(trainer).untold(scenario);
+std::vector<std::string> unsupported_fields(Trainer trainer, const plan::Scenario& scenario) {
+  return words_of(trainer).unsupported_fields(scenario);
 }
 
 std::string trainer_file(Trainer trainer, const plan::Scenario& scenario) {
-  if (const auto lines = untold(trainer, scenario); !lines.empty())
+  if (const auto lines = unsupported_fields(trainer, scenario); !lines.empty())
     throw plan::Infeasible(
         fmt::format("{} cannot run this plan:\n{}", to_string(trainer), plan::listed_lines(lines)));
   return words_of(trainer).text(scenario);
 }
 
 std::optional<std::string> find_trainer_file(Trainer trainer, const plan::Scenario& scenario) {
-  if (!untold(trainer, scenario).empty())
+  if (!unsupported_fields(trainer, scenario).empty())
     return {};
   return words_of(trainer).text(scenario);
 }
@@ -97,21 +97,23 @@ std::string torch_schedule(const std::string& schedule) {
   return found == plan::schedules().end() ? "" : found->torch_class;
 }
 
-void trainer::add_common(Untold& untold, const plan::Scenario& scenario) {
-  untold.add_if(!scenario.training.microbatch_lengths.empty(),
-                "training.microbatch_lengths: all microbatches must have the same length");
-  untold.add_if(!scenario.pipeline.placement.empty(),
-                "pipeline.placement: the schedule determines the placement of stages");
-  untold.add_if(scenario.pipeline.schedule.own != nullptr,
-                fmt::format("pipeline.schedule={}: custom schedules are not supported",
-                            scenario.pipeline.schedule.label()));
+void trainer::add_common(UnsupportedFields& unsupported_fields, const plan::Scenario& scenario) {
+  unsupported_fields.add_if(
+      !scenario.training.microbatch_lengths.empty(),
+      "training.microbatch_lengths: all microbatches must have the same length");
+  unsupported_fields.add_if(!scenario.pipeline.placement.empty(),
+                            "pipeline.placement: the schedule determines the placement of stages");
+  unsupported_fields.add_if(scenario.pipeline.schedule.own != nullptr,
+                            fmt::format("pipeline.schedule={}: custom schedules are not supported",
+                                        scenario.pipeline.schedule.label()));
 }
 
-void trainer::add_products(Untold& untold, const plan::Scenario& scenario) {
+void trainer::add_products(UnsupportedFields& unsupported_fields, const plan::Scenario& scenario) {
   const auto* const shape = scenario.model.find<plan::TransformerShape>();
-  untold.add_if(shape != nullptr && (shape->products == plan::ProductPrecision::Float8 ||
-                                     shape->products == plan::ProductPrecision::Float4),
-                "model.products: products with less than 16 bits are not supported");
+  unsupported_fields.add_if(
+      shape != nullptr && (shape->products == plan::ProductPrecision::Float8 ||
+                           shape->products == plan::ProductPrecision::Float4),
+      "model.products: products with less than 16 bits are not supported");
 }
 
 const std::vector<int>& trainer::borders_of(const plan::Scenario& scenario) {

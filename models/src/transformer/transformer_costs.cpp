@@ -72,7 +72,7 @@ class CostsOfLayers {
     cost.expert_exchanges = work.experts;
     cost.context_gathers = work.contexts;
     const PassSeconds& passes = is_in_front ? times_.dense_layer : times_.layer;
-    set_passes(cost, passes, again(passes), passing_on_s(work_, work, machine_.constants));
+    set_passes(cost, passes, again(passes), layer_communication_s(work_, work, machine_.constants));
     const LayerKept kept = layer_kept(training_, cut_, is_dense);
     cost.activation = cost.forward_peak = plan::whole_bytes(kept.all);
     cost.selective_activation = plan::whole_bytes(kept.scores);

@@ -206,7 +206,8 @@ class Counting {
             .level = level_between(cluster_, 0, in_node / here * (devices - 1))};
   }
 
-  void add_exchange(LayerWork& layer, const plan::ShardTraffic& traffic, int devices) const {
+  void add_exchange(LayerWork& layer, const plan::PartitionCollectives& traffic,
+                    int devices) const {
     const double sent = traffic.times * static_cast<double>(traffic.bytes.value);
     const plan::ExchangeTime time = exchange_time(cluster_, place(devices), sent);
     layer.exchanged.node_s += time.node_s, layer.exchanged.network_s += time.network_s;
@@ -224,7 +225,7 @@ class Counting {
   /// beyond the second, wait for each other.
   void add_hop(TransformerWork& work) const {
     work.hop_size = plan::whole_bytes(activation_bytes());
-    work.hop_s = activation_bytes() / cluster_.within_node.bandwidth_per_s;
+    work.stage_transfer_s = activation_bytes() / cluster_.within_node.bandwidth_per_s;
     const double in_node = cluster_.devices_per_node;
     const double pipelines = in_node / std::min<double>(cut_.tensor, in_node);
     const double nodes = 1.0 * cut_.devices_of_stage() / in_node;
@@ -364,7 +365,7 @@ class Pricing {
       times.dense_layer = layer_pass(work_.dense_layer, factors.layer);
     times.embedding = thirds((work_.embedding_s + stage_launch_s() / 2) * factors.embedding);
     times.head = thirds(head_s() * factors.head);
-    times.hop_s = work_.hop_s / c_.hop_efficiency;
+    times.stage_transfer_s = work_.stage_transfer_s / c_.hop_efficiency;
     times.network_hop_s =
         work_.network_hop_s / c_.network_efficiency + work_.uplink_s * c_.uplink_waiting;
     times.hop_size = work_.hop_size;
@@ -396,7 +397,7 @@ class Pricing {
     for (const Product& product : layer.products)
       products += product.flops / rate() * (1 + work_.balance * c_.gemm_saturation / product.side);
     const double forward = core_s(layer) + memory_s(layer.element_bytes_s) + products;
-    const double sums = passing_on_s(work_, layer, c_);
+    const double sums = layer_communication_s(work_, layer, c_);
     const double again = work_.recomputes_all    ? forward + sums
                          : work_.recomputes_core ? core_s(layer)
                                                  : 0;
@@ -475,8 +476,8 @@ TransformerWork transformer_work(const plan::Cluster& cluster,
   return Counting(cluster, training, cut).work();
 }
 
-double passing_on_s(const TransformerWork& work, const LayerWork& layer,
-                    const plan::MachineConstants& constants) {
+double layer_communication_s(const TransformerWork& work, const LayerWork& layer,
+                             const plan::MachineConstants& constants) {
   return work.sums.times * shown_sum_s(work, constants) +
          exchanges_s(layer.exchanged, layer.exchanges(), constants) -
          saved_of_call(work) * layer.exchanges() * constants.collective_call_s;

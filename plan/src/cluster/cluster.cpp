@@ -131,7 +131,7 @@ Bytes least_memory(const Cluster& cluster) {
   return least;
 }
 
-Cluster roomy(Cluster cluster) {
+Cluster with_unlimited_memory(Cluster cluster) {
   cluster.device.memory = {};
   cluster.rank_memory.clear();
   if (cluster.mixture)

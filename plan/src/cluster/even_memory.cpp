@@ -24,7 +24,8 @@ std::vector<Bytes> memory_by_rank(const Cluster& cluster, int ranks) {
   return memory;
 }
 
-Bytes evened_peak(const std::vector<Bytes>& held, const std::vector<Bytes>& memory, Bytes largest) {
+Bytes normalized_peak(const std::vector<Bytes>& held, const std::vector<Bytes>& memory,
+                      Bytes largest) {
   Bytes most;
   for (std::size_t rank = 0; rank < held.size(); ++rank) {
     const bool has_end = memory[rank] > Bytes{};

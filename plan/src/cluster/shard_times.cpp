@@ -5,7 +5,7 @@
 namespace pipewright::plan {
 namespace {
 
-int times_in(ShardPass pass, const ShardTraffic& traffic) {
+int times_in(ShardPass pass, const PartitionCollectives& traffic) {
   return pass == ShardPass::Forward ? traffic.times : backward_times(traffic);
 }
 
@@ -13,12 +13,12 @@ double on_machine(const LayerCost& layer, const Cluster& cluster, const ShardPla
                   ShardPass pass) {
   const MachineConstants& constants = cluster.machine->constants;
   double seconds = 0;
-  const ShardTraffic& sums = layer.tensor_sums;
+  const PartitionCollectives& sums = layer.tensor_sums;
   if (const int times = times_in(pass, sums); times > 0 && places.tensor.devices > 1)
     seconds +=
         times * shard_sum_s(sum_time(cluster, places.tensor, static_cast<double>(sums.bytes.value)),
                             constants);
-  const auto add = [&](const ShardTraffic& traffic, const GroupPlace& place) {
+  const auto add = [&](const PartitionCollectives& traffic, const GroupPlace& place) {
     const int times = times_in(pass, traffic);
     const double total = times * static_cast<double>(traffic.bytes.value);
     if (times > 0 && place.devices > 1)
@@ -35,12 +35,12 @@ double on_links(const LayerCost& layer, const Cluster& cluster, const ShardPlace
     return link_of_level(cluster, place.spans ? std::max<std::size_t>(1, place.level) : 0);
   };
   double seconds = 0;
-  const ShardTraffic& sums = layer.tensor_sums;
+  const PartitionCollectives& sums = layer.tensor_sums;
   if (const int times = times_in(pass, sums); times > 0 && places.tensor.devices > 1) {
     const RingTime ring = shard_sum_time(link(places.tensor), sums.bytes, places.tensor.devices);
     seconds += times * (ring.held + ring.latency).value;
   }
-  const auto add = [&](const ShardTraffic& traffic, const GroupPlace& place) {
+  const auto add = [&](const PartitionCollectives& traffic, const GroupPlace& place) {
     if (const int times = times_in(pass, traffic); times > 0 && place.devices > 1)
       seconds +=
           times *

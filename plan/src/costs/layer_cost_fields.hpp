@@ -28,7 +28,7 @@ void visit_times(Struct& s, const TimeKeys& keys, const FieldRule& rule, Visit&&
   visit(keys[4], s.optimizer_step, rule, "Optimizer step of the layer's parameters, once per step");
 }
 
-template <MaybeConst<ShardTraffic> Struct, class Visit>
+template <MaybeConst<PartitionCollectives> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   visit("times", s.times, within(at_least(0)), "Number of times per microbatch.");
   visit("bytes", s.bytes, any(), "Bytes of each rank, each time.");

@@ -108,7 +108,7 @@ LayerCost scaled(const LayerCost& cost, double factor) {
       field = field * factor;
     else if constexpr (std::is_same_v<Field, Bytes>)
       field = whole_bytes(static_cast<double>(field.value) * factor);
-    else if constexpr (std::is_same_v<Field, ShardTraffic>)
+    else if constexpr (std::is_same_v<Field, PartitionCollectives>)
       field.bytes = whole_bytes(static_cast<double>(field.bytes.value) * factor);
   });
   scaled.parameters = cost.parameters;

@@ -11,8 +11,8 @@ Seconds shards_of(Work work, const StageCost& cost) {
   return std::min(shards, time_of(work, cost));
 }
 
-Seconds hidden_beside(Work work, const StageCost& cost, Work other_work,
-                      const StageCost& other_cost, double overlap) {
+Seconds overlapped_communication(Work work, const StageCost& cost, Work other_work,
+                                 const StageCost& other_cost, double overlap) {
   const Seconds computes = time_of(other_work, other_cost) - shards_of(other_work, other_cost);
   return std::min(shards_of(work, cost), computes) * overlap;
 }

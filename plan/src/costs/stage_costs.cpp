@@ -270,7 +270,7 @@ LayerCost selectively_recomputed(LayerCost layer) {
 }
 
 /// Returns the bytes that recomputing a layer allocates.
-Bytes remade(const LayerCost& layer) {
+Bytes recomputed_bytes(const LayerCost& layer) {
   return layer.activation + (layer.saves_output ? Bytes{} : layer.output);
 }
 
@@ -307,7 +307,7 @@ Bytes rerun_input_gradient_peak(const std::vector<LayerCost>& layers, Bytes rema
     if (is_bare_view(layer))
       continue;
     const bool last = at + 1 == layers.size();
-    const Bytes own = remade(layer) + input_gradient_peak(layer);
+    const Bytes own = recomputed_bytes(layer) + input_gradient_peak(layer);
     peak = std::max(peak, last ? own - remade_by_r - layer.output
                                : before + std::max(layer.output + layer.forward_peak, own));
     before += layer.gradients_for_weights - layer.freed_by_input_gradient;
@@ -325,7 +325,7 @@ LayerCost run_again(LayerCost layer) {
   if (is_bare_view(layer))
     return layer;
   layer.backward_peak =
-      std::max(layer.output + layer.forward_peak, remade(layer) + layer.backward_peak);
+      std::max(layer.output + layer.forward_peak, recomputed_bytes(layer) + layer.backward_peak);
   layer.forward_peak = forward_peak_without_graph(layer);
   layer.activation = {};
   layer.freed_by_input_gradient = {};
@@ -338,7 +338,7 @@ LayerCost run_again(LayerCost layer) {
 /// `all`.
 double share_of(Seconds last, Seconds all) { return all > Seconds{} ? last / all : 1; }
 
-void set_shares(const std::vector<LayerCost>& layers, RerunCost& rerun) {
+void set_shares(const std::vector<LayerCost>& layers, RecomputeCost& rerun) {
   Seconds input_gradient, weight_gradient, splitting;
   for (const LayerCost& layer : layers) {
     input_gradient += layer.input_gradient;
@@ -354,9 +354,9 @@ void set_shares(const std::vector<LayerCost>& layers, RerunCost& rerun) {
 
 /// Returns the recomputation costs of a stage with these layers. On the last stage, the last layer
 /// includes the loss.
-RerunCost rerun_by_layers(const std::vector<LayerCost>& layers, Bytes output) {
+RecomputeCost rerun_by_layers(const std::vector<LayerCost>& layers, Bytes output) {
   std::vector<LayerCost> again;
-  RerunCost rerun;
+  RecomputeCost rerun;
   for (std::size_t l = 0; l < layers.size(); ++l) {
     again.push_back(run_again(layers[l]));
     if (l + 1 == layers.size() || is_bare_view(layers[l]))
@@ -369,12 +369,12 @@ RerunCost rerun_by_layers(const std::vector<LayerCost>& layers, Bytes output) {
   rerun.first = last.forward;
   rerun.kept = sum.activation - output;
   rerun.forward_peak = sum.forward_peak;
-  rerun.remade = is_bare_view(last) ? output : remade(last);
+  rerun.recomputed_bytes = is_bare_view(last) ? output : recomputed_bytes(last);
   rerun.freed_by_input_gradient = last.freed_by_input_gradient;
-  rerun.rerun_peak = std::max(rerun.remade, last.forward_peak);
-  rerun.backward_peak = std::max(Bytes{}, sum.backward_peak - rerun.remade);
-  rerun.backward_peak_apart = std::max(Bytes{}, sum.backward_peak_apart - rerun.remade);
-  rerun.input_gradient_peak = rerun_input_gradient_peak(layers, rerun.remade);
+  rerun.rerun_peak = std::max(rerun.recomputed_bytes, last.forward_peak);
+  rerun.backward_peak = std::max(Bytes{}, sum.backward_peak - rerun.recomputed_bytes);
+  rerun.backward_peak_apart = std::max(Bytes{}, sum.backward_peak_apart - rerun.recomputed_bytes);
+  rerun.input_gradient_peak = rerun_input_gradient_peak(layers, rerun.recomputed_bytes);
   set_shares(layers, rerun);
   return rerun;
 }
@@ -455,10 +455,10 @@ Seconds wait_for_read(Seconds read, const StageCost& cost) {
   return std::max(Seconds{}, read - cost.forward - backward_time(cost));
 }
 
-RerunCost rerun_at_once(const StageCost& cost) {
+RecomputeCost rerun_at_once(const StageCost& cost) {
   return {.first = cost.forward,
           .forward_peak = cost.forward_peak,
-          .remade = cost.activation,
+          .recomputed_bytes = cost.activation,
           .freed_by_input_gradient = cost.freed_by_input_gradient,
           .rerun_peak = cost.forward_peak,
           .backward_peak = cost.backward_peak,

@@ -25,7 +25,7 @@ std::string to_string(Precision precision) {
   return precisions()[static_cast<std::size_t>(precision)];
 }
 
-std::string to_string(HandOver hand_over) {
+std::string to_string(TensorTransfer hand_over) {
   return hand_overs()[static_cast<std::size_t>(hand_over)];
 }
 

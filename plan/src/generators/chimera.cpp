@@ -59,7 +59,7 @@ Schedule make_chimera(int ranks, int microbatches) {
 ScheduleDescriptor schedule::chimera() {
   return {.name = "chimera",
           .takes = "even P and M; every rank holds two stages' parameters",
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_chimera(r.ranks, r.microbatches)};
           },
           .bubble = {"a fraction (P-2)/(2M+P-2) when F = B",

@@ -13,7 +13,7 @@ ScheduleDescriptor schedule::data_parallel() {
           .takes = "any sizes: M microbatches for each rank",
           .is_data_parallel = true,
           .is_instruction_stream = true,
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             DeepSpeedStream stream = deepspeed_data_parallel(r.ranks, r.microbatches);
             return {.schedule = to_schedule(stream), .stream = std::move(stream)};
           },

@@ -202,7 +202,7 @@ Schedule to_schedule(const DeepSpeedStream& stream) {
 
 namespace {
 
-MadeSchedule as_made(DeepSpeedStream stream) {
+GeneratedSchedule as_made(DeepSpeedStream stream) {
   return {.schedule = to_schedule(stream), .stream = std::move(stream)};
 }
 

@@ -34,7 +34,7 @@ Schedule make_dualpipe(int ranks, int microbatches) {
 ScheduleDescriptor schedule::dualpipe() {
   return {.name = "dualpipe",
           .takes = "even P and M, M >= 2P; every rank holds two stages' parameters",
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_dualpipe(r.ranks, r.microbatches)};
           },
           .bubble = {"(P/2-1)(F&B+B-3W)",

@@ -28,7 +28,7 @@ ScheduleDescriptor schedule::dualpipev() {
           .planned = Planned::OnRequest,
           .chunks = Chunks::Two,
           .takes = "M >= 2P",
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_dualpipev(r.ranks, r.microbatches)};
           },
           .bubble = {"(P-1)(F&B+B-3W)/V",

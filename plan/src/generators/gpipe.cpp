@@ -23,7 +23,7 @@ ScheduleDescriptor schedule::gpipe() {
   return {.name = "gpipe",
           .aliases = {"F-then-B", "AFAB"},
           .torch_class = "GPipe",
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_gpipe(r.ranks, r.microbatches)};
           },
           .make_on_placement =

@@ -83,7 +83,7 @@ ScheduleDescriptor schedule::group_interleaved_1f1b() {
       .chunks = Chunks::Any,
       .takes = "`--group-size` N, 1 <= N <= P (1 unless given)",
       .takes_group = true,
-      .make = [](const ScheduleRequest& r) -> MadeSchedule {
+      .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
         return {make_group_interleaved(r.ranks, r.microbatches, r.chunks, r.group)};
       },
       .bubble = {"the smaller, the larger the group"},

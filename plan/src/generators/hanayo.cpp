@@ -18,7 +18,7 @@ ScheduleDescriptor schedule::hanayo() {
       .name = "hanayo",
       .chunks = Chunks::Even,
       .takes = "V = 2W chunks per rank for W waves",
-      .make = [](const ScheduleRequest& r) -> MadeSchedule {
+      .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
         return {make_hanayo(r.ranks, r.microbatches, r.chunks / 2)};
       },
       .bubble = {"4(P-1)F/V when V = 2, M = P and B = 2F",

@@ -22,7 +22,7 @@ ScheduleDescriptor schedule::inference() {
   return {.name = "inference",
           .chunks = Chunks::Any,
           .is_forward_only = true,
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_inference(r.ranks, r.microbatches, r.chunks)};
           },
           .make_on_placement =

@@ -96,7 +96,7 @@ ScheduleDescriptor schedule::interleaved_1f1b() {
           .planned = Planned::ByDefault,
           .chunks = Chunks::Any,
           .takes = "M a multiple of max(1, M div P)",
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_interleaved_1f1b(r.ranks, r.microbatches, r.chunks)};
           },
           .bubble = looped_bubble(divides),
@@ -109,7 +109,7 @@ ScheduleDescriptor schedule::megatron_interleaved() {
           .chunks = Chunks::Any,
           .takes = "`--group-size` N, P <= N <= M, the last round none or at least P microbatches",
           .takes_group = true,
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_megatron_interleaved(r.ranks, r.microbatches, r.chunks, r.group)};
           },
           .bubble = looped_bubble(divides),

@@ -40,7 +40,7 @@ ScheduleDescriptor schedule::interleaved_zb() {
           .torch_class = "InterleavedZeroBubble",
           .chunks = Chunks::Any,
           .takes = "M a multiple of max(1, M div P)",
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_interleaved_zb(r.ranks, r.microbatches, r.chunks)};
           },
           .bubble = {"(P-1)(F+B)/(3V)",

@@ -25,7 +25,7 @@ ScheduleDescriptor schedule::looped_bfs() {
           .aliases = {"breadth-first", "BFS"},
           .torch_class = "LoopedBFS",
           .chunks = Chunks::Any,
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_looped_bfs(r.ranks, r.microbatches, r.chunks)};
           },
           .bubble = looped_bubble(

@@ -38,7 +38,7 @@ ScheduleDescriptor schedule::one_f_one_b() {
           .runs_in_megatron = true,
           .runs_in_deepspeed = true,
           .planned = Planned::ByDefault,
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_1f1b(r.ranks, r.microbatches)};
           },
           .make_on_placement =

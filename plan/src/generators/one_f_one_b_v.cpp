@@ -199,7 +199,7 @@ ScheduleDescriptor schedule::one_f_one_b_v() {
   return {.name = "1f1b-v",
           .planned = Planned::OnRequest,
           .chunks = Chunks::Two,
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_1f1b_v(r.ranks, r.microbatches)};
           },
           .bubble = part_of_flush_bubble("(P-1)(F+B)", 1, 1),

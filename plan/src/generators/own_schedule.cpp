@@ -15,7 +15,9 @@ ScheduleDescriptor own_schedule(Schedule order, std::string name) {
   own.only = FixedSizes{.ranks = static_cast<int>(order.ranks.size()),
                         .microbatches = order.microbatches,
                         .stages = stage_count(order)};
-  own.make = [order = std::move(order)](const ScheduleRequest&) -> MadeSchedule { return {order}; };
+  own.make = [order = std::move(order)](const ScheduleRequest&) -> GeneratedSchedule {
+    return {order};
+  };
   return own;
 }
 

@@ -54,7 +54,7 @@ int batch_of(const ScheduleRequest& request) {
 ScheduleDescriptor schedule::pipedream() {
   return {.name = "pipedream",
           .takes = "any sizes; steps after every backward: see `weight_versions`",
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_pipedream(r.ranks, r.microbatches)};
           },
           .step_every = [](const ScheduleRequest&) { return 1; },
@@ -66,7 +66,7 @@ ScheduleDescriptor schedule::pipedream_2bw() {
   return {.name = "pipedream-2bw",
           .takes = "`--group-size` N >= P that divides M: steps after every N backwards",
           .takes_group = true,
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_pipedream_2bw(r.ranks, r.microbatches, batch_of(r))};
           },
           .step_every = batch_of,

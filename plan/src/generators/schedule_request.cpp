@@ -76,7 +76,7 @@ void check_made(const ScheduleDescriptor& own, const Schedule& made,
 
 }  // namespace
 
-MadeSchedule make_with_findings(const ScheduleRequest& request) {
+GeneratedSchedule make_with_findings(const ScheduleRequest& request) {
   const ScheduleDescriptor& entry = descriptor_of(request);
   check_options(entry, request);
   if (!request.rank_of_stage.empty())
@@ -86,7 +86,7 @@ MadeSchedule make_with_findings(const ScheduleRequest& request) {
     whole.chunks = least_chunks(entry.chunks);
   if (!entry.only)
     check_chunks(entry, whole.chunks);
-  MadeSchedule made = entry.make(whole);
+  GeneratedSchedule made = entry.make(whole);
   if (request.own)
     check_made(entry, made.schedule, request);
   return made;

@@ -33,7 +33,7 @@ ScheduleDescriptor schedule::v_half() {
           .takes = "`--costs`, by which it orders its actions",
           .orders_by_times = true,
           .steps_by_rank = true,
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_v_half(r.ranks, r.microbatches, r.costs)};
           },
           .bubble = part_of_flush_bubble("(P-1)(F+B)/2", 2, 2),

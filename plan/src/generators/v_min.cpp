@@ -31,7 +31,7 @@ ScheduleDescriptor schedule::v_min() {
           .takes = "`--costs`, by which it orders its actions",
           .orders_by_times = true,
           .steps_by_rank = true,
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_v_min(r.ranks, r.microbatches, r.costs)};
           },
           .bubble = part_of_flush_bubble("2(P-1)(F+B)/3", 1.5, 1),

@@ -82,7 +82,7 @@ ScheduleDescriptor schedule::v_zb() {
           .takes_memory_units = true,
           .orders_by_times = true,
           .steps_by_rank = true,
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_v_zb(r.ranks, r.microbatches, r.costs, r.memory_units)};
           },
           .bubble = no_bubble_in_a_v(),

@@ -107,11 +107,11 @@ ScheduleDescriptor schedule::zb_auto() {
           .orders_by_times = true,
           .steps_by_rank = true,
           .named_limits = {{.name = "zb-2p", .microbatches = 2}},
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             const auto limits = r.memory_units ? std::vector{*r.memory_units} : std::vector<int>{};
             ZeroBubblePlan plan = make_zb_auto(r.ranks, r.microbatches, r.costs, limits);
             return {.schedule = std::move(plan.schedule),
-                    .bound = MadeSchedule::Bound{plan.longest_span, plan.lower_bound}};
+                    .bound = GeneratedSchedule::Bound{plan.longest_span, plan.lower_bound}};
           },
           .bubble = {"found by search"},
           .bubble_is_of_span = true,

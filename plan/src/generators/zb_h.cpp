@@ -66,7 +66,7 @@ ScheduleDescriptor schedule::zb_h1() {
   return {.name = "zb-h1",
           .aliases = {"ZeroBubble-H1", "ZB-1p"},
           .planned = Planned::ByDefault,
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_zb_h1(r.ranks, r.microbatches)};
           },
           .bubble = {"(P-1)(F+I-W)",
@@ -83,7 +83,7 @@ ScheduleDescriptor schedule::zb_h2() {
           .aliases = {"ZeroBubble-H2"},
           .planned = Planned::OnRequest,
           .steps_by_rank = true,
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_zb_h2(r.ranks, r.microbatches)};
           },
           .bubble = {"(P-1)(F+I-2W)",

@@ -99,7 +99,7 @@ ScheduleDescriptor schedule::zbv() {
           .planned = Planned::ByDefault,
           .chunks = Chunks::Two,
           .steps_by_rank = true,
-          .make = [](const ScheduleRequest& r) -> MadeSchedule {
+          .make = [](const ScheduleRequest& r) -> GeneratedSchedule {
             return {make_zbv(r.ranks, r.microbatches)};
           },
           .bubble = no_bubble_in_a_v(),

@@ -16,9 +16,9 @@ namespace {
 constexpr std::string_view type_prefix = "type:";
 
 /// Returns all words, without duplicates.
-std::vector<std::string> words_of(const std::vector<LayerWords>& layers) {
+std::vector<std::string> words_of(const std::vector<LayerNames>& layers) {
   std::vector<std::string> all;
-  for (const LayerWords& words : layers)
+  for (const LayerNames& words : layers)
     for (const std::string& word : words)
       if (std::find(all.begin(), all.end(), word) == all.end())
         all.push_back(word);
@@ -70,11 +70,11 @@ std::vector<double> parameter_weights(const Model& model) {
   return weights;
 }
 
-std::vector<double> type_weights(const std::vector<LayerWords>& layers,
+std::vector<double> type_weights(const std::vector<LayerNames>& layers,
                                  const std::string& pattern) {
   const NamePattern expression("type", pattern);
   std::vector<double> weights;
-  for (const LayerWords& words : layers)
+  for (const LayerNames& words : layers)
     weights.push_back(std::any_of(words.begin(), words.end(),
                                   [&](const std::string& word) { return expression.is_in(word); }));
   if (std::accumulate(weights.begin(), weights.end(), 0.0) == 0)
@@ -84,7 +84,7 @@ std::vector<double> type_weights(const std::vector<LayerWords>& layers,
 }
 
 std::vector<double> type_weights(const Model& model, const std::string& pattern) {
-  std::vector<LayerWords> layers;
+  std::vector<LayerNames> layers;
   for (const Layer& layer : model.layers)
     layers.push_back({layer.kind});
   return type_weights(layers, pattern);

@@ -437,7 +437,7 @@ TrainingMemory training_memory(const Scenario& scenario) {
           .reads_ahead = scenario.data.read_ahead > 0};
 }
 
-std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrier) {
+std::vector<std::string> only_predicted(const Scenario& scenario, RankTransport carrier) {
   const auto differ = [](const std::vector<double>& factors) {
     return std::any_of(factors.begin(), factors.end(), [](double factor) { return factor != 1; });
   };
@@ -447,10 +447,10 @@ std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrie
   // ranks. Neither waits for the receiver unless the transfer is blocking.
   const bool has_queues =
       pipeline.communicators == CommunicatorLayout::Edge ||
-      (pipeline.communicators == CommunicatorLayout::Pair ? carrier != Carrier::Threads
-                                                          : carrier == Carrier::Nccl);
-  const bool meets =
-      pipeline.transfers == TransferMode::Eager || pipeline.blocking || carrier == Carrier::Nccl;
+      (pipeline.communicators == CommunicatorLayout::Pair ? carrier != RankTransport::Threads
+                                                          : carrier == RankTransport::Nccl);
+  const bool meets = pipeline.transfers == TransferMode::Eager || pipeline.blocking ||
+                     carrier == RankTransport::Nccl;
   std::vector<std::string> fields;
   const auto add_if = [&](bool unlike_training, const char* field) {
     if (unlike_training)
@@ -458,7 +458,8 @@ std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrie
   };
   add_if(!has_queues, "pipeline.communicators");
   add_if(!meets, "pipeline.transfers");
-  add_if(pipeline.hand_over == HandOver::Copy && carrier == Carrier::Threads, "pipeline.hand_over");
+  add_if(pipeline.hand_over == TensorTransfer::Copy && carrier == RankTransport::Threads,
+         "pipeline.hand_over");
   add_if(pipeline.context > 1, "pipeline.context");
   add_if(differ(training.microbatch_lengths), "training.microbatch_lengths");
   add_if(training.jitter != 0, "training.jitter");
@@ -467,7 +468,7 @@ std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrie
   return fields;
 }
 
-void require_trainable(const Scenario& scenario, Carrier carrier) {
+void require_trainable(const Scenario& scenario, RankTransport carrier) {
   constexpr std::array carriers{"threads of one process", "processes over Gloo",
                                 "processes over NCCL"};
   const auto fields = only_predicted(scenario, carrier);

@@ -42,8 +42,8 @@ void for_each_time(Timeline& timeline, const Change& change) {
 
 }  // namespace
 
-std::vector<Passage> passages_of(const Timeline& timeline) {
-  std::vector<Passage> passages;
+std::vector<ClockObservation> passages_of(const Timeline& timeline) {
+  std::vector<ClockObservation> passages;
   for (const auto& [sent, received] : transfers_of(timeline)) {
     const Span& send = timeline.spans[sent];
     const Span& receive = timeline.spans[received];

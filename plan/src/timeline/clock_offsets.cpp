@@ -24,9 +24,9 @@ struct Bound {
   double most;
 };
 
-std::vector<Bound> bounds_of(int ranks, const std::vector<Passage>& passages) {
+std::vector<Bound> bounds_of(int ranks, const std::vector<ClockObservation>& passages) {
   std::map<std::pair<int, int>, double> least;
-  for (const Passage& passage : passages) {
+  for (const ClockObservation& passage : passages) {
     assert(std::min(passage.from, passage.to) >= 0 && std::max(passage.from, passage.to) < ranks);
     const double apart = (passage.arrived - passage.sent).value;
     double& known = least.try_emplace({passage.from, passage.to}, apart).first->second;
@@ -152,8 +152,8 @@ class Placing {
 
 }  // namespace
 
-std::vector<Passage> passages_of(const std::vector<ClockSource>& clocks) {
-  std::vector<Passage> passages;
+std::vector<ClockObservation> passages_of(const std::vector<ClockSource>& clocks) {
+  std::vector<ClockObservation> passages;
   std::map<std::string, int> first_of;
   for (int rank = 0; rank < static_cast<int>(clocks.size()); ++rank) {
     const ClockSource& own = clocks[static_cast<std::size_t>(rank)];
@@ -170,7 +170,7 @@ std::vector<Passage> passages_of(const std::vector<ClockSource>& clocks) {
   return passages;
 }
 
-ClockOffsets clock_offsets(int ranks, const std::vector<Passage>& passages) {
+ClockOffsets clock_offsets(int ranks, const std::vector<ClockObservation>& passages) {
   assert(ranks > 0);
   std::vector<Bound> bounds = bounds_of(ranks, passages);
   const double residual = std::max(0.0, -least_cycle_mean(ranks, bounds));

@@ -27,7 +27,7 @@ std::string LayerBench::device() const {
   return exec::gpus().names.at(static_cast<std::size_t>(device_.index()));
 }
 
-exec::ShardPlace LayerBench::place() const {
+exec::TensorParallelPlace LayerBench::place() const {
   return {
       .index = seat_.index, .count = seat_.count, .groups = seat_.groups, .group = shards_.get()};
 }

@@ -19,7 +19,7 @@ int sums_of(int exchanges, int shards) {
 
 }  // namespace
 
-plan::ShardTraffic sums_of_shards(const Trial& trial) {
+plan::PartitionCollectives sums_of_shards(const Trial& trial) {
   const PlayedShards* const shards = trial.bench.shards();
   if (shards == nullptr)
     return {};
@@ -30,9 +30,9 @@ plan::ShardTraffic sums_of_shards(const Trial& trial) {
   if (have_gradient(outputs))
     exec::full_backward(outputs, ones_for(outputs));
   const PassedOn after = shards->passed_on();
-  plan::ShardTraffic sums{.times = sums_of(between.times - before.times, count),
-                          .bytes = {},
-                          .backward_times = sums_of(after.times - between.times, count)};
+  plan::PartitionCollectives sums{.times = sums_of(between.times - before.times, count),
+                                  .bytes = {},
+                                  .backward_times = sums_of(after.times - between.times, count)};
   const int times = sums.times + sums.backward_times;
   if (times == 0)
     return {};

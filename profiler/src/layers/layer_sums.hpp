@@ -8,6 +8,6 @@ namespace pipewright::profiler {
 
 /// Returns the communication as all-reduces of equal size: how many in the forward and in the
 /// backward of a microbatch. Zero for a layer that is not partitioned.
-plan::ShardTraffic sums_of_shards(const Trial& trial);
+plan::PartitionCollectives sums_of_shards(const Trial& trial);
 
 }  // namespace pipewright::profiler

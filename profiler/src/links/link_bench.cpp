@@ -310,7 +310,7 @@ LinkBench::Seconds LinkBench::shard_sum(int devices, Bytes size, int repeats) {
     return {};
   PlayedShards shards({.index = index, .count = devices, .groups = devices});
   shards.meet(place_.transport, {who_.ring.begin(), who_.ring.begin() + devices}, place_.rank);
-  const exec::ShardPlace seat{
+  const exec::TensorParallelPlace seat{
       .index = index, .count = devices, .groups = devices, .group = &shards};
   const auto options = at::TensorOptions(at::kFloat).device(place_.device.device);
   const at::Tensor own = at::full({size.value / 4}, 0, options);

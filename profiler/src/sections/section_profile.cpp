@@ -8,7 +8,7 @@
 #include "layers/layer_memory.hpp"
 #include "layers/layer_sums.hpp"
 #include "layers/selective.hpp"
-#include "pipewright/engine/models/routed_rows.hpp"
+#include "pipewright/engine/models/expert_load_recorder.hpp"
 #include "pipewright/plan/costs/expert_loads.hpp"
 #include "pipewright/plan/statistics.hpp"
 #include "section_pass.hpp"
@@ -87,7 +87,7 @@ std::vector<MeasuredLayer> SectionProfile::measured(Walk& walk) {
     const at::NoGradGuard no_grad;
     std::vector<std::vector<std::int64_t>> rows;  // tokens per expert in several steps
     for (exec::Tensors& of_step : values) {
-      const engine::RoutedRows routed;
+      const engine::ExpertLoadRecorder routed;
       of_step = stage.layers().run(layer, of_step, {}, {});
       if (!routed.by_expert().empty())
         rows.push_back(routed.by_expert());

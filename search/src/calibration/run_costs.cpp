@@ -59,7 +59,7 @@ void set_step_costs(sim::StepCosts& costs, const plan::Cluster& cluster,
       std::max(cluster.within_node.shard_overlap, cluster.between_nodes.shard_overlap);
   costs.cluster.devices_per_node = std::max(1, cluster.devices_per_node / cut.ranks_beside());
   costs.cluster.nodes = (cut.pipeline - 1) / costs.cluster.devices_per_node + 1;
-  costs.cluster.within_node.bandwidth_per_s = bandwidth(times.hop_size, times.hop_s);
+  costs.cluster.within_node.bandwidth_per_s = bandwidth(times.hop_size, times.stage_transfer_s);
   costs.cluster.between_nodes.bandwidth_per_s = bandwidth(times.hop_size, times.network_hop_s);
 }
 

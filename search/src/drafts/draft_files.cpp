@@ -25,8 +25,7 @@ void require_megatron_placement(const plan::Placement& placement, int ranks) {
     if (rank != wanted)
       throw plan::InputError(
           fmt::format("stage {} is on rank {}, but Megatron assigns stages to ranks in turn "
-                      "and would place it on rank {}: use a schedule such as "
-                      "megatron-interleaved",
+                      "and would place it on rank {}: use megatron-interleaved, for example",
                       stage, rank, wanted));
   }
 }

@@ -372,7 +372,7 @@ class BalancedDrafts {
     found.draft.scenario.pipeline.partition = boundaries;
     Draft answered = found.draft;
     if (is_roomy)
-      answered.scenario.cluster = plan::roomy(answered.scenario.cluster);
+      answered.scenario.cluster = plan::with_unlimited_memory(answered.scenario.cluster);
     auto answer = what_if_.answer(answered);
     if (!std::holds_alternative<Answer>(answer))
       return {};

@@ -22,9 +22,11 @@ void require_rank(int rank, int ranks, const char* option) {
 
 /// Returns by rank of the job the layers of its stages.
 std::vector<std::vector<int>> layers_of_ranks(const Draft& draft) {
-  Draft roomy = draft;
-  roomy.scenario.cluster = plan::roomy(roomy.scenario.cluster);
-  const sim::ScenarioPlan plan = sim::lay_out(roomy.scenario, costs_of(roomy));
+  Draft with_unlimited_memory = draft;
+  with_unlimited_memory.scenario.cluster =
+      plan::with_unlimited_memory(with_unlimited_memory.scenario.cluster);
+  const sim::ScenarioPlan plan =
+      sim::lay_out(with_unlimited_memory.scenario, costs_of(with_unlimited_memory));
   const plan::Pipeline& pipeline = draft.scenario.pipeline;
   const plan::Topology places = topology_of(pipeline);
   std::vector<std::vector<int>> layers;

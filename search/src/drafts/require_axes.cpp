@@ -78,7 +78,7 @@ std::string group_fault(const plan::Scenario& scenario) {
 std::string training_fault(const plan::Scenario& draft, const plan::Scenario& plan,
                            std::string_view axis) {
   const auto predicted = [](const plan::Scenario& scenario) {
-    return plan::only_predicted(scenario, plan::Carrier::Threads);
+    return plan::only_predicted(scenario, plan::RankTransport::Threads);
   };
   const auto fields = predicted(plan);
   if (fields.empty() || !predicted(draft).empty())

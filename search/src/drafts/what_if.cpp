@@ -219,7 +219,7 @@ bool WhatIf::is_for_memory(const Draft& draft) {
   if (!limits_memory(draft.scenario.cluster))
     return false;
   plan::Scenario endless = draft.scenario;
-  endless.cluster = roomy(endless.cluster);
+  endless.cluster = with_unlimited_memory(endless.cluster);
   try {
     sim::lay_out(endless, costs_of(draft), &structures_);
     return true;

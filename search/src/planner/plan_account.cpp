@@ -11,7 +11,7 @@ namespace pipewright::search {
 PlanAccount account_of(const plan::Cluster& cluster, const plan::TransformerTraining& training,
                        const plan::Cut& cut) {
   plan::Scenario scenario = scenario_of(cluster, training, cut);
-  scenario.cluster = roomy(scenario.cluster);
+  scenario.cluster = with_unlimited_memory(scenario.cluster);
   const sim::ScenarioPlan plan =
       sim::lay_out(scenario, models::transformer_costs(scenario.cluster, training, cut));
   sim::Simulator simulator(*plan.structure);

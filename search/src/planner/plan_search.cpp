@@ -51,7 +51,7 @@ constexpr double no_limit = std::numeric_limits<double>::infinity();
 PlanFacts facts_on(const plan::Cluster& cluster, const plan::TransformerTraining& training,
                    const Cut& cut, sim::StructureCache* structures, double most_s) {
   plan::Scenario scenario = scenario_of(cluster, training, cut);
-  scenario.cluster = roomy(scenario.cluster);  // the search checks the memory
+  scenario.cluster = with_unlimited_memory(scenario.cluster);  // the search checks the memory
   return facts_of(scenario, models::transformer_costs(scenario.cluster, training, cut), structures,
                   most_s);
 }
@@ -270,7 +270,7 @@ class CutSpace {
   }
 
   double evened(const std::vector<plan::Bytes>& held, const RankDevices& devices) const {
-    return static_cast<double>(plan::evened_peak(held, devices.memory, largest_).value);
+    return static_cast<double>(plan::normalized_peak(held, devices.memory, largest_).value);
   }
 
   /// Divides the times by the ranks' speeds. Collectives are not faster on a faster rank, so the

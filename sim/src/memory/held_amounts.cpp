@@ -99,11 +99,13 @@ constexpr AmountRow amounts[] = {
      }},
     {Amount::RemadeOfWeightGradient, Owner::Activations,
      [](const Sizes& s) {
-       return s(s.cost().rerun.remade) - s(s.cost().rerun.freed_by_input_gradient) -
+       return s(s.cost().rerun.recomputed_bytes) - s(s.cost().rerun.freed_by_input_gradient) -
               s(s.cost().output_alone);
      }},
     {Amount::RerunTransient, Owner::Transients,
-     [](const Sizes& s) { return beyond(s(s.cost().rerun.rerun_peak), s(s.cost().rerun.remade)); }},
+     [](const Sizes& s) {
+       return beyond(s(s.cost().rerun.rerun_peak), s(s.cost().rerun.recomputed_bytes));
+     }},
     {Amount::RerunBackwardTransient, Owner::Transients,
      [](const Sizes& s) { return beyond(s(s.cost().rerun.backward_peak), 0); }},
     {Amount::RerunInputGradientTransient, Owner::Transients,
@@ -168,10 +170,10 @@ namespace {
 
 /// Returns the most memory that the work on one microbatch holds at once, the first time.
 plan::Bytes most_of_parts(const plan::StageCost& cost, bool splits, bool reruns) {
-  const plan::RerunCost& rerun = cost.rerun;
+  const plan::RecomputeCost& rerun = cost.rerun;
   const plan::Bytes forward = reruns ? rerun.forward_peak : cost.forward_peak;
   const plan::Bytes before_rerun = rerun.kept + cost.output;
-  const plan::Bytes kept = reruns ? before_rerun + rerun.remade : cost.activation;
+  const plan::Bytes kept = reruns ? before_rerun + rerun.recomputed_bytes : cost.activation;
   plan::Bytes most = std::max(forward, reruns ? before_rerun + rerun.rerun_peak : plan::Bytes{});
   if (!splits)
     return std::max(most, kept + (reruns ? rerun.backward_peak_apart : cost.backward_peak_apart));

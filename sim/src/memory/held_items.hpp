@@ -94,7 +94,7 @@ class HeldItems {
   int find(plan::InstructionKind kind, const Around& at) const {
     return index_.find(kind, at.stage, at.microbatch);
   }
-  bool copies() const { return holding_.hand_over == plan::HandOver::Copy; }
+  bool copies() const { return holding_.hand_over == plan::TensorTransfer::Copy; }
   std::size_t place(int stage, int microbatch) const {
     return static_cast<std::size_t>(stage) * static_cast<std::size_t>(program_.microbatches) +
            static_cast<std::size_t>(microbatch);

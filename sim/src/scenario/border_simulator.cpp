@@ -11,7 +11,7 @@ namespace {
 /// Returns the scenario with unlimited memory, unless its schedule adapts to the memory.
 plan::Scenario measured_roomy(plan::Scenario scenario) {
   if (!plan::descriptor_of(scenario.pipeline.schedule).takes_memory_units)
-    scenario.cluster = plan::roomy(scenario.cluster);
+    scenario.cluster = plan::with_unlimited_memory(scenario.cluster);
   return scenario;
 }
 
@@ -40,7 +40,7 @@ PartitionNeed BorderSimulator::need(const std::vector<int>& boundaries, double m
   std::vector<plan::Bytes> held;
   for (const MemoryPeak& peak : memory_.curves(step_, times).peaks)
     held.push_back(peak.held);
-  return {{times.iteration}, plan::evened_peak(held, caps_, largest_)};
+  return {{times.iteration}, plan::normalized_peak(held, caps_, largest_)};
 }
 
 }  // namespace pipewright::sim

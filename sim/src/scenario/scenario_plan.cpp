@@ -210,7 +210,7 @@ std::optional<Need> need_of(const plan::Scenario& scenario, const plan::LayerCos
                             const std::string& change, bool trained) {
   try {
     const plan::Scenario changed = plan::changed(scenario, change);
-    if (trained && !plan::only_predicted(changed, plan::Carrier::Threads).empty())
+    if (trained && !plan::only_predicted(changed, plan::RankTransport::Threads).empty())
       return {};
     return weigh(changed, costs, lay_out(changed, costs)).need;
   } catch (const plan::InputError&) {

@@ -88,10 +88,10 @@ Seconds hidden_in_pair(const Structure& structure, const StepCosts& costs,
     return {};
   const Instruction &own = *structure.events()[event].instruction,
                     &beside = *structure.events()[other].instruction;
-  return plan::hidden_beside(plan::traits_of(own.kind).work,
-                             stages[static_cast<std::size_t>(own.stage)],
-                             plan::traits_of(beside.kind).work,
-                             stages[static_cast<std::size_t>(beside.stage)], costs.pair_overlap);
+  return plan::overlapped_communication(
+      plan::traits_of(own.kind).work, stages[static_cast<std::size_t>(own.stage)],
+      plan::traits_of(beside.kind).work, stages[static_cast<std::size_t>(beside.stage)],
+      costs.pair_overlap);
 }
 
 bool has_overheads(const plan::Link& link) { return link.overheads != plan::Overheads{}; }

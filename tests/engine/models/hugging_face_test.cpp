@@ -243,7 +243,7 @@ TEST_CASE("Pipelines and tensor parallelism of a folder are bit-identical to ser
 
 /// Checks that the tensor-parallel rank's parameters in every layer are its parts of the whole
 /// ones.
-std::size_t check_parts(const std::vector<LayerSpec>& specs, const ShardPlace& place) {
+std::size_t check_parts(const std::vector<LayerSpec>& specs, const TensorParallelPlace& place) {
   std::size_t cut_parameters = 0;
   for (int index = 0; index < static_cast<int>(specs.size()); ++index) {
     const auto whole = build_layer(specs, index, 1), shard = build_layer(specs, index, 1, place);

@@ -48,7 +48,7 @@ Mixture unbalanced(const plan::TransformerConfig& config) {
   at::manual_seed(3);
   plan::TransformerConfig with_bias = config;
   with_bias.router_bias = true;
-  Mixture mixture(with_bias, ShardPlace{}, Tokens::Whole);
+  Mixture mixture(with_bias, TensorParallelPlace{}, Tokens::Whole);
   const at::NoGradGuard no_grad;
   mixture->named_parameters()["router.bias"].copy_(100 * at::arange(config.experts));
   return mixture;
@@ -76,7 +76,7 @@ TEST_CASE("An expert that receives all tokens equals a feed-forward", "[exec][mo
   plan::TransformerConfig config = config_of(4, 1);
   config.shared_feed_forward = 0;
   Mixture mixture = unbalanced(config);
-  FeedForward alone(config, config.expert_feed_forward, ShardPlace{}, Tokens::Whole);
+  FeedForward alone(config, config.expert_feed_forward, TensorParallelPlace{}, Tokens::Whole);
   const auto experts = mixture->named_parameters();
   {
     const at::NoGradGuard no_grad;

@@ -75,7 +75,8 @@ void backward(Backward kind, const at::Tensor& output, const Tensors& gradients,
   split.weight_gradients();
 }
 
-Made run_shard(const Case& c, const std::vector<LayerSpec>& specs, const ShardPlace& place) {
+Made run_shard(const Case& c, const std::vector<LayerSpec>& specs,
+               const TensorParallelPlace& place) {
   const TrainingSetup setup = setup_of(c.precision, specs);
   const auto layer = build_layer(setup, c.layer, at::kCPU, place);
   const bool is_first = c.layer == 0, is_last = c.layer + 1 == static_cast<int>(specs.size());
@@ -126,8 +127,9 @@ Made put_together(const std::vector<Made>& shards) {
 }
 
 Made run(int count, const Case& c, const std::vector<LayerSpec>& specs = gpt_layers(shape)) {
-  return put_together(test::run_shards(
-      count, c.groups, [&](const ShardPlace& place) { return run_shard(c, specs, place); }));
+  return put_together(test::run_shards(count, c.groups, [&](const TensorParallelPlace& place) {
+    return run_shard(c, specs, place);
+  }));
 }
 
 void check_equal(const Made& a, const Made& b) {
@@ -315,7 +317,7 @@ class GroupedQueries final : public Layer {
  public:
   static constexpr int heads = 8, kv_heads = 4, width = 5, hidden = shape.hidden;
 
-  explicit GroupedQueries(const ShardPlace& place)
+  explicit GroupedQueries(const TensorParallelPlace& place)
       : place_(place),
         queries_(register_module("queries", ColumnLinear(hidden, heads * width, place))),
         keys_values_(
@@ -342,17 +344,17 @@ class GroupedQueries final : public Layer {
   }
 
  private:
-  ShardPlace place_;
+  TensorParallelPlace place_;
   ColumnLinear queries_, keys_values_;
   RowLinear project_;
 };
 
 TEST_CASE("Shared heads of keys and values are partitioned with their query heads",
           "[exec][shards]") {
-  std::vector<LayerSpec> specs(layers, {.name = "attention", .build = [] {
-                                          return std::make_shared<GroupedQueries>(ShardPlace{});
-                                        }});
-  specs[1].build_shard = [](const ShardPlace& place) {
+  std::vector<LayerSpec> specs(
+      layers, {.name = "attention",
+               .build = [] { return std::make_shared<GroupedQueries>(TensorParallelPlace{}); }});
+  specs[1].build_shard = [](const TensorParallelPlace& place) {
     return std::make_shared<GroupedQueries>(place);
   };
   const Made alone = run(1, {.layer = 1, .groups = 4}, specs);
@@ -374,7 +376,7 @@ TEST_CASE("Targets and tokens outside the vocabulary are rejected on every tenso
           "[exec][shards]") {
   const auto specs = gpt_layers(shape);
   const at::Tensor words = at::tensor({0, 253}, at::kLong).view({1, 2});
-  const ShardPlace place{.index = 0, .count = 1, .groups = 2};
+  const TensorParallelPlace place{.index = 0, .count = 1, .groups = 2};
   CHECK(test::error_of([&] { build_layer(specs, 0, 0, place)->forward(words, {}); }) ==
         "tokens from 0 to 253 are not all in a vocabulary of 253");
   CHECK(test::error_of([&] {

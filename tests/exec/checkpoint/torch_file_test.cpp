@@ -90,10 +90,9 @@ TEST_CASE("A truncated or changed torch file is rejected with an error message",
   CHECK(refusal(whole.substr(0, whole.size() - 1)) ==
         ": it is not a zip archive, or is truncated: no directory at its end");
   CHECK(refusal("") == ": it is empty");
-  CHECK(
-      refusal(with(whole, "torch\nFloatStorage", "torch\nOtherStorage")) ==
-      ", data.pkl: byte 98: the name 'torch OtherStorage' is not one that such a file needs; "
-      "nothing is run");
+  CHECK(refusal(with(whole, "torch\nFloatStorage", "torch\nOtherStorage")) ==
+        ", data.pkl: byte 98: the name 'torch OtherStorage' is not one that such a file needs; "
+        "nothing is run");
   CHECK(refusal(with(whole, "little", "bigger")) == ": its byte order is not that of this machine");
   // Changes the number of rows, at byte 147 of the pickle: K\x02K\x03 are the sizes.
   CHECK(refusal(with(whole, "K\x02K\x03", "K\x03K\x03")) ==

@@ -20,10 +20,10 @@ std::string text_of(const std::vector<RankDevice>& devices) {
 }
 
 TEST_CASE("Ranks are assigned to GPUs evenly, consecutive ranks together", "[device]") {
-  CHECK(text_of(dealt_out(4, 1, false)) == "0:0/1 0:0/1 0:0/1 0:0/1 ");
-  CHECK(text_of(dealt_out(4, 1, true)) == "0:0/4 0:1/4 0:2/4 0:3/4 ");
-  CHECK(text_of(dealt_out(5, 2, true)) == "0:0/2 0:1/2 1:0/3 1:1/3 1:2/3 ");
-  CHECK(text_of(dealt_out(2, 8, true)) == "0:0/1 1:0/1 ");
+  CHECK(text_of(assign_gpus(4, 1, false)) == "0:0/1 0:0/1 0:0/1 0:0/1 ");
+  CHECK(text_of(assign_gpus(4, 1, true)) == "0:0/4 0:1/4 0:2/4 0:3/4 ");
+  CHECK(text_of(assign_gpus(5, 2, true)) == "0:0/2 0:1/2 1:0/3 1:1/3 1:2/3 ");
+  CHECK(text_of(assign_gpus(2, 8, true)) == "0:0/1 1:0/1 ");
 }
 
 TEST_CASE("The CPU retains no workspaces for products", "[device]") {

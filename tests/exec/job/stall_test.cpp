@@ -10,15 +10,15 @@ using namespace pipewright::exec;
 constexpr std::chrono::milliseconds time{600'000};
 const std::vector<int> device{};  // a wait for the device has no ranks to wait for
 
-Beat in_action(const char* at, std::vector<Wait> waits = {}) {
+Heartbeat in_action(const char* at, std::vector<Wait> waits = {}) {
   return {.at = at, .in_action = true, .waits = std::move(waits)};
 }
 
-Beat in_phase(const char* at, std::vector<Wait> waits = {}) {
+Heartbeat in_phase(const char* at, std::vector<Wait> waits = {}) {
   return {.at = at, .in_action = false, .waits = std::move(waits)};
 }
 
-Beat gone() { return {.at = "its end", .waits = {}, .left = true}; }
+Heartbeat gone() { return {.at = "its end", .waits = {}, .left = true}; }
 
 TEST_CASE("A stall names the busy ranks and the ranks that wait for them", "[exec][job]") {
   CHECK(stall_report({in_action("0B2", {{{1}, "0RECV_B2"}}), in_action("1F3")}, time) ==
@@ -52,14 +52,14 @@ TEST_CASE("A stall in a collective names the missing ranks, or says that all are
 }
 
 TEST_CASE("A stall of all ranks at the end of a step is reported once", "[exec][job]") {
-  const Beat at_end = in_action("the end of a step", {{{0, 1, 2}, "the end of a step"}});
+  const Heartbeat at_end = in_action("the end of a step", {{{0, 1, 2}, "the end of a step"}});
   CHECK(stall_report({at_end, at_end, at_end}, time) ==
         "no rank has made progress for 600 s: ranks 0, 1, 2 wait in the end of a step, which all "
         "ranks have entered");
 }
 
 TEST_CASE("A stall of ranks that wait for their devices says so", "[exec][job]") {
-  const Beat at_end = in_action("0LOSS", {{device, "the end of a step"}});
+  const Heartbeat at_end = in_action("0LOSS", {{device, "the end of a step"}});
   CHECK(stall_report({at_end}, time) ==
         "no rank has made progress for 600 s: rank 0 (at 0LOSS) waits in the end of a step for its "
         "device");
@@ -68,7 +68,7 @@ TEST_CASE("A stall of ranks that wait for their devices says so", "[exec][job]")
             time) ==
         "no rank has made progress for 600 s: rank 0 waits in 0F2 for its device; rank 1 waits in "
         "1RECV_F2 for rank 0");
-  const Beat loads = in_action("LOAD", {{device, "LOAD"}});
+  const Heartbeat loads = in_action("LOAD", {{device, "LOAD"}});
   CHECK(stall_report({loads, loads}, time) ==
         "no rank has made progress for 600 s: ranks 0, 1 wait in LOAD for their devices");
 }
@@ -85,7 +85,7 @@ TEST_CASE("A phase has no time limit, with or without a device", "[exec][job]") 
 }
 
 TEST_CASE("A stall is reported by waiting ranks, or by all if none waits", "[exec][job]") {
-  const Beat waiting = in_action("0B2", {{{1}, "0RECV_B2"}}), busy = in_action("1F3");
+  const Heartbeat waiting = in_action("0B2", {{{1}, "0RECV_B2"}}), busy = in_action("1F3");
   CHECK(tells_of_stall(0, {waiting, busy}));
   CHECK_FALSE(tells_of_stall(1, {waiting, busy}));
   CHECK(tells_of_stall(0, {busy, busy, gone()}));

@@ -223,7 +223,7 @@ TEST_CASE("Tokens go to their experts' ranks and back, also if a rank gets none"
     std::vector<Counts> counts;
     at::Tensor there, back, gradient;
   };
-  const auto seen = test::run_shards(2, 1, [](const ShardPlace& place) {
+  const auto seen = test::run_shards(2, 1, [](const TensorParallelPlace& place) {
     const int own = place.index;
     const Counts counts = own == 0 ? Counts{1, 2, 0, 0} : Counts{0, 1, 0, 0};
     const at::Tensor rows =

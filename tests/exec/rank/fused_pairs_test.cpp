@@ -195,8 +195,8 @@ TEST_CASE("A strand that fails ends the other one at its next turn", "[exec]") {
 /// Returns its input, after calling `work` in the forward and `back` in the backward.
 class Probe final : public Layer {
  public:
-  using Work = std::function<void(int microbatch, const ShardPlace&)>;
-  Probe(Work work, Work back, const ShardPlace& place)
+  using Work = std::function<void(int microbatch, const TensorParallelPlace&)>;
+  Probe(Work work, Work back, const TensorParallelPlace& place)
       : work_(std::move(work)), back_(std::move(back)), place_(place) {}
   at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
     const int microbatch = context.microbatch;
@@ -210,15 +210,15 @@ class Probe final : public Layer {
 
  private:
   Work work_, back_;
-  ShardPlace place_;
+  TensorParallelPlace place_;
 };
 
-void nothing(int, const ShardPlace&) {}
+void nothing(int, const TensorParallelPlace&) {}
 
 /// Returns the GPT with a probe as its third layer, which is the last of the first of two stages.
 TrainingSetup probed_setup(const Probe::Work& work, const Probe::Work& back) {
   auto setup = sharded_setup(2);
-  const auto build = [=](const ShardPlace& place) {
+  const auto build = [=](const TensorParallelPlace& place) {
     return std::make_shared<Probe>(work, back, place);
   };
   setup.layers[2] = {.name = "probe", .build = [build] { return build({}); }, .build_shard = build};
@@ -238,11 +238,11 @@ std::string failure_of(const Sizes& sizes, const TrainingSetup& setup,
 
 TEST_CASE("A failure in a pair is reported with its rank and action, and ends the other ranks",
           "[exec]") {
-  const auto breaks = [](int microbatch, const ShardPlace& place) {
+  const auto breaks = [](int microbatch, const TensorParallelPlace& place) {
     if (place.index == 1 && microbatch == 0)
       throw std::runtime_error("out of memory");
   };
-  const auto breaks_last = [](int microbatch, const ShardPlace& place) {
+  const auto breaks_last = [](int microbatch, const TensorParallelPlace& place) {
     if (place.index == 1 && microbatch == 3)
       throw std::runtime_error("out of memory");
   };
@@ -256,7 +256,7 @@ TEST_CASE("A failure in a pair is reported with its rank and action, and ends th
 TEST_CASE("A stall names both actions of a pair", "[exec]") {
   test::StallReports stall;
   const Sizes sizes{of_one_stage(), 1, 2};
-  const auto hangs = [&](int microbatch, const ShardPlace& place) {
+  const auto hangs = [&](int microbatch, const TensorParallelPlace& place) {
     if (place.index == 1 && microbatch == 2)
       stall.hang();
   };

@@ -39,7 +39,7 @@ TEST_CASE("The last rank waits for none, and the others wait for the time beyond
 /// A layer in which rank 1 is late in the forward of microbatch 0.
 class Late final : public Layer {
  public:
-  explicit Late(const ShardPlace& place) : place_(place) {}
+  explicit Late(const TensorParallelPlace& place) : place_(place) {}
   at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
     if (place_.index == 1 && context.microbatch == 0)
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -47,15 +47,16 @@ class Late final : public Layer {
   }
 
  private:
-  ShardPlace place_;
+  TensorParallelPlace place_;
 };
 
 TEST_CASE("A record contains how long a rank waited for a late tensor-parallel rank", "[exec]") {
   auto setup = test::sharded_setup(2);
   setup.layers[2] = {
       .name = "late",
-      .build = [] { return std::make_shared<Late>(ShardPlace{}); },
-      .build_shard = [](const ShardPlace& place) { return std::make_shared<Late>(place); }};
+      .build = [] { return std::make_shared<Late>(TensorParallelPlace{}); },
+      .build_shard =
+          [](const TensorParallelPlace& place) { return std::make_shared<Late>(place); }};
   for (const auto& schedule : {test::make("gpipe", 1, 2),  // and a schedule with interleaved pairs
                                plan::parse_csv("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n", "pairs.csv")}) {
     const test::Sizes sizes{schedule, 1, 2};

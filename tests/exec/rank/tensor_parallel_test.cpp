@@ -107,15 +107,16 @@ TEST_CASE("Tensor parallelism in bfloat16 with a loss scale has the bits of seri
 /// Returns its input after calling a function that knows the tensor-parallel rank.
 class Probe final : public Layer {
  public:
-  using Work = std::function<at::Tensor(const at::Tensor&, const CallContext&, const ShardPlace&)>;
-  Probe(Work work, const ShardPlace& place) : work_(std::move(work)), place_(place) {}
+  using Work =
+      std::function<at::Tensor(const at::Tensor&, const CallContext&, const TensorParallelPlace&)>;
+  Probe(Work work, const TensorParallelPlace& place) : work_(std::move(work)), place_(place) {}
   at::Tensor forward(const at::Tensor& input, const CallContext& context) override {
     return work_(input, context, place_);
   }
 
  private:
   Work work_;
-  ShardPlace place_;
+  TensorParallelPlace place_;
 };
 
 /// Returns the GPT with a probe as its third layer.
@@ -123,17 +124,19 @@ TrainingSetup probed_setup(const Probe::Work& work) {
   auto setup = sharded_setup(2);
   setup.layers[2] = {
       .name = "probe",
-      .build = [work] { return std::make_shared<Probe>(work, ShardPlace{}); },
+      .build = [work] { return std::make_shared<Probe>(work, TensorParallelPlace{}); },
       .build_shard =
-          [work](const ShardPlace& place) { return std::make_shared<Probe>(work, place); }};
+          [work](const TensorParallelPlace& place) {
+            return std::make_shared<Probe>(work, place);
+          }};
   return setup;
 }
 
 TEST_CASE("A tensor-parallel rank that fails within an action ends the others, which wait for it",
           "[exec]") {
   const Sizes sizes{make("1f1b", 3, 4), 1, 2};
-  const auto setup =
-      probed_setup([](const at::Tensor& x, const CallContext& call, const ShardPlace& place) {
+  const auto setup = probed_setup(
+      [](const at::Tensor& x, const CallContext& call, const TensorParallelPlace& place) {
         if (place.index == 1 && call.microbatch == 2)
           throw std::runtime_error("out of memory");
         return x;
@@ -152,13 +155,14 @@ TEST_CASE("Gradients that are not finite on one tensor-parallel rank skip the st
           "[exec]") {
   const Sizes sizes{make("1f1b", 2, 2), 1, 2};
   std::atomic<bool> spoils{true};
-  auto setup = probed_setup([&](const at::Tensor& x, const CallContext&, const ShardPlace& place) {
-    if (place.index == 1 && x.requires_grad() && spoils)
-      x.register_hook([](const at::Tensor& gradient) {
-        return gradient * std::numeric_limits<double>::infinity();
+  auto setup =
+      probed_setup([&](const at::Tensor& x, const CallContext&, const TensorParallelPlace& place) {
+        if (place.index == 1 && x.requires_grad() && spoils)
+          x.register_hook([](const at::Tensor& gradient) {
+            return gradient * std::numeric_limits<double>::infinity();
+          });
+        return x;
       });
-    return x;
-  });
   setup.clip_norm = 1;
   Executor executor(program_of(sizes, false, true), partition_for(sizes.schedule), setup,
                     sizes.options());
@@ -177,8 +181,8 @@ TEST_CASE("A stall names the late tensor-parallel rank, and the ranks waiting in
           "[exec]") {
   test::StallReports stall;
   const Sizes sizes{make("gpipe", 1, 2), 1, 2};
-  const auto setup =
-      probed_setup([&](const at::Tensor& x, const CallContext& call, const ShardPlace& place) {
+  const auto setup = probed_setup(
+      [&](const at::Tensor& x, const CallContext& call, const TensorParallelPlace& place) {
         if (place.index == 1 && call.microbatch == 1)
           stall.hang();
         return x;

@@ -44,7 +44,7 @@ class Source final : public exec::Layer {
 /// number in its forward and one in its backward.
 class PacedShard final : public exec::Layer {
  public:
-  PacedShard(std::shared_ptr<exec::Layer> paced, exec::ShardPlace place)
+  PacedShard(std::shared_ptr<exec::Layer> paced, exec::TensorParallelPlace place)
       : paced_(std::move(paced)), place_(std::move(place)) {
     register_parameter("weight", paced_->parameters().front());
   }
@@ -56,12 +56,12 @@ class PacedShard final : public exec::Layer {
 
  private:
   std::shared_ptr<exec::Layer> paced_;
-  exec::ShardPlace place_;
+  exec::TensorParallelPlace place_;
 };
 
 inline exec::LayerSpec paced_stage(int stage, const engine::PacedTimes& times) {
   exec::LayerSpec spec = engine::paced_layer("stage" + std::to_string(stage), times);
-  spec.build_shard = [build = spec.build](const exec::ShardPlace& place) {
+  spec.build_shard = [build = spec.build](const exec::TensorParallelPlace& place) {
     return std::make_shared<PacedShard>(build(), place);
   };
   return spec;

@@ -19,7 +19,7 @@ class ThreadShards {
   explicit ThreadShards(int count) : meeting_(count), handed_in_(static_cast<std::size_t>(count)) {}
 
   /// One rank's view of the group.
-  class Member final : public exec::ShardGroup {
+  class Member final : public exec::TensorParallelGroup {
    public:
     Member(ThreadShards& all, int index) : all_(all), index_(static_cast<std::size_t>(index)) {}
 
@@ -59,7 +59,7 @@ class ThreadShards {
 /// Runs `body` for each rank, on its own thread as a real rank would, and returns the results.
 template <class Body>
 auto run_shards(int count, int groups, const Body& body) {
-  using Result = decltype(body(exec::ShardPlace{}));
+  using Result = decltype(body(exec::TensorParallelPlace{}));
   ThreadShards shards(count);
   std::vector<Result> results(static_cast<std::size_t>(count));
   std::vector<std::exception_ptr> errors(results.size());
@@ -70,10 +70,10 @@ auto run_shards(int count, int groups, const Body& body) {
       ThreadShards::Member member(shards, index);
       try {
         results[static_cast<std::size_t>(index)] =
-            body(exec::ShardPlace{.index = index,
-                                  .count = count,
-                                  .groups = groups,
-                                  .group = count > 1 ? &member : nullptr});
+            body(exec::TensorParallelPlace{.index = index,
+                                           .count = count,
+                                           .groups = groups,
+                                           .group = count > 1 ? &member : nullptr});
       } catch (...) {
         errors[static_cast<std::size_t>(index)] = std::current_exception();
         shards.fail();

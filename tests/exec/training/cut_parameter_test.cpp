@@ -49,7 +49,7 @@ TEST_CASE("Matrices of experts are partitioned along both axes, and joined again
       Tensors parts;
       for (int expert = 0; expert < experts; ++expert)
         for (int shard = 0; shard < shards; ++shard) {
-          const PartSeat seat = seat_of(
+          const PartIndex seat = seat_of(
               cut,
               {.index = shard, .count = shards, .experts = {.index = expert, .count = experts}});
           CHECK(seat.count == experts * shards);

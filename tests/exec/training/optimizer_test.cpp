@@ -87,8 +87,8 @@ TEST_CASE("Each parameter has its own decay and learning rate factor", "[exec]")
     Tensors weights;
     for (std::size_t p = 0; p < rules.size(); ++p)
       weights.push_back(torch::full({2}, 2.0).requires_grad_());
-    Optimizer optimizer(weights, {.kind = kind, .weight_decay = 9}, {}, exec::Places::AreKept, {},
-                        rules);
+    Optimizer optimizer(weights, {.kind = kind, .weight_decay = 9}, {},
+                        exec::Places::PositionsFixed, {}, rules);
     for (const at::Tensor& weight : weights)
       weight.sum().backward();
     optimizer.step(0.1);
@@ -111,13 +111,13 @@ TEST_CASE("Shards together give the bits of one optimizer", "[exec]") {
     for (const int count : {2, 3, 5}) {
       const Tensors expected = parameters();
       const std::vector<exec::ParameterRule> rules{{0.1, 1}, {0, 1}, {0.1, 0.5}};
-      Optimizer whole(expected, {.kind = kind}, {}, exec::Places::AreKept, {}, rules);
+      Optimizer whole(expected, {.kind = kind}, {}, exec::Places::PositionsFixed, {}, rules);
       std::vector<Tensors> copies;
       std::vector<Optimizer> shards;
       for (int k = 0; k < count; ++k) {
         copies.push_back(parameters());
         shards.emplace_back(copies.back(), OptimizerOptions{.kind = kind}, exec::Shard{k, count},
-                            exec::Places::AreKept, std::vector<bool>(), rules);
+                            exec::Places::PositionsFixed, std::vector<bool>(), rules);
       }
       for (int step = 0; step < 3; ++step) {
         add_gradients(expected);
@@ -202,7 +202,7 @@ TEST_CASE("If positions may differ, a number's bits do not depend on where its t
     const at::Tensor whole = stepped(kind, exec::Places::MayDiffer, {331});
     for (const auto& cuts : {std::vector<std::int64_t>{100, 231}, {7, 64, 60, 200}, {128, 192, 11}})
       CHECK(at::equal(stepped(kind, exec::Places::MayDiffer, cuts), whole));
-    CHECK(at::allclose(stepped(kind, exec::Places::AreKept, {331}), whole));
+    CHECK(at::allclose(stepped(kind, exec::Places::PositionsFixed, {331}), whole));
   }
 }
 

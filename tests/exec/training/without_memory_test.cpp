@@ -40,7 +40,7 @@ TEST_CASE("A model of 50 GB is counted in a small process", "[exec][memory]") {
 }
 
 /// Compares the shapes of parameters and buffers, with and without memory.
-void check_equal_shapes(const TrainingSetup& setup, const ShardPlace& place = {}) {
+void check_equal_shapes(const TrainingSetup& setup, const TensorParallelPlace& place = {}) {
   for (int layer = 0; layer < static_cast<int>(setup.layers.size()); ++layer) {
     CAPTURE(layer);
     const auto with = build_layer(setup, layer, at::kCPU, place);

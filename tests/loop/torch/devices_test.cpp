@@ -9,7 +9,7 @@ namespace devices_test {
 using namespace pipewright;
 
 std::optional<loop::SharedGpu> shared(int ranks, int gpus, bool partitioned) {
-  return loop::shared_gpu(exec::dealt_out(ranks, gpus, partitioned));
+  return loop::shared_gpu(exec::assign_gpus(ranks, gpus, partitioned));
 }
 
 TEST_CASE("A GPU is shared if there are more ranks than GPUs", "[loop][device]") {

@@ -78,7 +78,7 @@ TEST_CASE("A user's generator has the bits of serial training", "[loop]") {
   plan::ScheduleDescriptor mine;
   mine.name = "mine";
   mine.chunks = plan::Chunks::Two;
-  mine.make = [](const plan::ScheduleRequest& r) -> plan::MadeSchedule {
+  mine.make = [](const plan::ScheduleRequest& r) -> plan::GeneratedSchedule {
     plan::Schedule schedule = test::make("zbv", r.ranks, r.microbatches, r.chunks);
     // Each rank moves its oldest weight gradient to the end.
     for (auto& actions : schedule.ranks) {

@@ -38,13 +38,13 @@ constexpr long long h = 512;
 constexpr long long layer_size = 12 * h * h + 13 * h;
 constexpr long long last_rank = 3 * layer_size + 2 * h + 50304 * h;
 
-long long standing(const Holdings& held) {
+long long standing(const MemoryByName& held) {
   return held.of("parameters") + held.of("gradients") + held.of("fp32 weights") +
          held.of("optimizer state");
 }
 
 TEST_CASE("Each parameter takes 2 + 4 + 12 persistent bytes", "[plan][megatron]") {
-  const Holdings held = megatron_memory(small_run()).behind_iteration;
+  const MemoryByName held = megatron_memory(small_run()).behind_iteration;
   CHECK(held.of("parameters") == 2 * last_rank);
   CHECK(held.of("gradients") == 4 * last_rank);
   CHECK(standing(held) == 18 * last_rank);
@@ -74,7 +74,7 @@ TEST_CASE(
     "stage's input with its gradient",
     "[plan][megatron]") {
   MegatronRun run = small_run();
-  const Holdings held = megatron_memory(run).behind_iteration;
+  const MemoryByName held = megatron_memory(run).behind_iteration;
   const long long hidden_state = 2 * 4 * 1024 * h;
   CHECK(held.of("cuBLAS workspaces") == 64 * mebibyte);
   CHECK(held.of("TransformerEngine workspaces") == 4 * mebibyte);
@@ -85,7 +85,7 @@ TEST_CASE(
 }
 
 /// Returns the activations at the peak, without the loss and its temporary tensors.
-long long activations(const Holdings& held) {
+long long activations(const MemoryByName& held) {
   long long sum = 0;
   for (const char* const name :
        {"norm inputs", "norm outputs", "queries, keys, values", "attention outputs", "scores",
@@ -167,7 +167,7 @@ TEST_CASE("Experts and their optimizer state are partitioned, over fewer replica
   run.cut.zero = 1;
   const long long experts = 3 * 2 * 8 * h * h;
   const long long others = 3 * (4 * h * h + 4 * h + 4 * h) + 2 * h + 50304 * h;
-  const Holdings held = megatron_memory(run).behind_iteration;
+  const MemoryByName held = megatron_memory(run).behind_iteration;
   CHECK(held.of("parameters") == 2 * (experts + others));
   CHECK(held.of("optimizer state") == 8 * others / 2 + 8 * experts);
 }

@@ -75,7 +75,7 @@ TEST_CASE("An exported plan is read back as the same one, or each unsupported fi
           "[plan][trainers]") {
   std::map<Trainer, int> read;
   const auto check = [&](Trainer trainer, const Scenario& scenario) {
-    const auto lines = untold(trainer, scenario);
+    const auto lines = unsupported_fields(trainer, scenario);
     if (lines.empty()) {
       INFO(to_string(trainer));
       CHECK(cut_of(read_back(trainer, scenario)) == cut_of(scenario));
@@ -122,7 +122,7 @@ TEST_CASE("A trainer runs the schedules that declare it, and its file is read ba
     const int chunks = usual_chunks(schedule.chunks).front();
     const Scenario scenario = plan_of(schedule.name, 4, chunks, 1);
     CAPTURE(to_string(trainer), schedule.name);
-    CHECK(untold(trainer, scenario).empty() == runs);
+    CHECK(unsupported_fields(trainer, scenario).empty() == runs);
     if (!runs)
       return;
     const auto read = assignments_of(trainer, trainer_file(trainer, scenario), file_name(trainer));
@@ -222,7 +222,7 @@ TEST_CASE("Public models exported as Megatron's arguments keep their sizes", "[p
     scenario.model = shape_of(training);
     scenario.pipeline.partition =
         std::vector<int>{0, static_cast<int>(model_of(scenario).layers.size())};
-    const auto lines = untold(Trainer::Megatron, scenario);
+    const auto lines = unsupported_fields(Trainer::Megatron, scenario);
     if (!lines.empty()) {  // its arguments do not support the model
       CHECK(lines.size() == 1);
       CHECK(lines.front().starts_with("model: "));

@@ -99,7 +99,7 @@ TEST_CASE("Levels and kinds of nodes read back, and are written only if there ar
   CHECK(kind_speed(cluster, 12) == 1);
   CHECK(memory_of(cluster, 12) == Bytes{50});
   CHECK(least_memory(cluster) == Bytes{50});
-  CHECK_FALSE(limits_memory(roomy(cluster)));
+  CHECK_FALSE(limits_memory(with_unlimited_memory(cluster)));
 }
 
 TEST_CASE("Levels that do not nest, and kinds with a wrong number of nodes, are rejected",

@@ -71,11 +71,11 @@ TEST_CASE("Ranks with different memory are reduced to one limit", "[plan][cluste
   const Cluster cluster = mixed({kind("new", 2, 1, 80), kind("old", 1, 0.5, 40)});
   CHECK(largest_memory(cluster) == Bytes{80});
   const std::vector<Bytes> memory{{80}, {40}};
-  CHECK(evened_peak({{80}, {40}}, memory, {80}) == Bytes{80});
-  CHECK(evened_peak({{10}, {41}}, memory, {80}) == Bytes{81});
-  CHECK(evened_peak({{81}, {1}}, memory, {80}) == Bytes{81});
-  CHECK(evened_peak({{90}, {30}}, {{0}, {40}}, {40}) == Bytes{40});  // the first is unlimited
-  CHECK(evened_peak({{90}, {30}}, {{0}, {0}}, {0}) == Bytes{90});
+  CHECK(normalized_peak({{80}, {40}}, memory, {80}) == Bytes{80});
+  CHECK(normalized_peak({{10}, {41}}, memory, {80}) == Bytes{81});
+  CHECK(normalized_peak({{81}, {1}}, memory, {80}) == Bytes{81});
+  CHECK(normalized_peak({{90}, {30}}, {{0}, {40}}, {40}) == Bytes{40});  // the first is unlimited
+  CHECK(normalized_peak({{90}, {30}}, {{0}, {0}}, {0}) == Bytes{90});
 }
 
 }  // namespace node_orders_test

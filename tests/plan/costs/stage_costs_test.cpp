@@ -325,7 +325,7 @@ TEST_CASE("Without recomputation a stage's costs do not change", "[plan][stage_c
   CHECK(plain.input_gradient == Seconds{20});
   CHECK(plain.rerun == rerun_at_once(plain));  // if the Program has an R
   CHECK(plain.rerun.first == Seconds{3});
-  CHECK(plain.rerun.remade == Bytes{10 + 5 + 30});
+  CHECK(plain.rerun.recomputed_bytes == Bytes{10 + 5 + 30});
 }
 
 TEST_CASE("Full recomputation keeps each layer's input and reruns its forward",
@@ -334,8 +334,8 @@ TEST_CASE("Full recomputation keeps each layer's input and reruns its forward",
   CHECK(full.activation == plain.activation);  // of a microbatch without recomputation
   CHECK(full.input_gradient == plain.input_gradient);
   CHECK(full.rerun.first + full.rerun.others == Seconds{3});
-  CHECK(full.rerun.kept == Bytes{20});        // b's input, without the stage's output
-  CHECK(full.rerun.remade == Bytes{5 + 30});  // by R: b, and the stage's output again
+  CHECK(full.rerun.kept == Bytes{20});                  // b's input, without the stage's output
+  CHECK(full.rerun.recomputed_bytes == Bytes{5 + 30});  // by R: b, and the stage's output again
   CHECK(full.rerun.freed_by_input_gradient == Bytes{0});
   // In b: 20, the stage's output, what b recomputes (5 + 30), and 60 more, without the output's
   // gradient (30), which counts for the next stage: 115, which is 30 above the 50 and the 35.
@@ -358,7 +358,7 @@ TEST_CASE("A forward that will be recomputed builds no autograd graph", "[plan][
 TEST_CASE("The last layer takes the first part of an action that recomputes layers",
           "[plan][stage_costs]") {
   // Each layer's backward takes 10 and 20 s; the recomputation of a within it takes 1 s.
-  const RerunCost rerun = recomputed(RecomputeMode::Full).rerun;
+  const RecomputeCost rerun = recomputed(RecomputeMode::Full).rerun;
   CHECK(rerun.backward_share == Approx(30.0 / 61));
   CHECK(rerun.input_gradient_share == Approx(10.0 / 21));
   CHECK(rerun.weight_gradient_share == Approx(0.5));
@@ -401,7 +401,7 @@ TEST_CASE("The loss is recomputed with the last layer", "[plan][stage_costs]") {
   const auto stages = stage_costs(costs, Partition{{0, 2, 3}}, {.recompute = RecomputeMode::Full});
   CHECK(stages[1].rerun.first == Seconds{7 + 2});
   CHECK(stages[1].rerun.others == Seconds{0});
-  CHECK(stages[1].rerun.remade == stages[1].activation);  // last layer and loss
+  CHECK(stages[1].rerun.recomputed_bytes == stages[1].activation);  // last layer and loss
 }
 
 TEST_CASE("All costs that are not valid durations or sizes are rejected together",

@@ -16,7 +16,7 @@ using namespace pipewright::plan;
 using pipewright::test::make;
 
 /// Makes a schedule for four ranks and eight microbatches, with its minimum number of chunks.
-MadeSchedule smallest(const ScheduleDescriptor& entry) {
+GeneratedSchedule smallest(const ScheduleDescriptor& entry) {
   ScheduleRequest request;
   request.name = entry.name;
   request.ranks = 4;
@@ -88,7 +88,7 @@ TEST_CASE("A schedule has the properties of its descriptor", "[plan][schedule]")
   int with_copies = 0;
   for (const ScheduleDescriptor& entry : schedules()) {
     CAPTURE(entry.name);
-    const MadeSchedule made = smallest(entry);
+    const GeneratedSchedule made = smallest(entry);
     CHECK(made.stream.has_value() == entry.is_instruction_stream);
     CHECK(is_forward_only(made.schedule) == entry.is_forward_only);
     if (entry.bubble_is_of_span)

@@ -46,7 +46,7 @@ TEST_CASE("A custom generator makes the requested schedule", "[plan][schedule]")
   mine.name = "mine";
   mine.chunks = Chunks::Any;
   mine.takes_group = true;
-  mine.make = [](const ScheduleRequest& r) -> MadeSchedule {
+  mine.make = [](const ScheduleRequest& r) -> GeneratedSchedule {
     return {
         make(r.group == 1 ? "looped-bfs" : "interleaved-1f1b", r.ranks, r.microbatches, r.chunks)};
   };
@@ -64,12 +64,12 @@ TEST_CASE("A custom generator makes the requested schedule", "[plan][schedule]")
 TEST_CASE("A generator that makes another or an invalid schedule is rejected", "[plan][schedule]") {
   ScheduleDescriptor mine;
   mine.name = "mine";
-  mine.make = [](const ScheduleRequest&) -> MadeSchedule { return {newest_first}; };
+  mine.make = [](const ScheduleRequest&) -> GeneratedSchedule { return {newest_first}; };
   CHECK(
       error_of([&] { make_schedule(request_for(mine, 2, 3)); }) ==
       "mine is for 2 ranks, 2 microbatches and 2 stages, but 2 ranks, 3 microbatches and 2 stages "
       "are asked for");
-  mine.make = [](const ScheduleRequest&) -> MadeSchedule {
+  mine.make = [](const ScheduleRequest&) -> GeneratedSchedule {
     return {parse_csv("0B0,0F0\n1F0,1B0\n", "stuck")};
   };
   const ScheduleChoice stuck = mine;

@@ -42,7 +42,7 @@ TEST_CASE("A scenario of measured layers has these layers and reads back as it w
 }
 
 TEST_CASE("Measured layers are planned and predicted, not trained", "[plan][model]") {
-  CHECK(only_predicted(scenario(), Carrier::Threads) ==
+  CHECK(only_predicted(scenario(), RankTransport::Threads) ==
         std::vector<std::string>{"model.kind=measured"});
 }
 

@@ -63,7 +63,7 @@ TEST_CASE("A change of a scenario does not read files again, and keeps a generat
 
   ScheduleDescriptor mine;
   mine.name = "mine";
-  mine.make = [](const ScheduleRequest& r) -> MadeSchedule {
+  mine.make = [](const ScheduleRequest& r) -> GeneratedSchedule {
     return {make("gpipe", r.ranks, r.microbatches)};
   };
   scenario.pipeline.schedule = mine;

@@ -57,7 +57,7 @@ Scenario unusual() {
                        .blocking = true,
                        .replicas = 3,
                        .overlap_reductions = false,
-                       .hand_over = HandOver::Copy};
+                       .hand_over = TensorTransfer::Copy};
   scenario.cluster.rank_speeds = {1, 0.5, 1.0 / 3, 2, 1};
   scenario.cluster.rank_memory = {0, 1e9, 2e9, 1e9, 5e8};
   scenario.training = {.steps = 2,
@@ -128,9 +128,9 @@ TEST_CASE("Lists by rank and by microbatch have one entry per rank or microbatch
 }
 
 TEST_CASE("Fields that training does not support are named one by one", "[plan][scenario]") {
-  const auto all = {Carrier::Threads, Carrier::Gloo, Carrier::Nccl};
+  const auto all = {RankTransport::Threads, RankTransport::Gloo, RankTransport::Nccl};
   const Scenario plain = read(least);
-  for (const Carrier carrier : all) {
+  for (const RankTransport carrier : all) {
     CHECK(only_predicted(plain, carrier).empty());
     CHECK_NOTHROW(require_trainable(plain, carrier));
     for (const auto& [field, value] : std::vector<std::pair<std::string, std::string>>{
@@ -151,7 +151,7 @@ TEST_CASE("A transformer's fields that cannot be trained are named", "[plan][sce
   Scenario scenario = read(least);
   scenario.model = TransformerShape{};
   scenario.data.kind = "tokens";
-  CHECK(only_predicted(scenario, Carrier::Threads).empty());
+  CHECK(only_predicted(scenario, RankTransport::Threads).empty());
   for (const auto& [value, field] : std::vector<std::pair<std::string, std::string>>{
            {"model.dropout=true", "model.dropout"},
            {"model.window=100", ""},
@@ -163,22 +163,23 @@ TEST_CASE("A transformer's fields that cannot be trained are named", "[plan][sce
            {"model.products=float8", "model.products"},
            {"training.fp32_gradients=true", ""}}) {
     CAPTURE(value);
-    CHECK(fmt::format("{}", fmt::join(only_predicted(changed(scenario, value), Carrier::Threads),
-                                      " ")) == field);
+    CHECK(fmt::format("{}",
+                      fmt::join(only_predicted(changed(scenario, value), RankTransport::Threads),
+                                " ")) == field);
   }
   TransformerShape mixture;
   mixture.config.experts = mixture.config.experts_per_token = 2;
   mixture.config.set_mixture_behind(1);
   scenario.model = mixture;
-  CHECK(only_predicted(scenario, Carrier::Threads) ==
+  CHECK(only_predicted(scenario, RankTransport::Threads) ==
         std::vector<std::string>{"model.expert_feed_forward"});
   mixture.config.expert_feed_forward = 8;
   scenario.model = mixture;
   scenario.pipeline.replicas = scenario.pipeline.expert = 2;
-  CHECK(only_predicted(scenario, Carrier::Threads).empty());
+  CHECK(only_predicted(scenario, RankTransport::Threads).empty());
   scenario.pipeline.tensor = 2;
   scenario.training.zero = 3;
-  CHECK(only_predicted(scenario, Carrier::Threads).empty());
+  CHECK(only_predicted(scenario, RankTransport::Threads).empty());
 }
 
 TEST_CASE("The tensor groups of a transformer must divide its heads", "[plan][scenario]") {
@@ -198,28 +199,28 @@ TEST_CASE("The tensor groups of a transformer must divide its heads", "[plan][sc
 TEST_CASE("Communication options can be trained if the transport supports them",
           "[plan][scenario]") {
   const Scenario plain = read(least);
-  const auto named = [&](const std::string& change, Carrier carrier) {
+  const auto named = [&](const std::string& change, RankTransport carrier) {
     return fmt::format("{}", fmt::join(only_predicted(changed(plain, change), carrier), " "));
   };
-  CHECK(named("pipeline.communicators=pair", Carrier::Threads) == "pipeline.communicators");
-  CHECK(named("pipeline.communicators=pair", Carrier::Gloo).empty());
-  CHECK(named("pipeline.communicators=rank", Carrier::Gloo) == "pipeline.communicators");
-  CHECK(named("pipeline.communicators=rank", Carrier::Nccl).empty());
-  CHECK(named("pipeline.transfers=rendezvous", Carrier::Threads) == "pipeline.transfers");
-  CHECK(named("pipeline.transfers=rendezvous", Carrier::Gloo) == "pipeline.transfers");
-  CHECK(named("pipeline.transfers=rendezvous", Carrier::Nccl).empty());
+  CHECK(named("pipeline.communicators=pair", RankTransport::Threads) == "pipeline.communicators");
+  CHECK(named("pipeline.communicators=pair", RankTransport::Gloo).empty());
+  CHECK(named("pipeline.communicators=rank", RankTransport::Gloo) == "pipeline.communicators");
+  CHECK(named("pipeline.communicators=rank", RankTransport::Nccl).empty());
+  CHECK(named("pipeline.transfers=rendezvous", RankTransport::Threads) == "pipeline.transfers");
+  CHECK(named("pipeline.transfers=rendezvous", RankTransport::Gloo) == "pipeline.transfers");
+  CHECK(named("pipeline.transfers=rendezvous", RankTransport::Nccl).empty());
   const Scenario waits =
       changed(changed(plain, "pipeline.transfers=rendezvous"), "pipeline.blocking=true");
-  CHECK(only_predicted(waits, Carrier::Threads).empty());
-  CHECK(named("pipeline.hand_over=copy", Carrier::Threads) == "pipeline.hand_over");
-  CHECK(named("pipeline.hand_over=copy", Carrier::Gloo).empty());
+  CHECK(only_predicted(waits, RankTransport::Threads).empty());
+  CHECK(named("pipeline.hand_over=copy", RankTransport::Threads) == "pipeline.hand_over");
+  CHECK(named("pipeline.hand_over=copy", RankTransport::Gloo).empty());
 
   Scenario two = changed(plain, "training.jitter=0.1");
-  CHECK(error_of([&] { require_trainable(two, Carrier::Gloo); }) ==
+  CHECK(error_of([&] { require_trainable(two, RankTransport::Gloo); }) ==
         "training.jitter is supported in prediction, but not in training by processes over Gloo: "
         "remove it to train, or use `pipewright simulate`");
-  two.pipeline.hand_over = HandOver::Copy;
-  CHECK(error_of([&] { require_trainable(two, Carrier::Threads); }) ==
+  two.pipeline.hand_over = TensorTransfer::Copy;
+  CHECK(error_of([&] { require_trainable(two, RankTransport::Threads); }) ==
         "pipeline.hand_over, training.jitter are supported in prediction, but not in training by "
         "threads of one process: remove them to train, or use `pipewright simulate`");
 }

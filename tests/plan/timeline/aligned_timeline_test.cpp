@@ -41,7 +41,7 @@ Timeline put_right(const Timeline& timeline) {
   return aligned(timeline, clock_offsets(timeline.ranks, passages_of(timeline)));
 }
 
-std::string text_of(const std::vector<Passage>& passages) {
+std::string text_of(const std::vector<ClockObservation>& passages) {
   std::string text;
   for (const auto& [from, to, sent, arrived] : passages)
     text += fmt::format("{}:{} > {}:{}\n", from, sent.value, to, arrived.value);

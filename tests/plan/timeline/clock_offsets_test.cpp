@@ -23,7 +23,7 @@ class Readings {
   }
 
   ClockOffsets solve() const { return clock_offsets(static_cast<int>(ahead_.size()), passages_); }
-  const std::vector<Passage>& passages() const { return passages_; }
+  const std::vector<ClockObservation>& passages() const { return passages_; }
   /// How far the clock of `rank` is ahead of rank 0's.
   double truth(int rank) const { return at(rank) - at(0); }
   double fastest_round_trip(int a, int b) const {
@@ -35,7 +35,7 @@ class Readings {
   Seconds reading(int rank, double time) const { return {time + at(rank)}; }
 
   std::vector<double> ahead_;
-  std::vector<Passage> passages_;
+  std::vector<ClockObservation> passages_;
   std::map<std::pair<int, int>, double> fastest_;
 };
 
@@ -45,7 +45,8 @@ double value(const std::vector<Seconds>& offsets, int rank) {
 
 /// Returns by how much the worst passage arrives before it was sent, after the offsets are applied;
 /// negative if none does.
-double worst_violation(const std::vector<Passage>& passages, const std::vector<Seconds>& offsets) {
+double worst_violation(const std::vector<ClockObservation>& passages,
+                       const std::vector<Seconds>& offsets) {
   double worst = -1e300;
   for (const auto& [from, to, sent, arrived] : passages)
     worst =
@@ -116,7 +117,7 @@ TEST_CASE("Offsets are exact if both directions are equally fast, also around a 
 TEST_CASE("For inconsistent readings, the offsets violate causality as little as possible",
           "[plan][clock]") {
   // Around this ring a message would arrive 3 s before it was sent: at least 1 s per passage.
-  const std::vector<Passage> ring{{0, 1, {0}, {1}}, {1, 2, {0}, {-5}}, {2, 0, {0}, {1}}};
+  const std::vector<ClockObservation> ring{{0, 1, {0}, {1}}, {1, 2, {0}, {-5}}, {2, 0, {0}, {1}}};
   const ClockOffsets clocks = clock_offsets(3, ring);
   CHECK(clocks.residual == Seconds{1});
   CHECK(clocks.offset == std::vector<Seconds>{{0}, {2}, {-2}});
@@ -127,7 +128,7 @@ TEST_CASE("The residual is the largest remaining violation", "[plan][clock]") {
   std::mt19937 random(11);
   std::uniform_real_distribution<double> time(-1, 1);
   for (int trial = 0; trial < 100; ++trial) {
-    std::vector<Passage> passages;
+    std::vector<ClockObservation> passages;
     for (int from = 0; from < 5; ++from)
       for (int to = 0; to < 5; ++to)
         if (from != to)

@@ -24,7 +24,7 @@ Run run_of(const std::string& schedule, int ranks, int microbatches, int chunks 
 models::TransformerTimes times_of(double f, double b, double w, double hop = 0) {
   models::TransformerTimes times;
   times.layer = {.forward = f, .backward = b + w, .weight = w};
-  times.hop_s = hop;
+  times.stage_transfer_s = hop;
   times.hop_size = plan::Bytes{1'000'000'000};
   return times;
 }

@@ -199,7 +199,7 @@ double least_of_all(const plan::Cluster& cluster, const search::PlanSpace& space
         cut.stage_layers = layers;
         plan::Scenario scenario = search::scenario_of(order.cluster, space.training, cut);
         const auto caps = plan::cluster_of_ranks(scenario);
-        scenario.cluster = plan::roomy(scenario.cluster);
+        scenario.cluster = plan::with_unlimited_memory(scenario.cluster);
         const search::PlanFacts facts = search::facts_of(
             scenario, models::transformer_costs(scenario.cluster, space.training, cut));
         if (facts.iteration_s >= least)

@@ -62,7 +62,7 @@ TEST_CASE("Timing a Program again under other costs allocates nothing", "[sim][a
       const Structure structure(program);
       Simulator simulator(structure);
       IdleCauses causes(structure);
-      MemoryModel model(structure, {HandOver::Copy});
+      MemoryModel model(structure, {TensorTransfer::Copy});
       const auto in_round = [&](int round) {
         const StepCosts costs = costs_of(structure.program(), options.replicas, round);
         return allocations_during([&] {

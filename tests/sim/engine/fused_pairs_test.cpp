@@ -96,9 +96,12 @@ TEST_CASE("Hidden communication is that of the actions that have any", "[sim]") 
   CHECK(plan::shards_of(Work::WeightGradient, cost) == Seconds{0});
   CHECK(plan::shards_of(Work::OptimizerStep, cost) == Seconds{0});
   const plan::StageCost other = stage_of({0.5, 3}, {1, 1});
-  CHECK(plan::hidden_beside(Work::Backward, cost, Work::Forward, other, 1) == Seconds{0.5});
-  CHECK(plan::hidden_beside(Work::Forward, other, Work::WeightGradient, cost, 0.5) == Seconds{1.5});
-  CHECK(plan::hidden_beside(Work::WeightGradient, cost, Work::Forward, other, 1) == Seconds{0});
+  CHECK(plan::overlapped_communication(Work::Backward, cost, Work::Forward, other, 1) ==
+        Seconds{0.5});
+  CHECK(plan::overlapped_communication(Work::Forward, other, Work::WeightGradient, cost, 0.5) ==
+        Seconds{1.5});
+  CHECK(plan::overlapped_communication(Work::WeightGradient, cost, Work::Forward, other, 1) ==
+        Seconds{0});
 }
 
 /// F = I, no shorter than W.

@@ -101,7 +101,7 @@ TEST_CASE("Each rank has its own limit: the rank furthest above its limit is nam
           require_cap_above_standing(program, two_stages().stages, cluster);
         }).starts_with("rank 1 holds 20.0 MB before any activation"));
   CHECK(least_memory(cluster) == Bytes{19'000'000});
-  CHECK_FALSE(limits_memory(roomy(cluster)));
+  CHECK_FALSE(limits_memory(with_unlimited_memory(cluster)));
 }
 
 TEST_CASE("A cap below the permanent memory is rejected without any simulation", "[sim][memory]") {

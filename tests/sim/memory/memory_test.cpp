@@ -105,14 +105,14 @@ TEST_CASE("With CUDA graphs each slot keeps its peak, and copies of its inputs",
   auto stages = two_stages();
   stages[0].gradients = {2};
   stages[0].backward_peak_apart = {5};
-  for (const auto hand_over : {HandOver::Reference, HandOver::Copy}) {
+  for (const auto hand_over : {TensorTransfer::Reference, TensorTransfer::Copy}) {
     const Case at(make("1f1b", 2, 2), costs_of(stages), {hand_over, 0, /*captures=*/true});
     // Two slots of 10 + 5 and the received gradient, 3; and one of 20 and the input, 4.
     CHECK(at.holders(0, 0) == "set aside for graphs: 36, gradients: 2");
-    CHECK(at.holders(1, 0) == (hand_over == HandOver::Copy
+    CHECK(at.holders(1, 0) == (hand_over == TensorTransfer::Copy
                                    ? "set aside for graphs: 24, receive buffer 1RECV_F0: 4"
                                    : "set aside for graphs: 24"));
-    CHECK(at.curves.peaks[1].held == Bytes{24 + (hand_over == HandOver::Copy ? 4 : 3)});
+    CHECK(at.curves.peaks[1].held == Bytes{24 + (hand_over == TensorTransfer::Copy ? 4 : 3)});
   }
 }
 
@@ -162,12 +162,12 @@ int for_each_case(const Visit& visit) {
   for (const std::string& name : schedule_names())
     for (const auto& [ranks, microbatches] : {std::pair{2, 4}, {4, 8}})
       for (const LoweringOptions& options : all_ways_to_communicate())
-        for (const Holding holding : {Holding{HandOver::Reference, 0},
-                                      {HandOver::Reference, 2},
-                                      {HandOver::Reference, 1, /*captures=*/true},
-                                      {HandOver::Copy, 0},
-                                      {HandOver::Copy, 1},
-                                      {HandOver::Copy, 0, /*captures=*/true}})
+        for (const Holding holding : {Holding{TensorTransfer::Reference, 0},
+                                      {TensorTransfer::Reference, 2},
+                                      {TensorTransfer::Reference, 1, /*captures=*/true},
+                                      {TensorTransfer::Copy, 0},
+                                      {TensorTransfer::Copy, 1},
+                                      {TensorTransfer::Copy, 0, /*captures=*/true}})
           for (const bool recompute : {false, true})
             try {
               auto values = values_of(name, ranks, microbatches, options);
@@ -251,7 +251,7 @@ TEST_CASE("The curve of each owner is separate over time", "[sim][memory]") {
   auto stages = two_stages();
   stages[1].parameters = {100};
   stages[1].backward_peak = {2};
-  const Case at(make("gpipe", 2, 1), costs_of(stages), {HandOver::Copy});
+  const Case at(make("gpipe", 2, 1), costs_of(stages), {TensorTransfer::Copy});
   const auto owners = at.model.by_owner(at.costs, at.times).at(1);
   // 1RECV_F0 is posted at once, 1F0 runs from 2 to 3, 1B0 to 5.
   REQUIRE(owners.size() == 4);
@@ -266,7 +266,7 @@ TEST_CASE("The curve of each owner is separate over time", "[sim][memory]") {
 
 TEST_CASE("Copied, a receive has a buffer from when it is posted to the end of its use",
           "[sim][memory]") {
-  const Case at(make("gpipe", 2, 1), costs_of(two_stages()), {HandOver::Copy});
+  const Case at(make("gpipe", 2, 1), costs_of(two_stages()), {TensorTransfer::Copy});
   // 0RECV_B0 is posted when 0F0 is over, and its 3 bytes stay for 0B0.
   CHECK(at.curve(0) == "0: 0, 0: 10, 1: 13, 8: 0");
   // 1RECV_F0 is posted at once; the 4 bytes are the input that 1B0 needs. The gradient is released
@@ -279,7 +279,7 @@ TEST_CASE("Copied, a receive has a buffer from when it is posted to the end of i
 TEST_CASE("Copied, the stage that computed a gradient holds it until it is sent", "[sim][memory]") {
   StepCosts costs = costs_of(two_stages());
   costs.cluster.within_node.bandwidth_per_s = 1;  // 3 bytes take 3 s
-  const Case at(make("gpipe", 2, 1), costs, {HandOver::Copy});
+  const Case at(make("gpipe", 2, 1), costs, {TensorTransfer::Copy});
   // 0F0 to 1, 4 s and one of latency to 6, 1F0 to 7, 1B0 to 9, sent from 9 to 12.
   CHECK(at.curve(1) == "0: 0, 0: 4, 6: 24, 9: 3, 12: 0");
   CHECK(at.holders(1, 9) == "input gradient 1B0: 3");
@@ -290,7 +290,7 @@ TEST_CASE("Stages of one rank pass data on without a buffer", "[sim][memory]") {
   // 0F 0 to 1, 1F to 2, 1B to 4 makes 3, 0B to 6 uses them.
   const std::string curve = "0: 0, 0: 10, 1: 30, 4: 13, 6: 0";
   CHECK(Case(both, costs_of(two_stages())).curve(0) == curve);
-  CHECK(Case(both, costs_of(two_stages()), {HandOver::Copy}).curve(0) == curve);
+  CHECK(Case(both, costs_of(two_stages()), {TensorTransfer::Copy}).curve(0) == curve);
 }
 
 TEST_CASE("An input gradient frees its part of the activations, the weight gradient the rest",
@@ -327,7 +327,7 @@ TEST_CASE("A recomputing input gradient keeps the recomputed activations for the
                 .others = {1},
                 .kept = {2},
                 .forward_peak = {2},
-                .remade = {3},
+                .recomputed_bytes = {3},
                 .rerun_peak = {3},
                 .backward_peak = {9},
                 .input_gradient_peak = {9},
@@ -365,7 +365,8 @@ TEST_CASE("An input gradient frees the stage's output, if the next stage no long
   CHECK(late.curve(0) == "0: 0, 0: 10, 7: 4, 8: 0");
   CHECK(late.holders(0, 7) == "activations 0F0: 4");
   // If data are copied, the next stage reads its own buffer.
-  CHECK(Case(early, costs_of(stages), {HandOver::Copy}).holders(0, 6.5) == "activations 0F0: 6");
+  CHECK(Case(early, costs_of(stages), {TensorTransfer::Copy}).holders(0, 6.5) ==
+        "activations 0F0: 6");
 }
 
 TEST_CASE(
@@ -377,7 +378,7 @@ TEST_CASE(
   CHECK(Case(schedule, costs_of(stages)).curve(1) == "0: 0, 2: 10, 5: 3, 7: 0");
   stages[0].output_gradient_for_weights = true;
   CHECK(Case(schedule, costs_of(stages)).curve(1) == "0: 0, 2: 10, 5: 3, 8: 0");
-  const Case copied(schedule, costs_of(stages), {HandOver::Copy});
+  const Case copied(schedule, costs_of(stages), {TensorTransfer::Copy});
   CHECK(copied.holders(0, 7) == "activations 0F0: 6, receive buffer 0RECV_B0: 3");
 }
 
@@ -404,7 +405,7 @@ TEST_CASE("Until it runs again, a recomputed forward keeps only its output", "[s
   CHECK(at.holders(0, 0) == "transient of 0F0: 11, output 0F0: 4");
   CHECK(at.holders(0, 1) == "activations 0R0: 10, transient of 0R0: 5, output 0F0: 4");
   // If data are copied, the output is released after its send, and recomputed.
-  const Case copied(schedule, costs_of(stages), {HandOver::Copy});
+  const Case copied(schedule, costs_of(stages), {TensorTransfer::Copy});
   CHECK(copied.holders(0, 0) == "transient of 0F0: 11, output 0F0: 4");
   CHECK(copied.holders(0, 1) == "activations 0R0: 10, transient of 0R0: 5");
 }
@@ -414,15 +415,15 @@ TEST_CASE("Inference frees all memory that it does not send", "[sim][memory]") {
   costs.cluster.within_node.bandwidth_per_s = 1;
   const Schedule schedule = parse_csv("0F0\n1F0\n", "s.csv");
   CHECK(Case(schedule, costs).curve(0) == "0: 0, 0: 10, 1: 0");
-  CHECK(Case(schedule, costs, {HandOver::Copy}).curve(0) == "0: 0, 0: 10, 1: 4, 5: 0");
-  CHECK(Case(schedule, costs, {HandOver::Copy}).curve(1) == "0: 0, 0: 4, 6: 24, 7: 0");
+  CHECK(Case(schedule, costs, {TensorTransfer::Copy}).curve(0) == "0: 0, 0: 10, 1: 4, 5: 0");
+  CHECK(Case(schedule, costs, {TensorTransfer::Copy}).curve(1) == "0: 0, 0: 4, 6: 24, 7: 0");
 }
 
 TEST_CASE("A longer microbatch keeps more, and its buffers are larger", "[sim][memory]") {
   // 1B0 from 7 to 9, 0B0 from 10 to 12; then 0RECV_B1 is posted, and 1B1 is from 14 to 15.
   StepCosts costs = costs_of(two_stages());
   costs.microbatch_lengths = {1, 2.5};
-  const Case at(make("gpipe", 2, 2), costs, {HandOver::Copy});
+  const Case at(make("gpipe", 2, 2), costs, {TensorTransfer::Copy});
   CHECK(at.holders(0, 9) == "activations 0F1: 25, activations 0F0: 10, receive buffer 0RECV_B0: 3");
   CHECK(at.holders(0, 12) == "activations 0F1: 25, receive buffer 0RECV_B1: 8");
 }
@@ -520,14 +521,15 @@ TEST_CASE("Sharded gradients are complete from a backward's start until their re
   stage.gradients_elsewhere = {50};
   StepCosts costs = costs_of({stage});
   costs.replicas = 2;
-  const auto curve = [&](const char* actions, HandOver hand_over = HandOver::Reference) {
+  const auto curve = [&](const char* actions,
+                         TensorTransfer hand_over = TensorTransfer::Reference) {
     return Case(lower(parse_csv(actions, "test"), {.replicas = 2, .zero = 2}), costs,
                 {hand_over, 1})
         .curve(0);
   };
   // 0B0 to 4 and its sum to 5: then 0B1, to 7.
   CHECK(curve("0F0,0F1,0B0,0B1\n") == "0: 50, 2: 150, 5: 150, 8: 50");
-  CHECK(curve("0F0,0F1,0B0,0B1\n", HandOver::Copy) ==
+  CHECK(curve("0F0,0F1,0B0,0B1\n", TensorTransfer::Copy) ==
         "0: 50, 2: 150, 4: 200, 5: 150, 7: 200, 8: 50");
   // The shard of 1 is set aside until 0 is done.
   CHECK(curve("0F0,0F1,0B1,0B0\n") == "0: 50, 2: 150, 5: 200, 8: 50");
@@ -544,7 +546,7 @@ TEST_CASE("Sharded parameters are complete from the start of their gathering unt
   stage.parameters_elsewhere = {50};
   StepCosts costs = costs_of({stage, stage});
   costs.replicas = 2;
-  const auto curve = [&](int whole, HandOver hand_over = HandOver::Reference) {
+  const auto curve = [&](int whole, TensorTransfer hand_over = TensorTransfer::Reference) {
     return Case(lower(parse_csv("0F0,1F0,1B0,0B0\n", "test"),
                       {.replicas = 2, .zero = 3, .whole_stages = whole}),
                 costs, {hand_over, 1})
@@ -553,7 +555,7 @@ TEST_CASE("Sharded parameters are complete from the start of their gathering unt
   // Each all-gather takes 1 s: 0F0 to 2, 1F0 to 4 and 1B0 to 6, its reduction to 7, 0B0 from 8 to
   // 10.
   CHECK(curve(1) == "0: 100, 0: 200, 2: 200, 6: 100, 7: 200, 10: 100");
-  CHECK(curve(1, HandOver::Copy) ==
+  CHECK(curve(1, TensorTransfer::Copy) ==
         "0: 100, 0: 250, 1: 200, 2: 250, 3: 200, 6: 100, 7: 250, 8: 200, 10: 100");
   // Both at once, gathered one after the other: 1F0 need not wait.
   CHECK(curve(2) == "0: 100, 0: 200, 1: 300, 5: 200, 8: 100");
@@ -601,11 +603,11 @@ TEST_CASE("A memory model that was used before gives the same results as a new o
   std::mt19937 random(12);
   const Structure structure(lower(make("interleaved-zb", 4, 8, 2)));
   Simulator simulator(structure);
-  MemoryModel kept(structure, {HandOver::Copy});
+  MemoryModel kept(structure, {TensorTransfer::Copy});
   for (int round = 0; round < 8; ++round) {
     const StepCosts costs = with_memory(random_costs(structure.program(), random, round), random);
     const Times& times = simulator.run(costs);
-    MemoryModel fresh(structure, {HandOver::Copy});
+    MemoryModel fresh(structure, {TensorTransfer::Copy});
     CHECK(samples_of(kept.curves(costs, times)) == samples_of(fresh.curves(costs, times)));
   }
 }

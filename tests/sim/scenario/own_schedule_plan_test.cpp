@@ -98,7 +98,7 @@ TEST_CASE("A Program that contradicts a field of the scenario is rejected", "[si
 TEST_CASE("A user's own generator is swept like one of the catalogue", "[sim][scenario]") {
   ScheduleDescriptor mine;
   mine.name = "mine";
-  mine.make = [](const ScheduleRequest& r) -> MadeSchedule {
+  mine.make = [](const ScheduleRequest& r) -> GeneratedSchedule {
     return {make_schedule("gpipe", r.ranks, r.microbatches)};
   };
   Scenario scenario = shared_card();

@@ -142,7 +142,7 @@ TEST_CASE("Costs of another model or microbatch size are rejected", "[sim][scena
 }
 
 TEST_CASE("A sweep fills every row once, and stops on request", "[sim][sweep]") {
-  const std::atomic<bool> go_on{false};
+  const std::atomic<bool> decode_step{false};
   std::size_t last = 0;
   const auto row = [](std::size_t i) {
     SweepRow made;
@@ -150,7 +150,7 @@ TEST_CASE("A sweep fills every row once, and stops on request", "[sim][sweep]") 
     return made;
   };
   const auto rows = sweep(
-      1000, row, [&](std::size_t done) { last = done; }, go_on);
+      1000, row, [&](std::size_t done) { last = done; }, decode_step);
   CHECK(last == 1000);
   for (std::size_t i = 0; i < rows.size(); ++i)
     REQUIRE(rows[i].iteration_s == static_cast<double>(i));
@@ -166,10 +166,10 @@ TEST_CASE("A sweep fills every row once, and stops on request", "[sim][sweep]") 
       stop);
   CHECK(finished >= 10);
   CHECK(finished < 1000);
-  CHECK_THROWS_AS(
-      sweep(
-          10, [](std::size_t) -> SweepRow { throw InputError("no"); }, [](std::size_t) {}, go_on),
-      InputError);
+  CHECK_THROWS_AS(sweep(
+                      10, [](std::size_t) -> SweepRow { throw InputError("no"); },
+                      [](std::size_t) {}, decode_step),
+                  InputError);
 }
 
 }  // namespace scenario_plan_test

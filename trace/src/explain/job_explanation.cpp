@@ -124,7 +124,7 @@ std::string place_of_rank(const ExplainedPipeline& pipeline, std::size_t rank) {
 
 JobExplanation explain_traces(const std::vector<std::filesystem::path>& files,
                               const TraceChoice& choice, std::vector<std::string>& problems,
-                              const plan::GoesOn& goes_on) {
+                              const plan::ProgressCallback& goes_on) {
   std::optional<plan::Topology> axes;
   if (!choice.axes.empty())
     axes = axes_of(choice.axes);

@@ -327,7 +327,7 @@ class Joiner {
     const plan::Seconds traced = timeline.spans[first_span].start;
     auto passages = plan::passages_of(timeline);
     double worst = 0;
-    for (const plan::Passage& passage : passages)
+    for (const plan::ClockObservation& passage : passages)
       worst = std::min(worst, (passage.arrived - passage.sent).value);
     plan::ClockOffsets clocks = plan::clock_offsets(ranks(), passages);
     pipeline_.clock_uncertainty_s = clocks.uncertainty.value;

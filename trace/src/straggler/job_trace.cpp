@@ -250,7 +250,7 @@ class JobReader {
   std::unordered_map<std::string, StepArguments, TextHash, std::equal_to<>> arguments_;
 };
 
-struct Told {
+struct TracedNote {
   bool is_job = false;
 };
 
@@ -267,11 +267,11 @@ bool is_job_trace(const std::filesystem::path& file) {
     read_chrome_file(file, header, problems, parser, [&](const ChromeEvent& event) {
       if (names_stage(event) || (event.phase == 'X' && find_job_operation(event.name) &&
                                  step_arguments(event.arguments).step))
-        throw Told{true};
+        throw TracedNote{true};
       if (++seen == most_to_look_at)
-        throw Told{false};
+        throw TracedNote{false};
     });
-  } catch (const Told& told) {
+  } catch (const TracedNote& told) {
     return told.is_job;
   } catch (const plan::InputError&) {
     return false;

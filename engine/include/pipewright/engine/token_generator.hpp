@@ -31,7 +31,7 @@ class TokenGenerator {
  public:
   /// A function that is called on the first rank's thread for each new token, in order within a
   /// sequence.
-  using Heard = std::function<void(std::size_t sequence, std::int64_t token)>;
+  using TokenCallback = std::function<void(std::size_t sequence, std::int64_t token)>;
 
   /// Builds the layers, as InferencePipeline does. Throws InputError that names the first layer
   /// that cannot decode: those of `gpt`, `transformer` and `hf` can (GeneratingLayer).
@@ -48,7 +48,7 @@ class TokenGenerator {
   /// same result. Throws InputError for an empty prompt, or if a sequence would exceed the model's
   /// maximum length; otherwise fails as InferencePipeline::run does.
   std::vector<Sequence> generate(const std::vector<Sequence>& prompts,
-                                 const GenerationOptions& options, const Heard& heard = {});
+                                 const GenerationOptions& options, const TokenCallback& heard = {});
 
  private:
   struct State;

@@ -12,6 +12,6 @@ struct Stopped {};
 
 /// Progress callback: receives the amount done and the total. The work is canceled when it returns
 /// false.
-using GoesOn = std::function<bool(std::size_t done, std::size_t of)>;
+using ProgressCallback = std::function<bool(std::size_t done, std::size_t of)>;
 
 }  // namespace pipewright::plan

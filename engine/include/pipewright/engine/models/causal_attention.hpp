@@ -13,7 +13,7 @@
 namespace pipewright::engine {
 
 /// Options of causal attention.
-struct Attending {
+struct AttentionOptions {
   std::int64_t width = 0;   // channels per key head
   std::int64_t window = 0;  // tokens visible to a token, itself included; 0: all before it
   double scale = 0;         // factor for query-key products; 0: 1 / sqrt(width)
@@ -32,12 +32,12 @@ at::Tensor places_in_documents(const at::Tensor& documents);
 /// (grouped-query attention). `values` have as many heads as keys, of any width. `core_again`:
 /// recompute the scores in the backward.
 at::Tensor causal_attention(const at::Tensor& queries, const at::Tensor& keys,
-                            const at::Tensor& values, const Attending& how, bool core_again);
+                            const at::Tensor& values, const AttentionOptions& how, bool core_again);
 
 /// Computes attention for a sequence's next tokens, which also see all tokens in the KV cache:
 /// either the whole prompt, or one more token. `group`: index of the layer's group of heads.
 at::Tensor next_attention(const at::Tensor& queries, const at::Tensor& keys,
-                          const at::Tensor& values, const Attending& how, SequenceMemory& memory,
+                          const at::Tensor& values, const AttentionOptions& how, KvCache& memory,
                           std::size_t group);
 
 }  // namespace pipewright::engine

@@ -11,10 +11,10 @@
 namespace pipewright::engine {
 
 /// The KV cache of one layer for one sequence: the keys and values of its tokens.
-class SequenceMemory {
+class KvCache {
  public:
   /// Creates a cache for a sequence of at most `room` tokens.
-  explicit SequenceMemory(std::int64_t room) : room_(room) {}
+  explicit KvCache(std::int64_t room) : room_(room) {}
 
   std::int64_t room() const { return room_; }
   /// Returns the number of cached tokens, before the next ones.
@@ -42,13 +42,13 @@ class GeneratingLayer {
   virtual ~GeneratingLayer() = default;
   /// Processes the next tokens, [batch, tokens, …]: all of a prompt first, then one at a time. The
   /// last layer returns the logits of the last token only.
-  virtual at::Tensor go_on(const at::Tensor& next, SequenceMemory& memory) = 0;
+  virtual at::Tensor decode_step(const at::Tensor& next, KvCache& memory) = 0;
   /// Throws InputError if a sequence cannot start with `prompt` tokens and grow to `all`.
   virtual void check_length(std::int64_t /*prompt*/, std::int64_t /*all*/) const {}
 };
 
 /// Returns the positions of the next tokens, int64 [1, tokens].
-at::Tensor next_places(const at::Tensor& next, const SequenceMemory& memory);
+at::Tensor next_places(const at::Tensor& next, const KvCache& memory);
 /// Throws InputError if there are fewer positions than tokens in a sequence. `field` names the
 /// model field that sets the number of positions.
 void require_positions(const char* field, std::int64_t positions, std::int64_t tokens);

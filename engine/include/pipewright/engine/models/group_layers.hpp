@@ -27,8 +27,8 @@ namespace pipewright::engine {
 /// keys and values.
 class ColumnLinearImpl final : public torch::nn::LinearImpl {
  public:
-  ColumnLinearImpl(std::int64_t in, std::int64_t out, const exec::ShardPlace& place, int blocks = 1,
-                   bool has_bias = true);
+  ColumnLinearImpl(std::int64_t in, std::int64_t out, const exec::TensorParallelPlace& place,
+                   int blocks = 1, bool has_bias = true);
 
   /// Computes each local group's outputs from its own input: [batch, …, outputs of the group].
   exec::Tensors of_groups(const exec::Tensors& inputs) const;
@@ -36,7 +36,7 @@ class ColumnLinearImpl final : public torch::nn::LinearImpl {
   std::vector<exec::CutParameter> cut_parameters(const std::string& name) const;
 
  private:
-  exec::ShardPlace place_;
+  exec::TensorParallelPlace place_;
   std::int64_t out_;
   int blocks_;
 };
@@ -45,7 +45,7 @@ class ColumnLinearImpl final : public torch::nn::LinearImpl {
 /// bias is added.
 class RowLinearImpl final : public torch::nn::LinearImpl {
  public:
-  RowLinearImpl(std::int64_t in, std::int64_t out, const exec::ShardPlace& place,
+  RowLinearImpl(std::int64_t in, std::int64_t out, const exec::TensorParallelPlace& place,
                 bool has_bias = true, exec::Tokens tokens = exec::Tokens::Whole);
 
   /// Returns the sum over all groups of all ranks, from one input [batch, tokens, inputs of the
@@ -58,7 +58,7 @@ class RowLinearImpl final : public torch::nn::LinearImpl {
   std::vector<exec::CutParameter> cut_parameters(const std::string& name) const;
 
  private:
-  exec::ShardPlace place_;
+  exec::TensorParallelPlace place_;
   std::int64_t in_;
   exec::Tokens tokens_;
 };
@@ -66,14 +66,14 @@ class RowLinearImpl final : public torch::nn::LinearImpl {
 /// A replicated linear layer: every rank has it and applies it to its own tokens.
 class GroupLinearImpl final : public torch::nn::LinearImpl {
  public:
-  GroupLinearImpl(std::int64_t in, std::int64_t out, const exec::ShardPlace& place, bool has_bias,
-                  exec::Tokens tokens);
+  GroupLinearImpl(std::int64_t in, std::int64_t out, const exec::TensorParallelPlace& place,
+                  bool has_bias, exec::Tokens tokens);
 
   /// Takes [batch, tokens, inputs] of this rank's tokens.
   at::Tensor forward(const at::Tensor& input) const;
 
  private:
-  exec::ShardPlace place_;
+  exec::TensorParallelPlace place_;
   exec::Tokens tokens_;
 };
 
@@ -81,7 +81,7 @@ class GroupLinearImpl final : public torch::nn::LinearImpl {
 class GroupEmbeddingImpl final : public torch::nn::EmbeddingImpl {
  public:
   /// `padding`: a token whose row gets no gradient here; -1: none.
-  GroupEmbeddingImpl(std::int64_t words, std::int64_t width, const exec::ShardPlace& place,
+  GroupEmbeddingImpl(std::int64_t words, std::int64_t width, const exec::TensorParallelPlace& place,
                      exec::Tokens tokens = exec::Tokens::Whole, std::int64_t padding = -1);
 
   /// Maps int64 [batch, tokens] to [batch, tokens, width]. Throws InputError if a token is outside
@@ -90,7 +90,7 @@ class GroupEmbeddingImpl final : public torch::nn::EmbeddingImpl {
   std::vector<exec::CutParameter> cut_parameters(const std::string& name) const;
 
  private:
-  exec::ShardPlace place_;
+  exec::TensorParallelPlace place_;
   std::int64_t words_;
   exec::Tokens tokens_;
   std::int64_t padding_;
@@ -99,7 +99,8 @@ class GroupEmbeddingImpl final : public torch::nn::EmbeddingImpl {
 /// Learned position embeddings, replicated on all ranks.
 class GroupPositionsImpl final : public torch::nn::EmbeddingImpl {
  public:
-  GroupPositionsImpl(std::int64_t longest, std::int64_t width, const exec::ShardPlace& place,
+  GroupPositionsImpl(std::int64_t longest, std::int64_t width,
+                     const exec::TensorParallelPlace& place,
                      exec::Tokens tokens = exec::Tokens::Whole);
 
   /// Adds the position embeddings: [batch, tokens, width], for this rank's tokens. `places` is
@@ -107,7 +108,7 @@ class GroupPositionsImpl final : public torch::nn::EmbeddingImpl {
   at::Tensor added_to(const at::Tensor& rows, const at::Tensor& places = {}) const;
 
  private:
-  exec::ShardPlace place_;
+  exec::TensorParallelPlace place_;
   exec::Tokens tokens_;
 };
 
@@ -125,7 +126,7 @@ inline NormSizes norm_of(const plan::TransformerConfig& config, std::int64_t wid
 /// A norm, whose parameters are replicated on all ranks.
 class GroupNormImpl final : public torch::nn::Module {
  public:
-  GroupNormImpl(const NormSizes& sizes, const exec::ShardPlace& place,
+  GroupNormImpl(const NormSizes& sizes, const exec::TensorParallelPlace& place,
                 exec::Tokens tokens = exec::Tokens::Whole);
 
   /// Takes and returns [batch, tokens, width] of this rank's tokens.
@@ -139,7 +140,7 @@ class GroupNormImpl final : public torch::nn::Module {
 
   NormSizes sizes_;
   at::Tensor weight_, bias_;  // a root-mean-square norm has no bias
-  exec::ShardPlace place_;
+  exec::TensorParallelPlace place_;
   exec::Tokens tokens_;
 };
 
@@ -159,7 +160,8 @@ exec::LayerSpec layer_with_shards(std::string name, std::string kind, const Shap
                                   exec::Tokens tokens,
                                   std::vector<std::string> (*faults_of_cut)(const Shape&,
                                                                             int parts)) {
-  const auto build_shard = [=](const exec::ShardPlace& place) -> std::shared_ptr<exec::Layer> {
+  const auto build_shard =
+      [=](const exec::TensorParallelPlace& place) -> std::shared_ptr<exec::Layer> {
     auto faults = faults_of_cut(shape, place.groups);
     if constexpr (requires { shape.sequence; })
       if (tokens == exec::Tokens::Cut && shape.sequence % place.groups != 0)
@@ -170,12 +172,14 @@ exec::LayerSpec layer_with_shards(std::string name, std::string kind, const Shap
       throw plan::InputError("layer " + name + ": " + faults.front());
     return std::make_shared<Kind>(shape, place, tokens);
   };
-  return {
-      .name = name,
-      .build =
-          [=] { return std::make_shared<Kind>(shape, exec::ShardPlace{}, exec::Tokens::Whole); },
-      .build_shard = build_shard,
-      .kind = std::move(kind) + (tokens == exec::Tokens::Cut ? ", tokens cut" : "")};
+  return {.name = name,
+          .build =
+              [=] {
+                return std::make_shared<Kind>(shape, exec::TensorParallelPlace{},
+                                              exec::Tokens::Whole);
+              },
+          .build_shard = build_shard,
+          .kind = std::move(kind) + (tokens == exec::Tokens::Cut ? ", tokens cut" : "")};
 }
 
 }  // namespace pipewright::engine

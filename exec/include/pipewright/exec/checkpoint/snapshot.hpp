@@ -13,7 +13,7 @@
 namespace pipewright::exec {
 
 /// The part of a tensor that a rank has under tensor and expert parallelism, as in CutParameter and
-/// PartSeat. With `count` 1 it is the whole tensor.
+/// PartIndex. With `count` 1 it is the whole tensor.
 struct TensorPart {
   int dimension = 0;
   int blocks = 1;

@@ -40,7 +40,7 @@ void load_kernels_as_launched();
 /// Assigns one of `gpus` GPUs to each of `ranks` ranks of this process; with more ranks than GPUs,
 /// consecutive ranks share one. `partitioned`: ranks that share a GPU get their own
 /// multiprocessors.
-std::vector<RankDevice> dealt_out(int ranks, int gpus, bool partitioned);
+std::vector<RankDevice> assign_gpus(int ranks, int gpus, bool partitioned);
 /// Assigns the GPUs of this machine. Throws InputError that says why there is none.
 std::vector<RankDevice> on_gpus(int ranks, bool partitioned = false);
 

@@ -11,7 +11,7 @@ namespace pipewright::exec {
 
 using Members = RankGroup;
 
-inline CopySeat seat_in(const Members& members) { return {members.index(), members.size()}; }
+inline ReplicaIndex seat_in(const Members& members) { return {members.index(), members.size()}; }
 
 /// The location of the layers that share a weight: all on one stage, or on several.
 enum class TiesOf { OneStage, SeveralStages };

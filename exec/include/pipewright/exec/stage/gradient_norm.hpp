@@ -15,7 +15,8 @@ class GradientNorm {
   /// Adds the gradients of a stage; each replica adds its slices (CopiedParameters). A tied weight
   /// counts with its first layer only, and a weight that all tensor-parallel ranks have counts on
   /// the first rank only.
-  void add(const Stage& stage, const TrainingSetup& setup, CopySeat of_rest, CopySeat of_experts);
+  void add(const Stage& stage, const TrainingSetup& setup, ReplicaIndex of_rest,
+           ReplicaIndex of_experts);
   void add(const Stage& stage, const TrainingSetup& setup) { add(stage, setup, {}, {}); }
   /// Adds the result of another rank's `to_tensors`.
   void add(const Tensors& from_other);

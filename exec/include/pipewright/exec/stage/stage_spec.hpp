@@ -41,7 +41,7 @@ struct StageSpec {
   // The members below are not part of a Program.
   at::Device device = at::kCPU;
   Shard shard{};                      // of the optimizer's states under ZeRO
-  ShardPlace place{};                 // the part of each layer that this rank has
+  TensorParallelPlace place{};        // the part of each layer that this rank has
   bool captures = false;              // see ExecutorOptions::cuda_graphs
   bool dynamic_shapes = false;        // as in ExecutorOptions
   AccountEntry* account = nullptr;    // charged with the memory that graphs retain

@@ -22,7 +22,7 @@ std::vector<at::Tensor> whole_parameters(const std::vector<const Stage*>& shards
 
 /// The state that a replica of a stage saves on behalf of equal replicas: the stage itself, if it
 /// is the first, and its experts.
-struct Speaks {
+struct StateOwner {
   bool of_stage = true;
   bool of_experts = true;
 };
@@ -31,7 +31,7 @@ struct Speaks {
 /// one also the tensors that all have. A replica other than the first adds only its experts, if it
 /// saves them, and its shard of the optimizer's states. If not `copied`, appends the stage's own
 /// tensors if they are on the CPU and remain when sharded parameters are freed.
-void append_state(const Stage& stage, const Speaks& speaks, std::vector<LayerState>& layers,
+void append_state(const Stage& stage, const StateOwner& speaks, std::vector<LayerState>& layers,
                   bool copied = true);
 
 /// Returns the part of a layer's tensor that the stage has.

@@ -28,17 +28,17 @@ inline std::int64_t border_of_part(std::int64_t length, int index, int count) {
 /// The part of a parameter that a rank has: part `index` of `count`. An expert parameter is first
 /// partitioned among `experts` ranks; each of these has `count / experts` consecutive parts, one
 /// for each of its tensor-parallel ranks.
-struct PartSeat {
+struct PartIndex {
   int index = 0;
   int count = 1;
   int experts = 1;  // a divisor of `count`
 };
-PartSeat seat_of(const CutParameter& cut, const ShardPlace& place);
+PartIndex seat_of(const CutParameter& cut, const TensorParallelPlace& place);
 
 /// Returns a rank's part of a whole parameter, or of a tensor of the same shape such as a gradient
 /// or an optimizer state. The part may share the whole's memory. Throws InputError if the blocks do
 /// not divide the dimension.
-at::Tensor part_of(const at::Tensor& whole, const CutParameter& cut, const PartSeat& seat);
+at::Tensor part_of(const at::Tensor& whole, const CutParameter& cut, const PartIndex& seat);
 
 /// Joins the parts of all ranks, in order. Throws InputError if they are not the parts of one
 /// tensor.
@@ -52,6 +52,7 @@ at::Tensor joined(const Tensors& parts, const TensorPart& part);
 /// which products are summed. Each one is contiguous and aligned like a tensor of its own, so that
 /// results computed with it have the same bits on any number of ranks. Gradients flow back to
 /// `of_shard`. `cut.whole` must be set.
-Tensors group_parts(const at::Tensor& of_shard, const CutParameter& cut, const ShardPlace& place);
+Tensors group_parts(const at::Tensor& of_shard, const CutParameter& cut,
+                    const TensorParallelPlace& place);
 
 }  // namespace pipewright::exec

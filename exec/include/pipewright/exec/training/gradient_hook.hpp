@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "pipewright/exec/training/own_optimizer.hpp"
+#include "pipewright/exec/training/user_optimizer.hpp"
 
 namespace pipewright::exec {
 

@@ -16,6 +16,6 @@ namespace pipewright::exec {
 /// of the whole vocabulary, which has `vocabulary` words. Throws InputError if a target is not in
 /// the vocabulary.
 at::Tensor cross_entropy_over_groups(const Tensors& logits, const at::Tensor& targets,
-                                     std::int64_t vocabulary, const ShardPlace& place);
+                                     std::int64_t vocabulary, const TensorParallelPlace& place);
 
 }  // namespace pipewright::exec

@@ -20,18 +20,18 @@ enum class Tokens { Whole, Cut };
 
 /// Returns the value with all tokens, once for each group of this rank. Its gradient is the sum
 /// over all groups.
-Tensors for_own_groups(const at::Tensor& value, const ShardPlace& place,
+Tensors for_own_groups(const at::Tensor& value, const TensorParallelPlace& place,
                        Tokens tokens = Tokens::Whole);
 
 /// Returns the sum over the groups of all ranks; `own`: those of this rank. The gradient of each is
 /// the sum's gradient. Throws InputError if the tokens cannot be divided equally.
-at::Tensor sum_over_groups(const Tensors& own, const ShardPlace& place,
+at::Tensor sum_over_groups(const Tensors& own, const TensorParallelPlace& place,
                            Tokens tokens = Tokens::Whole);
 
 /// Returns the same sum, outside autograd.
-at::Tensor added_up(const Tensors& own, const ShardPlace& place);
+at::Tensor added_up(const Tensors& own, const TensorParallelPlace& place);
 
 /// Returns the tensors of all tensor-parallel ranks, in order.
-Tensors from_all(const at::Tensor& own, const ShardPlace& place);
+Tensors from_all(const at::Tensor& own, const TensorParallelPlace& place);
 
 }  // namespace pipewright::exec

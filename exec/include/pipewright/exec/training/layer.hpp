@@ -39,17 +39,18 @@ class Layer : public torch::nn::Module {
 /// tensor-parallel rank has its part of the same numbers. Safe to call from several threads. Throws
 /// InputError if the tied weight does not exist, or if the layer cannot be partitioned like this.
 std::shared_ptr<Layer> build_layer(const std::vector<LayerSpec>& specs, int index, int base_seed,
-                                   const ShardPlace& place = {});
+                                   const TensorParallelPlace& place = {});
 
 /// Does the same with a training's precision, on `device`.
 std::shared_ptr<Layer> build_layer(const TrainingSetup& setup, int index,
-                                   at::Device device = at::kCPU, const ShardPlace& place = {});
+                                   at::Device device = at::kCPU,
+                                   const TensorParallelPlace& place = {});
 
 /// Returns the parameters of all layers, in order.
 std::vector<at::Tensor> parameters_of(const std::vector<std::shared_ptr<Layer>>& layers);
 
 /// Returns true if a rank has only a part of the layer.
-inline bool is_cut(const LayerSpec& spec, const ShardPlace& place) {
+inline bool is_cut(const LayerSpec& spec, const TensorParallelPlace& place) {
   return spec.build_shard && (place.groups > 1 || (spec.has_experts && place.experts.count > 1));
 }
 
@@ -60,6 +61,6 @@ Tensors run_layer(const LayerSpec& spec, Layer& layer, int index, int base_seed,
 /// Returns the mean loss of one microbatch from the last layer's outputs, which may be a
 /// tensor-parallel rank's part.
 at::Tensor loss_of(const TrainingSetup& setup, const Tensors& outputs, const Tensors& targets,
-                   const ShardPlace& place = {});
+                   const TensorParallelPlace& place = {});
 
 }  // namespace pipewright::exec

@@ -71,18 +71,19 @@ struct LayerSpec {
   bool varies = false;
   /// Builds a tensor-parallel rank's part of the layer, with products summed over several tensor
   /// groups. Empty: the layer is not partitioned, and each rank holds and computes all of it.
-  std::function<std::shared_ptr<Layer>(const ShardPlace&)> build_shard{};
+  std::function<std::shared_ptr<Layer>(const TensorParallelPlace&)> build_shard{};
   /// Sets the numbers of a built layer, or of a rank's part of it, from elsewhere, such as a file.
   /// It reads only the parts that the layer has. Layers with the same tied weight must get the same
   /// numbers. Empty: the layer keeps its initial numbers.
-  std::function<void(Layer&, const ShardPlace&)> fill{};
+  std::function<void(Layer&, const TensorParallelPlace&)> fill{};
   /// True if an expert-parallel group can partition the layer: `build_shard` then builds the parts
   /// of its ranks, too.
   bool has_experts = false;
   /// Loss function of a last layer whose outputs are a tensor-parallel rank's part. Returns the
   /// mean loss, the same on all ranks. Empty: outputs are whole, and the training's loss function
   /// applies.
-  std::function<at::Tensor(const Tensors& outputs, const Tensors& targets, const ShardPlace&)>
+  std::function<at::Tensor(const Tensors& outputs, const Tensors& targets,
+                           const TensorParallelPlace&)>
       shard_loss{};
   /// The kind of the layer, with everything that its work depends on except the input's shape. Two
   /// layers of one kind whose inputs have equal shapes cost the same, so only one of them is

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "pipewright/exec/tensors.hpp"
-#include "pipewright/exec/training/own_optimizer.hpp"
 #include "pipewright/exec/training/shards.hpp"
+#include "pipewright/exec/training/user_optimizer.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 
 namespace pipewright::exec {
@@ -57,14 +57,14 @@ struct Shard {
   int count = 1;
   bool gradients = false;   // ZeRO stage 2: gradients are sharded, too; parameters have no `.grad`
   bool parameters = false;  // ZeRO stage 3: parameters, too; updates go to a copy of the shard
-  CopySeat of_experts{};    // in place of index and count for experts, under expert parallelism
+  ReplicaIndex of_experts{};  // in place of index and count for experts, under expert parallelism
 };
 
-/// AreKept: each number of a parameter has the same position in its tensor under every plan, as
-/// seen by kernels. MayDiffer: tensor parallelism may change positions. Kernels round the numbers
-/// after the last whole SIMD vector differently from those in vectors, so with MayDiffer all
-/// numbers are put into whole vectors.
-enum class Places { AreKept, MayDiffer };
+/// PositionsFixed: each number of a parameter has the same position in its tensor under every plan,
+/// as seen by kernels. MayDiffer: tensor parallelism may change positions. Kernels round the
+/// numbers after the last whole SIMD vector differently from those in vectors, so with MayDiffer
+/// all numbers are put into whole vectors.
+enum class Places { PositionsFixed, MayDiffer };
 
 /// How an update uses gradients. Both are zero-dimensional tensors on the parameters' device, so
 /// that no thread blocks for their values; undefined means no effect.
@@ -98,7 +98,7 @@ class Optimizer {
   /// InputError if a parameter to be sliced is not contiguous, or if the states of a user's
   /// optimizer do not fit their parameters.
   Optimizer(std::vector<at::Tensor> parameters, const OptimizerOptions& options, Shard shard = {},
-            Places places = Places::AreKept, std::vector<bool> of_experts = {},
+            Places places = Places::PositionsFixed, std::vector<bool> of_experts = {},
             const std::vector<ParameterRule>& rules = {}, std::vector<RuledParameter> named = {});
 
   /// Updates all parameters and zeroes the gradients.
@@ -177,7 +177,7 @@ class Optimizer {
   bool has_masters_ = false;
   std::vector<RuledParameter> named_;  // by parameter
   Tensors seen_;                       // by slice; the tensors that a user's optimizer updates
-  std::unique_ptr<OwnOptimizer> own_optimizer_;
+  std::unique_ptr<UserOptimizer> own_optimizer_;
 };
 
 }  // namespace pipewright::exec

@@ -15,9 +15,9 @@ namespace pipewright::exec {
 
 /// The group of ranks that partition one stage, seen from one of them. All must call the same
 /// functions in the same order. Calls within a forward or a backward block the rank's compute.
-class ShardGroup {
+class TensorParallelGroup {
  public:
-  virtual ~ShardGroup() = default;
+  virtual ~TensorParallelGroup() = default;
   /// Sends a part to each rank of the group and returns the parts for this one, in the order of
   /// ranks. Parts may differ in shape. The result may be another rank's own memory: do not modify
   /// it.
@@ -30,19 +30,19 @@ class ShardGroup {
 struct ExpertPlace {
   int index = 0;
   int count = 1;
-  ShardGroup* group = nullptr;  // outlives the layer; null if `count` is 1
+  TensorParallelGroup* group = nullptr;  // outlives the layer; null if `count` is 1
   friend bool operator==(const ExpertPlace&, const ExpertPlace&) = default;
 };
 
 /// The part of a layer to build. Products over a partitioned width are summed in `groups` equal
 /// parts, of which each tensor-parallel rank has equally many, so results do not depend on `count`.
-struct ShardPlace {
+struct TensorParallelPlace {
   int index = 0;
   int count = 1;
-  int groups = 1;               // a multiple of `count`
-  ShardGroup* group = nullptr;  // outlives the layer; null if `count` is 1
+  int groups = 1;                        // a multiple of `count`
+  TensorParallelGroup* group = nullptr;  // outlives the layer; null if `count` is 1
   ExpertPlace experts{};
-  friend bool operator==(const ShardPlace&, const ShardPlace&) = default;
+  friend bool operator==(const TensorParallelPlace&, const TensorParallelPlace&) = default;
 };
 
 /// A parameter that tensor-parallel ranks partition along `dimension`. That dimension holds

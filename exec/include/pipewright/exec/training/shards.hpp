@@ -51,7 +51,7 @@ class ShardsOf {
 enum class CopiesOf { Experts, Rest };
 
 /// A replica's index among all replicas.
-struct CopySeat {
+struct ReplicaIndex {
   int index = 0;
   int count = 1;
 };
@@ -69,9 +69,9 @@ class CopiedParameters {
   /// Returns the indices of the parameters with such replicas.
   std::vector<std::size_t> with(CopiesOf copies) const;
   /// Returns one replica's slices of those parameters, in the order of parameters.
-  std::vector<Slice> slices(CopiesOf copies, CopySeat seat) const;
+  std::vector<Slice> slices(CopiesOf copies, ReplicaIndex seat) const;
   /// Returns one replica's slices of all parameters.
-  std::vector<Slice> slices(CopySeat of_rest, CopySeat of_experts) const;
+  std::vector<Slice> slices(ReplicaIndex of_rest, ReplicaIndex of_experts) const;
 
  private:
   std::vector<at::Tensor> parameters_;

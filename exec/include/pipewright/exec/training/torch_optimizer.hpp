@@ -7,14 +7,14 @@
 #include <memory>
 #include <vector>
 
-#include "pipewright/exec/training/own_optimizer.hpp"
+#include "pipewright/exec/training/user_optimizer.hpp"
 
 namespace pipewright::exec {
 
 /// Wraps `optimizer`, which must have one group for each of `groups`, in the same order. Throws
 /// InputError unless it is Adagrad, Adam, AdamW, RMSprop or SGD without dampening.
-std::unique_ptr<OwnOptimizer> wrapped(std::unique_ptr<torch::optim::Optimizer> optimizer,
-                                      const std::vector<ParameterGroup>& groups);
+std::unique_ptr<UserOptimizer> wrapped(std::unique_ptr<torch::optim::Optimizer> optimizer,
+                                       const std::vector<ParameterGroup>& groups);
 
 /// Returns a function that makes LibTorch's optimizer `Kind`: torch::optim::Adagrad, Adam, AdamW,
 /// RMSprop or SGD. Learning rate and weight decay come from OptimizerOptions and its rule; those of

@@ -32,7 +32,7 @@ class WithoutMemory {
 std::shared_ptr<Layer> build_without_memory(const std::vector<LayerSpec>& specs, int index);
 /// Does the same with a training's precision.
 std::shared_ptr<Layer> build_without_memory(const TrainingSetup& setup, int index,
-                                            const ShardPlace& place = {});
+                                            const TensorParallelPlace& place = {});
 
 /// Returns the layer's outputs, without numbers, for inputs of these types and shapes. Returns
 /// nothing if the outputs depend on numbers.

@@ -21,7 +21,7 @@
 namespace pipewright::gui {
 
 /// The times of each event of a Structure, and the index of the corresponding event in a table.
-struct Ran {
+struct EventTimes {
   sim::Times times;
   std::vector<std::uint64_t> places;
 };
@@ -47,7 +47,7 @@ struct Document {
   /// The trace of a whole job, whose workers are the ranks of `measured`; otherwise null.
   std::shared_ptr<const trace::JobTrace> job;
   /// The times of the Program's instructions in `measured`; empty if it belongs to another Program.
-  std::optional<Ran> ran;
+  std::optional<EventTimes> ran;
 };
 
 /// Opens a file or folder. Never throws because of a file's content: errors are listed in

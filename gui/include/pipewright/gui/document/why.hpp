@@ -11,19 +11,19 @@
 namespace pipewright::gui {
 
 /// A rank's compute and idle time within [first, last), which add up to the whole interval.
-struct Spent {
+struct TimeBreakdown {
   double busy = 0;      // seconds of compute
   ClassTimes idle{};    // by IdleCause
   double unnamed = 0;   // idle for an unknown cause
   double transfer = 0;  // sends, which overlap with the rest
   double idle_sum() const;
-  Spent& operator+=(const Spent& other);
+  TimeBreakdown& operator+=(const TimeBreakdown& other);
 };
-Spent spent_by(const PaintedTable& table, int rank, double first, double last);
+TimeBreakdown spent_by(const PaintedTable& table, int rank, double first, double last);
 /// Returns the sum over all ranks and the whole iteration.
-Spent spent_by_all(const PaintedTable& table);
+TimeBreakdown spent_by_all(const PaintedTable& table);
 /// Returns the cause with the most idle time; nothing without idle time.
-std::optional<plan::IdleCause> largest_cause(const Spent& spent);
+std::optional<plan::IdleCause> largest_cause(const TimeBreakdown& spent);
 /// Describes a cause of a rank's idle time, such as "the rank's input is being transferred".
 const char* meaning_of(plan::IdleCause cause);
 
@@ -39,7 +39,7 @@ std::optional<HeldWithin> held_within(const plan::EventTable& table, int rank, d
 
 struct AreaRow {
   int rank = 0;
-  Spent spent;
+  TimeBreakdown spent;
   std::optional<HeldWithin> held;
 };
 std::vector<AreaRow> area_rows(const PaintedTable& table, const PickedArea& area);

@@ -20,7 +20,7 @@ struct Share {
 };
 
 /// Returns the idle time by cause, without causes that do not occur.
-std::vector<Share> shares_of(const Spent& spent, const Theme& theme);
+std::vector<Share> shares_of(const TimeBreakdown& spent, const Theme& theme);
 
 class ShareBar : public QWidget {
  public:

@@ -18,8 +18,8 @@
 #include "pipewright/gui/window/commands.hpp"
 #include "pipewright/gui/window/find_bar.hpp"
 #include "pipewright/gui/window/notes_layer.hpp"
-#include "pipewright/gui/window/remembered.hpp"
 #include "pipewright/gui/window/tour.hpp"
+#include "pipewright/gui/window/window_settings.hpp"
 
 namespace pipewright::gui {
 
@@ -118,7 +118,7 @@ class MainWindow : public QMainWindow {
   CommandPalette* palette_ = nullptr;
   Tour* tour_ = nullptr;
   QMenu* recent_menu_ = nullptr;
-  std::unique_ptr<Remembered> remembered_;
+  std::unique_ptr<WindowSettings> remembered_;
   std::optional<search::Draft> run_draft_;  // the draft that was started
   int timelines_seen_ = 0;
   bool arranged_ = false;  // the rows of a whole job

@@ -38,7 +38,7 @@ MeasuredLink measured_link(const plan::LinkSamples& samples);
 /// Returns true if this measurement may decide whether the link is shared. It may not if its pairs
 /// are more processes than the training has, because such processes compete for cores. Among the
 /// measurements that may decide, the one with the most pairs counts.
-bool says_whether_shared(const plan::LinkSamples& samples, const LinkSharing& sharing);
+bool decides_sharing(const plan::LinkSamples& samples, const LinkSharing& sharing);
 
 /// Returns a name such as "Gloo, within a node".
 std::string name_of(const plan::LinkSamples& samples);

@@ -20,7 +20,7 @@ namespace pipewright::loop {
 std::filesystem::path cache_folder();
 
 /// The layers whose costs came from the cache.
-struct KnownLayers {
+struct CachedLayers {
   int layers = 0;
   std::string since{};  // day of the oldest entry, such as "2026-11-25"
   std::filesystem::path folder{};

@@ -30,7 +30,7 @@ std::vector<exec::RankDevice> devices_for(const DeviceChoice& choice, int ranks,
                                           const exec::Job* job);
 
 /// Returns true if the ranks are on different devices, so that boundary tensors must be copied.
-bool lie_apart(const std::vector<exec::RankDevice>& devices);
+bool on_different_devices(const std::vector<exec::RankDevice>& devices);
 
 /// Several ranks of this process on one GPU. Each is predicted as if it had a GPU to itself or, if
 /// it has multiprocessors of its own, a GPU as large as its part.

@@ -36,7 +36,7 @@ struct MeasuredLayers {
   std::vector<profiler::AlikeLayers> alike{};
   /// Cores that were measured at once; memory may limit them.
   int at_once = 1;
-  KnownLayers known{};  // layers whose costs came from the cache
+  CachedLayers known{};  // layers whose costs came from the cache
 };
 
 /// Measures the layers of a scenario on this machine. On CPUs they are measured alone and while as
@@ -54,7 +54,7 @@ std::string in_words(const MeasuredLayers& measured);
 plan::Json alike_json(const MeasuredLayers& measured);
 
 /// Returns a message for people: why the GPU's activity was not recorded, and the consequence.
-std::string by_the_hosts_clock(const MeasuredLayers& measured);
+std::string host_clock_message(const MeasuredLayers& measured);
 
 /// Measures the layers and returns their costs only.
 plan::LayerCosts measure_costs(const plan::Scenario& scenario, const Workload& workload,

@@ -42,11 +42,11 @@ struct Prepared {
 
 /// Returns what transfers are carried by: threads of this process, or a job's processes over Gloo
 /// or NCCL.
-plan::Carrier carrier_of(bool in_job, const DeviceChoice& devices);
+plan::RankTransport carrier_of(bool in_job, const DeviceChoice& devices);
 
 /// Rejects a scenario that can be predicted but not trained. With `verified`, also rejects one that
 /// has no equivalent training without a pipeline. Throws InputError.
-void require_trainable(const plan::Scenario& scenario, plan::Carrier carrier, bool verified);
+void require_trainable(const plan::Scenario& scenario, plan::RankTransport carrier, bool verified);
 
 /// Opens the devices and the data, measures the layers unless costs are given, and plans.
 /// Collective over the processes of a job. Throws InputError if the scenario cannot be trained,

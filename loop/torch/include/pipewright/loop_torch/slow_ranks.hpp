@@ -17,7 +17,7 @@
 namespace pipewright::loop {
 
 /// The compute time of a rank's latest steps relative to a reference.
-struct PaceBeside {
+struct RelativePace {
   double usual_s = 0;          // reference compute time of a step; 0 if unknown
   double least = 0, most = 0;  // smallest and largest of the latest steps, as a multiple of usual_s
 };
@@ -27,7 +27,7 @@ struct Pace {
   double compute_s = 0;                 // median per step
   double usual_step_s = 0, step_s = 0;  // median duration of a whole step, earlier and now
   int steps = 0;
-  PaceBeside prediction, earlier;
+  RelativePace prediction, earlier;
 };
 /// Encodes the pace for another process. `pace_from_text` returns nothing if the text is empty.
 std::string to_text(const Pace& pace);

@@ -20,11 +20,11 @@ struct Holder {
 };
 
 /// Named sizes in the order of their first addition. Repeated names are summed.
-class Holdings {
+class MemoryByName {
  public:
   /// Adds `bytes` to a name. Ignores 0.
   void add(std::string_view name, long long bytes);
-  void add(const Holdings& others, long long times);
+  void add(const MemoryByName& others, long long times);
   /// Returns the bytes of a name, or 0 if it was never added.
   long long of(std::string_view name) const;
   long long total() const;
@@ -35,8 +35,8 @@ class Holdings {
 };
 
 struct MegatronMemory {
-  Holdings behind_iteration;
-  Holdings at_peak;
+  MemoryByName behind_iteration;
+  MemoryByName at_peak;
   plan::Bytes allocated{};        // the total of `behind_iteration`
   plan::Bytes peak{};             // over all steps
   plan::Bytes first_step_peak{};  // before the optimizer state exists

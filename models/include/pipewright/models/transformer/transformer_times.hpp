@@ -34,13 +34,13 @@ struct StageEndWork {
 /// The work of a layer for one microbatch on one device, forward.
 struct LayerWork {
   std::vector<Product> products;
-  double core_s = 0;             // attention's two products, at the peak
-  double core_least_s = 0;       // lower bound of their time
-  double core_bytes_s = 0;       // of the scores, at the memory bandwidth
-  double element_bytes_s = 0;    // of norms, residuals and activations, at the memory bandwidth
-  plan::ShardTraffic experts;    // all-to-all of tokens
-  plan::ShardTraffic contexts;   // all-gather of keys and values
-  plan::ExchangeTime exchanged;  // time of both
+  double core_s = 0;           // attention's two products, at the peak
+  double core_least_s = 0;     // lower bound of their time
+  double core_bytes_s = 0;     // of the scores, at the memory bandwidth
+  double element_bytes_s = 0;  // of norms, residuals and activations, at the memory bandwidth
+  plan::PartitionCollectives experts;   // all-to-all of tokens
+  plan::PartitionCollectives contexts;  // all-gather of keys and values
+  plan::ExchangeTime exchanged;         // time of both
   int exchanges() const { return experts.times + contexts.times; }
 };
 
@@ -50,15 +50,15 @@ struct TransformerWork {
   double head_peak = 0;
   double balance = 1;  // FLOPs per byte of memory bandwidth, relative to an A100
   LayerWork layer;
-  LayerWork dense_layer;    // of the leading dense layers in a mixture
-  plan::ShardTraffic sums;  // all-reduces among tensor-parallel ranks
-  plan::SumTime sum;        // of each all-reduce
-  double head_s = 0;        // products at the peak, forward and backward
+  LayerWork dense_layer;            // of the leading dense layers in a mixture
+  plan::PartitionCollectives sums;  // all-reduces among tensor-parallel ranks
+  plan::SumTime sum;                // of each all-reduce
+  double head_s = 0;                // products at the peak, forward and backward
   double head_bytes_s = 0;
   double embedding_s = 0;
-  double hop_s = 0;          // transfer to the next stage, at the bandwidth within a node
-  double network_hop_s = 0;  // the same at the bandwidth between nodes
-  double uplink_s = 0;       // waiting for other transfers on the uplink, see uplink_waiting
+  double stage_transfer_s = 0;  // transfer to the next stage, at the bandwidth within a node
+  double network_hop_s = 0;     // the same at the bandwidth between nodes
+  double uplink_s = 0;          // waiting for other transfers on the uplink, see uplink_waiting
   bool cut = false, cut_wide = false, odd_scores = false, narrow_heads = false;
   bool odd_vocabulary = false, narrow_products = false;
   bool recomputes_all = false, recomputes_core = false;
@@ -86,8 +86,8 @@ TransformerWork transformer_work(const plan::Cluster& cluster,
 /// Returns the seconds that such a layer spends on communication per forward: tensor-parallel
 /// all-reduces, as far as they do not overlap with products, and exchanges of tokens, keys and
 /// values.
-double passing_on_s(const TransformerWork& work, const LayerWork& layer,
-                    const plan::MachineConstants& constants);
+double layer_communication_s(const TransformerWork& work, const LayerWork& layer,
+                             const plan::MachineConstants& constants);
 
 struct PassSeconds {
   double forward = 0;
@@ -108,8 +108,8 @@ struct TransformerTimes {
   PassSeconds dense_layer;
   PassSeconds embedding;
   PassSeconds head;
-  double hop_s = 0;          // within a node
-  double network_hop_s = 0;  // between nodes
+  double stage_transfer_s = 0;  // within a node
+  double network_hop_s = 0;     // between nodes
   plan::Bytes hop_size{};
   double first_end_s = 0, middle_end_s = 0, last_end_s = 0, only_end_s = 0;
   double iteration_s = 0;  // once per iteration, on every rank

@@ -147,7 +147,7 @@ bool limits_memory(const Cluster& cluster);
 /// Returns the smallest memory limit of any rank; 0 if no rank has one.
 Bytes least_memory(const Cluster& cluster);
 /// Returns the cluster with unlimited memory on all ranks.
-Cluster roomy(Cluster cluster);
+Cluster with_unlimited_memory(Cluster cluster);
 
 /// Ranks fill the nodes in order; ranks past the last device wrap around to the first node.
 int node_of(const Cluster& cluster, int rank);

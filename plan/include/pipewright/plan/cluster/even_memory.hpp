@@ -19,6 +19,7 @@ std::vector<Bytes> memory_by_rank(const Cluster& cluster, int ranks);
 /// Returns the highest peak that any rank would have if every limit were `largest` and each rank
 /// kept its free memory. The result is at most `largest` if and only if every rank is within its
 /// own limit in `memory`.
-Bytes evened_peak(const std::vector<Bytes>& held, const std::vector<Bytes>& memory, Bytes largest);
+Bytes normalized_peak(const std::vector<Bytes>& held, const std::vector<Bytes>& memory,
+                      Bytes largest);
 
 }  // namespace pipewright::plan

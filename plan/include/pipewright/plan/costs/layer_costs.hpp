@@ -29,11 +29,11 @@ struct LayerTimes {
 
 /// Collectives that the ranks of a partitioned layer make in its forward and in its backward for
 /// one microbatch: their number, and the bytes of each rank each time.
-struct ShardTraffic {
+struct PartitionCollectives {
   int times = 0;
   Bytes bytes{};
   int backward_times = -1;  // −1: as many as in the forward
-  friend bool operator==(const ShardTraffic&, const ShardTraffic&) = default;
+  friend bool operator==(const PartitionCollectives&, const PartitionCollectives&) = default;
 };
 
 /// Load imbalance of a mixture of experts on `ranks` expert-parallel ranks: compute and all-to-all
@@ -84,16 +84,16 @@ struct LayerCost : LayerTimes {
   /// experts, the gradients of each other pipeline (`costs_of_shards`); 0 in a file.
   Bytes pipeline_gradients{};
   // Communication, not included in the times above: a cluster's links determine its time.
-  ShardTraffic tensor_sums{};       // all-reduces of outputs among tensor-parallel ranks
-  ShardTraffic expert_exchanges{};  // all-to-alls of tokens, in both directions
-  ShardTraffic context_gathers{};   // all-gathers of keys and values
+  PartitionCollectives tensor_sums{};       // all-reduces of outputs among tensor-parallel ranks
+  PartitionCollectives expert_exchanges{};  // all-to-alls of tokens, in both directions
+  PartitionCollectives context_gathers{};   // all-gathers of keys and values
   /// Measured load imbalances, by ascending number of ranks. Empty: not measured, and experts are
   /// assumed to be equally busy (expert_loads.hpp).
   std::vector<ExpertLoad> expert_loads{};
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
 };
 
-inline int backward_times(const ShardTraffic& traffic) {
+inline int backward_times(const PartitionCollectives& traffic) {
   return traffic.backward_times < 0 ? traffic.times : traffic.backward_times;
 }
 

@@ -15,7 +15,7 @@ Seconds shards_of(Work work, const StageCost& cost);
 /// ran one after the other; with 1 it is up to the other action's whole compute time. A pair of F
 /// and B takes F + B less the hidden part of each: with an overlap of 1, the longer of F's
 /// communication and B's compute, plus the longer of B's communication and F's compute.
-Seconds hidden_beside(Work work, const StageCost& cost, Work other_work,
-                      const StageCost& other_cost, double overlap);
+Seconds overlapped_communication(Work work, const StageCost& cost, Work other_work,
+                                 const StageCost& other_cost, double overlap);
 
 }  // namespace pipewright::plan

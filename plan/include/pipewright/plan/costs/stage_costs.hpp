@@ -14,13 +14,13 @@ namespace pipewright::plan {
 
 /// Costs under full recomputation, where a microbatch's forward runs again (a Recompute
 /// instruction).
-struct RerunCost {
+struct RecomputeCost {
   Seconds first{};       // R: recomputes the last layer group
   Seconds others{};      // within the backward: recomputation of the groups before
   Bytes kept{};          // saved by the forward until the backward has run, excluding the output
   Bytes forward_peak{};  // highest during the forward, above the memory before it
-  Bytes remade{};        // recomputed by R for the backward, including the output
-  Bytes freed_by_input_gradient{};  // part of `remade` that the input gradient frees
+  Bytes recomputed_bytes{};         // recomputed by R for the backward, including the output
+  Bytes freed_by_input_gradient{};  // part of `recomputed_bytes` that the input gradient frees
   Bytes rerun_peak{};               // highest during R, above the memory before it
   Bytes backward_peak{};            // highest during the backward, above the memory that R leaves
   Bytes backward_peak_apart{};      // likewise, if parameter gradients are made in separate memory
@@ -32,7 +32,7 @@ struct RerunCost {
   double backward_share = 1;
   double input_gradient_share = 1;
   double weight_gradient_share = 1;
-  friend bool operator==(const RerunCost&, const RerunCost&) = default;
+  friend bool operator==(const RecomputeCost&, const RecomputeCost&) = default;
 };
 
 /// Costs of one stage for one microbatch.
@@ -72,7 +72,7 @@ struct StageCost : PassTimes {
   /// Communication time in the forward and in the input gradient, as in LayerTimes.
   Seconds shards{}, backward_shards{};
   Seconds splitting{};  // how much longer a split backward takes than an unsplit one
-  RerunCost rerun{};
+  RecomputeCost rerun{};
 };
 
 /// Sums the layer costs of each stage. The loss belongs to the last stage. Layers with `tied` bytes
@@ -109,7 +109,7 @@ std::vector<StageCost> stage_costs(const LayerCosts& costs, const Partition& par
 Seconds wait_for_read(Seconds read, const StageCost& cost);
 
 /// Returns the costs if R recomputes the whole stage at once.
-RerunCost rerun_at_once(const StageCost& cost);
+RecomputeCost rerun_at_once(const StageCost& cost);
 
 /// Returns the time of an unsplit backward.
 Seconds backward_time(const StageCost& cost);

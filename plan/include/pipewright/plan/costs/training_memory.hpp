@@ -24,7 +24,7 @@ constexpr bool is_mixed(Precision precision) { return precision != Precision::Fu
 
 /// How a tensor reaches the next rank. Reference: within one process, the receiver reads the
 /// sender's memory. Copy: between processes and GPUs, the receiver has its own buffer.
-enum class HandOver { Reference, Copy };
+enum class TensorTransfer { Reference, Copy };
 
 /// The choices of one training.
 struct TrainingMemory {
@@ -48,7 +48,7 @@ const std::vector<std::string>& precisions();  // full, mixed, mixed-fp16
 const std::vector<std::string>& hand_overs();  // reference, copy
 std::string to_string(Optimizer optimizer);
 std::string to_string(Precision precision);
-std::string to_string(HandOver hand_over);
+std::string to_string(TensorTransfer hand_over);
 
 /// Returns how many values the optimizer keeps for each parameter: two moments (AdamW), a momentum,
 /// or none.

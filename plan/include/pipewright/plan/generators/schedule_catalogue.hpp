@@ -54,7 +54,7 @@ struct ClosedForm {
 };
 
 /// A schedule, with further results of its generator.
-struct MadeSchedule {
+struct GeneratedSchedule {
   struct Bound {
     Seconds longest_span;  // the longest that a rank takes from its first start to its last end
     Seconds lower_bound;   // no order that keeps the microbatches in order has a shorter one
@@ -108,7 +108,7 @@ struct ScheduleDescriptor {
   std::vector<NamedLimit> named_limits{};
   /// Makes the schedule. The sizes already fit `chunks`; other checks are made here, as
   /// `make_schedule` says.
-  std::function<MadeSchedule(const ScheduleRequest& request)> make{};
+  std::function<GeneratedSchedule(const ScheduleRequest& request)> make{};
   /// Set if the user can choose the rank of each stage.
   std::function<Schedule(const std::vector<int>& rank_of_stage, int microbatches)>
       make_on_placement{};
@@ -156,7 +156,7 @@ const ScheduleDescriptor& default_schedule(int chunks = 1, int group = 0);
 const std::string& schedule_name(const Cut& cut);
 
 /// Makes a schedule like `make_schedule`, and also returns the generator's further results.
-MadeSchedule make_with_findings(const ScheduleRequest& request);
+GeneratedSchedule make_with_findings(const ScheduleRequest& request);
 
 /// Returns the names of the schedules for which `is_one` returns true.
 std::vector<std::string> schedule_names(

@@ -38,10 +38,10 @@ std::vector<double> parameter_weights(const Model& model);
 std::vector<double> type_weights(const Model& model, const std::string& pattern);
 
 /// The names of a layer, for example its name and its class.
-using LayerWords = std::vector<std::string>;
+using LayerNames = std::vector<std::string>;
 
 /// Returns these weights for layers with several names, of which any may match `pattern`.
-std::vector<double> type_weights(const std::vector<LayerWords>& layers, const std::string& pattern);
+std::vector<double> type_weights(const std::vector<LayerNames>& layers, const std::string& pattern);
 
 /// Returns weights by any method except `uniform`, which has none.
 std::vector<double> weights_by(const std::string& method, const Model& model,

@@ -63,7 +63,7 @@ struct Pipeline {
   /// Order of the axes for the coordinates of ranks; the last axis is the fastest.
   std::vector<std::string> axes{"pipe", "data", "context", "tensor"};
   bool overlap_reductions = true;  // with the backward; false: after all compute of the rank
-  HandOver hand_over = HandOver::Reference;
+  TensorTransfer hand_over = TensorTransfer::Reference;
   friend bool operator==(const Pipeline&, const Pipeline&) = default;
 };
 
@@ -156,13 +156,13 @@ void choose_schedule(Pipeline& pipeline, const std::string& name);
 TrainingMemory training_memory(const Scenario& scenario);
 
 /// How the ranks of a training communicate: threads of one process, or processes over Gloo or NCCL.
-enum class Carrier { Threads, Gloo, Nccl };
+enum class RankTransport { Threads, Gloo, Nccl };
 
 /// Returns the fields, such as "training.jitter", with values that only the simulator supports, so
 /// that a training would not match the scenario.
-std::vector<std::string> only_predicted(const Scenario& scenario, Carrier carrier);
+std::vector<std::string> only_predicted(const Scenario& scenario, RankTransport carrier);
 /// Throws InputError if there are any such fields. Call it before training.
-void require_trainable(const Scenario& scenario, Carrier carrier);
+void require_trainable(const Scenario& scenario, RankTransport carrier);
 
 Json to_json(const Scenario& scenario);
 /// Reads a scenario and checks constraints across fields: more ranks than layers, data that does

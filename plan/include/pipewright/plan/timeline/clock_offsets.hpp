@@ -12,7 +12,7 @@ namespace pipewright::plan {
 
 /// A message from one rank to another, with the send and arrival times each by that rank's own
 /// clock.
-struct Passage {
+struct ClockObservation {
   int from = 0;
   int to = 0;
   Seconds sent;
@@ -28,7 +28,7 @@ struct ClockSource {
 
 /// Returns passages between ranks that read one reference clock: in both directions, without delay.
 /// clock_offsets derives the offsets of the ranks' own clocks from these.
-std::vector<Passage> passages_of(const std::vector<ClockSource>& clocks);
+std::vector<ClockObservation> passages_of(const std::vector<ClockSource>& clocks);
 
 /// Offsets that relate the clocks of all ranks.
 struct ClockOffsets {
@@ -48,6 +48,6 @@ struct ClockOffsets {
 /// Computes the offsets of clocks that do not drift. If the fastest passages of both directions
 /// take the same time, the offsets are exact; between two ranks they are off by at most half of the
 /// fastest round trip.
-ClockOffsets clock_offsets(int ranks, const std::vector<Passage>& passages);
+ClockOffsets clock_offsets(int ranks, const std::vector<ClockObservation>& passages);
 
 }  // namespace pipewright::plan

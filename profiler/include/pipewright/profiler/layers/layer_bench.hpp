@@ -33,7 +33,7 @@ class LayerBench {
   std::string device() const;
 
   /// Returns the tensor-parallel place of its layers.
-  exec::ShardPlace place() const;
+  exec::TensorParallelPlace place() const;
   at::Device where() const { return device_; }
   /// Builds a stage of the training on this device, charged to the account.
   std::unique_ptr<exec::Stage> build(exec::StageSpec spec) const;

@@ -15,7 +15,7 @@ namespace pipewright::profiler {
 struct ShardSeat {
   int index = 0;
   int count = 1;
-  int groups = 1;       // as in exec::ShardPlace
+  int groups = 1;       // as in exec::TensorParallelPlace
   bool copies = false;  // true if received data are copies, as between processes
 };
 
@@ -26,7 +26,7 @@ struct PassedOn {
   plan::Seconds seconds;  // time until it had received the others' data
 };
 
-class PlayedShards final : public exec::ShardGroup {
+class PlayedShards final : public exec::TensorParallelGroup {
  public:
   explicit PlayedShards(const ShardSeat& seat) : seat_(seat) {}
 

@@ -45,7 +45,7 @@ struct FoundPlan {
   std::vector<models::DeviceMemory> memory{};  // of a plan in the answer: the parts of the need
   double peak_bytes = 0;                       // of the rank that holds most
   double evened_bytes = 0;                     // … relative to each rank's memory
-                                               // (plan::evened_peak)
+                                               // (plan::normalized_peak)
   double bubble = 0;                           // mean over ranks of the idle part of the iteration
   double tokens_per_s = 0;
   double mfu = 0;   // the model's FLOPs over the peak of all GPUs

@@ -47,7 +47,7 @@ struct MemoryCurves {
 
 /// The executor's options that decide how much memory a rank holds.
 struct Holding {
-  plan::HandOver hand_over = plan::HandOver::Reference;
+  plan::TensorTransfer hand_over = plan::TensorTransfer::Reference;
   /// Number of equal groups, in the order of microbatches, in which a replica of a stage
   /// accumulates its gradients; a gradient that is computed before its turn is set aside. 0: each
   /// is added as soon as it is computed.

@@ -51,7 +51,7 @@ struct TraceChoice {
 /// the files, plus one unit for the alternatives; Stopped is thrown when it asks to stop.
 JobExplanation explain_traces(const std::vector<std::filesystem::path>& files,
                               const TraceChoice& choice, std::vector<std::string>& problems,
-                              const plan::GoesOn& goes_on = {});
+                              const plan::ProgressCallback& goes_on = {});
 
 plan::Json to_json(const JobExplanation& job);
 

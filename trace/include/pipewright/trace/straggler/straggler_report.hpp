@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "pipewright/plan/json/json.hpp"
-#include "pipewright/trace/straggler/job_days.hpp"
 #include "pipewright/trace/straggler/job_remedies.hpp"
 #include "pipewright/trace/straggler/job_timeline.hpp"
 #include "pipewright/trace/straggler/launch_delays.hpp"
 #include "pipewright/trace/straggler/microbatch_lengths.hpp"
+#include "pipewright/trace/straggler/sampled_steps.hpp"
 
 namespace pipewright::trace {
 
@@ -31,8 +31,8 @@ struct StragglerReport {
   MicrobatchLengths lengths;
   LaunchDelays delays;
   Remedies remedies;
-  std::string schedule;           // "1f1b, 4 ranks, 4 microbatches", or "unknown"
-  std::optional<JobDays> days{};  // set if sampling was requested
+  std::string schedule;                // "1f1b, 4 ranks, 4 microbatches", or "unknown"
+  std::optional<SampledSteps> days{};  // set if sampling was requested
 };
 
 /// Explains the stragglers of a file. `only` lists steps by number; empty: all whole steps. Throws

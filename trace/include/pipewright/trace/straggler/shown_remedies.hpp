@@ -10,10 +10,10 @@
 namespace pipewright::trace {
 
 /// Smallest fraction of a step that is shown, for a remedy's saving, a slowdown or a delay.
-inline constexpr double least_told = 0.0005;
+inline constexpr double min_shown_fraction = 0.0005;
 
 /// Returns the five that save most, plus the best of each other kind. The pointers are valid as
 /// long as `remedies`.
-std::vector<const Remedy*> told_remedies(const Remedies& remedies);
+std::vector<const Remedy*> shown_remedies(const Remedies& remedies);
 
 }  // namespace pipewright::trace

@@ -1,4 +1,4 @@
-#include "rotation.hpp"
+#include "rotary_embedding.hpp"
 
 #include <ATen/ATen.h>
 
@@ -77,7 +77,8 @@ std::int64_t turns_otherwise_beyond(const Rotary& r, bool in_window) {
                                                                                      : 0;
 }
 
-at::Tensor Rotation::operator()(const at::Tensor& heads, const std::optional<Part>& of_longer) {
+at::Tensor RotaryEmbedding::operator()(const at::Tensor& heads,
+                                       const std::optional<Part>& of_longer) {
   const Part part = of_longer.value_or(Part{0, heads.size(1)});
   const std::int64_t channels = heads.size(3);
   const auto turning =
@@ -88,7 +89,7 @@ at::Tensor Rotation::operator()(const at::Tensor& heads, const std::optional<Par
   return at::cat({turned(parts[0], part), parts[1]}, -1);
 }
 
-at::Tensor Rotation::turned(const at::Tensor& heads, const Part& part) {
+at::Tensor RotaryEmbedding::turned(const at::Tensor& heads, const Part& part) {
   make_tables(heads, part.all);
   const at::Tensor cosine = cosine_.narrow(0, part.first, heads.size(1)),
                    sine = sine_.narrow(0, part.first, heads.size(1));
@@ -105,7 +106,7 @@ at::Tensor Rotation::turned(const at::Tensor& heads, const Part& part) {
 
 /// Returns true if the tables can be reused. A part of a sequence may use rows of tables made for a
 /// longer one.
-bool Rotation::are_right(const at::Tensor& heads, std::int64_t all) const {
+bool RotaryEmbedding::are_right(const at::Tensor& heads, std::int64_t all) const {
   if (!cosine_.defined() || cosine_.dtype() != heads.dtype() || cosine_.device() != heads.device())
     return false;
   const std::int64_t rows = cosine_.size(0);
@@ -115,7 +116,7 @@ bool Rotation::are_right(const at::Tensor& heads, std::int64_t all) const {
   return rows > all && (otherwise == 0 || (rows > otherwise) == (all > otherwise));
 }
 
-void Rotation::make_tables(const at::Tensor& heads, std::int64_t length) {
+void RotaryEmbedding::make_tables(const at::Tensor& heads, std::int64_t length) {
   if (are_right(heads, length))
     return;
   const std::int64_t channels = heads.size(3);

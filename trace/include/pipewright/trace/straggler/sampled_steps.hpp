@@ -21,20 +21,20 @@ models::RecordedSteps record_of(const JobSteps& steps);
 /// Samples steps in which each worker takes one recorded step as a whole, including its launch
 /// delays. How often all workers take the same step follows the correlation of their compute times
 /// (sim/jitter/together.hpp).
-sim::Draws draw_job(const JobSteps& steps, const sim::DrawOptions& options = {});
+sim::Draws sample_job(const JobSteps& steps, const sim::DrawOptions& options = {});
 
 /// Returns confidence intervals of the figures for as many other steps. A single step gives none.
 sim::DrawRanges job_ranges(const JobSteps& steps, const sim::DrawOptions& options = {});
 
 /// A sampled figure and the measured one.
 struct JobDay {
-  double drawn_s = 0;
+  double sampled_s = 0;
   double measured_s = 0;
   sim::DrawRange range{};
-  double error() const { return drawn_s / measured_s - 1; }
+  double error() const { return sampled_s / measured_s - 1; }
 };
 
-struct JobDays {
+struct SampledSteps {
   std::size_t draws = 0;
   sim::Together together{};
   double mean_s = 0, p50_s = 0, p95_s = 0, p99_s = 0;
@@ -44,11 +44,11 @@ struct JobDays {
   std::size_t kept_steps = 0;  // number of those other steps; 0: too few
   JobDay kept_mean{}, kept_p50{}, kept_p95{};
 };
-JobDays job_days(const JobSteps& steps, const sim::DrawOptions& options = {});
+SampledSteps job_days(const JobSteps& steps, const sim::DrawOptions& options = {});
 
 /// Returns only the steps at these indices.
 JobSteps chosen_steps(const JobSteps& steps, const std::vector<std::size_t>& places);
 
-plan::Json to_json(const JobDays& days);
+plan::Json to_json(const SampledSteps& days);
 
 }  // namespace pipewright::trace

@@ -19,7 +19,7 @@ void tell_done(Job& job);
 
 /// Blocks a standby process until the job has finished. Throws JobFailure if the job cannot be
 /// reached, or ended without finishing.
-void stand_by(JobEnvironment environment,
-              std::chrono::milliseconds join_timeout = JobOptions{}.join_timeout);
+void wait_as_spare(JobEnvironment environment,
+                   std::chrono::milliseconds join_timeout = JobOptions{}.join_timeout);
 
 }  // namespace pipewright::exec

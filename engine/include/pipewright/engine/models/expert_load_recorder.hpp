@@ -9,12 +9,12 @@ namespace pipewright::engine {
 
 /// A listener for the mixtures that run on its thread while it exists. If listeners are nested, the
 /// innermost one counts.
-class RoutedRows {
+class ExpertLoadRecorder {
  public:
-  RoutedRows();
-  ~RoutedRows();
-  RoutedRows(const RoutedRows&) = delete;
-  RoutedRows& operator=(const RoutedRows&) = delete;
+  ExpertLoadRecorder();
+  ~ExpertLoadRecorder();
+  ExpertLoadRecorder(const ExpertLoadRecorder&) = delete;
+  ExpertLoadRecorder& operator=(const ExpertLoadRecorder&) = delete;
 
   /// Returns the rows per expert, summed over all forwards. Empty: no mixture has run.
   const std::vector<std::int64_t>& by_expert() const { return rows_; }
@@ -24,7 +24,7 @@ class RoutedRows {
 
  private:
   std::vector<std::int64_t> rows_;
-  RoutedRows* outer_;
+  ExpertLoadRecorder* outer_;
 };
 
 }  // namespace pipewright::engine

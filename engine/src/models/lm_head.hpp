@@ -9,7 +9,7 @@
 namespace pipewright::engine {
 
 /// A norm, followed by the logits of the vocabulary groups of this tensor-parallel rank.
-class WordScores : public exec::Layer, public GeneratingLayer {
+class LmHead : public exec::Layer, public GeneratingLayer {
  public:
   struct Sizes {
     NormSizes norm;
@@ -17,16 +17,16 @@ class WordScores : public exec::Layer, public GeneratingLayer {
     bool has_bias = true;
     double cap = 0;  // tanh cap of the logits, which they approach as they grow; 0: none
   };
-  WordScores(const Sizes& sizes, const exec::ShardPlace& place, exec::Tokens tokens);
+  LmHead(const Sizes& sizes, const exec::TensorParallelPlace& place, exec::Tokens tokens);
 
   exec::Tensors forward_all(const exec::Tensors& inputs, const exec::CallContext& context) override;
   /// Returns the logits of this rank's part of the vocabulary.
   at::Tensor forward(const at::Tensor& input, const exec::CallContext& context) override;
-  at::Tensor go_on(const at::Tensor& next, SequenceMemory& memory) override;
+  at::Tensor decode_step(const at::Tensor& next, KvCache& memory) override;
   std::vector<exec::CutParameter> cut_parameters() const override;
 
  private:
-  exec::ShardPlace place_;
+  exec::TensorParallelPlace place_;
   exec::Tokens tokens_;
   double cap_;
   GroupNorm norm_;

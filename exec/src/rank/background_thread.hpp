@@ -13,12 +13,12 @@
 
 namespace pipewright::exec {
 
-class ThreadBeside {
+class BackgroundThread {
  public:
-  ThreadBeside() = default;
-  ~ThreadBeside();
-  ThreadBeside(const ThreadBeside&) = delete;
-  ThreadBeside& operator=(const ThreadBeside&) = delete;
+  BackgroundThread() = default;
+  ~BackgroundThread();
+  BackgroundThread(const BackgroundThread&) = delete;
+  BackgroundThread& operator=(const BackgroundThread&) = delete;
 
   /// Queues a task, and starts the thread with the first one. Returns the task's number, counted
   /// from 1.

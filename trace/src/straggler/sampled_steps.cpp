@@ -1,4 +1,4 @@
-#include "pipewright/trace/straggler/job_days.hpp"
+#include "pipewright/trace/straggler/sampled_steps.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -199,7 +199,7 @@ JobSteps chosen_steps(const JobSteps& steps, const std::vector<std::size_t>& pla
   return some;
 }
 
-sim::Draws draw_job(const JobSteps& steps, const sim::DrawOptions& options) {
+sim::Draws sample_job(const JobSteps& steps, const sim::DrawOptions& options) {
   return sim::Draws(drawn_steps(steps, options, /*block=*/0));
 }
 
@@ -210,9 +210,9 @@ sim::DrawRanges job_ranges(const JobSteps& steps, const sim::DrawOptions& option
   return sim::ranges_of(drawn_steps(steps, all, sim::block_of(count)), count);
 }
 
-JobDays job_days(const JobSteps& steps, const sim::DrawOptions& options) {
-  const sim::Draws all = draw_job(steps, options);
-  JobDays days;
+SampledSteps job_days(const JobSteps& steps, const sim::DrawOptions& options) {
+  const sim::Draws all = sample_job(steps, options);
+  SampledSteps days;
   days.draws = all.sorted().size();
   days.together = sim::together_in(record_of(steps));
   days.mean_s = all.mean();
@@ -225,7 +225,7 @@ JobDays job_days(const JobSteps& steps, const sim::DrawOptions& options) {
   if (count < least_steps)
     return days;
   const JobSteps half = chosen_steps(steps, every_second(count, 0));
-  const sim::Draws learnt = draw_job(half, options);
+  const sim::Draws learnt = sample_job(half, options);
   const sim::DrawRanges ranges = job_ranges(half, options);
   const sim::Draws measured(chosen(steps.measured, every_second(count, 1)));
   days.kept_steps = measured.sorted().size();
@@ -238,7 +238,7 @@ JobDays job_days(const JobSteps& steps, const sim::DrawOptions& options) {
 namespace {
 
 plan::Json json_of_day(const JobDay& day) {
-  return {{"drawn_s", day.drawn_s},
+  return {{"drawn_s", day.sampled_s},
           {"measured_s", day.measured_s},
           {"drawn_range_s", sim::to_json(day.range)},
           {"error_percent", 100 * day.error()}};
@@ -246,7 +246,7 @@ plan::Json json_of_day(const JobDay& day) {
 
 }  // namespace
 
-plan::Json to_json(const JobDays& days) {
+plan::Json to_json(const SampledSteps& days) {
   plan::Json json{{"count", days.draws},
                   {"ranks_together", days.together.ranks},
                   {"pipelines_together", days.together.pipelines},

@@ -1,7 +1,7 @@
 // Checks sampled steps of a job: their distribution where it has a closed form, and, for the job ST
 // of ByteDance's StragglerAnalysis, the error on held-out steps.
 
-#include "pipewright/trace/straggler/job_days.hpp"
+#include "pipewright/trace/straggler/sampled_steps.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@
 #include "support/temp_folder.hpp"
 #include "trace/support/made_up_job.hpp"
 
-namespace pipewright::trace::job_days_test {
+namespace pipewright::trace::sampled_steps_test {
 
 using test::MadeUpJob;
 
@@ -53,7 +53,7 @@ TEST_CASE("Replicas that are slow together or independently in the trace are so 
       job_days(steps_of(job_with(2, [](int, int step) { return step == 2; })), {.count = count});
   CHECK(together.together.pipelines == Approx(1));
   const auto draws_of = [&](const MadeUpJob& job) {
-    return draw_job(steps_of(job), {.count = count});
+    return sample_job(steps_of(job), {.count = count});
   };
   const sim::Draws one_step = draws_of(job_with(2, [](int, int step) { return step == 2; }));
   CHECK(part_of_long(one_step) == Approx(0.25).margin(margin(0.25)));
@@ -99,7 +99,7 @@ TEST_CASE("Recorded steps of a traced job contain its workers' times", "[loop][s
 TEST_CASE("Samples of the job ST match its held-out steps", "[loop][straggler][reference]") {
   const auto file = test::reference_file("traces/bytedance-straggler/timeline-ST.json.gz");
   std::vector<std::string> problems;
-  const JobDays days = job_days(job_steps(read_job_trace(file, problems)), {.count = 2000});
+  const SampledSteps days = job_days(job_steps(read_job_trace(file, problems)), {.count = 2000});
   CHECK(days.kept_steps == 16);
   CHECK(std::abs(days.kept_mean.error()) < 0.005);
   CHECK(std::abs(days.kept_p50.error()) < 0.01);
@@ -117,7 +117,7 @@ JobDay p95_of_others(const JobSteps& steps, const std::vector<std::size_t>& lear
     if (std::find(learnt.begin(), learnt.end(), place) == learnt.end())
       others.push_back(steps.measured[place]);
   const JobSteps own = chosen_steps(steps, learnt);
-  return {draw_job(own, {.count = 2000}).percentile(0.95), sim::Draws(others).percentile(0.95),
+  return {sample_job(own, {.count = 2000}).percentile(0.95), sim::Draws(others).percentile(0.95),
           job_ranges(own).p95};
 }
 
@@ -158,4 +158,4 @@ TEST_CASE(
   CHECK(held >= 36);
 }
 
-}  // namespace pipewright::trace::job_days_test
+}  // namespace pipewright::trace::sampled_steps_test

@@ -1,4 +1,4 @@
-#include "thread_beside.hpp"
+#include "background_thread.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -9,7 +9,7 @@
 
 namespace pipewright::exec {
 
-ThreadBeside::~ThreadBeside() {
+BackgroundThread::~BackgroundThread() {
   {
     const std::lock_guard lock(mutex_);
     finished_ = true;
@@ -19,7 +19,7 @@ ThreadBeside::~ThreadBeside() {
     thread_.join();
 }
 
-std::int64_t ThreadBeside::submit(std::function<void()> work) {
+std::int64_t BackgroundThread::submit(std::function<void()> work) {
   std::int64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -32,22 +32,22 @@ std::int64_t ThreadBeside::submit(std::function<void()> work) {
   return number;
 }
 
-void ThreadBeside::drain() { wait_for(submitted_); }
+void BackgroundThread::drain() { wait_for(submitted_); }
 
-void ThreadBeside::finish() noexcept {
+void BackgroundThread::finish() noexcept {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return done_ >= submitted_; });
   failure_ = nullptr;
 }
 
-void ThreadBeside::wait_for(std::int64_t number) {
+void BackgroundThread::wait_for(std::int64_t number) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return done_ >= number; });
   if (failure_)
     std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-void ThreadBeside::serve() {
+void BackgroundThread::serve() {
   at::set_num_threads(1);
   run_in_short_slices();  // it waits for data again and again
   std::unique_lock lock(mutex_);

@@ -18,9 +18,9 @@ namespace pipewright::engine {
 at::Tensor rotary_speeds(const plan::Rotary& rotary, std::int64_t channels, std::int64_t length,
                          bool in_window);
 
-class Rotation {
+class RotaryEmbedding {
  public:
-  Rotation(plan::Rotary rotary, bool in_window)
+  RotaryEmbedding(plan::Rotary rotary, bool in_window)
       : rotary_(std::move(rotary)), in_window_(in_window) {}
 
   /// A part of a sequence: its first position, and the maximum length of the sequence.

@@ -1,4 +1,4 @@
-#include "pipewright/exec/job/stand_by.hpp"
+#include "pipewright/exec/job/wait_as_spare.hpp"
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ void leave_job_to_first(int ranks) {
 
 void tell_done(Job& job) { job.watch().tell_done(); }
 
-void stand_by(JobEnvironment environment, std::chrono::milliseconds join_timeout) {
+void wait_as_spare(JobEnvironment environment, std::chrono::milliseconds join_timeout) {
   prepare_process();
   move_to_own_store(environment, join_timeout, 0);
   const auto store = connect(environment, join_timeout, nullptr, /*first=*/false);

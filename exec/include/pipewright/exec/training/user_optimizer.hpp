@@ -46,7 +46,7 @@ struct ParameterGroup {
 };
 
 /// A tensor that a user's optimizer keeps.
-struct OwnState {
+struct UserOptimizerState {
   at::Tensor parameter;  // the `value` of the parameter that it belongs to
   std::string name;      // such as "sum"; follows the parameter's name in checkpoints
   at::Tensor value;      // as many elements as `parameter`, or zero-dimensional like a step count
@@ -55,20 +55,20 @@ struct OwnState {
 /// Steps the parameters that it was made with. If a step is elementwise, training has the same bits
 /// as serial training under every plan, except where tensor parallelism partitions tensors
 /// (LayerSpec::build_shard).
-class OwnOptimizer {
+class UserOptimizer {
  public:
-  virtual ~OwnOptimizer() = default;
+  virtual ~UserOptimizer() = default;
   /// Updates all parameters in place. A group's rate is `learning_rate` times that of its rule.
   virtual void step(double learning_rate) = 0;
   /// Returns all tensors that it keeps: the same list at any time, also before the first step.
   /// Changing a value changes the optimizer.
-  virtual std::vector<OwnState> states() { return {}; }
+  virtual std::vector<UserOptimizerState> states() { return {}; }
   /// Called after values of `states` were set from a checkpoint.
   virtual void states_were_set() {}
 };
 
 /// Makes the optimizer of a stage, on its rank.
 using MakeOptimizer =
-    std::function<std::unique_ptr<OwnOptimizer>(const std::vector<ParameterGroup>&)>;
+    std::function<std::unique_ptr<UserOptimizer>(const std::vector<ParameterGroup>&)>;
 
 }  // namespace pipewright::exec

@@ -1,4 +1,4 @@
-#include "word_scores.hpp"
+#include "lm_head.hpp"
 
 #include <ATen/ATen.h>
 
@@ -8,7 +8,7 @@
 
 namespace pipewright::engine {
 
-WordScores::WordScores(const Sizes& sizes, const exec::ShardPlace& place, exec::Tokens tokens)
+LmHead::LmHead(const Sizes& sizes, const exec::TensorParallelPlace& place, exec::Tokens tokens)
     : place_(place),
       tokens_(tokens),
       cap_(sizes.cap),
@@ -16,7 +16,7 @@ WordScores::WordScores(const Sizes& sizes, const exec::ShardPlace& place, exec::
       logits_(register_module("logits", ColumnLinear(sizes.norm.width, sizes.words, place,
                                                      /*blocks=*/1, sizes.has_bias))) {}
 
-exec::Tensors WordScores::forward_all(const exec::Tensors& inputs, const exec::CallContext&) {
+exec::Tensors LmHead::forward_all(const exec::Tensors& inputs, const exec::CallContext&) {
   exec::Tensors logits =
       logits_->of_groups(for_own_groups(norm_->forward(inputs.at(0)), place_, tokens_));
   if (cap_ > 0)
@@ -25,21 +25,21 @@ exec::Tensors WordScores::forward_all(const exec::Tensors& inputs, const exec::C
   return logits;
 }
 
-at::Tensor WordScores::forward(const at::Tensor& input, const exec::CallContext& context) {
+at::Tensor LmHead::forward(const at::Tensor& input, const exec::CallContext& context) {
   return at::cat(forward_all({input}, context), -1);
 }
 
-at::Tensor WordScores::go_on(const at::Tensor& next, SequenceMemory&) {
+at::Tensor LmHead::decode_step(const at::Tensor& next, KvCache&) {
   return forward(next.narrow(1, next.size(1) - 1, 1), {.training = false});
 }
 
-std::vector<exec::CutParameter> WordScores::cut_parameters() const {
+std::vector<exec::CutParameter> LmHead::cut_parameters() const {
   return logits_->cut_parameters("logits");
 }
 
 decltype(exec::LayerSpec::shard_loss) loss_over_words(std::int64_t words) {
   return [words](const exec::Tensors& outputs, const exec::Tensors& targets,
-                 const exec::ShardPlace& place) {
+                 const exec::TensorParallelPlace& place) {
     return exec::cross_entropy_over_groups(outputs, targets.front(), words, place);
   };
 }

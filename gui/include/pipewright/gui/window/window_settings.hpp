@@ -9,10 +9,10 @@
 
 namespace pipewright::gui {
 
-class Remembered {
+class WindowSettings {
  public:
   /// The settings are stored in `file` or, if that is empty, in the desktop's usual place.
-  explicit Remembered(const QString& file);
+  explicit WindowSettings(const QString& file);
 
   std::optional<QByteArray> geometry() const { return bytes("window/geometry"); }
   std::optional<QByteArray> docks() const { return bytes("window/docks"); }

@@ -62,7 +62,7 @@ int explain_job(const ExplainOptions& options) {
   std::vector<std::string> problems;
   auto report = trace::explain_stragglers(options.files.front(), problems, options.steps);
   if (options.draws)
-    report.days = trace::job_days(report.steps, {.count = *options.draws});
+    report.days = trace::sample_steps(report.steps, {.count = *options.draws});
   for (const std::string& problem : problems)
     say(problem);
   if (!options.timeline.empty() || !options.output.empty()) {

@@ -56,7 +56,7 @@ TEST_CASE("A partition that no Megatron layout can express is rejected with an e
   };
   CHECK(refusal({"pipeline.ranks=2", "pipeline.schedule=zbv"}) ==
         "stage 2 is on rank 1, but Megatron assigns stages to ranks in turn and would place it "
-        "on rank 0: use a schedule such as megatron-interleaved");
+        "on rank 0: use megatron-interleaved, for example");
   CHECK(refusal({"pipeline.ranks=2", "pipeline.schedule=dualpipe"}) ==
         "the schedule sends microbatches through the ranks in both directions, but Megatron's "
         "layouts have one direction");

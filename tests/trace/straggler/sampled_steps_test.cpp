@@ -49,8 +49,8 @@ TEST_CASE("Replicas that are slow together or independently in the trace are so 
           "[loop][straggler]") {
   constexpr int count = 20'000;
   const auto margin = [](double part) { return 5 * std::sqrt(part * (1 - part) / count); };
-  const auto together =
-      job_days(steps_of(job_with(2, [](int, int step) { return step == 2; })), {.count = count});
+  const auto together = sample_steps(steps_of(job_with(2, [](int, int step) { return step == 2; })),
+                                     {.count = count});
   CHECK(together.together.pipelines == Approx(1));
   const auto draws_of = [&](const MadeUpJob& job) {
     return sample_job(steps_of(job), {.count = count});
@@ -99,7 +99,8 @@ TEST_CASE("Recorded steps of a traced job contain its workers' times", "[loop][s
 TEST_CASE("Samples of the job ST match its held-out steps", "[loop][straggler][reference]") {
   const auto file = test::reference_file("traces/bytedance-straggler/timeline-ST.json.gz");
   std::vector<std::string> problems;
-  const SampledSteps days = job_days(job_steps(read_job_trace(file, problems)), {.count = 2000});
+  const SampledSteps days =
+      sample_steps(job_steps(read_job_trace(file, problems)), {.count = 2000});
   CHECK(days.kept_steps == 16);
   CHECK(std::abs(days.kept_mean.error()) < 0.005);
   CHECK(std::abs(days.kept_p50.error()) < 0.01);

@@ -210,7 +210,7 @@ sim::DrawRanges job_ranges(const JobSteps& steps, const sim::DrawOptions& option
   return sim::ranges_of(drawn_steps(steps, all, sim::block_of(count)), count);
 }
 
-SampledSteps job_days(const JobSteps& steps, const sim::DrawOptions& options) {
+SampledSteps sample_steps(const JobSteps& steps, const sim::DrawOptions& options) {
   const sim::Draws all = sample_job(steps, options);
   SampledSteps days;
   days.draws = all.sorted().size();

@@ -44,7 +44,7 @@ struct SampledSteps {
   std::size_t kept_steps = 0;  // number of those other steps; 0: too few
   JobDay kept_mean{}, kept_p50{}, kept_p95{};
 };
-SampledSteps job_days(const JobSteps& steps, const sim::DrawOptions& options = {});
+SampledSteps sample_steps(const JobSteps& steps, const sim::DrawOptions& options = {});
 
 /// Returns only the steps at these indices.
 JobSteps chosen_steps(const JobSteps& steps, const std::vector<std::size_t>& places);

@@ -31,7 +31,7 @@ int export_plan(const ExportOptions& options) {
   const models::Trainer trainer = models::trainer_of(options.trainer);
   const plan::Scenario scenario = exported(options);
   if (options.scenario.json) {
-    const auto lines = untold(trainer, scenario);
+    const auto lines = unsupported_fields(trainer, scenario);
     plan::Json json{{"trainer", to_string(trainer)}, {"untold", lines}};
     json["text"] = lines.empty() ? plan::Json(trainer_file(trainer, scenario)) : plan::Json();
     fmt::print("{}\n", json.dump(2));

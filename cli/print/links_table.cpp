@@ -11,7 +11,7 @@
 namespace pipewright::cli {
 namespace {
 
-std::string bytes_text(plan::Bytes size) {
+std::string message_size_text(plan::Bytes size) {
   constexpr std::int64_t kib = 1024, mib = kib * kib;
   if (size.value >= mib)
     return fmt::format("{:.4g} MiB", static_cast<double>(size.value) / mib);
@@ -43,7 +43,7 @@ std::string fit_text(const plan::LinkFit& fit, const char* what) {
   std::string text = fmt::format("{}: {} and {}", what, seconds_text(fit.link.latency),
                                  bandwidth_text(fit.link.bandwidth_per_s));
   for (const plan::LinkSegment& segment : fit.link.segments)
-    text += fmt::format("; from {} on, which take {}, {}", bytes_text(segment.from),
+    text += fmt::format("; from {} on, which take {}, {}", message_size_text(segment.from),
                         seconds_text(segment.time), bandwidth_text(segment.bandwidth_per_s));
   return text + fmt::format("; off by {:.1f} % (median), {:.1f} % at most\n", plan::median(errors),
                             *std::max_element(errors.begin(), errors.end()));
@@ -98,7 +98,8 @@ std::string header_of(const plan::LinkSamples& samples) {
 /// Returns the measurements with transfers of one size.
 std::string row_of(const loop::MeasuredLink& link, plan::Bytes size) {
   const plan::LinkSamples& samples = link.samples;
-  std::string text = fmt::format("{:>9} {:>10}", bytes_text(size), cell(samples.one_way, size));
+  std::string text =
+      fmt::format("{:>9} {:>10}", message_size_text(size), cell(samples.one_way, size));
   for (std::size_t s = 0; s < samples.one_way.samples.size(); ++s)
     if (const plan::LinkSample& sample = samples.one_way.samples[s]; sample.size == size)
       text +=

@@ -44,9 +44,9 @@ class TwoEmbeddings final : public exec::Layer {
 
 /// Pre-norm attention with a residual connection: queries come from `asking`, keys and values from
 /// `known`. Tensor-parallel ranks partition the heads.
-class LookingImpl final : public torch::nn::Module {
+class AttentionBlockImpl final : public torch::nn::Module {
  public:
-  LookingImpl(const TwoSides& shape, const exec::TensorParallelPlace& place, bool causal)
+  AttentionBlockImpl(const TwoSides& shape, const exec::TensorParallelPlace& place, bool causal)
       : place_(place),
         head_width_(shape.hidden / shape.heads),
         causal_(causal),
@@ -92,9 +92,9 @@ class LookingImpl final : public torch::nn::Module {
 TORCH_MODULE(AttentionBlock);
 
 /// A pre-norm MLP with a residual connection.
-class ThinkingImpl final : public torch::nn::Module {
+class MlpBlockImpl final : public torch::nn::Module {
  public:
-  ThinkingImpl(const TwoSides& shape, const exec::TensorParallelPlace& place)
+  MlpBlockImpl(const TwoSides& shape, const exec::TensorParallelPlace& place)
       : place_(place),
         norm_(register_module("norm", GroupNorm(NormSizes{.width = shape.hidden}, place))),
         up_(register_module("up", ColumnLinear(shape.hidden, 4 * shape.hidden, place))),

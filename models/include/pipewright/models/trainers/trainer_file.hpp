@@ -28,9 +28,9 @@ std::string file_name(Trainer trainer);
 
 /// Returns the features that the trainer does not support, one line per field: "training.zero=2:
 /// …".
-std::vector<std::string> untold(Trainer trainer, const plan::Scenario& scenario);
+std::vector<std::string> unsupported_fields(Trainer trainer, const plan::Scenario& scenario);
 
-/// Returns the text of the file. Throws Infeasible with all lines of `untold`.
+/// Returns the text of the file. Throws Infeasible with all lines of `unsupported_fields`.
 std::string trainer_file(Trainer trainer, const plan::Scenario& scenario);
 /// Returns the text of the file, or nothing if the trainer does not support a feature.
 std::optional<std::string> find_trainer_file(Trainer trainer, const plan::Scenario& scenario);

@@ -1,6 +1,6 @@
 #pragma once
 
-// A batch as the user has it, with a rule for each argument how to split it into microbatches.
+// A whole batch, with a rule for each argument that says how to split it into microbatches.
 
 #include <map>
 #include <string>
@@ -11,20 +11,21 @@
 
 namespace pipewright::engine {
 
-/// The batch of all pipelines together. Arguments that no stage of a process needs may be omitted
-/// there: inputs without a first stage, targets without a last one.
+/// The batch of one step, for all data-parallel replicas together. A process may omit what its
+/// stages do not need: the inputs if it does not have the first stage, the targets if it does not
+/// have the last one.
 struct WholeBatch {
-  exec::Tensors inputs{};                 // to the first layer
+  exec::Tensors inputs{};                 // of the first layer
   exec::Tensors targets{};                // for the loss
   exec::NamedTensors keywords{};          // for layers that name them
-  std::vector<ChunkSpec> input_chunks{};  // one per argument; empty: all along dimension 0
+  std::vector<ChunkSpec> input_chunks{};  // one per input; empty: all along dimension 0
   std::vector<ChunkSpec> target_chunks{};
-  std::map<std::string, ChunkSpec> keyword_chunks{};  // for keywords not split along dimension 0
+  std::map<std::string, ChunkSpec> keyword_chunks{};  // those without one: along dimension 0
 };
 
-/// Returns the microbatches of the batch, in order, each weighted by its number of samples. Throws
-/// InputError as split_batch does, and if inputs, targets and keywords differ in their number of
-/// samples.
+/// Splits the batch into `count` microbatches, each weighted by its number of samples. Throws
+/// InputError as split_batch does, if inputs, targets and keywords differ in their number of
+/// samples, or if `keyword_chunks` names a missing keyword.
 std::vector<exec::Batch> microbatches_of(const WholeBatch& batch, int count);
 
 /// Returns true if all microbatches have the same size.

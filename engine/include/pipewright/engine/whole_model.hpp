@@ -1,6 +1,6 @@
 #pragma once
 
-// A PipelineModule as one model in one process, for a forward without a pipeline.
+// All layers of a PipelineModule in one process, for a forward without a pipeline.
 
 #include <memory>
 #include <vector>
@@ -12,12 +12,12 @@ namespace pipewright::engine {
 
 class WholeModel {
  public:
-  /// Builds every layer on `device`, with the initial weights of a training.
+  /// Builds every layer on `device`, with the same initial weights as a pipeline that trains it.
   explicit WholeModel(const PipelineModule& module, at::Device device = at::kCPU);
 
-  /// Returns the last layer's outputs. `inputs` must be on the model's device. Layers run in
-  /// evaluation mode unless `context` sets training; LibTorch records an autograd graph if
-  /// gradients are enabled. Concurrent calls must be synchronized by the caller.
+  /// Runs all layers and returns the last one's outputs. `inputs` must be on the model's device.
+  /// Layers run in evaluation mode unless `context.training` is set. As usual in LibTorch, an
+  /// autograd graph is recorded unless gradients are disabled. Calls must not run concurrently.
   exec::Tensors forward(const exec::Tensors& inputs,
                         const exec::CallContext& context = {.training = false});
   at::Tensor forward(const at::Tensor& input);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Files that survive a loss of power once they are closed. Every failure is a DiskError that names
-// the file.
+// Files that survive a loss of power once they are closed. If a file cannot be written, DiskError
+// names it.
 
 #include <cstdint>
 #include <filesystem>
@@ -17,20 +17,23 @@ class DiskError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Throws "FILE: cannot be WHAT: " followed by the text of errno.
+/// Throws DiskError "FILE: cannot be WHAT: " followed by the text of errno. `what` is a participle
+/// such as "written".
 [[noreturn]] void throw_disk_error(const std::filesystem::path& file, std::string_view what);
 
-/// A new file, with the checksum of the bytes written so far.
+/// A file that is being written, with the CRC-32C of the bytes written so far.
 class DurableFile {
  public:
+  /// Creates the file. Throws DiskError if it exists.
   explicit DurableFile(std::filesystem::path file);
+  /// Closes the descriptor. Without a `close` before, the contents may be lost.
   ~DurableFile();
   DurableFile(const DurableFile&) = delete;
   DurableFile& operator=(const DurableFile&) = delete;
 
   void write(const void* data, std::size_t size);
-  /// Writes everything to the disk. Afterwards the contents survive a loss of power; the file's
-  /// name does once the folder is synced.
+  /// Syncs the contents to the disk and closes the file. Afterwards they survive a loss of power.
+  /// The file's name does so only after `sync_folder`.
   void close();
 
   std::int64_t size() const { return size_; }
@@ -43,13 +46,15 @@ class DurableFile {
   std::uint32_t checksum_ = 0;
 };
 
-/// Makes the names in a folder survive a loss of power.
+/// Syncs a folder to the disk, so that the names of its files survive a loss of power.
 void sync_folder(const std::filesystem::path& folder);
 
-/// Writes a temporary file and renames it, so that readers see either no file or all of it.
+/// Writes `text` to the new file FILE.tmp, syncs it and renames it to FILE, so that readers see the
+/// previous file (or none) or all of the new one. Call `sync_folder` to make the name durable.
 void write_durably(const std::filesystem::path& file, std::string_view text);
 
-/// Passes the contents of a file to `take`, piece by piece. Throws InputError if it cannot be read.
+/// Passes the contents of a file to `take` in pieces of at most 1 MiB. Throws InputError if it
+/// cannot be read.
 void read_pieces(const std::filesystem::path& file,
                  const std::function<void(const char* data, std::size_t size)>& take);
 

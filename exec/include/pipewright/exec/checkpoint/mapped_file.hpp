@@ -9,8 +9,8 @@
 
 namespace pipewright::exec {
 
-/// Returns the file as a tensor of bytes, which keeps it mapped. Throws InputError that names the
-/// file if it cannot be read or is empty.
+/// Returns the file as a tensor of bytes, which stays mapped as long as the tensor lives. Throws
+/// InputError that names the file if it cannot be read or is empty.
 at::Tensor mapped(const std::filesystem::path& file);
 
 /// Returns the bytes as text, valid as long as the tensor lives.

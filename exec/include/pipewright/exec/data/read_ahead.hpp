@@ -1,7 +1,7 @@
 #pragma once
 
-// Reads the microbatches of a rank on a background thread before the rank reaches their LOADs, so
-// that a LOAD only waits for the read to finish.
+// Reader that fetches a rank's microbatches on a background thread before the rank reaches their
+// LOADs, so that a LOAD only waits for the read to finish.
 
 #include <condition_variable>
 #include <deque>
@@ -16,8 +16,8 @@
 
 namespace pipewright::exec {
 
-/// The data that a stage needs of a microbatch: inputs for the first stage, targets and their
-/// weight for the last one.
+/// A read of what a stage needs of a microbatch: the inputs if it is the first stage, the targets
+/// and their weight if it is the last one.
 struct Reading {
   const Dataset* data = nullptr;
   int step = 0;
@@ -32,29 +32,29 @@ struct ReadData {
   double weight = 1;
 };
 
-/// Reads now. Throws what the Dataset throws.
+/// Reads on the calling thread. Throws what the Dataset throws.
 ReadData read(const Reading& what);
 
-/// The read-ahead of a rank. Data that was read but not yet taken is charged to no rank's memory
-/// account. Data that was taken is charged to the account of the taking thread, if reading
-/// allocated it.
+/// The reader of one rank. Data is charged to no rank's memory account until it is taken, and then
+/// to that of the thread that takes it, unless the Dataset had allocated it before.
 class ReadAhead {
  public:
-  /// Keeps at most `ahead` read microbatches that have not been taken; 0: `take` reads. `begin`:
-  /// called first on the background thread.
+  /// Reads at most `ahead` microbatches before they are taken; 0: `take` reads, without a thread.
+  /// `begin`: called on the background thread before its first read.
   explicit ReadAhead(int ahead, std::function<void()> begin = {});
   /// Blocks until no read is in progress.
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  /// Sets the reads to come, in order. If they begin with all reads expected so far, finished reads
-  /// are kept; otherwise they are dropped. An empty list changes nothing.
+  /// Sets the list of reads that `take` will ask for, in order. If it begins with all reads that
+  /// are expected so far, reads that have finished are kept. Otherwise they are dropped, as by
+  /// `stop`. An empty list changes nothing.
   void expect(std::vector<Reading> what);
-  /// Returns the next of the expected reads, once it has finished. If it failed, throws its
-  /// exception until `stop`.
+  /// Blocks until the next expected read, which must be `what`, has finished, and returns its data.
+  /// If it failed, this and later calls throw its exception, until `stop`.
   ReadData take(const Reading& what);
-  /// Expects nothing more. Blocks until no read is in progress.
+  /// Drops all expected and finished reads. Blocks until no read is in progress.
   void stop();
 
  private:
@@ -73,7 +73,7 @@ class ReadAhead {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Reading> expected_;
-  std::deque<Result> done_;  // for the first of `expected_`
+  std::deque<Result> done_;  // of the first reads of `expected_`, in the same order
   bool reading_ = false, finished_ = false;
   std::thread thread_;
 };

@@ -1,6 +1,7 @@
 #pragma once
 
-// One pass of a Program over a batch: its step, its data, and whether it trains.
+// One run of a Program over a batch, for a training step or for evaluation and inference: its step
+// number, its data, and what it computes.
 
 namespace pipewright::exec {
 
@@ -9,14 +10,15 @@ class Dataset;
 struct Pass {
   const Dataset* data = nullptr;
   int step = 0;
-  int first_microbatch = 0;  // of this replica, in the whole batch
-  int microbatches = 1;      // in the whole batch
+  int first_microbatch = 0;  // index of this replica's first one in the batch of all replicas
+  int microbatches = 1;      // number in the batch of all replicas
   bool training = true;
   double loss_scale = 1;
-  bool keep_outputs = false;
-  bool loss = true;      // false: targets are not read; only for passes that do not train
-  bool observed = true;  // false: observers of instructions are not called
-  bool goes_on = false;  // the same Program runs the next step right after this one
+  bool keep_outputs = false;  // keep the last stage's outputs
+  bool loss = true;           // false: no loss is computed and no targets are read; not in training
+  bool observed = true;       // false: instructions are not reported to the observer
+  /// The same Program runs step `step` + 1 right after this one, so its data is read ahead.
+  bool goes_on = false;
 };
 
 }  // namespace pipewright::exec

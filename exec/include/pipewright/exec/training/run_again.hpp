@@ -1,6 +1,6 @@
 #pragma once
 
-// Selective activation recomputation within a layer.
+// Activation recomputation (checkpointing) of a part of a layer, for selective recomputation.
 
 #include <functional>
 
@@ -8,13 +8,13 @@
 
 namespace pipewright::exec {
 
-/// Returns `work(inputs)`. Saves only the inputs: the backward runs `work` again, with the same
-/// bits. `work` must have no parameters of its own and use no random numbers.
+/// Returns `work(inputs)`. Autograd saves only the inputs, and the backward runs `work` again,
+/// which gives the same bits. `work` must not use parameters or random numbers.
 at::Tensor run_again_in_backward(std::function<at::Tensor(const Tensors&)> work,
                                  const Tensors& inputs);
 
-/// Does the same for work with several outputs and with parameters of its own; `parameters`: those
-/// that are trained.
+/// Does the same for work with several outputs that also uses parameters. `parameters`: the trained
+/// ones among them.
 Tensors run_again_in_backward(std::function<Tensors(const Tensors&)> work, const Tensors& inputs,
                               const Tensors& parameters);
 

@@ -11,14 +11,14 @@
 
 namespace pipewright::exec {
 
-/// Wraps `optimizer`, which must have one group for each of `groups`, in the same order. Throws
-/// InputError unless it is Adagrad, Adam, AdamW, RMSprop or SGD without dampening.
+/// Wraps `optimizer`, which must have one parameter group for each of `groups`, in the same order.
+/// Throws InputError unless it is Adagrad, Adam, AdamW, RMSprop or SGD without dampening.
 std::unique_ptr<UserOptimizer> wrapped(std::unique_ptr<torch::optim::Optimizer> optimizer,
                                        const std::vector<ParameterGroup>& groups);
 
-/// Returns a function that makes LibTorch's optimizer `Kind`: torch::optim::Adagrad, Adam, AdamW,
-/// RMSprop or SGD. Learning rate and weight decay come from OptimizerOptions and its rule; those of
-/// `options` are ignored.
+/// Returns a function that makes a stage's optimizer of LibTorch's type `Kind`:
+/// torch::optim::Adagrad, Adam, AdamW, RMSprop or SGD. Learning rate and weight decay come from
+/// OptimizerOptions and its rule (ParameterRule); those of `options` are ignored.
 template <class Kind, class Options>
 MakeOptimizer torch_optimizer(const Options& options) {
   return [options](const std::vector<ParameterGroup>& groups) {

@@ -1,6 +1,7 @@
 #pragma once
 
-// A combo box that paints its own drop-down arrow, because the style sheet removes the style's.
+// A combo box that paints its own drop-down arrow, because the window's style sheet removes the
+// arrow of the native style.
 
 #include <QComboBox>
 

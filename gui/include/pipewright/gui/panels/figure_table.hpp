@@ -1,6 +1,6 @@
 #pragma once
 
-// A table of figures: a value, and the widget that shows one.
+// A table of figures as a plain value, and the widget that shows it.
 
 #include <QColor>
 #include <QString>
@@ -16,9 +16,9 @@ namespace pipewright::gui {
 struct FigureCell {
   QString text;
   double number = 0;  // sort key, if the column is numeric
-  double bar = 0;     // -1 to 1: length of a bar next to the text, relative to the column's largest
-                      // value
-  QString help{};     // tooltip with details
+  double bar = 0;  // -1 to 1: signed length of a bar next to the text, 1 for the largest value of
+                   // the column; 0: no bar
+  QString help{};  // details for the tooltip, below the text
 };
 
 struct FigureTable {
@@ -29,8 +29,8 @@ struct FigureTable {
   };
   struct Row {
     std::vector<FigureCell> cells;
-    int key = -1;           // passed to `on_chosen`
-    bool is_total = false;  // bold, and stays at the bottom
+    int key = -1;           // passed to `on_chosen`; negative: the row cannot be chosen
+    bool is_total = false;  // bold; a table with such a row cannot be sorted
   };
   std::vector<Column> columns;
   std::vector<Row> rows;
@@ -38,11 +38,11 @@ struct FigureTable {
 
 FigureCell words_cell(const QString& words);
 FigureCell time_cell(double seconds);
-/// Returns a cell with a signed time. `largest` is the time of a full bar; 0: no bar.
+/// Returns a cell with a time and its sign. `largest` is the time of a full bar; 0: no bar.
 FigureCell difference_cell(double seconds, double largest = 0);
 FigureCell bytes_cell(double bytes);
 
-/// Returns the table as tab-separated values, in row order, with the titles first.
+/// Returns the table as tab-separated values: the titles, then the rows in their order.
 QString tsv_of(const FigureTable& table);
 
 class FigureTableView : public QTableWidget {
@@ -51,10 +51,11 @@ class FigureTableView : public QTableWidget {
   void show_table(FigureTable table);
   void set_theme(const Theme& theme);
   const FigureTable& table() const { return table_; }
-  /// Returns the visible table, as sorted by the user; Ctrl+C copies it.
+  /// Returns the table as tab-separated values in the order that the user sorted it in. Ctrl+C
+  /// copies this text.
   QString shown_tsv() const;
 
-  std::function<void(int key)> on_chosen;  // by click or Enter
+  std::function<void(int key)> on_chosen;  // called when a row is clicked or Enter is pressed
 
   /// Returns the width that its columns need.
   QSize sizeHint() const override;
@@ -72,8 +73,8 @@ class FigureTableView : public QTableWidget {
   void choose(int row);
 
   FigureTable table_;
-  std::vector<char> has_negative_;  // by column: its bars extend in both directions
-  std::vector<int> needed_;         // pixels, by column
+  std::vector<char> has_negative_;  // by column: if true, bars start in the middle of their space
+  std::vector<int> needed_;         // width in pixels, by column
   const Theme* theme_;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// The model as a strip of layers with their times and memory, and with stage boundaries that can be
-// dragged.
+// The panel that shows the model as a strip of layers with their times and memory, and the stage
+// boundaries, which can be dragged.
 
 #include <QLabel>
 #include <QPushButton>
@@ -22,8 +22,8 @@ class PartitionStrip : public Panel<> {
   QSize minimumSizeHint() const override { return {320, 190}; }
 
   const std::optional<LayerStrip>& strip() const { return strip_; }
-  /// Returns the boundary before a stage ≥ 1: a slider whose value is the first layer of that
-  /// stage.
+  /// Returns the handle of the boundary between `stage` - 1 and `stage` (≥ 1): a slider whose value
+  /// is the first layer of `stage`.
   QSlider* border(int stage) const { return borders_[static_cast<std::size_t>(stage) - 1]; }
 
  protected:
@@ -54,7 +54,7 @@ class PartitionStrip : public Panel<> {
   QLabel* effect_ = nullptr;
   QPushButton* balance_ = nullptr;
   std::optional<LayerStrip> strip_;
-  std::vector<double> places_;  // of layers, in pixels of the strip
+  std::vector<double> places_;  // x where each layer begins and the last one ends, in pixels
   std::vector<QSlider*> borders_;
   int dragged_layer_ = -1;
 };

@@ -1,7 +1,7 @@
 #pragma once
 
-// The fastest plans for the open scenario, searched on request: a sortable list whose plans can be
-// applied by a click.
+// The panel that searches the fastest plans for the open scenario on request, and lists them. A
+// click on a plan makes it the draft.
 
 #include <QLabel>
 #include <QPushButton>
@@ -14,7 +14,7 @@
 
 namespace pipewright::gui {
 
-/// The row key is the index in `plans`.
+/// Returns a row per plan, whose key is the index in `plans`.
 FigureTable plan_list(const std::vector<search::DraftPlan>& plans);
 
 class PlansPanel : public Panel<> {
@@ -23,7 +23,7 @@ class PlansPanel : public Panel<> {
   explicit PlansPanel(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 
-  /// Searches for the plan's batch, on as many devices as it uses.
+  /// Searches the fastest plans with the batch and the number of devices of the current draft.
   void search();
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-// Breaks a prediction's error down: compute, transfer, waiting, launch and memory per rank, and the
-// causes sorted by size.
+// The panel that breaks a prediction's error down: per rank into compute, transfer, waiting, launch
+// and memory, by cause, and by action; the largest causes and actions come first.
 
 #include <QLabel>
 #include <functional>
@@ -12,10 +12,13 @@
 
 namespace pipewright::gui {
 
-/// Returns a row per rank. On each rank, all columns but memory add up to the difference of the
-/// iteration time.
+/// Returns a row per rank. Its columns compute, transfer, waiting and launch add up to the column
+/// sum, which is the error of the iteration time (measured minus predicted) on every rank. The
+/// column memory is the error of the peak.
 FigureTable rank_table(const loop::Residuals& residuals);
+/// Returns a row per cause, in the order of `residuals.causes`. Its key is the index there.
 FigureTable cause_table(const loop::Residuals& residuals);
+/// Returns a row per action, whose key is the index in `actions`.
 FigureTable action_table(const std::vector<ActionDifference>& actions);
 
 class ResidualPanel : public Panel<> {
@@ -24,7 +27,7 @@ class ResidualPanel : public Panel<> {
   explicit ResidualPanel(Workspace& workspace, QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 
-  /// Called with the events of the line that the user chooses.
+  /// Called when the user chooses a cause or an action, with its events on the timeline.
   std::function<void(const Places&)> on_places;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// Images of the rows and of the minimap, cached as long as nothing moves.
+// The timeline's rows and its minimap as images, which are rendered again only after a change.
 
 #include <QImage>
 #include <QPainter>
@@ -9,17 +9,18 @@
 
 namespace pipewright::gui {
 
-/// An event that is wide enough for its name.
+/// An event that is wide enough for a label: its name or, in less space, its microbatch or step.
 struct RowLabel {
   QRectF box;
   std::uint64_t event = 0;
-  bool ghost = false;
-  QRgb fill = 0;
+  bool ghost = false;  // the event is in the ghost, the timeline that is compared with
+  QRgb fill = 0;       // color of the event under the label
 };
 
 class RowsImage {
  public:
-  /// The contents of the last image of the rows: parts out of sight cost nothing.
+  /// Numbers of rows, row headings and labels in sight when the rows were last rendered. Tests use
+  /// them to check that nothing out of sight is rendered.
   struct Counts {
     std::size_t rows = 0, headings = 0, labels = 0;
   };
@@ -28,7 +29,7 @@ class RowsImage {
 
   void rows_changed() { rows_dirty_ = true; }
   void all_changed() { rows_dirty_ = map_dirty_ = true; }
-  /// Renders what has changed, at `scale` screen pixels per viewport pixel.
+  /// Renders the images that are marked as changed, with `scale` device pixels per viewport pixel.
   void update(const TimelineModel& model, double scale);
   void paint(QPainter& painter) const { painter.drawImage(QPointF(0, 0), rows_); }
   void paint_labels(QPainter& painter, const TimelineModel& model) const;

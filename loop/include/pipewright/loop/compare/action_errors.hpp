@@ -1,6 +1,7 @@
 #pragma once
 
-// Figures of one step (iteration time, busy time, bubble, peak memory) and their prediction errors.
+// The figures by which a predicted and a measured step are compared (iteration time, busy time,
+// bubble, peak memory), and the errors of the predicted ones.
 
 #include <string>
 #include <vector>
@@ -9,13 +10,14 @@
 
 namespace pipewright::loop {
 
-/// The figures of a timeline that are compared, for one step of the training.
+/// The figures of one step's timeline.
 struct StepFigures {
   plan::Seconds iteration;
-  std::vector<plan::Seconds> busy;    // per rank
-  std::vector<plan::Seconds> bubble;  // per rank: iteration less busy
-  std::vector<plan::Bytes> peak;      // per rank
-  /// Per rank: the part of busy spent in tensor-parallel communication.
+  std::vector<plan::Seconds> busy;    // per rank: compute
+  std::vector<plan::Seconds> bubble;  // per rank: iteration minus busy
+  std::vector<plan::Bytes> peak;      // per rank: peak memory; 0: not sampled
+  /// Per rank: the part of `busy` that is tensor-parallel communication, without waits for ranks
+  /// that are late.
   std::vector<plan::Seconds> shards{};
 };
 StepFigures figures_of(const plan::Timeline& timeline);
@@ -24,13 +26,15 @@ StepFigures figures_of(const plan::Timeline& timeline);
 /// `measured` is 0.
 double error_percent(double predicted, double measured);
 
-/// Returns the keys `iteration_s`, `busy_s`, `bubble_s`, `peak_bytes` and, with tensor parallelism,
-/// `shards_s`. All but the first are lists by rank.
+/// Returns an object with the keys `iteration_s`, `busy_s`, `bubble_s`, `peak_bytes` and, with
+/// tensor parallelism, `shards_s`. All but the first are lists by rank.
 plan::Json to_json(const StepFigures& figures);
-/// Returns the keys of `to_json` with the error of each in percent; null if an error is undefined.
+/// Returns an object with the same keys, whose values are the errors in percent. An error is null
+/// if a figure is missing, or if only the measured one is 0.
 plan::Json error_json(const StepFigures& predicted, const StepFigures& measured);
 
-/// Returns a table for people with predicted value, measured value and error, overall and by rank.
+/// Returns a text table with the predicted value, the measured value and the error of each figure:
+/// first the iteration time, then the figures of each rank.
 std::string comparison_table(const StepFigures& predicted, const StepFigures& measured);
 
 }  // namespace pipewright::loop

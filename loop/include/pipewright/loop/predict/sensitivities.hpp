@@ -1,6 +1,7 @@
 #pragma once
 
-// How much of the iteration a faster stage, layer or link would save.
+// Sensitivities of a plan: how much shorter the iteration would be if a stage, a layer or a link
+// were faster.
 
 #include <vector>
 
@@ -16,11 +17,12 @@ struct Sensitivities {
   std::vector<sim::LinkSensitivity> links;
 };
 
-/// Returns the sensitivities of the plan. `times` may come from either engine.
+/// Returns the sensitivities of the plan. `times` may come from either engine (native or SimGrid).
 Sensitivities sensitivities_of(const sim::ScenarioPlan& plan, const sim::Times& times);
 
-/// Returns what the iteration saves per second that `layer` takes less. The sensitivity of its
-/// stage is weighted by the layer's own shares of forward, input-gradient and weight-gradient time.
+/// Returns how many seconds shorter the iteration is for each second that `layer` takes less per
+/// microbatch: the sensitivities of its stage `stage`, weighted by the shares of forward, input
+/// gradient and weight gradient in the layer's time.
 double layer_saving(const plan::LayerCost& layer, const sim::StageSensitivity& stage);
 
 plan::Json to_json(const Sensitivities& found, const sim::ScenarioPlan& plan,

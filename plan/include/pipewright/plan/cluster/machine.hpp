@@ -1,61 +1,76 @@
 #pragma once
 
-// Properties of a machine that data sheets omit: the constants of a transformer's analytic times
-// (models/transformer/transformer_times.hpp) with their uncertainty, measured all-reduces over
-// devices, and classes of layers that were measured directly. `pipewright calibrate` fits them to
-// measured runs.
+// Properties of a machine that data sheets omit: the constants of the analytic model of a
+// transformer's times (models/transformer/transformer_times.hpp) with their uncertainty, measured
+// all-reduces over the devices of a node, and correction factors for layer shapes that occur in
+// measured runs. `pipewright calibrate` fits constants and factors to measured runs.
 
 #include <string>
 #include <vector>
 
 namespace pipewright::plan {
 
-/// Constants of the analytic model. The defaults are broad guesses for any GPU. An efficiency is a
-/// ratio of the achieved rate to the named one.
+/// Constants of the analytic model. The defaults are rough guesses for any GPU. "A, over B" is the
+/// ratio A / B, and an efficiency is an achieved rate over a reference rate. Host times are those
+/// in which the CPU launches the kernels of a layer or of the head, forward and backward of one
+/// microbatch together.
 struct MachineConstants {
-  double gemm_efficiency = 0.85;  // rate of a very large matrix product, over the peak
-  /// A product of m·k·n takes 1 + this / cbrt(m·k·n) times longer. On a device with more FLOPs per
-  /// byte of memory bandwidth than an A100, this is multiplied by that ratio.
+  double gemm_efficiency = 0.85;  // rate of a very large matrix product, over the device's peak
+  /// The time of a product of sizes m, k and n is that at `gemm_efficiency`, times
+  /// 1 + r · this / cbrt(m·k·n), where r is the device's FLOPs per byte of memory bandwidth over
+  /// those of an A100. For low-precision products r is larger (`saturation_of_rate`).
   double gemm_saturation = 900;
-  double core_efficiency = 0.5;       // rate of attention's two products, over that of large ones
-  double narrow_efficiency = 1;       // rate of products of 8 bits or fewer, over that of 16
+  /// Rate of attention's two products (QKᵀ and its product with V), over that of very large ones.
+  double core_efficiency = 0.5;
+  /// Efficiency of products of 8 bits or fewer at their own peak, over that of 16-bit products at
+  /// theirs: 1 if both achieve the same fraction of their peak.
+  double narrow_efficiency = 1;
   double memory_efficiency = 0.65;    // rate of memory-bound work, over the published bandwidth
-  double collective_call_s = 200e-6;  // fixed time of each all-reduce in a layer
-  /// Exposed fraction of a layer's all-reduces that overlap with products.
+  double collective_call_s = 200e-6;  // fixed time of each collective in a layer
+  /// Exposed fraction of a layer's all-reduces, if they overlap with its products.
   double exposed_sums = 0.5;
-  /// Exposed fraction of gradient reductions that overlap with passes.
+  /// Exposed fraction of gradient reductions and of ZeRO's parameter all-gathers, if they overlap
+  /// with forwards and backwards.
   double exposed_reduction = 0.3;
-  double exchange_efficiency = 0.5;      // rate of an expert all-to-all in a node, over the link's
-  double layer_launch_s = 2.6e-3;        // host time of a layer, forward and backward
-  double tensor_launch_s = 200e-6;       // additional host time where a layer is tensor-parallel
-  double wide_tensor_launch_s = 600e-6;  // … when over eight or more devices
-  /// Additional host time where microbatch × heads of a device is not a multiple of 4.
+  /// Rate in a node of the all-to-alls among experts and the all-gathers of context parallelism,
+  /// over the link's.
+  double exchange_efficiency = 0.5;
+  double layer_launch_s = 2.6e-3;        // host time of a layer
+  double tensor_launch_s = 200e-6;       // additional host time of a tensor-parallel layer
+  double wide_tensor_launch_s = 600e-6;  // further host time with eight or more such ranks
+  /// Additional host time of a layer if microbatch size × heads of a device is not a multiple of 4,
+  /// so that the softmax is not fused.
   double odd_scores_launch_s = 1e-3;
-  double narrow_heads_launch_s = 250e-6;  // additional where a head has fewer than 128 channels
-  double overlap_power = 2.7;  // time = (device^p + host^p)^(1/p): a large p approaches the maximum
-  double stage_launch_s = 1.5e-3;   // host time of the head per microbatch; half for the embedding
-  double odd_vocabulary = 3.5;      // slowdown of the head's product with an odd vocabulary size
-  double hop_efficiency = 0.045;    // rate of a transfer between stages in a node, over its link's
-  double uplink_waiting = 2;        // see `constant_rules`
-  double network_efficiency = 0.7;  // rate of collectives between nodes, over their link's
-  double reduction_efficiency = 1;  // rate of gradient all-reduces, over the table's
-  /// Rate of all-reduces beyond the table, over its last bus bandwidth.
+  double narrow_heads_launch_s = 250e-6;  // additional if a head has fewer than 128 channels
+  /// p in a layer's time (device^p + host^p)^(1/p): 1 gives the sum, a large p the maximum.
+  double overlap_power = 2.7;
+  double stage_launch_s = 1.5e-3;  // host time of the head; the embedding has half of it
+  /// Slowdown of the head's product if the vocabulary size is odd and the head is not partitioned.
+  double odd_vocabulary = 3.5;
+  /// Rate of a point-to-point transfer between stages in one node, over the link's.
+  double hop_efficiency = 0.045;
+  double uplink_waiting = 2;        // congestion between nodes: see `constant_rules`
+  double network_efficiency = 0.7;  // rate of all communication between nodes, over the link's
+  /// Rate of gradient all-reduces in a node, over the one in ReductionTable.
+  double reduction_efficiency = 1;
+  /// Rate of gradient all-reduces larger than those in ReductionTable, over the bus bandwidth of
+  /// its largest.
   double bulk_reduction = 1.07;
   double optimizer_efficiency = 0.7;  // rate of the optimizer step, over the memory bandwidth
   double iteration_s = 300e-6;        // fixed time of each iteration
-  // Temporary memory at the peak, on top of static memory and saved activations. Bytes per …
-  double context_bytes = 115e6;      // device (a constant)
-  double token_bytes = 7.5;          // activation element of the layer's width
-  double feed_forward_bytes = 3.7;   // activation element of the feed-forward network
-  double weight_bytes = 4;           // parameter of a layer's largest matrix
-  double logit_bytes = 2.8;          // logit
-  double head_gradient_bytes = 1.8;  // parameter of the head
-  double routed_token_bytes = 4.2;   // activation element routed to experts
-  double latent_head_bytes = 4.5;    // activation element of latent attention's heads
+  // Temporary memory at the peak, in addition to static memory and saved activations, in bytes:
+  double context_bytes = 115e6;      // per device
+  double token_bytes = 7.5;          // per activation element of the hidden size
+  double feed_forward_bytes = 3.7;   // per activation element of the feed-forward network
+  double weight_bytes = 4;           // per parameter of a layer's largest matrix, for its gradient
+  double logit_bytes = 2.8;          // per logit
+  double head_gradient_bytes = 1.8;  // per parameter of the head
+  double routed_token_bytes = 4.2;   // per activation element routed to experts
+  double latent_head_bytes = 4.5;    // per activation element of latent attention's heads
   friend bool operator==(const MachineConstants&, const MachineConstants&) = default;
 };
 
-/// One standard deviation of each constant's logarithm: 0.1 is about 10 %.
+/// The uncertainty of each constant, as one standard deviation of its logarithm: 0.1 is about 10 %.
 struct MachineSpread : MachineConstants {
   MachineSpread();
 };
@@ -67,17 +82,18 @@ struct ConstantRule {
   double MachineConstants::*member;
   double least;
   double most;
-  double spread;  // of the default guess, as in MachineSpread
-  /// Physics is fitted first, from all runs. Schedule is fitted together with the measured layers,
-  /// because it needs times that are accurate to 0.1 %. Both takes part in these two fits. Memory
-  /// is fitted to memory peaks.
+  double spread;  // uncertainty of the default, as in MachineSpread
+  /// The fit or fits that adjust the constant. Physics: the first one, to the times of all runs.
+  /// Schedule: the second one, together with the factors of layer classes, because these constants
+  /// show only if layer times are accurate to 0.1 %. Both: these two. Memory: the one to memory
+  /// peaks.
   Use use;
   const char* meaning;
 };
 const std::vector<ConstantRule>& constant_rules();
 
-/// Measured all-reduces over the devices of a node, as columns of equal length. Bytes ascend for
-/// each number of ranks.
+/// Measured all-reduces over the devices of a node: columns of equal length, one row for each
+/// measurement. Rows with the same number of ranks are adjacent, and their bytes increase.
 struct ReductionTable {
   std::vector<double> ranks;
   std::vector<double> bytes;
@@ -88,21 +104,24 @@ struct ReductionTable {
 /// Returns an error message if the table is invalid, else an empty string.
 std::string fault_of(const ReductionTable& table);
 
-/// A class of measured layers, with the ratios of its measured times to the analytic ones.
+/// A layer shape that occurs in measured runs, with correction factors for its analytic times.
 struct LayerClass {
   int hidden = 0;
   int heads = 0;
   int sequence = 0;
-  int tensor = 0;
-  int microbatch = 0;
-  int runs = 0;
+  int tensor = 0;      // tensor-parallel size
+  int microbatch = 0;  // samples per microbatch
+  int runs = 0;        // measured runs with this shape
+  /// The fitted factors of the times of a layer, of the embedding and of the head: measured over
+  /// analytic.
   double layer = 1;
   double embedding = 1;
   double head = 1;
   friend bool operator==(const LayerClass&, const LayerClass&) = default;
 };
 
-/// A calibrated machine: its constants with their uncertainty, and what was measured directly.
+/// A calibrated machine: its constants with their uncertainty, measured all-reduces, and factors of
+/// layer shapes.
 struct Machine {
   MachineConstants constants;
   MachineSpread spread;

@@ -17,17 +17,19 @@ std::vector<std::string> transformer_types();
 struct HuggingFaceModel {
   std::string type;  // value of `model_type`
   TransformerConfig config{};
-  /// Settings of the file that cannot be trained here, as written there.
+  /// Settings of the file that are supported in prediction but not in training, as written there,
+  /// such as `"hidden_act": "relu"`.
   std::vector<std::string> untrained{};
-  /// Likewise, dropout probabilities.
+  /// Dropout probabilities above 0, in the same form. They are supported in prediction only, but
+  /// `HuggingFaceShape::dropout` can turn them off.
   std::vector<std::string> dropouts{};
   friend bool operator==(const HuggingFaceModel&, const HuggingFaceModel&) = default;
 };
-/// Reads the model of a config.json. Throws InputError as `transformer_from_config` does.
+/// Reads a config.json. Throws InputError that lists every error of the file: an unknown
+/// architecture, missing fields, or incompatible sizes.
 HuggingFaceModel hugging_face_model(const JsonDocument& document);
 
-/// Reads the sizes of a config.json. Throws InputError with every error of the file: an unknown
-/// architecture, a missing field, or incompatible sizes.
+/// Returns only `hugging_face_model(document).config`.
 TransformerConfig transformer_from_config(const JsonDocument& document);
 
 }  // namespace pipewright::plan

@@ -22,9 +22,10 @@
 
 namespace pipewright::plan {
 
-/// Order in which samples are taken from a row of numbers. Anywhere: windows at random positions.
-/// Shuffled: adjacent windows in random order, each once per epoch. Packed: likewise, with samples
-/// that are filled with whole documents.
+/// The order in which samples are taken from a long sequence of numbers, such as the tokens of a
+/// text. Anywhere: windows at random positions. Shuffled: consecutive windows in random order, each
+/// once per epoch. Packed: like Shuffled, but each sample is filled with whole documents (longer
+/// ones are cut), whose tokens do not attend to other documents.
 enum class SampleOrder { Anywhere, Shuffled, Packed };
 const std::vector<std::string>& sample_orders();  // anywhere, shuffled, packed
 std::string to_string(SampleOrder order);
@@ -35,52 +36,56 @@ struct DataSource {
   /// A file or a folder, depending on the kind; in a scenario file, relative to the scenario's
   /// folder.
   std::filesystem::path path;
-  std::filesystem::path evaluation{};  // likewise, for data that is not trained on; empty: none
+  std::filesystem::path evaluation{};  // the same for evaluation data; empty: none
   SampleOrder order = SampleOrder::Anywhere;
-  int document_end = -1;  // token that ends each document; -1: the file says where they end
-  int read_ahead = 2;     // microbatches that a rank reads ahead
+  /// For Packed: the token that ends each document; -1: the file's .idx lists where they end.
+  int document_end = -1;
+  int read_ahead = 2;  // microbatches that a rank reads ahead
   friend bool operator==(const DataSource&, const DataSource&) = default;
 };
 
 /// The parallel plan of a scenario.
 struct Pipeline {
-  int ranks = 2;
-  int microbatches = 8;
+  int ranks = 2;         // of one pipeline, without tensor- and context-parallel ranks
+  int microbatches = 8;  // per step and data-parallel replica
   ScheduleChoice schedule{};
   int chunks = 0;  // stages per rank; 0: the schedule's minimum
-  int group = 0;   // microbatches of a round or of an optimizer step; 0: the schedule's default
+  /// Microbatches of a round or of an optimizer step (ScheduleRequest); 0: the schedule's default.
+  int group = 0;
   int memory_units = 0;  // memory limit of a rank (`ScheduleRequest`); 0: its device's memory
-  std::vector<int> placement{};           // the rank of each stage; empty: the schedule's default
-  PartitionChoice partition = "profile";  // what the boundaries balance, or the boundaries
+  std::vector<int> placement{};  // the rank of each stage; empty: the schedule's default
+  /// The quantity that the stage boundaries balance, or the boundaries themselves.
+  PartitionChoice partition = "profile";
   CommunicatorLayout communicators = CommunicatorLayout::Edge;
   TransferMode transfers = TransferMode::Eager;
-  bool blocking = false;
-  int replicas = 1;                // data-parallel pipelines
+  bool blocking = false;           // a transfer keeps its rank from computing
+  int replicas = 1;                // data-parallel replicas of the pipeline
   int tensor = 1;                  // ranks that partition heads, widths and vocabulary of a stage
   bool sequence_parallel = false;  // the tensor-parallel ranks also partition tokens
-  int context = 1;                 // ranks that partition each sequence
-  int expert = 1;                  // expert-parallel ranks, out of replicas · context
-  /// Order of the axes for the coordinates of ranks; the last axis is the fastest.
+  int context = 1;                 // context-parallel ranks, which partition each sequence
+  int expert = 1;                  // expert-parallel ranks; must divide replicas · context
+  /// Order of the axes in the job's rank numbers; the last axis varies fastest.
   std::vector<std::string> axes{"pipe", "data", "context", "tensor"};
-  bool overlap_reductions = true;  // with the backward; false: after all compute of the rank
+  /// Gradients are reduced during the backwards; false: after all compute of the rank.
+  bool overlap_reductions = true;
   TensorTransfer hand_over = TensorTransfer::Reference;
   friend bool operator==(const Pipeline&, const Pipeline&) = default;
 };
 
-/// Returns the number of ranks of all data-parallel pipelines, counting each tensor-parallel and
-/// context-parallel rank.
+/// Returns the number of ranks of the job: of all data-parallel replicas, counting each
+/// tensor-parallel and context-parallel rank.
 inline int ranks_of_job(const Pipeline& pipeline) {
   return pipeline.ranks * pipeline.replicas * pipeline.tensor * pipeline.context;
 }
 /// Returns the topology of the job's ranks, with the axes in their order.
 Topology topology_of(const Pipeline& pipeline);
 
-/// Learning-rate decay after the warm-up, until the last step.
+/// The decay of the learning rate to 0, from the end of the warm-up to the last step.
 enum class Decay { None, Linear, Cosine };
 const std::vector<std::string>& decays();  // none, linear, cosine
 std::string to_string(Decay decay);
 
-/// CPU instruction set. Machines that must give the same bits need the same one.
+/// The instruction set of CPU kernels. Machines that must give the same bits need the same one.
 enum class CpuBranch { Best, Compatible, Avx2, Avx512 };
 const std::vector<std::string>& cpu_branches();  // best, compatible, avx2, avx512
 std::string to_string(CpuBranch branch);
@@ -94,28 +99,32 @@ std::string to_string(Decayed decayed);
 struct Training {
   int steps = 50;
   int microbatch_size = 4;      // samples
-  double learning_rate = 1e-3;  // the peak
-  int warm_up_steps = 0;        // number of steps over which it rises linearly
-  Decay decay = Decay::None;    // to 0
+  double learning_rate = 1e-3;  // the peak: after the warm-up, before the decay
+  int warm_up_steps = 0;        // steps over which the learning rate rises linearly
+  Decay decay = Decay::None;
   double weight_decay = 0.01;
   Decayed decayed = Decayed::All;  // parameters that weight decay applies to
   double clip_norm = 0;            // largest global norm of the gradients; 0: no clipping
-  int gradient_groups = 0;         // gradient-accumulation groups of the batch; 0: one per pipeline
-  /// Groups for sums over a partitioned width; 0: one per tensor-parallel rank.
+  /// Number of gradient-accumulation groups of the batch (plan/program/gradient_groups.hpp), which
+  /// fixes the summation order. 0: one per pipeline, or per direction of a bidirectional one.
+  int gradient_groups = 0;
+  /// Number of partial sums of a matrix product over a partitioned width, which fixes the summation
+  /// order. 0: one per tensor-parallel rank.
   int tensor_groups = 0;
   int seed = 7;
   Optimizer optimizer = Optimizer::AdamW;
   Precision precision = Precision::Full;
-  int zero = 0;  // 1: replicas shard the optimizer state; 2: also gradients; 3: also parameters
+  /// The ZeRO stage. 1: replicas shard the optimizer state; 2: also gradients; 3: also parameters.
+  int zero = 0;
   bool fp32_gradients = false;  // under mixed precision, accumulate gradients in fp32
   double loss_scale = 0;        // 0: dynamic in float16, no scaling in other types
   int evaluate_every = 0;       // steps between evaluations on data.evaluation; 0: none
   RecomputeMode recompute = RecomputeMode::None;
-  /// Factors for each microbatch's times and for the bytes that it saves and sends. Empty: all 1.
+  /// Factors by microbatch of its times and of the bytes that it saves and sends. Empty: all 1.
   std::vector<double> microbatch_lengths{};
-  double jitter = 0;  // standard deviation of every duration over its mean
+  double jitter = 0;  // standard deviation of every simulated duration over its mean
   CpuBranch cpu_branch = CpuBranch::Best;
-  bool cuda_graphs = false;  // one launch each for a microbatch's forward and backward
+  bool cuda_graphs = false;  // launch each action of a microbatch as one CUDA graph
   friend bool operator==(const Training&, const Training&) = default;
 };
 
@@ -123,12 +132,13 @@ struct Training {
 /// because the loss is scaled and they may not be finite.
 bool needs_gradient_norm(const Training& training);
 
-/// Limits for measuring a layer: repeats continue until the spread is small enough.
+/// Settings for measuring a layer. The measurement is repeated until its spread is small enough,
+/// within the limits of repeats.
 struct ProfileSettings {
-  int warm_up = 3;
+  int warm_up = 3;  // repeats that are not counted
   int least_repeats = 10;
   int most_repeats = 100;
-  double spread = 0.05;  // interquartile range over median
+  double spread = 0.05;  // small enough: interquartile range over median
   friend bool operator==(const ProfileSettings&, const ProfileSettings&) = default;
 };
 
@@ -145,39 +155,41 @@ struct Scenario {
 
 Model model_of(const Scenario& scenario);
 
-/// Returns the request for the pipeline's schedule, with equal times.
+/// Returns the request for the pipeline's schedule, with the same times for all stages and actions.
 ScheduleRequest request_of(const Pipeline& pipeline);
 
-/// Selects another schedule of the catalogue, and resets options that it does not take, such as a
-/// group.
+/// Selects another schedule of the catalogue by name. Resets the options `group`, `memory_units`
+/// and `placement` if it does not take them.
 void choose_schedule(Pipeline& pipeline, const std::string& name);
 
-/// Returns the training choices that determine memory, for `stage_costs`.
+/// Returns the settings that determine the memory of a training, for `stage_costs`.
 TrainingMemory training_memory(const Scenario& scenario);
 
 /// How the ranks of a training communicate: threads of one process, or processes over Gloo or NCCL.
 enum class RankTransport { Threads, Gloo, Nccl };
 
-/// Returns the fields, such as "training.jitter", with values that only the simulator supports, so
-/// that a training would not match the scenario.
+/// Returns the fields whose values only the simulator supports, such as "training.jitter". A
+/// training whose ranks communicate by `carrier` would not match the scenario.
 std::vector<std::string> only_predicted(const Scenario& scenario, RankTransport carrier);
 /// Throws InputError if there are any such fields. Call it before training.
 void require_trainable(const Scenario& scenario, RankTransport carrier);
 
 Json to_json(const Scenario& scenario);
-/// Reads a scenario and checks constraints across fields: more ranks than layers, data that does
-/// not fit the model, lists whose length is not the number of ranks or microbatches. `known` is a
-/// custom schedule that is not read again if the document names it.
+/// Reads a scenario. Throws InputError if it is invalid, also if fields contradict each other: more
+/// ranks than layers, data that does not fit the model, or lists whose length is not the number of
+/// ranks or microbatches. `known`: a custom schedule that was read before, and is not read again if
+/// the document names its file.
 Scenario scenario_from_json(const JsonDocument& document, const ScheduleChoice& known = {});
 
-/// Returns the file that a scenario's document names as its cluster, or nothing if the cluster is
+/// Returns the file that a scenario's document names as its cluster; nothing if the cluster is
 /// inline.
 std::optional<std::filesystem::path> cluster_file(const JsonDocument& document);
-/// Copies the cluster from a file into a scenario's document, so that its fields can be set. Throws
-/// InputError.
+/// Replaces the cluster of a scenario's document by that of a file, inline, so that its fields can
+/// be set. Throws InputError if the file is not a valid cluster.
 void put_cluster(JsonDocument& document, const std::filesystem::path& file);
 
-/// Returns the scenario with one field changed, as in "pipeline.ranks=4". Throws InputError.
+/// Returns the scenario with one field changed by an assignment such as "pipeline.ranks=4". Throws
+/// InputError if the assignment or the resulting scenario is invalid.
 Scenario changed(const Scenario& scenario, const std::string& assignment);
 
 }  // namespace pipewright::plan

@@ -1,6 +1,6 @@
 #pragma once
 
-// Joins passes over parts of a model into one pass over the whole model.
+// Joins recorded passes over the sections of a model into one pass over the whole model.
 
 #include <vector>
 
@@ -8,10 +8,10 @@
 
 namespace pipewright::profiler {
 
-/// Moves each pass on the first one's clock to begin where the previous pass ended, so that gaps
-/// between passes vanish. The actions of the first pass become those of stage 0, the second's of
-/// stage 1, and so on. Labels and correlations stay: they are unique if the passes come from one
-/// source and one log.
+/// Returns the passes one after the other: the times of each are shifted so that it begins when the
+/// previous one ends. The actions of the first pass get stage 0, those of the second stage 1, and
+/// so on. Labels and correlation ids are not changed, so all passes must come from one
+/// ActivitySource and one WorkLog, in which these are unique.
 RecordedPass joined(std::vector<RecordedPass> passes);
 
 }  // namespace pipewright::profiler

@@ -78,8 +78,7 @@ TEST_CASE("The example of a single stage in docs/model.md equals this one", "[ex
   const std::string here = between(text_of("/tests/engine/stage_example_test.cpp"),
                                    "\n// example\n", "// end of example");
   REQUIRE(here.size() > 1000);
-  const std::string section =
-      between(text_of("/docs/model.md"), "\n## A stage by itself\n", "\n## ");
+  const std::string section = between(text_of("/docs/model.md"), "\n## A single stage\n", "\n## ");
   CHECK(between(section, "```cpp\n", "```") == here);
 }
 

@@ -288,8 +288,8 @@ TEST_CASE("Stragglers: the job ST has the published results", "[loop][straggler]
   CHECK(own["steps"] == nlohmann::ordered_json(answers["steps"]));
   for (const char* unknown : {"job", "source", "steps"})
     answers.erase(unknown);
-  for (const char* unsupported_fields : {"tp_size", "dsp_size"})
-    answers["layout"].erase(unsupported_fields);
+  for (const char* missing : {"tp_size", "dsp_size"})
+    answers["layout"].erase(missing);
   int compared = 0;
   compare(answers, own, compared);
   CHECK(compared > 500);

@@ -169,9 +169,10 @@ def commands_of(text):
 
 
 def is_equal(shown, printed):
-    """Returns true if two numbers are equal, rounded to the digits of the one that has fewer."""
-    digits = min(len(number.partition(".")[2]) for number in (shown, printed))
-    return shown == printed or abs(float(shown) - float(printed)) <= 0.5 * 10.0**-digits * (1 + 1e-9) and "e" not in shown
+    """Returns true if two numbers are equal, rounded to the decimals of the one that has fewer."""
+    decimals = min(len(number.partition(".")[2]) for number in (shown, printed))
+    tolerance = 0 if "e" in shown + printed else 0.501 * 10.0**-decimals if "." in shown + printed else 0
+    return abs(float(shown) - float(printed)) <= tolerance
 
 
 def shows(shown, printed):

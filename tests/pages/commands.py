@@ -116,7 +116,7 @@ MEASURED = {
 
 OWN_FILES = {
     "README.md": {"config.json": "scenarios/llama-tokens/config.json",
-                  "theirs.csv": "tests/data/reference/schedules/torch_1F1B.csv"},
+                  "theirs.csv": "tests/fuzz/corpus/schedule/1f1b.csv"},
     "docs/your-model.md": {"FOLDER": "scenarios/llama-tiny", "tokens.bin": "scenarios/llama-tiny/tokens.bin"},
 }
 

@@ -140,7 +140,7 @@ TEST_CASE("The shipped clusters can be read, and cite the sources of their figur
     CHECK(cluster.device.memory.value > 0);
     ++count;
   }
-  CHECK(count == 11);
+  CHECK(count == 12);
 }
 
 }  // namespace calibrate_command_test

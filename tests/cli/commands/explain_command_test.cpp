@@ -17,8 +17,8 @@ using namespace pipewright;
 using test::run_program;
 using test::TempFolder;
 
-const std::string rank0 = PIPEWRIGHT_TEST_DATA_DIR "/traces/1f1b-rank0.json.gz";
-const std::string rank1 = PIPEWRIGHT_TEST_DATA_DIR "/traces/1f1b-rank1.json.gz";
+const std::string rank0 = PIPEWRIGHT_SOURCE_DIR "/scenarios/traces/rank0.json.gz";
+const std::string rank1 = PIPEWRIGHT_SOURCE_DIR "/scenarios/traces/rank1.json.gz";
 
 nlohmann::json explained(std::vector<std::string> words) {
   words.insert(words.begin(), "explain");

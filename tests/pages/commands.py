@@ -32,13 +32,6 @@ NETWORK = "downloads from a package index"
 GPU = "needs a GPU"
 
 NOT_RUN = {
-    "README.md": {
-        WINDOW: ["./dev gui runs/gpt-text-…"],
-        "needs files of the reader: a checkpoint, or ten measured runs": [
-            "pipewright calibrate scenarios/clusters/a100-80gb.json --runs mine.csv -o calibrated.json",
-            "pipewright plan scenarios/gpt-text/scenario.json --costs costs.json --replan --lost 1 --checkpoints ckpt -o next",
-        ],
-    },
     "docs/explain.md": {
         "needs the traces of four ranks; the test torch/explain records and explains such traces": [
             "pipewright explain rank*.json.gz",
@@ -103,6 +96,10 @@ NOT_RUN = {
 
 # Commands of a page whose output has measured times, or depends on them.
 MEASURED = {
+    "README.md": [
+        "pipewright train scenarios/gpt-text/scenario.json --set training.steps=3 --checkpoints ckpt --checkpoint-every 3",
+        "pipewright train scenarios/gpt-text/scenario.json --set training.steps=6 --set pipeline.ranks=4 --set pipeline.schedule=zb-h1 --processes --checkpoints ckpt --resume --verify",
+    ],
     "docs/architecture.md": ["pipewright compare walk/predicted.trace.json walk/measured.trace.json"],
     "docs/launch.md": [
         "pipewright train scenarios/gpt-text/scenario.json --processes --checkpoints ckpt --checkpoint-every 10 --supervise",
@@ -115,8 +112,6 @@ MEASURED = {
 }
 
 OWN_FILES = {
-    "README.md": {"config.json": "scenarios/llama-tokens/config.json",
-                  "theirs.csv": "tests/fuzz/corpus/schedule/1f1b.csv"},
     "docs/your-model.md": {"FOLDER": "scenarios/llama-tiny", "tokens.bin": "scenarios/llama-tiny/tokens.bin"},
 }
 

@@ -16,7 +16,7 @@ std::optional<StageFault> cut_by_layout(const StageWords& words, int layers, pla
   try {
     counts = transformer_layers(plan::parse_layout(words.layout));
   } catch (const plan::InputError& error) {
-    return StageFault{"pipeline_layout", std::string("is not a valid layout:  ") + error.what()};
+    return StageFault{"pipeline_layout", std::string("is not a valid layout: ") + error.what()};
   }
   const auto stages = static_cast<int>(counts.size());
   if (stages % cut.pipeline != 0)

@@ -117,8 +117,8 @@ TEST_CASE("The table shows a dash for a rank that only one timeline has", "[plan
 TEST_CASE("The table keeps four digits of long and of short times", "[plan][comparison]") {
   const StepFigures slow{.iteration = {12.3456}, .busy = {}, .bubble = {}, .peak = {}};
   CHECK(comparison_table(slow, slow) ==
-        "                predicted  measured   error\n"
-        "iteration time    12.35 s   12.35 s  +0.0 %\n");
+        "                predicted   measured   error\n"
+        "iteration time    12.35 s    12.35 s  +0.0 %\n");
   const StepFigures fast{.iteration = {0.00012345678}, .busy = {}, .bubble = {}, .peak = {}};
   CHECK(comparison_table(fast, fast) ==
         "                predicted   measured   error\n"

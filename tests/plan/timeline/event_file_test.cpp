@@ -152,7 +152,7 @@ TEST_CASE("Event file: the guarantees for painting are checked even if checksums
   holds(refusal(with_element(bytes, 2, 0, std::uint64_t{1})), "track 0 has events 1 to 2");
   holds(refusal(with_element(bytes, 2, 9, std::uint64_t{9})), "track 2 has events 3 to 9");
   holds(refusal(with_element(bytes, 2, 4, std::int32_t{2})), "track 0 is of rank 2 of 2");
-  holds(refusal(with_element(bytes, 2, 4, std::int32_t{1})), "track 1 stands before");
+  holds(refusal(with_element(bytes, 2, 4, std::int32_t{1})), "track 1 comes before");
   holds(refusal(with_element(bytes, 2, 5, std::uint32_t{4})), "track 0 is of row 4");
   holds(refusal(with_element(bytes, 2, 6, std::int32_t{-1})), "track 0 lies -1 deep");
   holds(refusal(with_element(bytes, 3, 1, 0.5)), "starts: event 1 is from 0.5 s");

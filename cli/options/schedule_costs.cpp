@@ -17,10 +17,10 @@ plan::Seconds parse_time(const std::string& text, const char* what) {
   const char* const end = text.data() + text.size();
   const auto [stop, bad] = std::from_chars(text.data(), end, value);
   if (bad != std::errc() || stop != end || !std::isfinite(value) || value < 0 || value > 1e12)
-    throw plan::InputError(
-        fmt::format("--costs: \"{}\" is not a {} time: write a number from 0 to 1e12, or one per "
-                    "stage separated by /",
-                    text, what));
+    throw plan::InputError(fmt::format(
+        "--costs: \"{}\" is not a valid {} time: write a number from 0 to 1e12, or one per "
+        "stage separated by /",
+        text, what));
   return {value};
 }
 

@@ -52,7 +52,7 @@ NOT_RUN = {
         "packs 29 MB and checks a machine for minutes; the test bundle does both": [
             "./dev bundle pipewright.tar.gz       # on a machine that builds: 29 MB",
             "tar -xf pipewright.tar.gz            # on the machine with the GPU",
-            "./pipewright-bundle/gpu-check        # at most eight minutes; --within SECONDS: at most so many",
+            "./pipewright-bundle/gpu-check        # at most eight minutes; or --within SECONDS",
         ],
         GPU: [
             "pipewright profile scenarios/gpt-text/scenario.json --device cuda --kernels kernels.json -o costs.json",

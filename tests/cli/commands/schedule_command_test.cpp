@@ -58,7 +58,8 @@ TEST_CASE("schedule --costs accepts a time for every stage", "[cli][schedule]") 
   CHECK(
       run_program({"schedule", "gpipe", "--ranks", "2", "--microbatches", "1", "--costs", "1,x,1"})
           .err ==
-      "--costs: \"x\" is no input gradient time: write a number from 0 to 1e12, or one per stage "
+      "--costs: \"x\" is not a valid input gradient time: write a number from 0 to 1e12, or one "
+      "per stage "
       "separated by /\n");
 }
 

@@ -137,7 +137,8 @@ TEST_CASE("simulate --every-rank simulates each device of the job, with its own 
   CHECK(drawn["every_rank"]["first_computed_s"] < drawn["every_rank"]["last_computed_s"]);
   const auto refused = run_program(shared_card("simulate", {"--every-rank"}));
   CHECK(refused.exit_code == 2);
-  CHECK(refused.err.find("not where transfers share links of the cluster") != std::string::npos);
+  CHECK(refused.err.find("individually: transfers share links of the cluster") !=
+        std::string::npos);
 }
 
 TEST_CASE("simulate shows the transfers of each level, and the speed of ranks on each kind of node",

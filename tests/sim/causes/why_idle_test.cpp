@@ -159,7 +159,7 @@ TEST_CASE("Measured: exactly the actions that started late wait for nothing", "[
       // The rank itself waits for nothing, not one that it waits for.
       const int next = found.chain.empty() ? 0 : found.chain[0];
       const bool waits_for_nothing =
-          found.sentence.find(" ms: " + to_string(*structure.events()[next].instruction) +
+          found.sentence.find("s: " + to_string(*structure.events()[next].instruction) +
                               " waits for nothing") != std::string::npos;
       REQUIRE(waits_for_nothing == (span.cause == IdleCause::Launch));
       late += waits_for_nothing ? 1 : 0;

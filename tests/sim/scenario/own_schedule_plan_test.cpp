@@ -90,7 +90,7 @@ TEST_CASE("A Program that contradicts a field of the scenario is rejected", "[si
         std::string::npos);
   CHECK(refusal("training.zero=1").find("has no GATHER") != std::string::npos);
   CHECK(refusal("training.clip_norm=1").find("has no NORM") != std::string::npos);
-  CHECK(refusal("training.recompute=full").find("computes nothing again") != std::string::npos);
+  CHECK(refusal("training.recompute=full").find("recomputes nothing") != std::string::npos);
   CHECK(refusal("pipeline.ranks=2").find("own is for 4 ranks, but 2 are asked for") !=
         std::string::npos);
 }

@@ -74,26 +74,25 @@ std::string prediction_table(const loop::Prediction& prediction, const sim::Scen
         costs.measured_over.value);
   text += "\n" + critical_line(prediction, plan) + shards_line(prediction);
   const std::vector<std::size_t> causes = causes_of_prediction();
-  const bool in_seconds = iteration >= 1;
-  const double unit = in_seconds ? 1 : 1e-3;
-  text += in_seconds ? "rank      busy s   bubble s  bubble %"
-                     : "rank     busy ms  bubble ms  bubble %";
+  const plan::Unit time = plan::column_unit(plan::Seconds{iteration});
+  text += fmt::format("{:<4} {:>11} {:>10} {:>9}", "rank", fmt::format("busy {}", time.name),
+                      fmt::format("bubble {}", time.name), "bubble %");
   for (const std::size_t cause : causes)
     text += fmt::format("  {:>9}", plan::idle_causes()[cause]);
   const auto fullest = std::ranges::max_element(memory, {}, &models::DeviceMemory::total);
-  const bool in_gb = fullest != memory.end() && fullest->total().value >= 1'000'000'000;
-  text += fmt::format("  memory {}  most at {:<2} held then by tensors\n", in_gb ? "GB" : "MB",
-                      in_seconds ? "s" : "ms");
+  const plan::Unit size =
+      plan::column_unit(fullest == memory.end() ? plan::Bytes{} : fullest->total());
+  text += fmt::format("  memory {}  most at {:<2} held then by tensors\n", size.name, time.name);
   const auto busy = plan::busy_per_rank(prediction.timeline);
   for (std::size_t rank = 0; rank < busy.size(); ++rank) {
     const double idle = prediction.idle.of_rank(static_cast<int>(rank));
-    text += fmt::format("{:<4} {:11.3f} {:10.3f} {:9.1f}", rank, busy[rank].value / unit,
-                        idle / unit, 100 * idle / iteration);
+    text += fmt::format("{:<4} {:11.3f} {:10.3f} {:9.1f}", rank, busy[rank].value / time.size,
+                        idle / time.size, 100 * idle / iteration);
     for (const std::size_t cause : causes)
-      text += fmt::format("  {:9.3f}", prediction.idle.by_cause[rank][cause] / unit);
+      text += fmt::format("  {:9.3f}", prediction.idle.by_cause[rank][cause] / time.size);
     text += fmt::format("  {:9.{}f}  {:<10.3f} {}\n",
-                        static_cast<double>(memory[rank].total().value) / (in_gb ? 1e9 : 1e6),
-                        in_gb ? 3 : 1, prediction.peaks[rank].time / unit,
+                        static_cast<double>(memory[rank].total().value) / size.size,
+                        size.size >= 1e9 ? 3 : 1, prediction.peaks[rank].time / time.size,
                         held_by(prediction.at_peaks[rank]));
   }
   return text + fullest_line(memory);

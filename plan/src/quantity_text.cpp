@@ -9,11 +9,6 @@
 namespace pipewright::plan {
 namespace {
 
-struct Unit {
-  double size;
-  const char* name;
-};
-
 template <std::size_t n>
 std::string in_unit(double value, const std::array<Unit, n>& units) {
   const Unit* unit = &units.back();
@@ -44,6 +39,12 @@ std::string bytes_text(double bytes) {
   static constexpr std::array<Unit, 5> units{
       {{1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}}};
   return in_unit(bytes, units);
+}
+
+Unit column_unit(Seconds longest) { return longest.value < 1 ? Unit{1e-3, "ms"} : Unit{1, "s"}; }
+
+Unit column_unit(Bytes most) {
+  return most.value < 1'000'000'000 ? Unit{1e6, "MB"} : Unit{1e9, "GB"};
 }
 
 }  // namespace pipewright::plan

@@ -45,12 +45,12 @@ plan::Json error_list(const Numbers& predicted, const Numbers& measured, const F
   return errors;
 }
 
-double largest(const std::vector<plan::Bytes>& a, const std::vector<plan::Bytes>& b) {
+plan::Bytes largest(const std::vector<plan::Bytes>& a, const std::vector<plan::Bytes>& b) {
   plan::Bytes most;
   for (const auto* list : {&a, &b})
     for (const plan::Bytes bytes : *list)
       most = std::max(most, bytes);
-  return static_cast<double>(most.value);
+  return most;
 }
 
 bool has_shards(const StepFigures& figures) {
@@ -63,11 +63,10 @@ std::size_t rank_count(const StepFigures& figures) {
 }
 
 std::vector<ComparisonRow> rows_of(const StepFigures& predicted, const StepFigures& measured) {
-  const double longest = std::max(predicted.iteration, measured.iteration).value;
-  const Display time = longest < 1 ? display(longest, 1e-3, "ms") : display(longest, 1, "s");
-  const double peak_bytes = largest(predicted.peak, measured.peak);
-  const Display memory =
-      peak_bytes < 1e9 ? display(peak_bytes, 1e6, "MB") : display(peak_bytes, 1e9, "GB");
+  const plan::Seconds longest = std::max(predicted.iteration, measured.iteration);
+  const Display time = display(longest.value, plan::column_unit(longest));
+  const plan::Bytes most = largest(predicted.peak, measured.peak);
+  const Display memory = display(static_cast<double>(most.value), plan::column_unit(most));
   const Numbers busy[] = {numbers(predicted.busy), numbers(measured.busy)};
   const Numbers bubble[] = {numbers(predicted.bubble), numbers(measured.bubble)};
   const Numbers shards[] = {numbers(predicted.shards), numbers(measured.shards)};

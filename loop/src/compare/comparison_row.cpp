@@ -14,7 +14,7 @@ namespace {
 std::string cell(std::optional<double> value, const Display& shown) {
   if (!value || !std::isfinite(*value))
     return "-";
-  return fmt::format("{:.{}f} {}", *value / shown.unit, shown.decimals, shown.name);
+  return fmt::format("{:.{}f} {}", *value / shown.unit.size, shown.decimals, shown.unit.name);
 }
 
 std::string error_cell(std::optional<double> error) {
@@ -26,12 +26,12 @@ std::string error_cell(std::optional<double> error) {
 
 }  // namespace
 
-Display display(double largest, double unit, const char* name) {
-  const double shown = std::abs(largest) / unit;
+Display display(double largest, const plan::Unit& unit) {
+  const double shown = std::abs(largest) / unit.size;
   if (!(shown > 0) || !std::isfinite(shown))
-    return {unit, name, 1};
+    return {unit, 1};
   const int digits_before = static_cast<int>(std::floor(std::log10(shown))) + 1;
-  return {unit, name, std::clamp(4 - digits_before, 0, 6)};
+  return {unit, std::clamp(4 - digits_before, 0, 6)};
 }
 
 std::optional<double> error_of(std::optional<double> predicted, std::optional<double> measured) {

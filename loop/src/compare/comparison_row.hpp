@@ -6,17 +6,18 @@
 #include <string>
 #include <vector>
 
+#include "pipewright/plan/quantity_text.hpp"
+
 namespace pipewright::loop {
 
 /// A unit for display, with the number of decimals that suits the largest value.
 struct Display {
-  double unit = 1;
-  const char* name = "";
+  plan::Unit unit;
   int decimals = 0;
 };
 
 /// Chooses the decimals so that `largest` has four significant digits: 12.30, 1234, 0.01230.
-Display display(double largest, double unit, const char* name);
+Display display(double largest, const plan::Unit& unit);
 
 struct ComparisonRow {
   std::string what, count, predicted, measured, error;

@@ -96,7 +96,7 @@ std::string kind_table(const KindTimes& predicted, const KindTimes& measured) {
   for (const KindPair& pair : paired(predicted, measured)) {
     const auto expected = mean(pair.predicted), seen = mean(pair.measured);
     const double largest = std::max(expected.value_or(0), seen.value_or(0));
-    rows.push_back(compared(pair.kind, expected, seen, display(largest, 1e-3, "ms")));
+    rows.push_back(compared(pair.kind, expected, seen, display(largest, {1e-3, "ms"})));
     rows.back().count = count_cell(pair);
   }
   return table_of(rows);

@@ -19,4 +19,15 @@ std::string time_difference_text(double seconds);
 std::string bytes_text(double bytes);
 inline std::string bytes_text(Bytes bytes) { return bytes_text(static_cast<double>(bytes.value)); }
 
+struct Unit {
+  double size = 1;  // in seconds or bytes
+  const char* name = "";
+};
+
+/// Returns the unit for a column of times up to `longest` (seconds): "s" or "ms".
+Unit column_unit(Seconds longest);
+
+/// Returns the unit for a column of sizes up to `most`: "GB" or "MB".
+Unit column_unit(Bytes most);
+
 }  // namespace pipewright::plan

@@ -116,11 +116,12 @@ void forget_launcher(int rank, const Launch& launch) {
   set_place(job, rank, launch);
   if (launch.forks) {
     forget_launcher(rank, launch);
-    // What `ps -o comm` shows, as all ranks have the launcher's command line.
+    // `ps -o comm` shows this name. The command line is the launcher's for all ranks.
     const int place = place_of(job, rank);
     const std::string name =
         place == rank ? fmt::format("rank {}", rank) : fmt::format("rank {} on {}", rank, place);
-    prctl(PR_SET_NAME, name.c_str());
+    if (!job.alone)
+      prctl(PR_SET_NAME, name.c_str());
     std::exit(job.main(job.words));
   }
   std::vector<char*> words;

@@ -11,6 +11,7 @@
 #include "pipewright/exec/checkpoint/deepspeed_files.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
+#include "support/file_bytes.hpp"
 #include "support/temp_folder.hpp"
 
 namespace torch_file_test {
@@ -24,11 +25,6 @@ const std::filesystem::path data = std::filesystem::path(PIPEWRIGHT_TEST_DATA_DI
 /// Returns 100·index, 100·index + 1 and so on.
 at::Tensor numbers(int index, at::IntArrayRef sizes, at::ScalarType type = at::kFloat) {
   return (100 * index + at::arange(c10::multiply_integers(sizes))).to(type).view(sizes);
-}
-
-std::string bytes_of(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 std::string with(std::string bytes, const std::string& old, const std::string& now) {
@@ -79,7 +75,7 @@ TEST_CASE("A pickle that would run code is rejected with its name and offset", "
 
 TEST_CASE("A truncated or changed torch file is rejected with an error message", "[exec]") {
   const test::TempFolder folder;
-  const std::string whole = bytes_of(data / "layers/layer_00-model_00-model_states.pt");
+  const std::string whole = test::bytes_of_file(data / "layers/layer_00-model_00-model_states.pt");
   const auto refusal = [&](const std::string& bytes) {
     const auto file = folder.write("file.pt", bytes);
     const std::string said = error_of([&] { read_torch_file(file); });
@@ -125,7 +121,7 @@ TEST_CASE("Layers' files are the weights of a model with these layers", "[exec]"
   const test::TempFolder folder;
   for (const char* const name :
        {"layer_00-model_00-model_states.pt", "layer_00-model_01-model_states.pt"})
-    folder.write(name, bytes_of(data / "layers/layer_00-model_00-model_states.pt"));
+    folder.write(name, test::bytes_of_file(data / "layers/layer_00-model_00-model_states.pt"));
   CHECK(error_of([&] { deepspeed_layers(folder.path(), {"first"}); }) ==
         folder.path().string() +
             ": layer 0 is stored in 2 files, one for each tensor-parallel rank, but only layers of "

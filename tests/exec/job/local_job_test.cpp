@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "support/catch.hpp"
+#include "support/file_bytes.hpp"
 #include "support/skip.hpp"
 #include "support/temp_folder.hpp"
 
@@ -23,11 +24,6 @@ using namespace pipewright;
 using exec::LocalJob;
 
 constexpr auto for_ever = std::chrono::hours(1);
-
-std::string text_of(const std::string& file) {
-  std::ifstream text(file);
-  return {std::istreambuf_iterator<char>(text), {}};
-}
 
 struct Ended {
   int code = 0;
@@ -145,7 +141,11 @@ TEST_CASE(
   const auto rank_main = [&](const std::vector<std::string>& words) {
     const std::string rank = std::getenv("RANK");
     std::ofstream(written + rank) << words.at(0) << ' ' << is_open("PIPEWRIGHT_RENDEZVOUS") << ' '
-                                  << std::getenv("LOCAL_RANK") << ' ' << text_of("/proc/self/comm");
+                                  << std::getenv("LOCAL_RANK") << ' '
+                                  << test::bytes_of_file("/proc/self/comm");
+    const std::string secret = std::getenv("PIPEWRIGHT_JOB_SECRET");
+    if (secret.size() != 64 || secret.find_first_not_of("0123456789abcdef") != std::string::npos)
+      return 7;
     if (rank == "0")
       return is_open("PIPEWRIGHT_STORE_SOCKET") ? 0 : 9;
     if (std::getenv("PIPEWRIGHT_STORE_SOCKET") != nullptr)
@@ -164,9 +164,9 @@ TEST_CASE(
   std::signal(SIGUSR1, SIG_DFL);
   CHECK(code == 1);
   CHECK(said == std::vector<std::string>{"rank 1 was ended by signal 10 (User defined signal 1)"});
-  CHECK(text_of(written + "0") == "word 1 0 rank 0\n");
-  CHECK(text_of(written + "1") == "word 1 1 rank 1\n");
-  CHECK(text_of(written + "2") == "word 1 7 rank 2 on 7\n");
+  CHECK(test::bytes_of_file(written + "0") == "word 1 0 rank 0\n");
+  CHECK(test::bytes_of_file(written + "1") == "word 1 1 rank 1\n");
+  CHECK(test::bytes_of_file(written + "2") == "word 1 7 rank 2 on 7\n");
 }
 
 TEST_CASE("A process with a second thread starts the program instead of forking", "[job]") {

@@ -16,14 +16,10 @@
 
 #include "pipewright/exec/checkpoint/safetensors.hpp"
 #include "pipewright/plan/model/hugging_face_shape.hpp"
+#include "support/file_bytes.hpp"
 #include "support/temp_folder.hpp"
 
 namespace pipewright::test {
-
-inline std::string bytes_of_file(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 /// Returns numbers in [0, 1) of 24 bits, from FNV-1a of the name and splitmix64 of the index.
 inline std::vector<double> formula_numbers(const std::string& name, std::int64_t count) {

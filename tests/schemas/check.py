@@ -173,8 +173,8 @@ def check_predictions(folder):
     calibrated = folder / "calibrated.json"
     run("calibrate", SCENARIOS / "clusters/a100-80gb.json", "--runs", folder / "runs.csv", "-o", calibrated)
     check(calibrated, written=True)
-    traces = PROJECT / "tests/data/traces"
-    run("explain", traces / "1f1b-rank0.json.gz", traces / "1f1b-rank1.json.gz", "-o", folder / "explained")
+    traces = SCENARIOS / "traces"
+    run("explain", traces / "rank0.json.gz", traces / "rank1.json.gz", "-o", folder / "explained")
     check(folder / "explained/scenario.json", written=True)
     check(folder / "explained/costs.json", written=True)
     run("model", SCENARIOS / "gpt2/config.json", "-o", folder / "model.json")

@@ -1,7 +1,7 @@
 #pragma once
 
-// Trainings of public models on the clusters of scenarios/clusters, sampled for properties over the
-// plans that the planner writes.
+// Trainings of public models on the clusters of scenarios/clusters whose nodes are equal, sampled
+// for properties over the plans that the planner writes.
 
 #include <algorithm>
 #include <filesystem>
@@ -23,7 +23,8 @@ inline const std::vector<plan::Cluster>& scenario_clusters() {
     std::sort(files.begin(), files.end());
     std::vector<plan::Cluster> read;
     for (const auto& file : files)
-      read.push_back(plan::cluster_from_json(plan::JsonDocument::read(file)));
+      if (auto cluster = plan::cluster_from_json(plan::JsonDocument::read(file)); !cluster.mixture)
+        read.push_back(std::move(cluster));
     return read;
   }();
   return all;

@@ -151,8 +151,8 @@ class Learned:
         loss = {**layers[0], "name": "loss", **{key: 0 for key in layers[0] if key.endswith(("_s", "_bytes"))}}
         costs = {"format": "pipewright/costs/1", "device": "traced", "dtype": "float32", "software": "traced",
                  "microbatch_size": 1, "load_s": 0, "input_bytes": 0, "target_bytes": 0, "layers": layers, "loss": loss}
-        link = {"latency_s": 0, "bandwidth_per_s": BYTES_PER_S, "sum_latency_s": self.latency,
-                "sum_bandwidth_per_s": BYTES_PER_S}
+        link = {"latency_s": 0, "bandwidth_per_s": BYTES_PER_S, "collective_latency_s": self.latency,
+                "collective_bandwidth_per_s": BYTES_PER_S}
         scenario = {"format": "pipewright/scenario/1", "name": "traced",
                     "model": {"kind": "measured", "layers": [{"name": layer["name"],
                                                               "parameter_bytes": layer["parameter_bytes"]}

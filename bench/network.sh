@@ -102,7 +102,7 @@ step() {  # MBIT LABEL OPTION…
     "$work/run/report.json")
   simulate() {  # NAME OPTION…
     "$pipewright" simulate "$scenario" --costs "${costs:-$work/run/rehearsed_costs.json}" "${settings[@]}" \
-      "${link[@]}" --set pipeline.hand_over=copy --set "pipeline.partition=$borders" "${@:2}" \
+      "${link[@]}" --set pipeline.local_transfer=copy --set "pipeline.partition=$borders" "${@:2}" \
       --json >"$work/$1.json" 2>/dev/null
   }
   simulate native

@@ -22,12 +22,12 @@ struct ImportOptions {
   std::string archive;
   std::string out;
   std::string by = "modules";
-  plan::LayerBorders borders;
+  plan::LayerBoundaries borders;
   bool json = false;
 };
 
 plan::ImportedModel imported(const ImportOptions& options) {
-  plan::LayerBorders borders = options.borders;
+  plan::LayerBoundaries borders = options.borders;
   const auto& words = plan::layers_by_words();
   borders.by = static_cast<plan::LayersBy>(std::ranges::find(words, options.by) - words.begin());
   if (borders.count > 0)

@@ -19,7 +19,7 @@ struct PlanAt {
   std::string word;  // "p95"
   double fraction = 0;
   sim::Jitter jitter;
-  sim::DrawOptions options{};
+  sim::SamplingOptions options{};
 };
 
 /// Number of plans to sample for each plan to be shown.

@@ -7,7 +7,7 @@
 #include "pipewright/draw/timeline.hpp"
 #include "pipewright/loop/predict/schedule_figures.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/lower/program_csv.hpp"
 #include "pipewright/plan/schedules/backward_passes.hpp"

@@ -127,9 +127,9 @@ void require_drawable(const SimulateOptions& options, const plan::Scenario& scen
 /// The samples, and what they were sampled from.
 struct Drawn {
   sim::Jitter jitter;
-  sim::DrawOptions options;
+  sim::SamplingOptions options;
   sim::Draws draws;
-  sim::DrawRanges ranges;
+  sim::SampledRanges ranges;
 };
 
 std::optional<Drawn> drawn(const SimulateOptions& options, const plan::Scenario& scenario,
@@ -137,7 +137,7 @@ std::optional<Drawn> drawn(const SimulateOptions& options, const plan::Scenario&
   if (!options.draws)
     return {};
   const sim::Jitter jitter(trace::read_record(options.jitter));
-  const sim::DrawOptions how{
+  const sim::SamplingOptions how{
       .count = *options.draws,
       .seed = static_cast<std::uint64_t>(options.seed.value_or(scenario.training.seed))};
   return Drawn{jitter, how, sim::draw_iterations(*plan.structure, plan.costs, jitter, how),

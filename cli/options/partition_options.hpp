@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 
 namespace pipewright::cli {
 

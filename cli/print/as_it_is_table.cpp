@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pipewright/models/transformer/transformer_counts.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "print/device_memory.hpp"
 #include "print/plans_table.hpp"
 
@@ -83,7 +83,7 @@ std::string head_of(const AsItIs& plan) {
 std::string ranks_of(const AsItIs& plan) {
   std::string text =
       fmt::format("\n{:>4}  {:>6}  {:>9}  {:>10}  {:>8}  {:>8}  {:>8}  {:>9}  stages\n", "rank",
-                  "layers", "forward s", "backward s", "end s", "waits s", "peak GB", "behind GB");
+                  "layers", "forward s", "backward s", "end s", "waits s", "peak GB", "after GB");
   const double iteration = plan.forecast.time ? plan.forecast.time->iteration_s : 0;
   for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
     const search::RankTime& own = plan.ranks[rank];

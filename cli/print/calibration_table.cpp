@@ -176,7 +176,7 @@ std::string memory_table(const CalibrationReport& report) {
                                                    : "does not fit");
   return text.empty() ? text
                       : fmt::format("\n{:<12}  {:>7}  {:>7}  {:>10}  {:>7}\n", "memory, GiB",
-                                    "in all", "tensors", "fragmented", "beside") +
+                                    "total", "tensors", "fragmented", "other") +
                             text;
 }
 

@@ -10,13 +10,13 @@
 namespace pipewright::cli {
 namespace {
 
-std::string in_words(const sim::DrawRange& range) {
+std::string in_words(const sim::SampledRange& range) {
   return std::isfinite(range.high_s)
              ? fmt::format("{} to {}", plan::time_text(range.low_s), plan::time_text(range.high_s))
              : fmt::format("{} or more", plan::time_text(range.low_s));
 }
 
-std::string in_words(const sim::DrawRanges& ranges) {
+std::string in_words(const sim::SampledRanges& ranges) {
   std::string text =
       fmt::format("90 % confidence intervals for {} other steps: mean {}, P50 {}, P95 {}\n",
                   ranges.steps, in_words(ranges.mean), in_words(ranges.p50), in_words(ranges.p95));
@@ -30,9 +30,9 @@ std::string in_words(const sim::DrawRanges& ranges) {
 
 }  // namespace
 
-std::string draws_table(const sim::Draws& draws, const sim::DrawRanges& ranges,
-                        const sim::DrawOptions& options, const sim::Jitter& jitter) {
-  const sim::Together& together = jitter.together();
+std::string draws_table(const sim::Draws& draws, const sim::SampledRanges& ranges,
+                        const sim::SamplingOptions& options, const sim::Jitter& jitter) {
+  const sim::JitterCorrelation& together = jitter.together();
   return fmt::format(
       "{} samples of {} recorded steps (seed {}): mean {}, P50 {}, P95 {}, P99 {}\n{}the ranks of "
       "a pipeline take the same step in {:.0f} % of the samples, all "
@@ -50,7 +50,7 @@ std::string draws_table(const trace::SampledSteps& days) {
                   plan::time_text(days.p95_s), plan::time_text(days.p99_s));
   if (days.ranges.steps > 0)
     text += in_words(days.ranges);
-  const auto line = [&](const char* name, const trace::JobDay& day) {
+  const auto line = [&](const char* name, const trace::SampledFigure& day) {
     text += fmt::format("  {:<4}  {:>10} sampled  {:>10} measured  {:>+6.2f} %  {}{}\n", name,
                         plan::time_text(day.sampled_s), plan::time_text(day.measured_s),
                         100 * day.error(), in_words(day.range),
@@ -65,8 +65,8 @@ std::string draws_table(const trace::SampledSteps& days) {
   return text;
 }
 
-plan::Json draws_json(const sim::Draws& draws, const sim::DrawRanges& ranges,
-                      const sim::DrawOptions& options, const sim::Jitter& jitter) {
+plan::Json draws_json(const sim::Draws& draws, const sim::SampledRanges& ranges,
+                      const sim::SamplingOptions& options, const sim::Jitter& jitter) {
   return {{"count", draws.sorted().size()},
           {"seed", options.seed},
           {"recorded_steps", jitter.steps()},

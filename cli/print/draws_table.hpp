@@ -10,10 +10,10 @@
 
 namespace pipewright::cli {
 
-std::string draws_table(const sim::Draws& draws, const sim::DrawRanges& ranges,
-                        const sim::DrawOptions& options, const sim::Jitter& jitter);
-plan::Json draws_json(const sim::Draws& draws, const sim::DrawRanges& ranges,
-                      const sim::DrawOptions& options, const sim::Jitter& jitter);
+std::string draws_table(const sim::Draws& draws, const sim::SampledRanges& ranges,
+                        const sim::SamplingOptions& options, const sim::Jitter& jitter);
+plan::Json draws_json(const sim::Draws& draws, const sim::SampledRanges& ranges,
+                      const sim::SamplingOptions& options, const sim::Jitter& jitter);
 
 /// Returns the samples of a traced job, compared with steps that were not used for them.
 std::string draws_table(const trace::SampledSteps& days);

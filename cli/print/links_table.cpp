@@ -63,9 +63,10 @@ std::string ends_of(const plan::LinkSamples& samples) {
     add(samples.at_once[s], fmt::format("{} pairs", s + 2));
   for (std::size_t s = 0; s < samples.sums.size(); ++s)
     add(samples.sums[s], fmt::format("all-reduce over {}", s + 2));
-  for (std::size_t s = 0; s < samples.shard_sums.size(); ++s)
-    add(samples.shard_sums[s], fmt::format("tensor-parallel all-reduce over {}", s + 2));
-  add(samples.shard_sums_beside, "tensor-parallel all-reduce over 2 during compute");
+  for (std::size_t s = 0; s < samples.tensor_parallel_sums.size(); ++s)
+    add(samples.tensor_parallel_sums[s], fmt::format("tensor-parallel all-reduce over {}", s + 2));
+  add(samples.tensor_parallel_sums_during_compute,
+      "tensor-parallel all-reduce over 2 during compute");
   return text;
 }
 
@@ -85,10 +86,10 @@ std::string header_of(const plan::LinkSamples& samples) {
     text += fmt::format(" {:>10}", fmt::format("{} pairs", s + 2));
   for (std::size_t s = 0; s < samples.sums.size(); ++s)
     text += fmt::format(" {:>11}", fmt::format("sum over {}", s + 2));
-  for (std::size_t s = 0; s < samples.shard_sums.size(); ++s)
+  for (std::size_t s = 0; s < samples.tensor_parallel_sums.size(); ++s)
     text += fmt::format(" {:>11}", fmt::format("{} shards", s + 2));
-  if (!samples.shard_sums_beside.samples.empty())
-    text += fmt::format(" {:>11}", "beside");
+  if (!samples.tensor_parallel_sums_during_compute.samples.empty())
+    text += fmt::format(" {:>11}", "overlapped");
   if (samples.computing)
     text +=
         fmt::format(" {:>10} {:>10} {:>10} {:>10}", "computing", "sender", "receiver", "in sum");
@@ -107,11 +108,11 @@ std::string row_of(const loop::MeasuredLink& link, plan::Bytes size) {
   text += fmt::format(" {:>10}", cell(samples.both_ways, size));
   for (const plan::LinkSeries& series : samples.at_once)
     text += fmt::format(" {:>10}", cell(series, size));
-  for (const auto* const sums : {&samples.sums, &samples.shard_sums})
+  for (const auto* const sums : {&samples.sums, &samples.tensor_parallel_sums})
     for (const plan::LinkSeries& series : *sums)
       text += fmt::format(" {:>11}", cell(series, size));
-  if (!samples.shard_sums_beside.samples.empty())
-    text += fmt::format(" {:>11}", cell(samples.shard_sums_beside, size));
+  if (!samples.tensor_parallel_sums_during_compute.samples.empty())
+    text += fmt::format(" {:>11}", cell(samples.tensor_parallel_sums_during_compute, size));
   if (samples.computing)
     for (const plan::LinkSeries* const series :
          {&samples.computing->arrival, &samples.computing->sender, &samples.computing->receiver,
@@ -146,12 +147,12 @@ std::string links_table(const loop::MeasuredLink& link) {
     text += fit_text(*link.computing, "while its sender computes");
   if (link.sums)
     text += fit_text(*link.sums, "a step of an all-reduce");
-  if (link.shard_sums)
-    text += fit_text(*link.shard_sums, "a step of a tensor-parallel all-reduce");
-  if (!link.samples.shard_sums_beside.samples.empty())
+  if (link.tensor_parallel_sums)
+    text += fit_text(*link.tensor_parallel_sums, "a step of a tensor-parallel all-reduce");
+  if (!link.samples.tensor_parallel_sums_during_compute.samples.empty())
     text +=
         fmt::format("{:.0f} % of a tensor-parallel all-reduce over 2 ranks overlaps with compute\n",
-                    100 * link.link.shard_overlap);
+                    100 * link.link.tensor_parallel_overlap);
   return text + sharing_text(link) + ends_of(link.samples);
 }
 

@@ -8,7 +8,7 @@
 
 #include "pipewright/models/trainers/trainer_file.hpp"
 #include "pipewright/plan/cluster/even_memory.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/scenario/kinds_of_ranks.hpp"
 #include "pipewright/search/planner/plan_account.hpp"
 #include "pipewright/search/planner/plan_files.hpp"
@@ -164,8 +164,8 @@ std::string plan_explained(const PlansFound& found, std::size_t number) {
                     1e3 * account.times.stage_transfer_s, 1e3 * account.times.network_hop_s);
   text += "\n" + fullest_line(plan.memory);
   text += fmt::format("\n{:>4}  {:>7}  {:>6}  {:>10}  {:>7}  {:>9}  {:>11}  {:>10}  {:>9}  {:>9}\n",
-                      "rank", "stages", "layers", "busy", "idle", "standing", "activations",
-                      "fragmented", "beside", "memory");
+                      "rank", "stages", "layers", "busy", "idle", "static", "activations",
+                      "fragmented", "other", "memory");
   for (std::size_t rank = 0; rank < account.ranks.size(); ++rank) {
     const search::RankAccount& own = account.ranks[rank];
     const models::DeviceMemory& memory = plan.memory[rank];

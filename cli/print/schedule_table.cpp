@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "pipewright/loop/predict/schedule_figures.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/program/program_counts.hpp"
 #include "pipewright/plan/schedules/schedule_counts.hpp"
 

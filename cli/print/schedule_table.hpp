@@ -1,6 +1,6 @@
 #pragma once
 
-// Prints the catalogue of schedules.
+// Prints the catalog of schedules.
 
 #include <string>
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <variant>
 
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/scenario/kinds_of_ranks.hpp"
 
 namespace pipewright::cli {

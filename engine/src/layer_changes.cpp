@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "pipewright/engine/module_layers.hpp"
-#include "pipewright/exec/training/buffers_as_before.hpp"
+#include "pipewright/exec/training/buffer_restorer.hpp"
 #include "pipewright/exec/training/run_again.hpp"
 #include "pipewright/plan/error.hpp"
 #include "rebuilt.hpp"
@@ -26,7 +26,7 @@ exec::Tensors run_once_more(exec::Layer& layer, const exec::Tensors& inputs,
   exec::Tensors buffers;
   for (const at::Tensor& buffer : layer.buffers())
     buffers.push_back(buffer.variable_data());
-  const exec::BuffersAsBefore as_before(buffers);
+  const exec::BufferRestorer as_before(buffers);
   const at::AutoGradMode with_graph(true);
   return layer.forward_all(inputs, context);
 }
@@ -58,7 +58,7 @@ exec::LayerSpec checkpointed(exec::LayerSpec layer, CheckpointFunction how) {
                     layer.name));
   if (!how)
     how = [](const CheckpointedWork& work, const exec::Tensors& inputs) {
-      return exec::run_again_in_backward(work.run, inputs, work.parameters);
+      return exec::recompute_in_backward(work.run, inputs, work.parameters);
     };
   return rebuilt(std::move(layer), [how](const auto& build) -> Built {
     const Built inner = build();

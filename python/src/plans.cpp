@@ -52,12 +52,12 @@ nb::list plans(const std::string& model, const std::string& cluster_file, int ba
   choose(space.zero, zero);
   choose(space.schedules, schedules);
   search::PlanAnswer answer;
-  run_long(progress, [&](const plan::ProgressCallback& goes_on) {
+  run_long(progress, [&](const plan::ProgressCallback& continues) {
     answer = search::search_plans(
         cluster, space,
         {.most_plans = top,
          .progress = [&](std::size_t done, std::size_t of, const search::FoundPlan*) {
-           return goes_on(done, of);
+           return continues(done, of);
          }});
   });
   search::require_candidates(space, answer);
@@ -85,12 +85,12 @@ void bind_plans(nb::module_& module) {
       [](const std::vector<std::string>& files, std::optional<int> step, const std::string& axes,
          nb::handle progress) {
         plan::Json json;
-        run_long(progress, [&](const plan::ProgressCallback& goes_on) {
+        run_long(progress, [&](const plan::ProgressCallback& continues) {
           std::vector<std::string> problems;
           json = files.size() == 1 && trace::is_job_trace(files.front())
                      ? document_of(trace::explain_stragglers(files.front(), problems))
                      : to_json(trace::explain_traces({files.begin(), files.end()}, {step, axes},
-                                                     problems, goes_on));
+                                                     problems, continues));
         });
         return to_python(json);
       },

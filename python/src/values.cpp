@@ -62,7 +62,7 @@ plan::Json to_json(nb::handle value) {
 void run_long(nb::handle progress, const std::function<void(const plan::ProgressCallback&)>& work) {
   std::atomic<bool> ends{false};
   std::optional<nb::python_error> thrown;
-  const plan::ProgressCallback goes_on = [&](std::size_t done, std::size_t of) {
+  const plan::ProgressCallback continues = [&](std::size_t done, std::size_t of) {
     if (ends)
       return false;
     const nb::gil_scoped_acquire with_lock;
@@ -80,7 +80,7 @@ void run_long(nb::handle progress, const std::function<void(const plan::Progress
   {
     const nb::gil_scoped_release without_lock;
     try {
-      work(goes_on);
+      work(continues);
     } catch (const plan::Stopped&) {  // the reason is raised below
     }
   }

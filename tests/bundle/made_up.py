@@ -94,7 +94,7 @@ words = sys.argv[1:]
 cases = ["good", 'one, with a comma and "quotes"', "skipped here", "wrong", "crashes", "hangs", "last"]
 if sys.argv[0].endswith("profiler_tests"):
     if words[1] == "--list-test-names-only":
-        sys.exit("Error(s) in input:\n  Unrecognised token: --list-test-names-only")
+        sys.exit("Error(s) in input:\n  Unrecognized token: --list-test-names-only")
     cases = ["of version 3"]
 if "-f" not in words:
     print("\n".join(cases)); sys.exit(len(cases) if "--list-test-names-only" in words else 0)
@@ -157,7 +157,7 @@ def made_up_bundle(folder):
     return folder
 
 
-class MadeUp:
+class SyntheticData:
     """Starts gpu-check, and reads its results."""
 
     def __init__(self, gpu_check, torch_dir, folder):
@@ -345,7 +345,7 @@ def wrong_options(machine):
 
 
 def check(gpu_check, torch_dir, folder):
-    machine = MadeUp(gpu_check, torch_dir, folder)
+    machine = SyntheticData(gpu_check, torch_dir, folder)
     everything_that_may_happen(machine)
     without_torch_in_python(machine)
     too_little_time(machine)

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "exec/support/made_up_data.hpp"
+#include "exec/support/synthetic_data.hpp"
 #include "pipewright/engine/engine.hpp"
 #include "pipewright/engine/module_layers.hpp"
 #include "pipewright/exec/rank/serial.hpp"
@@ -16,7 +16,7 @@ namespace batch_norm_test {
 using namespace pipewright;
 using namespace pipewright::exec;
 using namespace pipewright::engine;
-using test::MadeUp;
+using test::SyntheticData;
 namespace nn = torch::nn;
 
 constexpr int microbatches = 4;  // in the batch
@@ -43,7 +43,7 @@ PipelineEngine engine_of(int pipe, int data, int checkpoint_interval, const std:
           {.train_batch_size = 3 * microbatches, .microbatch_size = 3, .schedule = schedule}};
 }
 
-const MadeUp made_up;
+const SyntheticData made_up;
 
 /// The buffers of the serial training's norms, which are built in the order of layers.
 class Serial {

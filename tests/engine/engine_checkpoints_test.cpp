@@ -9,8 +9,8 @@
 #include <bit>
 
 #include "exec/support/checkpoints.hpp"
-#include "exec/support/made_up_data.hpp"
 #include "exec/support/processes.hpp"
+#include "exec/support/synthetic_data.hpp"
 #include "pipewright/engine/engine.hpp"
 #include "pipewright/engine/module_layers.hpp"
 #include "pipewright/exec/transport/gloo_transport.hpp"
@@ -74,7 +74,7 @@ EngineOptions options_of(const Layout& layout) {
           .gradient_groups = 2};
 }
 
-const test::MadeUp data;
+const test::SyntheticData data;
 
 PipelineEngine* begin_data(PipelineEngine& engine) {
   engine.set_data(batches_of(data, 4));

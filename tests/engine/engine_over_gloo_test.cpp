@@ -5,8 +5,8 @@
 #include <torch/optim/adagrad.h>
 
 #include "exec/support/bits_in_words.hpp"
-#include "exec/support/made_up_data.hpp"
 #include "exec/support/processes.hpp"
+#include "exec/support/synthetic_data.hpp"
 #include "pipewright/engine/engine.hpp"
 #include "pipewright/engine/gradient_contract.hpp"
 #include "pipewright/engine/module_layers.hpp"
@@ -22,9 +22,9 @@ using namespace pipewright::exec;
 using namespace pipewright::engine;
 using test::bits_of;
 using test::line_of_weights;
-using test::MadeUp;
 using test::Ranks;
 using test::say;
+using test::SyntheticData;
 namespace nn = torch::nn;
 
 constexpr int microbatches = 4;  // in the batch
@@ -86,7 +86,7 @@ TEST_CASE("rank of an engine over Gloo", "[.]") {
   try {
     Job job(place->environment, {.join_timeout = std::chrono::seconds(20)});
     const Case& wanted = cases.at(place->argument);
-    const MadeUp data;
+    const SyntheticData data;
     EngineOptions options = options_of(wanted);
     options.execution.transport = make_gloo_transport(job);
     options.execution.only_rank = job.rank();
@@ -109,7 +109,7 @@ TEST_CASE("rank of an engine over Gloo", "[.]") {
 /// Returns the expected reports of the ranks of each stage.
 std::vector<std::string> expected_of(const Case& wanted) {
   const PipelineEngine engine(module_of(wanted), options_of(wanted));
-  const MadeUp data;
+  const SyntheticData data;
   auto setup = engine.setup();
   setup.data = &data;
   std::vector<int> groups;

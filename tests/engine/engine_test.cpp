@@ -6,14 +6,14 @@
 #include <cstring>
 #include <thread>
 
-#include "exec/support/made_up_data.hpp"
 #include "exec/support/small_gpt.hpp"
 #include "exec/support/small_layers.hpp"
+#include "exec/support/synthetic_data.hpp"
 #include "pipewright/engine/module_layers.hpp"
 #include "pipewright/exec/rank/serial.hpp"
 #include "pipewright/exec/transport/in_process_transport.hpp"
 #include "pipewright/plan/generators/generators.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
@@ -24,7 +24,7 @@ using namespace pipewright;
 using namespace pipewright::exec;
 using namespace pipewright::engine;
 using test::linear;
-using test::MadeUp;
+using test::SyntheticData;
 using test::tanh;
 namespace nn = torch::nn;
 
@@ -57,12 +57,12 @@ BatchSource first_of(BatchSource source, int count) {
   };
 }
 
-const MadeUp made_up;
+const SyntheticData made_up;
 
 TEST_CASE(
     "Topologies with any order of axes and tensor parallelism are bit-identical to serial training",
     "[exec]") {
-  const test::MadeUpTokens tokens;
+  const test::SyntheticTokens tokens;
   for (const auto& topology : {plan::Topology({"data", "pipe"}, {2, 2}),
                                plan::Topology({"tensor", "data", "pipe"}, {2, 2, 2})}) {
     PipelineEngine engine(

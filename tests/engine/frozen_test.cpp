@@ -17,7 +17,7 @@ using namespace pipewright::engine;
 using test::check_engine_equals_serial;
 using test::error_of;
 using test::linear;
-using test::MadeUp;
+using test::SyntheticData;
 using test::tanh;
 
 PipelineModule model(int pipe, const std::string& frozen, int interval = 0, int data = 1) {
@@ -44,7 +44,7 @@ TEST_CASE("Frozen parameters do not change, and the others are bit-identical to 
         check_engine_equals_serial(model(3, frozen),
                                    test::four_microbatches({.schedule = "zb-h1"}));
     }
-  const MadeUp data;
+  const SyntheticData data;
   PipelineEngine engine(model(2, "^[ab]\\."), test::four_microbatches());
   engine.set_data(batches_of(data, 4));
   std::vector<at::Tensor> before;
@@ -85,7 +85,7 @@ class Counting final : public Transport {
 TEST_CASE("No gradient is sent to a stage if it and all stages before it have nothing to train",
           "[exec]") {
   // Three stages: a t | b u | c d. Twelve samples with eight elements each.
-  const MadeUp data;
+  const SyntheticData data;
   const auto sent = [&](const std::string& frozen, int interval) {
     EngineOptions options = test::four_microbatches();
     const auto transport = std::make_shared<Counting>(3);

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <torch/nn.h>
 
-#include "exec/support/made_up_data.hpp"
+#include "exec/support/synthetic_data.hpp"
 #include "pipewright/engine/module_layers.hpp"
 #include "pipewright/exec/transport/in_process_transport.hpp"
 #include "pipewright/plan/generators/generators.hpp"
@@ -19,7 +19,7 @@ using namespace pipewright;
 using namespace pipewright::exec;
 using namespace pipewright::engine;
 using test::error_of;
-using test::MadeUp;
+using test::SyntheticData;
 namespace nn = torch::nn;
 
 struct Shape {
@@ -55,7 +55,7 @@ EngineOptions options_of(const std::string& schedule = "1f1b", int zero = 0) {
 
 /// Four microbatches with different weights.
 BatchSource batch() {
-  static const MadeUp data;
+  static const SyntheticData data;
   return [source = batches_of(data, 4), m = 0]() mutable -> std::optional<Batch> {
     auto next = source();
     next->counts = 1 + m++ % 4;
@@ -200,7 +200,7 @@ TEST_CASE("A gradient reduction that loses the other replicas' parts is reported
 }
 
 TEST_CASE("Layers whose gradients cannot be checked are rejected", "[exec]") {
-  const MadeUp data;
+  const SyntheticData data;
   CHECK(error_of([&] {
           gradient_contract(model(), options_of(),
                             batches_of({{at::ones({6, 4})}, {at::ones({6, 2})}}, 3));

@@ -14,7 +14,7 @@ using namespace pipewright;
 using namespace pipewright::exec;
 using namespace pipewright::engine;
 using test::check_engine_equals_serial;
-using test::MadeUp;
+using test::SyntheticData;
 namespace nn = torch::nn;
 
 /// Its first and last layer share a weight.
@@ -67,7 +67,7 @@ struct Log {
 using Names = std::vector<std::string>;
 
 TEST_CASE("Each rank sees the reduced gradients with which serial training steps", "[exec]") {
-  const MadeUp data;
+  const SyntheticData data;
   Log pipelined, alone;
   PipelineEngine engine(tied_model(2, 2),
                         test::four_microbatches({.before_step = pipelined.hook()}));
@@ -109,12 +109,12 @@ TEST_CASE("Gradients modified by the hook are clipped and used for the step", "[
     check_engine_equals_serial(tied_model(2, 2), options);
     options.before_step = [](const StepGradients& shown) { CHECK(shown.loss_scale == 512); };
     PipelineEngine scaled(tied_model(1), options);
-    const MadeUp data;
+    const SyntheticData data;
     scaled.set_data(batches_of(data, 4));
     scaled.train_batch();
   }
   // The result differs from that without the hook.
-  const MadeUp data;
+  const SyntheticData data;
   PipelineEngine with(
       tied_model(2),
       test::four_microbatches({.before_step =
@@ -147,7 +147,7 @@ PipelineModule plain_model(int pipe, int data) {
 TEST_CASE("Under ZeRO, a replica of a stage sees its slice and the slice's position", "[exec]") {
   for (const int zero : {1, 2, 3}) {
     CAPTURE(zero);
-    const MadeUp data;
+    const SyntheticData data;
     std::mutex mutex;
     std::map<std::string, std::map<std::int64_t, at::Tensor>> slices;
     bool all_say_where = true;
@@ -188,7 +188,7 @@ TEST_CASE("Under ZeRO, a replica of a stage sees its slice and the slice's posit
 }
 
 TEST_CASE("An exception of the hook is reported with its place", "[exec]") {
-  const MadeUp data;
+  const SyntheticData data;
   PipelineEngine engine(tied_model(2),
                         test::four_microbatches({.before_step = [](const auto& shown) {
                           if (shown.rank == 1)

@@ -20,7 +20,7 @@ using namespace pipewright::exec;
 using namespace pipewright::engine;
 using test::check_same_bits;
 using test::error_of;
-using test::MadeUp;
+using test::SyntheticData;
 namespace nn = torch::nn;
 
 /// Counts its forwards.
@@ -72,7 +72,7 @@ std::vector<at::Tensor> state_of(PipelineEngine& engine) {
 /// Returns parameters and running means after two steps.
 std::vector<at::Tensor> trained(Counts& counts, const PipelineOptions& options,
                                 const std::string& schedule = "1f1b", int pipe = 2) {
-  const MadeUp data;
+  const SyntheticData data;
   PipelineEngine engine(model(counts, pipe, options),
                         test::four_microbatches({.schedule = schedule}));
   engine.set_data(batches_of(data, 4));

@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "exec/support/made_up_data.hpp"
+#include "exec/support/synthetic_data.hpp"
 #include "pipewright/engine/engine.hpp"
 #include "pipewright/engine/module_layers.hpp"
 #include "pipewright/engine/skips.hpp"
@@ -20,7 +20,7 @@ namespace model_front_test {
 using namespace pipewright;
 using namespace pipewright::exec;
 using namespace pipewright::engine;
-using test::MadeUp;
+using test::SyntheticData;
 namespace nn = torch::nn;
 
 constexpr int microbatches = 4;
@@ -66,7 +66,7 @@ PipelineEngine engine_for(const Model& model, const std::string& schedule, int r
 /// Trains, evaluates and continues training.
 void check_equals_serial(const Model& model, const std::string& schedule, int ranks) {
   INFO(fmt::format("{} on {} ranks", schedule, ranks));
-  const MadeUp data(model.extra_inputs, model.dynamic_shapes);
+  const SyntheticData data(model.extra_inputs, model.dynamic_shapes);
   PipelineEngine engine = engine_for(model, schedule, ranks);
   engine.set_data(batches_of(data, microbatches));
   auto setup = engine.setup();
@@ -239,7 +239,7 @@ TEST_CASE("Microbatches of different lengths need dynamic shapes", "[exec]") {
   const std::vector<LayerSpec> layers{linear("a", 4, 4), tanh("t"), linear("b", 4, 2)};
   check_equals_serial({.layers = layers, .dynamic_shapes = true});
 
-  const MadeUp data({}, /*lengths_differ=*/true);
+  const SyntheticData data({}, /*lengths_differ=*/true);
   PipelineEngine engine = engine_for({.layers = layers}, "1f1b", 2);
   engine.set_data(batches_of(data, microbatches));
   std::string message;

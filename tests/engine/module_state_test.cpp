@@ -5,8 +5,8 @@
 
 #include <torch/nn.h>
 
-#include "exec/support/made_up_data.hpp"
 #include "exec/support/small_gpt.hpp"
+#include "exec/support/synthetic_data.hpp"
 #include "pipewright/engine/engine.hpp"
 #include "pipewright/engine/module_layers.hpp"
 #include "support/catch.hpp"
@@ -68,7 +68,7 @@ std::vector<std::string> names_of(const StateDict& state) {
 }
 
 void train(PipelineEngine& engine, int steps) {
-  static const test::MadeUp data;
+  static const test::SyntheticData data;
   engine.set_data(batches_of(data, 4, engine.next_step()));
   for (int step = 0; step < steps; ++step)
     REQUIRE(engine.train_batch());

@@ -48,7 +48,7 @@ class Weighted final : public Dataset {
   }
 
  private:
-  test::MadeUpTokens tokens_;
+  test::SyntheticTokens tokens_;
 };
 
 /// Six layers, of which the first and the last share a weight.
@@ -356,7 +356,7 @@ TEST_CASE("A hand-written 1F1B over Gloo is bit-identical to serial training", "
 
 TEST_CASE("A stage knows its shapes before anything runs, and rejects others", "[exec]") {
   const PipelineModule module = module_of(3);
-  const test::MadeUpTokens data;
+  const test::SyntheticTokens data;
   const PipelineStageOptions options{.microbatches = 2, .example = {data.input(0, 0)}};
   const PipelineStage first(module, 0, options), last(module, 2, options);
   PipelineStage middle(module, 1, options);
@@ -393,7 +393,7 @@ TEST_CASE("A stage knows its shapes before anything runs, and rejects others", "
 TEST_CASE("Calls of a stage that come too early, twice or to the wrong stage are rejected",
           "[exec]") {
   const PipelineModule module = module_of(2);
-  const test::MadeUpTokens data;
+  const test::SyntheticTokens data;
   PipelineStage first(module, 0, {.microbatches = 2}), last(module, 1, {.microbatches = 2});
   CHECK(error_of([&] { first.forward(0); }) == "stage 0: forward comes after begin");
   first.begin(0);
@@ -434,7 +434,7 @@ TEST_CASE("Stages that need unreachable stages are rejected", "[exec]") {
   const auto train_one = [&](const PipelineStageOptions& options) {
     PipelineStage first(module, 0, options);
     first.begin(0);
-    first.load(0, batch_of(test::MadeUpTokens(), 0, 0));
+    first.load(0, batch_of(test::SyntheticTokens(), 0, 0));
     first.forward(0);
     first.set_output_gradients(0, {at::ones({2, 8, 16})});
     first.backward(0);

@@ -64,7 +64,7 @@ std::vector<double> train_by_hand(const PipelineModule& model, const std::vector
 
 #include "exec/support/equals_serial.hpp"
 #include "exec/support/example_text.hpp"
-#include "exec/support/made_up_data.hpp"
+#include "exec/support/synthetic_data.hpp"
 #include "pipewright/engine/engine.hpp"
 #include "pipewright/engine/module_layers.hpp"
 #include "support/catch.hpp"
@@ -93,7 +93,7 @@ TEST_CASE("The example of a single stage has the losses of the engine and of ser
                               .loss = [](const Tensors& outputs, const Tensors& targets) {
                                 return at::mse_loss(outputs.at(0), targets.at(0));
                               }});
-  const test::MadeUp data;
+  const test::SyntheticData data;
   constexpr int microbatches = 4, steps = 3;
   std::vector<Batch> batches;
   for (int m = 0; m < microbatches; ++m)

@@ -50,7 +50,7 @@ TEST_CASE("Layers share several weights on any stages", "[exec]") {
       CAPTURE(pipe, data, clip);
       EngineOptions options = test::four_microbatches({.clip_norm = clip});
       test::check_engine_equals_serial(model(pipe, data), options);
-      const test::MadeUp made_up;
+      const test::SyntheticData made_up;
       PipelineEngine engine(model(pipe, data), options);
       engine.set_data(batches_of(made_up, 4));
       engine.train_batch();
@@ -85,7 +85,7 @@ TEST_CASE("Weights shared within a stage and weights shared by stages can coexis
     CAPTURE(pipe, data);
     const EngineOptions options = test::four_microbatches({.clip_norm = 0.01});
     test::check_engine_equals_serial(two_keys(pipe, data), options);
-    const test::MadeUp made_up;
+    const test::SyntheticData made_up;
     CHECK(gradient_contract(two_keys(pipe, data), options, batches_of(made_up, 4)).holds());
   }
 }

@@ -120,7 +120,7 @@ test::NamedShapes further_shapes() {
         c.q_rank = 9;
         c.kv_rank = 7;
         c.rope_channels = 4;
-        c.latent_norms = c.rotary.neighbours = true;
+        c.latent_norms = c.rotary.neighbors = true;
       },
       test::small_llama());
   add(
@@ -240,7 +240,7 @@ TEST_CASE("A generator uses the weights of a training", "[exec]") {
   PipelineEngine engine(
       {layers, trained},
       {.train_batch_size = 4, .microbatch_size = 2, .optimizer = {.learning_rate = 0.05}});
-  const test::MadeUpTokens data;
+  const test::SyntheticTokens data;
   engine.set_data(batches_of(data, 2));
   for (int step = 0; step < 5; ++step)
     engine.train_batch();

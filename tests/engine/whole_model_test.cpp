@@ -12,7 +12,7 @@ using namespace pipewright;
 using namespace pipewright::exec;
 using namespace pipewright::engine;
 using test::check_same_bits;
-using test::MadeUp;
+using test::SyntheticData;
 namespace nn = torch::nn;
 
 PipelineModule model(int pipe) {
@@ -28,7 +28,7 @@ PipelineModule model(int pipe) {
 }
 
 TEST_CASE("A whole model computes the same as its pipeline", "[exec]") {
-  const MadeUp data;
+  const SyntheticData data;
   PipelineEngine engine(model(2), test::four_microbatches());
   WholeModel whole(model(2));
   check_same_bits(whole.parameters(), engine.executor().parameters());

@@ -41,7 +41,7 @@ std::string weights_for(const Json& model) {
   return Json{{"config", config}}.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-void try_layers(const ExportedProgram& program, const LayerBorders& borders) {
+void try_layers(const ExportedProgram& program, const LayerBoundaries& borders) {
   const auto all = accepted([&] { return layers_of(program, borders); });
   if (!all)
     return;

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/generators/schedule_file.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/lower/program_csv.hpp"

@@ -74,9 +74,9 @@ NOT_RUN = {
     },
     "docs/your-model.md": {
         NETWORK: ["pip install tokenizers"],
-        "needs the package tokenizers; the test tokenise runs this script": [
-            'python3 scenarios/tokenise.py $PWD/FOLDER text.txt --split "" -o tokens',
-            'python3 scenarios/tokenise.py FOLDER text.txt --split "" --evaluation 50 -o tokens',
+        "needs the package tokenizers; the test tokenize_text runs this script": [
+            'python3 scenarios/tokenize_text.py $PWD/FOLDER text.txt --split "" -o tokens',
+            'python3 scenarios/tokenize_text.py FOLDER text.txt --split "" --evaluation 50 -o tokens',
         ],
         "needs files that the Python code above the command writes; the test torch/imported runs these": [
             "pipewright import model.pt2 -o llama",

@@ -89,11 +89,12 @@ TEST_CASE("All sizes are measured: one way, both ways, pairs at once, and sums",
   REQUIRE(found.at_once.size() == 1);
   CHECK(sizes_of(found.at_once[0]) == sizes_of(found.both_ways));
   REQUIRE(found.sums.size() == 3);
-  REQUIRE(found.shard_sums.size() == 3);
-  for (const auto* const all : {&found.sums, &found.shard_sums})
+  REQUIRE(found.tensor_parallel_sums.size() == 3);
+  for (const auto* const all : {&found.sums, &found.tensor_parallel_sums})
     for (const plan::LinkSeries& sums : *all)
       CHECK(sizes_of(sums) == std::vector<std::int64_t>{64, 256, 1024});
-  CHECK(sizes_of(found.shard_sums_beside) == sizes_of(found.shard_sums[0]));
+  CHECK(sizes_of(found.tensor_parallel_sums_during_compute) ==
+        sizes_of(found.tensor_parallel_sums[0]));
   for (const plan::LinkSample& sample : found.one_way.samples) {
     CHECK(sample.time > plan::Seconds{0});
     CHECK(sample.repeats > 1);

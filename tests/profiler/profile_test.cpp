@@ -104,7 +104,7 @@ class Exponentials final : public exec::Layer {
  public:
   at::Tensor forward(const at::Tensor& input, const exec::CallContext& context) override {
     const auto work = [](const exec::Tensors& inputs) { return inputs.front().exp().exp().sum(); };
-    return context.selective_recompute ? exec::run_again_in_backward(work, {input}) : work({input});
+    return context.selective_recompute ? exec::recompute_in_backward(work, {input}) : work({input});
   }
 };
 
@@ -139,17 +139,17 @@ TEST_CASE("Profile: a tensor-parallel rank's layers have its size, and report th
     }
     const Bytes hidden = costs.layers[0].output;
     CHECK(hidden == Bytes{2 * 8 * 20 * 4});
-    CHECK(costs.layers[0].tensor_sums ==
+    CHECK(costs.layers[0].tensor_all_reduces ==
           plan::PartitionCollectives{.times = 1, .bytes = hidden, .backward_times = 0});
-    CHECK(costs.layers[1].tensor_sums ==
+    CHECK(costs.layers[1].tensor_all_reduces ==
           plan::PartitionCollectives{.times = 2, .bytes = hidden, .backward_times = 2});
-    CHECK(costs.layers[5].tensor_sums ==
+    CHECK(costs.layers[5].tensor_all_reduces ==
           plan::PartitionCollectives{.times = 0, .bytes = hidden, .backward_times = 1});
     // The loss gathers the largest logit of each token and sums two numbers per token.
-    CHECK(costs.loss.tensor_sums.times == 2);
-    CHECK(costs.loss.tensor_sums.backward_times == 0);
+    CHECK(costs.loss.tensor_all_reduces.times == 2);
+    CHECK(costs.loss.tensor_all_reduces.backward_times == 0);
     if (count == 2)
-      CHECK(costs.loss.tensor_sums.bytes == Bytes{2 * 8 * 4 * 3 / 2});
+      CHECK(costs.loss.tensor_all_reduces.bytes == Bytes{2 * 8 * 4 * 3 / 2});
   }
 }
 

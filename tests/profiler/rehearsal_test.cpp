@@ -138,7 +138,7 @@ TEST_CASE("Training and measurement call a layer equally often under recomputati
   const int trained = std::exchange(calls, 0);
   CHECK(trained == 6);  // three microbatches, each recomputed
   const LayerBench bench(setup);
-  Rehearsal(bench, {program, whole, {0, 0, 0}}, std::vector<StageBorders>(1)).play(nullptr);
+  Rehearsal(bench, {program, whole, {0, 0, 0}}, std::vector<StageBoundaries>(1)).play(nullptr);
   CHECK(calls == trained);
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("Recomputation of a layer is timed as a forward for every group size",
         script.push_back({Kind::Backward, 0, 0});
       RankProgram played = on_one_rank(script, {0, 3});
       played.program.recompute_layers = layers;
-      Rehearsal rehearsal(bench, played, std::vector<StageBorders>(1));
+      Rehearsal rehearsal(bench, played, std::vector<StageBoundaries>(1));
       std::vector<LayerSamples> samples;
       rehearsal.play(&samples);
       REQUIRE(rehearsal.seconds().size() == script.size());
@@ -186,7 +186,7 @@ TEST_CASE("A forward whose microbatch is recomputed keeps the input of each reco
     }
     RankProgram played = on_one_rank(script, {0, 3});
     played.program.recompute_layers = layers;
-    Rehearsal rehearsal(bench, played, std::vector<StageBorders>(1));
+    Rehearsal rehearsal(bench, played, std::vector<StageBoundaries>(1));
     bench.account().reset_peak();
     const plan::Bytes before = bench.account().held();
     rehearsal.play(nullptr);
@@ -220,7 +220,7 @@ TEST_CASE("Layers learn whether selective recomputation is on", "[profiler][rehe
     RankProgram played =
         on_one_rank({{Kind::Load, 0, 0}, {Kind::Forward, 0, 0}, {Kind::Backward, 0, 0}}, {0, 2});
     played.program.selective_recompute = selective;
-    Rehearsal(bench, played, std::vector<StageBorders>(1)).play(nullptr);
+    Rehearsal(bench, played, std::vector<StageBoundaries>(1)).play(nullptr);
     CHECK(told == std::vector{selective});
   }
 }

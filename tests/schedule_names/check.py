@@ -59,7 +59,7 @@ def main():
             if WORD.fullmatch(string) and bare(string) in names and (file, string) not in ALLOWED:
                 faults.add((file, line, string))
     for file, line, string in sorted(faults):
-        print(f'{file}:{line}: "{string}" names a schedule: ask its descriptor (plan/generators/schedule_catalogue.hpp)')
+        print(f'{file}:{line}: "{string}" names a schedule: ask its descriptor (plan/generators/schedule_catalog.hpp)')
     print(f"{len(names)} names, {len(files)} files, {len({fault[:2] for fault in faults})} lines that name a schedule")
     sys.exit(1 if faults or len(names) < LEAST_NAMES or len(files) < LEAST_FILES else 0)
 

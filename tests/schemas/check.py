@@ -22,7 +22,7 @@ SCENARIOS = PROJECT / "scenarios"
 ANNOTATIONS = {"$schema", "$defs", "title", "description", "default"}
 # Keys that a written file may lack: `$schema` is for editors, not every cluster was measured or has
 # levels and kinds of nodes, and only `profile` writes the parts of costs.
-MAY_LACK = {"$schema", "machine", "work", "alike", "fabric", "mixture"}
+MAY_LACK = {"$schema", "machine", "work", "identical_layers", "fabric", "mixture"}
 # Files of a run without a schema: its report, and its timelines, which are Chrome traces.
 WITHOUT_SCHEMA = ("report.json", ".trace.json")
 

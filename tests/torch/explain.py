@@ -46,7 +46,7 @@ def check(job: Job, folder: Path) -> None:
     for step, number in enumerate((2, 3)):
         own = explain(files, "--step", str(number))
         name = NAMES[job.schedule]
-        assert own["schedule"] == name, f"{job}: recognised as {own['schedule']}: {own}"
+        assert own["schedule"] == name, f"{job}: recognized as {own['schedule']}: {own}"
         assert own["found_by"] == FOUND_BY.get(job.schedule, "ranges")
         assert own["microbatches"] == job.microbatches
         assert own["slowest_stage"] == job.slow_stage, f"{job}: {own['stages']}"

@@ -4,7 +4,7 @@
 #include "exit_code.hpp"
 #include "pipewright/exec/aborted.hpp"
 #include "pipewright/exec/job/local_job.hpp"
-#include "pipewright/loop_torch/slow_for_good.hpp"
+#include "pipewright/loop_torch/permanent_straggler.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/stopped.hpp"
 #include "print/console.hpp"
@@ -87,7 +87,7 @@ int code_of_part(loop::Membership& members, const std::function<int()>& part) {
     if (reports())
       say(failure.what());
     if (dynamic_cast<const loop::SlowRankEnds*>(&failure) != nullptr)
-      return SlowForGood;
+      return PermanentStraggler;
     return dynamic_cast<const plan::InputError*>(&failure) != nullptr ? BadInput : NegativeAnswer;
   }
 }

@@ -62,7 +62,7 @@ int profile_scenario(const ProfileOptions& options) {
   const auto name_of = [&](int layer) { return loop::layer_name(measured.costs, layer); };
   plan::Json document = to_json(measured.costs);
   if (plan::Json alike = loop::alike_json(measured); !alike.is_null())
-    document["alike"] = std::move(alike);
+    document["identical_layers"] = std::move(alike);
   std::string table = costs_table(measured.costs) + in_words(measured);
   if (measured.inspection) {
     document["work"] = to_json(measured.inspection->report, name_of);

@@ -75,7 +75,7 @@ class Supervision {
         return code;
       if (called_at_)
         take_back();
-      else if (!goes_on_after(before))
+      else if (!continues_after(before))
         return code;
     }
   }
@@ -103,7 +103,7 @@ class Supervision {
                                 .lost = [this](int rank) { lost_ = lost_.value_or(rank); },
                                 .failed =
                                     [this](int rank, int code) {
-                                      if (code == SlowForGood)
+                                      if (code == PermanentStraggler)
                                         slow_ = rank;
                                     }});
   }
@@ -139,7 +139,7 @@ class Supervision {
   }
 
   /// Counts and reports a failure. Returns false if there is no further try.
-  bool goes_on_after(int step_before) {
+  bool continues_after(int step_before) {
     const int step = newest_step();
     if (step >= scenario_.training.steps)
       return false;  // all steps are done: the failure came after them

@@ -4,7 +4,7 @@
 // checkpoint when they have failed.
 
 #include "options/torch_options.hpp"
-#include "pipewright/loop_torch/slow_for_good.hpp"
+#include "pipewright/loop_torch/permanent_straggler.hpp"
 
 namespace pipewright::cli {
 

@@ -222,21 +222,21 @@ void draw_line(Scene& scene, const ChartLine& line, std::size_t index,
   Lines course{look_of(index, "line")};
   Lines markers{
       {.name = "points", .fill = color_of(index), .stroke = "#ffffff", .stroke_width = 0.7}};
-  bool goes_on = false;
+  bool continues = false;
   for (const double value : every_x) {
     const auto found = value_at.find(value);
     if (found == value_at.end() || !std::isfinite(found->second)) {
-      goes_on = false;
+      continues = false;
       continue;
     }
     const double x = plot.x.at(value);
     const double y = plot.y.at(found->second);
-    if (goes_on)
+    if (continues)
       course.line_to(x, y);
     else
       course.move_to(x, y);
     add_marker(markers, index, x, y);
-    goes_on = true;
+    continues = true;
   }
   scene.add(std::move(course));
   scene.add(std::move(markers));

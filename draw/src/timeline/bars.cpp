@@ -50,7 +50,7 @@ std::vector<Place> places_of(const std::vector<const plan::Span*>& spans, double
 /// Returns the microbatch as a label, if the bar is wide enough.
 std::optional<Label> label_of(const plan::Instruction& instruction, double x, double width,
                               const Place& place, double font) {
-  if (font <= 0 || !is_labelled(instruction))
+  if (font <= 0 || !is_labeled(instruction))
     return {};
   font = std::min(font, 0.9 * place.height);
   Label label{.x = x + width / 2,

@@ -39,7 +39,7 @@ void choose_label_fonts(Figure& figure, const std::vector<plan::Timeline>& timel
       if (span.row != plan::Row::Compute)
         continue;
       const auto instruction = plan::parse_instruction(span.action);
-      if (!instruction || !is_labelled(*instruction))
+      if (!instruction || !is_labeled(*instruction))
         continue;
       last_microbatch = std::max(last_microbatch, instruction->microbatch);
       widths[look_index(plan::kind_of(span.action))].push_back((span.end - span.start).value *
@@ -96,7 +96,7 @@ double label_width(std::size_t digits, double font) {
   return 0.64 * font * static_cast<double>(digits);
 }
 
-bool is_labelled(const plan::Instruction& instruction) {
+bool is_labeled(const plan::Instruction& instruction) {
   return plan::traits_of(instruction.kind).action.has_value();
 }
 

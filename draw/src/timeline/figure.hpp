@@ -65,7 +65,7 @@ bool has_memory(const plan::Timeline& timeline);
 /// Returns the approximate width of a microbatch number.
 double label_width(std::size_t digits, double font);
 /// Returns true if bars of this kind show their microbatch.
-bool is_labelled(const plan::Instruction& instruction);
+bool is_labeled(const plan::Instruction& instruction);
 
 template <class Item>
 std::vector<std::vector<const Item*>> by_rank(const std::vector<Item>& items, int ranks) {

@@ -96,7 +96,7 @@ at::Tensor causal_attention(const at::Tensor& queries, const at::Tensor& keys,
                             bool core_again) {
   const auto core = [how](const exec::Tensors& qkv) { return attended(qkv, how); };
   const exec::Tensors qkv = by_head(queries, keys, values, how);
-  const at::Tensor mixed = core_again ? exec::run_again_in_backward(core, qkv) : core(qkv);
+  const at::Tensor mixed = core_again ? exec::recompute_in_backward(core, qkv) : core(qkv);
   return mixed.transpose(1, 2).flatten(2);
 }
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/model/catalogue.hpp"
+#include "pipewright/plan/model/catalog.hpp"
 
 namespace pipewright::engine {
 

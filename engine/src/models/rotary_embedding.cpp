@@ -93,7 +93,7 @@ at::Tensor RotaryEmbedding::turned(const at::Tensor& heads, const Part& part) {
   make_tables(heads, part.all);
   const at::Tensor cosine = cosine_.narrow(0, part.first, heads.size(1)),
                    sine = sine_.narrow(0, part.first, heads.size(1));
-  if (!rotary_.neighbours) {
+  if (!rotary_.neighbors) {
     const auto halves = heads.chunk(2, -1);
     return heads * cosine + at::cat({-halves[1], halves[0]}, -1) * sine;
   }

@@ -86,16 +86,16 @@ void sync_folder(const std::filesystem::path& folder) {
 }
 
 void write_durably(const std::filesystem::path& file, std::string_view text) {
-  const std::filesystem::path neighbour = file.string() + ".tmp";
-  DurableFile temporary(neighbour);
+  const std::filesystem::path neighbor = file.string() + ".tmp";
+  DurableFile temporary(neighbor);
   try {
     temporary.write(text.data(), text.size());
     temporary.close();
-    if (::rename(neighbour.c_str(), file.c_str()) != 0)
+    if (::rename(neighbor.c_str(), file.c_str()) != 0)
       throw_disk_error(file, "written");
   } catch (const DiskError&) {
     std::error_code ignored;
-    std::filesystem::remove(neighbour, ignored);
+    std::filesystem::remove(neighbor, ignored);
     throw;
   }
 }

@@ -39,9 +39,9 @@ class Cifar10 final : public Dataset {
   at::Tensor input(int step, int microbatch) const override {
     const at::Tensor pixels = records_of(step, microbatch).narrow(1, 1, record_size - 1);
     const at::Tensor images = pixels.reshape({-1, channels, side, side}).to(at::kFloat) / 255;
-    const at::Tensor normalised =
+    const at::Tensor normalized =
         (images - by_channel(channel_mean)) / by_channel(channel_deviation);
-    return at::upsample_bilinear2d(normalised, {image_size_, image_size_}, /*align_corners=*/false);
+    return at::upsample_bilinear2d(normalized, {image_size_, image_size_}, /*align_corners=*/false);
   }
 
   at::Tensor target(int step, int microbatch) const override {

@@ -272,7 +272,7 @@ std::optional<StepResult> Executor::step(int step, StepOptions how) {
   if (!state_->run(state_->program, {.data = state_->setup.data,
                                      .step = step,
                                      .keep_outputs = how.outputs,
-                                     .goes_on = how.goes_on}))
+                                     .continues = how.continues}))
     return {};
   const std::chrono::duration<double> begin = state_->begin.time_since_epoch();
   const std::chrono::duration<double> duration = Clock::now() - state_->begin;

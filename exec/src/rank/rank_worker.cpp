@@ -118,7 +118,7 @@ void RankWorker::expect_data() {
     if (i.kind == InstructionKind::Load)
       readings.push_back(stages_.at(i.stage)->reading(i));
   const std::size_t now = readings.size();
-  for (std::size_t at = 0; pass_.goes_on && at < now; ++at) {
+  for (std::size_t at = 0; pass_.continues && at < now; ++at) {
     Reading next = readings[at];
     ++next.step;
     readings.push_back(next);
@@ -282,9 +282,9 @@ bool RankWorker::takes_turns(const Instruction& first, const Instruction& second
   if (!meets_others() || compute_.native())
     return false;
   const StageSpec& own = stages_.at(first.stage)->spec();
-  const auto runs_again = [](const auto& backward) { return backward.second.recomputed; };
+  const auto recomputes = [](const auto& backward) { return backward.second.recomputed; };
   return first.stage != second.stage ||
-         (own.step_every == 0 && std::ranges::none_of(own.backwards, runs_again));
+         (own.step_every == 0 && std::ranges::none_of(own.backwards, recomputes));
 }
 
 void RankWorker::run_pair(const Instruction& first, const Instruction& second) {

@@ -15,7 +15,7 @@ namespace pipewright::exec {
 namespace {
 
 /// Tensors with a row of labels each, which say what they are.
-struct Labelled {
+struct Labeled {
   std::vector<std::int64_t> labels;  // `width` for each tensor
   Tensors tensors;
 
@@ -64,7 +64,7 @@ TiesOf ties_of(int owner, const Stage& stage, const TrainingSetup& setup) {
 /// Returns the weights of these stages that are tied in the way `of` says. Appends their gradients
 /// to `parts`, labeled with key, place, layer and group.
 std::vector<TiedWeight> tied_weights(const std::vector<Stage*>& stages, TiesOf of,
-                                     const TrainingSetup& setup, Labelled& parts) {
+                                     const TrainingSetup& setup, Labeled& parts) {
   std::vector<TiedWeight> weights;
   for (Stage* const stage : stages)
     for (std::size_t p = 0; p < stage->layers().trained().size(); ++p) {
@@ -106,7 +106,7 @@ TiedSums sums_over_layers(const std::vector<Tensors>& gathered) {
 void reduce_tied(const std::vector<Stage*>& stages, TiesOf of, const TrainingSetup& setup,
                  const Members& members) {
   const at::NoGradGuard no_grad;
-  Labelled mine;
+  Labeled mine;
   const std::vector<TiedWeight> weights = tied_weights(stages, of, setup, mine);
   const TiedSums sums = sums_over_layers(members.all_gather(mine.packed(4)));
   members.all_gather({});  // a barrier: all have read
@@ -124,7 +124,7 @@ namespace {
 /// Returns what a member reduces: its slices of all gradient parts of this rank, labeled with
 /// parameter and group.
 Tensors shard_of_parts(const std::vector<GradientPart>& parts, const std::vector<Slice>& slices) {
-  Labelled theirs;
+  Labeled theirs;
   for (const Slice& slice : slices)
     for (const GradientPart& part : parts)
       if (part.parameter == static_cast<std::int64_t>(slice.parameter)) {

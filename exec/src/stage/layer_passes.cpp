@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "pipewright/exec/stage/layer_observer.hpp"
-#include "pipewright/exec/training/buffers_as_before.hpp"
+#include "pipewright/exec/training/buffer_restorer.hpp"
 
 namespace pipewright::exec {
 
@@ -156,7 +156,7 @@ void LayerPasses::build_graphs(MicrobatchState& held, std::size_t first, std::si
   const bool again = held.backward.recomputed;
   const auto part = again ? InstructionKind::Recompute : InstructionKind::Forward;
   const int begin = bounds(held)[first], end = std::min(bounds(held)[last + 1], spec_.last);
-  const BuffersAsBefore buffers(layers_.buffers(begin, again ? end : begin));
+  const BufferRestorer buffers(layers_.buffers(begin, again ? end : begin));
   for (std::size_t segment = first; segment <= last; ++segment) {
     SegmentGraph& own = held.segments[segment];
     if (segment > first)

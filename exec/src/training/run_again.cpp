@@ -71,19 +71,19 @@ struct RunAgain : torch::autograd::Function<RunAgain> {
 
 }  // namespace
 
-Tensors run_again_in_backward(Work work, const Tensors& inputs, const Tensors& parameters) {
+Tensors recompute_in_backward(Work work, const Tensors& inputs, const Tensors& parameters) {
   Tensors all = inputs;
   all.insert(all.end(), parameters.begin(), parameters.end());
   return RunAgain::apply(work, static_cast<std::int64_t>(inputs.size()),
                          at::TensorList(all));  // autograd sees no tensors in a std::vector
 }
 
-at::Tensor run_again_in_backward(std::function<at::Tensor(const Tensors&)> work,
+at::Tensor recompute_in_backward(std::function<at::Tensor(const Tensors&)> work,
                                  const Tensors& inputs) {
   const Work one = [work = std::move(work)](const Tensors& values) {
     return Tensors{work(values)};
   };
-  return run_again_in_backward(one, inputs, {}).front();
+  return recompute_in_backward(one, inputs, {}).front();
 }
 
 }  // namespace pipewright::exec

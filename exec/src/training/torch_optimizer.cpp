@@ -178,7 +178,7 @@ class TorchOptimizer final : public UserOptimizer {
 
 Tensors ParameterGroup::values() const {
   Tensors values;
-  for (const OwnParameter& parameter : parameters)
+  for (const OptimizerParameter& parameter : parameters)
     values.push_back(parameter.value);
   return values;
 }

@@ -120,9 +120,9 @@ void RunControl::start(RunRequest request) {
     return;
   if (program_.isEmpty())
     program_ = find_pipewright(QCoreApplication::applicationDirPath());
-  const bool goes_on = request.resume && watch_ && request_ && request_->folder == request.folder;
+  const bool continues = request.resume && watch_ && request_ && request_->folder == request.folder;
   request_ = std::move(request);
-  if (!goes_on) {
+  if (!continues) {
     watch_.emplace(request_->folder);
     words_.clear();
   }

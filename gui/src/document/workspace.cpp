@@ -270,7 +270,7 @@ void Workspace::show(Shown shown) {
 
 void Workspace::set_heat(bool heat) {
   heat_ = heat;
-  colour();
+  color();
   tell(Change::Tables);
 }
 
@@ -297,12 +297,12 @@ void Workspace::show_tables() {
     ghost_ = painted(*other_);
   picked_ = {};
   match_events();
-  colour();
+  color();
   tell(Change::Tables);
   tell(Change::Pick);
 }
 
-void Workspace::colour() {
+void Workspace::color() {
   if (!front_)
     return;
   if (heat_ && ghost_)

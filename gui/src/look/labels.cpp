@@ -11,8 +11,8 @@ QLabel* make_label(int pixels, bool bold) {
   return label;
 }
 
-void set_colour(QWidget* widget, const QColor& colour) {
-  const QString sheet = QString(".QLabel { color: %1; }").arg(colour.name());
+void set_color(QWidget* widget, const QColor& color) {
+  const QString sheet = QString(".QLabel { color: %1; }").arg(color.name());
   if (widget->styleSheet() != sheet)
     widget->setStyleSheet(sheet);
 }

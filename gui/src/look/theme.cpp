@@ -7,7 +7,7 @@ namespace pipewright::gui {
 namespace {
 
 std::array<ClassLook, class_count> kinds(bool dark) {
-  const QColor grey = dark ? QColor("#8a93a0") : QColor("#9aa2ad");
+  const QColor gray = dark ? QColor("#8a93a0") : QColor("#9aa2ad");
   const QColor other = dark ? QColor("#a9b1bc") : QColor("#5b6068");
   using Kind = plan::InstructionKind;
   return {{{Kind::Forward, "forward", QColor("#0072b2"), Hatch::None},
@@ -15,7 +15,7 @@ std::array<ClassLook, class_count> kinds(bool dark) {
            {Kind::InputGradient, "input gradient", QColor("#56b4e9"), Hatch::Falling},
            {Kind::WeightGradient, "weight gradient", QColor("#e6c700"), Hatch::Dots},
            {Kind::Recompute, "recompute", QColor("#cc79a7"), Hatch::Lines},
-           {Kind::Load, "load", grey, Hatch::None},
+           {Kind::Load, "load", gray, Hatch::None},
            {Kind::OptimizerStep, "optimizer step", QColor("#d55e00"), Hatch::Cross},
            {std::nullopt, "other", other, Hatch::None}}};
 }

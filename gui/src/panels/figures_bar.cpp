@@ -7,7 +7,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "catalogue.hpp"
+#include "catalog.hpp"
 #include "pipewright/gui/look/labels.hpp"
 #include "pipewright/gui/look/words.hpp"
 
@@ -18,7 +18,7 @@ constexpr std::size_t most_figures = 4;
 /// Long enough that dragging does not start a search.
 constexpr int remedy_after_ms = 400;
 
-QColor tone_colour(const Theme& theme, Headline::Tone tone) {
+QColor tone_color(const Theme& theme, Headline::Tone tone) {
   switch (tone) {
     case Headline::Tone::Neutral:
       return theme.soft_text;
@@ -176,10 +176,10 @@ void FiguresBar::show_figure(const Block& block, const Headline::Figure& figure)
   block.box->setAccessibleName(QString("%1: %2 %3 %4")
                                    .arg(figure.caption, figure.value, figure.beside, figure.note)
                                    .simplified());
-  set_colour(block.caption, theme_->soft_text);
-  set_colour(block.value, theme_->text);
-  set_colour(block.beside, theme_->soft_text);
-  set_colour(block.note, tone_colour(*theme_, figure.tone));
+  set_color(block.caption, theme_->soft_text);
+  set_color(block.value, theme_->text);
+  set_color(block.beside, theme_->soft_text);
+  set_color(block.note, tone_color(*theme_, figure.tone));
 }
 
 void FiguresBar::show_headline() {
@@ -187,8 +187,8 @@ void FiguresBar::show_headline() {
   title_->setText(headline.title.isEmpty() ? "Pipewright" : headline.title);
   subtitle_text_ = headline.title.isEmpty() ? "Nothing is open" : headline.subtitle;
   subtitle_help_ = headline.subtitle_help;
-  set_colour(title_, theme_->text);
-  set_colour(subtitle_, theme_->soft_text);
+  set_color(title_, theme_->text);
+  set_color(subtitle_, theme_->soft_text);
   figures_ = headline.figures.size();
   for (std::size_t i = 0; i < std::min(blocks_.size(), figures_); ++i)
     show_figure(blocks_[i], headline.figures[i]);
@@ -268,7 +268,7 @@ void FiguresBar::show_alert(const Headline& headline) {
     remedy_timer_.start();
   }
   alert_text_->setText(words);
-  set_colour(alert_text_, theme_->text);
+  set_color(alert_text_, theme_->text);
   QColor ground = theme_->warning;
   ground.setAlphaF(theme_->dark ? 0.18F : 0.10F);
   alert_->setStyleSheet(QString("#figures\\.alert { background: %1; border-left: 3px solid %2; }")

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "catalogue.hpp"
+#include "catalog.hpp"
 #include "pipewright/gui/look/words.hpp"
 
 namespace pipewright::gui {
@@ -101,9 +101,9 @@ void MemoryView::render_rank(int rank, double ratio) {
   const double bottom = (row_top(rank) + row_height_) * ratio;
   const double per_byte = (row_height_ - between_rows) * ratio / top_bytes_;
   const double per_pixel = scale_.per_pixel / ratio;
-  std::array<QRgb, sim::owner_count> colours{};
+  std::array<QRgb, sim::owner_count> colors{};
   for (std::size_t owner = 0; owner < sim::owner_count; ++owner)
-    colours[owner] = theme_->owners[owner].rgb();
+    colors[owner] = theme_->owners[owner].rgb();
   const int lowest = std::min(image_.height(), static_cast<int>(std::lround(bottom)));
   const int highest = static_cast<int>(legend_height * ratio);
   auto point = held_at(points, scale_.first);
@@ -124,7 +124,7 @@ void MemoryView::render_rank(int rank, double ratio) {
       sum += static_cast<double>(most->held[owner]);
       const int top = std::max(highest, static_cast<int>(std::lround(bottom - sum * per_byte)));
       for (; y > top; --y)
-        reinterpret_cast<QRgb*>(image_.scanLine(y - 1))[left + column] = colours[owner];
+        reinterpret_cast<QRgb*>(image_.scanLine(y - 1))[left + column] = colors[owner];
     }
   }
 }
@@ -147,11 +147,11 @@ void MemoryView::paint_legend(QPainter& painter) const {
   painter.fillRect(QRectF(0, 0, viewport()->width(), legend_height), theme_->panel);
   painter.setFont(font_of(small_size));
   double x = left_;
-  const auto entry = [&](const QString& words, const QColor& colour, bool is_line) {
+  const auto entry = [&](const QString& words, const QColor& color, bool is_line) {
     if (is_line)
-      painter.fillRect(QRectF(x, legend_height / 2 - 1, 14, 2), colour);
+      painter.fillRect(QRectF(x, legend_height / 2 - 1, 14, 2), color);
     else
-      painter.fillRect(QRectF(x, legend_height / 2 - 5, 10, 10), colour);
+      painter.fillRect(QRectF(x, legend_height / 2 - 5, 10, 10), color);
     x += is_line ? 20 : 16;
     painter.setPen(theme_->soft_text);
     const double width = painter.fontMetrics().horizontalAdvance(words);

@@ -13,7 +13,7 @@
 #include <functional>
 #include <map>
 
-#include "catalogue.hpp"
+#include "catalog.hpp"
 #include "pipewright/gui/look/labels.hpp"
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/gui/panels/plan_fields.hpp"
@@ -52,15 +52,15 @@ class BoundarySlider : public QSlider {
     QPainter painter(this);
     painter.setRenderHint(QPainter::Antialiasing);
     const bool active = hasFocus() || underMouse() || isSliderDown();
-    const QColor colour = active ? theme_->accent : theme_->text;
+    const QColor color = active ? theme_->accent : theme_->text;
     const double middle = width() / 2.0;
-    painter.fillRect(QRectF(middle - 1, 0, 2, height()), colour);
+    painter.fillRect(QRectF(middle - 1, 0, 2, height()), color);
     const double grip = std::min(9.0, width() - 2.0);
     if (grip < 4)
       return;
     const QRectF box(middle - grip / 2, height() / 2.0 - 12, grip, 24);
     painter.setPen(QPen(theme_->panel, 1.5));
-    painter.setBrush(colour);
+    painter.setBrush(color);
     painter.drawRoundedRect(box, grip / 2, grip / 2);
     if (hasFocus()) {
       painter.setPen(QPen(theme_->selection, 2));
@@ -212,9 +212,9 @@ void PartitionStrip::move_border(int stage, int layer) {
 }
 
 void PartitionStrip::show_words() {
-  set_colour(summary_, theme_->soft_text);
+  set_color(summary_, theme_->soft_text);
   const bool refused = strip_ && workspace_.answer() == nullptr;
-  set_colour(effect_, refused ? theme_->warning : theme_->text);
+  set_color(effect_, refused ? theme_->warning : theme_->text);
   summary_->setVisible(strip_.has_value());
   effect_->setVisible(strip_.has_value());
   balance_->setVisible(strip_.has_value());
@@ -258,13 +258,13 @@ QRectF PartitionStrip::memory_rect() const {
   return {times.left(), top, times.width(), std::max(16.0, height() - top - gap - 6)};
 }
 
-QColor PartitionStrip::rank_colour(int rank) const {
+QColor PartitionStrip::rank_color(int rank) const {
   // Okabe and Ito's colors, in an order in which neighbors differ.
-  static const std::array<QColor, 7> colours{
-      QColor("#0072b2"), QColor("#e69f00"), QColor("#009e73"), QColor("#cc79a7"),
-      QColor("#56b4e9"), QColor("#d55e00"), QColor("#e6c700")};
-  const QColor& colour = colours[static_cast<std::size_t>(std::max(0, rank)) % colours.size()];
-  return QColor::fromRgb(mixed(colour.rgb(), theme_->panel.rgb(), theme_->dark ? 0.52 : 0.58));
+  static const std::array<QColor, 7> colors{QColor("#0072b2"), QColor("#e69f00"), QColor("#009e73"),
+                                            QColor("#cc79a7"), QColor("#56b4e9"), QColor("#d55e00"),
+                                            QColor("#e6c700")};
+  const QColor& color = colors[static_cast<std::size_t>(std::max(0, rank)) % colors.size()];
+  return QColor::fromRgb(mixed(color.rgb(), theme_->panel.rgb(), theme_->dark ? 0.52 : 0.58));
 }
 
 void PartitionStrip::paint_stages(QPainter& painter) const {
@@ -319,7 +319,7 @@ void PartitionStrip::paint_times(QPainter& painter) const {
   const std::string usual = usual_kind();
   painter.setFont(font_of(small_size));
   for (const StripStage& stage : strip_->stages) {
-    const QColor fill = rank_colour(stage.rank);
+    const QColor fill = rank_color(stage.rank);
     for (int at = stage.first; at < stage.last; ++at) {
       const auto i = static_cast<std::size_t>(at);
       const QRectF box(times.left() + places_[i], times.top(), places_[i + 1] - places_[i] - 1,

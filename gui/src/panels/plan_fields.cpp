@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "pipewright/gui/look/words.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/scenario/scenario_schema.hpp"
 

@@ -7,21 +7,21 @@
 #include <QPainter>
 #include <QVBoxLayout>
 
-#include "catalogue.hpp"
+#include "catalog.hpp"
 #include "pipewright/gui/look/words.hpp"
 
 namespace pipewright::gui {
 namespace {
 
 /// Returns a dot whose color shows the severity.
-QIcon dot(const QColor& colour) {
+QIcon dot(const QColor& color) {
   QPixmap pixmap(24, 24);
   pixmap.setDevicePixelRatio(2);
   pixmap.fill(Qt::transparent);
   QPainter painter(&pixmap);
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setPen(Qt::NoPen);
-  painter.setBrush(colour);
+  painter.setBrush(color);
   painter.drawEllipse(QPointF(6, 6), 3.5, 3.5);
   return QIcon(pixmap);
 }
@@ -81,8 +81,8 @@ QString ProblemsPanel::text() const {
 
 void ProblemsPanel::fill() {
   list_->clear();
-  const auto add = [&](const std::string& line, const QColor& colour) {
-    auto* item = new QListWidgetItem(dot(colour), QString::fromStdString(line), list_);
+  const auto add = [&](const std::string& line, const QColor& color) {
+    auto* item = new QListWidgetItem(dot(color), QString::fromStdString(line), list_);
     item->setToolTip(item->text());
   };
   const Document& document = workspace_.document();

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "catalogue.hpp"
+#include "catalog.hpp"
 #include "pipewright/gui/document/why.hpp"
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/gui/panels/titled.hpp"

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "catalogue.hpp"
+#include "catalog.hpp"
 #include "pipewright/gui/look/words.hpp"
 
 namespace pipewright::gui {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "catalogue.hpp"
+#include "catalog.hpp"
 #include "pipewright/gui/document/why.hpp"
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/gui/panels/choice.hpp"
@@ -41,13 +41,13 @@ std::vector<Share> critical_shares(const search::Answer& answer, const Theme& th
       rest += seconds;
       continue;
     }
-    QColor colour = theme.owners[shares.size() % theme.owners.size()];
+    QColor color = theme.owners[shares.size() % theme.owners.size()];
     if (name == "transfers")
-      colour = theme.send;
+      color = theme.send;
     else if (name == "reductions")
-      colour = theme.reduce;
+      color = theme.reduce;
     shares.push_back({QString::fromStdString(name), "its part of the critical path", seconds,
-                      time_words(seconds), colour});
+                      time_words(seconds), color});
   }
   if (rest > 0)
     shares.push_back({"the rest", "other stages", rest, time_words(rest), theme.idle});

@@ -93,7 +93,7 @@ void ShareBar::paint_bar(QPainter& painter, double all) const {
   double x = bar.left();
   for (const Share& share : shares_) {
     const double part = all > 0 ? share.value / all * bar.width() : 0;
-    painter.fillRect(QRectF(x, bar.top(), part, bar.height()), share.colour);
+    painter.fillRect(QRectF(x, bar.top(), part, bar.height()), share.color);
     x += part;
     painter.fillRect(QRectF(x - 0.5, bar.top(), 1, bar.height()), theme_->panel);
   }
@@ -108,7 +108,7 @@ void ShareBar::paint_line(QPainter& painter, std::size_t share, double all) cons
   const QRectF line = line_of(share);
   const Share& own = shares_[share];
   painter.setPen(QPen(theme_->line, 1));
-  painter.setBrush(own.colour);
+  painter.setBrush(own.color);
   painter.drawRoundedRect(QRectF(0.5, line.center().y() - 5.5, 11, 11), 2, 2);
   painter.setPen(theme_->text);
   painter.drawText(line.adjusted(20, 0, -120, 0), Qt::AlignVCenter | Qt::AlignLeft, own.name);

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "catalogue.hpp"
+#include "catalog.hpp"
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/gui/panels/choice.hpp"
 #include "pipewright/gui/panels/titled.hpp"

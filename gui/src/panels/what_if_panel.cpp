@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "catalogue.hpp"
+#include "catalog.hpp"
 #include "pipewright/gui/look/labels.hpp"
 #include "pipewright/gui/look/words.hpp"
 #include "pipewright/gui/panels/choice.hpp"
@@ -88,7 +88,7 @@ QLabel* WhatIfPanel::make_heading(const QString& text) {
   heading->setText(text);
   heading->setContentsMargins(0, headings_.empty() ? gap / 2 : gap + 4, 0, 2);
   headings_.emplace_back(heading);
-  set_colour(heading, theme_->soft_text);
+  set_color(heading, theme_->soft_text);
   return heading;
 }
 
@@ -119,7 +119,7 @@ void WhatIfPanel::show_cluster() {
     label->setText(cluster_words_);
     label->setWordWrap(true);
     soft_labels_.emplace_back(label);
-    set_colour(label, theme_->soft_text);
+    set_color(label, theme_->soft_text);
     layout->addWidget(label);
   }
   cluster_layout_->addWidget(cluster_box_);
@@ -149,8 +149,8 @@ WhatIfPanel::Row& WhatIfPanel::add_row(const PlanField& field, QVBoxLayout& into
   row.error->hide();
   column->addWidget(row.error);
   into.addWidget(row.box);
-  set_colour(row.label, theme_->text);
-  set_colour(row.error, theme_->warning);
+  set_color(row.label, theme_->text);
+  set_color(row.error, theme_->warning);
   return row;
 }
 
@@ -278,10 +278,10 @@ void WhatIfPanel::set_theme(const Theme& theme) {
   for (const auto* labels : {&headings_, &soft_labels_})
     for (const QPointer<QLabel>& label : *labels)
       if (label)
-        set_colour(label, theme.soft_text);
+        set_color(label, theme.soft_text);
   for (const auto& row : rows_) {
-    set_colour(row->error, theme.warning);
-    set_colour(row->label, theme.text);
+    set_color(row->error, theme.warning);
+    set_color(row->label, theme.text);
   }
   changes_box_->setObjectName("what_if_changes");
   changes_box_->setStyleSheet(
@@ -445,7 +445,7 @@ void WhatIfPanel::show_changes() {
   back_->setEnabled(workspace_.changed());
   for (const auto& row : rows_)
     row->label->setFont(font_of(text_size, differs(*row)));
-  set_colour(changes_, workspace_.changed() ? theme_->text : theme_->soft_text);
+  set_color(changes_, workspace_.changed() ? theme_->text : theme_->soft_text);
   if (!workspace_.changed()) {
     changes_->setText("Nothing yet: change a value above, or drag a stage boundary.");
     effect_->hide();

@@ -176,7 +176,7 @@ struct MarginPainter {
       double x = at.legend.places[i].x();
       const double y = top + at.legend.places[i].y() * row;
       if (entry.height > 0) {
-        painter.fillRect(QRectF(x, y + (row - entry.height) / 2, 11, entry.height), entry.colour);
+        painter.fillRect(QRectF(x, y + (row - entry.height) / 2, 11, entry.height), entry.color);
         x += legend_box;
       }
       painter.setPen(entry.height > 0 ? theme.soft_text : theme.text);

@@ -11,9 +11,9 @@ namespace {
 constexpr std::size_t most_arrows = 500;
 constexpr std::size_t most_critical = 200'000;
 
-QColor faded(QColor colour, float alpha) {
-  colour.setAlphaF(alpha);
-  return colour;
+QColor faded(QColor color, float alpha) {
+  color.setAlphaF(alpha);
+  return color;
 }
 
 /// Returns the y of the line below each rank's compute; far below 0: the rank is not shown.
@@ -83,7 +83,7 @@ void paint_hovered(QPainter& painter, const TimelineModel& model) {
   }
 }
 
-void paint_arrow(QPainter& painter, const QColor& colour, const QRectF& from, const QRectF& to) {
+void paint_arrow(QPainter& painter, const QColor& color, const QRectF& from, const QRectF& to) {
   // The waiting event, such as a receive, may have begun long before: the arrow ends at the time
   // when it continues.
   const QPointF begin(from.right(), from.center().y());
@@ -100,7 +100,7 @@ void paint_arrow(QPainter& painter, const QColor& colour, const QRectF& from, co
     return;
   const QPointF along = across > 24 ? QPointF(1, 0) : (end - begin) / length;
   const QPointF beside(-along.y(), along.x());
-  painter.setBrush(colour);
+  painter.setBrush(color);
   painter.drawPolygon(
       QPolygonF{end, end - along * 7 + beside * 3.5, end - along * 7 - beside * 3.5});
   painter.setBrush(Qt::NoBrush);

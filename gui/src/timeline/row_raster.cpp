@@ -68,12 +68,12 @@ class Sweep {
 /// A weighted sum of red, green and blue.
 struct Mix {
   float red = 0, green = 0, blue = 0;
-  void add(QRgb colour, float part) {
-    red += part * static_cast<float>(qRed(colour));
-    green += part * static_cast<float>(qGreen(colour));
-    blue += part * static_cast<float>(qBlue(colour));
+  void add(QRgb color, float part) {
+    red += part * static_cast<float>(qRed(color));
+    green += part * static_cast<float>(qGreen(color));
+    blue += part * static_cast<float>(qBlue(color));
   }
-  QRgb colour() const {
+  QRgb color() const {
     const auto level = [](float value) {
       return std::clamp(static_cast<int>(value + 0.5F), 0, 255);
     };
@@ -81,18 +81,18 @@ struct Mix {
   }
 };
 
-QRgb colour_of(const ClassTimes& times, const ClassColours& colours, QRgb rest, double whole) {
+QRgb color_of(const ClassTimes& times, const ClassColors& colors, QRgb rest, double whole) {
   Mix mix;
   float busy = 0;
   for (std::size_t c = 0; c < class_count; ++c) {
     if (times[c] <= 0)
       continue;
     const auto part = static_cast<float>(times[c] / whole);
-    mix.add(colours.fill[c], part);
+    mix.add(colors.fill[c], part);
     busy += part;
   }
   mix.add(rest, std::max(0.0F, 1 - busy));
-  return mix.colour();
+  return mix.color();
 }
 
 /// Returns the color of a pixel that no single event fills and that is `whole` seconds long.
@@ -100,17 +100,17 @@ QRgb mixed_pixel(const Sweep::Pixel& pixel, const Sweep::Pixel& below, const Pai
                  double whole) {
   QRgb rest = track.blank;
   if (below.whole)
-    rest = track.ground_colours.fill[track.ground->class_of(below.event)];
+    rest = track.ground_colors.fill[track.ground->class_of(below.event)];
   if (!pixel.mixed)
-    return below.mixed ? colour_of(below.times, track.ground_colours, track.blank, whole) : rest;
+    return below.mixed ? color_of(below.times, track.ground_colors, track.blank, whole) : rest;
   if (below.mixed) {
     // The ground is visible only between the events, so its share applies to what they leave.
     double left = whole;
     for (const double part : pixel.times)
       left -= part;
-    rest = colour_of(below.times, track.ground_colours, track.blank, left > 0 ? left : whole);
+    rest = color_of(below.times, track.ground_colors, track.blank, left > 0 ? left : whole);
   }
-  return colour_of(pixel.times, track.colours, rest, whole);
+  return color_of(pixel.times, track.colors, rest, whole);
 }
 
 /// Returns true if the pattern has a mark at a pixel.
@@ -138,29 +138,29 @@ QRgb mixed(QRgb from, QRgb to, double part) {
   Mix mix;
   mix.add(from, static_cast<float>(1 - part));
   mix.add(to, static_cast<float>(part));
-  return mix.colour();
+  return mix.color();
 }
 
-ClassColours colours_of(const std::array<ClassLook, class_count>& looks) {
-  ClassColours colours;
+ClassColors colors_of(const std::array<ClassLook, class_count>& looks) {
+  ClassColors colors;
   for (std::size_t c = 0; c < class_count; ++c) {
-    colours.fill[c] = looks[c].fill.rgb();
-    colours.hatch[c] = looks[c].hatch;
+    colors.fill[c] = looks[c].fill.rgb();
+    colors.hatch[c] = looks[c].hatch;
   }
-  return colours;
+  return colors;
 }
 
-ClassColours colours_of(const std::array<QColor, class_count>& of) {
-  ClassColours colours;
+ClassColors colors_of(const std::array<QColor, class_count>& of) {
+  ClassColors colors;
   for (std::size_t c = 0; c < class_count; ++c)
-    colours.fill[c] = of[c].rgb();
-  return colours;
+    colors.fill[c] = of[c].rgb();
+  return colors;
 }
 
-ClassColours colours_of(const QColor& colour) {
-  ClassColours colours;
-  colours.fill.fill(colour.rgb());
-  return colours;
+ClassColors colors_of(const QColor& color) {
+  ClassColors colors;
+  colors.fill.fill(color.rgb());
+  return colors;
 }
 
 /// Data common to all pixels of a line.
@@ -201,13 +201,13 @@ const std::vector<WideEvent>& RowRaster::paint(QImage& image, const Band& band, 
 /// Paints a pixel that one event fills.
 void RowRaster::paint_event(const Line& line, std::size_t pixel, std::uint64_t event) {
   const BusySums& sums = line.track.sums;
-  const ClassColours& colours = line.track.colours;
+  const ClassColors& colors = line.track.colors;
   const std::uint8_t c = sums.class_of(event);
-  line_[pixel] = colours.fill[c];
+  line_[pixel] = colors.fill[c];
   const double pixels = (sums.end(event) - sums.start(event)) / line.scale.per_pixel;
   if (pixels >= narrowest_hatched && line.band.height >= lowest_hatched &&
-      colours.hatch[c] != Hatch::None) {
-    hatch_[pixel] = static_cast<std::uint8_t>(colours.hatch[c]);
+      colors.hatch[c] != Hatch::None) {
+    hatch_[pixel] = static_cast<std::uint8_t>(colors.hatch[c]);
     any_hatch_ = true;
   }
   if (seen_any_ && seen_ == event)

@@ -18,8 +18,8 @@ constexpr double narrowest_label = 14;
 constexpr std::size_t most_labels = 600;
 constexpr std::size_t worth_a_thread = 8;  // rows
 
-bool is_light(QRgb colour) {
-  return 0.299 * qRed(colour) + 0.587 * qGreen(colour) + 0.114 * qBlue(colour) > 150;
+bool is_light(QRgb color) {
+  return 0.299 * qRed(color) + 0.587 * qGreen(color) + 0.114 * qBlue(color) > 150;
 }
 
 /// Returns the whole name if there is room, otherwise the number of the microbatch or step.
@@ -41,28 +41,28 @@ QString label_of(const std::string& name, double width, const QFontMetricsF& met
 }
 
 /// Returns the colors of a row of events; those of the ghost are paler.
-ClassColours colours_for(const TimelineModel& model, plan::Row row, bool ghost) {
-  ClassColours colours;
+ClassColors colors_for(const TimelineModel& model, plan::Row row, bool ghost) {
+  ClassColors colors;
   if (model.heat && !ghost)
-    return colours_of(model.theme->heat);
+    return colors_of(model.theme->heat);
   switch (row) {
     case plan::Row::Compute:
-      colours = colours_of(model.theme->kinds);
+      colors = colors_of(model.theme->kinds);
       break;
     case plan::Row::Send:
-      colours = colours_of(model.theme->send);
+      colors = colors_of(model.theme->send);
       break;
     case plan::Row::Receive:
-      colours = colours_of(model.theme->receive);
+      colors = colors_of(model.theme->receive);
       break;
     case plan::Row::Reduce:
-      colours = colours_of(model.theme->reduce);
+      colors = colors_of(model.theme->reduce);
       break;
   }
   if (ghost)
-    for (QRgb& fill : colours.fill)
+    for (QRgb& fill : colors.fill)
       fill = mixed(fill, model.theme->plot.rgb(), 0.45);
-  return colours;
+  return colors;
 }
 
 /// Renders the visible rows into an image, and finds the events that are wide enough for a label.
@@ -83,7 +83,7 @@ struct RowsRenderer {
     const Theme& theme = *model.theme;
     const TimeScale pixels{at.scale.first, at.scale.per_pixel / scale};
     const auto bands = bands_of(table, row.rank, 0, height);
-    const ClassColours causes = colours_of(theme.causes);
+    const ClassColors causes = colors_of(theme.causes);
     for (const TrackBand& drawn : bands) {
       const plan::EventTrack& track = table.table().tracks[drawn.track];
       const bool compute = track.row == plan::Row::Compute;
@@ -92,13 +92,13 @@ struct RowsRenderer {
                       static_cast<int>(at.plot_width() * scale), band_top,
                       std::max(1, pixel(top + drawn.top + drawn.height) - band_top)};
       const QRgb blank = compute ? theme.idle.rgb() : theme.plot.rgb();
-      const ClassColours colours = colours_for(model, track.row, ghost);
+      const ClassColors colors = colors_for(model, track.row, ghost);
       // Causes belong to a rank, so only its first track shows them.
       const bool with_causes = compute && bands.front().track == drawn.track && !ghost;
       thread_local RowRaster raster;  // rows are painted by several threads
       const auto& wide = raster.paint(
           image, band, pixels,
-          {table.sums(drawn.track), colours, with_causes ? &table.idle(row.rank) : nullptr, causes,
+          {table.sums(drawn.track), colors, with_causes ? &table.idle(row.rank) : nullptr, causes,
            blank, theme.plot.rgb(), table.length(), narrowest_label * scale});
       if (drawn.height < 11 || (ghost && model.overlaid))
         continue;
@@ -108,7 +108,7 @@ struct RowsRenderer {
             {{at.plot_left + event.x / scale, top + drawn.top, event.width / scale, drawn.height},
              track.begin + event.event,
              ghost,
-             colours.fill[table.sums(drawn.track).class_of(event.event)]});
+             colors.fill[table.sums(drawn.track).class_of(event.event)]});
     }
   }
 
@@ -176,8 +176,8 @@ QImage rendered_map(const TimelineModel& model, double scale) {
   QImage map(width, height, QImage::Format_RGB32);
   map.fill(model.theme->plot);
   const PaintedTable& table = *model.tables.front;
-  ClassColours colours = colours_for(model, plan::Row::Compute, false);
-  colours.hatch.fill(Hatch::None);
+  ClassColors colors = colors_for(model, plan::Row::Compute, false);
+  colors.hatch.fill(Hatch::None);
   RowRaster raster;
   const auto& rows = model.layout.rows.rows;
   // The map has the order of the rows. If there are more rows than lines, it shows a selection.
@@ -193,7 +193,7 @@ QImage rendered_map(const TimelineModel& model, double scale) {
       raster.paint(map, {0, width, top, std::max(1, bottom - top - (bottom - top > 3 ? 1 : 0))},
                    fitted(0, table.length(), width),
                    {table.sums(track),
-                    colours,
+                    colors,
                     nullptr,
                     {},
                     model.theme->idle.rgb(),

@@ -70,7 +70,7 @@ void TimelineInput::press(const QMouseEvent& event) {
     drag_ = Drag::Map;
     const double time =
         (mouse_.x() - at.plot_left) / at.plot_width() * model_.tables.front->length();
-    view_.set_scale(centred(at.scale, time, at.plot_width()));
+    view_.set_scale(centered(at.scale, time, at.plot_width()));
   } else if (event.button() == Qt::MiddleButton || mouse_.y() < TimelineLayout::rows_top ||
              event.modifiers() & Qt::ShiftModifier) {
     drag_ = Drag::Pan;

@@ -175,7 +175,7 @@ TimeScale TimelineModel::revealing(const PickedSpan& span) const {
   if (scale == layout.scale && scale.x(span.last) <= layout.plot_width() &&
       scale.x(span.first) >= 0)
     return scale;
-  return centred(scale, (span.first + span.last) / 2, layout.plot_width());
+  return centered(scale, (span.first + span.last) / 2, layout.plot_width());
 }
 
 }  // namespace pipewright::gui

@@ -116,7 +116,7 @@ void TimelineView::go_to(const PickedEvent& event) {
   const TimelineLayout& at = model_.layout;
   const PickedSpan span = *model_.tables.span_of(event);
   if (at.scale.x(span.last) > at.plot_width() || at.scale.x(span.first) < 0)
-    set_scale(centred(at.scale, (span.first + span.last) / 2, at.plot_width()));
+    set_scale(centered(at.scale, (span.first + span.last) / 2, at.plot_width()));
 }
 
 void TimelineView::set_arrows(std::vector<Arrow> arrows) {

@@ -40,9 +40,9 @@ std::vector<std::uint64_t> found_events(const plan::EventTable& table, const std
   return found;
 }
 
-std::optional<std::uint64_t> neighbour(const plan::EventTable& table,
-                                       const std::vector<std::uint64_t>& found,
-                                       std::optional<std::uint64_t> now, bool forward) {
+std::optional<std::uint64_t> neighbor(const plan::EventTable& table,
+                                      const std::vector<std::uint64_t>& found,
+                                      std::optional<std::uint64_t> now, bool forward) {
   if (found.empty())
     return {};
   if (!now)
@@ -156,7 +156,7 @@ void FindBar::step(bool forward) {
   if (found_.empty())
     changed();
   const auto* picked = std::get_if<PickedEvent>(&timeline_.model().marks.picked);
-  const auto next = neighbour(
+  const auto next = neighbor(
       timeline_.front()->table(), found_,
       picked != nullptr && !picked->ghost ? std::optional(picked->event) : std::nullopt, forward);
   if (!next)

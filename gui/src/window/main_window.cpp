@@ -51,13 +51,13 @@ MainWindow::MainWindow()
 }
 
 void MainWindow::make_timeline() {
-  auto* centre = new QWidget;
-  centre_ = new QVBoxLayout(centre);
-  centre_->setContentsMargins(0, 0, 0, 0);
-  centre_->setSpacing(0);
+  auto* center = new QWidget;
+  center_ = new QVBoxLayout(center);
+  center_->setContentsMargins(0, 0, 0, 0);
+  center_->setSpacing(0);
   timeline_ = new TimelineView;
-  centre_->addWidget(timeline_, 1);
-  setCentralWidget(centre);
+  center_->addWidget(timeline_, 1);
+  setCentralWidget(center);
 
   hover_ = new QLabel;
   statusBar()->addWidget(hover_, 1);
@@ -109,7 +109,7 @@ void MainWindow::add_panel(const PanelDescriptor& declared) {
   QDockWidget* dock = nullptr;
   switch (declared.dock) {
     case PanelDock::Above:
-      centre_->insertWidget(centre_->indexOf(timeline_), made.widget);
+      center_->insertWidget(center_->indexOf(timeline_), made.widget);
       break;
     case PanelDock::Details:
       tabs_->setTabToolTip(tabs_->addTab(made.widget, declared.title), declared.help);

@@ -7,25 +7,25 @@
 namespace pipewright::gui {
 namespace {
 
-QColor colour_of(const std::string& name, std::optional<double> opacity) {
-  QColor colour(QString::fromStdString(name));
+QColor color_of(const std::string& name, std::optional<double> opacity) {
+  QColor color(QString::fromStdString(name));
   if (opacity)
-    colour.setAlphaF(static_cast<float>(*opacity));
-  return colour;
+    color.setAlphaF(static_cast<float>(*opacity));
+  return color;
 }
 
 /// Colors follow SVG: a shape without a color is filled black and has no outline.
 QBrush brush_of(const draw::Look& look) {
   if (look.fill == "none")
     return Qt::NoBrush;
-  return colour_of(look.fill.empty() ? "#000000" : look.fill, look.fill_opacity);
+  return color_of(look.fill.empty() ? "#000000" : look.fill, look.fill_opacity);
 }
 
 QPen pen_of(const draw::Look& look) {
   if (look.stroke.empty() || look.stroke == "none")
     return Qt::NoPen;
   const double width = look.stroke_width.value_or(1);
-  QPen pen(colour_of(look.stroke, look.stroke_opacity), width);
+  QPen pen(color_of(look.stroke, look.stroke_opacity), width);
   pen.setCapStyle(Qt::FlatCap);
   pen.setJoinStyle(look.round_joins ? Qt::RoundJoin : Qt::MiterJoin);
   if (look.dashed)

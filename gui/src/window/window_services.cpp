@@ -45,7 +45,7 @@ void MainWindow::attempt(const std::function<void()>& what) {
 
 void MainWindow::make_services() {
   find_bar_ = new FindBar(*timeline_);
-  centre_->addWidget(find_bar_);
+  center_->addWidget(find_bar_);
   notes_ = new NotesLayer(*timeline_);
   notes_->on_clicked = [this](std::size_t note) { edit_note_at(note); };
   palette_ =

@@ -40,7 +40,7 @@ std::optional<double> beside_one_way(const plan::LinkSeries& series,
 
 /// Returns the share of a tensor-parallel all-reduce that concurrent compute hides, as the median
 /// over sizes; 0 if it was not measured.
-double shard_overlap(const plan::LinkSeries& beside, const plan::LinkSeries& alone) {
+double tensor_parallel_overlap(const plan::LinkSeries& beside, const plan::LinkSeries& alone) {
   auto hidden =
       ratios(beside, alone, [](const auto& other) { return other.time > plan::Seconds{}; });
   for (double& share : hidden)
@@ -132,17 +132,18 @@ MeasuredLink measured_link(const plan::LinkSamples& samples) {
   if (const auto steps = ring_steps(samples.sums); !steps.empty()) {
     link.sums = plan::fit_link(steps);
     const plan::Link& ring = link.sums->link;
-    link.link.sum_latency = ring.latency;
-    link.link.sum_bandwidth_per_s = ring.bandwidth_per_s;
-    link.link.sum_segments = ring.segments;
+    link.link.collective_latency = ring.latency;
+    link.link.collective_bandwidth_per_s = ring.bandwidth_per_s;
+    link.link.collective_segments = ring.segments;
   }
-  if (const auto steps = ring_steps(samples.shard_sums); !steps.empty()) {
-    link.shard_sums = plan::fit_link(steps);
-    const plan::Link& ring = link.shard_sums->link;
-    link.link.shard_latency = ring.latency;
-    link.link.shard_bandwidth_per_s = ring.bandwidth_per_s;
-    link.link.shard_segments = ring.segments;
-    link.link.shard_overlap = shard_overlap(samples.shard_sums_beside, samples.shard_sums.front());
+  if (const auto steps = ring_steps(samples.tensor_parallel_sums); !steps.empty()) {
+    link.tensor_parallel_sums = plan::fit_link(steps);
+    const plan::Link& ring = link.tensor_parallel_sums->link;
+    link.link.tensor_parallel_latency = ring.latency;
+    link.link.tensor_parallel_bandwidth_per_s = ring.bandwidth_per_s;
+    link.link.tensor_parallel_segments = ring.segments;
+    link.link.tensor_parallel_overlap = tensor_parallel_overlap(
+        samples.tensor_parallel_sums_during_compute, samples.tensor_parallel_sums.front());
   }
   link.both_ways = beside_one_way(samples.both_ways, samples.one_way);
   for (std::size_t s = 0; s < samples.at_once.size(); ++s)
@@ -200,13 +201,14 @@ plan::Json to_json(const MeasuredLink& link) {
     json["at_once"][static_cast<std::size_t>(sharing.pairs) - 2]["slow_down"] = sharing.slow_down;
   if (link.sums)
     json["sum_fit"] = fit_json(*link.sums);
-  if (link.shard_sums)
-    json["shard_sum_fit"] = fit_json(*link.shard_sums);
+  if (link.tensor_parallel_sums)
+    json["shard_sum_fit"] = fit_json(*link.tensor_parallel_sums);
   json["sums"] = sums_json(samples.sums, link.sums);
-  json["shard_sums"] = sums_json(samples.shard_sums, link.shard_sums);
-  if (!samples.shard_sums_beside.samples.empty()) {
-    json["shard_sums_beside"] = series_json(samples.shard_sums_beside, {}, 0);
-    json["shard_sums_beside"]["overlap"] = link.link.shard_overlap;
+  json["tensor_parallel_sums"] = sums_json(samples.tensor_parallel_sums, link.tensor_parallel_sums);
+  if (!samples.tensor_parallel_sums_during_compute.samples.empty()) {
+    json["tensor_parallel_sums_during_compute"] =
+        series_json(samples.tensor_parallel_sums_during_compute, {}, 0);
+    json["tensor_parallel_sums_during_compute"]["overlap"] = link.link.tensor_parallel_overlap;
   }
   return json;
 }

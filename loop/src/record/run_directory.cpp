@@ -8,7 +8,7 @@
 #include "pipewright/draw/svg.hpp"
 #include "pipewright/draw/timeline.hpp"
 #include "pipewright/loop/compare/action_comparison.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/program/validate_program.hpp"
 #include "pipewright/plan/timeline/trace.hpp"

@@ -86,7 +86,7 @@ plan::Json facts_of_costs(const plan::Scenario& scenario, const Workload& worklo
       {"microbatch_size", setup.microbatch_size},
       {"tensor", scenario.pipeline.tensor},
       {"tensor_groups", setup.tensor_groups},
-      {"hand_over", plan::to_string(scenario.pipeline.hand_over)},
+      {"local_transfer", plan::to_string(scenario.pipeline.local_transfer)},
       {"profile", {profile.warm_up, profile.least_repeats, profile.most_repeats, profile.spread}}};
 }
 

@@ -28,7 +28,7 @@ profiler::ShardSeat seat_of(const plan::Scenario& scenario) {
   return {.index = 0,
           .count = scenario.pipeline.tensor,
           .groups = scenario.pipeline.tensor,
-          .copies = scenario.pipeline.hand_over == plan::TensorTransfer::Copy};
+          .copies = scenario.pipeline.local_transfer == plan::TensorTransfer::Copy};
 }
 
 /// The cached costs by layer, the loss last.
@@ -56,10 +56,10 @@ class CachedCosts {
 
   /// Writes the cached costs into `costs`, and stores the new ones in the cache if they were
   /// measured well. Identical layers are stored once, with their typical cost.
-  CachedLayers fill(plan::LayerCosts& costs, const std::vector<profiler::AlikeLayers>& alike,
+  CachedLayers fill(plan::LayerCosts& costs, const std::vector<profiler::EquivalentLayers>& alike,
                     bool well) {
     std::set<std::string> kept;
-    for (const profiler::AlikeLayers& kind : alike) {
+    for (const profiler::EquivalentLayers& kind : alike) {
       const auto first = static_cast<std::size_t>(kind.layers.front());
       kept.insert(outlines_[first].alike);
       if (cache_ && well && !kind.measured.empty())
@@ -186,7 +186,7 @@ namespace {
 
 /// Returns "24 layers like block0, measured at 3 places: within 2.1 %", or "" if every layer was
 /// measured.
-std::string in_words(const profiler::AlikeLayers& kind, const plan::LayerCosts& costs) {
+std::string in_words(const profiler::EquivalentLayers& kind, const plan::LayerCosts& costs) {
   const auto places = kind.measured.size();
   if (places == 0 || places == kind.layers.size())
     return "";
@@ -203,7 +203,7 @@ std::string in_words(const MeasuredLayers& measured) {
     text += fmt::format(
         "{} of {} layers use costs measured on {}, from {}; --fresh measures them again\n",
         known.layers, measured.costs.layers.size(), known.since, known.folder.string());
-  for (const profiler::AlikeLayers& kind : measured.alike)
+  for (const profiler::EquivalentLayers& kind : measured.alike)
     text += in_words(kind, measured.costs);
   if (measured.at_once < measured.costs.busy_cores)
     text += fmt::format(
@@ -215,7 +215,7 @@ std::string in_words(const MeasuredLayers& measured) {
 
 plan::Json alike_json(const MeasuredLayers& measured) {
   plan::Json kinds;
-  for (const profiler::AlikeLayers& kind : measured.alike)
+  for (const profiler::EquivalentLayers& kind : measured.alike)
     if (!kind.measured.empty())
       kinds.push_back(
           {{"layers", kind.layers}, {"measured", kind.measured}, {"within", kind.within}});

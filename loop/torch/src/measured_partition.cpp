@@ -1,6 +1,6 @@
 #include "pipewright/loop_torch/measured_partition.hpp"
 
-#include "pipewright/loop_torch/own_model.hpp"
+#include "pipewright/loop_torch/custom_model.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/partition/partition.hpp"
 #include "pipewright/plan/partitioners/layer_weights.hpp"

@@ -65,7 +65,7 @@ plan::LayerCosts measured_costs(const plan::Scenario& scenario, const Workload& 
 plan::Scenario as_executed(plan::Scenario scenario, const Workload& workload,
                            const Membership& members) {
   if (members.in_job() || on_different_devices(workload.devices()))
-    scenario.pipeline.hand_over = plan::TensorTransfer::Copy;
+    scenario.pipeline.local_transfer = plan::TensorTransfer::Copy;
   return scenario;
 }
 

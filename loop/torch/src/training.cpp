@@ -285,8 +285,8 @@ class Trainer {
       options_.before_step(step);
     if (kernels_)
       kernels_->begin_step();
-    const bool goes_on = step + 1 < scenario_.training.steps && !evaluates_after(step);
-    const auto result = executor_.step(step, {.goes_on = goes_on});
+    const bool continues = step + 1 < scenario_.training.steps && !evaluates_after(step);
+    const auto result = executor_.step(step, {.continues = continues});
     doing("the end of a step");
     if (!result)
       return false;
@@ -312,8 +312,8 @@ class Trainer {
     slow_ranks_.end_step(step_s, say());
     if (!members_.in_job() || options_.checkpoints.folder.empty())
       return;
-    if (!slow_for_good_)
-      slow_for_good_.emplace(SlowForGoodSettings{
+    if (!permanent_straggler_)
+      permanent_straggler_.emplace(PermanentStragglerSettings{
           .place = options_.slow_place,
           .rank = *members_.rank(),
           .pipeline_ranks = scenario_.pipeline.ranks,
@@ -321,8 +321,8 @@ class Trainer {
               std::chrono::duration<double>(std::chrono::steady_clock::now() - program_start)
                   .count(),
           .newest_step = [this] { return exec::newest_step(options_.checkpoints.folder); }});
-    const auto why = slow_for_good_->end_step(slow_ranks_.slow_pace(*members_.rank()), step_s,
-                                              scenario_.training.steps - step - 1, say());
+    const auto why = permanent_straggler_->end_step(slow_ranks_.slow_pace(*members_.rank()), step_s,
+                                                    scenario_.training.steps - step - 1, say());
     if (why)
       throw SlowRankEnds(*why);
   }
@@ -372,7 +372,7 @@ class Trainer {
   const TrainingOptions& options_;
   Recorder recorder_;
   SlowRanks slow_ranks_;
-  std::optional<SlowForGood> slow_for_good_;  // set after the first step
+  std::optional<PermanentStraggler> permanent_straggler_;  // set after the first step
   std::optional<KernelSteps> kernels_;
   plan::Program evaluation_;
   exec::Executor executor_;

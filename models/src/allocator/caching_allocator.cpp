@@ -85,12 +85,12 @@ CachingAllocator::Block* CachingAllocator::allocate(std::int64_t bytes, int stre
 void CachingAllocator::free(Block* block) {
   block->allocated = false;
   counters_.allocated -= block->size;
-  for (Block* neighbour : {block->before, block->behind})
-    if (neighbour != nullptr && neighbour->is_free()) {
-      block->pool->free.erase(neighbour);
+  for (Block* neighbor : {block->before, block->behind})
+    if (neighbor != nullptr && neighbor->is_free()) {
+      block->pool->free.erase(neighbor);
       if (!block->expandable)
-        set_inactive(-neighbour->size);
-      join(block, neighbour);
+        set_inactive(-neighbor->size);
+      join(block, neighbor);
     }
   block->pool->free.insert(block);
   if (block->is_split() && !block->expandable)
@@ -238,9 +238,9 @@ void CachingAllocator::unmap_pages(Block* block) {
   }
   block->mapped = false;
   counters_.reserved -= block->size;
-  for (Block* neighbour : {block->before, block->behind})
-    if (neighbour != nullptr && !neighbour->mapped)
-      join(block, neighbour);
+  for (Block* neighbor : {block->before, block->behind})
+    if (neighbor != nullptr && !neighbor->mapped)
+      join(block, neighbor);
 }
 
 /// Cuts the block after its first `size` bytes. Returns the rest, which is free but not in a list.
@@ -258,22 +258,22 @@ CachingAllocator::Block* CachingAllocator::cut(Block* block, std::int64_t size) 
 }
 
 /// Merges a neighbor, which is not in a list, into `block`.
-void CachingAllocator::join(Block* block, Block* neighbour) {
-  if (neighbour == block->before) {
-    block->address = neighbour->address;
-    block->before = neighbour->before;
+void CachingAllocator::join(Block* block, Block* neighbor) {
+  if (neighbor == block->before) {
+    block->address = neighbor->address;
+    block->before = neighbor->before;
     if (block->before != nullptr)
       block->before->behind = block;
     if (const auto first = block->pool->expandable.find(block->stream);
-        first != block->pool->expandable.end() && first->second == neighbour)
+        first != block->pool->expandable.end() && first->second == neighbor)
       first->second = block;
   } else {
-    block->behind = neighbour->behind;
+    block->behind = neighbor->behind;
     if (block->behind != nullptr)
       block->behind->before = block;
   }
-  block->size += neighbour->size;
-  remove_block(neighbour);
+  block->size += neighbor->size;
+  remove_block(neighbor);
 }
 
 bool CachingAllocator::should_split(const Block* block, std::int64_t size) const {

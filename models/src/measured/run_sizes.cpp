@@ -7,7 +7,7 @@
 #include "pipewright/models/transformer/cut_schedule.hpp"
 #include "pipewright/models/transformer/transformer_counts.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "run_row.hpp"
 #include "schedule_words.hpp"
 

@@ -10,12 +10,12 @@
 #include "pipewright/models/transformer/cut_schedule.hpp"
 #include "pipewright/plan/bare_name.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 
 namespace pipewright::models {
 namespace {
 
-/// Schedules of papers that are not in the catalogue, and why they are not predicted.
+/// Schedules of papers that are not in the catalog, and why they are not predicted.
 const std::map<std::string, std::string>& refused_names() {
   static const std::string slices = "it cuts sequences into slices, which are not timed here";
   static const std::map<std::string, std::string> names{{"seq1f1b", slices},

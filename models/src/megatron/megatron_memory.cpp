@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "kept_activations.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/generators.hpp"
 #include "rank_parameters.hpp"
 #include "rank_stages.hpp"
+#include "saved_activations.hpp"
 #include "standing.hpp"
 
 namespace pipewright::models {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kept_activations.hpp"
+#include "saved_activations.hpp"
 #include "software_dates.hpp"
 
 namespace pipewright::models::megatron {

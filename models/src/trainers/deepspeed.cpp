@@ -8,14 +8,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "trainers/trainer.hpp"
 
 namespace pipewright::models::trainer {
 namespace {
 
-std::vector<std::string> untold_deepspeed(const plan::Scenario& scenario) {
+std::vector<std::string> unsupported_by_deepspeed(const plan::Scenario& scenario) {
   const plan::Pipeline& pipeline = scenario.pipeline;
   const plan::Training& training = scenario.training;
   UnsupportedFields unsupported_fields;
@@ -240,7 +240,7 @@ std::vector<std::string> deepspeed_assignments(std::string_view text, const std:
 }  // namespace
 
 const Words& deepspeed() {
-  static constexpr Words words{untold_deepspeed, deepspeed_text, deepspeed_assignments};
+  static constexpr Words words{unsupported_by_deepspeed, deepspeed_text, deepspeed_assignments};
   return words;
 }
 

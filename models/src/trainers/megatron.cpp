@@ -13,7 +13,7 @@
 #include "pipewright/models/trainers/megatron_arguments.hpp"
 #include "pipewright/models/transformer/stage_layers.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/model/transformer_shape.hpp"
 #include "pipewright/plan/partitioners/layout.hpp"
 #include "trainers/trainer.hpp"
@@ -194,7 +194,7 @@ std::optional<std::string> other_sizes(const plan::TransformerShape& shape) {
   return {};
 }
 
-std::vector<std::string> untold_megatron(const plan::Scenario& scenario) {
+std::vector<std::string> unsupported_by_megatron(const plan::Scenario& scenario) {
   const plan::Pipeline& pipeline = scenario.pipeline;
   const plan::ScheduleDescriptor& schedule = descriptor_of(pipeline.schedule);
   UnsupportedFields unsupported_fields;
@@ -255,7 +255,7 @@ std::vector<std::string> megatron_assignments(std::string_view text, const std::
 }  // namespace
 
 const Words& megatron() {
-  static constexpr Words words{untold_megatron, megatron_text, megatron_assignments};
+  static constexpr Words words{unsupported_by_megatron, megatron_text, megatron_assignments};
   return words;
 }
 

@@ -24,7 +24,7 @@ class ShellReader {
         skip_comment();
       else if (is_break(script_[at_]))
         advance();
-      else if (goes_on())
+      else if (continues())
         advance(), advance();
       else
         word();
@@ -36,7 +36,7 @@ class ShellReader {
   static bool is_break(char c) {
     return is_blank(c) || c == '(' || c == ')' || c == ';' || c == '|' || c == '&';
   }
-  bool goes_on() const {
+  bool continues() const {
     return script_[at_] == '\\' && at_ + 1 < script_.size() && script_[at_ + 1] == '\n';
   }
 
@@ -52,7 +52,7 @@ class ShellReader {
 
   void word() {
     ShellWord word{.text = {}, .line = line_, .column = static_cast<int>(at_ - line_begin_) + 1};
-    while (at_ < script_.size() && !is_break(script_[at_]) && !goes_on()) {
+    while (at_ < script_.size() && !is_break(script_[at_]) && !continues()) {
       const char c = script_[at_];
       if (c == '"' || c == '\'') {
         if (holds_options(c)) {

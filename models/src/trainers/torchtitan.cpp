@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/partitioners/layout.hpp"
 #include "trainers/toml_fields.hpp"
 #include "trainers/trainer.hpp"
@@ -40,7 +40,7 @@ std::vector<std::vector<std::string>> modules_of_stages(const plan::Scenario& sc
   return stages;
 }
 
-std::vector<std::string> untold_torchtitan(const plan::Scenario& scenario) {
+std::vector<std::string> unsupported_by_torchtitan(const plan::Scenario& scenario) {
   const plan::Pipeline& pipeline = scenario.pipeline;
   const plan::Training& training = scenario.training;
   UnsupportedFields unsupported_fields;
@@ -270,7 +270,7 @@ std::vector<std::string> torchtitan_assignments(std::string_view text, const std
 }  // namespace
 
 const Words& torchtitan() {
-  static constexpr Words words{untold_torchtitan, torchtitan_text, torchtitan_assignments};
+  static constexpr Words words{unsupported_by_torchtitan, torchtitan_text, torchtitan_assignments};
   return words;
 }
 

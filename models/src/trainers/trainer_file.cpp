@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/transformer_shape.hpp"
 #include "trainers/trainer.hpp"

@@ -68,9 +68,9 @@ class CostsOfLayers {
   void make_block(plan::LayerCost& cost, bool is_dense) const {
     const bool is_in_front = is_dense && training_.model.has_mixture();
     const LayerWork& work = is_in_front ? work_.dense_layer : work_.layer;
-    cost.tensor_sums = work_.sums;
-    cost.expert_exchanges = work.experts;
-    cost.context_gathers = work.contexts;
+    cost.tensor_all_reduces = work_.sums;
+    cost.expert_all_to_alls = work.experts;
+    cost.context_all_gathers = work.contexts;
     const PassSeconds& passes = is_in_front ? times_.dense_layer : times_.layer;
     set_passes(cost, passes, again(passes), layer_communication_s(work_, work, machine_.constants));
     const LayerKept kept = layer_kept(training_, cut_, is_dense);

@@ -217,7 +217,7 @@ class Counting {
     const double logits = tokens() * model_.vocabulary / cut_.tensor;
     work.head_s = 6 * model_.hidden * logits / work.head_peak;
     work.head_bytes_s = memory_s(head_element_bytes * logits);
-    work.odd_vocabulary = cut_.tensor == 1 && model_.vocabulary % 2 != 0;
+    work.odd_vocabulary_slowdown = cut_.tensor == 1 && model_.vocabulary % 2 != 0;
     work.embedding_s = embedding_token_s * tokens();
   }
 
@@ -349,7 +349,7 @@ double shown_sum_s(const TransformerWork& work, const plan::MachineConstants& co
     return 0;
   const double sum =
       shard_sum_s(work.sum, constants) - saved_of_call(work) * constants.collective_call_s;
-  return sum * (work.overlaps_sums ? constants.exposed_sums : 1);
+  return sum * (work.overlaps_sums ? constants.exposed_all_reduce : 1);
 }
 
 /// Prices the counts with a machine's constants.
@@ -365,9 +365,9 @@ class Pricing {
       times.dense_layer = layer_pass(work_.dense_layer, factors.layer);
     times.embedding = thirds((work_.embedding_s + stage_launch_s() / 2) * factors.embedding);
     times.head = thirds(head_s() * factors.head);
-    times.stage_transfer_s = work_.stage_transfer_s / c_.hop_efficiency;
+    times.stage_transfer_s = work_.stage_transfer_s / c_.transfer_efficiency;
     times.network_hop_s =
-        work_.network_hop_s / c_.network_efficiency + work_.uplink_s * c_.uplink_waiting;
+        work_.network_hop_s / c_.network_efficiency + work_.uplink_s * c_.uplink_contention;
     times.hop_size = work_.hop_size;
     times.first_end_s = end_s(work_.first_end, times);
     times.middle_end_s = end_s(work_.middle_end, times);
@@ -382,7 +382,8 @@ class Pricing {
   static PassSeconds thirds(double seconds) { return {seconds / 3, 2 * seconds / 3, seconds / 3}; }
   double memory_s(double at_bandwidth) const { return at_bandwidth / c_.memory_efficiency; }
   double rate() const {
-    return work_.peak * c_.gemm_efficiency * (work_.narrow_products ? c_.narrow_efficiency : 1);
+    return work_.peak * c_.gemm_efficiency *
+           (work_.narrow_products ? c_.low_precision_efficiency : 1);
   }
 
   double sum_s() const { return shown_sum_s(work_, c_); }
@@ -417,13 +418,15 @@ class Pricing {
     const double passes = work_.recomputes_all ? 4.0 / 3 : 1;
     return replayed() * passes *
            (c_.layer_launch_s + work_.cut * c_.tensor_launch_s +
-            work_.cut_wide * c_.wide_tensor_launch_s + work_.odd_scores * c_.odd_scores_launch_s +
-            work_.narrow_heads * c_.narrow_heads_launch_s);
+            work_.cut_wide * c_.wide_tensor_launch_s +
+            work_.odd_scores * c_.unfused_softmax_launch_s +
+            work_.narrow_heads * c_.small_heads_launch_s);
   }
 
   double head_s() const {
     return stage_launch_s() +
-           work_.head_s / c_.gemm_efficiency * (work_.odd_vocabulary ? c_.odd_vocabulary : 1) +
+           work_.head_s / c_.gemm_efficiency *
+               (work_.odd_vocabulary_slowdown ? c_.odd_vocabulary_slowdown : 1) +
            memory_s(work_.head_bytes_s) + sum_s();
   }
 

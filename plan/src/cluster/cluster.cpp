@@ -20,11 +20,11 @@ void check_segments(JsonObject& object, const char* key, const char* whose,
 
 void check_segments(JsonObject& object, const char* key, const Link& link) {
   check_segments(object, key, "segments", link.segments);
-  check_segments(object, key, "sum_segments", link.sum_segments);
-  check_segments(object, key, "shard_segments", link.shard_segments);
+  check_segments(object, key, "collective_segments", link.collective_segments);
+  check_segments(object, key, "tensor_parallel_segments", link.tensor_parallel_segments);
   check_segments(object, key, "send_overhead_segments", link.overheads.send.segments);
   check_segments(object, key, "receive_overhead_segments", link.overheads.receive.segments);
-  check_segments(object, key, "sum_overhead_segments", link.overheads.sum.segments);
+  check_segments(object, key, "collective_overhead_segments", link.overheads.sum.segments);
 }
 
 /// Returns the last segment that a transfer of `size` reaches, or null if there is none.
@@ -221,10 +221,10 @@ Seconds time_of(const Overhead& overhead, Bytes size) {
 }
 
 RingTime ring_time(const Link& link, Bytes size, double devices, int rounds) {
-  if (link.sum_bandwidth_per_s > 0) {
-    const Link ring{.latency = link.sum_latency,
-                    .bandwidth_per_s = link.sum_bandwidth_per_s,
-                    .segments = link.sum_segments,
+  if (link.collective_bandwidth_per_s > 0) {
+    const Link ring{.latency = link.collective_latency,
+                    .bandwidth_per_s = link.collective_bandwidth_per_s,
+                    .segments = link.collective_segments,
                     .oversubscription = link.oversubscription};
     return ring_time(ring, size, devices, rounds);
   }
@@ -238,10 +238,10 @@ RingTime ring_time(const Link& link, Bytes size, double devices, int rounds) {
 
 RingTime shard_sum_time(const Link& link, Bytes size, double devices) {
   constexpr int rounds = 2;
-  if (link.shard_bandwidth_per_s > 0)
-    return ring_time({.latency = link.shard_latency,
-                      .bandwidth_per_s = link.shard_bandwidth_per_s,
-                      .segments = link.shard_segments,
+  if (link.tensor_parallel_bandwidth_per_s > 0)
+    return ring_time({.latency = link.tensor_parallel_latency,
+                      .bandwidth_per_s = link.tensor_parallel_bandwidth_per_s,
+                      .segments = link.tensor_parallel_segments,
                       .oversubscription = link.oversubscription},
                      size, devices, rounds);
   return ring_time(link, size, devices, rounds);

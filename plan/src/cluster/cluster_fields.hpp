@@ -39,22 +39,24 @@ void visit_fields(Struct& s, Visit&& visit) {
         "Segments of the transfer time for larger transfers, by increasing from_bytes. The last "
         "segment that a transfer reaches gives its time. All of it but the link's latency occupies "
         "the link.");
-  visit("sum_bandwidth_per_s", s.sum_bandwidth_per_s, within(at_least(0)),
+  visit("collective_bandwidth_per_s", s.collective_bandwidth_per_s, within(at_least(0)),
         "Bytes per second of a ring step of a collective; 0: as for transfers.");
-  visit("sum_latency_s", s.sum_latency, any(),
-        "Latency of a ring step of a collective; used with sum_bandwidth_per_s.");
-  visit("sum_segments", s.sum_segments, segments,
-        "Segments for larger ring steps of a collective, which deviate from sum_latency_s and "
-        "sum_bandwidth_per_s.");
-  visit("shard_bandwidth_per_s", s.shard_bandwidth_per_s, within(at_least(0)),
+  visit("collective_latency_s", s.collective_latency, any(),
+        "Latency of a ring step of a collective; used with collective_bandwidth_per_s.");
+  visit(
+      "collective_segments", s.collective_segments, segments,
+      "Segments for larger ring steps of a collective, which deviate from collective_latency_s and "
+      "collective_bandwidth_per_s.");
+  visit("tensor_parallel_bandwidth_per_s", s.tensor_parallel_bandwidth_per_s, within(at_least(0)),
         "Bytes per second of a ring step of a tensor-parallel all-reduce; 0: as for other "
         "collectives.");
-  visit("shard_latency_s", s.shard_latency, any(),
-        "Latency of a ring step of a tensor-parallel all-reduce; used with shard_bandwidth_per_s.");
-  visit("shard_segments", s.shard_segments, segments,
+  visit("tensor_parallel_latency_s", s.tensor_parallel_latency, any(),
+        "Latency of a ring step of a tensor-parallel all-reduce; used with "
+        "tensor_parallel_bandwidth_per_s.");
+  visit("tensor_parallel_segments", s.tensor_parallel_segments, segments,
         "Segments for larger ring steps of a tensor-parallel all-reduce, which deviate from "
-        "shard_latency_s and shard_bandwidth_per_s.");
-  visit("shard_overlap", s.shard_overlap, within({.least = 0, .most = 1}),
+        "tensor_parallel_latency_s and tensor_parallel_bandwidth_per_s.");
+  visit("tensor_parallel_overlap", s.tensor_parallel_overlap, within({.least = 0, .most = 1}),
         "Share of a tensor-parallel all-reduce, from 0 to 1, that overlaps with the compute of the "
         "action that its own action is fused with (OVERLAP_F_B).");
   visit("send_overhead_s", s.overheads.send.each, any(),
@@ -70,11 +72,12 @@ void visit_fields(Struct& s, Visit&& visit) {
         "Bytes per second by which receive_overhead_s grows with the size; 0: it does not grow.");
   visit("receive_overhead_segments", s.overheads.receive.segments, segments,
         "Segments of the receiver's overhead for larger transfers.");
-  visit("sum_overhead_s", s.overheads.sum.each, any(),
+  visit("collective_overhead_s", s.overheads.sum.each, any(),
         "Seconds for which a ring step of a collective keeps a rank from computing.");
-  visit("sum_overhead_bandwidth_per_s", s.overheads.sum.bandwidth_per_s, within(at_least(0)),
-        "Bytes per second by which sum_overhead_s grows with the size; 0: it does not grow.");
-  visit("sum_overhead_segments", s.overheads.sum.segments, segments,
+  visit(
+      "collective_overhead_bandwidth_per_s", s.overheads.sum.bandwidth_per_s, within(at_least(0)),
+      "Bytes per second by which collective_overhead_s grows with the size; 0: it does not grow.");
+  visit("collective_overhead_segments", s.overheads.sum.segments, segments,
         "Segments of a rank's overhead for larger ring steps of a collective.");
 }
 

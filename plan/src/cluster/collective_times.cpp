@@ -117,8 +117,9 @@ ExchangeTime exchange_time(const Cluster& cluster, const GroupPlace& place, doub
 }
 
 double gradient_sum_s(const SumTime& sum, const MachineConstants& constants) {
-  return sum.table_s / constants.reduction_efficiency + sum.bulk_s / constants.bulk_reduction +
-         between_nodes_s(sum, constants) + sum.steps_s;
+  return sum.table_s / constants.reduction_efficiency +
+         sum.bulk_s / constants.large_reduction_efficiency + between_nodes_s(sum, constants) +
+         sum.steps_s;
 }
 
 double shard_sum_s(const SumTime& sum, const MachineConstants& constants) {
@@ -127,7 +128,7 @@ double shard_sum_s(const SumTime& sum, const MachineConstants& constants) {
 }
 
 double exchanges_s(const ExchangeTime& sent, int exchanges, const MachineConstants& constants) {
-  return sent.node_s / constants.exchange_efficiency +
+  return sent.node_s / constants.all_to_all_efficiency +
          sent.network_s / constants.network_efficiency + exchanges * constants.collective_call_s;
 }
 

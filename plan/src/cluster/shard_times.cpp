@@ -13,7 +13,7 @@ double on_machine(const LayerCost& layer, const Cluster& cluster, const ShardPla
                   ShardPass pass) {
   const MachineConstants& constants = cluster.machine->constants;
   double seconds = 0;
-  const PartitionCollectives& sums = layer.tensor_sums;
+  const PartitionCollectives& sums = layer.tensor_all_reduces;
   if (const int times = times_in(pass, sums); times > 0 && places.tensor.devices > 1)
     seconds +=
         times * shard_sum_s(sum_time(cluster, places.tensor, static_cast<double>(sums.bytes.value)),
@@ -24,8 +24,8 @@ double on_machine(const LayerCost& layer, const Cluster& cluster, const ShardPla
     if (times > 0 && place.devices > 1)
       seconds += exchanges_s(exchange_time(cluster, place, total), times, constants);
   };
-  add(layer.expert_exchanges, places.expert);
-  add(layer.context_gathers, places.context);
+  add(layer.expert_all_to_alls, places.expert);
+  add(layer.context_all_gathers, places.context);
   return seconds;
 }
 
@@ -35,7 +35,7 @@ double on_links(const LayerCost& layer, const Cluster& cluster, const ShardPlace
     return link_of_level(cluster, place.spans ? std::max<std::size_t>(1, place.level) : 0);
   };
   double seconds = 0;
-  const PartitionCollectives& sums = layer.tensor_sums;
+  const PartitionCollectives& sums = layer.tensor_all_reduces;
   if (const int times = times_in(pass, sums); times > 0 && places.tensor.devices > 1) {
     const RingTime ring = shard_sum_time(link(places.tensor), sums.bytes, places.tensor.devices);
     seconds += times * (ring.held + ring.latency).value;
@@ -46,8 +46,8 @@ double on_links(const LayerCost& layer, const Cluster& cluster, const ShardPlace
           times *
           (occupancy(link(place), traffic.bytes) + link(place).latency * (place.devices - 1)).value;
   };
-  add(layer.expert_exchanges, places.expert);
-  add(layer.context_gathers, places.context);
+  add(layer.expert_all_to_alls, places.expert);
+  add(layer.context_all_gathers, places.context);
   return seconds;
 }
 

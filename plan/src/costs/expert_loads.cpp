@@ -52,8 +52,8 @@ void slow_to_busiest(LayerCost& layer, int ranks, double share) {
     for (Seconds* const time :
          {&times->forward, &times->input_gradient, &times->weight_gradient, &times->splitting})
       *time = *time * (1 + share * (load - 1));
-  layer.expert_exchanges.bytes =
-      whole_bytes(static_cast<double>(layer.expert_exchanges.bytes.value) * load);
+  layer.expert_all_to_alls.bytes =
+      whole_bytes(static_cast<double>(layer.expert_all_to_alls.bytes.value) * load);
 }
 
 }  // namespace pipewright::plan

@@ -100,11 +100,11 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("workspace_bytes", s.workspace, any(), "Bytes of workspace that its rank holds throughout");
   visit("expert_parameter_bytes", s.expert_parameters, any(),
         "Bytes of the parameters of routed experts");
-  visit("tensor_sums", s.tensor_sums, any(),
+  visit("tensor_all_reduces", s.tensor_all_reduces, any(),
         "Tensor-parallel all-reduces of outputs in the forward");
-  visit("expert_exchanges", s.expert_exchanges, any(),
+  visit("expert_all_to_alls", s.expert_all_to_alls, any(),
         "All-to-alls of tokens among expert-parallel ranks in the forward");
-  visit("context_gathers", s.context_gathers, any(),
+  visit("context_all_gathers", s.context_all_gathers, any(),
         "All-gathers of keys and values in the forward");
   visit("expert_loads", s.expert_loads, any(),
         "Load imbalance of the experts by expert-parallel size; empty: balanced");

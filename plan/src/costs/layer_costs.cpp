@@ -80,8 +80,9 @@ LayerCosts read_layer_costs(JsonObject& root) {
     JsonObject runtime(root.diagnostics(), root.child("runtime"));
     costs.runtime = read_fields<RuntimeCost>(runtime);
   }
-  root.find("work");   // accepted but not used for planning: the breakdown of the times
-  root.find("alike");  // accepted but not used for planning: the groups of identical layers
+  root.find("work");  // accepted but not used for planning: the breakdown of the times
+  root.find(
+      "identical_layers");  // accepted but not used for planning: the groups of identical layers
   return costs;
 }
 

@@ -298,8 +298,8 @@ LayerCost joined(const LayerCost& first, const LayerCost& second) {
   return layer;
 }
 
-/// Returns the peak of a lone input gradient above what R has left. `layers` are as `run_again`
-/// returns them.
+/// Returns the peak of a lone input gradient above what R has left. `layers` are as
+/// `recomputed_cost` returns them.
 Bytes rerun_input_gradient_peak(const std::vector<LayerCost>& layers, Bytes remade_by_r) {
   Bytes peak, before;  // left by the layers after it, less what they freed
   for (std::size_t at = layers.size(); at-- > 0;) {
@@ -321,7 +321,7 @@ Bytes rerun_input_gradient_peak(const std::vector<LayerCost>& layers, Bytes rema
 
 /// Returns the costs of a layer that saves only its input and recomputes its forward within its
 /// backward.
-LayerCost run_again(LayerCost layer) {
+LayerCost recomputed_cost(LayerCost layer) {
   if (is_bare_view(layer))
     return layer;
   layer.backward_peak =
@@ -358,7 +358,7 @@ RecomputeCost rerun_by_layers(const std::vector<LayerCost>& layers, Bytes output
   std::vector<LayerCost> again;
   RecomputeCost rerun;
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    again.push_back(run_again(layers[l]));
+    again.push_back(recomputed_cost(layers[l]));
     if (l + 1 == layers.size() || is_bare_view(layers[l]))
       continue;
     rerun.others += layers[l].forward;

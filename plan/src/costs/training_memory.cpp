@@ -12,7 +12,7 @@ const std::vector<std::string>& precisions() {
   return names;
 }
 
-const std::vector<std::string>& hand_overs() {
+const std::vector<std::string>& local_transfers() {
   static const std::vector<std::string> names{"reference", "copy"};
   return names;
 }
@@ -25,8 +25,8 @@ std::string to_string(Precision precision) {
   return precisions()[static_cast<std::size_t>(precision)];
 }
 
-std::string to_string(TensorTransfer hand_over) {
-  return hand_overs()[static_cast<std::size_t>(hand_over)];
+std::string to_string(TensorTransfer local_transfer) {
+  return local_transfers()[static_cast<std::size_t>(local_transfer)];
 }
 
 int states_of(Optimizer optimizer) {

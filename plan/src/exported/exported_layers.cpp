@@ -360,7 +360,7 @@ void require_open(const Cutter& cutter, int place, const std::string& whose) {
     throw InputError(fmt::format("{}: no border can be there: {}", whose, *why));
 }
 
-std::vector<int> named_ends(const Cutter& cutter, const LayerBorders& borders) {
+std::vector<int> named_ends(const Cutter& cutter, const LayerBoundaries& borders) {
   std::set<int> ends{cutter.size()};
   const auto add = [&](int place, const std::string& whose) {
     require_open(cutter, place, whose);
@@ -412,7 +412,7 @@ const std::vector<std::string>& layers_by_words() {
   return words;
 }
 
-ExportedLayers layers_of(const ExportedProgram& program, const LayerBorders& borders) {
+ExportedLayers layers_of(const ExportedProgram& program, const LayerBoundaries& borders) {
   const Cutter cutter(program);
   const bool are_named = !borders.before.empty() || !borders.after.empty();
   const std::vector<int> ends = are_named                       ? named_ends(cutter, borders)

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "catalogue.hpp"
+#include "catalog.hpp"
 
 namespace pipewright::plan {
 

@@ -6,7 +6,7 @@
 
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/generators.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "schedules/sizes.hpp"
 
 namespace pipewright::plan {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "own_program.hpp"
-#include "own_schedule.hpp"
+#include "custom_program.hpp"
+#include "custom_schedule.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/generators/schedule_file.hpp"
 #include "pipewright/plan/program/computation.hpp"
 
@@ -22,19 +22,19 @@ ScheduleChoice::ScheduleChoice(ScheduleDescriptor generator) : name(generator.na
       std::find(known.begin(), known.end(), name) != known.end())
     throw InputError(
         fmt::format("\"{}\" cannot be the name of a custom schedule: it must have no dots and "
-                    "slashes, and must not be in the catalogue",
+                    "slashes, and must not be in the catalog",
                     name));
   own = std::make_shared<const ScheduleDescriptor>(std::move(generator));
 }
 
 ScheduleChoice::ScheduleChoice(Schedule order, std::string called) : name(std::move(called)) {
   require_sound(name, [&] { require_runnable(order); });
-  own = std::make_shared<const ScheduleDescriptor>(own_schedule(std::move(order), name));
+  own = std::make_shared<const ScheduleDescriptor>(custom_schedule(std::move(order), name));
 }
 
 ScheduleChoice::ScheduleChoice(Program program, std::string called) : name(std::move(called)) {
   require_sound(name, [&] { require_runnable(program); });
-  own = std::make_shared<const ScheduleDescriptor>(own_program(std::move(program), name));
+  own = std::make_shared<const ScheduleDescriptor>(custom_program(std::move(program), name));
 }
 
 std::string ScheduleChoice::label() const {

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "own_program.hpp"
-#include "own_schedule.hpp"
+#include "custom_program.hpp"
+#include "custom_schedule.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/lower/program_csv.hpp"
 
@@ -48,14 +48,14 @@ ScheduleDescriptor read_program(const std::string& text, const std::string& file
     diagnostics.add_lines("/ranks", unsound.what());
   }
   diagnostics.throw_if_any();
-  return own_program(std::move(program), file, std::move(document));
+  return custom_program(std::move(program), file, std::move(document));
 }
 
 ScheduleDescriptor read_csv(const std::string& text, const std::string& file) {
   if (!has_communication(text)) {
     Schedule order = parse_csv(text, file);
     require_sound(file, [&] { require_runnable(order); });
-    return own_schedule(std::move(order), file);
+    return custom_schedule(std::move(order), file);
   }
   Program program;
   require_sound(file, [&] {

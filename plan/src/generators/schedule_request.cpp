@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "own_schedule.hpp"
+#include "custom_schedule.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/generators.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/schedules/backward_passes.hpp"
 
 namespace pipewright::plan {

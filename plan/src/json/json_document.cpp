@@ -11,6 +11,8 @@
 #include <sstream>
 #include <system_error>
 
+#include "renamed_keys.hpp"
+
 namespace pipewright::plan {
 namespace {
 
@@ -39,8 +41,9 @@ std::string line_and_column(std::string_view text, std::size_t offset) {
 /// Scans well-formed JSON and records where each key and element begins.
 class PositionScanner {
  public:
-  PositionScanner(std::string_view text, std::map<std::string, std::size_t>& offsets)
-      : text_(text), offsets_(offsets) {}
+  /// `renames`: old keys are recorded under their current names.
+  PositionScanner(std::string_view text, std::map<std::string, std::size_t>& offsets, bool renames)
+      : text_(text), offsets_(offsets), renames_(renames) {}
 
   /// Returns the pointers of duplicate keys. JSON allows them, but one of the values would be lost.
   std::vector<std::string> scan() {
@@ -68,7 +71,7 @@ class PositionScanner {
     for (skip_space(); text_[at_] != '}'; skip_space()) {
       const std::size_t key_at = at_;
       const auto key = Json::parse(string()).get<std::string>();
-      const std::string child = pointer + "/" + escaped(key);
+      const std::string child = pointer + "/" + escaped(renames_ ? current_key(key) : key);
       if (!offsets_.insert_or_assign(child, key_at).second)
         doubled_.push_back(child);
       skip_space();
@@ -108,6 +111,7 @@ class PositionScanner {
 
   std::string_view text_;
   std::map<std::string, std::size_t>& offsets_;
+  bool renames_;
   std::size_t at_ = 0;
   std::vector<std::string> doubled_;
 };
@@ -232,11 +236,15 @@ JsonDocument JsonDocument::parse(std::string text, std::string name) {
     throw InputError(fmt::format("{}:1:1: /: not usable: {}", document.name_,
                                  reason_behind("] ", error.what())));
   }
-  const auto doubled = PositionScanner(document.text_, document.offsets_).scan();
+  document.renames_keys_ = may_have_old_keys(document.root_);
+  const auto doubled =
+      PositionScanner(document.text_, document.offsets_, document.renames_keys_).scan();
   Diagnostics diagnostics(document);
   for (const std::string& pointer : doubled)
     diagnostics.add(pointer, "this key occurs twice");
   diagnostics.throw_if_any();
+  if (document.renames_keys_)
+    report_old_keys(document.name_, rename_old_keys(document.root_));
   return document;
 }
 
@@ -264,6 +272,8 @@ void JsonDocument::set(const std::string& assignment) {
     if (!target->is_object() && !target->is_null())
       throw InputError(fmt::format("--set {}: {} holds {}, it has no field \"{}\"", assignment,
                                    pointer.empty() ? "/" : pointer, type_in_words(*target), key));
+    if (renames_keys_)
+      key = current_key(key);
     pointer += "/" + escaped(key);
     target = &(*target)[key];
   }

@@ -23,15 +23,15 @@ struct FreeSlots {
 /// Assigns slots by coloring the lifetimes of one rank's buffers, in order of first use. For
 /// intervals the lowest free slot is optimal, so each stage gets only as many slots as it holds at
 /// once.
-class SlotColouring {
+class SlotColoring {
  public:
-  explicit SlotColouring(const Program& program)
+  explicit SlotColoring(const Program& program)
       : microbatches_(static_cast<std::size_t>(program.microbatches)),
         stages_(static_cast<std::size_t>(stage_count(program))),
         last_use_(microbatches_ * stages_, 0),
         slot_(microbatches_ * stages_, -1) {}
 
-  void colour(std::vector<Instruction>& instructions) {
+  void color(std::vector<Instruction>& instructions) {
     std::vector<FreeSlots> free(stages_);
     for (std::size_t at = 0; at < instructions.size(); ++at)
       if (instructions[at].microbatch >= 0)
@@ -64,9 +64,9 @@ class SlotColouring {
 }  // namespace
 
 Program with_slots(Program program) {
-  SlotColouring colouring(program);
+  SlotColoring coloring(program);
   for (auto& instructions : program.ranks)
-    colouring.colour(instructions);
+    coloring.color(instructions);
   return program;
 }
 

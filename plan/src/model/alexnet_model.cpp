@@ -89,7 +89,7 @@ Layer planned(const AlexNetLayer& layer) {
   return plan;
 }
 
-Sample labelled_image(const AlexNetShape& shape) {
+Sample labeled_image(const AlexNetShape& shape) {
   return {.input = {.shape = {3, shape.image_size, shape.image_size}},
           .target = {.shape = {}, .is_index = true}};
 }
@@ -158,7 +158,7 @@ const ModelDescriptor& descriptor_of<AlexNetShape>() {
                                    .data = cifar10_data,
                                    .unit = "images",
                                    .layers = alexnet_model,
-                                   .sample = labelled_image,
+                                   .sample = labeled_image,
                                    .estimate = estimate_of_alexnet});
   return alexnet;
 }

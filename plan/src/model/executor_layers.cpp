@@ -189,9 +189,9 @@ class ExecutorCounting {
   const double sequence_, t_, value_, tokens_, own_tokens_;
 };
 
-Bytes sum_of(const std::vector<KeptTensor>& kept, bool dropped_alone) {
+Bytes sum_of(const std::vector<SavedTensor>& kept, bool dropped_alone) {
   Bytes sum;
-  for (const KeptTensor& tensor : kept)
+  for (const SavedTensor& tensor : kept)
     if (tensor.again || !dropped_alone)
       sum += tensor.bytes;
   return sum;

@@ -188,7 +188,7 @@ void read_deepseek_v2(ConfigFields& fields, TransformerConfig& config) {
   read_activation(fields, config, "hidden_act", "silu");
   read_rotary(fields, config);
   config.score_scale = score_scale_of_latent(fields, config);
-  config.rotary.neighbours = fields.flag("rope_interleave", true);
+  config.rotary.neighbors = fields.flag("rope_interleave", true);
   config.routed_scale = fields.positive("routed_scaling_factor", 1);
   read_deepseek_mixture(fields, config);
 }

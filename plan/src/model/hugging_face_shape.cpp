@@ -17,9 +17,9 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("sequence", s.transformer.sequence, needed(within({.least = 1, .most = most_tokens})),
         "Tokens of a sample.");
   visit("attention", s.transformer.attention, one_of(attention_kinds()),
-        "Whether attention writes its scores to memory.");
+        "True if attention writes its scores to memory.");
   visit("dropout", s.dropout, any(),
-        "Whether hidden states are dropped as in the config. Such a model can only be trained "
+        "True if hidden states are dropped as in the config. Such a model can only be trained "
         "without dropout.");
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/model/catalogue.hpp"
+#include "pipewright/plan/model/catalog.hpp"
 #include "pipewright/plan/model/model_descriptor.hpp"
 
 namespace pipewright::plan {

@@ -70,7 +70,8 @@ void visit_sizes(Struct& s, Visit&& visit) {
         "Number of tokens in the vocabulary.");
   visit("vocabulary_multiple", s.vocabulary_multiple, within(width_range),
         "The vocabulary is padded to a multiple of this times the tensor size.");
-  visit("longest", s.longest, within(tokens_or_none), "Longest sequence that the model supports.");
+  visit("max_sequence", s.longest, within(tokens_or_none),
+        "Longest sequence that the model supports.");
   visit("learned_positions", s.learned_positions, any(), "Positions have learned embeddings.");
   visit("gated", s.gated, any(), "The feed-forward has three matrices instead of two.");
   visit("tied", s.tied, any(), "The head's weight is the embedding's.");
@@ -100,15 +101,15 @@ void visit_sizes(Struct& s, Visit&& visit) {
   visit("rotary_window_base", s.rotary.window_base, within(at_least(0)),
         "Base of the rotary frequencies in sliding-window layers, which are not scaled; 0: as in "
         "other layers.");
-  visit("rotary_share", s.rotary.share, within(share_range),
+  visit("rotary_fraction", s.rotary.share, within(share_range),
         "Share of a head's channels that RoPE rotates.");
-  visit("rotary_neighbours", s.rotary.neighbours, any(),
+  visit("rotary_interleaved", s.rotary.neighbors, any(),
         "RoPE rotates pairs of adjacent channels instead of the two halves.");
   visit("rotary_scaling", s.rotary.scaling, one_of(rotary_scalings()),
         "How rotary frequencies are scaled for long sequences.");
   visit("rotary_factor", s.rotary.factor, within(more_than(0)),
         "Factor by which rotary frequencies are reduced.");
-  visit("rotary_longest", s.rotary.longest, within(tokens_or_none),
+  visit("rotary_original_length", s.rotary.longest, within(tokens_or_none),
         "Sequence length that the rotary frequencies were trained for.");
   visit("rotary_low", s.rotary.low, within(more_than(0)),
         "For llama3: a frequency with fewer periods in that sequence is reduced.");
@@ -120,16 +121,16 @@ void visit_sizes(Struct& s, Visit&& visit) {
         "For yarn: a frequency with fewer rotations is reduced.");
   visit("rotary_magnitude", s.rotary.magnitude, within(more_than(0)),
         "Factor of the rotated channels.");
-  visit("rotary_shorts", s.rotary.shorts, within(more_than(0)),
+  visit("rotary_short_factors", s.rotary.shorts, within(more_than(0)),
         "For long: a factor for each pair of channels, for sequences up to that length.");
-  visit("rotary_longs", s.rotary.longs, within(more_than(0)),
+  visit("rotary_long_factors", s.rotary.longs, within(more_than(0)),
         "For long: the same for longer sequences.");
   visit("dropout", s.dropout, any(), "Hidden states have dropout.");
   visit("window", s.window, within(tokens_or_none), "Sliding window in tokens; 0: none.");
   visit("window_from", s.window_from, within(layers_or_none),
         "First layer with the sliding window.");
   visit("windowed", s.windowed, any(),
-        "Whether each layer has the sliding window; empty: as window_from says.");
+        "True if each layer has the sliding window; empty: as window_from says.");
   visit("experts", s.experts, within(width_or_none), "Number of experts of a layer.");
   visit("experts_per_token", s.experts_per_token, within(width_or_none),
         "Number of experts per token.");
@@ -147,14 +148,14 @@ void visit_sizes(Struct& s, Visit&& visit) {
   visit("router_groups", s.router_groups, within(width_range), "Number of expert groups.");
   visit("groups_per_token", s.groups_per_token, within(width_range),
         "Number of groups that a token may be routed to.");
-  visit("sparse", s.sparse, any(), "Whether each layer has experts; empty: none has.");
+  visit("sparse", s.sparse, any(), "True if each layer has experts; empty: none has.");
   visit("q_rank", s.q_rank, within(width_or_none), "Rank of latent attention's queries.");
   visit("kv_rank", s.kv_rank, within(width_or_none),
         "Rank of latent attention's keys and values; 0: no latent attention.");
   visit("rope_channels", s.rope_channels, within(width_or_none),
         "Channels of latent attention that RoPE rotates.");
   visit("latent_norms", s.latent_norms, any(), "The latent queries, keys and values are normed.");
-  visit("predictions", s.predictions, within(layers_or_none),
+  visit("mtp_modules", s.predictions, within(layers_or_none),
         "Number of multi-token-prediction modules, which are not supported in training.");
 }
 
@@ -163,8 +164,8 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit_sizes(s.config, visit);
   visit("sequence", s.sequence, needed(within(tokens_range)), "Tokens of a sample.");
   visit("attention", s.attention, one_of(attention_kinds()),
-        "Whether attention writes its scores to memory.");
-  visit("products", s.products, one_of(product_precisions()),
+        "True if attention writes its scores to memory.");
+  visit("product_precision", s.products, one_of(product_precisions()),
         "Bits of the operands of matrix products: 32, 16, 8 or 4.");
 }
 
@@ -291,12 +292,12 @@ std::vector<std::string> only_predicted(const TransformerShape& shape) {
   add_if(c.vocabulary % c.vocabulary_multiple != 0, "vocabulary_multiple");
   // RoPE rotates channels in pairs.
   add_if(!c.learned_positions && !c.is_latent() && turning_channels(c) % 2 != 0,
-         c.rotary.share < 1 ? "rotary_share" : "head_channels");
+         c.rotary.share < 1 ? "rotary_fraction" : "head_channels");
   add_if(c.is_latent() && c.rope_channels % 2 != 0, "rope_channels");
-  add_if(!has_factors(c, c.rotary.shorts), "rotary_shorts");
-  add_if(!has_factors(c, c.rotary.longs), "rotary_longs");
+  add_if(!has_factors(c, c.rotary.shorts), "rotary_short_factors");
+  add_if(!has_factors(c, c.rotary.longs), "rotary_long_factors");
   add_if(shape.attention == AttentionKind::Scores, "attention");
-  add_if(shape.products != ProductPrecision::Half, "products");
+  add_if(shape.products != ProductPrecision::Half, "product_precision");
   return fields;
 }
 

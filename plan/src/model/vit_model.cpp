@@ -25,11 +25,11 @@ void visit_fields(Struct& s, Visit&& visit) {
 
 namespace {
 
-constexpr int colours = 3;
+constexpr int colors = 3;
 
 Model vit_model(const VitShape& shape) {
   const std::int64_t h = shape.hidden;
-  const std::int64_t pixels = std::int64_t{colours} * shape.patch * shape.patch;
+  const std::int64_t pixels = std::int64_t{colors} * shape.patch * shape.patch;
   Model model{.name = "vit", .layers = {}};
   model.layers.push_back(planned_layer(
       "patches", "patches", linear_parameters(pixels, h) + shape.patches() * h,
@@ -44,14 +44,14 @@ Model vit_model(const VitShape& shape) {
 }
 
 Sample image_in_patches(const VitShape& shape) {
-  return {.input = {.shape = {colours, shape.image_size, shape.image_size}},
+  return {.input = {.shape = {colors, shape.image_size, shape.image_size}},
           .target = {.shape = {}, .is_index = true}};
 }
 
 /// The head multiplies the mean of its norm's outputs, the first layer a copy of the images.
 LayerEstimate estimate_of_vit(const VitShape& shape, const Layer& layer) {
   if (layer.kind == "patches")
-    return {.kept = 1.0 * colours * shape.image_size * shape.image_size};
+    return {.kept = 1.0 * colors * shape.image_size * shape.image_size};
   if (layer.kind == "norm-and-head")
     return {.kept = shape.hidden + 2.0 * shape.patches()};
   return {.kept = kept_by_block(shape.patches(), shape.hidden, shape.heads)};

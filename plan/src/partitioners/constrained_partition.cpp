@@ -7,6 +7,7 @@
 
 #include "infinity.hpp"
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/quantity_text.hpp"
 #include "schedules/sizes.hpp"
 
 namespace pipewright::plan {
@@ -227,14 +228,6 @@ std::string outer_stages(const PartitionRequest& request) {
   return request.first ? "first stage" : "last stage";
 }
 
-std::string text_of(Bytes bytes) {
-  const auto value = static_cast<double>(bytes.value);
-  if (value < 1e6)
-    return fmt::format("{} B", bytes.value);
-  return value < 1e9 ? fmt::format("{:.4g} MB", value / 1e6)
-                     : fmt::format("{:.4g} GB", value / 1e9);
-}
-
 void check_layers(const PartitionRequest& request) {
   const auto layers = static_cast<int>(request.weights.size());
   if (request.stages < 1)
@@ -328,8 +321,8 @@ void blame_single_layer(const PartitionRequest& request) {
     for (int stage = 1; stage < request.stages; ++stage)
       least = std::min(least, request.memory(stage, alone));
     if (least > *request.memory_cap)
-      throw Infeasible(fmt::format("memory: {} {}, the cap is {}", needs(alone), text_of(least),
-                                   text_of(*request.memory_cap)));
+      throw Infeasible(fmt::format("memory: {} {}, the cap is {}", needs(alone), bytes_text(least),
+                                   bytes_text(*request.memory_cap)));
   }
 }
 
@@ -344,10 +337,10 @@ void blame_single_layer(const PartitionRequest& request) {
     if (request.memory(stage, range) > most)
       most = request.memory(stage, worst = range);
   }
-  const std::string cap = text_of(*request.memory_cap);
+  const std::string cap = bytes_text(*request.memory_cap);
   if (most > *request.memory_cap)
     throw Infeasible(fmt::format("memory: {} {}, and no other cut needs less; the cap is {}",
-                                 needs(worst), text_of(most), cap));
+                                 needs(worst), bytes_text(most), cap));
   throw Infeasible(
       fmt::format("memory: each stage can be kept within {}, but no cut keeps the {} stages of "
                   "every rank within "

@@ -78,9 +78,9 @@ std::string program_schema() {
   add(schema, "transfers",
       "When a transfer may start: when both ends have reached it, or when the sender has.",
       {{"type", "string"}, {"enum", transfer_modes()}});
-  add(schema, "blocking", "Whether a transfer keeps its rank from computing.", flag);
+  add(schema, "blocking", "True if a transfer keeps its rank from computing.", flag);
   add(schema, "asynchronous",
-      "Whether weights are updated without a flush, so that a stage steps several times.", flag);
+      "True if weights are updated without a flush, so that a stage steps several times.", flag);
   add(schema, "step_every",
       "Number of backwards before a stage steps, if the Program is asynchronous; otherwise 0.",
       integer_from(0), 0);
@@ -90,7 +90,7 @@ std::string program_schema() {
       "recomputes the others. 0: R recomputes the whole stage.",
       integer_from(0), 0);
   add(schema, "selective_recompute",
-      "Whether each backward recomputes the attention of its layers.", flag, false);
+      "True if each backward recomputes the attention of its layers.", flag, false);
   add(schema, "ranks", "The instructions of each rank, in the order in which they run.", ranks);
   schema["$defs"]["instruction"] = {{"description",
                                      "<stage><operation><microbatch>#<buffer slot>, such as "

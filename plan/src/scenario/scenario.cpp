@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/generators/schedule_file.hpp"
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/plan/json/json_document.hpp"
@@ -117,7 +117,7 @@ Cluster read_cluster_of(JsonObject& root) {
 }
 
 /// Resolves the schedule's text: to `known`, to a file relative to the document, or to a name of
-/// the catalogue.
+/// the catalog.
 void resolve_schedule(JsonObject& object, ScheduleChoice& schedule, const ScheduleChoice& known) {
   const std::string stand_in = schedule_names().front();
   if (!object.has("schedule") || !taken(object, "schedule", schedule.name)) {
@@ -458,8 +458,8 @@ std::vector<std::string> only_predicted(const Scenario& scenario, RankTransport 
   };
   add_if(!has_queues, "pipeline.communicators");
   add_if(!meets, "pipeline.transfers");
-  add_if(pipeline.hand_over == TensorTransfer::Copy && carrier == RankTransport::Threads,
-         "pipeline.hand_over");
+  add_if(pipeline.local_transfer == TensorTransfer::Copy && carrier == RankTransport::Threads,
+         "pipeline.local_transfer");
   add_if(pipeline.context > 1, "pipeline.context");
   add_if(differ(training.microbatch_lengths), "training.microbatch_lengths");
   add_if(training.jitter != 0, "training.jitter");

@@ -44,8 +44,8 @@ void share_out_widths(const Scenario& scenario, LayerCosts& costs) {
     const Bytes input = at == 0 ? layer.output : costs.layers[at - 1].output;
     share_out(layer, shards);
     if (layer.parameters > Bytes{})
-      layer.tensor_sums = {.times = model.layers.at(at).checkpointable ? 2 : 1,
-                           .bytes = std::min(input, layer.output)};
+      layer.tensor_all_reduces = {.times = model.layers.at(at).checkpointable ? 2 : 1,
+                                  .bytes = std::min(input, layer.output)};
   }
 }
 
@@ -68,7 +68,7 @@ void share_out_experts(const TransformerShape& shape, int ranks, LayerCosts& cos
     for (LayerTimes* const times : {static_cast<LayerTimes*>(&layer), &layer.contended})
       times->optimizer_step =
           times->optimizer_step * (static_cast<double>(layer.parameters.value) / whole);
-    layer.expert_exchanges = {
+    layer.expert_all_to_alls = {
         .times = 2,
         .bytes = whole_bytes(static_cast<double>(layer.output.value) *
                              shape.config.experts_per_token * (ranks - 1.0) / ranks)};

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cluster/cluster_fields.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/json/fields.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 
@@ -22,7 +22,7 @@ const std::string& data_kind_meaning();
 const std::string& data_path_meaning();
 const std::vector<std::string>& data_kind_names();
 
-/// Returns the schema of a schedule: a name from the catalogue, or the name of a file.
+/// Returns the schema of a schedule: a name from the catalog, or the name of a file.
 const std::string& schedule_schema();
 /// Each returns the meaning of the field, and the schedules that have it.
 const std::string& group_meaning();
@@ -71,7 +71,8 @@ void visit_fields(Struct& s, Visit&& visit) {
                     {"type": "string", "pattern": "^type:"},
                     {"type": "array", "items": {"type": "integer", "minimum": 0},
                      "minItems": 2}]})"},
-        "What the stage boundaries balance: measured time, parameter counts, the number of layers, "
+        "Quantity that the stage boundaries balance: measured time, parameter counts, the number "
+        "of layers, "
         "or the number of layers whose kind matches a regular expression (type:REGEX). Or the "
         "boundaries themselves, as `pipewright partition` prints them: [0, 2, 5] are two stages, "
         "of layers 0 and 1 and of layers 2 to 4.");
@@ -80,14 +81,14 @@ void visit_fields(Struct& s, Visit&& visit) {
         "or all of a rank.");
   visit("transfers", s.transfers, one_of(transfer_modes()),
         "When a transfer may start: when both ends have reached it, or when the sender has.");
-  visit("blocking", s.blocking, any(), "Whether a transfer keeps its rank from computing.");
+  visit("blocking", s.blocking, any(), "True if a transfer keeps its rank from computing.");
   visit("replicas", s.replicas, within(at_least(1)),
         "Number of data-parallel replicas of the pipeline, which all-reduce their gradients.");
   visit(
       "tensor", s.tensor, within(size_range),
       "Tensor-parallel size: ranks that partition the heads, widths and vocabulary of each stage.");
   visit("sequence_parallel", s.sequence_parallel, any(),
-        "Whether tensor-parallel ranks partition the tokens between the tensor-parallel parts of a "
+        "True if tensor-parallel ranks partition the tokens between the tensor-parallel parts of a "
         "layer.");
   visit("context", s.context, within(size_range),
         "Context-parallel size: ranks that partition each sequence.");
@@ -100,8 +101,8 @@ void visit_fields(Struct& s, Visit&& visit) {
         "are neighbors.");
   visit(
       "overlap_reductions", s.overlap_reductions, any(),
-      "Whether gradients are reduced during the backward, or else after all compute of the rank.");
-  visit("hand_over", s.hand_over, one_of(hand_overs()),
+      "True if gradients are reduced during the backward, or else after all compute of the rank.");
+  visit("local_transfer", s.local_transfer, one_of(local_transfers()),
         "How a tensor reaches the next rank. reference: within a process the neighbor reads the "
         "sender's memory; copy: between processes and GPUs the receiver has its own buffer.");
 }
@@ -139,7 +140,7 @@ void visit_fields(Struct& s, Visit&& visit) {
         "full: everything in the measured type; mixed: parameters and gradients in bfloat16, with "
         "a master copy and the optimizer's states in fp32; mixed-fp16: the same with float16.");
   visit("fp32_gradients", s.fp32_gradients, any(),
-        "Whether gradients are accumulated in fp32 under mixed precision. Predictions assume that "
+        "True if gradients are accumulated in fp32 under mixed precision. Predictions assume that "
         "replicas communicate them in the type of the parameters. Training does so under ZeRO 2 "
         "and 3, and otherwise communicates them in fp32.");
   visit("loss_scale", s.loss_scale, within(at_least(0)),
@@ -151,8 +152,9 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("zero", s.zero, within(zero_range),
         "ZeRO stage: what is partitioned among the replicas. 1: the optimizer's state, including "
         "the master copy; 2: gradients as well; 3: parameters as well.");
-  visit("recompute", s.recompute, one_of(recompute_modes()),
-        "What a layer's backward recomputes: nothing, its forward, or only its attention core.");
+  visit(
+      "recompute", s.recompute, one_of(recompute_modes()),
+      "Work that a layer's backward recomputes: nothing, its forward, or only its attention core.");
   visit("microbatch_lengths", s.microbatch_lengths, within(more_than(0)),
         "Factors by microbatch of its times and of its activation and transfer sizes; empty: all "
         "1. For prediction only.");
@@ -164,7 +166,7 @@ void visit_fields(Struct& s, Visit&& visit) {
         "agree bit for bit need one of the others: avx2 or avx512 on Intel's CPUs, compatible on "
         "all.");
   visit("cuda_graphs", s.cuda_graphs, any(),
-        "Whether a stage's work for a microbatch is captured as CUDA graphs and launched as a "
+        "True if a stage's work for a microbatch is captured as CUDA graphs and launched as a "
         "whole, which speeds up small models that are launch-bound. Needs more memory.");
 }
 

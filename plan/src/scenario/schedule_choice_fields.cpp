@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "scenario_fields.hpp"
 
 namespace pipewright::plan {

@@ -165,8 +165,8 @@ void add_ranges(const RecordedPass& pass, const std::vector<Extent>& extent,
     const WorkRange& own = pass.ranges[range];
     RankBars& rank = ranks[static_cast<std::size_t>(own.rank)];
     const std::string text = plan::to_string(own.instruction);
-    const bool goes_on = range > 0 && same_action(pass.ranges[range - 1], own);
-    if (goes_on && !rank.host.empty())
+    const bool continues = range > 0 && same_action(pass.ranges[range - 1], own);
+    if (continues && !rank.host.empty())
       rank.host.back().end = own.end;
     else
       rank.host.push_back({text, own.start, own.end, action_level});
@@ -175,7 +175,7 @@ void add_ranges(const RecordedPass& pass, const std::vector<Extent>& extent,
     Bars& bars = rank.actions[plan::row_of(own.instruction.kind)];
     const auto before = std::find_if(bars.rbegin(), bars.rend(),
                                      [](const Bar& bar) { return bar.level == action_level; });
-    if (goes_on && before != bars.rend() && before->text == text) {
+    if (continues && before != bars.rend() && before->text == text) {
       before->start = std::min(before->start, extent[range].start);
       before->end = std::max(before->end, extent[range].end);
     } else {

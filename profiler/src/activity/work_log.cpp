@@ -8,7 +8,7 @@ namespace pipewright::profiler {
 
 void WorkLog::begin(int rank, const plan::Instruction& instruction, int layer) {
   std::uint64_t label = 0;
-  bool was_labelled = false;
+  bool was_labeled = false;
   {
     const std::lock_guard lock(mutex_);
     if (!is_on_)
@@ -18,10 +18,10 @@ void WorkLog::begin(int rank, const plan::Instruction& instruction, int layer) {
     close(thread, now);
     label = ++last_label_;
     thread.at = WorkRange{label, rank, instruction, layer, now, now};
-    was_labelled = std::exchange(thread.is_labelled, true);
+    was_labeled = std::exchange(thread.is_labeled, true);
   }
   // Labels belong to the thread, so this needs no lock.
-  if (was_labelled)
+  if (was_labeled)
     source_.close();
   source_.open(label);
 }
@@ -31,7 +31,7 @@ void WorkLog::end() {
     const std::lock_guard lock(mutex_);
     Thread& thread = threads_[std::this_thread::get_id()];
     close(thread, source_.now());
-    if (!std::exchange(thread.is_labelled, false))
+    if (!std::exchange(thread.is_labeled, false))
       return;
   }
   source_.close();

@@ -206,12 +206,12 @@ plan::Json to_json(const WorkReport& report, const std::function<std::string(int
           {"lost",
            {{"dropped", lost.dropped},
             {"unread_bytes", lost.unread},
-            {"unclaimed", lost.unclaimed},
+            {"between_actions", lost.unclaimed},
             {"without_call", lost.without_call},
             {"without_times", lost.without_times},
             {"late_buffers", lost.late_buffers},
             {"missing_buffers", lost.missing_buffers},
-            {"strays", std::move(strays)}}},
+            {"unattributed", std::move(strays)}}},
           {"overhead", report.overhead ? plan::Json(*report.overhead) : plan::Json()}};
 }
 

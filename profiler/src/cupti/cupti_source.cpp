@@ -223,9 +223,9 @@ class CuptiSource final : public ActivitySource {
     const Activity activity = collect();
     const Attribution found =
         attribute(activity, {{.label = label, .instruction = {}, .start = 0, .end = now()}});
-    const auto labelled = std::count_if(found.range_of.begin(), found.range_of.end(),
-                                        [](int range) { return range != Attribution::none; });
-    return labelled > 0 && found.without_call == 0;
+    const auto labeled = std::count_if(found.range_of.begin(), found.range_of.end(),
+                                       [](int range) { return range != Attribution::none; });
+    return labeled > 0 && found.without_call == 0;
   }
 
   void switch_all(bool on) {

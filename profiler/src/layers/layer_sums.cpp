@@ -24,12 +24,12 @@ plan::PartitionCollectives sums_of_shards(const Trial& trial) {
   if (shards == nullptr)
     return {};
   const int count = trial.bench.shard_count();
-  const PassedOn before = shards->passed_on();
+  const CommunicationTotals before = shards->passed_on();
   const exec::Tensors outputs = trial.forward(trial.leaves());
-  const PassedOn between = shards->passed_on();
+  const CommunicationTotals between = shards->passed_on();
   if (have_gradient(outputs))
     exec::full_backward(outputs, ones_for(outputs));
-  const PassedOn after = shards->passed_on();
+  const CommunicationTotals after = shards->passed_on();
   plan::PartitionCollectives sums{.times = sums_of(between.times - before.times, count),
                                   .bytes = {},
                                   .backward_times = sums_of(after.times - between.times, count)};

@@ -516,11 +516,12 @@ std::optional<plan::LinkSamples> LinkBench::measure() {
         series("sums", whole_numbers, share_sums / (ring - 1), one_trip,
                [&](Bytes size, int repeats) { return sum(devices, size, repeats, Of::Wall); }));
   for (int devices = 2; devices <= ring; ++devices)
-    samples.shard_sums.push_back(
+    samples.tensor_parallel_sums.push_back(
         series("tensor-parallel sums", whole_numbers, share_shards / (ring - 1), one_trip,
                [&](Bytes size, int repeats) { return shard_sum(devices, size, repeats); }));
   if (ring > 1 && place_.device.device.is_cpu() && !was_stopped_)
-    samples.shard_sums_beside = beside_compute_series(samples.shard_sums.front(), share_beside);
+    samples.tensor_parallel_sums_during_compute =
+        beside_compute_series(samples.tensor_parallel_sums.front(), share_beside);
   return was_stopped_ ? std::nullopt : std::optional(std::move(samples));
 }
 

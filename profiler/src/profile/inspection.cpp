@@ -125,10 +125,10 @@ void set_device_times(plan::LayerCost& cost, const LayerSamples& samples) {
 }  // namespace
 
 plan::LayerCosts with_device_times(plan::LayerCosts costs, const Inspection& inspection,
-                                   const std::vector<AlikeLayers>& alike) {
+                                   const std::vector<EquivalentLayers>& alike) {
   std::vector<LayerSamples> samples = inspection.samples;
   samples.resize(costs.layers.size() + 1);
-  for (const AlikeLayers& kind : alike)
+  for (const EquivalentLayers& kind : alike)
     for (const int layer : kind.layers)
       if (LayerSamples& own = samples[static_cast<std::size_t>(layer)]; own.forward.empty())
         own = samples[static_cast<std::size_t>(kind.layers.front())];

@@ -163,7 +163,7 @@ class Profile {
   }
 
   /// Sets each layer's costs: its own, or if they are `shared`, those of all places of its kind.
-  std::vector<AlikeLayers> set_costs(plan::LayerCosts& costs, bool shared) {
+  std::vector<EquivalentLayers> set_costs(plan::LayerCosts& costs, bool shared) {
     costs.layers.resize(outlines_.size() - 1);
     const auto cost_of = [&](int layer) -> plan::LayerCost& {
       return layer < bench_.loss() ? costs.layers[static_cast<std::size_t>(layer)] : costs.loss;
@@ -176,8 +176,8 @@ class Profile {
       }
       cost.name = bench_.name(layer);
     }
-    std::vector<AlikeLayers> kinds = alike_layers(outlines_);
-    for (AlikeLayers& kind : kinds) {
+    std::vector<EquivalentLayers> kinds = alike_layers(outlines_);
+    for (EquivalentLayers& kind : kinds) {
       note_places(kind, cost_of);
       if (kind.measured.empty())
         continue;
@@ -188,7 +188,7 @@ class Profile {
           cost_of(layer).name = bench_.name(layer);
         }
     }
-    std::erase_if(kinds, [](const AlikeLayers& kind) { return kind.layers.size() == 1; });
+    std::erase_if(kinds, [](const EquivalentLayers& kind) { return kind.layers.size() == 1; });
     return kinds;
   }
 
@@ -199,7 +199,7 @@ class Profile {
   }
 
   template <class CostOf>
-  void note_places(AlikeLayers& kind, const CostOf& cost_of) const {
+  void note_places(EquivalentLayers& kind, const CostOf& cost_of) const {
     for (const int layer : kind.layers) {
       if (!layers_[static_cast<std::size_t>(layer)])
         continue;
@@ -211,7 +211,7 @@ class Profile {
     }
   }
 
-  plan::LayerCost of_all_places(const AlikeLayers& kind) const {
+  plan::LayerCost of_all_places(const EquivalentLayers& kind) const {
     LayerSamples alone, contended;
     for (const int layer : kind.measured) {
       alone.append(layers_[static_cast<std::size_t>(layer)]->alone);

@@ -50,8 +50,8 @@ std::unique_ptr<exec::Stage> layer_alone(const LayerBench& bench, int layer,
 
 }  // namespace
 
-std::vector<StageBorders> borders_of(const LayerBench& bench, const plan::Partition& partition) {
-  std::vector<StageBorders> borders(static_cast<std::size_t>(plan::stage_count(partition)));
+std::vector<StageBoundaries> borders_of(const LayerBench& bench, const plan::Partition& partition) {
+  std::vector<StageBoundaries> borders(static_cast<std::size_t>(plan::stage_count(partition)));
   if (borders.size() == 1)
     return borders;
   std::vector<exec::Tensors> inputs(1);  // by layer
@@ -124,7 +124,7 @@ class Rehearsal::LayerClock final : public exec::LayerObserver {
 };
 
 Rehearsal::Rehearsal(const LayerBench& bench, const RankProgram& played,
-                     std::vector<StageBorders> borders)
+                     std::vector<StageBoundaries> borders)
     : bench_(bench),
       borders_(std::move(borders)),
       script_(played.program.ranks[static_cast<std::size_t>(played.rank.rank)]),

@@ -66,7 +66,7 @@ int stage_of(const Section& section) { return section.first > 0 ? 1 : 0; }
 Rehearsal section_pass(const LayerBench& bench, const Section& section,
                        const exec::Tensors& inputs) {
   const RankProgram played = both_backwards(section, bench.loss());
-  std::vector<StageBorders> borders(played.partition.boundaries.size() - 1);
+  std::vector<StageBoundaries> borders(played.partition.boundaries.size() - 1);
   const auto stage = static_cast<std::size_t>(stage_of(section));
   if (section.first > 0)
     borders[stage].inputs = inputs;

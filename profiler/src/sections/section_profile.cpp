@@ -72,7 +72,7 @@ MeasuredLayer SectionProfile::measured_layer(int layer, const exec::Tensors& inp
   measured.rest.name = benches_.front()->name(layer);
   measure_memory(trial, measured.rest);
   measure_selective(trial, measured.rest);
-  measured.rest.tensor_sums = sums_of_shards(trial);
+  measured.rest.tensor_all_reduces = sums_of_shards(trial);
   return measured;
 }
 

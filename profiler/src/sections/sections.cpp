@@ -21,8 +21,8 @@ std::vector<Section> sections_of(const std::vector<LayerOutline>& outlines, int 
   return sections;
 }
 
-std::vector<AlikeLayers> alike_layers(const std::vector<LayerOutline>& outlines) {
-  std::vector<AlikeLayers> kinds;
+std::vector<EquivalentLayers> alike_layers(const std::vector<LayerOutline>& outlines) {
+  std::vector<EquivalentLayers> kinds;
   std::map<std::string, std::size_t> known;
   for (std::size_t layer = 0; layer < outlines.size(); ++layer) {
     if (outlines[layer].alike.empty())
@@ -40,7 +40,7 @@ std::vector<bool> wanted_places(const std::vector<LayerOutline>& outlines,
   std::vector<bool> wanted(outlines.size());
   for (std::size_t layer = 0; layer < outlines.size(); ++layer)
     wanted[layer] = outlines[layer].alike.empty();
-  for (const AlikeLayers& kind : alike_layers(outlines))
+  for (const EquivalentLayers& kind : alike_layers(outlines))
     for (const std::size_t place : {std::size_t{0}, kind.layers.size() / 2, kind.layers.size() - 1})
       wanted[static_cast<std::size_t>(kind.layers[place])] = true;
   for (std::size_t layer = 0; layer < known.size(); ++layer)

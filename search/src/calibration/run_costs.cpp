@@ -55,8 +55,8 @@ void set_step_costs(sim::StepCosts& costs, const plan::Cluster& cluster,
                     const models::TransformerTimes& times) {
   costs.stages.resize(static_cast<std::size_t>(cut.stages()));
   set_stages(costs.stages, model, cut, times);
-  costs.pair_overlap =
-      std::max(cluster.within_node.shard_overlap, cluster.between_nodes.shard_overlap);
+  costs.pair_overlap = std::max(cluster.within_node.tensor_parallel_overlap,
+                                cluster.between_nodes.tensor_parallel_overlap);
   costs.cluster.devices_per_node = std::max(1, cluster.devices_per_node / cut.ranks_beside());
   costs.cluster.nodes = (cut.pipeline - 1) / costs.cluster.devices_per_node + 1;
   costs.cluster.within_node.bandwidth_per_s = bandwidth(times.hop_size, times.stage_transfer_s);

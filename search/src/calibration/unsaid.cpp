@@ -38,8 +38,8 @@ plan::Cluster cluster_of(const plan::Cluster& cluster, const std::vector<Measure
   if (std::none_of(runs.begin(), runs.end(), names_one))
     return own;
   own.machine = models::machine_of(cluster);
-  double& efficiency = own.machine->constants.hop_efficiency;
-  if (efficiency == plan::MachineConstants{}.hop_efficiency)
+  double& efficiency = own.machine->constants.transfer_efficiency;
+  if (efficiency == plan::MachineConstants{}.transfer_efficiency)
     efficiency = ordered_hop_efficiency;
   return own;
 }

@@ -38,20 +38,20 @@ DraftHistory::DraftHistory(Draft first) { steps_.push_back({std::move(first), ""
 
 const std::string* DraftHistory::origin(const std::string& slider) const {
   const Step& last = steps_[at_];
-  const bool goes_on = !settled_ && at_ > 0 && !slider.empty() && last.slider == slider;
-  return goes_on ? &last.from : nullptr;
+  const bool continues = !settled_ && at_ > 0 && !slider.empty() && last.slider == slider;
+  return continues ? &last.from : nullptr;
 }
 
 const Draft& DraftHistory::push(Draft draft, std::string text, std::string slider,
                                 std::string from) {
-  const bool goes_on = origin(slider) != nullptr;
-  if (!goes_on && draft == now())
+  const bool continues = origin(slider) != nullptr;
+  if (!continues && draft == now())
     return now();
   steps_.resize(at_ + 1);
-  if (goes_on)
+  if (continues)
     steps_.pop_back();
   settled_ = false;
-  if (goes_on && draft == steps_.back().draft)
+  if (continues && draft == steps_.back().draft)
     settled_ = true;  // back at the original value: there is no step
   else
     steps_.push_back({std::move(draft), std::move(text), std::move(slider), std::move(from)});

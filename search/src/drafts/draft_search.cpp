@@ -12,13 +12,13 @@
 #include "pipewright/plan/cluster/even_memory.hpp"
 #include "pipewright/plan/cluster/node_orders.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/model/hugging_face_shape.hpp"
 #include "pipewright/plan/partitioners/layer_weights.hpp"
 #include "pipewright/plan/scenario/kinds_of_ranks.hpp"
 #include "pipewright/plan/scenario/scenario_cut.hpp"
 #include "pipewright/search/planner/plan_words.hpp"
-#include "pipewright/sim/scenario/border_simulator.hpp"
+#include "pipewright/sim/scenario/boundary_simulator.hpp"
 #include "pipewright/sim/scenario/fastest_partition.hpp"
 #include "pipewright/sim/structure/step_costs.hpp"
 #include "planner/layers_between.hpp"
@@ -319,7 +319,7 @@ class BalancedDrafts {
   std::optional<DraftCandidate> price(const Bound& bound, double /*most_s*/) {
     try {
       DraftCandidate candidate = candidates_[bound.candidate];
-      sim::BorderSimulator simulator = simulator_of(candidate);
+      sim::BoundarySimulator simulator = simulator_of(candidate);
       const sim::PartitionNeed need = simulator.need(start_of(candidate, simulator));
       candidate.iteration_s = need.iteration.value;
       candidate.peak = need.peak;
@@ -334,7 +334,7 @@ class BalancedDrafts {
   /// Returns the boundaries from which others are moved: those that balance the layers, weighted by
   /// the speeds of the ranks.
   std::vector<int> start_of(const DraftCandidate& candidate,
-                            const sim::BorderSimulator& simulator) {
+                            const sim::BoundarySimulator& simulator) {
     const std::vector<double> speeds = plan::cluster_of_ranks(candidate.scenario).rank_speeds;
     if (has_borders(candidate) ||
         std::equal(speeds.begin() + (speeds.empty() ? 0 : 1), speeds.end(), speeds.begin()))
@@ -357,7 +357,7 @@ class BalancedDrafts {
     return simulated_;
   }
 
-  sim::BorderSimulator simulator_of(const DraftCandidate& candidate) {
+  sim::BoundarySimulator simulator_of(const DraftCandidate& candidate) {
     return {candidate.scenario, costs_for(candidate), structures_};
   }
 
@@ -426,11 +426,11 @@ class BalancedDrafts {
 
 /// Moves the boundaries of the fastest candidates; once interrupted, keeps the remaining ones
 /// unchanged.
-class BorderSearch {
+class BoundarySearch {
  public:
   /// `started` is the time from which durations are counted.
-  BorderSearch(BalancedDrafts& drafts, const DraftSearchOptions& options,
-               const SearchAccount& account, SearchClock::time_point started)
+  BoundarySearch(BalancedDrafts& drafts, const DraftSearchOptions& options,
+                 const SearchAccount& account, SearchClock::time_point started)
       : drafts_(drafts), options_(options), started_(started), best_(options.most_plans, false) {
     static_cast<SearchAccount&>(answer_) = account;
     answer_.too_large = 0;  // counted only for balanced stages so far
@@ -470,7 +470,7 @@ class BorderSearch {
 
   /// Moves the boundaries of the candidate's stages, unless they are given.
   void refine(const DraftCandidate& candidate) {
-    sim::BorderSimulator simulator = drafts_.simulator_of(candidate);
+    sim::BoundarySimulator simulator = drafts_.simulator_of(candidate);
     if (BalancedDrafts::has_borders(candidate)) {
       if (drafts_.fits(candidate.peak)) {
         add(candidate, simulator.boundaries());
@@ -601,7 +601,7 @@ DraftAnswer search_drafts(const Draft& draft, const DraftSpace& space,
   };
   const SearchAccount account = search(  // with moved boundaries, another plan may be the nearest
       drafts, {.most_plans = options.most_plans, .finds_nearest = false, .progress = ask}, started);
-  DraftAnswer answer = BorderSearch(drafts, options, account, started).run();
+  DraftAnswer answer = BoundarySearch(drafts, options, account, started).run();
   if (answer.candidates == 0)
     throw plan::InputError(
         fmt::format("nothing divides {} samples among {} devices: there is no plan to search",

@@ -10,7 +10,7 @@
 
 #include "pipewright/models/estimates/estimated_costs.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
 #include "pipewright/plan/model/hugging_face_shape.hpp"
 #include "pipewright/plan/model/model_descriptor.hpp"

@@ -8,7 +8,7 @@
 
 #include "pipewright/models/estimates/estimated_costs.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/quantity_text.hpp"
 #include "pipewright/plan/scenario/scenario_cut.hpp"
 #include "pipewright/sim/causes/critical_path.hpp"

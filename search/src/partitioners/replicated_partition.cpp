@@ -23,8 +23,8 @@ struct Ideal {
 };
 
 /// Returns for each node the nodes at the other end of its edges.
-std::vector<NodeSet> neighbours(const ProfileGraph& graph, int ProfileEdge::*of,
-                                int ProfileEdge::*other) {
+std::vector<NodeSet> neighbors(const ProfileGraph& graph, int ProfileEdge::*of,
+                               int ProfileEdge::*other) {
   std::vector sets(graph.nodes.size(), empty_node_set(graph.nodes.size()));
   for (const ProfileEdge& edge : graph.edges)
     insert(sets[static_cast<std::size_t>(edge.*of)], static_cast<std::size_t>(edge.*other));
@@ -73,8 +73,8 @@ std::vector<NodeSet> ideals_by_cost(const ProfileGraph& graph, const std::vector
 }
 
 std::vector<Ideal> ideals_of(const ProfileGraph& graph, const ReplicationOptions& options) {
-  const auto before = neighbours(graph, &ProfileEdge::to, &ProfileEdge::from);
-  const auto after = neighbours(graph, &ProfileEdge::from, &ProfileEdge::to);
+  const auto before = neighbors(graph, &ProfileEdge::to, &ProfileEdge::from);
+  const auto after = neighbors(graph, &ProfileEdge::from, &ProfileEdge::to);
   const bool needs_all = options.straight || options.count_transfers || options.levels.size() > 1;
   std::vector<Ideal> ideals;
   for (auto& nodes :

@@ -11,7 +11,7 @@
 #include "pipewright/models/transformer/transformer_counts.hpp"
 #include "pipewright/models/transformer/transformer_memory.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/search/planner/plan_search.hpp"
 #include "pipewright/search/planner/uneven_ranks.hpp"
 
@@ -198,7 +198,7 @@ class Enumeration {
   /// nothing if the current layers fit, or none do.
   std::optional<std::vector<int>> within_memory(Cut cut, const models::PipelineShape& shape,
                                                 double share) const {
-    DealtLayers dealt{model_.layers, head_in_layers(), {}};
+    AssignedLayers dealt{model_.layers, head_in_layers(), {}};
     dealt.most_of_rank.assign(shape.stages_of_rank.size(), model_.layers);
     const auto beside = static_cast<double>(models::gpu_memory({}, cut, {}).total().value);
     for (bool is_first = true;; is_first = false) {

@@ -4,7 +4,7 @@
 
 #include "pipewright/models/transformer/stage_layers.hpp"
 #include "pipewright/models/transformer/transformer_costs.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/model/model_descriptor.hpp"
 #include "pipewright/plan/model/transformer_shape.hpp"
 

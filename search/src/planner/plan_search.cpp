@@ -22,7 +22,7 @@
 #include "pipewright/search/planner/plan_files.hpp"
 #include "pipewright/search/planner/plan_price.hpp"
 #include "pipewright/search/planner/uneven_ranks.hpp"
-#include "pipewright/sim/scenario/border_simulator.hpp"
+#include "pipewright/sim/scenario/boundary_simulator.hpp"
 
 namespace pipewright::search {
 namespace {
@@ -222,7 +222,7 @@ class CutSpace {
   int move_borders(FoundPlan& plan) {
     const plan::Scenario scenario = scenario_of(plan.cluster, training_, plan.cut);
     const auto costs = models::transformer_costs(scenario.cluster, training_, plan.cut);
-    sim::BorderSimulator simulator(scenario, costs, structures_);
+    sim::BoundarySimulator simulator(scenario, costs, structures_);
     const RankDevices devices = rank_devices(plan.cluster, plan.cut);
     PlacedCut placed{plan.cut, plan.cluster, devices};
     double best_s = plan.iteration_s;

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 
 namespace pipewright::search {
 namespace {

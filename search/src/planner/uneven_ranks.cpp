@@ -37,7 +37,7 @@ bool has_uneven_ranks(const plan::Cluster& cluster) {
   return cluster.mixture || !cluster.rank_speeds.empty() || !cluster.rank_memory.empty();
 }
 
-std::optional<std::vector<int>> dealt_layers(const DealtLayers& dealt,
+std::optional<std::vector<int>> dealt_layers(const AssignedLayers& dealt,
                                              const models::PipelineShape& shape,
                                              const std::vector<double>& speeds) {
   const std::size_t ranks = shape.stages_of_rank.size();

@@ -159,9 +159,9 @@ void IdleCauses::enter(IdleCause cause, double until) {
   if (!(until > from_))
     return;
   auto& spans = idle_.spans;
-  const bool goes_on = !spans.empty() && spans.back().rank == rank_ &&
-                       spans.back().cause == cause && spans.back().end.value == from_;
-  if (goes_on)
+  const bool continues = !spans.empty() && spans.back().rank == rank_ &&
+                         spans.back().cause == cause && spans.back().end.value == from_;
+  if (continues)
     spans.back().end = {until};
   else
     spans.push_back({rank_, cause, {from_}, {until}});

@@ -123,7 +123,7 @@ double moved_by(plan::Work work, double forward, double input_gradient, double w
 double again_in(const Structure& structure, const plan::StageCost& cost, int event) {
   const InstructionKind kind = structure.events()[event].instruction->kind;
   const plan::Seconds all = cost.rerun.first + cost.rerun.others;
-  if (!structure.runs_again(event) || !(all.value > 0))
+  if (!structure.recomputes(event) || !(all.value > 0))
     return 0;
   if (plan::runs_forward_again(kind))
     return cost.rerun.first / all;

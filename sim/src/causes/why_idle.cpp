@@ -50,7 +50,7 @@ class Reasoning {
       : structure_(structure), times_(times), time_(time), layers_(layers) {}
 
   std::string of(int rank) {
-    const Neighbours around = neighbours(rank);
+    const Neighbors around = neighbors(rank);
     note(around.running >= 0 ? around.running : around.next);
     if (around.running >= 0)
       return fmt::format("rank {} is not idle at {}: it runs {}{}", rank, plan::time_text(time_),
@@ -70,7 +70,7 @@ class Reasoning {
 
  private:
   /// The neighbors of a time in a rank's compute; -1: none.
-  struct Neighbours {
+  struct Neighbors {
     int running = -1;
     int next = -1;
     double since = 0;  // end of the previous action
@@ -91,8 +91,8 @@ class Reasoning {
       chain_.push_back(event);
   }
 
-  Neighbours neighbours(int rank) const {
-    Neighbours found;
+  Neighbors neighbors(int rank) const {
+    Neighbors found;
     for (int event = 0; event < structure_.size(); ++event) {
       if (events()[event].rank != rank || !plan::is_compute(events()[event].instruction->kind))
         continue;
@@ -219,7 +219,7 @@ class Reasoning {
 
   /// Describes what the rank that is waited for does at the time.
   std::string meanwhile(int rank, int depth) {
-    const Neighbours around = neighbours(rank);
+    const Neighbors around = neighbors(rank);
     note(around.running >= 0 ? around.running : around.next);
     if (around.running >= 0)
       return fmt::format(", which first runs {}{}", span(around.running), layer_of(around.running));

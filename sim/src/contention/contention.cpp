@@ -22,7 +22,7 @@ struct Use {
 using Links = std::map<std::pair<int, std::string>, std::vector<Use>>;  // (node, which)
 
 /// Returns a link's name with a placeholder for the number of its group.
-std::string name_of(const plan::Cluster& cluster, const SharedWay& way) {
+std::string name_of(const plan::Cluster& cluster, const SharedPath& way) {
   const char* const direction = way.inward ? "incoming" : "outgoing";
   if (way.level == 0)
     return "the bus of node {}";
@@ -34,7 +34,7 @@ std::string name_of(const plan::Cluster& cluster, const SharedWay& way) {
 
 /// Adds a transfer of one of the data-parallel pipelines to the links that it shares.
 void enter(Links& links, const plan::Cluster& cluster, int from, int to, const Use& use) {
-  for (const SharedWay& way : shared_ways(cluster, from, to))
+  for (const SharedPath& way : shared_ways(cluster, from, to))
     links[{way.group, name_of(cluster, way)}].push_back(use);
 }
 

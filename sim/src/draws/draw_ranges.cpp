@@ -21,14 +21,14 @@ double all_beyond(int steps, int count) {
   return chance;
 }
 
-DrawRange range_of(std::vector<double> figures) {
+SampledRange range_of(std::vector<double> figures) {
   const Draws sorted(std::move(figures));
   return {sorted.percentile(one_end), sorted.percentile(1 - one_end)};
 }
 
 /// Returns the range of a percentile, which is the k-th of the longest steps.
-DrawRange range_of_percentile(std::vector<double> figures, double fraction, int steps) {
-  DrawRange range = range_of(std::move(figures));
+SampledRange range_of_percentile(std::vector<double> figures, double fraction, int steps) {
+  SampledRange range = range_of(std::move(figures));
   const int shorter = std::clamp(static_cast<int>(std::ceil(fraction * steps)), 1, steps);
   if (all_beyond(steps, steps - shorter + 1) > one_end)
     range.high_s = std::numeric_limits<double>::infinity();
@@ -50,10 +50,10 @@ int records_of(int steps, int draws) {
   return std::clamp(draws / steps, fewest_records, most_records);
 }
 
-DrawRanges ranges_of(const std::vector<double>& iterations, int steps) {
-  DrawRanges ranges{.steps = steps,
-                    .records = static_cast<int>(iterations.size()) / steps,
-                    .unseen = std::pow(0.95, steps)};
+SampledRanges ranges_of(const std::vector<double>& iterations, int steps) {
+  SampledRanges ranges{.steps = steps,
+                       .records = static_cast<int>(iterations.size()) / steps,
+                       .unseen = std::pow(0.95, steps)};
   std::vector<double> mean, p50, p95, p99;
   for (auto record = iterations.begin(); iterations.end() - record >= steps; record += steps) {
     const Draws own({record, record + steps});
@@ -69,19 +69,20 @@ DrawRanges ranges_of(const std::vector<double>& iterations, int steps) {
   return ranges;
 }
 
-DrawRanges draw_ranges(const Structure& structure, const StepCosts& costs, const Jitter& jitter,
-                       const DrawOptions& options) {
+SampledRanges draw_ranges(const Structure& structure, const StepCosts& costs, const Jitter& jitter,
+                          const SamplingOptions& options) {
   const int steps = jitter.steps();
   const JobJitter of_job(structure, costs.replicas, jitter, block_of(steps));
-  const DrawOptions all{.count = records_of(steps, options.count) * steps, .seed = options.seed};
+  const SamplingOptions all{.count = records_of(steps, options.count) * steps,
+                            .seed = options.seed};
   return ranges_of(iterations_drawn(structure, costs, of_job, all), steps);
 }
 
-plan::Json to_json(const DrawRange& range) {
+plan::Json to_json(const SampledRange& range) {
   return {range.low_s, std::isfinite(range.high_s) ? plan::Json(range.high_s) : plan::Json()};
 }
 
-plan::Json to_json(const DrawRanges& ranges) {
+plan::Json to_json(const SampledRanges& ranges) {
   return {{"steps", ranges.steps},         {"records", ranges.records},
           {"confidence", 1 - 2 * one_end}, {"mean_s", to_json(ranges.mean)},
           {"p50_s", to_json(ranges.p50)},  {"p95_s", to_json(ranges.p95)},

@@ -45,7 +45,7 @@ void draw_together(const Structure& structure, const StepCosts& costs, const Job
 
 }  // namespace
 
-void require_usable(const DrawOptions& options) {
+void require_usable(const SamplingOptions& options) {
   if (options.count < 1)
     throw plan::InputError(fmt::format("{} draws: at least 1 is needed", options.count));
   if (options.count > most_draws)
@@ -67,7 +67,7 @@ double Draws::percentile(double fraction) const {
 }
 
 std::vector<double> iterations_drawn(const Structure& structure, const StepCosts& costs,
-                                     const JobJitter& jitter, const DrawOptions& options) {
+                                     const JobJitter& jitter, const SamplingOptions& options) {
   require_usable(options);
   require_usable(costs, structure.program());
   std::vector<double> iterations(static_cast<std::size_t>(options.count));
@@ -79,7 +79,7 @@ std::vector<double> iterations_drawn(const Structure& structure, const StepCosts
 }
 
 Draws draw_iterations(const Structure& structure, const StepCosts& costs, const Jitter& jitter,
-                      const DrawOptions& options) {
+                      const SamplingOptions& options) {
   const JobJitter of_job(structure, costs.replicas, jitter);
   return Draws(iterations_drawn(structure, costs, of_job, options));
 }

@@ -57,10 +57,10 @@ double correlation(const std::vector<WorkerDeviations>& workers, const Belongs& 
 
 }  // namespace
 
-Together together_in(const models::RecordedSteps& record) {
+JitterCorrelation together_in(const models::RecordedSteps& record) {
   using Worker = WorkerDeviations;
   const auto workers = deviations_in(record);
-  Together found;
+  JitterCorrelation found;
   found.pipelines =
       correlation(workers, [](const Worker& a, const Worker& b) { return a.rank == b.rank; });
   found.ranks =

@@ -79,7 +79,7 @@ class HeldItems {
   template <class Visit>
   void transients(const Around& at, const Visit& visit) const;
   template <class Visit>
-  void hand_overs(const Around& at, const Visit& visit) const;
+  void local_transfers(const Around& at, const Visit& visit) const;
   template <class Visit>
   void input_gradient(const Around& at, const Visit& visit) const;
   /// Returns true if the next stage reads this stage's memory.
@@ -94,7 +94,7 @@ class HeldItems {
   int find(plan::InstructionKind kind, const Around& at) const {
     return index_.find(kind, at.stage, at.microbatch);
   }
-  bool copies() const { return holding_.hand_over == plan::TensorTransfer::Copy; }
+  bool copies() const { return holding_.local_transfer == plan::TensorTransfer::Copy; }
   std::size_t place(int stage, int microbatch) const {
     return static_cast<std::size_t>(stage) * static_cast<std::size_t>(program_.microbatches) +
            static_cast<std::size_t>(microbatch);
@@ -133,7 +133,7 @@ void HeldItems::for_each(int stage, int microbatch, const Visit& visit) const {
     else
       activations(at, visit);
     transients(at, visit);
-    hand_overs(at, visit);
+    local_transfers(at, visit);
   }
   gradients(at, visit);
 }
@@ -284,7 +284,7 @@ void HeldItems::captured(const Around& at, const Visit& visit) const {
 /// until the previous stage has used it. If data are copied, the producer holds it until it is
 /// sent, and every receive has a buffer.
 template <class Visit>
-void HeldItems::hand_overs(const Around& at, const Visit& visit) const {
+void HeldItems::local_transfers(const Around& at, const Visit& visit) const {
   using Kind = plan::InstructionKind;
   if (at.stage > 0 && at.backward >= 0)
     input_gradient(at, visit);

@@ -159,8 +159,8 @@ MemoryModel::Ending MemoryModel::ending_of(const Entry& entry, const Times& time
 }
 
 /// Returns all changes on this rank that the compute and queues of other ranks time.
-std::span<const MemoryPoint> MemoryModel::merge_neighbours(int rank, const StepCosts& costs,
-                                                           const Times& times) {
+std::span<const MemoryPoint> MemoryModel::merge_neighbors(int rank, const StepCosts& costs,
+                                                          const Times& times) {
   const auto& streams = streams_[static_cast<std::size_t>(rank)];
   std::size_t count = 0;
   for (std::size_t at = 1; at < streams.size(); ++at) {
@@ -253,7 +253,7 @@ const MemoryCurves& MemoryModel::curves(const StepCosts& costs, const Times& tim
     const MemoryPoint* const own = own_changes_.data();
     const MemoryPoint* const end =
         expand(streams_[static_cast<std::size_t>(rank)].front(), costs, times, own_changes_.data());
-    draw(rank, standing(costs, rank), {own, end}, merge_neighbours(rank, costs, times));
+    draw(rank, standing(costs, rank), {own, end}, merge_neighbors(rank, costs, times));
   }
   return curves_;
 }

@@ -6,16 +6,13 @@
 #include <limits>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
+#include "pipewright/plan/quantity_text.hpp"
 
 namespace pipewright::sim {
 namespace {
 
 using plan::Bytes;
-
-std::string megabytes(Bytes bytes) {
-  return fmt::format("{:.1f} MB", static_cast<double>(bytes.value) / 1e6);
-}
 
 /// Returns the last action of the rank that has begun by then.
 std::string action_at(const Structure& structure, const Times& times, int rank, double time) {
@@ -48,34 +45,34 @@ bool fits(const std::vector<Bytes>& needs, const plan::Cluster& cluster) {
   return !furthest_above(needs, cluster);
 }
 
-std::optional<OverCap> over_cap(const Structure& structure, const MemoryModel& model,
-                                const MemoryCurves& curves, const StepCosts& costs,
-                                const Times& times, const plan::Cluster& cluster,
-                                const std::vector<Bytes>& needs) {
+std::optional<MemoryExcess> over_cap(const Structure& structure, const MemoryModel& model,
+                                     const MemoryCurves& curves, const StepCosts& costs,
+                                     const Times& times, const plan::Cluster& cluster,
+                                     const std::vector<Bytes>& needs) {
   const std::optional<int> fullest = furthest_above(needs, cluster);
   if (!fullest)
     return {};
   const int rank = *fullest;
   const MemoryPeak& peak = curves.peaks[static_cast<std::size_t>(rank)];
-  OverCap over{.rank = rank,
-               .peak = needs[static_cast<std::size_t>(rank)],
-               .cap = memory_of(cluster, rank),
-               .time = peak.time,
-               .action = action_at(structure, times, rank, peak.time),
-               .largest = model.holders(costs, times, rank, peak.time)};
+  MemoryExcess over{.rank = rank,
+                    .peak = needs[static_cast<std::size_t>(rank)],
+                    .cap = memory_of(cluster, rank),
+                    .time = peak.time,
+                    .action = action_at(structure, times, rank, peak.time),
+                    .largest = model.holders(costs, times, rank, peak.time)};
   constexpr std::size_t shown = 3;
   if (over.largest.size() > shown)
     over.largest.resize(shown);
   return over;
 }
 
-std::string to_string(const OverCap& over) {
+std::string to_string(const MemoryExcess& over) {
   std::vector<std::string> holders;
   for (const Holder& holder : over.largest)
-    holders.push_back(fmt::format("{} {}", holder.name, megabytes(holder.bytes)));
-  return fmt::format("rank {} needs {} at {} ({:.6f} s), but its device has {}: mostly {}",
-                     over.rank, megabytes(over.peak), over.action, over.time, megabytes(over.cap),
-                     fmt::join(holders, ", "));
+    holders.push_back(fmt::format("{} {}", holder.name, plan::bytes_text(holder.bytes)));
+  return fmt::format("rank {} needs {} at {} ({}), but its device has {}: mostly {}", over.rank,
+                     plan::bytes_text(over.peak), over.action, plan::time_text(over.time),
+                     plan::bytes_text(over.cap), fmt::join(holders, ", "));
 }
 
 void require_cap_above_standing(const plan::Program& program,
@@ -97,15 +94,15 @@ void require_cap_above_standing(const plan::Program& program,
       throw plan::InputError(fmt::format(
           "rank {} holds {} before any activation (parameters {}, gradients {}, optimizer state "
           "{}), but its device has {}",
-          rank, megabytes(sum), megabytes(parameters), megabytes(gradients), megabytes(state),
-          megabytes(cap)));
+          rank, plan::bytes_text(sum), plan::bytes_text(parameters), plan::bytes_text(gradients),
+          plan::bytes_text(state), plan::bytes_text(cap)));
   }
 }
 
 namespace {
 
 /// Returns the activations kept by the schedule's closed form, or infinity if it has none.
-double kept_activations(const plan::ScheduleDescriptor& schedule, const plan::Pipeline& pipeline) {
+double saved_activations(const plan::ScheduleDescriptor& schedule, const plan::Pipeline& pipeline) {
   const auto& kept = schedule.activations.value;
   const auto found = kept ? kept({.ranks = pipeline.ranks,
                                   .microbatches = pipeline.microbatches,
@@ -117,8 +114,8 @@ double kept_activations(const plan::ScheduleDescriptor& schedule, const plan::Pi
 /// Returns true if the schedule keeps fewer activations and trains the same weights.
 bool keeps_less(const plan::ScheduleDescriptor& schedule, const plan::Pipeline& pipeline) {
   return !schedule.is_forward_only && !schedule.is_data_parallel && !schedule.step_every &&
-         kept_activations(schedule, pipeline) <
-             kept_activations(plan::descriptor_of(pipeline.schedule), pipeline);
+         saved_activations(schedule, pipeline) <
+             saved_activations(plan::descriptor_of(pipeline.schedule), pipeline);
 }
 
 }  // namespace
@@ -156,12 +153,12 @@ std::optional<Remedy> smallest_change(
   return best;
 }
 
-std::string refusal(const OverCap& over, const std::optional<Remedy>& remedy) {
+std::string refusal(const MemoryExcess& over, const std::optional<Remedy>& remedy) {
   if (!remedy)
     return to_string(over) + "; no single change that was tried fits";
-  return fmt::format("{}; {} fits, with {} and {:.6f} s per iteration", to_string(over),
-                     remedy->assignment, megabytes(remedy->need.peak),
-                     remedy->need.iteration.value);
+  return fmt::format("{}; {} fits, with {} and {} per iteration", to_string(over),
+                     remedy->assignment, plan::bytes_text(remedy->need.peak),
+                     plan::time_text(remedy->need.iteration));
 }
 
 }  // namespace pipewright::sim

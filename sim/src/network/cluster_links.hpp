@@ -12,7 +12,7 @@ namespace pipewright::sim {
 
 /// A link that transfers share: the bus of a node (level 0), or one direction of the link from a
 /// node or a group of nodes to a level, outward or inward.
-struct SharedWay {
+struct SharedPath {
   std::size_t level = 0;
   int group = 0;
   bool inward = false;
@@ -20,12 +20,12 @@ struct SharedWay {
 
 /// Returns the shared links of a transfer: those of the level that joins its ends, and of all
 /// levels inside it on the way there.
-inline std::vector<SharedWay> shared_ways(const plan::Cluster& cluster, int from, int to) {
+inline std::vector<SharedPath> shared_ways(const plan::Cluster& cluster, int from, int to) {
   const std::size_t outermost = plan::level_between(cluster, from, to);
   if (outermost == 0)
-    return cluster.within_node.shared ? std::vector{SharedWay{0, plan::node_of(cluster, from)}}
-                                      : std::vector<SharedWay>{};
-  std::vector<SharedWay> ways;
+    return cluster.within_node.shared ? std::vector{SharedPath{0, plan::node_of(cluster, from)}}
+                                      : std::vector<SharedPath>{};
+  std::vector<SharedPath> ways;
   for (std::size_t level = 1; level <= outermost; ++level)
     if (plan::link_of_level(cluster, level).shared) {
       ways.push_back({level, plan::group_of(cluster, level, from), false});
@@ -57,7 +57,8 @@ inline bool narrows_inside(const plan::Cluster& cluster) {
 /// measured.
 inline int flows_measured(const plan::Cluster& cluster, int from, int to, std::size_t devices) {
   const plan::Link& link = plan::link_between(cluster, from, to);
-  if (plan::level_between(cluster, from, to) > 0 || !link.shared || !(link.sum_bandwidth_per_s > 0))
+  if (plan::level_between(cluster, from, to) > 0 || !link.shared ||
+      !(link.collective_bandwidth_per_s > 0))
     return 1;
   return std::min(static_cast<int>(devices), cluster.devices_per_node);
 }

@@ -30,7 +30,7 @@ void FairNetwork::send(int from, int to, double bytes, double start,
   Flow& flow = flow_at(id);
   flow.left = bytes;
   const plan::Link& used = plan::link_between(cluster_, from, to);
-  for (const SharedWay& way : shared_ways(cluster_, from, to))
+  for (const SharedPath& way : shared_ways(cluster_, from, to))
     flow.links.push_back(first_of_level_[way.level] + 2 * way.group + (way.inward ? 1 : 0));
   flow.most = used.shared ? endless : rate_of(used);
   if (flow.links.empty())

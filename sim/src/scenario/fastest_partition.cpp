@@ -23,10 +23,10 @@ using Boundaries = std::vector<int>;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double gain = 1 - 1e-12;  // a smaller gain is rounding
 
-class BorderSearch {
+class BoundarySearch {
  public:
-  BorderSearch(int layers, Boundaries start, const PartitionEvaluation& evaluate,
-               std::optional<plan::Bytes> memory_cap)
+  BoundarySearch(int layers, Boundaries start, const PartitionEvaluation& evaluate,
+                 std::optional<plan::Bytes> memory_cap)
       : start_(std::move(start)),
         evaluate_(evaluate),
         memory_cap_(memory_cap),
@@ -135,7 +135,7 @@ class BorderSearch {
 FastestPartition fastest_partition(int layers, Boundaries start,
                                    const PartitionEvaluation& evaluate,
                                    std::optional<plan::Bytes> memory_cap) {
-  return BorderSearch(layers, std::move(start), evaluate, memory_cap).run();
+  return BoundarySearch(layers, std::move(start), evaluate, memory_cap).run();
 }
 
 FastestPartition fastest_partition(const plan::Program& program, const plan::LayerCosts& costs,

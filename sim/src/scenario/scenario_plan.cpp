@@ -9,7 +9,7 @@
 
 #include "pipewright/plan/costs/usable_costs.hpp"
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/model/model_descriptor.hpp"
 #include "pipewright/plan/partitioners/layer_weights.hpp"
 #include "pipewright/plan/program/computation.hpp"
@@ -145,7 +145,7 @@ void finish(ScenarioPlan& plan, const plan::Scenario& scenario, const plan::Laye
 /// The memory and time of a plan's Program, and how far it exceeds the cap.
 struct Weighed {
   Need need;
-  std::optional<OverCap> over;
+  std::optional<MemoryExcess> over;
 };
 
 Weighed weigh(const plan::Scenario& scenario, const plan::LayerCosts& costs,
@@ -241,7 +241,8 @@ Holding holding_of(const plan::Scenario& scenario, const plan::Program& program)
   const std::size_t copies =
       program.placement.routes.size() * static_cast<std::size_t>(scenario.pipeline.replicas);
   const auto groups = static_cast<std::size_t>(scenario.training.gradient_groups);
-  return {scenario.pipeline.hand_over, static_cast<int>(std::max<std::size_t>(1, groups / copies)),
+  return {scenario.pipeline.local_transfer,
+          static_cast<int>(std::max<std::size_t>(1, groups / copies)),
           scenario.training.cuda_graphs};
 }
 

@@ -48,7 +48,7 @@ class ClusterNetwork final : public Network {
     const plan::Link& used = plan::link_between(cluster_, from, to);
     using Policy = s4u::Link::SharingPolicy;
     std::vector<s4u::LinkInRoute> route;
-    for (const SharedWay& way : shared_ways(cluster_, from, to))
+    for (const SharedPath& way : shared_ways(cluster_, from, to))
       route.push_back(made(fmt::format("{} group {} of level {}", way.inward ? "into" : "out of",
                                        way.group, way.level),
                            plan::link_of_level(cluster_, way.level), Policy::SHARED));

@@ -184,7 +184,7 @@ class Pricing {
     if (plan::is_collective(i.kind))
       return {structure_.events().leader_of(event) == event ? sum_seconds(i) : 0, 0};
     Seconds time = compute(i) - hidden_in_pair(structure_, costs_, stages_, event);
-    if (plan::makes_input_gradient(i.kind) && structure_.runs_again(event))
+    if (plan::makes_input_gradient(i.kind) && structure_.recomputes(event))
       time += stage(i).rerun.others;
     return {time.value / speed(own.rank), 0};
   }

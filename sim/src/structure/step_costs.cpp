@@ -30,19 +30,19 @@ class Check {
                          link.bandwidth_per_s));
     factor("the oversubscription " + what, link.oversubscription);
     segments("a transfer " + what, link.segments);
-    segments("a step of an all-reduce " + what, link.sum_segments);
-    segments("a step of a tensor-parallel all-reduce " + what, link.shard_segments);
-    time("the latency of all-reduces " + what, link.sum_latency);
-    time("the latency of tensor-parallel all-reduces " + what, link.shard_latency);
-    if (!(link.shard_bandwidth_per_s >= 0))
+    segments("a step of an all-reduce " + what, link.collective_segments);
+    segments("a step of a tensor-parallel all-reduce " + what, link.tensor_parallel_segments);
+    time("the latency of all-reduces " + what, link.collective_latency);
+    time("the latency of tensor-parallel all-reduces " + what, link.tensor_parallel_latency);
+    if (!(link.tensor_parallel_bandwidth_per_s >= 0))
       refuse(
           fmt::format("the bandwidth of tensor-parallel all-reduces {} is {} bytes/s: it must not "
                       "be less than 0",
-                      what, link.shard_bandwidth_per_s));
-    if (!(link.sum_bandwidth_per_s >= 0))
+                      what, link.tensor_parallel_bandwidth_per_s));
+    if (!(link.collective_bandwidth_per_s >= 0))
       refuse(
           fmt::format("the bandwidth of all-reduces {} is {} bytes/s: it must not be less than 0",
-                      what, link.sum_bandwidth_per_s));
+                      what, link.collective_bandwidth_per_s));
     overhead("of senders " + what, link.overheads.send);
     overhead("of receivers " + what, link.overheads.receive);
     overhead("of all-reduces " + what, link.overheads.sum);
@@ -111,13 +111,13 @@ plan::Cluster with_transfer_links(plan::Cluster cluster, const plan::Pipeline& p
   const double pipelines = in_node / std::min<double>(pipeline.tensor, in_node);
   const double nodes = 1.0 * plan::ranks_of_job(pipeline) / pipeline.ranks / in_node;
   const double slower = 1 / constants.network_efficiency +
-                        (pipelines - 1) * std::max(0.0, nodes - 2) * constants.uplink_waiting;
+                        (pipelines - 1) * std::max(0.0, nodes - 2) * constants.uplink_contention;
   const auto use = [&](plan::Link& link, double efficiency) {
     link = {.latency = {},
             .bandwidth_per_s = link.bandwidth_per_s * efficiency / at_once,
             .oversubscription = link.oversubscription};
   };
-  use(cluster.within_node, constants.hop_efficiency);
+  use(cluster.within_node, constants.transfer_efficiency);
   const std::vector<plan::Link*> links = links_of(cluster);
   for (std::size_t level = 1; level < links.size(); ++level)
     use(*links[level], 1 / slower);
@@ -156,8 +156,8 @@ StepCosts step_costs_of(const plan::Scenario& scenario, const plan::LayerCosts& 
   step.devices = std::move(places.devices);
   step.expert = pipeline.expert;
   const bool spans = cut_places.tensor.spans || cut_places.expert.spans || cut_places.context.spans;
-  step.pair_overlap =
-      (spans ? scenario.cluster.between_nodes : scenario.cluster.within_node).shard_overlap;
+  step.pair_overlap = (spans ? scenario.cluster.between_nodes : scenario.cluster.within_node)
+                          .tensor_parallel_overlap;
   step.microbatch_lengths = scenario.training.microbatch_lengths;
   step.jitter = scenario.training.jitter;
   step.seed = static_cast<std::uint64_t>(scenario.training.seed);

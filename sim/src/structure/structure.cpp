@@ -100,7 +100,7 @@ void Structure::find_recomputed() {
   }
   for (int event = 0; event < size() && !again.empty(); ++event) {
     const plan::Instruction& i = *events_[event].instruction;
-    runs_again_.push_back(i.microbatch < 0 ? 0 : again[place(i)]);
+    recomputes_.push_back(i.microbatch < 0 ? 0 : again[place(i)]);
   }
 }
 
@@ -142,7 +142,7 @@ void Structure::find_classes() {
     const auto alike = [&](int known) {
       const int first = representatives_[static_cast<std::size_t>(known)];
       return events_[first].rank == own.rank && other_rank(first) == other_rank(event) &&
-             runs_again(first) == runs_again(event) && are_paired_alike(first, event);
+             recomputes(first) == recomputes(event) && are_paired_alike(first, event);
     };
     // The newest class first, because events come rank by rank.
     const auto found = std::find_if(classes[place].rbegin(), classes[place].rend(), alike);

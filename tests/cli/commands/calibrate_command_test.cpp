@@ -15,7 +15,7 @@ const std::string clusters = PIPEWRIGHT_SOURCE_DIR "/scenarios/clusters/";
 const std::string a100 = clusters + "a100-80gb.json";
 
 const std::string runs =
-    "id,gpus,tp,dp,pp,global_batch,micro_batch,layers,hidden,heads,seq,iter_ms,colour\n"
+    "id,gpus,tp,dp,pp,global_batch,micro_batch,layers,hidden,heads,seq,iter_ms,color\n"
     "a,8,8,1,1,8,2,24,2048,16,1024,400,red\n"
     "b,8,4,1,2,8,2,24,2048,16,1024,250,red\n"
     "c,8,1,8,1,32,2,24,2048,16,1024,310,red\n"
@@ -31,10 +31,10 @@ TEST_CASE("calibrate --json reports the fit and its prediction errors", "[cli][c
   const auto file = folder.write("runs.csv", runs);
   const auto result = run_program({"calibrate", a100, "--runs", file.string(), "--json"});
   REQUIRE(result.exit_code == 0);
-  CHECK(result.err.find("unknown columns are ignored: colour") != std::string::npos);
+  CHECK(result.err.find("unknown columns are ignored: color") != std::string::npos);
   const auto json = nlohmann::json::parse(result.out);
   CHECK(json.at("rows") == 4);
-  CHECK(json.at("ignored_columns") == nlohmann::json{"colour"});
+  CHECK(json.at("ignored_columns") == nlohmann::json{"color"});
   for (const char* key : {"mean_abs_error_percent", "median_abs_error_percent",
                           "p90_abs_error_percent", "worst_percent", "regret_percent", "spearman"}) {
     CHECK(json.contains(key));

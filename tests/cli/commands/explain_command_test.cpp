@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/support/program.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "support/catch.hpp"
 #include "trace/support/made_up_job.hpp"
-#include "trace/support/made_up_traces.hpp"
+#include "trace/support/synthetic_traces.hpp"
 
 namespace explain_command_test {
 
@@ -250,12 +250,12 @@ TEST_CASE("explain --hang: the schedule names stage and microbatch", "[cli][expl
 /// Returns the trace of two replicas of two stages, in which worker 3 (dp 1, stage 1) takes twice
 /// as long.
 std::string whole_job() {
-  const test::MadeUpJob job{.schedule = plan::make_schedule("1f1b", 2, 4),
-                            .steps = {23, 25, 33},
-                            .seconds = [](const trace::JobNode& node, int) {
-                              return (trace::is_compute(node.operation) ? 10e-3 : 1e-3) *
-                                     (node.worker == 3 ? 2 : 1);
-                            }};
+  const test::SyntheticJob job{.schedule = plan::make_schedule("1f1b", 2, 4),
+                               .steps = {23, 25, 33},
+                               .seconds = [](const trace::JobNode& node, int) {
+                                 return (trace::is_compute(node.operation) ? 10e-3 : 1e-3) *
+                                        (node.worker == 3 ? 2 : 1);
+                               }};
   return job.trace();
 }
 

@@ -83,7 +83,7 @@ TEST_CASE("partition rejects a memory cap that nothing fits, and names the layer
   const auto result = partition({"--parts", "2", "--weights", "1,1,1", "--memory",
                                  "1000000000,3100000000,1", "--memory-cap", "2000000000"});
   CHECK(result.exit_code == 1);
-  CHECK(result.err == "memory: layer 1 alone needs 3.1 GB, the cap is 2 GB\n");
+  CHECK(result.err == "memory: layer 1 alone needs 3.100 GB, the cap is 2.000 GB\n");
 }
 
 TEST_CASE("partition: the shortest iteration avoids an expensive boundary", "[cli][partition]") {

@@ -19,7 +19,7 @@ TEST_CASE("GPT: tokens do not see later ones", "[exec]") {
       value = build_layer(specs, l, 0)->forward(value, {});
     return value;
   };
-  at::Tensor tokens = test::MadeUpTokens().input(0, 0);
+  at::Tensor tokens = test::SyntheticTokens().input(0, 0);
   const at::Tensor before = run(tokens);
   tokens = tokens.clone();
   tokens.select(1, 5).fill_(31);

@@ -10,8 +10,8 @@
 #include "pipewright/plan/model/measured_model.hpp"
 #include "pipewright/plan/model/model_descriptor.hpp"
 #include "support/catch.hpp"
+#include "support/custom_model.hpp"
 #include "support/error_of.hpp"
-#include "support/own_model.hpp"
 
 namespace models_test {
 

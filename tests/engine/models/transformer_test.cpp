@@ -28,9 +28,9 @@ at::Tensor normed(const TransformerConfig& c, const at::Tensor& x, const Weights
   const at::Tensor& weight = w.at(name + ".weight");
   if (c.norm == plan::NormKind::Root)
     return x / (x.square().mean(-1, /*keepdim=*/true) + 1e-5).sqrt() * weight;
-  const at::Tensor centred = x - x.mean(-1, /*keepdim=*/true);
-  const at::Tensor variance = centred.square().mean(-1, /*keepdim=*/true);
-  return centred / (variance + 1e-5).sqrt() * weight + w.at(name + ".bias");
+  const at::Tensor centered = x - x.mean(-1, /*keepdim=*/true);
+  const at::Tensor variance = centered.square().mean(-1, /*keepdim=*/true);
+  return centered / (variance + 1e-5).sqrt() * weight + w.at(name + ".bias");
 }
 
 at::Tensor linear(const at::Tensor& x, const Weights& w, const std::string& name) {
@@ -154,7 +154,7 @@ void stir(const std::vector<std::shared_ptr<Layer>>& layers) {
 
 TEST_CASE("Losses and gradients equal those of a decoder written out by formulas",
           "[exec][models]") {
-  const test::MadeUpTokens data;
+  const test::SyntheticTokens data;
   for (const auto& [name, shape] : test::all_small_transformers()) {
     const auto layers = test::build_all(transformer_layers(shape));
     stir(layers);
@@ -232,7 +232,7 @@ TEST_CASE("Transformer fields that cannot be trained are named", "[exec][models]
   CHECK(refusal([](auto& s) {
           s.config.rotary.scaling = plan::RotaryScaling::Long;
           s.config.rotary.shorts = {1, 1, 1};
-        }) == named("rotary_longs"));
+        }) == named("rotary_long_factors"));
   CHECK(refusal([](auto& s) { s.config.vocabulary_multiple = 128; }) ==
         named("vocabulary_multiple"));
   CHECK(refusal([](auto& s) { s.config.head_channels = 5; }) == named("head_channels"));

@@ -95,7 +95,7 @@ TEST_CASE("Each of several pipelines keeps its part of the batch", "[exec]") {
 }
 
 /// Returns the step and microbatch of each call as data.
-class Labelled final : public Dataset {
+class Labeled final : public Dataset {
  public:
   at::Tensor input(int step, int microbatch) const override {
     return at::tensor(10 * step + microbatch);
@@ -104,7 +104,7 @@ class Labelled final : public Dataset {
 };
 
 TEST_CASE("A dataset's microbatches come step after step", "[exec]") {
-  const Labelled data;
+  const Labeled data;
   const auto next = batches_of(data, 2);
   std::vector<int> seen;
   for (int i = 0; i < 4; ++i)

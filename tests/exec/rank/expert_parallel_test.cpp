@@ -173,9 +173,9 @@ TEST_CASE("Expert parallelism: 16 bits, with biases, recomputation and several g
 }
 
 /// Checks that a step from this checkpoint gives these bits.
-void check_goes_on(const Checkpoint& checkpoint, const TrainingSetup& setup,
-                   const test::Sizes& sizes, int expert_ranks, int zero,
-                   const std::vector<at::Tensor>& expected) {
+void check_continues(const Checkpoint& checkpoint, const TrainingSetup& setup,
+                     const test::Sizes& sizes, int expert_ranks, int zero,
+                     const std::vector<at::Tensor>& expected) {
   INFO("goes on with " << to_string(sizes) << ", experts on " << expert_ranks << ", ZeRO " << zero);
   Executor next(program_of(sizes, /*norm=*/false, zero), partition_for(sizes.schedule), setup,
                 options_of(sizes, expert_ranks));
@@ -213,7 +213,7 @@ TEST_CASE("A checkpoint with experts resumes with any number of expert- and tens
     const Checkpoint checkpoint =
         open_newest(folder.path(), [](const std::string& message) { FAIL_CHECK(message); });
     for (const Form& next : to)
-      check_goes_on(checkpoint, setup, next.sizes, next.expert_ranks, next.zero, expected);
+      check_continues(checkpoint, setup, next.sizes, next.expert_ranks, next.zero, expected);
   }
 }
 

@@ -22,7 +22,7 @@ TEST_CASE("A user's function runs each action, with the bits of serial training"
   std::mutex mutex;
   std::multiset<std::string> ran;
   ExecutorOptions options;
-  options.run_action = [&](const OwnAction& action) {
+  options.run_action = [&](const ReadyAction& action) {
     action.run();
     const std::lock_guard lock(mutex);
     ran.insert(fmt::format("{} {}", action.rank, to_string(action.instruction)));
@@ -46,7 +46,7 @@ TEST_CASE("A user's own work can run before and after actions", "[exec]") {
       {"0F1", {"prefetch", true}}, {"0B1", {"flush", false}}, {"0F1", {"announce", true}}};
   std::vector<std::string> log;  // of rank 0, in order
   ExecutorOptions options;
-  options.run_action = [&](const OwnAction& action) {
+  options.run_action = [&](const ReadyAction& action) {
     if (action.rank != 0)
       return action.run();
     const auto name = to_string(action.instruction);
@@ -70,10 +70,10 @@ TEST_CASE("A user's own work can run before and after actions", "[exec]") {
 TEST_CASE("An error of a user's function for actions is reported with its rank and action",
           "[exec]") {
   const auto schedule = make("1f1b", 2, 2);
-  const auto error = [&](const std::function<void(const OwnAction&)>& run) {
+  const auto error = [&](const std::function<void(const ReadyAction&)>& run) {
     try {
       ExecutorOptions options;
-      options.run_action = [&](const OwnAction& action) {
+      options.run_action = [&](const ReadyAction& action) {
         if (to_string(action.instruction).starts_with("1B0"))
           return run(action);
         action.run();
@@ -84,13 +84,13 @@ TEST_CASE("An error of a user's function for actions is reported with its rank a
     }
     return std::string();
   };
-  CHECK(error([](const OwnAction&) {}) ==
+  CHECK(error([](const ReadyAction&) {}) ==
         "rank 1, action 1B0, step 0: the function for actions has not run it");
-  CHECK(error([](const OwnAction& action) {
+  CHECK(error([](const ReadyAction& action) {
           action.run();
           action.run();
         }) == "rank 1, action 1B0, step 0: the function for actions runs it twice");
-  CHECK(error([](const OwnAction&) { throw std::runtime_error("not today"); }) ==
+  CHECK(error([](const ReadyAction&) { throw std::runtime_error("not today"); }) ==
         "rank 1, action 1B0, step 0: not today");
 }
 

@@ -34,7 +34,7 @@ class WeightedTokens : public Dataset {
   }
 
  private:
-  test::MadeUpTokens tokens_;
+  test::SyntheticTokens tokens_;
 };
 
 TEST_CASE("Read-ahead gives the same bits under every schedule", "[exec]") {
@@ -76,7 +76,7 @@ TEST_CASE("Each rank reads only its own microbatches, in the order of its list, 
   const auto s = make("1f1b", 2, 4);
   Executor executor(plan::lower(s, {.replicas = 2}), partition_for(s), setup,
                     {.read_ahead = 2, .replicas = 2});
-  executor.step(5, {.goes_on = true});
+  executor.step(5, {.continues = true});
   for (int read = 0; read < 2 * (4 + 2); ++read)  // two first ranks, each 2 ahead
     REQUIRE(data.begun.try_acquire_for(std::chrono::minutes(1)));
   executor.step(6);
@@ -94,7 +94,7 @@ TEST_CASE("Each rank reads only its own microbatches, in the order of its list, 
 
 TEST_CASE("An evaluation reads its own data, and the training continues with its own", "[exec]") {
   const WeightedTokens data;
-  const test::MadeUpTokens others;
+  const test::SyntheticTokens others;
   auto setup = small_setup();
   setup.data = &data;
   for (const auto& s : schedules()) {
@@ -103,7 +103,7 @@ TEST_CASE("An evaluation reads its own data, and the training continues with its
     Executor executor(program, partition_for(s), setup, {.read_ahead = 2});
     SerialTrainer serial(setup, program.microbatches, gradient_groups(program, setup, 1));
     for (int step = 0; step < 3; ++step) {
-      CHECK(executor.step(step, {.goes_on = true}).value().loss == serial.step(step).loss);
+      CHECK(executor.step(step, {.continues = true}).value().loss == serial.step(step).loss);
       const auto seen = executor.evaluate(inference, others, step).value();
       CHECK(seen.loss == serial.evaluate(others, 4, step).loss);
     }
@@ -129,7 +129,7 @@ TEST_CASE(
   for (const int ahead : {0, 1, 8}) {
     Executor executor(plan::lower(plan::make_1f1b(3, 4)), test::small_partition(3), setup,
                       {.read_ahead = ahead});
-    REQUIRE(executor.step(0, {.goes_on = true}));  // although it has been read by now
+    REQUIRE(executor.step(0, {.continues = true}));  // although it has been read by now
     CHECK_THROWS_WITH(executor.step(1),
                       "rank 0, action 0LOAD2, step 1: tokens.bin: it ends within microbatch 2");
   }
@@ -146,7 +146,7 @@ TEST_CASE("Data read ahead is held by a rank from its LOAD on", "[exec]") {
                              held[ahead].push_back(record.held_after.value);
                            },
                        .read_ahead = ahead});
-    executor.step(0, {.goes_on = true});
+    executor.step(0, {.continues = true});
     executor.step(1);
   }
   CHECK(held[0] == held[3]);

@@ -274,7 +274,7 @@ TEST_CASE("Tied weights that the program does not sum are rejected", "[exec]") {
 TEST_CASE("An evaluation between two steps changes nothing, and equals the serial one", "[exec]") {
   auto setup = small_setup();
   setup.layers[2] = {"dropout", [] { return std::make_shared<Dropout>(); }, {}, {}, true};
-  const test::MadeUpTokens data;
+  const test::SyntheticTokens data;
   int evaluated = 0;
   for (const auto& s : schedules()) {
     if (plan::placement_of(s).is_bidirectional())

@@ -81,7 +81,7 @@ TEST_CASE("Gathers and frees as in torch's files train, with one pipeline and wi
 }
 
 TEST_CASE("An evaluation gathers what the training has sharded", "[exec][zero]") {
-  const test::MadeUpTokens data;
+  const test::SyntheticTokens data;
   const auto s = make("1f1b", 2, 2);
   const auto program = plan::lower(s, {.replicas = 2, .zero = 3});
   Executor executor(program, partition_for(s), small_setup(), {.replicas = 2});

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "exec/support/equals_serial.hpp"
-#include "exec/support/made_up_data.hpp"
+#include "exec/support/synthetic_data.hpp"
 #include "pipewright/engine/engine.hpp"
 
 namespace pipewright::test {
@@ -34,7 +34,7 @@ inline void check_same_bits(const std::vector<at::Tensor>& found,
 /// need other groups and are not supported.
 inline void check_engine_equals_serial(const engine::PipelineModule& module,
                                        const engine::EngineOptions& options) {
-  const MadeUp data;
+  const SyntheticData data;
   engine::PipelineEngine engine(module, options);
   engine.set_data(exec::batches_of(data, 4));
   auto setup = engine.setup();

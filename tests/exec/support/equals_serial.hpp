@@ -43,8 +43,8 @@ inline SerialOutcome train_serially(const exec::TrainingSetup& setup, int microb
 inline void check_equals(exec::Executor& executor, const SerialOutcome& serial) {
   const int steps = static_cast<int>(serial.steps.size());
   for (int step = 0; step < steps; ++step) {
-    const bool goes_on = step + 1 < steps;
-    const auto result = executor.step(step, {.goes_on = goes_on}).value();
+    const bool continues = step + 1 < steps;
+    const auto result = executor.step(step, {.continues = continues}).value();
     const exec::StepResult& expected = serial.steps[static_cast<std::size_t>(step)];
     CHECK(same_bits(result.loss, expected.loss));
     CHECK(same_bits(result.gradient_norm, expected.gradient_norm));

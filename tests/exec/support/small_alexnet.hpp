@@ -11,7 +11,7 @@
 
 namespace pipewright::test {
 
-class MadeUpImages final : public exec::Dataset {
+class SyntheticImages final : public exec::Dataset {
  public:
   at::Tensor input(int step, int microbatch) const override {
     return (at::arange(2 * 3 * 63 * 63, at::kFloat) * (0.1 + 0.01 * step) + microbatch)
@@ -26,7 +26,7 @@ class MadeUpImages final : public exec::Dataset {
 /// Returns AlexNet's first layers, its average pooling, a dropout and a small head. The linear
 /// layers that are omitted have nine tenths of its weights.
 inline exec::TrainingSetup small_alexnet() {
-  static const MadeUpImages data;
+  static const SyntheticImages data;
   const auto all = engine::alexnet_layers({.image_size = 63}, /*seed=*/7);
   exec::TrainingSetup setup = small_setup();
   setup.data = &data;

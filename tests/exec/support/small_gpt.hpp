@@ -16,7 +16,7 @@ namespace pipewright::test {
 inline const plan::GptShape small_shape{
     .blocks = 4, .hidden = 16, .heads = 2, .sequence = 8, .vocabulary = 32};
 
-class MadeUpTokens final : public exec::Dataset {
+class SyntheticTokens final : public exec::Dataset {
  public:
   at::Tensor input(int step, int microbatch) const override {
     const at::Tensor position = at::arange(16, at::kLong).view({2, 8});
@@ -28,7 +28,7 @@ class MadeUpTokens final : public exec::Dataset {
 };
 
 inline exec::TrainingSetup small_setup() {
-  static const MadeUpTokens data;
+  static const SyntheticTokens data;
   return {.layers = engine::gpt_layers(small_shape),
           .loss = exec::cross_entropy,
           .data = &data,

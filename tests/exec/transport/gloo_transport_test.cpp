@@ -166,7 +166,7 @@ std::string now() {
 }
 
 /// Rank 0 reports when its send returns, rank 1 when it calls receive.
-void hand_over(Job& job) {
+void local_transfer(Job& job) {
   const auto transport = make_gloo_transport(job, {.wait_until_taken = true});
   const Transfer receive = transfer("1RECV_F0", 0, 1);
   if (job.rank() == 0) {
@@ -202,7 +202,7 @@ const std::map<std::string, std::function<void(Job&)>> roles{
     {"change-shape", change_shape},
     {"change-size-between-passes", change_size_between_passes},
     {"cross", cross},
-    {"hand-over", hand_over},
+    {"hand-over", local_transfer},
     {"charge", charge},
     {"be-alone", be_alone},
     {"agree",

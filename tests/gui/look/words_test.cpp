@@ -48,12 +48,12 @@ TEST_CASE("Every kind of action has a class, and all others share one", "[gui][l
 }
 
 TEST_CASE("Text is legible on every background, light and dark", "[gui][look]") {
-  const auto luminance = [](const QColor& colour) {
+  const auto luminance = [](const QColor& color) {
     const auto linear = [](double level) {
       return level <= 0.04045 ? level / 12.92 : std::pow((level + 0.055) / 1.055, 2.4);
     };
-    return 0.2126 * linear(colour.redF()) + 0.7152 * linear(colour.greenF()) +
-           0.0722 * linear(colour.blueF());
+    return 0.2126 * linear(color.redF()) + 0.7152 * linear(color.greenF()) +
+           0.0722 * linear(color.blueF());
   };
   const auto contrast = [&](const QColor& a, const QColor& b) {
     const double high = std::max(luminance(a), luminance(b)),

@@ -6,7 +6,7 @@
 #include <QTest>
 #include <vector>
 
-#include "pipewright/gui/panels/panel_catalogue.hpp"
+#include "pipewright/gui/panels/panel_catalog.hpp"
 #include "pipewright/gui/window/main_window.hpp"
 #include "support/catch.hpp"
 

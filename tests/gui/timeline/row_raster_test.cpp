@@ -12,46 +12,46 @@ using gui::BusySums;
 using gui::TimeScale;
 using test::RandomTrack;
 
-constexpr QRgb idle_colour = qRgb(240, 240, 240), outside = qRgb(255, 0, 255);
+constexpr QRgb idle_color = qRgb(240, 240, 240), outside = qRgb(255, 0, 255);
 
 /// Returns colors without hatches, so that each class has exactly one color.
-gui::ClassColours flat_colours() {
-  gui::ClassColours colours;
+gui::ClassColors flat_colors() {
+  gui::ClassColors colors;
   for (std::size_t c = 0; c < gui::class_count; ++c)
-    colours.fill[c] = qRgb(static_cast<int>(10 * c), static_cast<int>(100 - 10 * c), 40);
-  return colours;
+    colors.fill[c] = qRgb(static_cast<int>(10 * c), static_cast<int>(100 - 10 * c), 40);
+  return colors;
 }
 
 QImage painted(const BusySums& sums, TimeScale scale, double length, int width,
-               const gui::ClassColours& colours = flat_colours(), const BusySums* ground = nullptr,
-               const gui::ClassColours& grounds = {}) {
+               const gui::ClassColors& colors = flat_colors(), const BusySums* ground = nullptr,
+               const gui::ClassColors& grounds = {}) {
   QImage image(width, 8, QImage::Format_RGB32);
   image.fill(qRgb(1, 2, 3));
   gui::RowRaster raster;
   raster.paint(image, {0, width, 0, 8}, scale,
-               {sums, colours, ground, grounds, idle_colour, outside, length});
+               {sums, colors, ground, grounds, idle_color, outside, length});
   return image;
 }
 
 /// Returns the color by a sum over all events.
 std::array<double, 3> mixed_by_time(const RandomTrack& track, double from, double to) {
-  const auto colours = flat_colours();
-  std::array<double, 3> colour{};
+  const auto colors = flat_colors();
+  std::array<double, 3> color{};
   double busy = 0;
   const auto add = [&](QRgb of, double part) {
-    colour[0] += part * qRed(of);
-    colour[1] += part * qGreen(of);
-    colour[2] += part * qBlue(of);
+    color[0] += part * qRed(of);
+    color[1] += part * qGreen(of);
+    color[2] += part * qBlue(of);
     busy += part;
   };
   for (std::size_t event = 0; event < track.start.size(); ++event) {
     const double part =
         (std::min(track.end[event], to) - std::max(track.start[event], from)) / (to - from);
     if (part > 0)
-      add(colours.fill[track.classes[event]], part);
+      add(colors.fill[track.classes[event]], part);
   }
-  add(idle_colour, 1 - busy);
-  return colour;
+  add(idle_color, 1 - busy);
+  return color;
 }
 
 TEST_CASE("A pixel is the exact mix, by time, of its events", "[gui][timeline]") {
@@ -100,7 +100,7 @@ TEST_CASE("A bubble stays light at every zoom level", "[gui][timeline]") {
   }
   const std::vector<std::uint8_t> classes(start.size(), 0);
   const BusySums sums(start, end, classes);
-  gui::ClassColours dark;
+  gui::ClassColors dark;
   dark.fill.fill(qRgb(0, 0, 0));
   for (const int width : {1, 2, 5, 40, 400, 4000}) {
     const QImage image = painted(sums, gui::fitted(0, 20'000, width), 20'000, width, dark);
@@ -110,7 +110,7 @@ TEST_CASE("A bubble stays light at every zoom level", "[gui][timeline]") {
     CAPTURE(width);
     CHECK(light == Approx(0.5).margin(0.01));
     if (width > 3)
-      CHECK(image.pixel(width / 2, 0) == idle_colour);
+      CHECK(image.pixel(width / 2, 0) == idle_color);
   }
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("Idle time shows its cause between the events, and only there", "[gui]
   const std::vector<double> start{0, 2}, end{1, 3}, idle_start{1}, idle_end{2};
   const std::vector<std::uint8_t> classes{0, 0}, causes{1};
   const BusySums sums(start, end, classes), idle(idle_start, idle_end, causes);
-  gui::ClassColours work, why;
+  gui::ClassColors work, why;
   work.fill.fill(qRgb(0, 0, 0));
   why.fill.fill(qRgb(200, 100, 0));
   const QImage wide = painted(sums, gui::fitted(0, 3, 300), 3, 300, work, &idle, why);
@@ -135,7 +135,7 @@ TEST_CASE("Beyond the iteration nothing is painted as work or idle time", "[gui]
   const BusySums sums(start, end, classes);
   const QImage image = painted(sums, gui::fitted(-1, 2, 300), 1, 300);
   CHECK(image.pixel(50, 0) == outside);
-  CHECK(image.pixel(150, 0) == flat_colours().fill[0]);
+  CHECK(image.pixel(150, 0) == flat_colors().fill[0]);
   CHECK(image.pixel(250, 0) == outside);
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("Wide events are reported with their visible part", "[gui][timeline]")
   QImage image(100, 4, QImage::Format_RGB32);
   gui::RowRaster raster;
   const auto wide = raster.paint(image, {0, 100, 0, 4}, gui::fitted(5, 15, 100),
-                                 {sums, flat_colours(), nullptr, {}, idle_colour, outside, 20, 22});
+                                 {sums, flat_colors(), nullptr, {}, idle_color, outside, 20, 22});
   REQUIRE(wide.size() == 2);
   CHECK(wide[0].event == 0);
   CHECK(wide[0].x == 0);
@@ -163,13 +163,13 @@ TEST_CASE("A band leaves the rest of the image unchanged, and may extend beyond 
   QImage image(40, 20, QImage::Format_RGB32);
   image.fill(qRgb(9, 9, 9));
   gui::RowRaster raster;
-  auto hatched = flat_colours();
+  auto hatched = flat_colors();
   hatched.hatch.fill(gui::Hatch::Cross);
-  for (const auto& colours : {flat_colours(), hatched}) {
+  for (const auto& colors : {flat_colors(), hatched}) {
     raster.paint(image, {10, 20, -5, 10}, gui::fitted(0, 1, 20),
-                 {sums, colours, nullptr, {}, idle_colour, outside, 1, 22});
+                 {sums, colors, nullptr, {}, idle_color, outside, 1, 22});
     raster.paint(image, {10, 20, 15, 10}, gui::fitted(0, 1, 20),
-                 {sums, colours, nullptr, {}, idle_colour, outside, 1, 22});
+                 {sums, colors, nullptr, {}, idle_color, outside, 1, 22});
   }
   CHECK(image.pixel(9, 2) == qRgb(9, 9, 9));
   CHECK(image.pixel(30, 2) == qRgb(9, 9, 9));

@@ -35,7 +35,7 @@ TEST_CASE("However far it is panned, half of the view shows the timeline", "[gui
 }
 
 TEST_CASE("A centered time is in the middle, at the same scale", "[gui][timeline]") {
-  const TimeScale scale = centred(fitted(0, 2, 800), 1.75, 800);
+  const TimeScale scale = centered(fitted(0, 2, 800), 1.75, 800);
   CHECK(scale.time(400) == Approx(1.75));
   CHECK(scale.per_pixel == fitted(0, 2, 800).per_pixel);
 }

@@ -74,11 +74,11 @@ TEST_CASE("Every picture of the pages is drawn by a command", "[gui][docs]") {
     CAPTURE(picture.name);
     const QImage now = drawn(picture, refresh ? stored : folder.path());
     CHECK(now.size() == QSize(1600, 900));
-    std::set<QRgb> colours;
+    std::set<QRgb> colors;
     for (int x = 0; x < now.width(); x += 3)
       for (int y = 0; y < now.height(); y += 3)
-        colours.insert(now.pixel(x, y));
-    CHECK(colours.size() > 50);  // it is not empty
+        colors.insert(now.pixel(x, y));
+    CHECK(colors.size() > 50);  // it is not empty
     CHECK(fs::exists(stored / (std::string(picture.name) + ".png")));
   }
 }

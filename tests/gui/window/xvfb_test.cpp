@@ -33,8 +33,8 @@ QImage screen_of(const QString& file) {
                : 0;
   };
   const int header = field(0), width = field(4), height = field(5), per_line = field(12),
-            colours = field(19);
-  const qsizetype begin = header + 12 * static_cast<qsizetype>(colours);
+            colors = field(19);
+  const qsizetype begin = header + 12 * static_cast<qsizetype>(colors);
   if (width <= 0 || per_line < 4 * width || bytes.size() < begin + qsizetype{per_line} * height)
     return {};
   return QImage(reinterpret_cast<const uchar*>(bytes.constData() + begin), width, height, per_line,
@@ -42,11 +42,11 @@ QImage screen_of(const QString& file) {
       .copy();
 }
 
-double share_of(const QImage& image, const QColor& colour) {
+double share_of(const QImage& image, const QColor& color) {
   int found = 0;
   for (int y = 0; y < image.height(); ++y)
     for (int x = 0; x < image.width(); ++x)
-      found += image.pixel(x, y) == colour.rgb() ? 1 : 0;
+      found += image.pixel(x, y) == color.rgb() ? 1 : 0;
   return static_cast<double>(found) / std::max(1, image.width() * image.height());
 }
 

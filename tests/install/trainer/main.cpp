@@ -5,7 +5,7 @@
 #include <pipewright/cli/command_line.hpp>
 #include <pipewright/engine/module_layers.hpp>
 #include <pipewright/exec/data/loader.hpp>
-#include <pipewright/loop_torch/own_model.hpp>
+#include <pipewright/loop_torch/custom_model.hpp>
 
 using namespace pipewright;
 

@@ -32,7 +32,7 @@ plan::LinkSamples samples(double two_pairs) {
           .at_once = {series(two_pairs)},
           // Each step takes 3 times as long.
           .sums = {series(3, 2, 1.0 / 2), series(3, 4, 1.0 / 3)},
-          .shard_sums = {series(5, 2, 1.0 / 2), series(5, 4, 1.0 / 3)}};
+          .tensor_parallel_sums = {series(5, 2, 1.0 / 2), series(5, 4, 1.0 / 3)}};
 }
 
 TEST_CASE(
@@ -41,10 +41,10 @@ TEST_CASE(
   const plan::Link link = measured_link(samples(1)).link;
   CHECK(link.latency.value == Approx(latency));
   CHECK(link.bandwidth_per_s == Approx(bandwidth));
-  CHECK(link.sum_latency.value == Approx(3 * latency));
-  CHECK(link.sum_bandwidth_per_s == Approx(bandwidth / 3));
-  CHECK(link.shard_latency.value == Approx(5 * latency));
-  CHECK(link.shard_bandwidth_per_s == Approx(bandwidth / 5));
+  CHECK(link.collective_latency.value == Approx(3 * latency));
+  CHECK(link.collective_bandwidth_per_s == Approx(bandwidth / 3));
+  CHECK(link.tensor_parallel_latency.value == Approx(5 * latency));
+  CHECK(link.tensor_parallel_bandwidth_per_s == Approx(bandwidth / 5));
 }
 
 TEST_CASE(
@@ -52,14 +52,14 @@ TEST_CASE(
     "not measured",
     "[loop][links]") {
   plan::LinkSamples with = samples(1);
-  CHECK(measured_link(with).link.shard_overlap == 0);
-  CHECK_FALSE(to_json(measured_link(with)).contains("shard_sums_beside"));
-  with.shard_sums_beside = series(1, 2, 1.0 / 2);  // a fifth of an all-reduce
-  CHECK(measured_link(with).link.shard_overlap == Approx(0.8));
-  CHECK(to_json(measured_link(with)).at("shard_sums_beside").at("overlap") ==
-        measured_link(with).link.shard_overlap);
-  with.shard_sums_beside = series(6, 2, 1.0 / 2);  // takes longer than alone
-  CHECK(measured_link(with).link.shard_overlap == 0);
+  CHECK(measured_link(with).link.tensor_parallel_overlap == 0);
+  CHECK_FALSE(to_json(measured_link(with)).contains("tensor_parallel_sums_during_compute"));
+  with.tensor_parallel_sums_during_compute = series(1, 2, 1.0 / 2);  // a fifth of an all-reduce
+  CHECK(measured_link(with).link.tensor_parallel_overlap == Approx(0.8));
+  CHECK(to_json(measured_link(with)).at("tensor_parallel_sums_during_compute").at("overlap") ==
+        measured_link(with).link.tensor_parallel_overlap);
+  with.tensor_parallel_sums_during_compute = series(6, 2, 1.0 / 2);  // takes longer than alone
+  CHECK(measured_link(with).link.tensor_parallel_overlap == 0);
 }
 
 TEST_CASE("A link measured while ranks compute has the times and overheads from then",
@@ -74,7 +74,7 @@ TEST_CASE("A link measured while ranks compute has the times and overheads from 
   CHECK(link.overheads.send.bandwidth_per_s == Approx(4 * bandwidth));
   CHECK(link.overheads.receive.each.value == Approx(latency / 4));
   CHECK(link.overheads.receive.bandwidth_per_s == 0);
-  CHECK(link.sum_latency.value == Approx(3 * latency));
+  CHECK(link.collective_latency.value == Approx(3 * latency));
   CHECK(link.overheads.sum.each.value == Approx(latency / 2));
   CHECK(link.overheads.sum.bandwidth_per_s == Approx(2 * bandwidth));
   CHECK(measured.fit.link.latency.value == Approx(latency));

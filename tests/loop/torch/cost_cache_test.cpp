@@ -25,7 +25,7 @@ const plan::LayerCost some_cost = [] {
   cost.contended.forward = {0.5};
   cost.parameters = {1000};
   cost.saves_input = true;
-  cost.tensor_sums = {.times = 2, .bytes = {64}, .backward_times = 1};
+  cost.tensor_all_reduces = {.times = 2, .bytes = {64}, .backward_times = 1};
   return cost;
 }();
 

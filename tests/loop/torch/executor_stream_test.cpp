@@ -169,7 +169,7 @@ std::vector<RankStream> run(const plan::Program& program, const plan::Partition&
            [&](int rank, const exec::AllocationEvent& event) { follower.allocated(rank, event); }});
   for (int step = 0; step < steps; ++step) {
     follower.begin_step(step);
-    executor.step(step, {.goes_on = step + 1 < steps});
+    executor.step(step, {.continues = step + 1 < steps});
   }
   return follower.take();
 }

@@ -4,12 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/model/measured_model.hpp"
 #include "pipewright/plan/model/model_descriptor.hpp"
 #include "search/support/drafts.hpp"
+#include "support/custom_model.hpp"
 #include "support/exported_archive.hpp"
-#include "support/own_model.hpp"
 #include "support/temp_folder.hpp"
 
 namespace estimated_costs_test {

@@ -1,7 +1,7 @@
 #include "pipewright/models/measured/measured_run.hpp"
 
 #include "pipewright/models/transformer/transformer_counts.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 #include "support/reference.hpp"
@@ -41,7 +41,7 @@ TEST_CASE("A table of runs is read with the defaults of a GPT", "[plan][measured
 TEST_CASE("Optional columns, alternative names and seconds are understood", "[plan][measured]") {
   const RunTable table = read(
       "gpus,tensor,data,pipeline,global_batch,mbs,layers,hidden,heads,sequence,iter_s,vp,recompute,"
-      "zero,sp,cp,kv_heads,ffn,gated,vocab,precision,attention,memory_gb,colour\r\n"
+      "zero,sp,cp,kv_heads,ffn,gated,vocab,precision,attention,memory_gb,color\r\n"
       "\"64\",8,1,8, 64 "
       ",1,96,12288,96,2048,13.75,3,selective,1,yes,1,8,28672,true,51200,bf16,fused,"
       "71.5,\"red, or so\"\r\n");
@@ -58,7 +58,7 @@ TEST_CASE("Optional columns, alternative names and seconds are understood", "[pl
   CHECK(run.training.attention == AttentionKind::Fused);
   CHECK(run.peak_memory->value == 71'500'000'000);
   CHECK(run.iteration->value == 13.75);
-  CHECK(table.ignored == std::vector<std::string>{"colour"});
+  CHECK(table.ignored == std::vector<std::string>{"color"});
 }
 
 TEST_CASE("If layers do not divide, the embedding and the head may count as one each",

@@ -4,7 +4,7 @@
 
 #include "pipewright/models/measured/measured_run.hpp"
 #include "pipewright/models/transformer/transformer_counts.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 
@@ -23,7 +23,7 @@ MeasuredRun run_called(const std::string& schedule) {
       .runs.at(0);
 }
 
-TEST_CASE("A schedule is known by its names in papers, in torch and in the catalogue",
+TEST_CASE("A schedule is known by its names in papers, in torch and in the catalog",
           "[plan][measured]") {
   struct Name {
     const char* said;
@@ -69,7 +69,7 @@ TEST_CASE("Every alias and every class of torch is read as the schedule that dec
   CHECK(read > 20);
 }
 
-TEST_CASE("Every schedule of the catalogue can be named in a table", "[plan][measured]") {
+TEST_CASE("Every schedule of the catalog can be named in a table", "[plan][measured]") {
   std::set<std::string> read;
   for (const std::string& name : schedule_names()) {
     const RunTable table = read_runs(

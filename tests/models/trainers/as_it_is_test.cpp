@@ -2,7 +2,7 @@
 
 #include "pipewright/models/measured/megatron_words.hpp"
 #include "pipewright/models/megatron/megatron_memory.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "pipewright/models/trainers/megatron_arguments.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/transformer_shape.hpp"
 #include "support/catch.hpp"

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/schedules/schedule_counts.hpp"
 #include "support/catch.hpp"
 

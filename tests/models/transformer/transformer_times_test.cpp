@@ -205,7 +205,7 @@ TEST_CASE("Only products of fewer bits than 16 have a separate efficiency", "[pl
   plain.layer_launch_s = quick.layer_launch_s = 1e-9;
   plain.memory_efficiency = quick.memory_efficiency = 1e9;
   plain.core_efficiency = quick.core_efficiency = 1e9;
-  quick.narrow_efficiency = 2;
+  quick.low_precision_efficiency = 2;
   const auto layer = [&](const MachineConstants& constants) {
     return whole(times(run, RecomputeMode::None, constants).layer);
   };

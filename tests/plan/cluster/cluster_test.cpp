@@ -81,7 +81,7 @@ TEST_CASE("Oversubscription divides the bandwidth of a link", "[plan][cluster]")
   Link link{.latency = {0.5}, .bandwidth_per_s = 100, .oversubscription = 4};
   CHECK(occupancy(link, Bytes{25}) == Seconds{1});
   CHECK(ring_time(link, Bytes{100}, 2, 2).held == Seconds{4});
-  link.sum_bandwidth_per_s = 200;
+  link.collective_bandwidth_per_s = 200;
   CHECK(ring_time(link, Bytes{100}, 2, 2).held == Seconds{2});
 }
 
@@ -132,12 +132,12 @@ Link bent() {
   return {.latency = {0.5},
           .bandwidth_per_s = 100,
           .segments = {{.from = {1000}, .time = {4.5}, .bandwidth_per_s = 400}},
-          .sum_bandwidth_per_s = 50,
-          .sum_latency = {3},
-          .shard_bandwidth_per_s = 70,
-          .shard_latency = {2},
-          .shard_segments = {{.from = {2000}, .time = {40}, .bandwidth_per_s = 90}},
-          .shard_overlap = 0.75,
+          .collective_bandwidth_per_s = 50,
+          .collective_latency = {3},
+          .tensor_parallel_bandwidth_per_s = 70,
+          .tensor_parallel_latency = {2},
+          .tensor_parallel_segments = {{.from = {2000}, .time = {40}, .bandwidth_per_s = 90}},
+          .tensor_parallel_overlap = 0.75,
           .overheads = {.send = {{0.125}, 200},
                         .receive = {{0.25}, 0, {{{400}, {3}, 200}}},
                         .sum = {{0.5}, 100}}};
@@ -163,7 +163,7 @@ TEST_CASE("A ring's steps take as long as transfers of a piece, or as measured a
   CHECK(time(plain) == Seconds{2 * 3 * (0.5 + 10)});
   CHECK(time(bent()) == Seconds{2 * 3 * (3 + 20)});
   Link without = bent();
-  without.sum_bandwidth_per_s = 0;
+  without.collective_bandwidth_per_s = 0;
   CHECK(time(without) == Seconds{2 * 3 * 4.5});
 }
 

@@ -88,8 +88,8 @@ TEST_CASE("Expert loads scale a mixture's expert times and all-to-all bytes to t
     CHECK(uneven.layers[1].input_gradient.value == Approx(4 * factor));
     CHECK(uneven.layers[1].weight_gradient.value == Approx(2 * factor));
     CHECK(uneven.layers[1].contended.forward.value == Approx(6 * factor));
-    CHECK(static_cast<double>(uneven.layers[1].expert_exchanges.bytes.value) ==
-          Approx(static_cast<double>(even.layers[1].expert_exchanges.bytes.value) * load));
+    CHECK(static_cast<double>(uneven.layers[1].expert_all_to_alls.bytes.value) ==
+          Approx(static_cast<double>(even.layers[1].expert_all_to_alls.bytes.value) * load));
     CHECK(uneven.layers[0] == even.layers[0]);
   }
   CHECK(costs_of_shards(scenario_of(1), costs_with(loads)) == costs_with(loads));

@@ -133,9 +133,9 @@ TEST_CASE("Fields that were added later, and the spread, may be omitted", "[plan
                                           "contended_optimizer_step_s",
                                           "workspace_bytes",
                                           "expert_parameter_bytes",
-                                          "tensor_sums",
-                                          "expert_exchanges",
-                                          "context_gathers",
+                                          "tensor_all_reduces",
+                                          "expert_all_to_alls",
+                                          "context_all_gathers",
                                           "expert_loads"};
   const Json whole = to_json(costs());
   for (const auto& item : whole["layers"][0].items()) {

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/schedules/backward_passes.hpp"
 #include "pipewright/plan/schedules/placement_of.hpp"
 #include "pipewright/plan/schedules/schedule_counts.hpp"
@@ -681,7 +681,7 @@ TEST_CASE("Taking the oldest weight gradients first keeps validity, positions an
     });
 }
 
-TEST_CASE("A schedule's name is found, or that of an equal one before it in the catalogue",
+TEST_CASE("A schedule's name is found, or that of an equal one before it in the catalog",
           "[plan][generators]") {
   const std::map<std::string, std::string> equal{
       {"megatron-interleaved", "1f1b"},  // one chunk

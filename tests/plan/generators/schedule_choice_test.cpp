@@ -2,7 +2,7 @@
 
 #include "pipewright/plan/generators/schedule_choice.hpp"
 
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"

@@ -8,7 +8,7 @@
 #include <random>
 #include <regex>
 
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/lower/program_csv.hpp"
 #include "pipewright/plan/program/validate_program.hpp"

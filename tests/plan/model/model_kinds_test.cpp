@@ -11,9 +11,9 @@
 #include "pipewright/plan/scenario/scenario.hpp"
 #include "pipewright/plan/scenario/scenario_schema.hpp"
 #include "support/catch.hpp"
+#include "support/custom_model.hpp"
 #include "support/error_of.hpp"
 #include "support/exported_archive.hpp"
-#include "support/own_model.hpp"
 #include "support/temp_folder.hpp"
 
 namespace model_kinds_test {

@@ -166,8 +166,8 @@ TEST_CASE("With a measured mixture, a rank has a part of the experts and exchang
   const std::int64_t experts = 4 * 4 * 2 * 64 * 8;  // bytes
   CHECK(mixture.expert_parameters == Bytes{experts / 2});
   CHECK(mixture.parameters == costs.layers[2].parameters - Bytes{experts / 2});
-  CHECK(mixture.expert_exchanges.times == 2);
-  CHECK(mixture.expert_exchanges.bytes == Bytes{1000});  // half of two experts per token
+  CHECK(mixture.expert_all_to_alls.times == 2);
+  CHECK(mixture.expert_all_to_alls.bytes == Bytes{1000});  // half of two experts per token
   CHECK(mixture.forward == costs.layers[2].forward);
   CHECK(mixture.optimizer_step < costs.layers[2].optimizer_step);
   CHECK(costs_of_shards(scenario, shared) == shared);
@@ -181,15 +181,15 @@ TEST_CASE("Without a machine in the cluster, tensor-parallel communication is ti
   cluster.within_node = {.latency = {1}, .bandwidth_per_s = 10};
   cluster.between_nodes = {.latency = {5}, .bandwidth_per_s = 2};
   LayerCost layer;
-  layer.tensor_sums = {.times = 3, .bytes = {100}};
+  layer.tensor_all_reduces = {.times = 3, .bytes = {100}};
   const GroupPlace node{.devices = 2}, nodes{.devices = 4, .beside = 1, .spans = true};
   // 2 (n - 1) steps of 1/n of the bytes each.
   CHECK(shard_time(layer, cluster, {.tensor = node}).value == Approx(3 * 2 * (1 + 5.0)));
   CHECK(shard_time(layer, cluster, {.tensor = nodes}).value == Approx(3 * 6 * (5 + 12.5)));
-  layer.expert_exchanges = {.times = 2, .bytes = {40}};
+  layer.expert_all_to_alls = {.times = 2, .bytes = {40}};
   CHECK(shard_time(layer, cluster, {.tensor = node, .context = {}, .expert = nodes}).value ==
         Approx(3 * 2 * 6 + 2 * (20 + 3 * 5)));
-  layer.expert_exchanges = {};
+  layer.expert_all_to_alls = {};
 
   LayerCosts costs;
   layer.forward = {7}, layer.input_gradient = {8}, layer.weight_gradient = {9};
@@ -200,14 +200,14 @@ TEST_CASE("Without a machine in the cluster, tensor-parallel communication is ti
   CHECK(timed.weight_gradient.value == 9);
   CHECK(timed.shards.value == Approx(36));
   CHECK(timed.backward_shards.value == Approx(36));
-  costs.layers[0].tensor_sums.backward_times = 1;
+  costs.layers[0].tensor_all_reduces.backward_times = 1;
   const LayerCost uneven = with_shard_times(costs, cluster, {.tensor = node}).layers[0];
   CHECK(uneven.forward == timed.forward);
   CHECK(uneven.input_gradient.value == Approx(8 + 12));
   CHECK(uneven.backward_shards.value == Approx(12));
   Cluster measured = cluster;
-  measured.within_node.shard_latency = {0.5};
-  measured.within_node.shard_bandwidth_per_s = 100;
+  measured.within_node.tensor_parallel_latency = {0.5};
+  measured.within_node.tensor_parallel_bandwidth_per_s = 100;
   CHECK(shard_time(costs.layers[0], measured, {.tensor = node}).value ==
         Approx(3 * 2 * (0.5 + 0.5)));
 }

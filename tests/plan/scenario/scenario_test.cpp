@@ -57,7 +57,7 @@ Scenario unusual() {
                        .blocking = true,
                        .replicas = 3,
                        .overlap_reductions = false,
-                       .hand_over = TensorTransfer::Copy};
+                       .local_transfer = TensorTransfer::Copy};
   scenario.cluster.rank_speeds = {1, 0.5, 1.0 / 3, 2, 1};
   scenario.cluster.rank_memory = {0, 1e9, 2e9, 1e9, 5e8};
   scenario.training = {.steps = 2,
@@ -156,11 +156,11 @@ TEST_CASE("A transformer's fields that cannot be trained are named", "[plan][sce
            {"model.dropout=true", "model.dropout"},
            {"model.window=100", ""},
            {"model.kv_rank=8", ""},
-           {"model.rotary_scaling=long", "model.rotary_shorts model.rotary_longs"},
+           {"model.rotary_scaling=long", "model.rotary_short_factors model.rotary_long_factors"},
            {"model.vocabulary_multiple=128", ""},
            {"model.vocabulary_multiple=100", "model.vocabulary_multiple"},
            {"model.attention=scores", "model.attention"},
-           {"model.products=float8", "model.products"},
+           {"model.product_precision=float8", "model.products"},
            {"training.fp32_gradients=true", ""}}) {
     CAPTURE(value);
     CHECK(fmt::format("{}",
@@ -212,16 +212,17 @@ TEST_CASE("Communication options can be trained if the transport supports them",
   const Scenario waits =
       changed(changed(plain, "pipeline.transfers=rendezvous"), "pipeline.blocking=true");
   CHECK(only_predicted(waits, RankTransport::Threads).empty());
-  CHECK(named("pipeline.hand_over=copy", RankTransport::Threads) == "pipeline.hand_over");
-  CHECK(named("pipeline.hand_over=copy", RankTransport::Gloo).empty());
+  CHECK(named("pipeline.local_transfer=copy", RankTransport::Threads) == "pipeline.local_transfer");
+  CHECK(named("pipeline.local_transfer=copy", RankTransport::Gloo).empty());
 
   Scenario two = changed(plain, "training.jitter=0.1");
   CHECK(error_of([&] { require_trainable(two, RankTransport::Gloo); }) ==
         "training.jitter is supported in prediction, but not in training by processes over Gloo: "
         "remove it to train, or use `pipewright simulate`");
-  two.pipeline.hand_over = TensorTransfer::Copy;
+  two.pipeline.local_transfer = TensorTransfer::Copy;
   CHECK(error_of([&] { require_trainable(two, RankTransport::Threads); }) ==
-        "pipeline.hand_over, training.jitter are supported in prediction, but not in training by "
+        "pipeline.local_transfer, training.jitter are supported in prediction, but not in training "
+        "by "
         "threads of one process: remove them to train, or use `pipewright simulate`");
 }
 

@@ -9,7 +9,7 @@
 
 #include "pipewright/plan/cluster/topology.hpp"
 #include "pipewright/plan/costs/layer_costs.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/lower/lower.hpp"
 #include "pipewright/plan/model/gpt_model.hpp"
@@ -107,7 +107,7 @@ TEST_CASE("The readers reject unknown keys and values out of bounds", "[plan][sc
   broken("/profile/spread", 0);
   broken("/cluster/rank_speeds", Json{1, 0});
   broken("/pipeline/replicas", 0);
-  broken("/pipeline/hand_over", "loan");
+  broken("/pipeline/local_transfer", "loan");
   broken("/training/optimizer", "lion");
   broken("/training/precision", "half");
   broken("/training/zero", 4);

@@ -11,7 +11,7 @@ namespace attribution_test {
 
 using namespace pipewright;
 using namespace pipewright::profiler;
-using test::MadeUp;
+using test::SyntheticData;
 
 /// Returns "gemm 0F0, copy -": each work's name and the action to which it is attributed.
 std::string owners(const RecordedPass& pass) {
@@ -34,8 +34,8 @@ std::string owners(const RecordedPass& pass) {
 
 /// Makes two ranks on one GPU, whose backwards are submitted at the same time by LibTorch's own
 /// thread.
-MadeUp two_ranks() {
-  MadeUp made;
+SyntheticData two_ranks() {
+  SyntheticData made;
   const auto first = made.range("0F0", 0, 20, 0), second = made.range("1F0", 0, 20, 1);
   made.range("0B0", 20, 60, 0);
   made.range("1B0", 20, 60, 1);
@@ -52,8 +52,8 @@ TEST_CASE("Work is attributed by its call's label, or else by its stream's rank"
 
 /// Makes the same two ranks on two parts of the GPU. Each part has its own context, in which
 /// streams count from 7.
-MadeUp two_parts() {
-  MadeUp made;
+SyntheticData two_parts() {
+  SyntheticData made;
   const auto first = made.range("0F0", 0, 20, 0), second = made.range("1F0", 0, 20, 1);
   made.range("0B0", 20, 60, 0);
   made.range("1B0", 20, 60, 1);
@@ -67,7 +67,7 @@ MadeUp two_parts() {
 }
 
 TEST_CASE("Streams with one number in two contexts belong to two ranks", "[activity]") {
-  const MadeUp made = two_parts();
+  const SyntheticData made = two_parts();
   CHECK(owners(made.pass) == "gemm 0F0, softmax 1F0, gemm_b 0B0, softmax_b 1B0");
   const Attribution found = attribute(made.pass.activity, made.pass.ranges);
   const auto streams = compute_streams(made.pass.activity, found, made.pass.ranges);
@@ -77,7 +77,7 @@ TEST_CASE("Streams with one number in two contexts belong to two ranks", "[activ
 }
 
 TEST_CASE("The order of records does not matter", "[activity]") {
-  MadeUp made = two_ranks();
+  SyntheticData made = two_ranks();
   const std::string expected = owners(made.pass);
   std::mt19937 random(3);
   for (int round = 0; round < 20; ++round) {
@@ -88,7 +88,7 @@ TEST_CASE("The order of records does not matter", "[activity]") {
 
 TEST_CASE("Unlabeled work on a stream without an owner belongs to the only active rank, or to none",
           "[activity]") {
-  MadeUp made;
+  SyntheticData made;
   made.range("0F0", 0, 20, 0);
   made.range("1F0", 10, 30, 1);
   made.kernel("alone", 0, 5, 6, 7, 99);
@@ -100,7 +100,7 @@ TEST_CASE("Unlabeled work on a stream without an owner belongs to the only activ
 
 TEST_CASE("Lost calls, lost labels, unknown labels and work without times are counted",
           "[activity]") {
-  MadeUp made = two_ranks();
+  SyntheticData made = two_ranks();
   auto& records = made.pass.activity.records;
   // The first kernel loses its call, the second one its label.
   records.erase(records.begin());
@@ -119,7 +119,7 @@ TEST_CASE("Without records there is nothing to attribute", "[activity]") {
   const Attribution found = attribute({}, {});
   CHECK(found.range_of.empty());
   CHECK(found.unclaimed == 0);
-  MadeUp made;
+  SyntheticData made;
   made.kernel("stray", 5, 1, 2, 3);
   CHECK(attribute(made.pass.activity, {}).unclaimed == 1);
 }

@@ -62,7 +62,7 @@ TEST_CASE("An inspection stopped before its first pass finds nothing", "[activit
 }
 
 TEST_CASE("Costs take device times, and stay unchanged for layers without records", "[activity]") {
-  test::MadeUp made;
+  test::SyntheticData made;
   const auto f = made.range("0F0", 0, 10, 0, 0), b = made.range("0B0", 10, 20, 0, 0);
   const auto i = made.range("0I1", 20, 30, 0, 0), w = made.range("0W1", 30, 40, 0, 0);
   made.kernel("f", f, 1, 1, 101);

@@ -12,7 +12,7 @@ using namespace pipewright::profiler;
 
 /// Makes a forward of a layer with one kernel, from 10 µs to 30 µs after `begin`.
 RecordedPass forward_of(int layer, const std::string& kernel, double begin) {
-  test::MadeUp made;
+  test::SyntheticData made;
   const auto label = made.range("0F0", begin, begin + 20, 0, layer);
   made.kernel(kernel, label, begin + 5, begin + 10, begin + 30);
   // Makes numbers unique, as those of one source and one log are.

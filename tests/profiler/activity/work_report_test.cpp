@@ -12,13 +12,13 @@ namespace work_report_test {
 
 using namespace pipewright;
 using namespace pipewright::profiler;
-using test::MadeUp;
+using test::SyntheticData;
 
 std::string layer_name(int layer) { return layer < 0 ? "" : "layer " + std::to_string(layer); }
 
 /// Makes a pass of two layers, of which the second waits for the host.
-MadeUp two_layers(double slower = 1) {
-  MadeUp made;
+SyntheticData two_layers(double slower = 1) {
+  SyntheticData made;
   const auto load = made.range("0LOAD0", 0, 4);
   const auto first = made.range("0F0", 4, 10, 0, 0), second = made.range("0F0", 10, 100, 0, 1);
   made.kernel("copy to the device", load, 2, 3, 4, 7, 4096);
@@ -52,7 +52,7 @@ TEST_CASE("The report sums each layer's parts, and kernels by name", "[activity]
 }
 
 TEST_CASE("Lost records are reported, and the rest still counts", "[activity]") {
-  MadeUp made = two_layers();
+  SyntheticData made = two_layers();
   made.pass.activity.dropped = 5;
   made.pass.activity.unread = 40;
   made.pass.activity.records.resize(made.pass.activity.records.size() - 1);
@@ -105,7 +105,7 @@ TEST_CASE("Kernels are shown below the layers and actions that launched them", "
 }
 
 TEST_CASE("Other streams, transfers and unattributed work have separate tracks", "[activity]") {
-  MadeUp made;
+  SyntheticData made;
   const auto f = made.range("0F0", 0, 10, 0), send = made.range("0SEND_F0", 10, 12, 0);
   const auto receive = made.range("1RECV_F0", 0, 5, 1), g = made.range("1F0", 5, 12, 1);
   made.kernel("gemm", f, 1, 2, 20, 7);
@@ -134,7 +134,7 @@ TEST_CASE("Other streams, transfers and unattributed work have separate tracks",
 
 TEST_CASE("Streams with one number in two contexts have separate tracks that name the context",
           "[activity]") {
-  MadeUp made;
+  SyntheticData made;
   const auto f = made.range("0F0", 0, 10, 0);
   made.in_context(2);
   made.kernel("gemm", f, 1, 2, 20, 7);
@@ -150,7 +150,7 @@ TEST_CASE("Streams with one number in two contexts have separate tracks that nam
 }
 
 TEST_CASE("Overlapping kernels stay unchanged", "[activity]") {
-  MadeUp made;
+  SyntheticData made;
   const auto f = made.range("0F0", 0, 10, 0);
   made.kernel("a", f, 1, 2, 20);
   made.kernel("begins before a ends", f, 2, 19, 30);

@@ -9,9 +9,9 @@ namespace work_time_test {
 
 using namespace pipewright;
 using namespace pipewright::profiler;
-using test::MadeUp;
+using test::SyntheticData;
 
-std::vector<WorkTime> times_of(const MadeUp& made) {
+std::vector<WorkTime> times_of(const SyntheticData& made) {
   const auto& [activity, ranges] = made.pass;
   return work_times(activity, attribute(activity, ranges), ranges);
 }
@@ -23,7 +23,7 @@ std::string text(const WorkTime& time) {
 }
 
 TEST_CASE("A host that runs ahead leaves no launch gaps", "[activity]") {
-  MadeUp made;
+  SyntheticData made;
   const auto f = made.range("0F0", 0, 10), b = made.range("0B0", 10, 20);
   made.kernel("a", f, 3, 4, 50);
   made.kernel("b", f, 6, 51, 90);
@@ -38,7 +38,7 @@ TEST_CASE("A host that runs ahead leaves no launch gaps", "[activity]") {
 
 TEST_CASE("If kernels are shorter than their launches, a layer takes the host's time",
           "[activity]") {
-  MadeUp made;
+  SyntheticData made;
   const auto f = made.range("0F0", 0, 30), b = made.range("0B0", 30, 60);
   made.kernel("a", f, 9, 10, 12);
   made.kernel("b", f, 19, 20, 22);
@@ -52,7 +52,7 @@ TEST_CASE("If kernels are shorter than their launches, a layer takes the host's 
 }
 
 TEST_CASE("Work that was submitted in time and starts late counts as waiting", "[activity]") {
-  MadeUp made;
+  SyntheticData made;
   const auto f = made.range("0F0", 0, 10);
   made.kernel("receive", f, 1, 2, 30, 9);
   made.kernel("after it", f, 5, 40, 90, 7);
@@ -60,7 +60,7 @@ TEST_CASE("Work that was submitted in time and starts late counts as waiting", "
 }
 
 TEST_CASE("Time in which the host waits for another rank's data is not launch time", "[activity]") {
-  MadeUp made;
+  SyntheticData made;
   const auto f = made.range("1F0", 0, 10, 0);
   made.range("1RECV_F1", 10, 60, 0);
   const auto g = made.range("1F1", 60, 70, 0);
@@ -72,7 +72,7 @@ TEST_CASE("Time in which the host waits for another rank's data is not launch ti
 }
 
 TEST_CASE("Concurrent kernels of one range count once", "[activity]") {
-  MadeUp made;
+  SyntheticData made;
   const auto f = made.range("0F0", 0, 2);
   made.kernel("a", f, 1, 1, 11, 7);
   made.kernel("b", f, 1, 3, 8, 8);
@@ -80,7 +80,7 @@ TEST_CASE("Concurrent kernels of one range count once", "[activity]") {
 }
 
 TEST_CASE("Two ranks on one GPU have separate gaps", "[activity]") {
-  MadeUp made;
+  SyntheticData made;
   const auto a = made.range("0F0", 0, 10, 0), b = made.range("1F0", 0, 10, 1);
   made.kernel("a", a, 1, 1, 5, 7);
   made.kernel("b", b, 6, 6, 9, 8);

@@ -293,7 +293,7 @@ TEST_CASE("Work whose call was lost is listed", "[cupti]") {
   CHECK(report.lost.strays[0].call.empty());
   CHECK(report.lost.strays[0].count == 2);
   const auto json = to_json(report, [](int) { return std::string(); });
-  CHECK(json["lost"]["strays"].dump() ==
+  CHECK(json["lost"]["unattributed"].dump() ==
         R"([{"name":"copy host to device","call":null,"count":2}])");
 }
 
@@ -360,18 +360,18 @@ void check_recording(const std::string& folder) {
   int collections = 0;
   for (const auto& buffer : told.at("buffers"))
     collections = std::max<int>(collections, buffer.at("collection"));
-  std::size_t labelled = 0;
+  std::size_t labeled = 0;
   for (int collection = 0; collection < collections; ++collection) {
     const Activity activity = recorded(standin, *source, {});
     const Attribution found = attribute(activity, ranges);
     CHECK(activity.unread == 0);
     CHECK((found.without_call == 0 || told.at("left_out") > 0));
     CHECK(std::count(activity.names.begin(), activity.names.end(), "a kernel without a name") == 0);
-    labelled += static_cast<std::size_t>(
+    labeled += static_cast<std::size_t>(
         std::count_if(found.range_of.begin(), found.range_of.end(),
                       [](int range) { return range != Attribution::none; }));
   }
-  CHECK(labelled > 0);
+  CHECK(labeled > 0);
 }
 
 TEST_CASE("Recordings of CUPTI from a machine with a GPU replay with all calls and labels",

@@ -15,7 +15,7 @@ constexpr profiler::Nanoseconds us(double microseconds) {
   return static_cast<profiler::Nanoseconds>(microseconds * 1000);
 }
 
-class MadeUp {
+class SyntheticData {
  public:
   /// Adds a range of the host, such as "0F1", and returns its label.
   std::uint64_t range(const std::string& action, double start, double end, int rank = 0,

@@ -130,7 +130,7 @@ TEST_CASE("Constants on which no run depends stay unchanged", "[sim][calibration
   measure(runs, cluster, other_constants());
   for (const FittedConstant& constant : calibrate(cluster, runs).constants) {
     CAPTURE(constant.key);
-    if (constant.key == "tensor_launch_s" || constant.key == "hop_efficiency" ||
+    if (constant.key == "tensor_launch_s" || constant.key == "transfer_efficiency" ||
         constant.key == "network_efficiency") {
       CHECK_FALSE(constant.matters);
       CHECK(constant.value == Approx(constant.prior));
@@ -214,7 +214,7 @@ TEST_CASE(
     "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
   MachineConstants constants;
-  constants.hop_efficiency = 1e9;  // transfers take no time
+  constants.transfer_efficiency = 1e9;  // transfers take no time
   constants.stage_launch_s = 1e-12;
   constants.iteration_s = 0.01;
   for (const int pipeline : {1, 2, 4})
@@ -234,7 +234,7 @@ TEST_CASE(
 TEST_CASE("A slow last stage sets the rate of the others", "[sim][calibration]") {
   const Cluster cluster = cluster_of(1);
   MachineConstants constants;
-  constants.hop_efficiency = 1e9;
+  constants.transfer_efficiency = 1e9;
   const MeasuredRun run = run_of(2048, 1, 1, 4, 4, 16);
   const TransformerWork work = work_of(run, cluster);
   const TransformerTimes times = transformer_times(work, constants);

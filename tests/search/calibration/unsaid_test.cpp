@@ -43,7 +43,7 @@ TEST_CASE("Calibration infers the kind of attention of runs from their memory",
 TEST_CASE("Runs that name schedules have transfers as fast as Zero Bubble measured",
           "[sim][calibration]") {
   const auto hop = [](const plan::Cluster& cluster) {
-    return models::machine_of(cluster).constants.hop_efficiency;
+    return models::machine_of(cluster).constants.transfer_efficiency;
   };
   plan::Cluster cluster;
   const double usual = hop(cluster);
@@ -52,7 +52,7 @@ TEST_CASE("Runs that name schedules have transfers as fast as Zero Bubble measur
   runs[1].names_schedule = true;
   CHECK(hop(search::cluster_of(cluster, runs)) == 0.15);
   cluster.machine = models::machine_of(cluster);
-  cluster.machine->constants.hop_efficiency = 0.3;
+  cluster.machine->constants.transfer_efficiency = 0.3;
   CHECK(hop(search::cluster_of(cluster, runs)) == 0.3);
 }
 

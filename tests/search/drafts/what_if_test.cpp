@@ -4,7 +4,7 @@
 
 #include "pipewright/loop/predict/prediction.hpp"
 #include "pipewright/models/estimates/estimated_costs.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "search/support/drafts.hpp"
 #include "support/error_of.hpp"
 
@@ -41,7 +41,7 @@ TEST_CASE("An answer equals the output of simulate, whatever was asked before", 
   int answers = 0;
   for (const int round : {0, 1})
     for (const plan::ScheduleDescriptor& schedule : plan::schedules())
-      for (const char* change : {"training.recompute=none", "pipeline.hand_over=copy",
+      for (const char* change : {"training.recompute=none", "pipeline.local_transfer=copy",
                                  "cluster.between_nodes.latency_s=0.001"}) {
         const Draft draft = shared_card({"pipeline.schedule=" + std::string(schedule.name),
                                          "pipeline.ranks=2", "pipeline.microbatches=8", change});

@@ -11,7 +11,7 @@
 
 #include "pipewright/models/transformer/transformer_counts.hpp"
 #include "pipewright/models/transformer/transformer_times.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
 #include "pipewright/search/calibration/run_costs.hpp"
 #include "pipewright/search/calibration/run_simulator.hpp"
@@ -97,7 +97,7 @@ TEST_CASE("No candidate is faster than its bound", "[sim][planner]") {
     plan::MachineConstants constants;
     // Includes machines whose transfers take long, or whose layers take almost no time in
     // comparison.
-    constants.hop_efficiency = std::pow(10, -3.0 * static_cast<double>(random() % 100) / 100);
+    constants.transfer_efficiency = std::pow(10, -3.0 * static_cast<double>(random() % 100) / 100);
     constants.layer_launch_s = random() % 2 == 0 ? 0 : 2e-3;
     sim::StepCosts costs;
     const plan::TransformerTraining& training = space.training;

@@ -7,7 +7,7 @@
 
 #include "pipewright/models/transformer/transformer_costs.hpp"
 #include "pipewright/models/transformer/transformer_memory.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/known_transformers.hpp"
 #include "pipewright/plan/model/transformer_shape.hpp"

@@ -56,7 +56,7 @@ void vary(PlanDraw& draw, sim::StepCosts& costs, const plan::Program& program) {
     cluster.within_node.latency = {5e-6};
     cluster.between_nodes.latency = {2e-5};
     if (often())
-      cluster.within_node.sum_bandwidth_per_s = cluster.within_node.bandwidth_per_s / 3;
+      cluster.within_node.collective_bandwidth_per_s = cluster.within_node.bandwidth_per_s / 3;
   }
   cluster.devices_per_node = draw.one_of<int>({2, 3, 4, 8});
   if (often())

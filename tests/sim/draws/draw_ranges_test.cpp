@@ -19,7 +19,7 @@ using namespace pipewright::sim;
 using namespace pipewright::test;
 
 /// Returns the ranges of steps that consist of one forward with the recorded duration.
-DrawRanges ranges_from(const std::vector<double>& steps, std::uint64_t seed = 0) {
+SampledRanges ranges_from(const std::vector<double>& steps, std::uint64_t seed = 0) {
   static const Structure structure(lower(make("1f1b", 1, 1)));
   StepCosts costs;
   costs.stages.resize(1);
@@ -30,10 +30,10 @@ DrawRanges ranges_from(const std::vector<double>& steps, std::uint64_t seed = 0)
 }
 
 TEST_CASE("The interval for equal steps is one number", "[sim][draws]") {
-  const DrawRanges ranges = ranges_from(std::vector<double>(100, 3));
+  const SampledRanges ranges = ranges_from(std::vector<double>(100, 3));
   CHECK(ranges.steps == 100);
   CHECK(ranges.records == 100);
-  for (const DrawRange& range : {ranges.mean, ranges.p50, ranges.p95}) {
+  for (const SampledRange& range : {ranges.mean, ranges.p50, ranges.p95}) {
     CHECK(range.low_s == Approx(3));
     CHECK(range.high_s == Approx(3));
   }
@@ -78,7 +78,7 @@ TEST_CASE("Resampled records follow the recorded one block by block", "[sim][dra
 }
 
 TEST_CASE("From two steps the mean of resampled ones may be either", "[sim][draws]") {
-  const DrawRanges two = ranges_from({1, 3});
+  const SampledRanges two = ranges_from({1, 3});
   CHECK(two.mean.low_s == Approx(1));
   CHECK(two.mean.high_s == Approx(3));
 }
@@ -91,7 +91,7 @@ struct Held {
 Held held_by(const std::function<std::vector<double>()>& steps, int cases) {
   Held held;
   for (int at = 0; at < cases; ++at) {
-    const DrawRanges ranges = ranges_from(steps(), static_cast<std::uint64_t>(at));
+    const SampledRanges ranges = ranges_from(steps(), static_cast<std::uint64_t>(at));
     const Draws others(steps());
     held.mean += ranges.mean.has(others.mean()) ? 1.0 / cases : 0;
     held.p50 += ranges.p50.has(others.percentile(0.50)) ? 1.0 / cases : 0;

@@ -104,7 +104,7 @@ TEST_CASE("A stage that is slow in a quarter of its steps, and pipelines that wa
     StepCosts costs = seconds_each(structure.program(), 2);
     costs.stages[0].forward = {7};
     const Draws draws = draw_iterations(structure, costs, Jitter(record), {.count = count});
-    // Together, 5 of 8 steps have a slow one; independently, 3 of 4 pairs do.
+    // JitterCorrelation, 5 of 8 steps have a slow one; independently, 3 of 4 pairs do.
     const double part_long = 0.5 * 5 / 8 + 0.5 * 3 / 4;
     CHECK(part_above(draws, 10) == Approx(part_long).margin(margin(part_long, count)));
   }

@@ -1,7 +1,7 @@
 #include <map>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/schedules/schedule_counts.hpp"
 #include "sim/support/equal_ranks.hpp"
 

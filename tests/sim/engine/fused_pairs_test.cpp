@@ -154,8 +154,8 @@ TEST_CASE("A scenario's pairs have the overlap of the links between its tensor-p
   scenario.pipeline.tensor = 2;
   scenario.cluster.nodes = 2;
   scenario.cluster.devices_per_node = 2;
-  scenario.cluster.within_node.shard_overlap = 0.25;
-  scenario.cluster.between_nodes.shard_overlap = 0.5;
+  scenario.cluster.within_node.tensor_parallel_overlap = 0.25;
+  scenario.cluster.between_nodes.tensor_parallel_overlap = 0.5;
   plan::LayerCosts costs;
   costs.layers.resize(4);
   const auto overlap = [&] {

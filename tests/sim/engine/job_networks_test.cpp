@@ -37,8 +37,8 @@ class Draw {
     if (often(0.3))
       link.segments = {{.from = {20}, .time = {between(0.6, 1.0)}, .bandwidth_per_s = 50}};
     if (often(0.3)) {
-      link.sum_bandwidth_per_s = between(20.0, 100.0);
-      link.sum_latency = {between(0.0, 0.2)};
+      link.collective_bandwidth_per_s = between(20.0, 100.0);
+      link.collective_latency = {between(0.0, 0.2)};
     }
     return link;
   }

@@ -37,7 +37,7 @@ Cluster of_memory(Bytes cap) {
   return cluster;
 }
 
-std::optional<OverCap> over(const StepCosts& costs, const Cluster& cluster) {
+std::optional<MemoryExcess> over(const StepCosts& costs, const Cluster& cluster) {
   const Structure structure(lower(make("gpipe", 2, 3)));
   Simulator simulator(structure);
   MemoryModel model(structure);
@@ -71,8 +71,8 @@ TEST_CASE("Too little memory is reported with rank, instant, action and the larg
   const auto full = over(two_stages(), of_memory({30'000'000}));
   REQUIRE(full);
   CHECK(to_string(*full) ==
-        "rank 0 needs 37.0 MB at 0F2 (2.000000 s), but its device has 30.0 MB: mostly "
-        "optimizer state 10.0 MB, parameters 5.0 MB, gradients 5.0 MB");
+        "rank 0 needs 37.00 MB at 0F2 (2.000 s), but its device has 30.00 MB: mostly "
+        "optimizer state 10.00 MB, parameters 5.000 MB, gradients 5.000 MB");
 }
 
 TEST_CASE("A cap that is just met, or none, rejects nothing", "[sim][memory]") {
@@ -99,7 +99,7 @@ TEST_CASE("Each rank has its own limit: the rank furthest above its limit is nam
   cluster.rank_memory = {20e6, 19e6};
   CHECK(error_of([&] {
           require_cap_above_standing(program, two_stages().stages, cluster);
-        }).starts_with("rank 1 holds 20.0 MB before any activation"));
+        }).starts_with("rank 1 holds 20.00 MB before any activation"));
   CHECK(least_memory(cluster) == Bytes{19'000'000});
   CHECK_FALSE(limits_memory(with_unlimited_memory(cluster)));
 }
@@ -108,8 +108,8 @@ TEST_CASE("A cap below the permanent memory is rejected without any simulation",
   const Program program = lower(make("gpipe", 2, 3));
   const auto costs = two_stages().stages;
   CHECK(error_of([&] { require_cap_above_standing(program, costs, of_memory({19'000'000})); }) ==
-        "rank 0 holds 20.0 MB before any activation (parameters 5.0 MB, gradients 5.0 MB, "
-        "optimizer state 10.0 MB), but its device has 19.0 MB");
+        "rank 0 holds 20.00 MB before any activation (parameters 5.000 MB, gradients 5.000 MB, "
+        "optimizer state 10.00 MB), but its device has 19.00 MB");
   CHECK_NOTHROW(require_cap_above_standing(program, costs, of_memory({20'000'000})));
   CHECK_NOTHROW(require_cap_above_standing(program, costs, of_memory({})));
 }
@@ -138,9 +138,10 @@ TEST_CASE("Of the changes that fit the fastest is named", "[sim][memory]") {
 
 TEST_CASE("The error ends with the change that fits, or says that none does", "[sim][memory]") {
   const auto full = over(two_stages(), of_memory({30'000'000}));
-  CHECK_THAT(refusal(*full, Remedy{"training.recompute=full", {{29'000'000}, {12.5}}}),
-             Catch::Matchers::EndsWith("gradients 5.0 MB; training.recompute=full fits, with 29.0 "
-                                       "MB and 12.500000 s per iteration"));
+  CHECK_THAT(
+      refusal(*full, Remedy{"training.recompute=full", {{29'000'000}, {12.5}}}),
+      Catch::Matchers::EndsWith("gradients 5.000 MB; training.recompute=full fits, with 29.00 "
+                                "MB and 12.50 s per iteration"));
   CHECK_THAT(refusal(*full, {}),
              Catch::Matchers::EndsWith("; no single change that was tried fits"));
 }

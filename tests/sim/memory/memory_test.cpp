@@ -105,14 +105,14 @@ TEST_CASE("With CUDA graphs each slot keeps its peak, and copies of its inputs",
   auto stages = two_stages();
   stages[0].gradients = {2};
   stages[0].backward_peak_apart = {5};
-  for (const auto hand_over : {TensorTransfer::Reference, TensorTransfer::Copy}) {
-    const Case at(make("1f1b", 2, 2), costs_of(stages), {hand_over, 0, /*captures=*/true});
+  for (const auto local_transfer : {TensorTransfer::Reference, TensorTransfer::Copy}) {
+    const Case at(make("1f1b", 2, 2), costs_of(stages), {local_transfer, 0, /*captures=*/true});
     // Two slots of 10 + 5 and the received gradient, 3; and one of 20 and the input, 4.
     CHECK(at.holders(0, 0) == "set aside for graphs: 36, gradients: 2");
-    CHECK(at.holders(1, 0) == (hand_over == TensorTransfer::Copy
+    CHECK(at.holders(1, 0) == (local_transfer == TensorTransfer::Copy
                                    ? "set aside for graphs: 24, receive buffer 1RECV_F0: 4"
                                    : "set aside for graphs: 24"));
-    CHECK(at.curves.peaks[1].held == Bytes{24 + (hand_over == TensorTransfer::Copy ? 4 : 3)});
+    CHECK(at.curves.peaks[1].held == Bytes{24 + (local_transfer == TensorTransfer::Copy ? 4 : 3)});
   }
 }
 
@@ -171,7 +171,7 @@ int for_each_case(const Visit& visit) {
           for (const bool recompute : {false, true})
             try {
               auto values = values_of(name, ranks, microbatches, options);
-              values.push_back(fmt::format("{} {} {}", to_string(holding.hand_over),
+              values.push_back(fmt::format("{} {} {}", to_string(holding.local_transfer),
                                            holding.gradient_groups, holding.captures));
               values.push_back(recompute ? "recompute" : "");
               if (!cover.needs(values))
@@ -183,8 +183,8 @@ int for_each_case(const Visit& visit) {
                   with_memory(random_costs(program, random, visited), random,
                               scatters_microbatches(program) || gathers_parameters(program)),
                   holding);
-              CAPTURE(name, ranks, microbatches, options.blocking, to_string(holding.hand_over),
-                      holding.gradient_groups, recompute);
+              CAPTURE(name, ranks, microbatches, options.blocking,
+                      to_string(holding.local_transfer), holding.gradient_groups, recompute);
               visit(at);
               cover.add(values);
               ++visited;
@@ -522,9 +522,9 @@ TEST_CASE("Sharded gradients are complete from a backward's start until their re
   StepCosts costs = costs_of({stage});
   costs.replicas = 2;
   const auto curve = [&](const char* actions,
-                         TensorTransfer hand_over = TensorTransfer::Reference) {
+                         TensorTransfer local_transfer = TensorTransfer::Reference) {
     return Case(lower(parse_csv(actions, "test"), {.replicas = 2, .zero = 2}), costs,
-                {hand_over, 1})
+                {local_transfer, 1})
         .curve(0);
   };
   // 0B0 to 4 and its sum to 5: then 0B1, to 7.
@@ -546,10 +546,10 @@ TEST_CASE("Sharded parameters are complete from the start of their gathering unt
   stage.parameters_elsewhere = {50};
   StepCosts costs = costs_of({stage, stage});
   costs.replicas = 2;
-  const auto curve = [&](int whole, TensorTransfer hand_over = TensorTransfer::Reference) {
+  const auto curve = [&](int whole, TensorTransfer local_transfer = TensorTransfer::Reference) {
     return Case(lower(parse_csv("0F0,1F0,1B0,0B0\n", "test"),
                       {.replicas = 2, .zero = 3, .whole_stages = whole}),
-                costs, {hand_over, 1})
+                costs, {local_transfer, 1})
         .curve(0);
   };
   // Each all-gather takes 1 s: 0F0 to 2, 1F0 to 4 and 1B0 to 6, its reduction to 7, 0B0 from 8 to

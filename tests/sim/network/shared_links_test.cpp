@@ -123,7 +123,7 @@ TEST_CASE("An all-reduce on a bus takes its measured time", "[sim][shared_links]
   const double compute = simulator.iteration(costs) - 8;
   CHECK(simulate_shared_links(structure, costs).iteration == Approx(compute + 24));
   CHECK(simulator.run_shared(costs).iteration == Approx(compute + 24));
-  costs.cluster.within_node.sum_bandwidth_per_s = 50;
+  costs.cluster.within_node.collective_bandwidth_per_s = 50;
   CHECK(simulator.iteration(costs) == Approx(compute + 16));
   CHECK(simulate_shared_links(structure, costs).iteration == Approx(compute + 16));
   CHECK(simulator.run_shared(costs).iteration == Approx(compute + 16));

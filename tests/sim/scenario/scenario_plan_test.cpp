@@ -6,8 +6,8 @@
 #include "pipewright/sim/memory/memory.hpp"
 #include "pipewright/sim/scenario/sweep.hpp"
 #include "support/catch.hpp"
+#include "support/custom_model.hpp"
 #include "support/error_of.hpp"
-#include "support/own_model.hpp"
 
 namespace scenario_plan_test {
 

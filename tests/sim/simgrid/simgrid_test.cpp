@@ -163,9 +163,9 @@ TEST_CASE(
       costs.cluster.between_nodes.latency = {0.25};
       costs.cluster.between_nodes.segments = {{{100}, {1.1}, 300}};
       if (sums_apart) {
-        costs.cluster.within_node.sum_bandwidth_per_s = 50;
-        costs.cluster.between_nodes.sum_bandwidth_per_s = 70;
-        costs.cluster.between_nodes.sum_latency = {0.125};
+        costs.cluster.within_node.collective_bandwidth_per_s = 50;
+        costs.cluster.between_nodes.collective_bandwidth_per_s = 70;
+        costs.cluster.between_nodes.collective_latency = {0.125};
       }
       agreement.compare(structure, costs);
     }

@@ -6,9 +6,9 @@
 
 namespace pipewright::standin {
 
-void Buffers::behave(const Behaviour& behaviour) {
+void Buffers::behave(const Behavior& behavior) {
   const std::lock_guard lock(mutex_);
-  behaviour_ = behaviour;
+  behavior_ = behavior;
   dropped_ = 0;
 }
 
@@ -21,8 +21,8 @@ void Buffers::lend(CUpti_BuffersCallbackRequestFunc wanted,
 
 void Buffers::put(const Bytes& record) {
   const std::lock_guard lock(mutex_);
-  if (behaviour_.drop > 0 || !make_room(record.size())) {
-    behaviour_.drop -= behaviour_.drop > 0 ? 1 : 0;
+  if (behavior_.drop > 0 || !make_room(record.size())) {
+    behavior_.drop -= behavior_.drop > 0 ? 1 : 0;
     ++dropped_;
     return;
   }
@@ -61,11 +61,11 @@ void Buffers::close() {
   if (current_.data == nullptr)
     return;
   current_.records.end = current_.used;
-  if (behaviour_.garbage && current_.size - current_.used >= 64) {
+  if (behavior_.garbage && current_.size - current_.used >= 64) {
     std::memset(current_.data + current_.used, 0xEE, 64);
     current_.used += 64;
   }
-  if (behaviour_.cut)
+  if (behavior_.cut)
     current_.used -= 4;
   full_.push_back(std::exchange(current_, {}));
 }
@@ -76,10 +76,10 @@ void Buffers::flush() {
   {
     const std::lock_guard lock(mutex_);
     close();
-    on_own_thread = behaviour_.late;
+    on_own_thread = behavior_.late;
     now =
-        behaviour_.late ? std::exchange(late_, std::exchange(full_, {})) : std::exchange(full_, {});
-    if (behaviour_.missing)
+        behavior_.late ? std::exchange(late_, std::exchange(full_, {})) : std::exchange(full_, {});
+    if (behavior_.missing)
       for (Buffer& buffer : std::exchange(now, {}))
         never_.push_back(std::move(buffer));
     for (const Buffer& buffer : now)

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "behaviour.hpp"
+#include "behavior.hpp"
 
 namespace pipewright::standin {
 
@@ -23,7 +23,7 @@ struct Records {
 
 class Buffers {
  public:
-  void behave(const Behaviour& behaviour);
+  void behave(const Behavior& behavior);
   void lend(CUpti_BuffersCallbackRequestFunc wanted, CUpti_BuffersCallbackCompleteFunc filled);
 
   void put(const Bytes& record);
@@ -48,7 +48,7 @@ class Buffers {
   void hand_back(std::vector<Buffer> buffers);
 
   std::mutex mutex_;
-  Behaviour behaviour_;
+  Behavior behavior_;
   CUpti_BuffersCallbackRequestFunc wanted_ = nullptr;
   CUpti_BuffersCallbackCompleteFunc filled_ = nullptr;
   Buffer current_;

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "behaviour.hpp"
+#include "behavior.hpp"
 #include "buffers.hpp"
 #include "calls.hpp"
 #include "cupti_standin.hpp"
@@ -38,28 +38,28 @@ class Cupti {
 
   void behave(const std::string& words) {
     const std::lock_guard lock(mutex_);
-    behaviour_ = behaviour_of(words);
-    played_ = behaviour_.play.empty() ? Played{} : played_from(behaviour_.play);
+    behavior_ = behavior_of(words);
+    played_ = behavior_.play.empty() ? Played{} : played_from(behavior_.play);
     collection_ = 0;
     calls_ = 0;
-    buffers_.behave(behaviour_);
+    buffers_.behave(behavior_);
   }
 
   /// Returns the error with which a function must fail, if any.
   CUptiResult refusal(const char* function) {
     const std::lock_guard lock(mutex_);
-    const auto found = behaviour_.refuse.find(function);
-    return found == behaviour_.refuse.end() ? CUPTI_SUCCESS : found->second;
+    const auto found = behavior_.refuse.find(function);
+    return found == behavior_.refuse.end() ? CUPTI_SUCCESS : found->second;
   }
 
   std::uint32_t version() {
     const std::lock_guard lock(mutex_);
-    return behaviour_.version;
+    return behavior_.version;
   }
 
   CUptiResult subscribe(CUpti_SubscriberHandle* handle, CUpti_SubscriberParams* names) {
     const std::lock_guard lock(mutex_);
-    const std::string watcher = subscribed_ ? name_ : behaviour_.watcher;
+    const std::string watcher = subscribed_ ? name_ : behavior_.watcher;
     if (subscribed_ || !watcher.empty()) {
       if (names != nullptr && names->oldSubscriberSize > 0) {
         std::strncpy(names->oldSubscriberName, watcher.c_str(), names->oldSubscriberSize - 1);
@@ -115,11 +115,11 @@ class Cupti {
   void hear(const PipewrightStandinWork& work) {
     const std::lock_guard lock(mutex_);
     const CUpti_ActivityKind kind = kind_of(work);
-    if (kind == CUPTI_ACTIVITY_KIND_INVALID || !behaviour_.play.empty())
+    if (kind == CUPTI_ACTIVITY_KIND_INVALID || !behavior_.play.empty())
       return;
     const std::uint32_t correlation = correlation_of(work);
     if (kinds_.contains(kind))
-      put(work_record(work, place_of(work), correlation, behaviour_.longer));
+      put(work_record(work, place_of(work), correlation, behavior_.longer));
   }
 
   Buffers& buffers() { return buffers_; }
@@ -129,12 +129,12 @@ class Cupti {
   /// new: a graph's works share one call.
   std::uint32_t correlation_of(const PipewrightStandinWork& work) {
     const auto call = std::tuple(std::string(work.call), work.thread, work.called_ns);
-    const bool goes_on = std::strstr(work.call, "GraphLaunch") != nullptr && call == last_call_;
+    const bool continues = std::strstr(work.call, "GraphLaunch") != nullptr && call == last_call_;
     last_call_ = call;
-    if (goes_on)
+    if (continues)
       return correlation_;
     ++correlation_;
-    if (behaviour_.lose_calls == 0 || ++calls_ % behaviour_.lose_calls != 0)
+    if (behavior_.lose_calls == 0 || ++calls_ % behavior_.lose_calls != 0)
       record_call(work);
     return correlation_;
   }
@@ -148,8 +148,8 @@ class Cupti {
     if (kinds_.contains(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION))
       for (const auto& [kind, labels] : labels_of_thread)
         if (!labels.empty())
-          put(label_record(kind, labels.back(), correlation_, behaviour_.longer));
-    put(call_record(work, *id, correlation_, behaviour_.longer));
+          put(label_record(kind, labels.back(), correlation_, behavior_.longer));
+    put(call_record(work, *id, correlation_, behavior_.longer));
   }
 
   static CUpti_ActivityKind kind_of_calls(CUpti_CallbackDomain domain) {
@@ -159,12 +159,12 @@ class Cupti {
 
   bool is_recorded(const CallId& call) const {
     // A call that is enabled alone is not recorded, without an error (CUPTI 13.0.1 on an H200).
-    return !behaviour_.no_calls && kinds_.contains(kind_of_calls(call.domain)) &&
+    return !behavior_.no_calls && kinds_.contains(kind_of_calls(call.domain)) &&
            !switched_off_.contains({call.domain, call.number});
   }
 
   void put(const Bytes& record) {
-    if (behaviour_.newer)
+    if (behavior_.newer)
       buffers_.put(newer_record());
     buffers_.put(record);
   }
@@ -187,7 +187,7 @@ class Cupti {
   }
 
   std::mutex mutex_;
-  Behaviour behaviour_;
+  Behavior behavior_;
   Played played_;
   Buffers buffers_;
   bool subscribed_ = false;

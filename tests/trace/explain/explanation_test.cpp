@@ -1,7 +1,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/schedules/backward_passes.hpp"
 #include "pipewright/plan/schedules/placement_of.hpp"
@@ -13,12 +13,12 @@
 #include "support/error_of.hpp"
 #include "support/make_schedule.hpp"
 #include "support/temp_folder.hpp"
-#include "trace/support/made_up_traces.hpp"
+#include "trace/support/synthetic_traces.hpp"
 
 namespace pipewright::trace::explanation_test {
 
 using test::error_of;
-using test::MadeUpTraces;
+using test::SyntheticTraces;
 using test::TempFolder;
 using test::traces_of;
 using test::TraceStyle;
@@ -40,7 +40,7 @@ TraceExplanation explained(const std::vector<std::string>& texts, std::optional<
   return explanation;
 }
 
-TraceExplanation explained(const plan::Schedule& schedule, const MadeUpTraces& made = {}) {
+TraceExplanation explained(const plan::Schedule& schedule, const SyntheticTraces& made = {}) {
   return explained(traces_of(schedule, made));
 }
 
@@ -60,7 +60,7 @@ constexpr double bare = 1e-4;  // seconds by which a synthetic trace differs at 
 
 TEST_CASE("Every schedule that torch's runtime supports is recognized by its ranges",
           "[loop][explain]") {
-  int recognised = 0;
+  int recognized = 0;
   for (const plan::ScheduleDescriptor& entry : plan::schedules()) {
     if (entry.is_forward_only || entry.is_data_parallel || entry.step_every != nullptr)
       continue;
@@ -75,9 +75,9 @@ TEST_CASE("Every schedule that torch's runtime supports is recognized by its ran
           plan::merge_backwards(schedule));
     CHECK(
         near(own.pipeline.timeline.length.value, test::simulated(schedule, {}).length.value, bare));
-    ++recognised;
+    ++recognized;
   }
-  CHECK(recognised >= 15);
+  CHECK(recognized >= 15);
 }
 
 TEST_CASE("GPipe and 1F1B are recognized without ranges that name stages", "[loop][explain]") {
@@ -88,7 +88,7 @@ TEST_CASE("GPipe and 1F1B are recognized without ranges that name stages", "[loo
       for (const bool step_ranges : {true, false}) {
         INFO(name << " on " << ranks << " ranks, found by " << static_cast<int>(style));
         const plan::Schedule schedule = plan::make_schedule(name, ranks, 6);
-        const MadeUpTraces made{.style = style, .slow_stage = 1, .step_ranges = step_ranges};
+        const SyntheticTraces made{.style = style, .slow_stage = 1, .step_ranges = step_ranges};
         const TraceExplanation own = explained(schedule, made);
         CHECK(own.schedule.name == name);
         CHECK(own.slowest_stage == 1);
@@ -122,8 +122,8 @@ TEST_CASE("Idle time by cause and busy time of a rank add up to the iteration", 
 
 TEST_CASE("Clocks that differ are aligned by causality", "[loop][explain]") {
   const plan::Schedule schedule = plan::make_schedule("1f1b", 3, 6);
-  const MadeUpTraces together{.style = TraceStyle::Operators};
-  MadeUpTraces apart = together;
+  const SyntheticTraces together{.style = TraceStyle::Operators};
+  SyntheticTraces apart = together;
   apart.clocks = {0, 2.5, -1.25};
   const TraceExplanation own = explained(schedule, apart);
   REQUIRE(own.pipeline.clock_s.size() == 3);

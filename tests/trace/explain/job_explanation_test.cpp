@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/timeline/timeline_transfers.hpp"
 #include "pipewright/trace/explain/job_layout.hpp"
@@ -12,12 +12,12 @@
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_folder.hpp"
-#include "trace/support/made_up_traces.hpp"
+#include "trace/support/synthetic_traces.hpp"
 
 namespace pipewright::trace::job_explanation_test {
 
 using test::error_of;
-using test::MadeUpTraces;
+using test::SyntheticTraces;
 using test::TempFolder;
 using test::TraceStyle;
 
@@ -49,20 +49,20 @@ std::string groups_of(const plan::Topology& axes, int rank, const GroupNames& na
   return groups.dump();
 }
 
-struct MadeUpJob {
+struct SyntheticJob {
   plan::Topology axes;
-  MadeUpTraces made{};
+  SyntheticTraces made{};
   GroupNames names{};  // empty: the traces name no groups
   int slow = 1;        // the pipeline that takes half as long again
   double later = 0;    // seconds by which it begins later
 };
 
 /// Returns the texts of all ranks, in the order of their numbers.
-std::vector<std::string> traces_of_job(const MadeUpJob& job) {
+std::vector<std::string> traces_of_job(const SyntheticJob& job) {
   std::vector<std::string> texts(static_cast<std::size_t>(job.axes.rank_count()));
   int pipeline = 0;
   for (const std::vector<int>& numbers : job.axes.groups_along("pipe")) {
-    MadeUpTraces made = job.made;
+    SyntheticTraces made = job.made;
     made.numbers = numbers;
     made.world_size = job.axes.rank_count();
     if (!job.names.empty())

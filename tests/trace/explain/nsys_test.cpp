@@ -4,21 +4,21 @@
 #include <cmath>
 #include <tuple>
 
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/schedules/placement_of.hpp"
 #include "pipewright/trace/explain/job_explanation.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 #include "support/make_schedule.hpp"
 #include "support/temp_folder.hpp"
-#include "trace/support/made_up_traces.hpp"
 #include "trace/support/nsys_export.hpp"
+#include "trace/support/synthetic_traces.hpp"
 
 namespace pipewright::trace::nsys_test {
 
 using test::error_of;
-using test::MadeUpTraces;
 using test::NsysExport;
+using test::SyntheticTraces;
 using test::TempFolder;
 using test::TraceStyle;
 

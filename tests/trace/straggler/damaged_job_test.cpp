@@ -157,12 +157,12 @@ Told explain_damaged(const std::string& trace, unsigned rounds) {
 }
 
 TEST_CASE("A damaged trace of a job is explained, or rejected by name", "[loop][straggler]") {
-  test::MadeUpJob job{.schedule = plan::make_schedule("1f1b", 2, 3)};
+  test::SyntheticJob job{.schedule = plan::make_schedule("1f1b", 2, 3)};
   job.seconds = [](const JobNode& node, int) { return is_compute(node.operation) ? 0.1 : 0.01; };
   const Told plain = explain_damaged(job.trace(), 250);
   CHECK(plain.answers > 50);
   CHECK(plain.refusals > 50);
-  test::MadeUpJob chunks = job;
+  test::SyntheticJob chunks = job;
   plan::ScheduleRequest request;
   request.name = "interleaved-1f1b";
   request.ranks = request.microbatches = request.chunks = 2;

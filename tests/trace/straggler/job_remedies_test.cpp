@@ -10,7 +10,7 @@
 
 namespace pipewright::trace::job_remedies_test {
 
-using test::MadeUpJob;
+using test::SyntheticJob;
 
 constexpr double ms = 1e-3;
 
@@ -20,7 +20,7 @@ double ten_and_twenty(const JobNode& node) {
                                                     : 0;
 }
 
-StragglerReport report_of(const MadeUpJob& job) {
+StragglerReport report_of(const SyntheticJob& job) {
   const test::TempFolder folder;
   std::vector<std::string> problems;
   return explain_stragglers(folder.write("job.json", job.trace()), problems);

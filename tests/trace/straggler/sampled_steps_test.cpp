@@ -17,9 +17,9 @@
 
 namespace pipewright::trace::sampled_steps_test {
 
-using test::MadeUpJob;
+using test::SyntheticJob;
 
-JobSteps steps_of(const MadeUpJob& job) {
+JobSteps steps_of(const SyntheticJob& job) {
   const test::TempFolder folder;
   std::vector<std::string> problems;
   return job_steps(read_job_trace(folder.write("job.json", job.trace()), problems));
@@ -27,8 +27,8 @@ JobSteps steps_of(const MadeUpJob& job) {
 
 /// Returns a pipeline of one rank in which each compute takes a second; `is_slow`: its forward
 /// takes three.
-MadeUpJob job_with(int replicas, const std::function<bool(int replica, int step)>& is_slow) {
-  MadeUpJob job{
+SyntheticJob job_with(int replicas, const std::function<bool(int replica, int step)>& is_slow) {
+  SyntheticJob job{
       .schedule = plan::make_schedule("1f1b", 1, 1), .replicas = replicas, .steps = {1, 2, 3, 4}};
   job.seconds = [=](const JobNode& node, int step) {
     if (node.operation == JobOperation::Forward)
@@ -52,7 +52,7 @@ TEST_CASE("Replicas that are slow together or independently in the trace are so 
   const auto together = sample_steps(steps_of(job_with(2, [](int, int step) { return step == 2; })),
                                      {.count = count});
   CHECK(together.together.pipelines == Approx(1));
-  const auto draws_of = [&](const MadeUpJob& job) {
+  const auto draws_of = [&](const SyntheticJob& job) {
     return sample_job(steps_of(job), {.count = count});
   };
   const sim::Draws one_step = draws_of(job_with(2, [](int, int step) { return step == 2; }));
@@ -70,7 +70,7 @@ TEST_CASE("Replicas that are slow together or independently in the trace are so 
 }
 
 TEST_CASE("Recorded steps of a traced job contain its workers' times", "[loop][straggler]") {
-  MadeUpJob job{.schedule = plan::make_schedule("1f1b", 2, 2), .replicas = 2, .steps = {7, 9}};
+  SyntheticJob job{.schedule = plan::make_schedule("1f1b", 2, 2), .replicas = 2, .steps = {7, 9}};
   job.seconds = [](const JobNode& node, int step) {
     return node.operation == JobOperation::Forward ? 1.0 + 0.5 * step : 0.25;
   };
@@ -112,7 +112,7 @@ TEST_CASE("Samples of the job ST match its held-out steps", "[loop][straggler][r
 
 /// Returns the P95 of the held-out steps, forecast from the other steps of ST, with its confidence
 /// interval.
-JobDay p95_of_others(const JobSteps& steps, const std::vector<std::size_t>& learnt) {
+SampledFigure p95_of_others(const JobSteps& steps, const std::vector<std::size_t>& learnt) {
   std::vector<double> others;
   for (std::size_t place = 0; place < steps.numbers.size(); ++place)
     if (std::find(learnt.begin(), learnt.end(), place) == learnt.end())
@@ -132,8 +132,8 @@ TEST_CASE(
   std::vector<std::size_t> places(steps.numbers.size());
   std::iota(places.begin(), places.end(), std::size_t{0});
   const auto half = static_cast<std::ptrdiff_t>(places.size() / 2);
-  const JobDay second = p95_of_others(steps, {places.begin(), places.begin() + half});
-  const JobDay first = p95_of_others(steps, {places.begin() + half, places.end()});
+  const SampledFigure second = p95_of_others(steps, {places.begin(), places.begin() + half});
+  const SampledFigure first = p95_of_others(steps, {places.begin() + half, places.end()});
   CHECK(second.error() == Approx(0.07).margin(0.005));
   CHECK(first.error() == Approx(-0.0655).margin(0.005));
   CHECK(second.range.has(second.measured_s));
@@ -148,7 +148,7 @@ TEST_CASE(
     std::shuffle(places.begin(), places.end(), random);
     learnt.assign(places.begin(), places.begin() + half);
     std::sort(learnt.begin(), learnt.end());
-    const JobDay day = p95_of_others(steps, learnt);
+    const SampledFigure day = p95_of_others(steps, learnt);
     held += day.range.has(day.measured_s) ? 1 : 0;
     near += std::abs(day.error()) < 0.03 ? 1 : 0;
   }

@@ -17,7 +17,7 @@
 namespace pipewright::trace::straggler_metrics_test {
 
 using test::error_of;
-using test::MadeUpJob;
+using test::SyntheticJob;
 using test::TempFolder;
 
 constexpr double ms = 1e-3;
@@ -62,7 +62,7 @@ JobSteps steps_of(const std::string& trace) {
   return steps;
 }
 
-StragglerMetrics metrics_of(const MadeUpJob& job) {
+StragglerMetrics metrics_of(const SyntheticJob& job) {
   return straggler_metrics(steps_of(job.trace()));
 }
 
@@ -123,17 +123,17 @@ TEST_CASE("Stragglers: a rank has two stages, with and without transfers without
 
 TEST_CASE("Stragglers: gradients are reduced during the backwards or after them",
           "[loop][straggler]") {
-  MadeUpJob job{.schedule = plan::parse_csv("0F0,0F1,1F0,1F1,1B0,1B1,0B0,0B1\n", "made up"),
-                .chunks = 2,
-                .seconds =
-                    [](const JobNode& node, int) {
-                      return node.operation == JobOperation::Forward    ? 5 * ms
-                             : node.operation == JobOperation::Backward ? 10 * ms
-                             : node.operation == JobOperation::Scatter
-                                 ? 15 * ms
-                                 : around_computes(node.operation);
-                    },
-                .sums_during_backwards = true};
+  SyntheticJob job{.schedule = plan::parse_csv("0F0,0F1,1F0,1F1,1B0,1B1,0B0,0B1\n", "made up"),
+                   .chunks = 2,
+                   .seconds =
+                       [](const JobNode& node, int) {
+                         return node.operation == JobOperation::Forward    ? 5 * ms
+                                : node.operation == JobOperation::Backward ? 10 * ms
+                                : node.operation == JobOperation::Scatter
+                                    ? 15 * ms
+                                    : around_computes(node.operation);
+                       },
+                   .sums_during_backwards = true};
   // The first scatter overlaps with the backwards of the other chunk, which end at 65 ms; the
   // second gather overlaps with the forwards.
   CHECK(mean_of(metrics_of(job).replayed_s) == Approx((65 + 15 + 1 + 2 + 7 + 3 + 6) * ms));
@@ -142,9 +142,9 @@ TEST_CASE("Stragglers: gradients are reduced during the backwards or after them"
 }
 
 TEST_CASE("Stragglers: a single replica gathers nothing", "[loop][straggler]") {
-  MadeUpJob job{.schedule = plan::make_schedule("1f1b", 2, 4),
-                .replicas = 1,
-                .seconds = with_slow_worker(-1)};
+  SyntheticJob job{.schedule = plan::make_schedule("1f1b", 2, 4),
+                   .replicas = 1,
+                   .seconds = with_slow_worker(-1)};
   CHECK(mean_of(metrics_of(job).replayed_s) == Approx((5 * 30 + 1 + 2 + 3 + 6) * ms));
   // Sequence-parallel ranks of a stage share its collectives, and one of them is recorded.
   job.ranks_per_worker = 2;
@@ -158,16 +158,16 @@ bool has(const std::string& text, const std::string& part) {
 /// Adds an event of the first worker in a step (default: 23) to the trace.
 std::string with_event(std::string trace, JobOperation operation, double begin, double length,
                        int step = 23) {
-  const std::string event =
-      MadeUpJob::event({.replicas = 2, .stages = 2}, {.operation = operation}, step, begin, length);
+  const std::string event = SyntheticJob::event({.replicas = 2, .stages = 2},
+                                                {.operation = operation}, step, begin, length);
   return trace.insert(1, event + ",\n");
 }
 
 TEST_CASE("Stragglers: transfers before the first compute and after the last are ignored",
           "[loop][straggler]") {
-  const std::string trace = MadeUpJob{.schedule = plan::make_schedule("1f1b", 2, 4),
-                                      .steps = {23},
-                                      .seconds = with_slow_worker(-1)}
+  const std::string trace = SyntheticJob{.schedule = plan::make_schedule("1f1b", 2, 4),
+                                         .steps = {23},
+                                         .seconds = with_slow_worker(-1)}
                                 .trace();
   const double before = -10 * ms;  // a clock that is slightly behind
   std::string strays = with_event(trace, JobOperation::ForwardSend, before, 1 * ms);
@@ -179,9 +179,9 @@ TEST_CASE("Stragglers: transfers before the first compute and after the last are
 }
 
 TEST_CASE("Stragglers: incomplete steps are left out with a reason", "[loop][straggler]") {
-  const std::string trace = MadeUpJob{.schedule = plan::make_schedule("1f1b", 2, 4),
-                                      .steps = {23, 25, 33},
-                                      .seconds = with_slow_worker(-1)}
+  const std::string trace = SyntheticJob{.schedule = plan::make_schedule("1f1b", 2, 4),
+                                         .steps = {23, 25, 33},
+                                         .seconds = with_slow_worker(-1)}
                                 .trace();
   const JobSteps steps =
       steps_of(with_event(trace, JobOperation::Forward, 2 * ms, 1 * ms, /*step=*/25));
@@ -201,7 +201,7 @@ TEST_CASE("Stragglers: an incomplete job is rejected", "[loop][straggler]") {
     return error_of([&] { job_steps(read_job_trace(file, problems)); });
   };
   const std::string trace =
-      MadeUpJob{.schedule = plan::make_schedule("1f1b", 2, 2), .seconds = with_slow_worker(-1)}
+      SyntheticJob{.schedule = plan::make_schedule("1f1b", 2, 2), .seconds = with_slow_worker(-1)}
           .trace();
   CHECK(has(refused(trace, "PP rank 1,", "rank 1,"), "thread (tid) 10 has no thread_name"));
   CHECK(has(refused(trace, R"("pid":1)", R"("pid":2)"),
@@ -240,7 +240,7 @@ TEST_CASE("Stragglers: sizes that overflow are rejected", "[loop][straggler]") {
 
 TEST_CASE("Stragglers: a replica's slowdown is the same next to one ideal replica or all of them",
           "[loop][straggler]") {
-  MadeUpJob job{.schedule = plan::make_schedule("1f1b", 2, 3), .replicas = 4};
+  SyntheticJob job{.schedule = plan::make_schedule("1f1b", 2, 3), .replicas = 4};
   job.seconds = [](const JobNode& node, int step) {
     return is_compute(node.operation)
                ? ms * (10 + (7 * node.worker + 5 * node.index + 3 * step) % 8)

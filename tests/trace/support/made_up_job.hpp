@@ -19,7 +19,7 @@ namespace pipewright::test {
 /// Seconds that an operation takes in a step, or by which it begins late.
 using OfOperation = std::function<double(const trace::JobNode&, int step)>;
 
-struct MadeUpJob {
+struct SyntheticJob {
   plan::Schedule schedule;  // of one replica
   int replicas = 2;
   int chunks = 1;
@@ -117,8 +117,8 @@ struct MadeUpJob {
 
 /// Returns a 1F1B job with a little noise, in which one worker computes 1.3 times as long as its
 /// peers.
-inline MadeUpJob noisy_job(int replicas, int stages, int microbatches, std::vector<int> steps,
-                           int slow_worker) {
+inline SyntheticJob noisy_job(int replicas, int stages, int microbatches, std::vector<int> steps,
+                              int slow_worker) {
   const auto noise = [](const trace::JobNode& node, int step) {
     std::uint32_t mixed =
         static_cast<std::uint32_t>(node.worker * 131 + node.index * 31 + step) * 16 +

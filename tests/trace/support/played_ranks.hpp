@@ -225,10 +225,10 @@ class PlayedRanks {
   int launch_for(std::size_t rank) {
     const auto& items = job_.ranks[rank];
     const std::size_t at = at_[rank];
-    const bool goes_on = at > 0 && !issued_[rank].empty() && issued_[rank].back().launch >= 0 &&
-                         (items[at - 1].kind == PlayedItem::Kind::Send ||
-                          items[at - 1].kind == PlayedItem::Kind::Receive);
-    return goes_on ? issued_[rank].back().launch : launches_++;
+    const bool continues = at > 0 && !issued_[rank].empty() && issued_[rank].back().launch >= 0 &&
+                           (items[at - 1].kind == PlayedItem::Kind::Send ||
+                            items[at - 1].kind == PlayedItem::Kind::Receive);
+    return continues ? issued_[rank].back().launch : launches_++;
   }
   /// Returns true if the host can continue. It waits for all operations after a step, and for
   /// receives if the job says so.

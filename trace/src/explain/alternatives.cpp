@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/schedules/schedule_counts.hpp"
 #include "pipewright/sim/engine/simulator.hpp"
 #include "pipewright/sim/scenario/fastest_partition.hpp"

@@ -52,7 +52,7 @@ plan::Json json_of(const TracedStage& stage) {
 TraceExplanation explanation_of(TracedPipeline pipeline, const std::function<void()>& ask) {
   TraceExplanation explanation;
   explanation.pipeline = std::move(pipeline);
-  explanation.schedule = recognised_schedule(explanation.pipeline.schedule);
+  explanation.schedule = recognized_schedule(explanation.pipeline.schedule);
   explanation.costs = traced_costs(explanation.pipeline, explanation.schedule);
   explanation.alternatives = alternatives(explanation.pipeline, explanation.costs, ask);
   explanation.ranks = rank_times(explanation.pipeline.timeline);
@@ -89,7 +89,7 @@ plan::Json to_json(const TraceExplanation& explanation) {
                                     : plan::Json();
   if (explanation.schedule.name.empty())
     json["nearest"] = {{"schedule", explanation.schedule.nearest},
-                       {"alike", explanation.schedule.alike},
+                       {"identical_layers", explanation.schedule.alike},
                        {"difference", explanation.schedule.difference}};
   for (std::size_t rank = 0; rank < explanation.ranks.size(); ++rank)
     json["ranks"].push_back(json_of(explanation.ranks[rank], pipeline.files[rank]));

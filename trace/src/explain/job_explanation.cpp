@@ -124,13 +124,13 @@ std::string place_of_rank(const ExplainedPipeline& pipeline, std::size_t rank) {
 
 JobExplanation explain_traces(const std::vector<std::filesystem::path>& files,
                               const TraceChoice& choice, std::vector<std::string>& problems,
-                              const plan::ProgressCallback& goes_on) {
+                              const plan::ProgressCallback& continues) {
   std::optional<plan::Topology> axes;
   if (!choice.axes.empty())
     axes = axes_of(choice.axes);
   std::vector<TracedRank> ranks;
   const auto ask = [&] {
-    if (goes_on && !goes_on(ranks.size(), files.size() + 1))
+    if (continues && !continues(ranks.size(), files.size() + 1))
       throw plan::Stopped{};
   };
   for (const std::filesystem::path& file : files) {

@@ -119,7 +119,7 @@ std::vector<Piece> pieces_of(const std::vector<TracedOperator>& operators) {
 
 class ScenarioMaker {
  public:
-  ScenarioMaker(const TracedPipeline& pipeline, const RecognisedSchedule& schedule,
+  ScenarioMaker(const TracedPipeline& pipeline, const RecognizedSchedule& schedule,
                 TracedCosts& traced)
       : pipeline_(pipeline), schedule_(schedule), traced_(traced) {}
 
@@ -150,7 +150,7 @@ class ScenarioMaker {
     plan::Scenario& scenario = traced_.scenario;
     scenario = plan::measured_scenario(traced_.costs, "traced", pipeline_.timeline.ranks);
     scenario.cluster.within_node.latency = plan::Seconds{traced_.transfer_s};
-    scenario.cluster.within_node.sum_bandwidth_per_s = 1e12;  // all-reduces were not traced
+    scenario.cluster.within_node.collective_bandwidth_per_s = 1e12;  // all-reduces were not traced
     scenario.pipeline.microbatches = pipeline_.schedule.microbatches;
     if (!schedule_.nearest.empty())
       scenario.pipeline.schedule = schedule_.nearest;
@@ -205,10 +205,10 @@ class ScenarioMaker {
     if (schedule_.name.empty())
       told.push_back(
           schedule_.nearest.empty()
-              ? fmt::format("no schedule of the catalogue has these sizes: the scenario uses {}",
+              ? fmt::format("no schedule of the catalog has these sizes: the scenario uses {}",
                             traced_.scenario.pipeline.schedule.name)
               : fmt::format(
-                    "the schedule is not in the catalogue: the scenario uses the nearest one, {}",
+                    "the schedule is not in the catalog: the scenario uses the nearest one, {}",
                     schedule_.nearest));
     if (std::none_of(traced_.stages.begin(), traced_.stages.end(),
                      [](const TracedStage& stage) { return stage.is_split; }))
@@ -230,7 +230,7 @@ class ScenarioMaker {
   }
 
   const TracedPipeline& pipeline_;
-  const RecognisedSchedule& schedule_;
+  const RecognizedSchedule& schedule_;
   TracedCosts& traced_;
   std::vector<std::vector<Piece>> pieces_;  // by stage
 };
@@ -244,7 +244,7 @@ std::string to_string(const TracedLayer& layer) {
                      layer.operator_name);
 }
 
-TracedCosts traced_costs(const TracedPipeline& pipeline, const RecognisedSchedule& schedule) {
+TracedCosts traced_costs(const TracedPipeline& pipeline, const RecognizedSchedule& schedule) {
   TracedCosts traced;
   traced.stages = traced_stages(pipeline);
   traced.transfer_s = transfer_time(pipeline);

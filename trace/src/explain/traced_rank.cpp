@@ -82,7 +82,7 @@ class RankTracer {
         continue;
       add_optimizer(window, step);
       if (rank.source != ActionSource::Ranges && rank.source != ActionSource::Passing)
-        add_neighbouring_transfers(window, step);
+        add_neighboring_transfers(window, step);
       rank.on_device = put_on_device(step) || rank.on_device;
       finish(step);
       rank.steps.push_back(std::move(step));
@@ -355,7 +355,7 @@ class RankTracer {
   }
 
   /// Assigns each receive to the next action, and each send to the previous one.
-  void add_neighbouring_transfers(const Window& window, TracedStep& step) {
+  void add_neighboring_transfers(const Window& window, TracedStep& step) {
     sort_actions(step);
     const auto kind_of = [](const TracedAction& action, bool send) {
       const bool forward = action.action.kind == plan::ActionKind::Forward;

@@ -73,7 +73,7 @@ SqliteFile::SqliteFile(const std::filesystem::path& file)
     refuse(fmt::format("cannot be opened as an SQLite database: {}",
                        sqlite3_errmsg(connection_->handle)));
   sqlite3_db_config(connection_->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  // Reads the catalogue here, so that a damaged one is not reported as a missing table.
+  // Reads the catalog here, so that a damaged one is not reported as a missing table.
   const auto tables = connection_->prepare("SELECT count(*) FROM sqlite_master");
   if (tables == nullptr || sqlite3_step(tables.get()) != SQLITE_ROW)
     refuse(fmt::format("damaged SQLite database: {}", sqlite3_errmsg(connection_->handle)));

@@ -32,13 +32,13 @@ int rank_of(const JobPlan& plan, int stage) {
 
 /// Returns the stage that receives the result of a compute in this direction, or provides its
 /// input.
-std::optional<int> neighbour(const JobPlan& plan, int stage, Direction direction, bool receives) {
+std::optional<int> neighbor(const JobPlan& plan, int stage, Direction direction, bool receives) {
   const int to = stage + ((direction == Direction::Forward) != receives ? 1 : -1);
   return to < 0 || to >= stages_of_model(plan) ? std::nullopt : std::optional(to);
 }
 
 bool crosses_ranks(const JobPlan& plan, int stage, Direction direction, bool receives) {
-  const auto to = neighbour(plan, stage, direction, receives);
+  const auto to = neighbor(plan, stage, direction, receives);
   return to && rank_of(plan, *to) != rank_of(plan, stage);
 }
 
@@ -112,7 +112,7 @@ class JobGraphMaker {
     for (int replica = 0; replica < plan_.layout.replicas; ++replica) {
       for (int stage = 0; stage < plan_.layout.stages; ++stage)
         add_worker(replica, stage);
-      hand_over();
+      local_transfer();
     }
     for (const auto& [a, b] : joined)
       groups_.join(a, b);
@@ -316,7 +316,7 @@ class JobGraphMaker {
 
   /// Joins the two ends of each transfer of a replica; within a rank, the next stage waits for the
   /// compute itself.
-  void hand_over() {
+  void local_transfer() {
     for (const auto& [place, node] : places_) {
       const auto& [operation, stage, microbatch] = place;
       if (operation != JobOperation::ForwardSend && operation != JobOperation::BackwardSend) {
@@ -327,7 +327,7 @@ class JobGraphMaker {
       const Direction direction = direction_of(operation);
       if (!crosses_ranks(plan_, stage, direction, /*receives=*/false))
         continue;
-      const int to = *neighbour(plan_, stage, direction, /*receives=*/false);
+      const int to = *neighbor(plan_, stage, direction, /*receives=*/false);
       if (const auto other = places_.find({receive_of(direction), to, microbatch});
           other != places_.end())
         groups_.join(node, other->second);
@@ -338,7 +338,7 @@ class JobGraphMaker {
   void hand_over_within(JobOperation compute, int stage, int microbatch, NodeNumber node) {
     const Direction direction =
         compute == JobOperation::Forward ? Direction::Forward : Direction::Backward;
-    const auto to = neighbour(plan_, stage, direction, /*receives=*/false);
+    const auto to = neighbor(plan_, stage, direction, /*receives=*/false);
     if (!to || crosses_ranks(plan_, stage, direction, /*receives=*/false))
       return;
     if (const auto next = places_.find({compute, *to, microbatch}); next != places_.end())

@@ -142,7 +142,8 @@ class DrawnTimes {
   JobTimes times_, late_;
 };
 
-std::vector<double> drawn_steps(const JobSteps& steps, const sim::DrawOptions& options, int block) {
+std::vector<double> drawn_steps(const JobSteps& steps, const sim::SamplingOptions& options,
+                                int block) {
   require_usable(options);
   DrawnTimes drawn(steps, block);
   std::vector<double> iterations;
@@ -199,18 +200,18 @@ JobSteps chosen_steps(const JobSteps& steps, const std::vector<std::size_t>& pla
   return some;
 }
 
-sim::Draws sample_job(const JobSteps& steps, const sim::DrawOptions& options) {
+sim::Draws sample_job(const JobSteps& steps, const sim::SamplingOptions& options) {
   return sim::Draws(drawn_steps(steps, options, /*block=*/0));
 }
 
-sim::DrawRanges job_ranges(const JobSteps& steps, const sim::DrawOptions& options) {
+sim::SampledRanges job_ranges(const JobSteps& steps, const sim::SamplingOptions& options) {
   const auto count = static_cast<int>(steps.numbers.size());
-  const sim::DrawOptions all{.count = sim::records_of(count, options.count) * count,
-                             .seed = options.seed};
+  const sim::SamplingOptions all{.count = sim::records_of(count, options.count) * count,
+                                 .seed = options.seed};
   return sim::ranges_of(drawn_steps(steps, all, sim::block_of(count)), count);
 }
 
-SampledSteps sample_steps(const JobSteps& steps, const sim::DrawOptions& options) {
+SampledSteps sample_steps(const JobSteps& steps, const sim::SamplingOptions& options) {
   const sim::Draws all = sample_job(steps, options);
   SampledSteps days;
   days.draws = all.sorted().size();
@@ -226,7 +227,7 @@ SampledSteps sample_steps(const JobSteps& steps, const sim::DrawOptions& options
     return days;
   const JobSteps half = chosen_steps(steps, every_second(count, 0));
   const sim::Draws learnt = sample_job(half, options);
-  const sim::DrawRanges ranges = job_ranges(half, options);
+  const sim::SampledRanges ranges = job_ranges(half, options);
   const sim::Draws measured(chosen(steps.measured, every_second(count, 1)));
   days.kept_steps = measured.sorted().size();
   days.kept_mean = {learnt.mean(), measured.mean(), ranges.mean};
@@ -237,7 +238,7 @@ SampledSteps sample_steps(const JobSteps& steps, const sim::DrawOptions& options
 
 namespace {
 
-plan::Json json_of_day(const JobDay& day) {
+plan::Json json_of_day(const SampledFigure& day) {
   return {{"drawn_s", day.sampled_s},
           {"measured_s", day.measured_s},
           {"drawn_range_s", sim::to_json(day.range)},

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "pipewright/plan/error.hpp"
-#include "pipewright/plan/generators/schedule_catalogue.hpp"
+#include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/schedules/schedule_counts.hpp"
 #include "straggler/remedy_judge.hpp"
 

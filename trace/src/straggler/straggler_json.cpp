@@ -66,7 +66,7 @@ class ReportJson {
     json_["events_left_out"] = report_.events_left_out;
     json_["steps"] = steps().numbers;
     json_["steps_left_out"] = plan::Json::array();
-    for (const LeftOutStep& step : steps().left_out)
+    for (const OmittedStep& step : steps().left_out)
       json_["steps_left_out"].push_back({{"step", step.number}, {"why", step.why}});
   }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // All of pipewright's commands for a program that declares additional models
-// (pipewright/loop_torch/own_model.hpp).
+// (pipewright/loop_torch/custom_model.hpp).
 
 namespace pipewright::cli {
 

@@ -22,13 +22,13 @@ struct CheckpointedWork {
 };
 
 /// A function that runs the work now, and again when its gradients are needed.
-/// `run_again_in_backward` is the default.
+/// `recompute_in_backward` is the default.
 using CheckpointFunction =
     std::function<exec::Tensors(const CheckpointedWork&, const exec::Tensors& inputs)>;
 
 /// Returns `layer` with activation recomputation: it keeps only its inputs and runs again in its
 /// backward, and in a split backward it runs again in both halves. Under a schedule whose own
-/// actions recompute, it runs one more time. Empty `how`: `run_again_in_backward`. Throws
+/// actions recompute, it runs one more time. Empty `how`: `recompute_in_backward`. Throws
 /// InputError for a random layer.
 exec::LayerSpec checkpointed(exec::LayerSpec layer, CheckpointFunction how = {});
 

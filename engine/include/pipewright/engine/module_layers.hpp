@@ -77,7 +77,7 @@ exec::LayerSpec function_layer(std::string name, Function function) {
 }
 
 /// The default forward, which calls the module's own.
-struct OwnForward {
+struct ModuleForward {
   template <class Module>
   at::Tensor operator()(Module& module, const at::Tensor& input) const {
     return module->forward(input);
@@ -95,7 +95,7 @@ inline std::shared_ptr<torch::nn::Module> pointer_of(std::shared_ptr<torch::nn::
 /// Returns a layer from a module that each rank builds only if it needs it. `build` returns a
 /// holder or a shared pointer, such as [] { return torch::nn::Linear(4, 2); }. `forward` takes it,
 /// a tensor or Tensors, and optionally the CallContext, and returns a tensor or Tensors.
-template <class Build, class Forward = OwnForward>
+template <class Build, class Forward = ModuleForward>
 exec::LayerSpec module_layer(std::string name, Build build, Forward forward = {}) {
   exec::LayerSpec spec{std::move(name), [build, forward] {
                          auto module = build();
@@ -121,7 +121,7 @@ bool drops_out(const torch::nn::Module& module);
 
 /// Returns a layer from an existing module. Every rank gets a copy with the same weights,
 /// regardless of base_seed. The layer is marked `random` if the module contains a dropout.
-template <class Module, class Forward = OwnForward>
+template <class Module, class Forward = ModuleForward>
 exec::LayerSpec copied_layer(const std::string& name, const std::shared_ptr<Module>& module,
                              Forward forward = {}) {
   exec::LayerSpec spec = module_layer(
@@ -131,7 +131,7 @@ exec::LayerSpec copied_layer(const std::string& name, const std::shared_ptr<Modu
   spec.type = module->name();
   return spec;
 }
-template <class Module, class Forward = OwnForward>
+template <class Module, class Forward = ModuleForward>
 exec::LayerSpec copied_layer(const std::string& name, const torch::nn::ModuleHolder<Module>& module,
                              Forward forward = {}) {
   return copied_layer(name, module.ptr(), forward);

@@ -38,7 +38,7 @@ struct PipelineOptions {
   /// recomputed. Empty: all are.
   std::string checkpointable_layers{};
   /// With a checkpoint_interval of 1: recomputes each of those layers, instead of
-  /// `run_again_in_backward`.
+  /// `recompute_in_backward`.
   CheckpointFunction checkpoint{};
   /// False: layers initialize their weights from one continuous random stream (`seeded_in_a_row`).
   bool seed_layers = true;

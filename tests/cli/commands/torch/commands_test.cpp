@@ -110,7 +110,7 @@ TEST_CASE(
   CHECK(profiled.out.find("one of 2 tensor-parallel ranks of each layer") != std::string::npos);
   const auto costs = plan::layer_costs_from_json(plan::JsonDocument::read(halves));
   CHECK(costs.tensor == 2);
-  CHECK(costs.layers[1].tensor_sums.times == 2);
+  CHECK(costs.layers[1].tensor_all_reduces.times == 2);
   const auto simulated = [&](const std::string& file, const std::string& tensor) {
     return run_program(
         test::small_gpt("simulate", {"--costs", file, "--set", "pipeline.tensor=" + tensor}));

@@ -113,9 +113,9 @@ TEST_CASE(
   CHECK(profiled.out.find("20 layers like block0, measured at ") != std::string::npos);
   std::ifstream file(at("costs.json"));
   const json costs = json::parse(file);
-  REQUIRE(costs["alike"].size() == 1);
-  CHECK(costs["alike"][0]["layers"].size() == 20);
-  CHECK(costs["alike"][0]["measured"].size() < 20);
+  REQUIRE(costs["identical_layers"].size() == 1);
+  CHECK(costs["identical_layers"][0]["layers"].size() == 20);
+  CHECK(costs["identical_layers"][0]["measured"].size() < 20);
 
   const auto trained = [&](const std::vector<std::string>& words) {
     std::vector<std::string> all{"--processes", "--costs", at("costs.json"), "--json"};

@@ -41,12 +41,12 @@ TEST_CASE("profile --links measures threads and processes and writes a cluster f
   CHECK(gloo.at("one_way").at("samples").size() >= 3);
   CHECK(gloo.at("at_once").size() == 1);  // two pairs, although two ranks train
   CHECK(gloo.at("sums").size() == 1);     // over the number of ranks that train
-  CHECK(gloo.at("shard_sums").size() == 1);
-  const double overlap = gloo.at("shard_sums_beside").at("overlap");
+  CHECK(gloo.at("tensor_parallel_sums").size() == 1);
+  const double overlap = gloo.at("tensor_parallel_sums_during_compute").at("overlap");
   CHECK(overlap >= 0);
   CHECK(overlap <= 1);
   const auto cluster = plan::cluster_from_json(plan::JsonDocument::read(file));
-  CHECK(cluster.within_node.shard_overlap == overlap);
+  CHECK(cluster.within_node.tensor_parallel_overlap == overlap);
   const auto& computing = gloo.at("computing");
   for (const char* series : {"arrival", "sender", "receiver", "sum"})
     CHECK(computing.at(series).at("samples").size() >= 3);
@@ -54,12 +54,12 @@ TEST_CASE("profile --links measures threads and processes and writes a cluster f
   CHECK(cluster.within_node.overheads.send.each.value > 0);
   CHECK(cluster.within_node.overheads.sum.each.value > 0);
   CHECK_FALSE(report.at("links").at(0).contains("computing"));
-  CHECK(cluster.within_node.sum_bandwidth_per_s > 0);
+  CHECK(cluster.within_node.collective_bandwidth_per_s > 0);
   CHECK_FALSE(cluster.within_node.shared);
   CHECK(json::parse(test::text_of(file)) == report.at("cluster"));
 
   const auto slowed = run_program(
-      small_gpt("simulate", {"--cluster", file, "--json", "--set", "pipeline.hand_over=copy",
+      small_gpt("simulate", {"--cluster", file, "--json", "--set", "pipeline.local_transfer=copy",
                              "--set", "cluster.within_node.latency_s=1"}));
   CAPTURE(slowed.err);
   REQUIRE(slowed.exit_code == 0);

@@ -166,9 +166,9 @@ inline int check_plans(const std::string& schedule, int ranks, int replicas,
   return checked;
 }
 
-/// Trains plans with tensor parallelism. Together they cover every pair of settings; even and odd
-/// numbers of ranks train one half each. All sizes have the same serial training. Returns the
-/// number of trained plans.
+/// Trains plans with tensor parallelism. JitterCorrelation they cover every pair of settings; even
+/// and odd numbers of ranks train one half each. All sizes have the same serial training. Returns
+/// the number of trained plans.
 inline int check_sharded_plans(const std::string& schedule, int ranks, int replicas) {
   using enum plan::Optimizer;
   plan::Scenario scenario = odd_scenario(/*sequence=*/8);  // in four equal parts

@@ -64,7 +64,7 @@ struct ExecutorOptions {
   /// Called on the rank's own thread in place of each action (F, B, I, W and R), including those of
   /// a pair. Exceptions that it throws are reported under the action's name. It must have run the
   /// action when it returns; otherwise the rank fails.
-  std::function<void(const OwnAction&)> run_action{};
+  std::function<void(const ReadyAction&)> run_action{};
   const std::atomic<bool>* stop = nullptr;  // may be set by any thread; ends the step early
   bool pin_threads = true;  // one core for each rank on the CPU, if there are enough cores
   /// Time without a new instruction on any rank, during a pass, after which `when_stalled` is
@@ -81,7 +81,7 @@ struct ExecutorOptions {
   bool cuda_graphs = false;
   /// Maximum number of microbatches that a background thread reads before the rank reaches their
   /// LOADs. 0: each is read when its LOAD is reached. If the next step follows
-  /// (StepOptions::goes_on), its reads begin during this step.
+  /// (StepOptions::continues), its reads begin during this step.
   int read_ahead = 0;
   bool dynamic_shapes = false;  // shapes at stage boundaries may differ between microbatches
   int replicas = 1;             // data-parallel replicas, whose gradients the Program sums
@@ -106,8 +106,8 @@ class RankFailure : public std::runtime_error {
 };
 
 struct StepOptions {
-  bool goes_on = false;  // step `step` + 1 follows, so its data may be read ahead
-  bool outputs = false;  // return the last stage's outputs
+  bool continues = false;  // step `step` + 1 follows, so its data may be read ahead
+  bool outputs = false;    // return the last stage's outputs
 };
 
 struct StepResult {

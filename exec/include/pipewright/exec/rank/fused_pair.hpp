@@ -26,7 +26,7 @@ struct FusedPair {
 };
 
 /// An action whose inputs have arrived. It must run exactly once, on the calling thread.
-struct OwnAction {
+struct ReadyAction {
   int rank = 0;  // of the job
   int step = 0;
   plan::Instruction instruction;

@@ -18,7 +18,7 @@ struct Pass {
   bool loss = true;           // false: no loss is computed and no targets are read; not in training
   bool observed = true;       // false: instructions are not reported to the observer
   /// The same Program runs step `step` + 1 right after this one, so its data is read ahead.
-  bool goes_on = false;
+  bool continues = false;
 };
 
 }  // namespace pipewright::exec

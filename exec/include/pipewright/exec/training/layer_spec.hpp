@@ -41,7 +41,7 @@ struct CallContext {
   CallNumber microbatch = 0;  // of the whole batch, over all replicas
   bool training = true;
   /// True if the layer does not save activations that are large and quick to compute, but
-  /// recomputes them in its backward (`run_again_in_backward`).
+  /// recomputes them in its backward (`recompute_in_backward`).
   bool selective_recompute = false;
   /// The microbatch's keyword arguments that the layer declares (LayerSpec::keywords).
   const NamedTensors* keywords = nullptr;

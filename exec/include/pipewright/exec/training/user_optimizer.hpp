@@ -32,7 +32,7 @@ struct RuledParameter {
 
 /// A parameter as a user's optimizer sees it. For 16-bit parameters, `value` is the 32-bit master
 /// copy; if ZeRO shards the states, it is this rank's slice, flat.
-struct OwnParameter {
+struct OptimizerParameter {
   RuledParameter what;
   at::Tensor value;  // a leaf; in a step `value.grad()` is its gradient, clipped and unscaled
 };
@@ -40,7 +40,7 @@ struct OwnParameter {
 /// The parameters of a stage that have the same rule.
 struct ParameterGroup {
   ParameterRule rule;
-  std::vector<OwnParameter> parameters;
+  std::vector<OptimizerParameter> parameters;
 
   Tensors values() const;
 };

@@ -144,7 +144,7 @@ class Workspace {
   void show_draft();
   void show_tables();
   void match_events();
-  void colour();
+  void color();
 
   std::vector<std::function<void(Change)>> observers_;
   Document document_;

@@ -12,6 +12,6 @@ QLabel* make_label(int pixels, bool bold = false);
 
 /// Sets a label's color by a style sheet, which takes precedence over the window's. It applies to
 /// labels only, so that their tooltips keep their color.
-void set_colour(QWidget* widget, const QColor& colour);
+void set_color(QWidget* widget, const QColor& color);
 
 }  // namespace pipewright::gui

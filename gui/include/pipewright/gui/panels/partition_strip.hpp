@@ -48,7 +48,7 @@ class PartitionStrip : public Panel<> {
   QString layer_words(int layer) const;
   QRectF time_rect() const;
   QRectF memory_rect() const;
-  QColor rank_colour(int rank) const;
+  QColor rank_color(int rank) const;
 
   QLabel* summary_ = nullptr;
   QLabel* effect_ = nullptr;

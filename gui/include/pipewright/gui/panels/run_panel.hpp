@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipewright/gui/panels/panel_catalogue.hpp"
+#include "pipewright/gui/panels/panel_catalog.hpp"
 
 namespace pipewright::gui {
 

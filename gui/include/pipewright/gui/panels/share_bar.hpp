@@ -16,7 +16,7 @@ struct Share {
   QString help;
   double value = 0;
   QString words;  // formatted value
-  QColor colour;
+  QColor color;
 };
 
 /// Returns the idle time by cause, without causes that do not occur.

@@ -16,7 +16,7 @@ namespace pipewright::gui {
 
 struct LegendEntry {
   QString words;
-  QColor colour;      // of the box before the text
+  QColor color;       // of the box before the text
   double height = 0;  // of the box; 0: no box, the text is the heading of the following entries
 };
 

@@ -13,13 +13,13 @@
 
 namespace pipewright::gui {
 
-struct ClassColours {
+struct ClassColors {
   std::array<QRgb, class_count> fill{};
   std::array<Hatch, class_count> hatch{};
 };
-ClassColours colours_of(const std::array<ClassLook, class_count>& looks);
-ClassColours colours_of(const std::array<QColor, class_count>& colours);
-ClassColours colours_of(const QColor& colour);
+ClassColors colors_of(const std::array<ClassLook, class_count>& looks);
+ClassColors colors_of(const std::array<QColor, class_count>& colors);
+ClassColors colors_of(const QColor& color);
 
 /// Mixes two colors; `part` is the weight of the second one, 0 to 1.
 QRgb mixed(QRgb from, QRgb to, double part);
@@ -43,9 +43,9 @@ struct Band {
 /// The events of a track and their surroundings.
 struct PaintedTrack {
   const BusySums& sums;
-  ClassColours colours{};
+  ClassColors colors{};
   const BusySums* ground = nullptr;  // shown between the events; null: `blank` is
-  ClassColours ground_colours{};
+  ClassColors ground_colors{};
   QRgb blank = 0;
   QRgb outside = 0;  // beyond [0, length]
   double length = 0;

@@ -33,7 +33,7 @@ inline TimeScale zoomed(TimeScale scale, double factor, double x, double length,
 }
 
 /// Returns the scale with an instant in the middle.
-inline TimeScale centred(TimeScale scale, double time, double pixels) {
+inline TimeScale centered(TimeScale scale, double time, double pixels) {
   scale.first = time - pixels / 2 * scale.per_pixel;
   return scale;
 }

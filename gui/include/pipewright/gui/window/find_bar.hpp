@@ -19,9 +19,9 @@ namespace pipewright::gui {
 /// an action ("2F5"), otherwise all whose name contains it, ignoring case.
 std::vector<std::uint64_t> found_events(const plan::EventTable& table, const std::string& typed);
 /// Returns the next or previous found event; wraps around at the ends.
-std::optional<std::uint64_t> neighbour(const plan::EventTable& table,
-                                       const std::vector<std::uint64_t>& found,
-                                       std::optional<std::uint64_t> now, bool forward);
+std::optional<std::uint64_t> neighbor(const plan::EventTable& table,
+                                      const std::vector<std::uint64_t>& found,
+                                      std::optional<std::uint64_t> now, bool forward);
 
 class FindBar : public QWidget {
  public:

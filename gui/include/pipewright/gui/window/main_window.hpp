@@ -12,7 +12,7 @@
 
 #include "pipewright/gui/document/run_control.hpp"
 #include "pipewright/gui/document/workspace.hpp"
-#include "pipewright/gui/panels/panel_catalogue.hpp"
+#include "pipewright/gui/panels/panel_catalog.hpp"
 #include "pipewright/gui/timeline/timeline_view.hpp"
 #include "pipewright/gui/window/command_palette.hpp"
 #include "pipewright/gui/window/commands.hpp"
@@ -108,7 +108,7 @@ class MainWindow : public QMainWindow {
     QDockWidget* dock;  // null: it is always visible
   };
   std::vector<Shown> panels_;
-  QVBoxLayout* centre_ = nullptr;  // the area above the timeline, the timeline, and the area below
+  QVBoxLayout* center_ = nullptr;  // the area above the timeline, the timeline, and the area below
   QTabWidget* tabs_ = nullptr;
   QDockWidget* details_ = nullptr;
   QLabel* hover_ = nullptr;

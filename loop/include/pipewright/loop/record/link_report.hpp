@@ -26,7 +26,7 @@ struct MeasuredLink {
   std::optional<plan::LinkFit> computing{};
   /// One step of a ring all-reduce, over all numbers of ranks.
   std::optional<plan::LinkFit> sums;
-  std::optional<plan::LinkFit> shard_sums{};  // the same for tensor-parallel all-reduces
+  std::optional<plan::LinkFit> tensor_parallel_sums{};  // the same for tensor-parallel all-reduces
   /// Time of large transfers in both directions, over the time of one direction.
   std::optional<double> both_ways;
   std::vector<LinkSharing> sharing;

@@ -33,7 +33,7 @@ struct MeasuredLayers {
   /// Why the GPU's activity could not be recorded, so that costs are by the host's clock.
   std::string why_host_clock{};
   /// Groups of identical layers, and where they were measured.
-  std::vector<profiler::AlikeLayers> alike{};
+  std::vector<profiler::EquivalentLayers> alike{};
   /// Cores that were measured at once; memory may limit them.
   int at_once = 1;
   CachedLayers known{};  // layers whose costs came from the cache

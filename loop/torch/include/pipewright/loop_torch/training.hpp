@@ -14,9 +14,9 @@
 #include "pipewright/loop/predict/plan.hpp"
 #include "pipewright/loop_torch/kernel_steps.hpp"
 #include "pipewright/loop_torch/membership.hpp"
+#include "pipewright/loop_torch/permanent_straggler.hpp"
 #include "pipewright/loop_torch/recorder.hpp"
 #include "pipewright/loop_torch/resume.hpp"
-#include "pipewright/loop_torch/slow_for_good.hpp"
 #include "pipewright/loop_torch/workload.hpp"
 
 namespace pipewright::loop {

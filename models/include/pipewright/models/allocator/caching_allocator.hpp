@@ -92,7 +92,7 @@ class CachingAllocator {
   bool map_pages(Block* block, std::int64_t size);
   void unmap_pages(Block* block);
   Block* cut(Block* block, std::int64_t size);
-  void join(Block* block, Block* neighbour);
+  void join(Block* block, Block* neighbor);
   bool should_split(const Block* block, std::int64_t size) const;
   bool give_back_oversize(Pool& pool, std::int64_t size, int stream);
   void give_back(Block* block);

@@ -62,17 +62,17 @@ struct Link {
   std::vector<LinkSegment> segments{};
   /// Bandwidth of one step of a ring collective, if it differs from that of a transfer. 0: it does
   /// not differ.
-  double sum_bandwidth_per_s = 0;
-  Seconds sum_latency{};
-  std::vector<LinkSegment> sum_segments{};  // by the bytes of one step
+  double collective_bandwidth_per_s = 0;
+  Seconds collective_latency{};
+  std::vector<LinkSegment> collective_segments{};  // by the bytes of one step
   /// Bandwidth of one step of an all-reduce that tensor-parallel ranks make in the middle of an
   /// action. 0: the same as other all-reduces.
-  double shard_bandwidth_per_s = 0;
-  Seconds shard_latency{};
-  std::vector<LinkSegment> shard_segments{};
+  double tensor_parallel_bandwidth_per_s = 0;
+  Seconds tensor_parallel_latency{};
+  std::vector<LinkSegment> tensor_parallel_segments{};
   /// Fraction of such an all-reduce that overlaps with the other action of a fused pair: from 0, as
   /// if the pair ran one after the other, to 1.
-  double shard_overlap = 0;
+  double tensor_parallel_overlap = 0;
   Overheads overheads{};
   /// Ratio of the bandwidth that the joined nodes can send together to the bandwidth of the link.
   /// Each sender's bandwidth is divided by it.

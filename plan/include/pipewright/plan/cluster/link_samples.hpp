@@ -38,9 +38,9 @@ struct LinkSamples {
   std::vector<LinkSeries> sums;     // all-reduces over 2, 3, … ranks
   /// Tensor-parallel all-reduces in the middle of an action, over 2, 3, … ranks. They exclude the
   /// additions, which count as the ranks' own compute.
-  std::vector<LinkSeries> shard_sums{};
+  std::vector<LinkSeries> tensor_parallel_sums{};
   /// Time that such an all-reduce over 2 ranks adds to a longer concurrent computation.
-  LinkSeries shard_sums_beside{};
+  LinkSeries tensor_parallel_sums_during_compute{};
   friend bool operator==(const LinkSamples&, const LinkSamples&) = default;
 };
 

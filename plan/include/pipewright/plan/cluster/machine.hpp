@@ -24,38 +24,38 @@ struct MachineConstants {
   double core_efficiency = 0.5;
   /// Efficiency of products of 8 bits or fewer at their own peak, over that of 16-bit products at
   /// theirs: 1 if both achieve the same fraction of their peak.
-  double narrow_efficiency = 1;
+  double low_precision_efficiency = 1;
   double memory_efficiency = 0.65;    // rate of memory-bound work, over the published bandwidth
   double collective_call_s = 200e-6;  // fixed time of each collective in a layer
   /// Exposed fraction of a layer's all-reduces, if they overlap with its products.
-  double exposed_sums = 0.5;
+  double exposed_all_reduce = 0.5;
   /// Exposed fraction of gradient reductions and of ZeRO's parameter all-gathers, if they overlap
   /// with forwards and backwards.
   double exposed_reduction = 0.3;
   /// Rate in a node of the all-to-alls among experts and the all-gathers of context parallelism,
   /// over the link's.
-  double exchange_efficiency = 0.5;
+  double all_to_all_efficiency = 0.5;
   double layer_launch_s = 2.6e-3;        // host time of a layer
   double tensor_launch_s = 200e-6;       // additional host time of a tensor-parallel layer
   double wide_tensor_launch_s = 600e-6;  // further host time with eight or more such ranks
   /// Additional host time of a layer if microbatch size × heads of a device is not a multiple of 4,
   /// so that the softmax is not fused.
-  double odd_scores_launch_s = 1e-3;
-  double narrow_heads_launch_s = 250e-6;  // additional if a head has fewer than 128 channels
+  double unfused_softmax_launch_s = 1e-3;
+  double small_heads_launch_s = 250e-6;  // additional if a head has fewer than 128 channels
   /// p in a layer's time (device^p + host^p)^(1/p): 1 gives the sum, a large p the maximum.
   double overlap_power = 2.7;
   double stage_launch_s = 1.5e-3;  // host time of the head; the embedding has half of it
   /// Slowdown of the head's product if the vocabulary size is odd and the head is not partitioned.
-  double odd_vocabulary = 3.5;
+  double odd_vocabulary_slowdown = 3.5;
   /// Rate of a point-to-point transfer between stages in one node, over the link's.
-  double hop_efficiency = 0.045;
-  double uplink_waiting = 2;        // congestion between nodes: see `constant_rules`
+  double transfer_efficiency = 0.045;
+  double uplink_contention = 2;     // congestion between nodes: see `constant_rules`
   double network_efficiency = 0.7;  // rate of all communication between nodes, over the link's
   /// Rate of gradient all-reduces in a node, over the one in ReductionTable.
   double reduction_efficiency = 1;
   /// Rate of gradient all-reduces larger than those in ReductionTable, over the bus bandwidth of
   /// its largest.
-  double bulk_reduction = 1.07;
+  double large_reduction_efficiency = 1.07;
   double optimizer_efficiency = 0.7;  // rate of the optimizer step, over the memory bandwidth
   double iteration_s = 300e-6;        // fixed time of each iteration
   // Temporary memory at the peak, in addition to static memory and saved activations, in bytes:

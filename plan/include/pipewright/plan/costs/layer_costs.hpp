@@ -84,9 +84,9 @@ struct LayerCost : LayerTimes {
   /// experts, the gradients of each other pipeline (`costs_of_shards`); 0 in a file.
   Bytes pipeline_gradients{};
   // Communication, not included in the times above: a cluster's links determine its time.
-  PartitionCollectives tensor_sums{};       // all-reduces of outputs among tensor-parallel ranks
-  PartitionCollectives expert_exchanges{};  // all-to-alls of tokens, in both directions
-  PartitionCollectives context_gathers{};   // all-gathers of keys and values
+  PartitionCollectives tensor_all_reduces{};   // all-reduces of outputs among tensor-parallel ranks
+  PartitionCollectives expert_all_to_alls{};   // all-to-alls of tokens, in both directions
+  PartitionCollectives context_all_gathers{};  // all-gathers of keys and values
   /// Measured load imbalances, by ascending number of ranks. Empty: not measured, and experts are
   /// assumed to be equally busy (expert_loads.hpp).
   std::vector<ExpertLoad> expert_loads{};

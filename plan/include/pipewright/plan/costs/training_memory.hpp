@@ -43,12 +43,12 @@ struct TrainingMemory {
 };
 
 // Names in scenario files, in the order of the enumerations.
-const std::vector<std::string>& optimizers();  // adamw, sgd, sgd-momentum
-const std::vector<std::string>& precisions();  // full, mixed, mixed-fp16
-const std::vector<std::string>& hand_overs();  // reference, copy
+const std::vector<std::string>& optimizers();       // adamw, sgd, sgd-momentum
+const std::vector<std::string>& precisions();       // full, mixed, mixed-fp16
+const std::vector<std::string>& local_transfers();  // reference, copy
 std::string to_string(Optimizer optimizer);
 std::string to_string(Precision precision);
-std::string to_string(TensorTransfer hand_over);
+std::string to_string(TensorTransfer local_transfer);
 
 /// Returns how many values the optimizer keeps for each parameter: two moments (AdamW), a momentum,
 /// or none.

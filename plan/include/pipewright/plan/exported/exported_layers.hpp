@@ -43,7 +43,7 @@ enum class LayersBy {
 const std::vector<std::string>& layers_by_words();  // modules, marks
 
 /// The requested layer boundaries.
-struct LayerBorders {
+struct LayerBoundaries {
   LayersBy by = LayersBy::Modules;
   int count = 0;  // number of layers, for LayersBy::Bytes
   /// Qualified names of modules: a layer begins with the module's first operator, or ends with its
@@ -54,7 +54,7 @@ struct LayerBorders {
 /// Divides an exported graph into layers. Throws InputError for an unknown module name, with the
 /// nearest known one; for an impossible boundary, such as between a tensor and an operator that
 /// changes it in place; and for LayersBy::Marks if there are no marks.
-ExportedLayers layers_of(const ExportedProgram& program, const LayerBorders& borders = {});
+ExportedLayers layers_of(const ExportedProgram& program, const LayerBoundaries& borders = {});
 
 /// Returns the layers of a stored list, given the last operator of each. Throws InputError as
 /// above.

@@ -1,6 +1,6 @@
 #pragma once
 
-// The choice of a schedule: one of the catalogue by its name, or a custom one, which is a
+// The choice of a schedule: one of the catalog by its name, or a custom one, which is a
 // generator, a Schedule, a Program, or a file with a Schedule or Program.
 
 #include <memory>
@@ -14,16 +14,16 @@ namespace pipewright::plan {
 struct ScheduleDescriptor;
 
 struct ScheduleChoice {
-  std::string name;  // name in the catalogue, name of a custom schedule, or path of its file
-  /// The schedule with that name, if it is not in the catalogue.
+  std::string name;  // name in the catalog, name of a custom schedule, or path of its file
+  /// The schedule with that name, if it is not in the catalog.
   std::shared_ptr<const ScheduleDescriptor> own{};
 
   ScheduleChoice();  // `default_schedule`
-  ScheduleChoice(std::string of_catalogue) : name(std::move(of_catalogue)) {}
-  ScheduleChoice(const char* of_catalogue) : name(of_catalogue) {}
+  ScheduleChoice(std::string of_catalog) : name(std::move(of_catalog)) {}
+  ScheduleChoice(const char* of_catalog) : name(of_catalog) {}
   /// A custom generator. `make`, `name` and `chunks` are required. Its schedules are used
   /// unchanged, and validated whenever they are lowered. Throws InputError for a name that the
-  /// catalogue has, or that looks like a file's.
+  /// catalog has, or that looks like a file's.
   ScheduleChoice(ScheduleDescriptor generator);
   /// A custom order of actions, used unchanged. Throws InputError that names rank and action if it
   /// is not valid.

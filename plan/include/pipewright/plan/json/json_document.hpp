@@ -23,8 +23,9 @@ namespace pipewright::plan {
 
 class JsonDocument {
  public:
-  /// Parses a text. `name` is the file's name in messages. Throws InputError on a syntax error or a
-  /// duplicate key.
+  /// Parses a text. `name` is the file's name in messages. Keys that this project's formats had in
+  /// the previous version get their current names, and a line on stderr says so. Throws InputError
+  /// on a syntax error or a duplicate key.
   static JsonDocument parse(std::string text, std::string name);
   /// Reads and parses a file. Throws InputError if it cannot be read.
   static JsonDocument read(const std::filesystem::path& file);
@@ -46,6 +47,7 @@ class JsonDocument {
   std::string name_;
   std::string text_;
   Json root_;
+  bool renames_keys_ = false;  // keys under their old names are read under their current ones
   std::map<std::string, std::size_t> offsets_;    // pointer → start of its key or value
   std::map<std::string, std::string> overrides_;  // pointer → the assignment that set it
 };

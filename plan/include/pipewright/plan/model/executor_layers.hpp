@@ -14,18 +14,18 @@
 namespace pipewright::plan {
 
 /// A tensor that one microbatch saves on one device.
-struct KeptTensor {
+struct SavedTensor {
   const char* what;
   Bytes bytes{};
   bool again = false;  // selective recomputation drops it
-  friend bool operator==(const KeptTensor&, const KeptTensor&) = default;
+  friend bool operator==(const SavedTensor&, const SavedTensor&) = default;
 };
 
 /// A layer with the tensors that it saves.
 struct ExecutorLayer {
   std::string name;
   Bytes input{};  // also saved by each layer
-  std::vector<KeptTensor> kept;
+  std::vector<SavedTensor> kept;
   Bytes output{};
   /// Forward attention products (scores and values); windows are applied as masks and save no
   /// FLOPs.

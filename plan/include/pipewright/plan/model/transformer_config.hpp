@@ -28,8 +28,8 @@ struct Rotary {
   double base = 10'000;
   /// Base of layers with a window, whose frequencies are not scaled; 0: as all layers.
   double window_base = 0;
-  double share = 1;         // rotated fraction of a head's channels, the first ones
-  bool neighbours = false;  // pairs are adjacent channels instead of the two halves of a head
+  double share = 1;        // rotated fraction of a head's channels, the first ones
+  bool neighbors = false;  // pairs are adjacent channels instead of the two halves of a head
   RotaryScaling scaling = RotaryScaling::None;
   double factor = 1;
   int longest = 0;  // sequence length before scaling

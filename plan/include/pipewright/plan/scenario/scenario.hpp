@@ -68,7 +68,7 @@ struct Pipeline {
   std::vector<std::string> axes{"pipe", "data", "context", "tensor"};
   /// Gradients are reduced during the backwards; false: after all compute of the rank.
   bool overlap_reductions = true;
-  TensorTransfer hand_over = TensorTransfer::Reference;
+  TensorTransfer local_transfer = TensorTransfer::Reference;
   friend bool operator==(const Pipeline&, const Pipeline&) = default;
 };
 
@@ -158,7 +158,7 @@ Model model_of(const Scenario& scenario);
 /// Returns the request for the pipeline's schedule, with the same times for all stages and actions.
 ScheduleRequest request_of(const Pipeline& pipeline);
 
-/// Selects another schedule of the catalogue by name. Resets the options `group`, `memory_units`
+/// Selects another schedule of the catalog by name. Resets the options `group`, `memory_units`
 /// and `placement` if it does not take them.
 void choose_schedule(Pipeline& pipeline, const std::string& name);
 

@@ -38,7 +38,7 @@ class WorkLog {
  private:
   struct Thread {
     std::optional<WorkRange> at{};
-    bool is_labelled = false;
+    bool is_labeled = false;
   };
   void close(Thread& thread, Nanoseconds now);
 

@@ -20,7 +20,7 @@ struct ShardSeat {
 };
 
 /// The communication of a tensor-parallel rank so far.
-struct PassedOn {
+struct CommunicationTotals {
   int times = 0;
   plan::Bytes bytes{};    // sent to all others together
   plan::Seconds seconds;  // time until it had received the others' data
@@ -38,7 +38,7 @@ class PlayedShards final : public exec::TensorParallelGroup {
   bool is_alone() const { return transport_ == nullptr; }
 
   exec::Tensors all_to_all(const exec::Tensors& parts) override;
-  const PassedOn& passed_on() const { return passed_on_; }
+  const CommunicationTotals& passed_on() const { return passed_on_; }
   /// Returns how long it waited for a late rank in each collective since `meet` or the last call.
   /// All ranks of the group call it together.
   std::vector<double> waits();
@@ -52,7 +52,7 @@ class PlayedShards final : public exec::TensorParallelGroup {
   std::vector<int> ranks_;  // of the group, in the job
   int self_ = 0;
   std::vector<std::int64_t> pieces_;  // sizes of the pieces that were summed last, by rank
-  PassedOn passed_on_;
+  CommunicationTotals passed_on_;
   std::vector<double> met_;  // seconds of each collective with the others
 };
 

@@ -34,7 +34,7 @@ Inspection inspect(const LayerBench& bench, ActivitySource& source, int passes,
 /// device after each layer. A layer that was not inspected gets the times of the first of its
 /// equivalent layers (`alike`).
 plan::LayerCosts with_device_times(plan::LayerCosts costs, const Inspection& inspection,
-                                   const std::vector<AlikeLayers>& alike = {});
+                                   const std::vector<EquivalentLayers>& alike = {});
 
 /// Appends the seconds of each layer's parts, one entry for each run in the pass. With
 /// `launches_whole`, launch gaps are left out, except of optimizer steps, which are never launched

@@ -42,9 +42,10 @@ struct ProfileRequest {
 
 struct Profiled {
   plan::LayerCosts costs;
-  std::vector<AlikeLayers> alike;  // layers that share costs, and how their measurements differ
-  int sections = 1;                // number of sections in the model
-  int passes = 0;                  // of the section with the fewest passes
+  std::vector<EquivalentLayers>
+      alike;         // layers that share costs, and how their measurements differ
+  int sections = 1;  // number of sections in the model
+  int passes = 0;    // of the section with the fewest passes
   /// The number of cores that memory sufficed for. If it is less than requested, contended times
   /// are of that many cores.
   int at_once = 1;

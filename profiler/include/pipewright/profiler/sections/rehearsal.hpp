@@ -26,20 +26,21 @@ struct RankProgram {
 };
 
 /// The boundary tensors of a stage, the same for each microbatch.
-struct StageBorders {
+struct StageBoundaries {
   exec::Tensors inputs;     // empty for the model's inputs, which are loaded
   exec::Tensors gradients;  // of its outputs; empty if the stage ends with the loss
 };
 
 /// Returns the boundary tensors by stage, from one microbatch of the training that runs through all
 /// of them. Layers are built one at a time, and once more for the backward.
-std::vector<StageBorders> borders_of(const LayerBench& bench, const plan::Partition& partition);
+std::vector<StageBoundaries> borders_of(const LayerBench& bench, const plan::Partition& partition);
 
 class Rehearsal {
  public:
   /// Keeps a reference to `bench`. Runs the instructions that compute; gradients are not summed
   /// over ranks.
-  Rehearsal(const LayerBench& bench, const RankProgram& played, std::vector<StageBorders> borders);
+  Rehearsal(const LayerBench& bench, const RankProgram& played,
+            std::vector<StageBoundaries> borders);
   Rehearsal(Rehearsal&&) noexcept;
   ~Rehearsal();
 
@@ -74,7 +75,7 @@ class Rehearsal {
   bool perform(const plan::Instruction& i);
 
   const LayerBench& bench_;
-  std::vector<StageBorders> borders_;
+  std::vector<StageBoundaries> borders_;
   std::vector<plan::Instruction> script_;  // each microbatch with a slot
   exec::Pass pass_;
   int slots_ = 1;

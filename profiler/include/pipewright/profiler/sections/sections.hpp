@@ -28,7 +28,7 @@ std::vector<Section> sections_of(const std::vector<LayerOutline>& outlines, int 
                                  plan::Bytes budget);
 
 /// A set of equivalent layers: layers of one kind whose inputs have equal shapes.
-struct AlikeLayers {
+struct EquivalentLayers {
   std::vector<int> layers;    // indices in the model
   std::vector<int> measured;  // the measured ones
   double within = 0;  // largest deviation of one's compute time from the first one's, as a share
@@ -37,7 +37,7 @@ struct AlikeLayers {
 
 /// Returns the sets of equivalent layers, in the order of their first layers. Layers whose `alike`
 /// is empty are in no set.
-std::vector<AlikeLayers> alike_layers(const std::vector<LayerOutline>& outlines);
+std::vector<EquivalentLayers> alike_layers(const std::vector<LayerOutline>& outlines);
 
 /// Returns, by layer with the loss last, if it must be measured: the first, the middle and the last
 /// layer of each set of equivalent layers, and all layers in no set. `known` marks layers that need

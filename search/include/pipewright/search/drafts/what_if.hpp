@@ -68,7 +68,7 @@ struct Answer {
   sim::MemoryCurves memory;
   std::vector<models::DeviceMemory> devices;  // by rank: the memory that its device needs
   plan::Bytes cap;                            // of each rank; 0: none
-  std::optional<sim::OverCap> over{};         // the rank that exceeds the cap by most
+  std::optional<sim::MemoryExcess> over{};    // the rank that exceeds the cap by most
   std::vector<int> critical;                  // events, in order of time
   sim::Throughput throughput;
   std::string bound;  // why the answer is a lower bound; empty: it is exact by the rules

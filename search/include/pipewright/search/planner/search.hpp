@@ -182,7 +182,7 @@ class Search {
         ++answer_.too_large;
       }
       if ((candidates_.size() + too_large_.size()) % asked_every == 0)
-        goes_on();
+        continues();
     }
     std::stable_sort(candidates_.begin(), candidates_.end(),
                      [](const Bound& a, const Bound& b) { return a.least_s < b.least_s; });
@@ -192,7 +192,7 @@ class Search {
     return answer_.impossible + answer_.too_large + answer_.bounded + answer_.simulated;
   }
 
-  bool goes_on() {
+  bool continues() {
     const Plan* const best = best_.plans().empty() ? nullptr : &best_.plans().front();
     if (options_.progress && !options_.progress(decided(), answer_.candidates, best))
       answer_.interrupted = true;
@@ -202,7 +202,7 @@ class Search {
   /// Simulates the candidates in the order of their bounds.
   void simulate_those() {
     for (std::size_t at = 0; at < candidates_.size(); ++at) {
-      if (answer_.interrupted || !goes_on())
+      if (answer_.interrupted || !continues())
         return;
       const Bound& bound = candidates_[at];
       if (options_.exhaustive || !best_.beat({bound.least_s, bound.peak_bytes})) {

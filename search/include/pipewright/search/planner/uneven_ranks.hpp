@@ -28,7 +28,7 @@ bool has_uneven_ranks(const plan::Cluster& cluster);
 
 /// The layers to distribute: `layers` that each take 1, and a head after them that takes `head`.
 /// Each rank gets at most its entry in `most_of_rank` (empty: unlimited).
-struct DealtLayers {
+struct AssignedLayers {
   int layers = 0;
   double head = 0;
   std::vector<int> most_of_rank{};
@@ -36,7 +36,7 @@ struct DealtLayers {
 /// Returns the layers by stage such that the busiest rank, by its speed, is busy for the shortest
 /// time possible. Every stage has at least one layer; a rank's stages have equally many, or the
 /// later ones one more. Returns nothing if the ranks' limits do not admit all layers.
-std::optional<std::vector<int>> dealt_layers(const DealtLayers& dealt,
+std::optional<std::vector<int>> dealt_layers(const AssignedLayers& dealt,
                                              const models::PipelineShape& shape,
                                              const std::vector<double>& speeds);
 

@@ -17,16 +17,16 @@ namespace pipewright::sim {
 /// of 1 in 20. `high_s` is infinite if the record is too short: then the figure of as many other
 /// steps exceeds all recorded steps with a probability of more than 1 in 20, whatever their
 /// distribution.
-struct DrawRange {
+struct SampledRange {
   double low_s = 0, high_s = 0;
   bool has(double seconds) const { return low_s <= seconds && seconds <= high_s; }
 };
 
-struct DrawRanges {
+struct SampledRanges {
   int steps = 0;      // recorded; each sampled record has as many
   int records = 0;    // sampled
   double unseen = 0;  // probability that no recorded step is among the longest 5 %
-  DrawRange mean{}, p50{}, p95{}, p99{};
+  SampledRange mean{}, p50{}, p95{}, p99{};
 };
 
 /// Return the block length for a record of `steps` steps, their cube root (1 below 8), and the
@@ -37,14 +37,14 @@ int records_of(int steps, int draws);
 
 /// Returns the ranges. `iterations` holds the sampled records one after the other, each of `steps`
 /// steps.
-DrawRanges ranges_of(const std::vector<double>& iterations, int steps);
+SampledRanges ranges_of(const std::vector<double>& iterations, int steps);
 
 /// Returns the ranges for a job. Throws what `draw_iterations` throws.
-DrawRanges draw_ranges(const Structure& structure, const StepCosts& costs, const Jitter& jitter,
-                       const DrawOptions& options);
+SampledRanges draw_ranges(const Structure& structure, const StepCosts& costs, const Jitter& jitter,
+                          const SamplingOptions& options);
 
 /// Returns a list of two numbers, in which null means infinite.
-plan::Json to_json(const DrawRange& range);
-plan::Json to_json(const DrawRanges& ranges);
+plan::Json to_json(const SampledRange& range);
+plan::Json to_json(const SampledRanges& ranges);
 
 }  // namespace pipewright::sim

@@ -12,13 +12,13 @@
 
 namespace pipewright::sim {
 
-struct DrawOptions {
+struct SamplingOptions {
   int count = 10'000;
   std::uint64_t seed = 0;
 };
 
 /// Throws InputError for fewer than one sample and for more than 100 million.
-void require_usable(const DrawOptions& options);
+void require_usable(const SamplingOptions& options);
 
 /// Iterations in seconds, in ascending order.
 class Draws {
@@ -38,11 +38,11 @@ class Draws {
 /// Samples iterations. Every pipeline has its own durations. Uses all cores; the result does not
 /// depend on their number. Throws InputError for costs and options that cannot be used.
 Draws draw_iterations(const Structure& structure, const StepCosts& costs, const Jitter& jitter,
-                      const DrawOptions& options);
+                      const SamplingOptions& options);
 
 /// Returns iterations in the order of their sample numbers, for workers that take the steps given
 /// by `jitter`.
 std::vector<double> iterations_drawn(const Structure& structure, const StepCosts& costs,
-                                     const JobJitter& jitter, const DrawOptions& options);
+                                     const JobJitter& jitter, const SamplingOptions& options);
 
 }  // namespace pipewright::sim

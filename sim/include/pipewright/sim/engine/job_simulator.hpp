@@ -15,10 +15,10 @@
 namespace pipewright::sim {
 
 /// An allocator for tables whose memory is first touched by the core that fills them.
-struct UntouchedTimes : plan::LargePages<EventTimes> {
+struct UninitializedTimes : plan::LargePages<EventTimes> {
   template <class Other>
   struct rebind {
-    using other = UntouchedTimes;
+    using other = UninitializedTimes;
   };
   void construct(EventTimes* /*place*/) {}
 };
@@ -47,7 +47,7 @@ class JobTimes {
   int members_ = 0;
   std::size_t events_ = 0;
   std::size_t width_ = 1;  // members that are adjacent in memory, event by event
-  std::vector<EventTimes, UntouchedTimes> times_;
+  std::vector<EventTimes, UninitializedTimes> times_;
   std::vector<double> ready_;
 };
 

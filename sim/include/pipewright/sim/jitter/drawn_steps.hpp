@@ -13,7 +13,7 @@ struct DrawnSteps {
   int pipelines = 1;
   int ranks = 1;     // in each pipeline
   int recorded = 1;  // steps
-  Together together{};
+  JitterCorrelation together{};
   /// 0: any recorded step each time. Otherwise samples form other records of as many steps, one
   /// after the other. Each consists of blocks of `block` consecutive recorded steps, sampled from a
   /// record that was itself sampled so, because the recorded one is only one of the possible

@@ -29,7 +29,7 @@ class Jitter {
   int steps() const { return steps_; }
   int replicas() const { return replicas_; }
   int ranks() const { return ranks_; }
-  const Together& together() const { return together_; }
+  const JitterCorrelation& together() const { return together_; }
 
   /// Returns the duration of an instruction in each recorded step, divided by the mean of its kind
   /// on that stage over all steps, pipelines and microbatches. There are `steps()` numbers starting
@@ -58,7 +58,7 @@ class Jitter {
   std::map<int, std::vector<int>> stages_of_;    // by rank, ascending
   std::map<int, std::vector<int>> replicas_of_;  // those in which a rank was recorded, ascending
   std::map<Key, Series> series_;
-  Together together_;
+  JitterCorrelation together_;
 };
 
 }  // namespace pipewright::sim

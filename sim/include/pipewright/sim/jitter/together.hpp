@@ -10,7 +10,7 @@ namespace pipewright::sim {
 /// The probabilities that workers of a job take the same recorded step in a sample. They equal the
 /// correlation of the workers' compute seconds per step in the record, and are 0 if that is not
 /// positive.
-struct Together {
+struct JitterCorrelation {
   double pipelines = 0;  // ranks of equal place in other pipelines; 0 if only one pipeline was
                          // recorded
   double ranks = 0;      // ranks of one pipeline; at least `pipelines`
@@ -18,6 +18,6 @@ struct Together {
 
 /// Returns the correlations of each worker's compute seconds per step. They are pooled over all
 /// pairs: the sum of their covariances over the sum of the products of their deviations.
-Together together_in(const models::RecordedSteps& record);
+JitterCorrelation together_in(const models::RecordedSteps& record);
 
 }  // namespace pipewright::sim

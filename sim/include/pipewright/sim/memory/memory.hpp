@@ -47,7 +47,7 @@ struct MemoryCurves {
 
 /// The executor's options that decide how much memory a rank holds.
 struct Holding {
-  plan::TensorTransfer hand_over = plan::TensorTransfer::Reference;
+  plan::TensorTransfer local_transfer = plan::TensorTransfer::Reference;
   /// Number of equal groups, in the order of microbatches, in which a replica of a stage
   /// accumulates its gradients; a gradient that is computed before its turn is set aside. 0: each
   /// is added as soon as it is computed.
@@ -156,8 +156,8 @@ class MemoryModel {
   MemoryPoint* expand(const Stream& stream, const StepCosts& costs, const Times& times,
                       MemoryPoint* next) const;
   Ending ending_of(const Entry& entry, const Times& times) const;
-  std::span<const MemoryPoint> merge_neighbours(int rank, const StepCosts& costs,
-                                                const Times& times);
+  std::span<const MemoryPoint> merge_neighbors(int rank, const StepCosts& costs,
+                                               const Times& times);
   void draw(int rank, plan::Bytes standing, std::span<const MemoryPoint> own,
             std::span<const MemoryPoint> others);
   std::size_t most_points(const Stream& stream) const;

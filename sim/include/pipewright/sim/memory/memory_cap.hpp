@@ -14,7 +14,7 @@
 namespace pipewright::sim {
 
 /// A rank that holds more than its device has.
-struct OverCap {
+struct MemoryExcess {
   int rank = 0;
   plan::Bytes peak;
   plan::Bytes cap;
@@ -25,14 +25,14 @@ struct OverCap {
 
 /// Returns the rank that exceeds its memory on this cluster by most; nothing if all ranks fit.
 /// `needs` is the memory that each rank's device needs.
-std::optional<OverCap> over_cap(const Structure& structure, const MemoryModel& model,
-                                const MemoryCurves& curves, const StepCosts& costs,
-                                const Times& times, const plan::Cluster& cluster,
-                                const std::vector<plan::Bytes>& needs);
+std::optional<MemoryExcess> over_cap(const Structure& structure, const MemoryModel& model,
+                                     const MemoryCurves& curves, const StepCosts& costs,
+                                     const Times& times, const plan::Cluster& cluster,
+                                     const std::vector<plan::Bytes>& needs);
 bool fits(const std::vector<plan::Bytes>& needs, const plan::Cluster& cluster);
 
 /// "rank 0 needs 40.0 MB at 0F3 (1.250 s), but there are 32.0 MB: optimizer state 20.0 MB, …"
-std::string to_string(const OverCap& over);
+std::string to_string(const MemoryExcess& over);
 
 /// Rejects a cap below a rank's standing memory: no order of the actions could fit. Throws
 /// InputError with parameters, gradients and optimizer state.
@@ -63,6 +63,6 @@ std::optional<Remedy> smallest_change(
     const std::function<std::optional<Need>(const std::string& assignment)>& evaluate);
 
 /// Returns the whole error message: what is too large, and what would fit.
-std::string refusal(const OverCap& over, const std::optional<Remedy>& remedy);
+std::string refusal(const MemoryExcess& over, const std::optional<Remedy>& remedy);
 
 }  // namespace pipewright::sim

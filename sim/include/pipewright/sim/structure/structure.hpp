@@ -52,8 +52,8 @@ class Structure {
   const std::vector<int>& representatives() const { return representatives_; }
 
   /// Returns true if the Program has a Recompute for the event's stage and microbatch.
-  bool runs_again(int event) const {
-    return !runs_again_.empty() && runs_again_[static_cast<std::size_t>(event)] != 0;
+  bool recomputes(int event) const {
+    return !recomputes_.empty() && recomputes_[static_cast<std::size_t>(event)] != 0;
   }
 
   /// Returns the event that the event's action is fused with, or -1.
@@ -97,7 +97,7 @@ class Structure {
   plan::LargeVector<int> order_;
   plan::LargeVector<int> class_of_;
   std::vector<int> representatives_;
-  std::vector<char> runs_again_;  // by event; empty: none is recomputed
+  std::vector<char> recomputes_;  // by event; empty: none is recomputed
   std::vector<int> pair_of_;      // by event; empty: nothing is fused
   std::vector<std::vector<int>> ranks_of_stage_;
   std::vector<int> tied_ranks_;

@@ -27,7 +27,7 @@ struct Alternatives {
   std::vector<Alternative> all;  // fastest first
 };
 
-/// Simulates those schedules of the catalogue that flush and leave the trained weights unchanged.
+/// Simulates those schedules of the catalog that flush and leave the trained weights unchanged.
 /// `ask` is called before each one and may throw to cancel.
 Alternatives alternatives(const TracedPipeline& pipeline, const TracedCosts& traced,
                           const std::function<void()>& ask);

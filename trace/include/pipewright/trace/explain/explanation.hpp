@@ -20,7 +20,7 @@ struct TracedRankTimes {
 
 struct TraceExplanation {
   TracedPipeline pipeline;
-  RecognisedSchedule schedule;
+  RecognizedSchedule schedule;
   TracedCosts costs;
   Alternatives alternatives;
   std::vector<TracedRankTimes> ranks;

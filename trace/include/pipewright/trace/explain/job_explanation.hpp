@@ -47,11 +47,11 @@ struct TraceChoice {
                               // to one pipeline
 };
 
-/// Reads one trace per rank. Throws as `pipelines_of` and `traced_pipeline` do. `goes_on` counts
+/// Reads one trace per rank. Throws as `pipelines_of` and `traced_pipeline` do. `continues` counts
 /// the files, plus one unit for the alternatives; Stopped is thrown when it asks to stop.
 JobExplanation explain_traces(const std::vector<std::filesystem::path>& files,
                               const TraceChoice& choice, std::vector<std::string>& problems,
-                              const plan::ProgressCallback& goes_on = {});
+                              const plan::ProgressCallback& continues = {});
 
 plan::Json to_json(const JobExplanation& job);
 

@@ -8,7 +8,7 @@
 
 #include "pipewright/plan/costs/layer_costs.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
-#include "pipewright/trace/explain/recognised_schedule.hpp"
+#include "pipewright/trace/explain/recognized_schedule.hpp"
 #include "pipewright/trace/explain/traced_pipeline.hpp"
 
 namespace pipewright::trace {
@@ -52,6 +52,6 @@ struct TracedCosts {
 
 inline constexpr int pieces_of_stage = 12;
 
-TracedCosts traced_costs(const TracedPipeline& pipeline, const RecognisedSchedule& schedule);
+TracedCosts traced_costs(const TracedPipeline& pipeline, const RecognizedSchedule& schedule);
 
 }  // namespace pipewright::trace

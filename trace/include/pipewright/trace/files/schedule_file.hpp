@@ -40,7 +40,7 @@ std::vector<LayoutDeadlock> deadlocks_by_layout(const plan::Program& program);
 /// early.
 std::vector<std::string> warnings_of(const plan::Program& program);
 
-/// Returns an object with "name" (null if the schedule is not in the catalogue), "deadlocks" by
+/// Returns an object with "name" (null if the schedule is not in the catalog), "deadlocks" by
 /// layout and transfer mode (null if there is none), and "warnings".
 plan::Json check_json(const LoweredSchedule& checked);
 

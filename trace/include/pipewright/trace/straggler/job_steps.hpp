@@ -12,7 +12,7 @@
 namespace pipewright::trace {
 
 /// A step that was left out, with the reason.
-struct LeftOutStep {
+struct OmittedStep {
   int number = 0;
   std::string why;
 };
@@ -21,7 +21,7 @@ struct JobSteps {
   JobPlan plan;
   JobGraph graph;
   std::vector<int> numbers;  // of the steps, as in the trace; ascending
-  std::vector<LeftOutStep> left_out{};
+  std::vector<OmittedStep> left_out{};
   // All times are in seconds.
   JobTimes recorded;               // duration of each operation
   JobTimes begins;                 // start of each operation after the step's first event began

@@ -21,30 +21,30 @@ models::RecordedSteps record_of(const JobSteps& steps);
 /// Samples steps in which each worker takes one recorded step as a whole, including its launch
 /// delays. How often all workers take the same step follows the correlation of their compute times
 /// (sim/jitter/together.hpp).
-sim::Draws sample_job(const JobSteps& steps, const sim::DrawOptions& options = {});
+sim::Draws sample_job(const JobSteps& steps, const sim::SamplingOptions& options = {});
 
 /// Returns confidence intervals of the figures for as many other steps. A single step gives none.
-sim::DrawRanges job_ranges(const JobSteps& steps, const sim::DrawOptions& options = {});
+sim::SampledRanges job_ranges(const JobSteps& steps, const sim::SamplingOptions& options = {});
 
 /// A sampled figure and the measured one.
-struct JobDay {
+struct SampledFigure {
   double sampled_s = 0;
   double measured_s = 0;
-  sim::DrawRange range{};
+  sim::SampledRange range{};
   double error() const { return sampled_s / measured_s - 1; }
 };
 
 struct SampledSteps {
   std::size_t draws = 0;
-  sim::Together together{};
+  sim::JitterCorrelation together{};
   double mean_s = 0, p50_s = 0, p95_s = 0, p99_s = 0;
-  sim::DrawRanges ranges{};  // empty if only one step was traced
+  sim::SampledRanges ranges{};  // empty if only one step was traced
   /// Validation: samples from every second step, from the first on, compared with the other steps
   /// as measured.
   std::size_t kept_steps = 0;  // number of those other steps; 0: too few
-  JobDay kept_mean{}, kept_p50{}, kept_p95{};
+  SampledFigure kept_mean{}, kept_p50{}, kept_p95{};
 };
-SampledSteps sample_steps(const JobSteps& steps, const sim::DrawOptions& options = {});
+SampledSteps sample_steps(const JobSteps& steps, const sim::SamplingOptions& options = {});
 
 /// Returns only the steps at these indices.
 JobSteps chosen_steps(const JobSteps& steps, const std::vector<std::size_t>& places);

@@ -12,6 +12,7 @@
 #include "pipewright/exec/transport/gloo_transport.hpp"
 #include "pipewright/exec/transport/rank_group.hpp"
 #include "pipewright/plan/error.hpp"
+#include "tensor_axis.hpp"
 
 namespace pipewright::engine {
 std::vector<exec::RankDevice> gpus_of(int ranks, const exec::Job* job, bool own_multiprocessors) {
@@ -25,7 +26,8 @@ std::vector<exec::RankDevice> gpus_of(int ranks, const exec::Job* job, bool own_
 
 Member::Member() : topology_(plan::pipe_data_topology(1, 1)) {}
 
-Member::Member(plan::Topology topology, MemberOptions options) : topology_(std::move(topology)) {
+Member::Member(plan::Topology topology, MemberOptions options)
+    : topology_(with_tensor_axis(topology)) {
   const auto environment = exec::job_from_environment();
   const int ranks = topology_.rank_count();
   if (environment && environment->size != ranks)
@@ -69,7 +71,7 @@ std::vector<int> Member::group_along(const std::string& axis) const {
         fmt::format("there is no single group along axis \"{}\", because all ranks are threads of "
                     "this process: get the groups from the topology",
                     axis));
-  for (const auto& group : topology_.groups_along(axis))
+  for (const auto& group : topology_.groups_along(axis_name(axis)))
     if (std::find(group.begin(), group.end(), job_->rank()) != group.end())
       return group;
   throw std::logic_error("a rank is in no group of its topology");

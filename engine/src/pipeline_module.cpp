@@ -11,6 +11,7 @@
 #include "pipewright/plan/partition/partition.hpp"
 #include "pipewright/plan/partitioners/layer_weights.hpp"
 #include "pipewright/plan/partitioners/name_pattern.hpp"
+#include "tensor_axis.hpp"
 
 namespace pipewright::engine {
 namespace {
@@ -176,6 +177,7 @@ void check_boundaries(const std::vector<int>& boundaries, int layers, int stages
 PipelineModule::PipelineModule(std::vector<exec::LayerSpec> layers, PipelineOptions options)
     : layers_(std::move(layers)), options_(std::move(options)) {
   check(layers_, options_);
+  options_.topology = with_tensor_axis(options_.topology);
   check_axes(options_.topology);
   layers_ = with_seeds(std::move(layers_), options_);
   if (options_.checkpoint || !options_.checkpointable_layers.empty()) {

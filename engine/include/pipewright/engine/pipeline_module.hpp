@@ -27,7 +27,7 @@ using PartitionBy =
 
 struct PipelineOptions {
   /// Has the axis pipe, with data parallelism also data, and with tensor parallelism
-  /// (LayerSpec::build_shard) also tensor.
+  /// (LayerSpec::build_shard) also tensor, which may be called model as in DeepSpeed.
   plan::Topology topology = plan::pipe_data_topology(1, 1);
   int stages_per_rank = 1;
   PartitionBy partition = std::string("parameters");

@@ -168,9 +168,9 @@ Command describe_profile(ProfileOptions& options) {
            {.names = "--over",
             .target = &options.over_s,
             .help = "Measure for this many seconds, which also shows how the machine's speed "
-                    "drifts; 0: until the times are stable",
-            .numbers = Numbers::NotNegative,
-            .shows_default = true},
+                    "drifts; 0: until the times are stable (default: 200 passes over the layers, "
+                    "at most 60 s)",
+            .numbers = Numbers::NotNegative},
            {.names = "--runtime",
             .target = &options.runtime,
             .help = "The runtime of the layers; torch also measures the overhead of torch's "

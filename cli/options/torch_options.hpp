@@ -52,7 +52,7 @@ struct ProfileOptions {
   std::string out;
   std::string kernels;
   bool fresh = false;
-  double over_s = 60;  // 0: until times are stable
+  double over_s = -1;  // 0: until times are stable; -1: not given
   bool links = false;
   std::string between = "all";         // threads, processes
   double within_s = 20;                // time limit for measuring links

@@ -101,6 +101,7 @@ MeasuredLayers on_cores(const plan::Scenario& scenario, const Workload& workload
                                                           .report = options.progress,
                                                           .stop = &stop,
                                                           .over = options.over,
+                                                          .enough_passes = options.enough_passes,
                                                           .outlines = known.outlines(),
                                                           .known = known.by_layer()});
   MeasuredLayers measured{std::move(profiled.costs), {}};
@@ -127,10 +128,12 @@ profiler::Inspection inspect_on_cpu(const plan::Scenario& scenario, const Worklo
 MeasuredLayers on_bench_of_gpu(const plan::Scenario& scenario, const Workload& workload,
                                const std::atomic<bool>& stop, const MeasureOptions& options) {
   profiler::LayerBench bench(workload.setup(), workload.device(), seat_of(scenario));
-  profiler::Profiled profiled = profiler::profile_layers(bench, {.settings = scenario.profile,
-                                                                 .report = options.progress,
-                                                                 .stop = &stop,
-                                                                 .over = options.over});
+  profiler::Profiled profiled =
+      profiler::profile_layers(bench, {.settings = scenario.profile,
+                                       .report = options.progress,
+                                       .stop = &stop,
+                                       .over = options.over,
+                                       .enough_passes = options.enough_passes});
   MeasuredLayers measured{std::move(profiled.costs), {}};
   measured.alike = std::move(profiled.alike);
   measured.costs.workspaces = exec::product_workspaces(workload.device());

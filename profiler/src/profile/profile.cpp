@@ -156,7 +156,9 @@ class Profile {
                          count_});
       const bool enough = profile.passes() >= settings.most_repeats ||
                           (profile.passes() >= settings.least_repeats && spread <= settings.spread);
-      if (is_timed ? is_over(1) : enough)
+      const bool ends_early =
+          request_.enough_passes > 0 && profile.passes() >= request_.enough_passes;
+      if (is_timed ? is_over(1) || ends_early : enough)
         break;
     }
     measured_over_ += seconds_from(begin);

@@ -19,7 +19,8 @@ namespace pipewright::loop {
 
 /// Options for measuring layers and for the cost cache.
 struct MeasureOptions {
-  plan::Seconds over{};  // as in profiler::ProfileRequest
+  plan::Seconds over{};   // as in profiler::ProfileRequest
+  int enough_passes = 0;  // likewise
   std::function<void(const profiler::Progress&)> progress{};
   bool inspected = false;         // also breaks the times down by kernel or operator
   std::filesystem::path cache{};  // folder of the cost cache; empty disables the cache

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "pipewright/models/trainers/trainer_file.hpp"
@@ -53,6 +54,11 @@ std::string megatron_arguments(const plan::Scenario& scenario) {
   return text;
 }
 
+/// Returns the fields of the plan's scenario that `pipewright train` does not support.
+std::vector<std::string> untrained_fields(const plan::Scenario& scenario) {
+  return plan::only_predicted(scenario, plan::RankTransport::Nccl);
+}
+
 plan::Json json_of(const PlansFound& found, const search::FoundPlan& plan) {
   const plan::Cut& cut = plan.cut;
   const plan::Scenario scenario = search::scenario_of(plan.cluster, found.training, cut);
@@ -71,6 +77,7 @@ plan::Json json_of(const PlansFound& found, const search::FoundPlan& plan) {
        {"fits", memory.value <= 0 || plan.evened_bytes <= static_cast<double>(memory.value)},
        {"gpu_hours_per_billion_tokens", cut.devices() * 1e9 / plan.tokens_per_s / 3600},
        {"megatron_arguments", megatron_arguments(scenario)},
+       {"only_predicted", untrained_fields(scenario)},
        {"scenario", to_json(scenario)}});
   return json;
 }
@@ -105,6 +112,23 @@ std::string kept_words(const KeptTime& kept) {
       duration_words(kept.costs.checkpoint), duration_words(kept.interval), 100 * kept.share);
 }
 
+/// Names the plans that `pipewright train` does not support, with the fields that are the reason.
+std::string untrained_words(const PlansFound& found) {
+  std::map<std::string, std::vector<std::size_t>> plans_of;  // by fields
+  for (std::size_t at = 0; at < found.answer.plans.size(); ++at) {
+    const search::FoundPlan& plan = found.answer.plans[at];
+    const auto fields =
+        untrained_fields(search::scenario_of(plan.cluster, found.training, plan.cut));
+    if (!fields.empty())
+      plans_of[fmt::format("{}", fmt::join(fields, ", "))].push_back(at + 1);
+  }
+  std::string text;
+  for (const auto& [fields, plans] : plans_of)
+    text += fmt::format("\nPlan{} {}: `pipewright train` does not support {}.\n",
+                        plans.size() == 1 ? "" : "s", fmt::join(plans, ", "), fields);
+  return text;
+}
+
 }  // namespace
 
 std::string plans_table(const PlansFound& found) {
@@ -135,6 +159,7 @@ std::string plans_table(const PlansFound& found) {
   if (answer.nearest && answer.plans.empty())
     text +=
         fmt::format("No plan fits. The smallest is {}\n", too_large_words(found, *answer.nearest));
+  text += untrained_words(found);
   text += "\n" + account_words(answer, !answer.plans.empty());
   return text;
 }

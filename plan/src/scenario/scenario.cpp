@@ -437,6 +437,15 @@ TrainingMemory training_memory(const Scenario& scenario) {
           .reads_ahead = scenario.data.read_ahead > 0};
 }
 
+namespace {
+
+bool has_tied_weights(const Scenario& scenario) {
+  return std::ranges::any_of(model_of(scenario).layers,
+                             [](const Layer& layer) { return !layer.tied_key.empty(); });
+}
+
+}  // namespace
+
 std::vector<std::string> only_predicted(const Scenario& scenario, RankTransport carrier) {
   const auto differ = [](const std::vector<double>& factors) {
     return std::any_of(factors.begin(), factors.end(), [](double factor) { return factor != 1; });
@@ -461,6 +470,10 @@ std::vector<std::string> only_predicted(const Scenario& scenario, RankTransport 
   add_if(pipeline.local_transfer == TensorTransfer::Copy && carrier == RankTransport::Threads,
          "pipeline.local_transfer");
   add_if(pipeline.context > 1, "pipeline.context");
+  // No rank has the whole gradient of a tied weight if microbatches' gradients are
+  // reduce-scattered.
+  add_if(training.zero >= 2 && pipeline.replicas > 1 && has_tied_weights(scenario),
+         "training.zero");
   add_if(differ(training.microbatch_lengths), "training.microbatch_lengths");
   add_if(training.jitter != 0, "training.jitter");
   for (const std::string& field : scenario.model.descriptor().only_predicted(scenario.model))

@@ -160,7 +160,7 @@ TEST_CASE("A transformer's fields that cannot be trained are named", "[plan][sce
            {"model.vocabulary_multiple=128", ""},
            {"model.vocabulary_multiple=100", "model.vocabulary_multiple"},
            {"model.attention=scores", "model.attention"},
-           {"model.product_precision=float8", "model.products"},
+           {"model.product_precision=float8", "model.product_precision"},
            {"training.fp32_gradients=true", ""}}) {
     CAPTURE(value);
     CHECK(fmt::format("{}",
@@ -180,6 +180,23 @@ TEST_CASE("A transformer's fields that cannot be trained are named", "[plan][sce
   scenario.pipeline.tensor = 2;
   scenario.training.zero = 3;
   CHECK(only_predicted(scenario, RankTransport::Threads).empty());
+}
+
+TEST_CASE("Tied weights under ZeRO 2 and 3 are for prediction only", "[plan][scenario]") {
+  Scenario scenario = read(least);
+  TransformerShape shape;
+  shape.config.tied = true;
+  scenario.model = shape;
+  scenario.data.kind = "tokens";
+  for (const int zero : {0, 1, 2, 3})
+    for (const int replicas : {1, 2}) {
+      CAPTURE(zero, replicas);
+      scenario.training.zero = zero;
+      scenario.pipeline.replicas = replicas;
+      CHECK(only_predicted(scenario, RankTransport::Threads) ==
+            (zero >= 2 && replicas > 1 ? std::vector<std::string>{"training.zero"}
+                                       : std::vector<std::string>{}));
+    }
 }
 
 TEST_CASE("The tensor groups of a transformer must divide its heads", "[plan][scenario]") {

@@ -36,9 +36,8 @@ std::string time_difference_text(double seconds) {
 }
 
 std::string bytes_text(double bytes) {
-  static constexpr std::array<Unit, 5> units{
-      {{1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}}};
-  return in_unit(bytes, units);
+  static constexpr std::array<Unit, 4> units{{{1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}}};
+  return std::abs(bytes) < 999.5 ? fmt::format("{:.0f} B", bytes) : in_unit(bytes, units);
 }
 
 Unit column_unit(Seconds longest) { return longest.value < 1 ? Unit{1e-3, "ms"} : Unit{1, "s"}; }

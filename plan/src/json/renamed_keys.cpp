@@ -80,17 +80,20 @@ std::vector<std::string> rename_old_keys(Json& value) {
       collect(element);
   if (!value.is_object())
     return renamed;
-  std::vector<std::string> old_keys;
+  bool has_old_keys = false;
   for (auto& item : value.items()) {
     collect(item.value());
-    if (new_names().contains(item.key()))
-      old_keys.push_back(item.key());
+    if (!new_names().contains(item.key()))
+      continue;
+    has_old_keys = true;
+    add(fmt::format("\"{}\" is now \"{}\"", item.key(), current_key(item.key())));
   }
-  for (const std::string& key : old_keys) {
-    value[current_key(key)] = std::move(value[key]);
-    value.erase(key);
-    add(fmt::format("\"{}\" is now \"{}\"", key, current_key(key)));
-  }
+  if (!has_old_keys)
+    return renamed;
+  Json current = Json::object();  // in the same order
+  for (auto& item : value.items())
+    current[current_key(item.key())] = std::move(item.value());
+  value = std::move(current);
   return renamed;
 }
 

@@ -51,7 +51,7 @@ TEST_CASE("A key under its old and its current name is given twice", "[plan][jso
         JsonDocument::parse(
             R"({"format": "pipewright/scenario/1", "hand_over": "copy", "local_transfer": "copy"})",
             "s.json");
-      }) == "s.json:1:61: /local_transfer: this key occurs twice");
+      }) == "s.json:1:58: /local_transfer: this key occurs twice");
 }
 
 TEST_CASE("Other programs' files keep their keys", "[plan][json]") {

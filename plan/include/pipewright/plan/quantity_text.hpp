@@ -15,7 +15,7 @@ inline std::string time_text(Seconds time) { return time_text(time.value); }
 /// Returns "+1.200 ms" or "-3.000 ms".
 std::string time_difference_text(double seconds);
 
-/// Returns "1.250 GB"; 1 GB is 10^9 bytes.
+/// Returns "1.250 GB" or "12 B"; 1 GB is 10^9 bytes.
 std::string bytes_text(double bytes);
 inline std::string bytes_text(Bytes bytes) { return bytes_text(static_cast<double>(bytes.value)); }
 

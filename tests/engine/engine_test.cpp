@@ -65,7 +65,7 @@ TEST_CASE(
   const test::SyntheticTokens tokens;
   for (const auto& topology : {plan::Topology({"data", "pipe"}, {2, 2}),
                                plan::Topology({"tensor", "data", "pipe"}, {2, 2, 2}),
-                               plan::Topology({"pipe", "data", "model"}, {2, 1, 2})}) {
+                               plan::Topology({"pipe", "data", "model"}, {2, 2, 2})}) {
     PipelineEngine engine(
         {gpt_layers(test::small_shape),
          {.topology = topology, .partition = std::string("uniform"), .loss = cross_entropy}},

@@ -20,6 +20,7 @@
 #include "pipewright/plan/partitioners/layout.hpp"
 #include "trainers/megatron_fields.hpp"
 #include "trainers/megatron_options.hpp"
+#include "trainers/megatron_variants.hpp"
 #include "trainers/tokenizers.hpp"
 
 namespace pipewright::models {
@@ -239,6 +240,7 @@ DescribedTransformer transformer_from_megatron(std::string_view text, const std:
   read_feed_forward(fields, config);
   read_vocabulary(fields, transformer);
   read_ends(fields, config);
+  read_variants(fields, config);
   fields.size(transformer.training.sequence, "--seq-length", plan::most_tokens);
   fields.size_or(config.longest, "--max-position-embeddings", transformer.training.sequence, 1,
                  plan::most_tokens);

@@ -79,6 +79,7 @@ TEST_CASE("DeepSeek-V3's sizes as Megatron's arguments give its parameters", "[p
   --moe-router-topk: 8
   --moe-ffn-hidden-size: 2048
   --moe-shared-expert-intermediate-size: 2048
+  --moe-router-score-function: sigmoid
   --moe-router-enable-expert-bias: true
   --moe-layer-freq: ([0]*3+[1]*58)
   --mtp-num-layers: 1
@@ -86,6 +87,39 @@ TEST_CASE("DeepSeek-V3's sizes as Megatron's arguments give its parameters", "[p
       "v3.yaml");
   CHECK(parameters_of(found.training.model) == 671'026'419'200);
   CHECK(found.training.model.predictions == 1);
+}
+
+TEST_CASE("Megatron's rotary embeddings, norms, windows and routers are read", "[plan][model]") {
+  const std::string rope = "--position-embedding-type rope ";
+  const auto llama = config_of(rope +
+                               "--rotary-base 500000 --use-rope-scaling --norm-epsilon 1e-6 "
+                               "--apply-layernorm-1p --rotary-interleaved");
+  CHECK(llama.rotary == Rotary{.base = 500'000,
+                               .neighbours = true,
+                               .scaling = RotaryScaling::Llama3,
+                               .factor = 8,
+                               .longest = 8192});
+  CHECK(llama.norm_epsilon == 1e-6);
+  CHECK(llama.norm_plus_one);
+  CHECK(config_of(rope + "--rotary-percent 0.5").rotary.share == 0.5);
+  const auto yarn = config_of("--position-embedding-type yarn --rotary-scaling-factor 32").rotary;
+  CHECK(yarn.scaling == RotaryScaling::Yarn);
+  CHECK(yarn.longest == 4096);
+  CHECK(yarn.magnitude == Approx(1.3466).epsilon(1e-4));  // 0.1 ln 32 + 1
+  CHECK(config_of("").activation == Activation::Tanh);    // fused with the bias
+  CHECK(config_of("--no-bias-gelu-fusion").activation == Activation::Usual);
+  const auto windowed = config_of("--window-size (63,0) --window-attn-skip-freq 2");
+  CHECK(windowed.window == 64);
+  CHECK(windowed.windowed == std::vector<bool>{true, false});
+  const std::string experts = "--disable-bias-linear --num-experts 4 ";
+  CHECK_FALSE(config_of(experts + "--moe-router-pre-softmax").weights_sum_to_one);
+  CHECK(config_of("--num-experts 4").router_bias);  // as all linear layers have one
+  CHECK(config_of(experts + "--moe-router-num-groups 2 --moe-router-group-topk 1").router_groups ==
+        2);
+  CHECK(refusal(small + experts + "--moe-router-score-function sqrtsoftplus")
+            .find("sqrtsoftplus is not supported") != std::string::npos);
+  CHECK(refusal(small + rope + "--rotary-percent 1.5").find("--rotary-percent: a number of more") !=
+        std::string::npos);
 }
 
 TEST_CASE("Missing arguments get Megatron's defaults", "[plan][model]") {

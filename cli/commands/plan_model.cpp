@@ -130,6 +130,11 @@ void print(const PlanOptions& options, const PlansFound& found) {
 int plan_model(const PlanOptions& options) {
   const plan::Cluster cluster = planned_cluster(options);
   const search::PlanSpace space = space_of(options, cluster);
+  if (const int predictions = space.training.model.predictions; predictions > 0)
+    say(fmt::format(
+        "{}: these plans do not include the time and memory of its multi-token-prediction "
+        "modules ({})",
+        options.model.name, predictions));
   const search::PlanAnswer answer =
       searched(options, cluster, space, plan_at(options.search.percentile));
   PlansFound found{.cluster = cluster, .training = space.training, .answer = answer};

@@ -278,7 +278,14 @@ plan::TransformerConfig transformer_named(const std::string& name) {
     throw plan::InputError(
         fmt::format("\"{}\" is neither a known model nor a file{}; known models: {}", name,
                     plan::did_you_mean(name, known), fmt::join(known, ", ")));
-  return read_transformer(name).training.model;
+  const DescribedTransformer told = read_transformer(name);
+  if (const std::string& optimizer = told.options.optimizer;
+      !optimizer.empty() && optimizer != "adam")
+    throw plan::InputError(
+        fmt::format("{}: --optimizer {}: plans are timed with adam only, and another optimizer has "
+                    "other states and another step. Set it to adam to plan for that",
+                    name, optimizer));
+  return told.training.model;
 }
 
 }  // namespace pipewright::models

@@ -84,6 +84,9 @@ std::string time_refusal(const plan::Cluster& cluster, const MeasuredRun& run) {
   if (run.training.model.predictions > 0)
     return fmt::format("mtp_layers is {}: multi-token prediction (MTP) modules cannot be timed",
                        run.training.model.predictions);
+  if (const std::string& optimizer = run.options.optimizer;
+      !optimizer.empty() && optimizer != "adam")
+    return fmt::format("optimizer is {}: only the step of adam can be timed", optimizer);
   try {
     models::require_figures(cluster);
     require_nodes(cluster, run.cut.devices(), "the run");

@@ -32,7 +32,7 @@ DescribedTransformer transformer_from_megatron(std::string_view text, const std:
 DescribedTransformer read_transformer(const std::string& file);
 
 /// Returns a public model by name, or the model in such a file, without its parallelism. Throws
-/// InputError if it is neither.
+/// InputError if it is neither, or if the file's optimizer is not adam.
 plan::TransformerConfig transformer_named(const std::string& name);
 
 }  // namespace pipewright::models

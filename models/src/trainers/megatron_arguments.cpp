@@ -41,7 +41,7 @@ void read_attention(MegatronFields& fields, plan::TransformerConfig& config) {
     fields.size_or(config.kv_heads, "--num-query-groups", 1);
   const bool norms = fields.has("--qk-layernorm");
   const bool bias = !fields.has("--disable-bias-linear");
-  config.query_bias = bias || fields.has("--add-qkv-bias");
+  config.query_bias = fields.has("--add-qkv-bias") || bias;
   config.projection_bias = config.feed_forward_bias = bias;
   if (!fields.has("--multi-latent-attention")) {
     config.head_norms = norms;

@@ -82,8 +82,8 @@ double MegatronFields::number_or(const std::string& option, double fallback) {
   if (end.ec == std::errc() && end.ptr == value.data() + value.size() && number >= 0 &&
       number <= largest_number)
     return number;
-  refuse(option, fmt::format("a number from 0 to {:g} is needed here, not \"{}\"", largest_number,
-                             value));
+  refuse(option,
+         fmt::format("a number from 0 to {:g} is needed here, not \"{}\"", largest_number, value));
   return fallback;
 }
 

@@ -146,6 +146,8 @@ void check_options(MegatronFields& fields, std::vector<UncountedOption>& uncount
     uncounted.push_back({"--use-checkpoint-args",
                          "takes sizes from the checkpoint, if it has others than the arguments",
                          true});
+  if (fields.has("--quick-geglu"))  // read as a gate, whose activation is another one
+    uncounted.push_back({"--quick-geglu", computed_otherwise, true});
   for (const std::string& option : fields.unread()) {
     const std::string name = option.substr(2);
     switch (effect_of(name)) {

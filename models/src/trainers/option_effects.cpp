@@ -165,7 +165,7 @@ constexpr std::array effects{
         OptionEffect::Computed,
         "activation-func-clamp-value apply-residual-connection-post-layernorm glu-linear-offset "
         "moe-apply-probs-on-input moe-shared-expert-gate mrope-section mtp-hsm no-rope-freq "
-        "qk-l2-norm quick-geglu softmax-type squared-relu use-mup"}};
+        "qk-l2-norm softmax-type squared-relu use-mup"}};
 
 constexpr std::string_view other_layers = "replaces the layers, so that their sizes are unknown";
 

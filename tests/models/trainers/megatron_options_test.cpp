@@ -111,6 +111,7 @@ const std::vector<std::string>& contexts() {
       words + "--hybrid-layer-pattern M*M- --mtp-num-layers 1 ",
       words + "--position-embedding-type yarn --rotary-scaling-factor 4 ",
       words + "--use-rope-scaling ",
+      words + "--fp16 ",
       words + "--window-size (31,0) ",
       words + "--num-experts 8 --fp8-format hybrid --bf16 ",
       words + "--recompute-granularity full --tensor-model-parallel-size 2 ",
@@ -120,7 +121,6 @@ const std::vector<std::string>& contexts() {
       sizes,
       sizes + "--tokenizer-type HuggingFaceTokenizer ",
       sizes + "--tokenizer-type BertWordPieceCase ",
-      "--hidden-size 64 --num-attention-heads 4 --vocab-size 100 --seq-length 128 ",
       "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --vocab-size 100 "};
   return all;
 }

@@ -167,11 +167,12 @@ std::vector<std::string> megatron_assignments(std::string_view text, const std::
   const DescribedTransformer told = transformer_from_megatron(text, name);
   const plan::Cut& cut = told.cut;
   const int pipelines_batch = cut.microbatch * replicas;
-  if (told.training.batch % pipelines_batch != 0)
+  const int batch = told.tells_batch ? told.training.batch : pipelines_batch;
+  if (batch % pipelines_batch != 0)
     throw plan::InputError(fmt::format(
         "{}: --global-batch-size {} is not a multiple of --micro-batch-size {} in {} pipelines "
         "(pipeline.replicas)",
-        name, told.training.batch, cut.microbatch, replicas));
+        name, batch, cut.microbatch, replicas));
   // Rounds with another size than one microbatch per rank exist only in Megatron's own schedule.
   const bool has_group = cut.group > 0 && cut.chunks > 1;
   std::vector<std::string> assignments{
@@ -179,7 +180,7 @@ std::vector<std::string> megatron_assignments(std::string_view text, const std::
       assignment("pipeline.chunks", cut.chunks),
       assignment("pipeline.schedule", schedule_name(cut)),
       assignment("pipeline.partition", boundaries_of(cut, told.training.model.layers)),
-      assignment("pipeline.microbatches", told.training.batch / pipelines_batch),
+      assignment("pipeline.microbatches", batch / pipelines_batch),
       assignment("pipeline.replicas", replicas),
       assignment("pipeline.tensor", cut.tensor),
       assignment("pipeline.sequence_parallel", cut.sequence_parallel),

@@ -103,6 +103,7 @@ const std::vector<std::string>& contexts() {
   static const std::vector<std::string> all{
       words,
       words + "--group-query-attention ",
+      words + "--disable-bias-linear ",
       words + "--num-experts 8 ",
       words + "--num-experts 8 --moe-router-num-groups 4 ",
       words + "--num-experts 8 --moe-router-group-topk 1 ",

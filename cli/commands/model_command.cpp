@@ -8,7 +8,6 @@
 #include "pipewright/plan/json/json_document.hpp"
 #include "pipewright/plan/model/small_folder.hpp"
 #include "pipewright/plan/model/transformer_layers.hpp"
-#include "print/console.hpp"
 #include "print/model_table.hpp"
 
 namespace pipewright::cli {
@@ -29,11 +28,10 @@ struct ModelOptions {
 
 /// Returns the transformer of the file, with the changes of the command line.
 models::DescribedTransformer asked_for(const ModelOptions& options) {
-  models::DescribedTransformer transformer = models::read_transformer(options.file);
+  models::DescribedTransformer transformer = models::read_decoder(options.file, options.sequence);
   plan::TransformerTraining& training = transformer.training;
   plan::Cut& cut = transformer.cut;
-  for (const std::string& assumed : transformer.assumed)
-    say(fmt::format("{}: assumed: {}", options.file, assumed));
+  say_reading(transformer, options.file);
   cut.tensor = options.tensor.value_or(cut.tensor);
   cut.expert = options.expert.value_or(cut.expert);
   cut.context = options.context.value_or(cut.context);
@@ -127,7 +125,8 @@ Command describe(ModelOptions& options) {
            devices("--microbatch", options.microbatch,
                    "Number of sequences per microbatch; default: 1"),
            devices("--sequence", options.sequence,
-                   "Number of tokens per sequence; default: the model's maximum, but at most 4096"),
+                   "Number of tokens per sequence; default: Megatron's --seq-length, or the "
+                   "maximum of a config.json, but at most 4096"),
            {.names = "--recompute",
             .target = &options.recompute,
             .help = "Activations that the backward recomputes instead of keeping them",

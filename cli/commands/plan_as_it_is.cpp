@@ -32,10 +32,8 @@ std::vector<AsItIsRefusal> refusals(const models::DescribedTransformer& told,
     refused.push_back({.part = "time", .option = {}, .reason = forecast.time_refused});
   if (!forecast.memory_refused.empty())
     refused.push_back(memory_refusal(forecast.memory_refused));
-  for (const std::string& option : told.unknown)
-    refused.push_back({.part = "option",
-                       .option = option,
-                       .reason = "is unknown: its effect is not included in these figures"});
+  for (const models::UncountedOption& each : told.uncounted)
+    refused.push_back({.part = "option", .option = each.option, .reason = each.reason});
   return refused;
 }
 
@@ -48,12 +46,16 @@ plan::Cluster cluster_of(const PlanOptions& options) {
 
 int plan_as_it_is(const PlanOptions& options) {
   const plan::Cluster cluster = cluster_of(options);
-  const models::DescribedTransformer told = models::read_transformer(options.model.name);
+  const models::DescribedTransformer told =
+      models::read_transformer(options.model.name, options.model.sequence);
   if (told.options.implementation.empty())
     throw plan::InputError(
         fmt::format("{}: --as-is needs Megatron's arguments, as a script or a YAML file: a "
                     "config.json has no parallelism",
                     options.model.name));
+  if (options.model.sequence.value_or(told.training.sequence) != told.training.sequence)
+    throw plan::InputError(fmt::format("--sequence {}: --as-is keeps the arguments' own, {}",
+                                       *options.model.sequence, told.training.sequence));
   const models::MeasuredRun run = models::run_as_it_is(
       told, options.model.name, options.gpus == 0 ? device_count(cluster) : options.gpus,
       plan::device_kind(cluster.device.name));

@@ -61,8 +61,8 @@ Command describe(PlanOptions& options) {
             .numbers = Numbers::Positive},
            {.names = "--sequence",
             .target = &options.model.sequence,
-            .help = "Number of tokens per sample; default: 2048, or fewer if the model has fewer "
-                    "positions",
+            .help = "Number of tokens per sample; default: Megatron's --seq-length, or 2048, or "
+                    "fewer if the model has fewer positions",
             .numbers = Numbers::Positive},
            sizes("--tensor", options.search.axes.tensor,
                  "Tensor-parallel sizes to try; default: all within a node, or the scenario's"),
@@ -108,15 +108,15 @@ Command describe(PlanOptions& options) {
             .separator = ','},
            {.names = "--precision",
             .target = &options.model.precision,
-            .help =
-                "The precision of matrix products and of their saved inputs; fp8 and fp4 "
-                "all-gather parameters in 8 bits, of which a device has two copies; default: bf16",
+            .help = "The precision of matrix products and of their saved inputs; fp8 and fp4 "
+                    "all-gather parameters in 8 bits, of which a device has two copies; default: "
+                    "that of Megatron's arguments, or bf16",
             .value = "TYPE",
             .choices = {"bf16", "fp8", "fp4"}},
            {.names = "--attention",
             .target = &options.model.attention,
             .help = "scores: attention scores are written to memory; fused: they are not; default: "
-                    "fused",
+                    "that of Megatron's arguments, or fused",
             .value = "KIND",
             .choices = {"fused", "scores"}},
            {.names = "--sequence-parallel",

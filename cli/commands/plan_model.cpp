@@ -19,6 +19,7 @@
 #include "pipewright/search/planner/plan_files.hpp"
 #include "pipewright/search/planner/plan_search.hpp"
 #include "print/console.hpp"
+#include "print/model_table.hpp"
 #include "print/plans_table.hpp"
 #include "process/interrupt.hpp"
 
@@ -36,25 +37,30 @@ plan::Cluster planned_cluster(const PlanOptions& options) {
   return planned;
 }
 
-void set_kernels(search::PlanSpace& space, const ModelOptions& options) {
+/// Sets precision and attention as on the command line, or else as Megatron's arguments have them.
+void set_kernels(search::PlanSpace& space, const ModelOptions& options,
+                 const models::DescribedTransformer& told) {
   using P = plan::ProductPrecision;
-  space.training.precision = options.precision == "fp8"   ? P::Float8
-                             : options.precision == "fp4" ? P::Float4
-                                                          : P::Half;
-  if (options.attention == "scores")
-    space.training.attention = plan::AttentionKind::Scores;
+  const std::string& precision =
+      options.precision.empty() ? told.options.precision : options.precision;
+  space.training.precision = precision.starts_with("fp8")   ? P::Float8
+                             : precision.starts_with("fp4") ? P::Float4
+                                                            : P::Half;
+  if (!options.attention.empty())
+    space.training.attention =
+        options.attention == "scores" ? plan::AttentionKind::Scores : plan::AttentionKind::Fused;
   space.overlaps_gradients =
       std::ranges::find(options.overlap, "gradients") != options.overlap.end();
 }
 
 search::PlanSpace space_of(const PlanOptions& options, const plan::Cluster& cluster) {
-  const plan::TransformerConfig model = models::transformer_named(options.model.name);
-  search::PlanSpace space{axes_of(options.search.axes),
-                          {.model = model,
-                           .sequence = options.model.sequence.value_or(usual_sequence(model)),
-                           .batch = options.model.batch},
+  const models::DescribedTransformer told =
+      models::transformer_named(options.model.name, options.model.sequence);
+  say_reading(told, options.model.name);
+  search::PlanSpace space{axes_of(options.search.axes), told.training,
                           options.gpus == 0 ? device_count(cluster) : options.gpus};
-  set_kernels(space, options.model);
+  space.training.batch = options.model.batch;
+  set_kernels(space, options.model, told);
   return space;
 }
 
@@ -130,6 +136,11 @@ void print(const PlanOptions& options, const PlansFound& found) {
 int plan_model(const PlanOptions& options) {
   const plan::Cluster cluster = planned_cluster(options);
   const search::PlanSpace space = space_of(options, cluster);
+  if (const int predictions = space.training.model.predictions; predictions > 0)
+    say(fmt::format(
+        "{}: these plans do not include the time and memory of its multi-token-prediction "
+        "modules ({})",
+        options.model.name, predictions));
   const search::PlanAnswer answer =
       searched(options, cluster, space, plan_at(options.search.percentile));
   PlansFound found{.cluster = cluster, .training = space.training, .answer = answer};

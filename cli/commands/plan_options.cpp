@@ -32,7 +32,7 @@ constexpr ModeOption mode_options[] = {
     {"--model", any_model, "a scenario already has a model: give one of them"},
     {"--as-is", any_model, "only valid with --model"},
     {"--batch", SearchesModel},
-    {"--sequence", SearchesModel},
+    {"--sequence", any_model},
     {"--precision", SearchesModel},
     {"--attention", SearchesModel},
     {"--overlap", SearchesModel},

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pipewright/plan/model/transformer_layers.hpp"
+#include "print/console.hpp"
 
 namespace pipewright::cli {
 namespace {
@@ -120,6 +121,14 @@ plan::Json model_json(const models::DescribedTransformer& transformer) {
     json["layers"].push_back(std::move(row));
   }
   return json;
+}
+
+void say_reading(const models::DescribedTransformer& transformer, const std::string& file) {
+  for (const std::string& assumed : transformer.assumed)
+    say(fmt::format("{}: assumed: {}", file, assumed));
+  for (const models::UncountedOption& each : transformer.uncounted)
+    if (each.of_model)
+      say(fmt::format("{}: {} {}", file, each.option, each.reason));
 }
 
 }  // namespace pipewright::cli

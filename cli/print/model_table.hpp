@@ -13,4 +13,8 @@ namespace pipewright::cli {
 std::string model_table(const models::DescribedTransformer& transformer);
 plan::Json model_json(const models::DescribedTransformer& transformer);
 
+/// Prints on stderr what was assumed about the model of the file, and its options that are not
+/// counted.
+void say_reading(const models::DescribedTransformer& transformer, const std::string& file);
+
 }  // namespace pipewright::cli

@@ -42,11 +42,8 @@ nb::list plans(const std::string& model, const std::string& cluster_file, int ba
                nb::handle progress) {
   const plan::Cluster cluster =
       with_nodes_for(plan::cluster_from_json(plan::JsonDocument::read(cluster_file)), gpus, "gpus");
-  const plan::TransformerConfig config = models::transformer_named(model);
-  search::PlanSpace space{
-      {},
-      {.model = config, .sequence = sequence.value_or(usual_sequence(config)), .batch = batch},
-      gpus};
+  search::PlanSpace space{{}, models::transformer_named(model, sequence).training, gpus};
+  space.training.batch = batch;
   choose(space.tensor, tensor);
   choose(space.pipeline, pipeline);
   choose(space.zero, zero);

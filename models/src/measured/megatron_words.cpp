@@ -11,6 +11,7 @@
 #include "pipewright/plan/split.hpp"
 #include "run_row.hpp"
 #include "settings.hpp"
+#include "trainers/option_effects.hpp"
 
 namespace pipewright::models {
 namespace {
@@ -31,12 +32,13 @@ void refuse_uncounted(const TrainerOptions& options, const Settings& arguments) 
       {"cpu-offloading", "a part of the activations is on the host"},
       {"cpu-offloading-num-layers", "a part of the activations is on the host"},
       {"fine-grained-activation-offloading", "a part of the activations is on the host"},
-      {"experimental-attention-variant", "its attention's activations are not known"},
-      {"export-kd-teacher-load", "a teacher's memory adds to the student's"},
-      {"heterogeneous-layers-config-path", "layers differ by a file"}};
+      {"export-kd-teacher-load", "a teacher's memory adds to the student's"}};
   for (const auto& [option, why] : uncounted)
     if (arguments.has(option))
       refuse_column("other_args", option, why + ", which is not supported");
+  for (const auto& [option, value] : arguments.all())
+    if (const std::string why = refusal_of(option, value); !why.empty())
+      refuse_column("other_args", option, why);
   const std::string& graphs = options.cuda_graph;  // a graph of a whole iteration keeps no memory
                                                    // inside
   if (!graphs.empty() && graphs != "no" && graphs != "transformer_engine" && graphs != "full")
@@ -92,6 +94,18 @@ std::string pattern_of_shares(int layers, double attention, double feed_forward)
   place('*', (layers - attentions) / (attentions + 1));
   if (feed_forwards > 0)
     place('-', (layers - attentions - feed_forwards) / feed_forwards);
+  return pattern;
+}
+
+/// Appends the pattern of the predictions to the main one, if the older option gives it.
+std::string with_predictions(std::string pattern, const Settings& arguments) {
+  const std::string prediction = arguments.text("mtp-hybrid-override-pattern");
+  if (prediction.empty() || pattern.find('/') != std::string::npos)
+    return pattern;
+  constexpr double most = 100;
+  const double depths = std::min(most, arguments.number("mtp-num-layers", 0));
+  for (int depth = 0; depth < depths; ++depth)
+    pattern += "/" + prediction;
   return pattern;
 }
 
@@ -235,11 +249,13 @@ void set_recomputation(MegatronRun& run, const TrainerOptions& options) {
 
 bool tells_megatron(const MeasuredRun& run) { return !run.options.implementation.empty(); }
 
+std::string refused_argument(const MeasuredRun& run) { return refusal_in(run.options.arguments); }
+
 std::string hybrid_pattern(const std::string& arguments, int layers) {
   const Settings settings(arguments, ';');
   for (const char* const option : {"hybrid-layer-pattern", "hybrid-override-pattern"})
     if (settings.has(option))
-      return settings.text(option);
+      return with_predictions(settings.text(option), settings);
   if (settings.has("hybrid-attention-ratio") || settings.has("hybrid-mlp-ratio"))
     return pattern_of_shares(layers, settings.number("hybrid-attention-ratio", 0),
                              settings.number("hybrid-mlp-ratio", 0));

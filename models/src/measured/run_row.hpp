@@ -56,7 +56,8 @@ constexpr int vocabulary_multiple = 128;  // Megatron-LM's --make-vocab-size-div
 /// Returns the vocabulary, padded to a multiple.
 int padded_vocabulary(int vocabulary, int multiple);
 
-/// Sets the layers, and those of each stage if given, from a hybrid's pattern.
+/// Sets the layers from a hybrid's pattern, and the stages of each rank where it has pipes. Throws
+/// InputError if these do not divide among the ranks.
 void set_layers_by_pattern(MeasuredRun& run);
 
 /// Sets the schedule and the number of stages per rank. Returns faults as `settle_sizes` does.

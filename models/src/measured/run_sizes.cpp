@@ -219,8 +219,15 @@ void set_layers_by_pattern(MeasuredRun& run) {
     else
       ++stages.back();
   model.layers = std::reduce(stages.begin(), stages.end());
-  if (stages.size() > 1)
-    run.cut.stage_layers = std::move(stages);
+  if (stages.size() == 1)
+    return;
+  const int count = static_cast<int>(stages.size());
+  if (count % run.cut.pipeline != 0)
+    throw plan::InputError(
+        fmt::format("hybrid-layer-pattern \"{}\" has {} stages, which do not divide among {} ranks",
+                    pattern, count, run.cut.pipeline));
+  run.cut.chunks = count / run.cut.pipeline;
+  run.cut.stage_layers = std::move(stages);
 }
 
 std::vector<StageFault> settle_schedule(RunRow& row) {

@@ -17,6 +17,7 @@ class Settings {
   Settings(const std::string& text, char separator);
 
   bool has(const std::string& name) const { return values_.count(name) > 0; }
+  const std::map<std::string, std::string>& all() const { return values_; }
   /// Returns an empty text if the setting is missing.
   std::string text(const std::string& name) const;
   /// Throws InputError if the value is not a number, or is negative.

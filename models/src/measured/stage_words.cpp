@@ -11,10 +11,22 @@
 namespace pipewright::models {
 namespace {
 
+/// Returns what Megatron's layout lacks: it rejects one without the embedding or the loss.
+const char* missing_end(const plan::Layout& layout) {
+  const std::string letters =
+      std::accumulate(layout.stages.begin(), layout.stages.end(), std::string());
+  if (letters.front() != 'E')
+    return "has no E, the embedding, as its first layer";
+  return letters.back() == 'L' ? nullptr : "has no L, the loss, as its last layer";
+}
+
 std::optional<StageFault> cut_by_layout(const StageWords& words, int layers, plan::Cut& cut) {
   std::vector<int> counts;
   try {
-    counts = transformer_layers(plan::parse_layout(words.layout));
+    const plan::Layout layout = plan::parse_layout(words.layout);
+    if (const char* const missing = missing_end(layout))
+      return StageFault{"pipeline_layout", missing};
+    counts = transformer_layers(layout);
   } catch (const plan::InputError& error) {
     return StageFault{"pipeline_layout", std::string("is not a valid layout: ") + error.what()};
   }

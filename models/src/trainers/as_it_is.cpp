@@ -81,9 +81,10 @@ MeasuredRun run_as_it_is(const DescribedTransformer& told, const std::string& fi
   run.id = run.training.model.name;
   run.tells_recompute = true;
   share_out(run.cut, gpus);
+  if (!told.tells_batch)
+    run.training.batch = run.cut.microbatch * run.cut.data;
   run.options.padded_vocabulary = run.training.model.vocabulary;
   run.options.device = kind;
-  set_layers_by_pattern(run);
   if (const std::string faults = faults_in(row, file); !faults.empty())
     throw plan::InputError(faults);
   return run;

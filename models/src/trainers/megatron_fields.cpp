@@ -12,6 +12,8 @@
 namespace pipewright::models {
 namespace {
 
+constexpr double largest_number = 1e15;
+
 template <class Value>
 bool is_among(const std::vector<Value>& values, const Value& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
@@ -77,9 +79,11 @@ double MegatronFields::number_or(const std::string& option, double fallback) {
   const std::string& value = word_of(option).text;
   double number = 0;
   const auto end = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (end.ec == std::errc() && end.ptr == value.data() + value.size() && number >= 0)
+  if (end.ec == std::errc() && end.ptr == value.data() + value.size() && number >= 0 &&
+      number <= largest_number)
     return number;
-  refuse(option, fmt::format("a number is needed here, not \"{}\"", value));
+  refuse(option,
+         fmt::format("a number from 0 to {:g} is needed here, not \"{}\"", largest_number, value));
   return fallback;
 }
 

@@ -23,7 +23,7 @@ class MegatronFields {
   void size(int& member, const std::string& option, double most = plan::most_channels);
   void size_or(int& member, const std::string& option, int fallback, double least = 1,
                double most = plan::most_channels);
-  /// Returns a number of at least 0.
+  /// Returns a finite number of at least 0.
   double number_or(const std::string& option, double fallback);
   /// Returns one of `words`; the first if the option is not given.
   std::string choice(const std::string& option, const std::vector<std::string>& words);

@@ -2,145 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
+#include "trainers/option_effects.hpp"
 
 namespace pipewright::models {
 namespace {
 
-/// Options that the memory model reads by name from all arguments (measured/megatron_words.cpp).
-constexpr std::array counted_by_name{
-    "decoder-seq-length", "exp-avg-dtype", "exp-avg-sq-dtype", "main-params-dtype",
-    "mamba-head-dim", "mamba-num-groups", "mamba-num-heads", "mamba-state-dim",
-    "hybrid-layer-pattern", "hybrid-override-pattern", "hybrid-attention-ratio", "hybrid-mlp-ratio",
-    "moe-expert-capacity-factor", "mtp-use-repeated-layer", "no-bias-swiglu-fusion",
-    "no-masked-softmax-fusion", "num-distributed-optimizer-instances",
-    "use-fused-weighted-squared-relu", "use-precision-aware-optimizer", "wgrad-deferral-limit",
-    // … and rejects
-    "use-torch-fsdp2", "use-megatron-fsdp", "use-custom-fsdp", "optimizer-cpu-offload",
-    "cpu-offloading", "cpu-offloading-num-layers", "fine-grained-activation-offloading",
-    "experimental-attention-variant", "export-kd-teacher-load", "heterogeneous-layers-config-path"};
-
-/// Prefixes of options for learning, data, checkpoints and logs, which do not affect sizes.
-constexpr std::array of_no_size{"--lr",
-                                "--min-lr",
-                                "--decoupled-",
-                                "--weight-decay",
-                                "--start-weight-decay",
-                                "--end-weight-decay",
-                                "--clip-grad",
-                                "--adam-",
-                                "--sgd-momentum",
-                                "--seed",
-                                "--init-method",
-                                "--save",
-                                "--load",
-                                "--non-persistent",
-                                "--ckpt",
-                                "--auto-detect-ckpt",
-                                "--async-",
-                                "--dist-ckpt",
-                                "--use-dist-ckpt",
-                                "--use-mp-args",
-                                "--use-checkpoint",
-                                "--no-load",
-                                "--no-save",
-                                "--finetune",
-                                "--override-opt",
-                                "--use-persistent-ckpt",
-                                "--log-",
-                                "--logging-",
-                                "--no-log",
-                                "--timing-log",
-                                "--no-timing",
-                                "--tensorboard",
-                                "--wandb",
-                                "--one-logger",
-                                "--eval",
-                                "--test-",
-                                "--valid-",
-                                "--train-",
-                                "--data-path",
-                                "--data-cache",
-                                "--data-args",
-                                "--split",
-                                "--num-workers",
-                                "--dataloader",
-                                "--mock-data",
-                                "--no-mmap",
-                                "--no-create-attention-mask",
-                                "--reset-",
-                                "--eod-",
-                                "--tokenizer",
-                                "--tiktoken",
-                                "--merge-file",
-                                "--vocab-file",
-                                "--vocab-extra-ids",
-                                "--exit-",
-                                "--check-",
-                                "--no-check",
-                                "--rerun-",
-                                "--distributed-",
-                                "--local-rank",
-                                "--rank",
-                                "--world-size",
-                                "--disable-gloo",
-                                "--use-gloo",
-                                "--high-priority",
-                                "--nccl-",
-                                "--manual-gc",
-                                "--profile",
-                                "--use-pytorch-profiler",
-                                "--record-memory",
-                                "--memory-snapshot",
-                                "--use-mcore-models",
-                                "--use-legacy-models",
-                                "--attention-softmax-in-fp32",
-                                "--apply-query-key",
-                                "--norm-epsilon",
-                                "--rotary-",
-                                "--no-rope-fusion",
-                                "--use-rope-scaling",
-                                "--rope-",
-                                "--mscale",
-                                "--calculate-per",
-                                "--loss-scale",
-                                "--initial-loss-scale",
-                                "--min-loss-scale",
-                                "--hysteresis",
-                                "--override-",
-                                "--mtp-loss",
-                                "--moe-router",
-                                "--moe-aux-loss",
-                                "--moe-z-loss",
-                                "--moe-permute-fusion",
-                                "--moe-token-drop",
-                                "--moe-flex",
-                                "--moe-deepep",
-                                "--bert-no-binary",
-                                "--enable-experimental",
-                                "--apply-layernorm-1p",
-                                "--no-persist-layer-norm",
-                                "--ddp-average",
-                                "--ddp-bucket",
-                                "--ddp-num-buckets",
-                                "--cuda-graph-warmup",
-                                "--te-rng",
-                                "--inference-",
-                                "--skip-train",
-                                "--no-bias-gelu-fusion",
-                                "--no-bias-dropout",
-                                "--squared-relu",
-                                "--overlap-p2p",
-                                "--tp-comm-",
-                                "--cp-comm-type",
-                                "--fp8-amax",
-                                "--fp8-margin",
-                                "--fp8-interval",
-                                "--no-fp8-wgrad",
-                                "--context-length",
-                                "--trust-remote",
-                                "--spec"};
+constexpr const char* computed_otherwise =
+    "changes what layers compute, not their sizes: these figures and written scenarios lack it";
 
 /// Returns the word after `NAME=` or a YAML file's `NAME:`, without quotes; empty if there is none.
 std::string variable(std::string_view text, std::string_view name) {
@@ -181,7 +49,7 @@ std::string family_of(MegatronFields& fields, std::string_view text) {
     if (fields.has(option))
       return "hybrid";
   if (runs("hybrid_stack_spec") || runs("mamba_stack_spec") || runs("pretrain_mamba.py") ||
-      runs("pretrain_hybrid.py"))
+      runs("pretrain_hybrid.py") || fields.has("--is-hybrid-model"))
     return "hybrid";
   return fields.has("--num-experts") ? "moe" : "gpt";
 }
@@ -270,14 +138,38 @@ TrainerOptions megatron_options(MegatronFields& fields, std::string_view text) {
   return options;
 }
 
-std::vector<std::string> unknown_options(const MegatronFields& fields) {
-  std::vector<std::string> unknown = fields.unread();
-  std::erase_if(unknown, [](const std::string& option) {
-    return std::ranges::find(counted_by_name, option.substr(2)) != counted_by_name.end() ||
-           std::ranges::any_of(of_no_size,
-                               [&](const char* begin) { return option.starts_with(begin); });
-  });
-  return unknown;
+void check_options(MegatronFields& fields, std::vector<UncountedOption>& uncounted) {
+  if (const auto spec = fields.text("--spec"))
+    if (const std::string why = refusal_of("spec", *spec); !why.empty())
+      fields.refuse("--spec", why);
+  if (fields.has("--use-checkpoint-args"))
+    uncounted.push_back({"--use-checkpoint-args",
+                         "takes sizes from the checkpoint, if it has others than the arguments",
+                         true});
+  if (fields.has("--quick-geglu"))  // read as a gate, whose activation is another one
+    uncounted.push_back({"--quick-geglu", computed_otherwise, true});
+  for (const std::string& option : fields.unread()) {
+    const std::string name = option.substr(2);
+    switch (effect_of(name)) {
+      case OptionEffect::None:
+      case OptionEffect::Read:
+        break;
+      case OptionEffect::Refused:
+        fields.refuse(option, refusal_of(name, ""));
+        break;
+      case OptionEffect::Run:
+        uncounted.push_back(
+            {option, "is not modeled: its effect is not included in these figures", false});
+        break;
+      case OptionEffect::Computed:
+        uncounted.push_back({option, computed_otherwise, true});
+        break;
+      case OptionEffect::Unknown:
+        uncounted.push_back(
+            {option, "is unknown: its effect is not included in these figures", true});
+        break;
+    }
+  }
 }
 
 }  // namespace pipewright::models

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipewright/models/measured/trainer_options.hpp"
+#include "pipewright/models/trainers/megatron_arguments.hpp"
 #include "trainers/megatron_fields.hpp"
 
 namespace pipewright::models {
@@ -14,8 +14,8 @@ namespace pipewright::models {
 /// `text` is the whole file, which is also searched for environment variables.
 TrainerOptions megatron_options(MegatronFields& fields, std::string_view text);
 
-/// Returns the options that were never read and that may affect time and memory. Options for
-/// learning, data, checkpoints and logs do not.
-std::vector<std::string> unknown_options(const MegatronFields& fields);
+/// Refuses options that leave the sizes of layers unknown, and adds those whose effect is not
+/// counted.
+void check_options(MegatronFields& fields, std::vector<UncountedOption>& uncounted);
 
 }  // namespace pipewright::models

@@ -81,9 +81,14 @@ std::string time_refusal(const plan::Cluster& cluster, const MeasuredRun& run) {
     return fmt::format("gpu is {}, but the cluster has {}", theirs, ours);
   if (const std::string other = other_family(run); !other.empty())
     return other;
+  if (const std::string refused = models::refused_argument(run); !refused.empty())
+    return refused;
   if (run.training.model.predictions > 0)
     return fmt::format("mtp_layers is {}: multi-token prediction (MTP) modules cannot be timed",
                        run.training.model.predictions);
+  if (const std::string& optimizer = run.options.optimizer;
+      !optimizer.empty() && optimizer != "adam")
+    return fmt::format("optimizer is {}: only the step of adam can be timed", optimizer);
   try {
     models::require_figures(cluster);
     require_nodes(cluster, run.cut.devices(), "the run");

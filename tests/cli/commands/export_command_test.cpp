@@ -1,5 +1,6 @@
 // A plan is exported to the configuration of other trainers, and read back as the same plan.
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/support/program.hpp"
@@ -63,6 +64,24 @@ TEST_CASE("export lists unsupported features of a trainer, and exits with 1", "[
   const auto megatron = run_program({"export", scenario, "--costs", costs, "--for", "megatron"});
   CHECK(megatron.exit_code == 1);
   CHECK(megatron.err.find("model.kind=gpt") != std::string::npos);
+}
+
+TEST_CASE("plan says which files it does not write, and which modules it does not count",
+          "[cli][export]") {
+  const TempFolder folder;
+  const auto planned = [&](const std::string& model, const std::string& gpus) {
+    return run_program({"plan", "--model", model, "--cluster",
+                        PIPEWRIGHT_SOURCE_DIR "/scenarios/clusters/h100-sxm.json", "--gpus", gpus,
+                        "--batch", "16", "--pipeline", "2", "--schedule", "1f1b", "--zero", "1",
+                        "-o", (folder.path() / "out").string()});
+  };
+  const auto llama = planned("llama3-8b", "8");
+  CAPTURE(llama.err);
+  CHECK(llama.exit_code == 0);
+  CHECK(std::filesystem::exists(folder.path() / "out" / "megatron.txt"));
+  CHECK(llama.err.find("torchtitan.toml is not written: training.zero=1: ") != std::string::npos);
+  CHECK(planned(PIPEWRIGHT_TEST_DATA_DIR "/models/deepseek-v3.json", "8")
+            .err.find("multi-token-prediction modules (1)") != std::string::npos);
 }
 
 TEST_CASE("--cut rejects a missing file, and one without a valid plan", "[cli][export]") {

@@ -47,6 +47,52 @@ TEST_CASE("model uses Megatron's arguments, unless options override them", "[cli
   CHECK(told.at("microbatch") == 1);
 }
 
+TEST_CASE("model takes --sequence for arguments without --seq-length", "[cli][model]") {
+  const TempFolder folder;
+  const auto file = folder.write(
+      "args.sh", "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --vocab-size 100");
+  const auto missing = run_program({"model", file.string()});
+  CHECK(missing.exit_code == 2);
+  CHECK(missing.err.find("--seq-length: is missing") != std::string::npos);
+  const auto given = run_program({"model", file.string(), "--sequence", "512", "--json"});
+  REQUIRE(given.exit_code == 0);
+  CHECK(nlohmann::json::parse(given.out).at("sequence") == 512);
+}
+
+const std::string hybrid =
+    "--hybrid-layer-pattern MEM*EMEM*E --hidden-size 64 --num-attention-heads 4 --num-experts 4 "
+    "--vocab-size 100 --seq-length 128 --bf16";
+
+TEST_CASE("model and plan reject a hybrid, which only plan --as-is counts", "[cli][model]") {
+  const TempFolder folder;
+  const auto file = folder.write("args.sh", hybrid).string();
+  const std::string cluster = PIPEWRIGHT_SOURCE_DIR "/scenarios/clusters/h100-sxm.json";
+  const auto counted = run_program({"model", file});
+  CHECK(counted.exit_code == 2);
+  CHECK(counted.err.find("--hybrid-layer-pattern MEM*EMEM*E: a hybrid's layers are counted only by "
+                         "plan --as-is") != std::string::npos);
+  const auto searched =
+      run_program({"plan", "--model", file, "--cluster", cluster, "--gpus", "2", "--batch", "8"});
+  CHECK(searched.exit_code == 2);
+  CHECK(searched.err == counted.err);
+  const auto kept = run_program(
+      {"plan", "--model", file, "--cluster", cluster, "--gpus", "1", "--as-is", "--json"});
+  INFO(kept.err);
+  CHECK(nlohmann::json::parse(kept.out).contains("memory"));
+}
+
+TEST_CASE("model names options that are unknown or not counted", "[cli][model]") {
+  const TempFolder folder;
+  const auto file = folder.write("args.sh",
+                                 "--num-layers 2 --hidden-size 64 --num-attention-heads 4 "
+                                 "--vocab-size 100 --seq-length 128 --squared-relu --new-thing 3");
+  const auto result = run_program({"model", file.string()});
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.find("args.sh: --new-thing is unknown") != std::string::npos);
+  CHECK(result.err.find("args.sh: --squared-relu changes what layers compute") !=
+        std::string::npos);
+}
+
 TEST_CASE("model -o writes a model file", "[cli][model]") {
   const TempFolder folder;
   const auto out = folder.path() / "gpt2.json";

@@ -109,6 +109,24 @@ TEST_CASE("plan --as-is lists what it cannot predict, with reasons", "[cli][plan
   CHECK(predictions.at("refused").at(0).at("part") == "time");
 }
 
+TEST_CASE("An optimizer other than adam is not timed as adam", "[cli][planner]") {
+  const std::string arguments = llama_405b() + "  --optimizer: muon\n";
+  const Json json = as_it_is(arguments, "2048", {"--json"}).json();
+  CHECK(json.at("iteration_s").is_null());
+  CHECK(
+      json.at("refused").at(0) ==
+      Json{{"part", "time"}, {"reason", "optimizer is muon: only the step of adam can be timed"}});
+  CHECK(json.at("refused").at(1).at("reason").get<std::string>().find("only adam") !=
+        std::string::npos);
+  const TempFolder folder;
+  const auto file = folder.write("args.yaml", arguments).string();
+  const auto searched = run_program(
+      {"plan", "--model", file, "--cluster", h100, "--gpus", "2048", "--batch", "1152"});
+  CHECK(searched.exit_code == 2);
+  CHECK(searched.err.find("args.yaml: --optimizer muon: plans are timed with adam only") !=
+        std::string::npos);
+}
+
 TEST_CASE("plan --as-is reports a plan that does not fit, also in the table", "[cli][planner]") {
   const Planned small = as_it_is(llama_405b(), "2048", {});
   CHECK(small.exit_code == 0);

@@ -54,6 +54,37 @@ TEST_CASE("plan --json: the best plans with their scenarios, and counts of prune
   CHECK(json.at("too_large_but_faster").at("fits") == false);
 }
 
+TEST_CASE("plan keeps the sequence, norms and rotary embedding of Megatron's arguments",
+          "[cli][planner]") {
+  const TempFolder folder;
+  const auto file = folder.write(
+      "args.sh",
+      "--num-layers 4 --hidden-size 256 --num-attention-heads 4 --ffn-hidden-size 512 "
+      "--seq-length 128 --max-position-embeddings 128 --vocab-size 256 "
+      "--make-vocab-size-divisible-by 1 --swiglu --disable-bias-linear --normalization RMSNorm "
+      "--norm-epsilon 1e-6 --position-embedding-type rope --rotary-base 1000000 "
+      "--rotary-percent 0.5 --untie-embeddings-and-output-weights --hidden-dropout 0 "
+      "--attention-dropout 0 --bf16");
+  const auto out = folder.path() / "out";
+  std::vector<std::string> words{"plan",   "--model",    file.string(), "--cluster",  h100,
+                                 "--gpus", "2",          "--batch",     "8",          "--tensor",
+                                 "1",      "--pipeline", "2",           "--schedule", "1f1b",
+                                 "--zero", "0",          "-o",          out.string()};
+  const auto model_of = [&] {
+    const auto result = run_program(words);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return nlohmann::json::parse(plan::read_file(out / "scenario.json")).at("model");
+  };
+  const auto model = model_of();
+  CHECK(model.at("sequence") == 128);
+  CHECK(model.at("norm_epsilon") == 1e-6);
+  CHECK(model.at("rotary_base") == 1'000'000);
+  CHECK(model.at("rotary_fraction") == 0.5);
+  words.insert(words.end(), {"--sequence", "64"});
+  CHECK(model_of().at("sequence") == 64);
+}
+
 TEST_CASE("plan --at chooses the plans with the shortest P95 of the iteration time",
           "[cli][planner]") {
   const TempFolder folder;

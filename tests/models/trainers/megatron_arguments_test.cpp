@@ -1,5 +1,7 @@
 #include "pipewright/models/trainers/megatron_arguments.hpp"
 
+#include <cmath>
+
 #include "pipewright/plan/model/transformer_layers.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
@@ -79,6 +81,7 @@ TEST_CASE("DeepSeek-V3's sizes as Megatron's arguments give its parameters", "[p
   --moe-router-topk: 8
   --moe-ffn-hidden-size: 2048
   --moe-shared-expert-intermediate-size: 2048
+  --moe-router-score-function: sigmoid
   --moe-router-enable-expert-bias: true
   --moe-layer-freq: ([0]*3+[1]*58)
   --mtp-num-layers: 1
@@ -86,6 +89,39 @@ TEST_CASE("DeepSeek-V3's sizes as Megatron's arguments give its parameters", "[p
       "v3.yaml");
   CHECK(parameters_of(found.training.model) == 671'026'419'200);
   CHECK(found.training.model.predictions == 1);
+}
+
+TEST_CASE("Megatron's rotary embeddings, norms, windows and routers are read", "[plan][model]") {
+  const std::string rope = "--position-embedding-type rope ";
+  const auto llama = config_of(rope +
+                               "--rotary-base 500000 --use-rope-scaling --norm-epsilon 1e-6 "
+                               "--apply-layernorm-1p --rotary-interleaved");
+  CHECK(llama.rotary == Rotary{.base = 500'000,
+                               .neighbors = true,
+                               .scaling = RotaryScaling::Llama3,
+                               .factor = 8,
+                               .longest = 8192});
+  CHECK(llama.norm_epsilon == 1e-6);
+  CHECK(llama.norm_plus_one);
+  CHECK(config_of(rope + "--rotary-percent 0.5").rotary.share == 0.5);
+  const auto yarn = config_of("--position-embedding-type yarn --rotary-scaling-factor 32").rotary;
+  CHECK(yarn.scaling == RotaryScaling::Yarn);
+  CHECK(yarn.longest == 4096);
+  CHECK(yarn.magnitude == Approx(1.3466).epsilon(1e-4));  // 0.1 ln 32 + 1
+  CHECK(config_of("").activation == Activation::Tanh);    // fused with the bias
+  CHECK(config_of("--no-bias-gelu-fusion").activation == Activation::Usual);
+  const auto windowed = config_of("--window-size (63,0) --window-attn-skip-freq 2");
+  CHECK(windowed.window == 64);
+  CHECK(windowed.windowed == std::vector<bool>{true, false});
+  const std::string experts = "--disable-bias-linear --num-experts 4 ";
+  CHECK_FALSE(config_of(experts + "--moe-router-pre-softmax").weights_sum_to_one);
+  CHECK(config_of("--num-experts 4").router_bias);  // as all linear layers have one
+  CHECK(config_of(experts + "--moe-router-num-groups 2 --moe-router-group-topk 1").router_groups ==
+        2);
+  CHECK(refusal(small + experts + "--moe-router-score-function sqrtsoftplus")
+            .find("\"sqrtsoftplus\" is not known here") != std::string::npos);
+  CHECK(refusal(small + rope + "--rotary-percent 1.5")
+            .find("--rotary-percent: a number above 0 and") != std::string::npos);
 }
 
 TEST_CASE("Missing arguments get Megatron's defaults", "[plan][model]") {
@@ -107,8 +143,7 @@ TEST_CASE("Missing arguments get Megatron's defaults", "[plan][model]") {
 TEST_CASE("Invalid arguments of Megatron are rejected with line, column and the nearest known one",
           "[plan][model]") {
   CHECK(refusal("--num-layer 2 --hidden-size 64 \\\n --num-attention-heads 4 --seq-length 8") ==
-        "args.sh:1:13: --num-layer: \"--num-layers\" is missing; this is the nearest to it\n"
-        "args.sh:1:1: --vocab-size: is missing");
+        "args.sh:1:13: --num-layer: \"--num-layers\" is missing; this is the nearest to it");
   CHECK(refusal(small + "\n--hidden-size $HIDDEN") ==
         "args.sh:2:15: --hidden-size: $HIDDEN is not set in this file");
   CHECK(refusal(small + "--num-experts four") ==
@@ -149,7 +184,107 @@ TEST_CASE("A tokenizer with a known vocabulary replaces --vocab-size, and is nam
   CHECK(refusal(without_words + "--tokenizer-type OwnTokenizer") ==
         "args.sh:1:91: --tokenizer-type: the vocabulary size of OwnTokenizer is unknown: set "
         "--vocab-size");
-  CHECK(refusal(without_words) == "args.sh:1:1: --vocab-size: is missing");
+  CHECK(words("--tokenizer-type BertWordPieceCase --vocab-extra-ids 100") == 29096);
+  CHECK(told("").assumed == std::vector<std::string>{"--vocab-size 50257, as GPT2BPETokenizer, the "
+                                                     "default tokenizer, has it"});
+}
+
+TEST_CASE("A padded vocabulary is taken as it is", "[plan][model]") {
+  const auto config = config_of("--padded-vocab-size 201088");
+  CHECK(config.vocabulary == 201088);
+  CHECK(config.vocabulary_multiple == 1);
+}
+
+TEST_CASE("quick-geglu gates the feed-forward", "[plan][model]") {
+  const auto quick = transformer_from_megatron(small + "--quick-geglu", "args.sh");
+  CHECK(quick.training.model.gated);
+  CHECK(quick.training.model.feed_forward == 256);  // Megatron's default, as without a gate
+  REQUIRE(quick.uncounted.size() == 1);
+  CHECK(quick.uncounted[0].option == "--quick-geglu");
+  CHECK(refusal(small + "--swiglu --quick-geglu").find("--quick-geglu: cannot be combined") !=
+        std::string::npos);
+}
+
+TEST_CASE("--spec is refused unless its layers are Megatron's own", "[plan][model]") {
+  CHECK(refusal(small + "--spec my_models.attention get_spec") ==
+        "args.sh:1:98: --spec: replaces the layers, so that their sizes are unknown");
+  CHECK(refusal(small + "--attention-output-gate").find("--attention-output-gate: adds a gate") !=
+        std::string::npos);
+  CHECK(transformer_from_megatron(small + "--spec local", "args.sh").uncounted.empty());
+}
+
+TEST_CASE("Norms, rotary embedding, router and window are those of the arguments",
+          "[plan][model]") {
+  const auto config = config_of(
+      "--norm-epsilon 1e-6 --rotary-base 1000000 --rotary-percent 0.5 --rotary-interleaved "
+      "--use-rope-scaling --rope-scaling-factor 32 --window-size (31,0) --window-attn-skip-freq 2 "
+      "--num-experts 8 --moe-router-score-function sigmoid --moe-router-topk-scaling-factor 2.5 "
+      "--moe-router-num-groups 4 --moe-router-group-topk 2 --moe-router-enable-expert-bias");
+  CHECK(config.norm_epsilon == 1e-6);
+  CHECK(config.rotary.base == 1e6);
+  CHECK(config.rotary.share == 0.5);
+  CHECK(config.rotary.neighbors);
+  CHECK(config.rotary.scaling == RotaryScaling::Llama3);
+  CHECK(config.rotary.factor == 32);
+  CHECK(config.rotary.longest == 8192);
+  CHECK(config.window == 32);
+  CHECK(config.windowed == std::vector<bool>{true, false});
+  CHECK(config.router_scores == RouterScores::Sigmoid);
+  CHECK(config.weights_sum_to_one);
+  CHECK(config.routed_scale == 2.5);
+  CHECK(config.router_groups == 4);
+  CHECK(config.groups_per_token == 2);
+  CHECK_FALSE(config_of("--num-experts 8 --moe-router-pre-softmax").weights_sum_to_one);
+}
+
+TEST_CASE("Latent attention's YaRN has DeepSeek-V3's magnitudes", "[plan][model]") {
+  const auto config = config_of(
+      "--multi-latent-attention --rotary-scaling-factor 40 --mscale 1.0 --mscale-all-dim 1.0");
+  CHECK(config.rotary.scaling == RotaryScaling::Yarn);
+  CHECK(config.rotary.magnitude == Approx(1));
+  const double once = 0.1 * std::log(40) + 1;
+  CHECK(config.score_scale == Approx(once * once / std::sqrt(192)));
+  CHECK(config_of("--multi-latent-attention").rotary.scaling == RotaryScaling::None);
+}
+
+TEST_CASE("--sequence stands for a missing --seq-length only", "[plan][model]") {
+  const std::string without =
+      "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --vocab-size 100 ";
+  CHECK(transformer_from_megatron(without, "args.sh", 512).training.sequence == 512);
+  CHECK(transformer_from_megatron(small, "args.sh", 512).training.sequence == 128);
+  CHECK(refusal(without) == "args.sh:1:1: --seq-length: is missing");
+}
+
+TEST_CASE("A hybrid's pattern gives its layers, and its pipes the virtual stages",
+          "[plan][model]") {
+  const auto hybrid = [](const std::string& more) {
+    return transformer_from_megatron(small + more, "args.sh");
+  };
+  CHECK(hybrid("--hybrid-layer-pattern M-M*M").training.model.layers == 5);
+  const auto piped =
+      hybrid("--pipeline-model-parallel-size 2 --hybrid-layer-pattern 'M-|M*|M|EE/*E'");
+  CHECK(piped.cut.chunks == 2);
+  CHECK(piped.cut.stage_layers == std::vector<int>{2, 2, 1, 2});
+  CHECK(refusal(small + "--pipeline-model-parallel-size 2 --hybrid-layer-pattern 'M|M*|M'")
+            .find("has 3 stages, which do not divide among 2 ranks") != std::string::npos);
+  CHECK(refusal(small + "--pipeline-model-parallel-size 2 --hybrid-layer-pattern 'M|M' "
+                        "--num-virtual-stages-per-pipeline-rank 2")
+            .find("--num-virtual-stages-per-pipeline-rank: cannot be combined") !=
+        std::string::npos);
+  CHECK(refusal("python pretrain_hybrid.py " + small).find("--hybrid-layer-pattern: is missing") !=
+        std::string::npos);
+}
+
+TEST_CASE("A layout needs the embedding, the loss and its predictions", "[plan][model]") {
+  const auto fault = [](const std::string& layout) {
+    return refusal(small + "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout '" +
+                   layout + "'");
+  };
+  CHECK(fault("Et|tL") == "no error");
+  CHECK(fault("t|tL").find("has no E, the embedding, as its first layer") != std::string::npos);
+  CHECK(fault("Et|t").find("has no L, the loss, as its last layer") != std::string::npos);
+  CHECK(fault("Et|tmL").find("has 1 prediction layers (m), but --mtp-num-layers is 0") !=
+        std::string::npos);
 }
 
 TEST_CASE("A YAML file's value is the rest of its line", "[plan][model]") {
@@ -186,7 +321,7 @@ TEST_CASE("Megatron's arguments for kernels, precision and overlap are read", "[
   CHECK(usual.options.attention_dropout == 0.1);
   CHECK(usual.options.fused_gradient_accumulation);
   CHECK(usual.options.cuda_graph == "no");
-  CHECK(usual.unknown.empty());
+  CHECK(usual.uncounted.empty());
   const auto other = transformer_from_megatron(
       small +
           "--bf16 --fp8-format hybrid --fp8-recipe tensorwise --fp8-param-gather "
@@ -207,7 +342,9 @@ TEST_CASE("Megatron's arguments for kernels, precision and overlap are read", "[
   CHECK(other.cut.overlaps_sums);
   CHECK(other.cut.copies_last);
   CHECK(other.cut.expert_tensor == 1);
-  CHECK(other.unknown == std::vector<std::string>{"--new-thing"});
+  REQUIRE(other.uncounted.size() == 1);
+  CHECK(other.uncounted[0].option == "--new-thing");
+  CHECK(other.uncounted[0].reason.find("is unknown") == 0);
 }
 
 TEST_CASE("Layers per stage can be given in Megatron's four ways", "[plan][model]") {

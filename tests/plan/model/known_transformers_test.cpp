@@ -1,5 +1,6 @@
 #include "pipewright/plan/model/known_transformers.hpp"
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -57,6 +58,31 @@ TEST_CASE("A known model has the sizes of its config.json", "[plan][model]") {
     CHECK(model.kv_rank == field("kv_lora_rank", 0));
     CHECK(model.rope_channels == field("qk_rope_head_dim", 0));
   }
+}
+
+TEST_CASE("A known model has the rotary embeddings, norms and router of its config.json",
+          "[plan][model]") {
+  const auto model = [](const char* name) { return find_transformer(name).value(); };
+  CHECK(model("llama2-70b").rotary == Rotary{});
+  CHECK(model("llama3-8b").rotary == Rotary{.base = 500'000});
+  CHECK(model("llama3-405b").rotary ==
+        Rotary{.base = 500'000, .scaling = RotaryScaling::Llama3, .factor = 8, .longest = 8192});
+  CHECK(model("mixtral-8x7b").rotary == Rotary{.base = 1e6});
+  CHECK(model("mistral-7b").window == read("mistral-7b-v0.1").at("sliding_window"));
+  const TransformerConfig v3 = model("deepseekv3"), v2 = model("deepseekv2");
+  CHECK(v3.rotary ==
+        Rotary{.neighbors = true, .scaling = RotaryScaling::Yarn, .factor = 40, .longest = 4096});
+  CHECK(v3.score_scale * std::sqrt(192) == Approx(1.8739).epsilon(1e-4));  // mscale 1
+  CHECK(v2.score_scale * std::sqrt(192) == Approx(1.5896).epsilon(1e-4));  // mscale 0.707
+  CHECK(v3.norm_epsilon == 1e-6);
+  CHECK(v3.latent_norms);
+  CHECK(v3.router_scores == RouterScores::Sigmoid);
+  CHECK(v3.router_bias);
+  CHECK(v3.routed_scale == 2.5);
+  CHECK(v2.routed_scale == 16);
+  CHECK_FALSE(v2.weights_sum_to_one);
+  CHECK(v3.groups_per_token == 4);
+  CHECK(v2.groups_per_token == 3);
 }
 
 TEST_CASE("GPT-3 has the sizes of its paper and Megatron-LM's padded vocabulary", "[plan][model]") {

@@ -15,6 +15,10 @@ bool tells_megatron(const MeasuredRun& run);
 /// supported, and its column.
 MegatronRun megatron_run_of(const MeasuredRun& run);
 
+/// Returns why an argument of the run leaves the sizes of its layers unknown: "--option: reason".
+/// Returns an empty text if none does.
+std::string refused_argument(const MeasuredRun& run);
+
 /// Returns the layers given by --hybrid-layer-pattern and related options, or by the ratios of
 /// layer kinds: M Mamba, * attention, - feed-forward, E experts; | between stages, / before further
 /// predictions. Empty if no option gives them.

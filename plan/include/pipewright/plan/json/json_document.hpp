@@ -23,7 +23,8 @@ namespace pipewright::plan {
 
 class JsonDocument {
  public:
-  /// Parses a text. `name` is the file's name in messages. Throws InputError on a syntax error or a
+  /// Parses a text. `name` is the file's name in messages. NaN, Infinity and -Infinity, which
+  /// Python writes for such numbers, become texts. Throws InputError on a syntax error or a
   /// duplicate key.
   static JsonDocument parse(std::string text, std::string name);
   /// Reads and parses a file. Throws InputError if it cannot be read.

@@ -50,7 +50,8 @@ void load_hugging_face(PipelineEngine& engine, const fs::path& folder) {
   auto weights = exec::WeightFolder::open(folder);
   if (!weights)
     throw plan::InputError(
-        fmt::format("{}: it has neither model.safetensors nor an index of several such files",
+        fmt::format("{}: it has neither model.safetensors nor pytorch_model.bin, nor an index of "
+                    "several such files",
                     folder.string()));
   const FolderWeights source(shape, std::move(*weights));
   engine.executor().visit_stages([&](exec::Stage& stage) {

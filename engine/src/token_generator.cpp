@@ -220,8 +220,11 @@ struct TokenGenerator::State {
       if (prompts[p].empty())
         throw plan::InputError(fmt::format("prompt {} has no tokens: it needs one at least", p));
       const auto length = std::ssize(prompts[p]);
-      for (const auto& layer : layers)
-        dynamic_cast<const GeneratingLayer&>(*layer).check_length(length, length + new_tokens - 1);
+      for (const auto& each : layers) {
+        const auto& layer = dynamic_cast<const GeneratingLayer&>(*each);
+        layer.check_length(length, length + new_tokens - 1);
+        layer.check_tokens(prompts[p]);
+      }
     }
   }
 

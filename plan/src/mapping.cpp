@@ -11,6 +11,7 @@
 #include <string>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/lfs_pointer.hpp"
 
 namespace pipewright::plan {
 namespace {
@@ -39,6 +40,12 @@ Mapping::Mapping(const std::filesystem::path& file, Pages pages) {
   if (bytes_ == MAP_FAILED)
     fail_to_map(file, descriptor, std::strerror(errno));
   ::close(descriptor);
+  try {
+    reject_lfs_pointer(text(), file.string());
+  } catch (const InputError&) {
+    ::munmap(bytes_, size_);
+    throw;
+  }
 }
 
 Mapping::~Mapping() {

@@ -366,8 +366,8 @@ def check(name, case, folder):
     for ranks, schedule, stages in ((2, "1f1b", 2), (4, "1f1b", 4), (2, "zbv", 4)):
         if stages > layers:
             continue
-        saved = [] if ran else ["--checkpoints", folder / "saved"]
-        losses = [step["loss"] for step in trained(folder, case, ranks, schedule, costs, "--verify", *saved)]
+        more = [] if ran else ["--checkpoints", folder / "saved", "--processes"]
+        losses = [step["loss"] for step in trained(folder, case, ranks, schedule, costs, "--verify", *more)]
         assert losses == serial, f"{name}: {schedule} on {ranks} ranks: {losses}, serial {serial}"
         ran.append(f"{schedule} {ranks}")
     assert ran, f"{name} has {layers} layers only"

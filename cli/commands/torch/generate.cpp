@@ -33,6 +33,22 @@ engine::Sequence tokens_of(const std::string& text) {
   return tokens;
 }
 
+/// Throws InputError if the scenario has axes besides the stages.
+void require_stages_only(const plan::Pipeline& pipeline) {
+  std::vector<std::string> others, settings;
+  for (const auto& [axis, size] :
+       {std::pair("replicas", pipeline.replicas), std::pair("tensor", pipeline.tensor),
+        std::pair("context", pipeline.context), std::pair("expert", pipeline.expert)})
+    if (size > 1) {
+      others.push_back(fmt::format("pipeline.{} {}", axis, size));
+      settings.push_back(fmt::format("--set pipeline.{}=1", axis));
+    }
+  if (!others.empty())
+    throw plan::InputError(
+        fmt::format("generation uses pipeline.ranks only, and cannot use {}. Add {}",
+                    fmt::join(others, ", "), fmt::join(settings, " ")));
+}
+
 engine::PipelineModule module_of(const plan::Scenario& scenario) {
   const int seed = scenario.training.seed;
   return {engine::builder_of(scenario.model).layers(scenario.model, {.seed = seed}),
@@ -55,6 +71,7 @@ int generate_tokens(const GenerateOptions& options) {
   for (const std::string& text : options.tokens)
     prompts.push_back(tokens_of(text));
   const plan::Scenario scenario = read_scenario(options.scenario);
+  require_stages_only(scenario.pipeline);
   engine::TokenGenerator generator(module_of(scenario),
                                    {.precision = loop::precision_of(scenario.training.precision)});
   if (!options.checkpoints.empty())

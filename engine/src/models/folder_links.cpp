@@ -244,12 +244,12 @@ std::vector<FolderLink> folder_links(const HuggingFaceShape& shape, int layer) {
 bool is_left_over(const HuggingFaceShape& shape, const std::string& tensor) {
   const TransformerConfig& c = shape.transformer.config;
   static const std::regex buffer(R"((.*\.)?(rotary_emb\.inv_freq|attn\.(masked_)?bias))");
-  if (std::regex_match(tensor, buffer) || (c.tied && tensor == "lm_head.weight"))
+  if (std::regex_match(tensor, buffer) || (c.tied && tensor == head_tensor))
     return true;
   static const std::regex of_layer(R"(model\.layers\.(\d{1,6})\..*)");
   std::smatch match;
   return c.predictions > 0 && std::regex_match(tensor, match, of_layer) &&
-         std::stoi(match[1]) >= c.layers;
+         std::stoi(match[1]) >= c.layers && std::stoi(match[1]) < c.layers + c.predictions;
 }
 
 }  // namespace pipewright::engine

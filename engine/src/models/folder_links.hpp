@@ -29,6 +29,9 @@ struct FolderLink {
 /// the head.
 std::vector<FolderLink> folder_links(const plan::HuggingFaceShape& shape, int layer);
 
+/// The name of the head's tensor in all families.
+inline constexpr const char* head_tensor = "lm_head.weight";
+
 /// Returns true if a tensor that no layer needs can be ignored: buffers in older folders, the head
 /// if it is tied to the embedding, and modules that predict further tokens.
 bool is_left_over(const plan::HuggingFaceShape& shape, const std::string& tensor);

@@ -38,6 +38,7 @@ FolderWeights::FolderWeights(const plan::HuggingFaceShape& shape, exec::WeightFo
   if (folder_.find(embedding) == nullptr && folder_.find(without_first_word(embedding)) != nullptr)
     left_out_ = embedding.substr(0, embedding.find('.') + 1);
   require_tensors();
+  require_tied_head();
 }
 
 std::string FolderWeights::name_in_folder(const std::string& tensor) const {
@@ -72,11 +73,27 @@ void FolderWeights::require_tensors() const {
     if (!asked.contains(name) && !is_left_over(shape_, name) &&
         !is_left_over(shape_, left_out_ + name))
       faults.push_back(fmt::format(
-          "{}: tensor '{}' [{}] is not used by any layer of the {} that config.json describes",
+          "{}: tensor '{}' [{}] is not used by any of the {} layers of the {} that config.json "
+          "describes",
           folder_.file_of(name).string(), name, fmt::join(folder_.find(name)->sizes, ", "),
-          shape_.type));
+          shape_.transformer.config.layers, shape_.type));
   if (!faults.empty())
     throw plan::InputError(some_of(std::move(faults), "such tensors"));
+}
+
+void FolderWeights::require_tied_head() const {
+  const exec::TensorShape* const head = folder_.find(head_tensor);
+  if (!shape_.transformer.config.tied || head == nullptr)
+    return;
+  const std::string embedding = name_in_folder(folder_links(shape_, 0).front().tensor);
+  const exec::TensorShape& shape = *folder_.find(embedding);
+  if (head->dtype == shape.dtype && head->sizes == shape.sizes &&
+      at::equal(folder_.tensor(head_tensor), folder_.tensor(embedding)))
+    return;
+  throw plan::InputError(
+      fmt::format("{}: tensor '{}' differs from '{}', to which config.json ties it. Set "
+                  "\"tie_word_embeddings\" to false to train a separate head, or remove the tensor",
+                  folder_.file_of(head_tensor).string(), head_tensor, embedding));
 }
 
 at::Tensor FolderWeights::part(const FolderLink& link) const {

@@ -14,7 +14,8 @@ namespace pipewright::engine {
 class FolderWeights {
  public:
   /// Throws InputError that lists all faults: tensors that are missing, that have another shape or
-  /// an unsupported data type, or that no layer needs.
+  /// an unsupported data type, or that no layer needs, and a head that differs from the embedding
+  /// to which it is tied.
   FolderWeights(const plan::HuggingFaceShape& shape, exec::WeightFolder folder);
 
   /// Reads the parameters of `layer`, or this tensor-parallel rank's part of them.
@@ -23,6 +24,7 @@ class FolderWeights {
  private:
   std::string name_in_folder(const std::string& tensor) const;
   void require_tensors() const;
+  void require_tied_head() const;
   at::Tensor part(const FolderLink& link) const;
 
   plan::HuggingFaceShape shape_;

@@ -33,6 +33,9 @@ class Embedding final : public exec::Layer, public GeneratingLayer {
   void check_length(std::int64_t, std::int64_t all) const override {
     require_positions("model.sequence", longest_, all);
   }
+  void check_tokens(const std::vector<std::int64_t>& tokens) const override {
+    tokens_->require_words(at::tensor(tokens, at::kLong));
+  }
   std::vector<exec::CutParameter> cut_parameters() const override {
     return tokens_->cut_parameters("tokens");
   }

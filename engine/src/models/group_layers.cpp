@@ -128,10 +128,14 @@ std::vector<exec::CutParameter> GroupEmbeddingImpl::cut_parameters(const std::st
   return {{.name = name + ".weight", .dimension = 0, .whole = words_}};
 }
 
+void GroupEmbeddingImpl::require_words(const at::Tensor& tokens) const {
+  exec::require_in_vocabulary("tokens", tokens, words_);
+}
+
 at::Tensor GroupEmbeddingImpl::rows_of(const at::Tensor& tokens) const {
+  require_words(tokens);
   if (place_.groups == 1)
     return at::embedding(weight, tokens, padding_);
-  exec::require_in_vocabulary("tokens", tokens, words_);
   const exec::Tensors tables = exec::group_parts(weight, cut_parameters("").front(), place_);
   exec::Tensors rows;
   for (const at::Tensor& table : tables) {

@@ -70,6 +70,9 @@ class TokenTable final : public exec::Layer, public GeneratingLayer {
     if (!positions_.is_empty())
       require_positions("model.longest", longest_, all);
   }
+  void check_tokens(const std::vector<std::int64_t>& tokens) const override {
+    tokens_->require_words(at::tensor(tokens, at::kLong));
+  }
   std::vector<exec::CutParameter> cut_parameters() const override {
     return tokens_->cut_parameters("tokens");
   }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/lfs_pointer.hpp"
 
 namespace pipewright::exec {
 
@@ -14,11 +15,14 @@ at::Tensor mapped(const std::filesystem::path& file) {
     throw plan::InputError(fmt::format("{}: {}", file.string(), error.message()));
   if (size == 0)
     throw plan::InputError(fmt::format("{}: it is empty", file.string()));
+  at::Tensor bytes;
   try {
-    return at::from_file(file.string(), /*shared=*/false, size, at::dtype(at::kByte));
+    bytes = at::from_file(file.string(), /*shared=*/false, size, at::dtype(at::kByte));
   } catch (const c10::Error&) {
     throw plan::InputError(fmt::format("{}: cannot be read", file.string()));
   }
+  plan::reject_lfs_pointer(text_of(bytes), file.string());
+  return bytes;
 }
 
 std::string_view text_of(const at::Tensor& bytes) {

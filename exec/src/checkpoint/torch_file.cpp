@@ -28,6 +28,10 @@ using Kind = PickleNode::Kind;
 constexpr const char *rebuild_tensor = "torch._utils _rebuild_tensor_v2",
                      *rebuild_parameter = "torch._utils _rebuild_parameter";
 
+/// The pickled magic number of files before version 1.6 (torch/serialization.py).
+constexpr std::string_view legacy_beginning("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19",
+                                            14);
+
 constexpr std::array<std::pair<const char*, at::ScalarType>, 10> storages{{
     {"torch FloatStorage", at::kFloat},
     {"torch HalfStorage", at::kHalf},
@@ -55,6 +59,11 @@ class TorchFile {
       : bytes_(std::move(bytes)), begin_(begin), file_(file) {
     const std::string_view archive = text_of(bytes_).substr(static_cast<std::size_t>(begin),
                                                             static_cast<std::size_t>(end - begin));
+    if (archive.starts_with(legacy_beginning))
+      throw plan::InputError(
+          fmt::format("{}: it has the format of torch.save before version 1.6. Write it again: "
+                      "`torch.save(torch.load(path), path)`",
+                      file_));
     for (plan::ZipEntry& entry : plan::zip_entries(archive, file_))
       entries_.emplace(entry.name, entry);
     const plan::ZipEntry& pickle = find_pickle();

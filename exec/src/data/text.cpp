@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/lfs_pointer.hpp"
 #include "windows.hpp"
 
 namespace pipewright::exec {
@@ -25,6 +26,9 @@ std::unique_ptr<Dataset> open_text(const std::filesystem::path& file, int sequen
   std::ifstream stream(file, std::ios::binary);
   if (!stream.read(static_cast<char*>(bytes.data_ptr()), size))
     throw plan::InputError(fmt::format("{}: cannot be read", file.string()));
+  plan::reject_lfs_pointer(
+      {static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(size)},
+      file.string());
   return std::make_unique<Windows>(std::move(bytes), sequence, shape);
 }
 

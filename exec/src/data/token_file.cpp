@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "pipewright/plan/error.hpp"
+#include "pipewright/plan/lfs_pointer.hpp"
 #include "token_index.hpp"
 
 namespace pipewright::exec {
@@ -74,6 +75,39 @@ at::Tensor mapped(const fs::path& file, std::int64_t count, at::ScalarType type)
                     : at::from_file(file.string(), /*shared=*/false, count, at::dtype(type));
 }
 
+/// Throws InputError for a Git LFS pointer and for numpy's own format, which has a header.
+void require_raw(const fs::path& file) {
+  std::string beginning(100, '\0');
+  std::ifstream stream(file, std::ios::binary);
+  stream.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+  plan::reject_lfs_pointer(beginning, file.string());
+  if (beginning.starts_with("\x93NUMPY"))
+    throw plan::InputError(fmt::format(
+        "{}: this is an array file of numpy, which begins with a header. Write the numbers alone, "
+        "with `tofile`",
+        file.string()));
+}
+
+/// Throws InputError if every second token, or three of four, are 0: the file then has twice or
+/// four times as many bytes per token. Checks the beginning of the file, unless it is all 0.
+void require_width(const at::Tensor& tokens, const fs::path& file) {
+  constexpr std::int64_t least = 32;  // fewer tokens prove nothing
+  const std::int64_t count = std::min(page, tokens.numel()) / 4 * 4;
+  if (count < least)
+    return;
+  const at::Tensor known = tokens.narrow(0, 0, count).to(at::kLong).view({-1, 4}) != 0;
+  const at::Tensor by_place = known.any(0);
+  const bool first = by_place[0].item<bool>(), third = by_place[2].item<bool>();
+  if (by_place[1].item<bool>() || by_place[3].item<bool>() || !(first || third))
+    return;
+  const std::int64_t bytes = tokens.element_size(), own = (third ? 2 : 4) * bytes;
+  throw plan::InputError(fmt::format(
+      "{}: read as tokens of {} bytes, {} is 0, so it seems to have tokens of {} bytes. Write {} "
+      "bytes per token; numpy's `tokens.astype(\"<u{}\").tofile(path)` does",
+      file.string(), bytes, third ? "every second one" : "all but every fourth one", own, bytes,
+      bytes));
+}
+
 }  // namespace
 
 TokenFile map_tokens(const fs::path& file, int vocabulary) {
@@ -93,7 +127,9 @@ TokenFile map_tokens(const fs::path& file, int vocabulary) {
   }
   const bool wide = vocabulary > words_in_two_bytes;
   const int bytes = wide ? 4 : 2;
+  require_raw(file);
   TokenFile plain{mapped(file, size_of(file, bytes) / bytes, wide ? at::kUInt32 : at::kUInt16), {}};
+  require_width(plain.tokens, file);
   require_known(plain.tokens, vocabulary, file);
   return plain;
 }

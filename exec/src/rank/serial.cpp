@@ -118,4 +118,13 @@ std::vector<at::Tensor> SerialTrainer::parameters() const {
   return parameters_of(state_->stage->layers().all());
 }
 
+LayerTensors SerialTrainer::named_parameters() const {
+  const StageLayers& layers = state_->stage->layers();
+  LayerTensors parameters;
+  for (int layer = 0; layer < static_cast<int>(layers.all().size()); ++layer)
+    for (const auto& named : layers.at(layer).named_parameters())
+      parameters[{layer, named.key()}] = named.value();
+  return parameters;
+}
+
 }  // namespace pipewright::exec

@@ -9,9 +9,11 @@
 #include <cmath>
 #include <exception>
 #include <map>
+#include <sstream>
 
 #include "pipewright/exec/checkpoint/checkpoint_writer.hpp"
 #include "pipewright/exec/checkpoint/list_checkpoints.hpp"
+#include "pipewright/exec/checkpoint/mapped_file.hpp"
 #include "pipewright/exec/checkpoint/snapshot.hpp"
 #include "pipewright/exec/training/cut_parameter.hpp"
 #include "pipewright/exec/transport/transport.hpp"
@@ -107,19 +109,22 @@ class Saver {
   std::unique_ptr<exec::CheckpointWriter> writer_;
 };
 
-/// Returns the parts of all parameters, preceded by rows that describe them: layer and
-/// tensor-parallel cut.
+/// Returns the parts of all parameters and buffers, preceded by rows that describe them (layer and
+/// tensor-parallel cut) and by their names.
 exec::Tensors with_places(const exec::Snapshot& snapshot) {
-  exec::Tensors all{at::Tensor()};
+  exec::Tensors all(2);
   std::vector<std::int64_t> rows;
+  std::string names;
   for (const exec::LayerState& layer : snapshot.layers)
     for (const exec::NamedTensor& parameter : layer.parameters) {
       const exec::TensorPart& part = parameter.part;
       rows.insert(rows.end(), {layer.index, part.index, part.count, part.dimension, part.blocks,
                                part.length, part.experts});
+      names += parameter.name + '\n';
       all.push_back(parameter.value);
     }
-  all.front() = at::tensor(rows, at::kLong).reshape({-1, 7});
+  all[0] = at::tensor(rows, at::kLong).reshape({-1, 7});
+  all[1] = at::tensor(std::vector<std::uint8_t>(names.begin(), names.end()), at::kByte);
   return all;
 }
 
@@ -132,53 +137,42 @@ exec::TensorPart part_of(const at::TensorAccessor<std::int64_t, 1>& row) {
           .experts = static_cast<int>(row[6])};
 }
 
-/// The parts of a layer's parameters from all ranks.
-class PartsOfLayer {
- public:
-  /// Adds a part; parts of a rank must be added in the order of its parameters.
-  void add(const exec::TensorPart& part, const at::Tensor& value) {
-    if (part.index == 0)
-      order_.push_back(part);
-    parts_[seats_of(part)][part.index].push_back(value);
-  }
-
-  /// Appends the joined parameters, in the order of the ranks that have the first part of each.
-  void append_whole(std::vector<at::Tensor>& parameters) const {
-    std::map<Seats, std::size_t> before;
-    for (const exec::TensorPart& cut : order_) {
-      const std::size_t place = before[seats_of(cut)]++;
-      exec::Tensors parts;
-      for (const auto& [index, values] : parts_.at(seats_of(cut)))
-        parts.push_back(values.at(place));
-      parameters.push_back(exec::joined(parts, cut));
-    }
-  }
-
- private:
-  /// Number of parts and expert ranks of a parameter. Parameters cut in the same way have the same
-  /// order on all of their ranks.
-  using Seats = std::pair<int, int>;
-  static Seats seats_of(const exec::TensorPart& part) { return {part.count, part.experts}; }
-
-  std::vector<exec::TensorPart> order_;
-  std::map<Seats, std::map<int, exec::Tensors>> parts_;
+/// The parts of one tensor, by their index.
+struct TensorParts {
+  exec::TensorPart cut;
+  std::map<int, at::Tensor> values;
 };
 
-/// Returns the parameters of all ranks in the order of layers, on the first process only.
-std::vector<at::Tensor> all_parameters(const exec::Executor& executor, const Membership& members) {
-  if (!members.in_job())
-    return executor.parameters();
-  std::map<std::int64_t, PartsOfLayer> layers;
-  for (const exec::Tensors& theirs : members.from_all(with_places(executor.snapshot(0)))) {
-    const auto rows = theirs.front().accessor<std::int64_t, 2>();
-    for (std::int64_t t = 0; t < rows.size(0); ++t)
-      layers[rows[t][0]].add(part_of(rows[t]), theirs[static_cast<std::size_t>(t) + 1]);
+/// Joins the parts that the ranks returned from `with_places`.
+exec::LayerTensors joined_by_name(const std::vector<exec::Tensors>& of_ranks) {
+  std::map<exec::LayerTensors::key_type, TensorParts> parts;
+  for (const exec::Tensors& theirs : of_ranks) {
+    const auto rows = theirs[0].accessor<std::int64_t, 2>();
+    std::istringstream names(std::string(exec::text_of(theirs[1])));
+    for (std::int64_t t = 0; t < rows.size(0); ++t) {
+      std::string name;
+      std::getline(names, name);
+      TensorParts& all = parts[{static_cast<int>(rows[t][0]), std::move(name)}];
+      all.cut = part_of(rows[t]);
+      all.values[all.cut.index] = theirs[static_cast<std::size_t>(t) + 2];
+    }
   }
-  std::vector<at::Tensor> parameters;
-  for (const auto& [index, layer] : layers)
-    if (members.is_first())
-      layer.append_whole(parameters);
-  return parameters;
+  exec::LayerTensors whole;
+  for (const auto& [name, all] : parts) {
+    exec::Tensors values;
+    for (const auto& [index, value] : all.values)
+      values.push_back(value);
+    whole[name] = exec::joined(values, all.cut);
+  }
+  return whole;
+}
+
+/// Returns the parameters and buffers of all ranks, on the first process only.
+exec::LayerTensors all_parameters(const exec::Executor& executor, const Membership& members) {
+  if (!members.in_job())
+    return joined_by_name({with_places(executor.snapshot(0, /*copied=*/false))});
+  const auto of_ranks = members.from_all(with_places(executor.snapshot(0)));
+  return members.is_first() ? joined_by_name(of_ranks) : exec::LayerTensors();
 }
 
 double typical_duration(const std::vector<double>& durations) {

@@ -40,8 +40,8 @@ SerialOutcome train_serially(const Workload& workload, const std::vector<int>& g
       report(step, result);
     outcome.losses.push_back(result.loss);
   }
-  for (const at::Tensor& parameter : serial.parameters())
-    outcome.parameters.push_back(parameter.detach());
+  for (const auto& [name, parameter] : serial.named_parameters())
+    outcome.parameters[name] = parameter.detach();
   return outcome;
 }
 
@@ -57,13 +57,15 @@ Verification compare(const TrainingOutcome& pipelined, const SerialOutcome& seri
       found.first_difference = fmt::format(
           "loss of step {}: {:.17g} without a pipeline, {:.17g} with", first + at, expected, loss);
   }
-  for (std::size_t p = 0; p < serial.parameters.size(); ++p) {
+  for (const auto& [name, parameter] : serial.parameters) {
     ++found.tensors;
-    found.parameters += serial.parameters[p].numel();
-    if (same_bits(serial.parameters[p], pipelined.parameters.at(p)))
+    found.parameters += parameter.numel();
+    if (const auto own = pipelined.parameters.find(name);
+        own != pipelined.parameters.end() && same_bits(parameter, own->second))
       ++found.equal_tensors;
     else if (found.first_difference.empty())
-      found.first_difference = fmt::format("parameter tensor {}", p);
+      found.first_difference = fmt::format("parameter {} of layer {}{}", name.second, name.first,
+                                           own == pipelined.parameters.end() ? " is missing" : "");
   }
   return found;
 }

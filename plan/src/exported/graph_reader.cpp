@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -33,14 +34,22 @@ std::string metadata_of(const Json& node, const char* key) {
   return found == metadata->end() || !found->is_string() ? "" : found->get<std::string>();
 }
 
-/// Returns the last path of "key,path,class;key,path,class".
-std::string module_of(const Json& node) {
-  const std::string stack = metadata_of(node, "nn_module_stack");
-  const std::string last = stack.substr(stack.rfind(';') + 1);  // rfind's npos + 1 is 0
-  const std::size_t begin = last.find(',');
-  if (begin == std::string::npos)
-    return "";
-  return last.substr(begin + 1, last.find(',', begin + 1) - begin - 1);
+struct ModuleCall {
+  std::string path, type;
+};
+
+/// Returns the modules of "key,path,class;key,path,class", the innermost last.
+std::vector<ModuleCall> modules_of(const Json& node) {
+  std::vector<ModuleCall> modules;
+  std::istringstream stack(metadata_of(node, "nn_module_stack"));
+  for (std::string call; std::getline(stack, call, ';');) {
+    const std::size_t path = call.find(',');
+    const std::size_t type = path == std::string::npos ? path : call.find(',', path + 1);
+    if (path != std::string::npos)
+      modules.push_back({call.substr(path + 1, type - path - 1),
+                         type == std::string::npos ? "" : call.substr(type + 1)});
+  }
+  return modules;
 }
 
 /// Returns the innermost line of a Python trace that is the user's and not a library's:
@@ -311,7 +320,10 @@ void GraphReader::read_call(const Json& node, const Json& graph, Names& names, b
   const std::string operators = "torch.ops.";
   ExportedNode made;
   made.with_gradient = with_gradient;
-  made.module = module_of(node);
+  for (const auto& [path, type] : modules_of(node)) {
+    program_.classes[path] = type;
+    made.module = path;
+  }
   made.place = place_of(node);
   made.name = node.value("name", Json()).is_string() ? node.at("name").get<std::string>() : target;
   const std::size_t name = target.find('.', operators.size());

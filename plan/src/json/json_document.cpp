@@ -11,6 +11,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "pipewright/plan/lfs_pointer.hpp"
 #include "renamed_keys.hpp"
 
 namespace pipewright::plan {
@@ -190,6 +191,8 @@ void check_assignment(const std::string& assignment) {
     refuse(fmt::format("nested more than {} levels deep", deepest));
 }
 
+constexpr std::string_view python_constants[] = {"NaN", "Infinity", "-Infinity"};
+
 /// Returns nlohmann's reason without its own error name and position.
 std::string reason_behind(std::string_view mark, const std::string& what) {
   const auto at = what.find(mark);
@@ -215,6 +218,60 @@ Json& element_of(Json& list, const std::string& key, const std::string& pointer,
   return list[place];
 }
 
+/// Puts quotes around NaN, Infinity and -Infinity, which Python's json writes although JSON does
+/// not have them. `quotes` receives the offsets of the added quotes.
+std::string with_quoted_constants(std::string_view text, std::vector<std::size_t>& quotes) {
+  std::string out;
+  const auto add_quote = [&] {
+    quotes.push_back(out.size());
+    out += '"';
+  };
+  for (std::size_t at = 0, length = 0; at < text.size(); at += length) {
+    length = 1;
+    if (text[at] == '"')
+      while (at + length < text.size() && text[at + length++] != '"')
+        length += text[at + length - 1] == '\\' ? 1 : 0;
+    const auto* const constant =
+        std::find_if(std::begin(python_constants), std::end(python_constants),
+                     [&](std::string_view each) { return text.substr(at).starts_with(each); });
+    if (constant == std::end(python_constants)) {
+      out += text.substr(at, length);
+      continue;
+    }
+    length = constant->size();
+    add_quote();
+    out += *constant;
+    add_quote();
+  }
+  return out;
+}
+
+/// Parses a text. Constants of Python become texts, so that they are rejected where a number is
+/// needed.
+Json parsed(const std::string& text, const std::string& name) {
+  std::vector<std::size_t> quotes;
+  const auto refuse = [&](const Json::parse_error& error) {
+    std::size_t offset = error.byte == 0 ? 0 : error.byte - 1;
+    offset -= static_cast<std::size_t>(std::lower_bound(quotes.begin(), quotes.end(), offset) -
+                                       quotes.begin());
+    throw InputError(fmt::format("{}:{}: /: not JSON: {}", name, line_and_column(text, offset),
+                                 reason_behind(": ", error.what())));
+  };
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    const std::string quoted = with_quoted_constants(text, quotes);
+    if (quotes.empty())
+      refuse(error);
+    try {
+      return Json::parse(quoted);
+    } catch (const Json::parse_error& again) {
+      refuse(again);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 JsonDocument JsonDocument::parse(std::string text, std::string name) {
@@ -225,12 +282,7 @@ JsonDocument JsonDocument::parse(std::string text, std::string name) {
     throw InputError(
         fmt::format("{}:1:1: /: nested more than {} levels deep", document.name_, deepest));
   try {
-    document.root_ = Json::parse(document.text_);
-  } catch (const Json::parse_error& error) {
-    const std::size_t offset = error.byte == 0 ? 0 : error.byte - 1;
-    throw InputError(fmt::format("{}:{}: /: not JSON: {}", document.name_,
-                                 line_and_column(document.text_, offset),
-                                 reason_behind(": ", error.what())));
+    document.root_ = parsed(document.text_, document.name_);
     // A number beyond the range of double; nlohmann gives no position.
   } catch (const Json::out_of_range& error) {
     throw InputError(fmt::format("{}:1:1: /: not usable: {}", document.name_,
@@ -580,6 +632,7 @@ std::string read_file(const std::filesystem::path& file) {
     throw InputError(fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno)));
   std::ostringstream text;
   text << stream.rdbuf();
+  reject_lfs_pointer(text.view(), file.string());
   return std::move(text).str();
 }
 

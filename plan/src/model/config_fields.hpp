@@ -28,6 +28,16 @@ class ConfigFields {
     return value != nullptr && !value->is_null();
   }
 
+  bool is_null(const std::string& key) {
+    const Json* value = root_.find(key);
+    return value != nullptr && value->is_null();
+  }
+  /// Returns the default of a key: `absent` if the file does not have it, and 0 if it is null.
+  template <class Number>
+  Number fallback(const std::string& key, Number absent) {
+    return root_.find(key) == nullptr ? absent : Number{};
+  }
+
   void size(int& member, const std::string& key, double most = most_channels) {
     from(member, key, {.least = 1, .most = most}, {});
   }
@@ -72,7 +82,7 @@ class ConfigFields {
     untrained_.push_back(fmt::format("\"{}\": {}", key, value.dump()));
   }
   void not_trained_if(const std::string& key) {
-    if (const Json* value = find(key); value != nullptr && *value == Json(true))
+    if (const Json* value = find(key); value != nullptr && *value != Json(false))
       not_trained(key, *value);
   }
   const std::vector<std::string>& untrained() const { return untrained_; }

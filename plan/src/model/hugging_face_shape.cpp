@@ -11,9 +11,10 @@ namespace pipewright::plan {
 
 template <MaybeConst<HuggingFaceShape> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
-  visit("path", s.path, needed(FieldRule{.schema = R"({"type": "string", "minLength": 1})"}),
-        "A folder with config.json and, unless weights are initialized randomly, model.safetensors "
-        "or its index; relative to the folder of this file.");
+  visit(
+      "path", s.path, needed(FieldRule{.schema = R"({"type": "string", "minLength": 1})"}),
+      "A folder with config.json and, unless weights are initialized randomly, model.safetensors, "
+      "pytorch_model.bin or an index of several such files; relative to the folder of this file.");
   visit("sequence", s.transformer.sequence, needed(within({.least = 1, .most = most_tokens})),
         "Tokens of a sample.");
   visit("attention", s.transformer.attention, one_of(attention_kinds()),

@@ -100,12 +100,22 @@ std::string structure_of(const ImportedModel& model, const ExportedLayer& layer)
   return text;
 }
 
+/// Returns " Block" for a layer that is a module of the class "my.models.Block", and otherwise
+/// nothing.
+std::string class_of(const ExportedProgram& program, const ExportedLayer& layer) {
+  const auto found = program.classes.find(layer.name.substr(0, layer.name.find('#')));
+  if (found == program.classes.end() || found->second.empty())
+    return "";
+  return " " + found->second.substr(found->second.rfind('.') + 1);
+}
+
 Layer planned_layer_of(const ImportedModel& model, const ExportedLayer& from) {
   const ExportedProgram& program = model.program;
   Layer layer;
   layer.name = from.name;
   const std::string structure = structure_of(model, from);
-  layer.kind = fmt::format("imported {:016x}-{}", hash_of_text(structure), structure.size());
+  layer.kind = fmt::format("imported {:016x}-{}{}", hash_of_text(structure), structure.size(),
+                           class_of(program, from));
   std::set<std::int64_t> counted;
   for (const int w : from.weights) {
     const ExportedWeight& weight = program.weights[static_cast<std::size_t>(w)];

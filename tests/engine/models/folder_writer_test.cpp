@@ -114,18 +114,19 @@ TEST_CASE("Damaged folders are rejected with the name of the file", "[exec][chec
   CHECK(refusal(cut) == file.string() + ": it is empty");
 
   const FiguresFolder indexed("llama2");
+  std::filesystem::rename(indexed.path() / "model.safetensors", indexed.path() / "one.safetensors");
   const auto index = indexed.path() / "model.safetensors.index.json";
   const auto write_index = [&](const std::string& text) { std::ofstream(index) << text; };
   write_index(R"({"weight_map": {"lm_head.weight": "model-00001-of-00001.safetensors"}})");
   CHECK(refusal(indexed) == (indexed.path() / "model-00001-of-00001.safetensors").string() +
                                 ": No such file or directory");
-  write_index(R"({"weight_map": {"lm_heads.weight": "model.safetensors"}})");
+  write_index(R"({"weight_map": {"lm_heads.weight": "one.safetensors"}})");
   CHECK(refusal(indexed) ==
         index.string() +
-            ": tensor 'lm_heads.weight' should be in model.safetensors, which does not have it");
-  write_index(R"({"weight_map": {"lm_head.weight": "../model.safetensors"}})");
+            ": tensor 'lm_heads.weight' should be in one.safetensors, which does not have it");
+  write_index(R"({"weight_map": {"lm_head.weight": "../one.safetensors"}})");
   CHECK(refusal(indexed) == index.string() +
-                                ": tensor 'lm_head.weight' has the file \"../model.safetensors\", "
+                                ": tensor 'lm_head.weight' has the file \"../one.safetensors\", "
                                 "which is not a file name in this folder");
   write_index("{}");
   CHECK(refusal(indexed) ==

@@ -317,10 +317,40 @@ TEST_CASE("Weights that do not fit the config are rejected by name", "[exec][mod
   weights["model.layers.0.self_attn.q_norm.weight"] = at::ones({8});
   CHECK(refusal(folder, weights) ==
         "DIR/model.safetensors: tensor 'model.layers.0.self_attn.q_norm.weight' [8] is not used by "
-        "any layer of the llama that config.json describes");
+        "any of the 2 layers of the llama that config.json describes");
   weights = folder.weights();
   weights["model.layers.0.self_attn.rotary_emb.inv_freq"] = at::ones({4});
   CHECK(refusal(folder, weights) == "no error");
+}
+
+TEST_CASE("A head that differs from the embedding to which it is tied is rejected",
+          "[exec][models]") {
+  const FiguresFolder folder("qwen2");
+  Figures weights = folder.weights();
+  REQUIRE_FALSE(weights.contains("lm_head.weight"));
+  weights["lm_head.weight"] = weights["model.embed_tokens.weight"].clone();
+  CHECK(refusal(folder, weights) == "no error");
+  weights["lm_head.weight"][0][0] += 1;
+  CHECK(refusal(folder, weights) ==
+        "DIR/model.safetensors: tensor 'lm_head.weight' differs from 'model.embed_tokens.weight', "
+        "to which config.json ties it. Set \"tie_word_embeddings\" to false to train a separate "
+        "head, or remove the tensor");
+}
+
+TEST_CASE("Tensors of layers that the config does not have are rejected, except predictors",
+          "[exec][models]") {
+  for (const auto& [name, layers] : {std::pair("llama2", 2), std::pair("deepseek-v3", 3)}) {
+    const FiguresFolder folder(name);  // deepseek-v3 has two layers and a predictor
+    Figures weights = folder.weights();
+    const auto with = [&](int layer) {
+      Figures more = weights;
+      more[fmt::format("model.layers.{}.input_layernorm.weight", layer)] = at::ones({32});
+      return refusal(folder, more);
+    };
+    CHECK(with(layers).find("is not used by any of the 2 layers") != std::string::npos);
+    if (layers > 2)
+      CHECK(with(2) == "no error");
+  }
 }
 
 TEST_CASE("A folder without weights is initialized randomly", "[exec][models]") {

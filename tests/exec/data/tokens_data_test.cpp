@@ -85,6 +85,42 @@ TEST_CASE("Tokens: a file that does not fit is rejected with what is needed", "[
                                   "299. Check model.vocabulary and the tokenizer");
 }
 
+TEST_CASE("Tokens: a file that seems to have tokens of another width is rejected", "[exec][data]") {
+  const TempFolder folder;
+  const auto refusal = [](const fs::path& file, int vocabulary) {
+    const std::string error = error_of([&] { open_tokens(file, 16, vocabulary, {}); });
+    return error.substr(0, error.find(". Write"));
+  };
+  const fs::path narrow = write_counting<std::uint32_t>(folder, 100, 0);
+  CHECK(refusal(narrow, 300) == narrow.string() +
+                                    ": read as tokens of 2 bytes, every second one is 0, so it "
+                                    "seems to have tokens of 4 bytes");
+  CHECK(refusal(write_counting<std::int64_t>(folder, 100, 0), 300) ==
+        narrow.string() +
+            ": read as tokens of 2 bytes, all but every fourth one is 0, so it seems "
+            "to have tokens of 8 bytes");
+  CHECK(refusal(write_counting<std::int64_t>(folder, 100, 0), 100'000) ==
+        narrow.string() +
+            ": read as tokens of 4 bytes, every second one is 0, so it seems to have "
+            "tokens of 8 bytes");
+  CHECK(refusal(write_counting<std::uint16_t>(folder, 100, 0), 300) == "no error");
+  CHECK(refusal(folder.write("zeros.bin", std::string(400, '\0')), 300) == "no error");
+}
+
+TEST_CASE("Tokens: files that are not raw numbers are rejected", "[exec][data]") {
+  const TempFolder folder;
+  const auto refusal = [&](const std::string& bytes) {
+    const fs::path file = folder.write("tokens.bin", bytes + std::string(300, '\1'));
+    return error_of([&] { open_tokens(file, 16, 60'000, {}); })
+        .substr((folder.path() / "tokens.bin").string().size());
+  };
+  CHECK(refusal("\x93NUMPY\1") ==
+        ": this is an array file of numpy, which begins with a header. Write the numbers alone, "
+        "with `tofile`");
+  CHECK(refusal("version https://git-lfs.github.com/spec/v1\n")
+            .starts_with(": this is a Git LFS pointer"));
+}
+
 TEST_CASE("Tokens: shuffled windows occur once in each epoch, in another order in the next",
           "[exec][data]") {
   const TempFolder folder;

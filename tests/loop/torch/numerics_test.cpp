@@ -35,7 +35,7 @@ TEST_CASE("Float16 learns with a loss scale that halves until gradients are fini
   const auto full = verified(scenario_with({}));
   for (std::size_t step = 0; step < 3; ++step)
     CHECK(half.outcome.losses[step] == Approx(full.outcome.losses[step]).epsilon(0.02));
-  CHECK(half.outcome.parameters.front().scalar_type() == at::kHalf);
+  CHECK(half.outcome.parameters.begin()->second.scalar_type() == at::kHalf);
 }
 
 TEST_CASE("A fixed loss scale changes only the last bits", "[loop]") {
@@ -54,7 +54,7 @@ TEST_CASE("Weight decay does not change norms and biases on any rank", "[loop]")
                                 .decayed = plan::Decayed::Matrices},
                                schedule));
     int norms = 0;
-    for (const at::Tensor& parameter : done.outcome.parameters) {
+    for (const auto& [name, parameter] : done.outcome.parameters) {
       if (parameter.dim() > 1)
         CHECK(parameter.abs().max().item<float>() < 0.03F);
       norms += parameter.dim() == 1 && parameter.min().item<float>() > 0.9F ? 1 : 0;

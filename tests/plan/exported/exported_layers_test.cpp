@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "pipewright/plan/model/imported_model.hpp"
+#include "pipewright/plan/partitioners/layer_weights.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
 #include "support/exported_archive.hpp"
@@ -43,6 +45,15 @@ TEST_CASE("Layers are the modules of a list, with the operators around them", "[
   for (std::size_t l = 0; l + 1 < all.layers.size(); ++l)
     CHECK(all.layers[l].outputs == all.layers[l + 1].inputs);
   CHECK(crossing_bytes(program, all.layers[1]) == 4 * 4 + 3 * 4 * 4);
+}
+
+TEST_CASE("Layers are found by the classes of their modules", "[plan][exported]") {
+  const ExportedProgram program = ExportedArchive().program();
+  CHECK(program.classes.at("model.blocks.0.up") == "torch.nn.modules.linear.Linear");
+  const Model model = imported_model("model.pt2", program, layers_of(program)).planned;
+  CHECK(model.layers[1].kind.ends_with(" Block"));
+  CHECK(type_weights(model, "block") == std::vector<double>{0, 1, 1, 0});
+  CHECK(type_weights(model, "^imported .* (embedding|linear)$") == std::vector<double>{1, 0, 0, 1});
 }
 
 TEST_CASE("Everything that depends on a target belongs to the loss", "[plan][exported]") {

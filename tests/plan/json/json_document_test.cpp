@@ -134,6 +134,21 @@ TEST_CASE("A syntax error is reported with its position", "[plan][json]") {
         "plan.json:1:1: /: nested more than 200 levels deep");
 }
 
+TEST_CASE("Numbers that only Python writes are read as texts", "[plan][json]") {
+  const auto read = [](const std::string& text) { return JsonDocument::parse(text, "a.json"); };
+  const auto document =
+      read("{\"limit\": [0.0, Infinity],\n\"low\": -Infinity, \"a \\\" NaN\": NaN, \"x\": 1}");
+  CHECK(document.root() == Json::parse(R"({"limit": [0.0, "Infinity"], "low": "-Infinity",
+                                           "a \" NaN": "NaN", "x": 1})"));
+  CHECK(document.position("/x") == "a.json:2:36");
+  const auto refusal = [&](const std::string& text) {
+    return error_of([&] { read(text); }).substr(0, std::string("a.json:1:21: /: not JSON").size());
+  };
+  CHECK(refusal("{\"a\": NaN, \"b\":    }") == "a.json:1:20: /: not JSON");
+  CHECK(refusal("{\"a\": NaN1,          }") == "a.json:1:10: /: not JSON");
+  CHECK(refusal("{\"a\": +Infinity       }") == "a.json:1:7: /: not JSON:");
+}
+
 TEST_CASE("--set replaces a value", "[plan][json]") {
   auto document = JsonDocument::parse(R"({"format": "test/plan/1", "ranks": 2})", "plan.json");
   document.set("ranks=5");

@@ -45,8 +45,9 @@ class TokenGenerator {
   /// Returns the continuation of each prompt, without the prompt. It equals, token by token, what a
   /// single process without KV cache produces, on any number of ranks, unless logits differ by no
   /// more than rounding. All processes of a job must pass the same prompts and options, and get the
-  /// same result. Throws InputError for an empty prompt, or if a sequence would exceed the model's
-  /// maximum length; otherwise fails as InferencePipeline::run does.
+  /// same result. Throws InputError for an empty prompt, for a token outside the vocabulary, or if
+  /// a sequence would exceed the model's maximum length; otherwise fails as InferencePipeline::run
+  /// does.
   std::vector<Sequence> generate(const std::vector<Sequence>& prompts,
                                  const GenerationOptions& options, const TokenCallback& heard = {});
 

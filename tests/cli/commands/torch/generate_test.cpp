@@ -48,6 +48,13 @@ TEST_CASE("generate rejects invalid prompts, and models that cannot generate", "
   CHECK(error({"generate", test::gpt_scenario, "--tokens", "5,x"})
             .find("--tokens 5,x: \"x\" is not a token; give numbers such as 5,11,2") !=
         std::string::npos);
+  CHECK(error({"generate", test::gpt_scenario, "--tokens", "5,256"})
+            .find("tokens from 5 to 256 are not all in a vocabulary of 256") != std::string::npos);
+  CHECK(error({"generate", test::gpt_scenario, "--tokens", "5", "--set", "pipeline.tensor=2",
+               "--set", "pipeline.replicas=2"})
+            .find("generation uses pipeline.ranks only, and cannot use pipeline.replicas 2, "
+                  "pipeline.tensor 2. Add --set pipeline.replicas=1 --set pipeline.tensor=1") !=
+        std::string::npos);
   CHECK(error({"generate", PIPEWRIGHT_SOURCE_DIR "/scenarios/alexnet-cifar10/scenario.json",
                "--tokens", "5"})
             .find("cannot generate tokens") != std::string::npos);

@@ -45,6 +45,8 @@ class GeneratingLayer {
   virtual at::Tensor decode_step(const at::Tensor& next, KvCache& memory) = 0;
   /// Throws InputError if a sequence cannot start with `prompt` tokens and grow to `all`.
   virtual void check_length(std::int64_t /*prompt*/, std::int64_t /*all*/) const {}
+  /// Throws InputError if the layer takes tokens and one of these is not in its vocabulary.
+  virtual void check_tokens(const std::vector<std::int64_t>& /*tokens*/) const {}
 };
 
 /// Returns the positions of the next tokens, int64 [1, tokens].

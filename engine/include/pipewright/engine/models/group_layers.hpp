@@ -87,6 +87,8 @@ class GroupEmbeddingImpl final : public torch::nn::EmbeddingImpl {
   /// Maps int64 [batch, tokens] to [batch, tokens, width]. Throws InputError if a token is outside
   /// the vocabulary.
   at::Tensor rows_of(const at::Tensor& tokens) const;
+  /// Throws InputError if a token, in CPU memory, is outside the vocabulary.
+  void require_words(const at::Tensor& tokens) const;
   std::vector<exec::CutParameter> cut_parameters(const std::string& name) const;
 
  private:

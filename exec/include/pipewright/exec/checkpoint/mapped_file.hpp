@@ -10,7 +10,7 @@
 namespace pipewright::exec {
 
 /// Returns the file as a tensor of bytes, which stays mapped as long as the tensor lives. Throws
-/// InputError that names the file if it cannot be read or is empty.
+/// InputError that names the file if it cannot be read, is empty or is a Git LFS pointer.
 at::Tensor mapped(const std::filesystem::path& file);
 
 /// Returns the bytes as text, valid as long as the tensor lives.

@@ -1,8 +1,9 @@
 #pragma once
 
-// Reads the weights in a Hugging Face folder: model.safetensors, or the files named in
-// model.safetensors.index.json. Files are mapped and only their headers are read; numbers are read
-// when a tensor is copied.
+// Reads the weights in a Hugging Face folder. As in transformers, they are in the first of these
+// files that the folder has: model.safetensors, the files named in model.safetensors.index.json,
+// pytorch_model.bin, the files named in pytorch_model.bin.index.json. Files are mapped and only
+// their headers are read; numbers are read when a tensor is copied.
 
 #include <filesystem>
 #include <map>
@@ -24,8 +25,8 @@ std::map<std::string, std::string> parse_weight_index(const plan::JsonDocument& 
 class WeightFolder {
  public:
   /// Opens a folder; returns nothing if it has no weights. Throws InputError that names the file
-  /// and what is wrong: it is missing or truncated, has no valid header, or lacks a tensor of the
-  /// index.
+  /// and what is wrong: it is missing or truncated, has no valid header, lacks a tensor of the
+  /// index, or is the folder's only file of weights and in a format that is not supported.
   static std::optional<WeightFolder> open(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }
@@ -40,12 +41,13 @@ class WeightFolder {
  private:
   struct Tensor {
     std::string file;
-    at::Tensor bytes;  // of the whole file
-    StoredPlace place;
+    TensorShape shape;
+    at::Tensor values;  // a view of the mapped file
   };
   explicit WeightFolder(std::filesystem::path folder) : folder_(std::move(folder)) {}
   void add_file(const std::string& name);
-  void add_indexed(const std::map<std::string, std::string>& files);
+  void add(const std::string& file, TensorShape shape, at::Tensor values);
+  void add_indexed(const std::string& index);
 
   std::filesystem::path folder_;
   std::map<std::string, Tensor> tensors_;

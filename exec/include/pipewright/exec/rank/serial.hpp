@@ -2,12 +2,18 @@
 
 // The reference for every run: the same training without a pipeline.
 
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "pipewright/exec/rank/executor.hpp"
 
 namespace pipewright::exec {
+
+/// Tensors by layer and name.
+using LayerTensors = std::map<std::pair<int, std::string>, at::Tensor>;
 
 /// Trains without a pipeline: the reference that a pipelined run must equal bit for bit. One thread
 /// runs the microbatches of a step one after the other, each as one autograd graph over the whole
@@ -24,6 +30,7 @@ class SerialTrainer {
   Evaluation evaluate(const Dataset& data, int microbatches, int step);
   /// Returns the parameters in the order of layers.
   std::vector<at::Tensor> parameters() const;
+  LayerTensors named_parameters() const;
 
  private:
   struct State;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "pipewright/exec/rank/serial.hpp"
 #include "pipewright/loop/predict/plan.hpp"
 #include "pipewright/loop_torch/kernel_steps.hpp"
 #include "pipewright/loop_torch/membership.hpp"
@@ -66,7 +67,7 @@ struct TrainingOutcome {
   std::vector<double> losses;  // by step, from first_step on
   /// Losses on data.evaluation, by the step before the evaluation.
   std::map<int, double> evaluations;
-  std::vector<at::Tensor> parameters;  // in the order of layers; in a job, on the first rank only
+  exec::LayerTensors parameters;       // and buffers; in a job, on the first rank only
   std::vector<int> gradient_groups;    // the summation order of gradients
   std::vector<StepRecord> steps;       // of this process's ranks; the newest 256 steps
   std::optional<StepKernels> kernels;  // of the last recorded step, if requested

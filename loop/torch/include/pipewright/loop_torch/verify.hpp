@@ -30,8 +30,8 @@ bool can_verify(const plan::Program& program);
 
 /// The results of training without a pipeline, from the initial weights.
 struct SerialOutcome {
-  std::vector<double> losses;          // by step
-  std::vector<at::Tensor> parameters;  // in the order of layers
+  std::vector<double> losses;  // by step
+  exec::LayerTensors parameters;
 };
 /// Called after each step.
 using StepReport = std::function<void(int step, const exec::StepResult& result)>;
@@ -41,7 +41,8 @@ using StepReport = std::function<void(int step, const exec::StepResult& result)>
 SerialOutcome train_serially(const Workload& workload, const std::vector<int>& gradient_groups,
                              int steps, const std::atomic<bool>* stop = nullptr,
                              const StepReport& report = {});
-/// Compares every loss and every final parameter bit by bit.
+/// Compares every loss and every final parameter of the same layer and name bit by bit. Buffers are
+/// not compared, because each data-parallel replica has the running means of its own microbatches.
 Verification compare(const TrainingOutcome& pipelined, const SerialOutcome& serial);
 /// Trains the same steps without a pipeline and compares. Throws Stopped.
 Verification verify(const Workload& workload, const TrainingOutcome& pipelined,

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -68,6 +69,9 @@ struct ExportedProgram {
   std::vector<int> targets;  // inputs of the loss only; empty if the graph has no loss
   std::vector<int> outputs;
   std::vector<int> marks;  // nodes directly after a call of `pipe_split`
+  /// The classes of the submodules whose forward was called, by qualified name, such as
+  /// "torch.nn.modules.linear.Linear".
+  std::map<std::string, std::string> classes{};
   friend bool operator==(const ExportedProgram&, const ExportedProgram&) = default;
 };
 

@@ -24,8 +24,9 @@ namespace pipewright::plan {
 class JsonDocument {
  public:
   /// Parses a text. `name` is the file's name in messages. Keys that this project's formats had in
-  /// the previous version get their current names, and a line on stderr says so. Throws InputError
-  /// on a syntax error or a duplicate key.
+  /// the previous version get their current names, and a line on stderr says so. NaN, Infinity and
+  /// -Infinity, which Python writes for such numbers, become texts. Throws InputError on a syntax
+  /// error or a duplicate key.
   static JsonDocument parse(std::string text, std::string name);
   /// Reads and parses a file. Throws InputError if it cannot be read.
   static JsonDocument read(const std::filesystem::path& file);

@@ -153,12 +153,12 @@ models::RecordedSteps record_of(const JobSteps& steps) {
                         .stage = std::max(0, node.chunk) * layout.stages + rank,
                         .microbatch = node.microbatch}};
     auto& operation = operations[{own.replica, own.rank, plan::key_of(own.instruction)}];
-    const auto seconds = steps.recorded.of(at);
-    own.seconds.assign(seconds.begin(), seconds.end());
+    for (const double seconds : steps.recorded.of(at))
+      own.seconds.push_back(std::max(0.0, seconds));
     if (operation.seconds.empty())
       operation = std::move(own);
     else  // several gathers of a worker
-      std::transform(seconds.begin(), seconds.end(), operation.seconds.begin(),
+      std::transform(own.seconds.begin(), own.seconds.end(), operation.seconds.begin(),
                      operation.seconds.begin(), std::plus<>());
   }
   models::RecordedSteps record{.numbers = steps.numbers};

@@ -40,6 +40,8 @@ StragglerReport explain_stragglers(const JobTrace& trace) {
   report.file = trace.file;
   report.events = trace.events.size();
   report.events_left_out = trace.left_out;
+  report.negative_events = trace.negative;
+  report.least_event_s = trace.least_s;
   report.steps = job_steps(trace);
   report.metrics = straggler_metrics(report.steps);
   report.over_peers = over_peers(report.steps);

@@ -21,6 +21,8 @@ namespace pipewright::trace {
 struct StragglerReport {
   std::string file;
   std::size_t events = 0, events_left_out = 0;
+  std::size_t negative_events = 0;  // with a negative duration, which is used as recorded
+  double least_event_s = 0;         // the most negative one
   JobSteps steps;
   StragglerMetrics metrics;
   std::vector<double> over_peers;    // by worker: its compute time relative to its stage in the

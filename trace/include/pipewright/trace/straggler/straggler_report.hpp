@@ -45,7 +45,7 @@ StragglerReport explain_stragglers(const std::filesystem::path& file,
 /// Explains the stragglers of a trace that was already read. Throws as `job_steps` does.
 StragglerReport explain_stragglers(const JobTrace& trace);
 
-/// Summarizes the metrics in one or two sentences.
+/// Names the causes of the slowdown, the one first whose best remedy saves most.
 std::string reading_of(const StragglerReport& report);
 
 /// Returns the object under `straggler`: the names of the published results, and additional ones.

@@ -158,7 +158,7 @@ TEST_CASE("A worker clearly slower than its peers comes first, whatever its S_w"
 }
 
 TEST_CASE("The reading names the largest cause first", "[loop][straggler]") {
-  // Microbatches are up to three times as long as others, and the last stage is a little slow.
+  // Microbatches are up to eight times as long as others, and the last stage is a little slow.
   const auto job_with = [](double last_stage, double spread) {
     MadeUpJob job{
         .schedule = plan::make_schedule("1f1b", 4, 8), .replicas = 2, .steps = {1, 2, 3, 4}};
@@ -168,9 +168,9 @@ TEST_CASE("The reading names the largest cause first", "[loop][straggler]") {
     };
     return job;
   };
-  const StragglerReport lengths = report_of(job_with(1.1, 0.3));
+  const StragglerReport lengths = report_of(job_with(1.4, 1));
   CHECK(best(lengths.remedies, "even out microbatches").saves.part >
-        2 * best(lengths.remedies, "move layers").saves.part);
+        best(lengths.remedies, "move layers").saves.part);
   CHECK(reading_of(lengths).starts_with("microbatches differ in length (up to "));
   const StragglerReport stage = report_of(job_with(2, 0.03));
   CHECK(reading_of(stage).starts_with("the last stage is slow: move layers away from it (up to "));
@@ -179,8 +179,8 @@ TEST_CASE("The reading names the largest cause first", "[loop][straggler]") {
 TEST_CASE("The reading of a job with one stage has no stage to move layers to",
           "[loop][straggler]") {
   MadeUpJob job{.schedule = plan::make_schedule("1f1b", 1, 4), .replicas = 2, .steps = {1, 2}};
-  job.seconds = [](const JobNode& node, int step) {
-    return ten_and_twenty(node) * (1 + 0.3 * ((3 * node.microbatch + node.worker + step) % 4));
+  job.seconds = [](const JobNode& node, int) {
+    return ten_and_twenty(node) * (node.worker == 0 ? 1 + 0.4 * node.microbatch : 1);
   };
   const StragglerReport report = report_of(job);
   CHECK(report.metrics.last_stage_explains.share == Approx(1));

@@ -153,8 +153,8 @@ TEST_CASE("A worker clearly slower than its peers comes first, whatever its S_w"
   CHECK(report.workers.front() == 2);
   // The reading begins with what costs most.
   CHECK(reading_of(report).starts_with("the last stage is slow: move layers away from it (up to "));
-  CHECK(reading_of(report).ends_with(
-      " %); dp 2, stage 0 (rank 2) computes 1.50 times as long as the same stage of the others"));
+  CHECK(reading_of(report).find("; dp 2, stage 0 (rank 2) computes 1.50 times as long as the same "
+                                "stage of the others") != std::string::npos);
 }
 
 TEST_CASE("The reading names the largest cause first", "[loop][straggler]") {

@@ -108,7 +108,7 @@ class GraphMaker {
   /// by an earlier operation counts only if the others cannot have completed it without that rank.
   void add_behind(int at, bool is_held_up) {
     const Communication& own = joined_.all[static_cast<std::size_t>(at)];
-    if (own.is_transfer || own.passed.empty())
+    if (own.is_transfer || own.passed.empty() || disagreement(records_, joined_, at))
       return;
     for (const FlightMember& member : own.members)
       if (const FlightOperation& operation = operation_of(records_, member);

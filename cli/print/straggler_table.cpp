@@ -11,6 +11,7 @@ namespace pipewright::cli {
 namespace {
 
 constexpr std::size_t most_workers = 8;
+constexpr std::size_t most_left_out = 3;  // steps
 using trace::min_shown_fraction;
 
 std::string in_ms(double seconds) { return fmt::format("{:.1f}", seconds * 1e3); }
@@ -21,12 +22,18 @@ std::string job_words(const trace::StragglerReport& report) {
   std::string text =
       fmt::format("job         {} replicas of {} stages, {} microbatches: {}\n", layout.replicas,
                   layout.stages, report.steps.plan.schedule.microbatches, report.schedule);
+  const auto& left_out = report.steps.left_out;
   text += fmt::format("steps       {}, {} to {}{}; {} events\n", report.steps.numbers.size(),
                       report.steps.numbers.front(), report.steps.numbers.back(),
-                      report.steps.left_out.empty()
-                          ? ""
-                          : fmt::format(", {} more are incomplete", report.steps.left_out.size()),
+                      left_out.empty() ? "" : fmt::format(", {} more incomplete", left_out.size()),
                       report.events);
+  for (std::size_t at = 0; at < std::min(most_left_out, left_out.size()); ++at)
+    text += fmt::format("left out    step {}: {}\n", left_out[at].number, left_out[at].why);
+  if (report.negative_events > 0)
+    text += fmt::format(
+        "durations   {} of {} are negative, down to {:.1f} us, as corrected clocks "
+        "cause: used as recorded\n",
+        report.negative_events, report.events, report.least_event_s * 1e6);
   text += fmt::format("step        {} ms measured, {} replayed, {} with ideal lengths\n",
                       in_ms(trace::mean_of(report.steps.measured)),
                       in_ms(trace::mean_of(report.metrics.replayed_s)),

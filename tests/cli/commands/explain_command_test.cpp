@@ -247,6 +247,37 @@ TEST_CASE("explain --hang: the schedule names stage and microbatch", "[cli][expl
   CHECK(refused.err.find("plan.csv: the name does not end in a rank") != std::string::npos);
 }
 
+TEST_CASE("explain --hang: the job hangs if operations are open, whatever is left out",
+          "[cli][explain]") {
+  // Only active entries are kept: ranks 0 and 2 have completed 101 to 103.
+  const TempFolder folder;
+  const auto write = [&](int rank, int first, int last) {
+    auto entries = nlohmann::json::array();
+    for (int number = first; number <= last; ++number)
+      entries.push_back({{"record_id", 5000 + number - first},
+                         {"process_group", {"1", "EP"}},
+                         {"collective_seq_id", number},
+                         {"profiling_name", "nccl:all_to_all"},
+                         {"state", "scheduled"},
+                         {"is_p2p", false}});
+    folder.write("nccl_trace_rank_" + std::to_string(rank) + ".json",
+                 nlohmann::json{{"version", "2.9"},
+                                {"pg_config", {{"1", {{"desc", "EP"}, {"ranks", "[0, 1, 2]"}}}}},
+                                {"entries", entries}}
+                     .dump());
+  };
+  write(0, 104, 105);
+  write(1, 101, 103);
+  write(2, 104, 104);
+  const auto result = run_program({"explain", "--hang", folder.path().string()});
+  CHECK(result.exit_code == 1);
+  CHECK(
+      result.out.starts_with("rank 1 has issued all_to_all 101 of group 1 (EP), and ranks 0, 2 "
+                             "have gone past it: its device makes no progress\n"));
+  const auto json = run_program({"explain", "--hang", "--json", folder.path().string()});
+  CHECK(nlohmann::json::parse(json.out)["ranks"] == nlohmann::json{1});
+}
+
 /// Returns the trace of two replicas of two stages, in which worker 3 (dp 1, stage 1) takes twice
 /// as long.
 std::string whole_job() {

@@ -47,6 +47,13 @@ class Rank {
                 .outputs = {"[1]", types, 1},
                 .completed = completed});
   }
+  /// Leaves out what is complete, as a dump of active operations does. The next collective has this
+  /// number.
+  Rank& only_active(std::int64_t next) {
+    record_.is_whole = false;
+    collectives_ = next - 1;
+    return *this;
+  }
   operator FlightRecord() const { return record_; }
 
  private:
@@ -168,6 +175,91 @@ TEST_CASE("Hang: a rank without a dump is dead", "[loop][hang]") {
   CHECK(own.kind == HangKind::Dead);
   CHECK(own.rank == 2);
   CHECK(own.notes == std::vector<std::string>{"no dump of 1 rank: 2"});
+}
+
+TEST_CASE("Hang: a rank has open what its peers have gone past", "[loop][hang]") {
+  const HangDiagnosis own =
+      diagnose_hang({Rank(0, 3).only_active(104).all("all_to_all", false).all("all_to_all", false),
+                     Rank(1, 3).only_active(101).all("all_to_all", false).all("all_to_all", false),
+                     Rank(2, 3).only_active(104).all("all_to_all", false)});
+  CHECK(own.kind == HangKind::Late);
+  CHECK(own.rank == 1);
+  CHECK(own.ranks == std::vector{1});
+  CHECK(own.what ==
+        "rank 1 has issued all_to_all 101 of group 0 (default_pg), and ranks 0, 2 have gone past "
+        "it: its device makes no progress");
+  CHECK(own.operation == "all_to_all 101 of group 0 (default_pg)");
+
+  // All dumps are whole, and the rank is in an earlier receive, too: the others cannot have reduced
+  // without it.
+  const HangDiagnosis whole =
+      diagnose_hang({Rank(0, 3).send(1).all("all_reduce").all("all_reduce", false),
+                     Rank(1, 3).recv(0, false).all("all_reduce", false),
+                     Rank(2, 3).all("all_reduce").all("all_reduce", false)});
+  CHECK(whole.kind == HangKind::Late);
+  CHECK(whole.ranks == std::vector{1});
+
+  // The others list nothing of the group: its status says that they are past it.
+  FlightRecord waiting = Rank(0, 2).only_active(50).all("all_reduce", false);
+  waiting.groups.push_back({"1", "EP", {0, 1}, 103});
+  FlightRecord stuck = Rank(1, 2).only_active(101).all("all_to_all", false);
+  stuck.groups.push_back({"1", "EP", {0, 1}, 100});
+  stuck.operations.back().group = 1;
+  const HangDiagnosis elsewhere = diagnose_hang({waiting, stuck});
+  CHECK(elsewhere.kind == HangKind::Late);
+  CHECK(elsewhere.ranks == std::vector{1});
+
+  // The root of a broadcast needs nobody: what comes before it holds the rank up.
+  const HangDiagnosis root =
+      diagnose_hang({Rank(0, 3).all("broadcast"), Rank(1, 3).recv(2, false).all("broadcast", false),
+                     Rank(2, 3).all("broadcast")});
+  CHECK(root.ranks == std::vector{2});
+}
+
+TEST_CASE("Hang: every rank at fault is named", "[loop][hang]") {
+  const HangDiagnosis behind = diagnose_hang({Rank(0, 4).only_active(9).all("all_reduce", false),
+                                              Rank(1, 4).only_active(7).all("all_reduce", false),
+                                              Rank(2, 4).only_active(9).all("all_reduce", false),
+                                              Rank(3, 4).only_active(8).all("all_reduce", false)});
+  CHECK(behind.ranks == std::vector{1, 3});
+  CHECK(behind.what.find("; rank 3 has issued all_reduce 8") != std::string::npos);
+  CHECK(to_json(behind)["ranks"] == plan::Json{1, 3});
+  CHECK(in_words(behind).find("ranks       1, 3\n") != std::string::npos);
+
+  const HangDiagnosis late =
+      diagnose_hang({Rank(0, 4).all("all_reduce", false), Rank(1, 4),
+                     Rank(2, 4).all("all_reduce", false), Rank(3, 4).only_active(1)});
+  CHECK(late.kind == HangKind::Late);
+  CHECK(late.ranks == std::vector{1, 3});
+}
+
+TEST_CASE("Hang: a rank without a dump is not blamed while another rank explains the hang",
+          "[loop][hang]") {
+  const HangDiagnosis behind =
+      diagnose_hang({Rank(0, 4).only_active(104).all("all_to_all", false),
+                     Rank(1, 4).only_active(101).all("all_to_all", false),
+                     Rank(3, 4).only_active(104).all("all_to_all", false)});
+  CHECK(behind.ranks == std::vector{1});
+  CHECK(behind.notes ==
+        std::vector<std::string>{"no dump of 1 rank: 2",
+                                 "others wait for rank 2 too, whose dump is missing"});
+  const HangDiagnosis late =
+      diagnose_hang({Rank(0, 3).all("all_reduce", false), Rank(1, 3).all("barrier")});
+  CHECK(late.ranks == std::vector{2});
+  const HangDiagnosis idle = diagnose_hang({Rank(0, 3).all("all_reduce", false), Rank(1, 3)});
+  CHECK(idle.kind == HangKind::Late);
+  CHECK(idle.ranks == std::vector{1});
+}
+
+TEST_CASE("Hang: open operations are never reported as complete", "[loop][hang]") {
+  // A group of one rank.
+  const HangDiagnosis alone = diagnose_hang({Rank(0, 1).all("all_reduce", false)});
+  CHECK(alone.kind == HangKind::Late);
+  CHECK(alone.ranks == std::vector{0});
+  // The sender has completed what the receiver has not.
+  const HangDiagnosis receiver = diagnose_hang({Rank(0, 2).send(1), Rank(1, 2).recv(0, false)});
+  CHECK(receiver.kind == HangKind::Late);
+  CHECK(receiver.rank == 1);
 }
 
 TEST_CASE("Hang: a rank is in a different collective, or has other sizes or types",

@@ -82,6 +82,40 @@ TEST_CASE("An invalid dump is rejected with file and field of all errors", "[loo
         "rank0: /entries/1/state: \"lost\" is not scheduled, started or completed");
 }
 
+TEST_CASE("A dump with gaps has only active operations", "[loop][hang]") {
+  const auto dump_with = [](const std::vector<int>& ids) {
+    std::string entries;
+    for (const int id : ids)
+      entries += (entries.empty() ? "" : ", ") +
+                 (R"({"profiling_name": "nccl:all_reduce",
+        "state": "scheduled", "process_group": ["0", ""], "is_p2p": false, "record_id": )" +
+                  std::to_string(id) + R"(, "collective_seq_id": )" + std::to_string(id) + "}");
+    return parse_flight_record(
+        R"({"pg_config": {"0": {"ranks": "[0, 1]"}}, "entries": [)" + entries + "]}", "rank0", 0);
+  };
+  CHECK(dump_with({0, 1, 2}).is_whole);
+  CHECK(!dump_with({0, 2, 3}).is_whole);
+  CHECK(!dump_with({4, 5}).is_whole);
+}
+
+TEST_CASE("A group's last complete collective is read from the status", "[loop][hang]") {
+  // The process numbers its groups 0 and 5; their names count all groups of the job.
+  const auto last_of = [](const std::string& pg_id) {
+    const FlightRecord record = parse_flight_record(
+        R"({"pg_config": {"0": {"ranks": "[0, 1]"}, "41": {"ranks": "[0, 1]"}},
+        "pg_status": {"5": {"last_completed_collective": 103},
+                      "0": {"last_completed_collective": 7}},
+        "entries": [{"profiling_name": "nccl:all_reduce", "state": "scheduled",
+          "process_group": ["41", ""], "is_p2p": false, "record_id": 9, "collective_seq_id": 104,
+          "pg_id": )" +
+            pg_id + "}]}",
+        "rank0", 0);
+    return std::pair(record.groups.at(0).last_completed, record.groups.at(1).last_completed);
+  };
+  CHECK(last_of("5") == std::pair<std::int64_t, std::int64_t>(7, 103));
+  CHECK(last_of("0") == std::pair<std::int64_t, std::int64_t>(-1, -1));  // they disagree
+}
+
 TEST_CASE("A dump belongs to the rank at the end of its name", "[loop][hang]") {
   const std::string dump = R"({"pg_config": {"0": {"ranks": "[0, 1]"}}, "entries": [
     {"profiling_name": "nccl:send 0->1", "state": "scheduled", "process_group": ["0", ""],

@@ -143,6 +143,7 @@ std::optional<Fault> inject(PlayedJob& job, HangKind kind, Random& random) {
       items[fault.item].type = "Float";
       return fault;
     case HangKind::None:
+    case HangKind::Unknown:
       break;
   }
   return {};

@@ -10,6 +10,7 @@
 #include "pipewright/plan/generators/schedule_request.hpp"
 #include "pipewright/trace/straggler/straggler_report.hpp"
 #include "support/catch.hpp"
+#include "support/error_of.hpp"
 #include "support/temp_folder.hpp"
 #include "trace/support/made_up_job.hpp"
 
@@ -172,6 +173,50 @@ TEST_CASE("A damaged trace of a job is explained, or rejected by name", "[loop][
   const Told interleaved = explain_damaged(chunks.trace(), 150);
   CHECK(interleaved.answers > 30);
   CHECK(interleaved.refusals > 30);
+}
+
+TEST_CASE("An event with a wrong step number is named, whichever it is", "[loop][straggler]") {
+  // A single step: half of the events' step numbers occur once.
+  test::SyntheticJob job{
+      .schedule = plan::make_schedule("1f1b", 2, 2), .replicas = 1, .steps = {3}};
+  job.seconds = [](const JobNode& node, int) { return is_compute(node.operation) ? 0.1 : 0.01; };
+  const test::TempFolder folder;
+  const json sound = json::parse(job.trace());
+  std::vector<std::string> problems;
+  int tried = 0;
+  for (std::size_t at = 0; at < sound.size(); ++at) {
+    if (sound[at]["ph"] != "X")
+      continue;
+    ++tried;
+    json events = sound;
+    events[at]["args"]["step"] = 0;
+    const auto file = folder.write("job.json", events.dump());
+    const std::string name = sound[at]["name"];
+    INFO(name);
+    const std::string why = "it has only one event, " + name + " of dp 0 stage ";
+    try {
+      const StragglerReport report = explain_stragglers(file, problems);
+      REQUIRE(report.steps.left_out.size() == 1);
+      CHECK(report.steps.left_out[0].number == 0);
+      CHECK(report.steps.left_out[0].why.find(why) == 0);
+    } catch (const plan::InputError& error) {
+      CHECK(std::string(error.what()).find("step 0 was left out: " + why) != std::string::npos);
+    }
+  }
+  CHECK(tried > 20);
+}
+
+TEST_CASE("A job without computes is rejected", "[loop][straggler]") {
+  const test::TempFolder folder;
+  const auto file = folder.write("job.json", R"([{"name":"thread_name","pid":0,"tid":0,"ph":"M",
+    "args":{"name":"PP rank 0, TP rank 0, c"}},{"name":"thread_name","pid":0,"tid":5,"ph":"M",
+    "args":{"name":"PP rank 1, TP rank 0, c"}},
+    {"name":"optimizer","pid":0,"tid":0,"ts":0,"dur":5,"ph":"X","args":{"step":1}},
+    {"name":"optimizer","pid":0,"tid":5,"ts":0,"dur":5,"ph":"X","args":{"step":1}}])");
+  std::vector<std::string> problems;
+  CHECK(test::error_of([&] {
+          explain_stragglers(file, problems);
+        }).find("no step has a forward-compute or backward-compute") != std::string::npos);
 }
 
 }  // namespace pipewright::trace::damaged_job_test

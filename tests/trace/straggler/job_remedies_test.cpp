@@ -151,9 +151,40 @@ TEST_CASE("A worker clearly slower than its peers comes first, whatever its S_w"
        }});
   CHECK(report.metrics.workers.front() != 2);
   CHECK(report.workers.front() == 2);
-  CHECK(reading_of(report) ==
-        "dp 2, stage 0 (rank 2) computes 1.50 times as long as the same stage of the others; the "
-        "last stage is slow: move layers away from it");
+  // The reading begins with what costs most.
+  CHECK(reading_of(report).starts_with("the last stage is slow: move layers away from it (up to "));
+  CHECK(reading_of(report).find("; dp 2, stage 0 (rank 2) computes 1.50 times as long as the same "
+                                "stage of the others") != std::string::npos);
+}
+
+TEST_CASE("The reading names the largest cause first", "[loop][straggler]") {
+  // Microbatches are up to eight times as long as others, and the last stage is a little slow.
+  const auto job_with = [](double last_stage, double spread) {
+    SyntheticJob job{
+        .schedule = plan::make_schedule("1f1b", 4, 8), .replicas = 2, .steps = {1, 2, 3, 4}};
+    job.seconds = [=](const JobNode& node, int step) {
+      const int length = (7 * node.microbatch + 5 * (node.worker % 2) + 3 * step) % 8;
+      return ten_and_twenty(node) * (1 + spread * length) * (node.worker >= 6 ? last_stage : 1);
+    };
+    return job;
+  };
+  const StragglerReport lengths = report_of(job_with(1.4, 1));
+  CHECK(best(lengths.remedies, "even out microbatches").saves.part >
+        best(lengths.remedies, "move layers").saves.part);
+  CHECK(reading_of(lengths).starts_with("microbatches differ in length (up to "));
+  const StragglerReport stage = report_of(job_with(2, 0.03));
+  CHECK(reading_of(stage).starts_with("the last stage is slow: move layers away from it (up to "));
+}
+
+TEST_CASE("The reading of a job with one stage has no stage to move layers to",
+          "[loop][straggler]") {
+  SyntheticJob job{.schedule = plan::make_schedule("1f1b", 1, 4), .replicas = 2, .steps = {1, 2}};
+  job.seconds = [](const JobNode& node, int) {
+    return ten_and_twenty(node) * (node.worker == 0 ? 1 + 0.4 * node.microbatch : 1);
+  };
+  const StragglerReport report = report_of(job);
+  CHECK(report.metrics.last_stage_explains.share == Approx(1));
+  CHECK(reading_of(report).find("stage is slow") == std::string::npos);
 }
 
 TEST_CASE("A job's timeline has its slowest worker on top", "[loop][straggler]") {

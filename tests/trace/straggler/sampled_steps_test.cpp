@@ -69,6 +69,21 @@ TEST_CASE("Replicas that are slow together or independently in the trace are so 
   CHECK(part_of_long(apart) == Approx(0.75).margin(margin(0.75)));
 }
 
+TEST_CASE("A delay of all workers together is sampled once, not once per worker",
+          "[loop][straggler]") {
+  // The norm of the gradients begins late on all workers at once, in each step by another time.
+  SyntheticJob job{.schedule = plan::make_schedule("1f1b", 2, 2), .replicas = 8, .steps = {}};
+  for (int step = 0; step < 16; ++step)
+    job.steps.push_back(step);
+  job.seconds = [](const JobNode& node, int) { return is_compute(node.operation) ? 0.1 : 0.01; };
+  job.delay = [](const JobNode& node, int step) {
+    return node.operation == JobOperation::Clip ? 0.02 * (step * step % 16) : 0;
+  };
+  const JobSteps steps = steps_of(job);
+  const double measured = mean_of(steps.measured);
+  CHECK(sample_job(steps, {.count = 2000}).mean() == Approx(measured).epsilon(0.01));
+}
+
 TEST_CASE("Recorded steps of a traced job contain its workers' times", "[loop][straggler]") {
   SyntheticJob job{.schedule = plan::make_schedule("1f1b", 2, 2), .replicas = 2, .steps = {7, 9}};
   job.seconds = [](const JobNode& node, int step) {

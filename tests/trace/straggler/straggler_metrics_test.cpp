@@ -224,6 +224,35 @@ TEST_CASE("Stragglers: an incomplete job is rejected", "[loop][straggler]") {
             "data-parallel rank 0 on stage 1 has events of ranks 2 and 3"));
 }
 
+TEST_CASE("Stragglers: durations that a clock's correction made negative are used as recorded",
+          "[loop][straggler]") {
+  const auto job_with = [](double seconds) {
+    return SyntheticJob{.schedule = plan::make_schedule("1f1b", 2, 4),
+                        .seconds = [=](const JobNode& node, int step) {
+                          return node.operation == JobOperation::ForwardSend && node.index == 1 &&
+                                         node.worker == 0
+                                     ? seconds * (step + 1)
+                                     : with_slow_worker(-1)(node, step);
+                        }};
+  };
+  const TempFolder folder;
+  std::vector<std::string> problems;
+  const auto file = folder.write("job.json", job_with(-25e-6).trace());
+  const StragglerReport report = explain_stragglers(file, problems);
+  CHECK(report.negative_events == 2);
+  CHECK(report.least_event_s == Approx(-50e-6));
+  CHECK(report.steps.numbers.size() == 2);
+  CHECK(to_json(report)["negative_durations"]["count"] == 2);
+  CHECK(report.metrics.slowdown.all == Approx(1).epsilon(0.01));
+  // What is written from it has no negative durations.
+  for (const auto& operation : record_of(report.steps).operations)
+    CHECK(*std::min_element(operation.seconds.begin(), operation.seconds.end()) >= 0);
+  const auto late = folder.write("late.json", job_with(-2e-3).trace());
+  CHECK(has(error_of([&] { read_job_trace(late, problems); }),
+            "forward-send takes -0.002 s: the correction of a clock makes durations negative by "
+            "0.001 s at most"));
+}
+
 TEST_CASE("Stragglers: sizes that overflow are rejected", "[loop][straggler]") {
   // More replicas times stages times steps than can be counted: 2^26 · 2^26 · 2^12.
   std::string trace =

@@ -66,8 +66,10 @@ class FlightJoiner {
         else
           collectives_[{group, own.sequence, in_launch[{group, own.sequence}]++}].push_back(
               {r, at});
-        if (own.kind == FlightKind::Collective)
-          first_sequence_.try_emplace({group, record.rank}, own.sequence);
+        if (own.kind == FlightKind::Collective) {
+          std::int64_t& last = last_sequence_.try_emplace({group, r}, own.sequence).first->second;
+          last = std::max(last, own.sequence);
+        }
       }
     }
   }
@@ -142,20 +144,28 @@ class FlightJoiner {
     }
   }
 
-  /// Returns true if this rank's ring buffer may have dropped it.
-  bool may_be_lost(int rank, const FlightMember& member) const {
+  /// Returns true if a rank that does not list this collective has completed it: a ring buffer
+  /// drops the oldest operations, and a dump of active operations the complete ones. Either lists a
+  /// later collective of the group, or its status says so.
+  bool has_passed(int rank, const FlightMember& member) const {
     const int record = record_of_rank(records_, rank);
     if (record < 0 || records_[static_cast<std::size_t>(record)].is_whole)
       return false;
-    const int group = groups_.at({group_at(member).name, group_at(member).ranks});
-    const auto first = first_sequence_.find({group, rank});
-    return first != first_sequence_.end() &&
-           first->second > operation_of(records_, member).sequence;
+    const FlightGroup& group = group_at(member);
+    const std::int64_t sequence = operation_of(records_, member).sequence;
+    for (const FlightGroup& own : records_[static_cast<std::size_t>(record)].groups)
+      if (own.last_completed >= sequence && own.name == group.name && own.ranks == group.ranks)
+        return true;
+    const auto last = last_sequence_.find({groups_.at({group.name, group.ranks}), record});
+    return last != last_sequence_.end() && last->second > sequence;
   }
 
   void add(const Members& members, std::vector<int> ranks, bool is_transfer) {
-    Communication own{
-        .ranks = std::move(ranks), .members = members, .missing = {}, .is_transfer = is_transfer};
+    Communication own{.ranks = std::move(ranks),
+                      .members = members,
+                      .missing = {},
+                      .passed = {},
+                      .is_transfer = is_transfer};
     for (const FlightMember& member : members) {
       result_
           .of[static_cast<std::size_t>(member.record)][static_cast<std::size_t>(member.operation)] =
@@ -163,14 +173,26 @@ class FlightJoiner {
       own.is_pending = own.is_pending || !operation_of(records_, member).completed;
     }
     if (own.is_pending)
-      for (const int rank : own.ranks)
-        if (std::none_of(members.begin(), members.end(),
-                         [&](const FlightMember& member) {
-                           return records_[static_cast<std::size_t>(member.record)].rank == rank;
-                         }) &&
-            (is_transfer || !may_be_lost(rank, members.front())))
-          own.missing.push_back(rank);
+      add_others(own);
     result_.all.push_back(std::move(own));
+  }
+  /// Finds the ranks that have completed a pending communication, and those that have not issued
+  /// it.
+  void add_others(Communication& own) const {
+    for (const int rank : own.ranks) {
+      const auto member =
+          std::find_if(own.members.begin(), own.members.end(), [&](const FlightMember& other) {
+            return records_[static_cast<std::size_t>(other.record)].rank == rank;
+          });
+      if (member != own.members.end()) {
+        if (operation_of(records_, *member).completed)
+          own.passed.push_back(rank);
+      } else if (!own.is_transfer && has_passed(rank, own.members.front())) {
+        own.passed.push_back(rank);
+      } else {
+        own.missing.push_back(rank);
+      }
+    }
   }
 
   const std::vector<FlightRecord>& records_;
@@ -179,7 +201,8 @@ class FlightJoiner {
   std::map<std::pair<int, int>, std::optional<std::pair<int, int>>> common_;  // by ranks
   std::map<std::tuple<int, int, int>, Ends> channels_;  // group, sender, receiver
   std::map<std::tuple<int, std::int64_t, int>, Members> collectives_;
-  std::map<std::pair<int, int>, std::int64_t> first_sequence_;  // of collectives, by group and rank
+  std::map<std::pair<int, int>, std::int64_t>
+      last_sequence_;  // of collectives, by group and record
 };
 
 }  // namespace

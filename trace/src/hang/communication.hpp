@@ -19,6 +19,7 @@ struct Communication {
   std::vector<int> ranks;  // participants
   std::vector<FlightMember> members;
   std::vector<int> missing;  // ranks that have not issued it, or that have no record
+  std::vector<int> passed;   // ranks that have completed it, including those that no longer list it
   bool is_transfer = false;
   bool is_pending = false;  // at least one rank has not completed it
 };

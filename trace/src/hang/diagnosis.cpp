@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "hang/followed_schedule.hpp"
@@ -14,6 +15,9 @@ namespace pipewright::trace {
 namespace {
 
 using FlightKind = FlightOperation::Kind;
+
+constexpr std::size_t most_told = 7;     // ranks at fault after the first, in the sentence
+constexpr std::size_t most_listed = 16;  // numbers of ranks
 
 const std::vector<WaitCause> certain{WaitCause::Queue}, usual{WaitCause::Queue, WaitCause::Stream},
     likely{WaitCause::Queue, WaitCause::Stream, WaitCause::Host},
@@ -31,9 +35,12 @@ class Diagnoser {
     if (!is_any_open())
       own_.what = "every operation of every rank is complete: the job does not hang";
     else if (!diverged() && !found_stuck(StuckCause::Disagreement, false) &&
-             !found_stuck(StuckCause::Dead, true) && !found_stuck(StuckCause::Passed, true) &&
+             !found_stuck(StuckCause::Behind, true) && !found_stuck(StuckCause::Passed, true) &&
              !found_without_order() && !found_stuck(StuckCause::Disagreement, true))
-      own_.what = "the dumps do not show why the job hangs";
+      tell_open();
+    if (own_.ranks.empty() && own_.rank >= 0 && own_.kind != HangKind::Unknown)
+      own_.ranks = {own_.rank};
+    note_waits_for_absent_ranks();
     return std::move(own_);
   }
 
@@ -92,11 +99,21 @@ class Diagnoser {
     own_.place = operation_of(records_, member).place;
     set_instruction(found.expected);
     own_.what = divergence_words(found, member);
+    note_later_divergences(record);
     if (found.kind != HangKind::Order)
       tell_way_to_rank(own_.rank);
     if (own_.waits.empty())
       tell_cycle();
     return true;
+  }
+  void note_later_divergences(int first) {
+    std::vector<int> later;
+    for (int r = 0; r < static_cast<int>(followed_.size()); ++r)
+      if (r != first && followed_[static_cast<std::size_t>(r)].divergence)
+        later.push_back(rank_of(r));
+    if (!later.empty())
+      own_.notes.push_back(fmt::format("rank{} {} left the schedule later",
+                                       later.size() == 1 ? "" : "s", shortened(later)));
   }
   const FlightDivergence& divergence_of(int record) const {
     return *followed_[static_cast<std::size_t>(record)].divergence;
@@ -123,7 +140,9 @@ class Diagnoser {
     const bool is_followed = !followed_.empty();
     if (!is_followed && found_cycle(certain))
       return true;
-    if (found_left_for_collective() || found_stuck(StuckCause::Late, true))
+    // A rank without a dump may be innocent: its dump may be lost.
+    if (found_left_for_collective() || found_stuck(StuckCause::Late, true) ||
+        found_stuck(StuckCause::Dead, true))
       return true;
     if (!is_followed && (found_cycle(usual) || found_cycle(likely)))
       return true;
@@ -160,23 +179,71 @@ class Diagnoser {
     return {};
   }
 
-  int first_operation(const StuckCommunication& stuck) const {
-    return joined_.all[static_cast<std::size_t>(stuck.communication)].members.front().operation;
+  /// Returns the place of a stuck communication among those of its cause: the first explains most.
+  std::pair<bool, int> place_of(const StuckCommunication& stuck) const {
+    const Communication& at = joined_.all[static_cast<std::size_t>(stuck.communication)];
+    if (stuck.cause == StuckCause::Behind)
+      return {false, member_of(at, stuck.rank).operation};
+    return {stuck.is_held_up, at.members.front().operation};
+  }
+
+  /// Returns the first stuck communication of each rank with this cause.
+  std::map<int, const StuckCommunication*> stuck_by_rank(StuckCause cause,
+                                                         bool may_be_held_up) const {
+    std::map<int, const StuckCommunication*> by_rank;
+    for (const StuckCommunication& stuck : graph_.stuck)
+      if (stuck.cause == cause && (may_be_held_up || !stuck.is_held_up))
+        if (const auto [found, is_new] = by_rank.try_emplace(stuck.rank, &stuck);
+            !is_new && place_of(stuck) < place_of(*found->second))
+          found->second = &stuck;
+    return by_rank;
   }
 
   bool found_stuck(StuckCause cause, bool may_be_held_up) {
-    const StuckCommunication* best = nullptr;
-    for (const StuckCommunication& stuck : graph_.stuck)
-      if (stuck.cause == cause && (may_be_held_up || !stuck.is_held_up) &&
-          (best == nullptr || std::pair(stuck.is_held_up, first_operation(stuck)) <
-                                  std::pair(best->is_held_up, first_operation(*best))))
-        best = &stuck;
+    const auto by_rank = stuck_by_rank(cause, may_be_held_up);
+    const auto best = std::min_element(
+        by_rank.begin(), by_rank.end(),
+        [&](const auto& a, const auto& b) { return place_of(*a.second) < place_of(*b.second); });
     // A rank that only waits in a cycle of sends is not late.
-    if (best == nullptr || (cause == StuckCause::OnlySends && are_all_sending(best->rank)))
+    if (best == by_rank.end() || (cause == StuckCause::OnlySends && are_all_sending(best->first)))
       return false;
-    tell(*best);
+    tell(*best->second);
+    std::vector<const StuckCommunication*> others;
+    add_others(cause, others);
+    if (cause == StuckCause::Behind)
+      add_others(StuckCause::Late, others);
+    tell_others(others);
     return true;
   }
+  /// Adds ranks that are at fault by themselves, whatever else waits.
+  void add_others(StuckCause cause, std::vector<const StuckCommunication*>& others) {
+    if (cause == StuckCause::OnlySends || cause == StuckCause::Still)
+      return;
+    const bool is_certain =
+        cause == StuckCause::Behind || cause == StuckCause::Late || cause == StuckCause::Dead;
+    for (const auto& [rank, stuck] : stuck_by_rank(cause, is_certain))
+      if (std::find(own_.ranks.begin(), own_.ranks.end(), rank) == own_.ranks.end()) {
+        own_.ranks.push_back(rank);
+        others.push_back(stuck);
+      }
+  }
+  void tell_others(const std::vector<const StuckCommunication*>& others) {
+    for (std::size_t at = 0; at < std::min(most_told, others.size()); ++at)
+      own_.what += "; " + words_of_stuck(*others[at]);
+    if (others.size() > most_told)
+      own_.what += fmt::format("; and {} more ranks", others.size() - most_told);
+  }
+
+  void tell_open() {
+    const auto is_open = [](const Communication& own) { return own.is_pending; };
+    const auto first = std::find_if(joined_.all.begin(), joined_.all.end(), is_open);
+    own_.kind = HangKind::Unknown;
+    own_.rank = rank_of(first->members.front().record);
+    own_.operation = words_of(first->members.front());
+    own_.what = fmt::format("{} operations are open, and the dumps do not show why",
+                            std::count_if(joined_.all.begin(), joined_.all.end(), is_open));
+  }
+
   /// Returns true if the rank is in a cycle in which every rank has only sends open.
   bool are_all_sending(int rank) const {
     std::set<int> sending;
@@ -193,53 +260,73 @@ class Diagnoser {
   void tell(const StuckCommunication& stuck) {
     const Communication& at = joined_.all[static_cast<std::size_t>(stuck.communication)];
     own_.rank = stuck.rank;
-    const FlightMember& other = member_beside(at, stuck.rank);
-    switch (stuck.cause) {
-      case StuckCause::Disagreement:
-        tell_disagreement(stuck, at);
-        break;
-      case StuckCause::Dead:
-        own_.kind = HangKind::Dead;
-        own_.what = fmt::format("rank {} has left no dump, and rank {} waits for it at {}",
-                                stuck.rank, rank_of(other.record), words_of(other));
-        break;
-      case StuckCause::Passed:
-        own_.kind = operation_of(records_, other).kind == FlightKind::Send
-                        ? HangKind::MissingReceive
-                        : HangKind::MissingSend;
-        own_.what =
-            fmt::format("rank {} continued without the operation that rank {} waits for at {}",
-                        stuck.rank, rank_of(other.record), words_of(other));
-        break;
-      case StuckCause::Late:
-      case StuckCause::OnlySends:
-        own_.kind = HangKind::Late;
-        own_.what = fmt::format(
-            "rank {} is late: it is in no communication, and rank {} waits for it at {}",
-            stuck.rank, rank_of(other.record), words_of(other));
-        break;
-      case StuckCause::Still:
-        own_.kind = HangKind::Late;
-        own_.what = fmt::format(
-            "rank {} has issued {}, but it makes no progress: its data is not computed, or the "
-            "link does not transfer it",
-            stuck.rank, words_of(member_of(at, stuck.rank)));
-        break;
-    }
+    own_.ranks = {stuck.rank};
+    own_.kind = kind_of(stuck);
+    own_.what = words_of_stuck(stuck);
     tell_last_operation(stuck, at);
     tell_way(way_to(graph_, stuck.communication));
-    own_.waits.push_back(end_of_way(stuck, at));
+    if (stuck.cause != StuckCause::Behind)
+      own_.waits.push_back(end_of_way(stuck, at));
   }
 
-  void tell_disagreement(const StuckCommunication& stuck, const Communication& at) {
-    const auto found = disagreement(records_, joined_, stuck.communication).value();
-    own_.kind = found.is_collective ? HangKind::Collective
-                : found.is_sizes    ? HangKind::Sizes
-                                    : HangKind::Types;
-    const FlightMember &odd = member_of(at, stuck.rank), &other = member_beside(at, stuck.rank);
-    own_.what =
-        fmt::format("rank {} is at {}, rank {} at {}", stuck.rank, with_tensors(odd, own_.kind),
-                    rank_of(other.record), with_tensors(other, own_.kind));
+  HangKind kind_of(const StuckCommunication& stuck) const {
+    switch (stuck.cause) {
+      case StuckCause::Disagreement: {
+        const auto found = disagreement(records_, joined_, stuck.communication).value();
+        return found.is_collective ? HangKind::Collective
+               : found.is_sizes    ? HangKind::Sizes
+                                   : HangKind::Types;
+      }
+      case StuckCause::Dead:
+        return HangKind::Dead;
+      case StuckCause::Passed: {
+        const Communication& at = joined_.all[static_cast<std::size_t>(stuck.communication)];
+        return operation_of(records_, member_beside(at, stuck.rank)).kind == FlightKind::Send
+                   ? HangKind::MissingReceive
+                   : HangKind::MissingSend;
+      }
+      case StuckCause::Behind:
+      case StuckCause::Late:
+      case StuckCause::OnlySends:
+      case StuckCause::Still:
+        break;
+    }
+    return HangKind::Late;
+  }
+
+  std::string words_of_stuck(const StuckCommunication& stuck) const {
+    const Communication& at = joined_.all[static_cast<std::size_t>(stuck.communication)];
+    const FlightMember &own = member_of(at, stuck.rank), &other = member_beside(at, stuck.rank);
+    const int waiting = rank_of(other.record);
+    switch (stuck.cause) {
+      case StuckCause::Disagreement: {
+        const HangKind kind = kind_of(stuck);
+        return fmt::format("rank {} is at {}, rank {} at {}", stuck.rank, with_tensors(own, kind),
+                           waiting, with_tensors(other, kind));
+      }
+      case StuckCause::Behind:
+        return fmt::format(
+            "rank {} has issued {}, and rank{} {} {} gone past it: its device makes no progress",
+            stuck.rank, words_of(own), at.passed.size() == 1 ? "" : "s", shortened(at.passed),
+            at.passed.size() == 1 ? "has" : "have");
+      case StuckCause::Dead:
+        return fmt::format("rank {} has left no dump, and rank {} waits for it at {}", stuck.rank,
+                           waiting, words_of(other));
+      case StuckCause::Passed:
+        return fmt::format("rank {} continued without the operation that rank {} waits for at {}",
+                           stuck.rank, waiting, words_of(other));
+      case StuckCause::Late:
+      case StuckCause::OnlySends:
+        return fmt::format(
+            "rank {} is late: it is in no communication, and rank {} waits for it at {}",
+            stuck.rank, waiting, words_of(other));
+      case StuckCause::Still:
+        break;
+    }
+    return fmt::format(
+        "rank {} has issued {}, but it makes no progress: its data is not computed, or the link "
+        "does not transfer it",
+        stuck.rank, words_of(own));
   }
   std::string with_tensors(const FlightMember& member, HangKind kind) const {
     const FlightOperation& operation = operation_of(records_, member);
@@ -292,6 +379,7 @@ class Diagnoser {
       case StuckCause::OnlySends:
         because = "has not issued it and is in no communication";
         break;
+      case StuckCause::Behind:
       case StuckCause::Still:
         because = "has issued it";
         break;
@@ -313,6 +401,7 @@ class Diagnoser {
       ranks.insert({wait.rank, wait.waits_for});
     if (!ranks.empty())
       own_.rank = *ranks.begin();
+    own_.ranks.assign(ranks.begin(), ranks.end());
     own_.what = fmt::format("ranks {} wait for each other", fmt::join(ranks, ", "));
     if (!own_.waits.empty())
       for (const HangWait& wait : own_.waits)
@@ -391,6 +480,13 @@ class Diagnoser {
     return instruction ? fmt::format("{} ({})", to_string(*instruction), words) : words;
   }
 
+  /// Lists numbers of ranks, the first 16 of them.
+  static std::string shortened(std::vector<int> ranks) {
+    const bool is_long = ranks.size() > most_listed;
+    ranks.resize(std::min(ranks.size(), most_listed));
+    return fmt::format("{}{}", fmt::join(ranks, ", "), is_long ? ", …" : "");
+  }
+
   bool is_any_open() const {
     return std::any_of(joined_.all.begin(), joined_.all.end(),
                        [](const Communication& own) { return own.is_pending; });
@@ -404,11 +500,19 @@ class Diagnoser {
             absent.insert(rank);
     if (absent.empty())
       return;
-    const std::size_t all = absent.size();
-    while (absent.size() > 16)
-      absent.erase(std::prev(absent.end()));
-    own_.notes.push_back(fmt::format("no dump of {} rank{}: {}{}", all, all == 1 ? "" : "s",
-                                     fmt::join(absent, ", "), all > 16 ? ", …" : ""));
+    own_.notes.push_back(fmt::format("no dump of {} rank{}: {}", absent.size(),
+                                     absent.size() == 1 ? "" : "s",
+                                     shortened({absent.begin(), absent.end()})));
+  }
+  void note_waits_for_absent_ranks() {
+    if (own_.kind == HangKind::Dead)
+      return;
+    std::vector<int> awaited;
+    for (const auto& [rank, stuck] : stuck_by_rank(StuckCause::Dead, true))
+      awaited.push_back(rank);
+    if (!awaited.empty())
+      own_.notes.push_back(fmt::format("others wait for rank{} {} too, whose dump is missing",
+                                       awaited.size() == 1 ? "" : "s", shortened(awaited)));
   }
 
   const std::vector<FlightRecord>& records_;

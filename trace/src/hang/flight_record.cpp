@@ -89,6 +89,8 @@ class FlightReader {
     else if (entries != nullptr)
       for (std::size_t at = 0; at < entries->items.size() && faults_.size() < 50; ++at)
         read_entry(*entries->items[at], fmt::format("/entries/{}", at));
+    if (const PickleNode* const status = root.find("pg_status"); status != nullptr)
+      read_status(*status);
   }
 
   FlightRecord record() && {
@@ -149,6 +151,35 @@ class FlightReader {
                                 description == nullptr ? "" : description->text,
                                 members.value_or(std::vector<int>())});
     }
+  }
+
+  /// Reads the last complete collective of each group. The status has the process's own numbers of
+  /// its groups (pg_id). Groups are created in one order, so that these ascend with the names,
+  /// which count the groups of the job. Unless names and entries agree with that, nothing is read.
+  void read_status(const PickleNode& status) {
+    std::map<int, std::size_t> by_name;
+    for (std::size_t at = 0; at < record_.groups.size(); ++at)
+      if (const auto number = whole_number(record_.groups[at].name))
+        by_name[*number] = at;
+    std::map<std::int64_t, std::int64_t> completed;  // by pg_id
+    for (std::size_t at = 0; at + 1 < status.items.size() && may_visit(); at += 2) {
+      const auto id = whole_number(status.items[at]->text);
+      const PickleNode* const last = status.items[at + 1]->find("last_completed_collective");
+      if (id && last != nullptr && last->is(NodeKind::Integer))
+        completed[*id] = last->integer;
+    }
+    if (!status.is(NodeKind::Dict) || by_name.size() != record_.groups.size() ||
+        completed.size() != by_name.size())
+      return;
+    std::map<std::int64_t, std::size_t> groups;  // by pg_id
+    auto name = by_name.begin();
+    for (const auto& [id, last] : completed)
+      groups[id] = (name++)->second;
+    for (const auto& [id, group] : group_ids_)
+      if (const auto found = groups.find(id); found == groups.end() || found->second != group)
+        return;
+    for (const auto& [id, group] : groups)
+      record_.groups[group].last_completed = completed.at(id);
   }
 
   /// Returns the group by name, or the only group if torch has written another name (as with Gloo).
@@ -264,6 +295,8 @@ class FlightReader {
     const PickleNode* const state =
         want(node, "state", NodeKind::Text, where, "the operation's state");
     const int group = group_of(node, where);
+    if (const PickleNode* const id = node.find("pg_id"); id != nullptr && id->is(NodeKind::Integer))
+      group_ids_.insert({id->integer, static_cast<std::size_t>(group)});
     if (name == nullptr || state == nullptr || record_.groups.empty())
       return;
     const auto colon = name->text.find(':');
@@ -297,8 +330,10 @@ class FlightReader {
 
   void add(const PickleNode& node, FlightOperation operation, bool is_p2p) {
     const PickleNode* const id = node.find("record_id");
-    if (entries_read_++ == 0)
-      record_.is_whole = id != nullptr && id->is(NodeKind::Integer) && id->integer == 0;
+    // A dump of active operations has gaps, where complete ones were left out.
+    const bool follows = id != nullptr && id->is(NodeKind::Integer) && id->integer == entries_read_;
+    record_.is_whole = follows && (entries_read_ == 0 || record_.is_whole);
+    ++entries_read_;
     if (operation.name == "coalesced") {
       close_launch(operation, is_p2p);
       return;
@@ -334,7 +369,8 @@ class FlightReader {
   std::vector<std::string> faults_;
   std::vector<bool> is_p2p_;  // by operation
   std::size_t launch_begin_ = 0;
-  std::size_t entries_read_ = 0;
+  std::int64_t entries_read_ = 0;
+  std::set<std::pair<std::int64_t, std::size_t>> group_ids_;  // pg_id and group of entries
   int launches_ = 0;
 };
 

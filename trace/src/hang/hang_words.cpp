@@ -1,6 +1,7 @@
 #include "hang/hang_words.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -27,26 +28,21 @@ std::string in_words(const FlightOperation& operation, const std::string& group)
 }
 
 const std::vector<std::string>& hang_kinds() {
-  static const std::vector<std::string> words{"none",  "order", "missing send", "missing receive",
-                                              "extra", "late",  "dead",         "collective",
-                                              "sizes", "types"};
+  static const std::vector<std::string> words{
+      "none", "unknown",    "order", "missing send", "missing receive", "extra", "late",
+      "dead", "collective", "sizes", "types"};
   return words;
 }
 const std::string& to_string(HangKind kind) { return hang_kinds()[static_cast<std::size_t>(kind)]; }
 
 plan::Json to_json(const HangDiagnosis& own) {
   const auto known = [](int value) { return value < 0 ? plan::Json() : plan::Json(value); };
-  plan::Json json{{"kind", to_string(own.kind)},
-                  {"rank", known(own.rank)},
-                  {"what", own.what},
-                  {"operation", own.operation},
-                  {"instruction", own.instruction},
-                  {"stage", known(own.stage)},
-                  {"microbatch", known(own.microbatch)},
-                  {"step", known(own.step)},
-                  {"place", own.place},
-                  {"is_cycle", own.is_cycle},
-                  {"waits", plan::Json::array()},
+  plan::Json json{{"kind", to_string(own.kind)}, {"rank", known(own.rank)},
+                  {"ranks", own.ranks},          {"what", own.what},
+                  {"operation", own.operation},  {"instruction", own.instruction},
+                  {"stage", known(own.stage)},   {"microbatch", known(own.microbatch)},
+                  {"step", known(own.step)},     {"place", own.place},
+                  {"is_cycle", own.is_cycle},    {"waits", plan::Json::array()},
                   {"notes", own.notes}};
   for (const HangWait& wait : own.waits)
     json["waits"].push_back({{"rank", wait.rank},
@@ -59,7 +55,9 @@ plan::Json to_json(const HangDiagnosis& own) {
 std::string in_words(const HangDiagnosis& own) {
   std::string text = own.what + "\n\n";
   text += fmt::format("kind        {}\n", to_string(own.kind));
-  if (own.rank >= 0)
+  if (own.ranks.size() > 1)
+    text += fmt::format("ranks       {}\n", fmt::join(own.ranks, ", "));
+  else if (own.rank >= 0)
     text += fmt::format("rank        {}\n", own.rank);
   if (!own.operation.empty())
     text += fmt::format("operation   {}\n", own.operation);

@@ -14,6 +14,18 @@ constexpr std::size_t most_waits = 4;  // of one rank, from each end of its open
 
 bool is_send(const FlightOperation& own) { return own.kind == FlightKind::Send; }
 
+/// Returns true for collectives that no rank can complete before all have begun it.
+bool needs_all_ranks(const FlightOperation& own) {
+  std::string name = own.name;
+  std::erase(name, '_');
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char letter) {
+    return static_cast<char>(letter >= 'A' && letter <= 'Z' ? letter - 'A' + 'a' : letter);
+  });
+  const auto has = [&](const char* word) { return name.find(word) != std::string::npos; };
+  return has("allreduce") || has("allgather") || has("reducescatter") || has("alltoall") ||
+         has("barrier");
+}
+
 /// The incomplete operations of a rank, in order.
 struct OpenOperations {
   std::vector<int> operations;
@@ -81,14 +93,27 @@ class GraphMaker {
         is_in_queue = is_in_queue || waits;
         is_held_up = add_stream(at, member) || is_held_up || waits;
       }
+    add_behind(at, is_held_up);
     for (const int rank : own.missing)
       add_missing(at, rank, is_held_up);
     if (is_in_queue || !own.missing.empty())
       return;
     if (const auto found = disagreement(records_, joined_, at))
       graph_.stuck.push_back({StuckCause::Disagreement, at, found->rank, is_held_up});
-    else if (!is_held_up && own.members.size() > 1)
+    else if (!is_held_up)
       graph_.stuck.push_back({StuckCause::Still, at, still_rank(own), false});
+  }
+
+  /// Adds the ranks that have a collective open which others have completed. A rank that is held up
+  /// by an earlier operation counts only if the others cannot have completed it without that rank.
+  void add_behind(int at, bool is_held_up) {
+    const Communication& own = joined_.all[static_cast<std::size_t>(at)];
+    if (own.is_transfer || own.passed.empty() || disagreement(records_, joined_, at))
+      return;
+    for (const FlightMember& member : own.members)
+      if (const FlightOperation& operation = operation_of(records_, member);
+          !operation.completed && (!is_held_up || needs_all_ranks(operation)))
+        graph_.stuck.push_back({StuckCause::Behind, at, rank_of(member.record), is_held_up});
   }
 
   bool add_queue(int at, const FlightMember& member) {
@@ -169,15 +194,21 @@ class GraphMaker {
     return false;
   }
 
-  /// Returns the rank that blocks a communication which all ranks have issued: the sender of a
-  /// transfer, since it computes the data; of a collective, the first rank that has not started it,
-  /// or the first member if all have.
+  /// Returns the rank that blocks a communication which all ranks have issued, among those that
+  /// have not completed it: the sender of a transfer, since it computes the data; of a collective,
+  /// the first rank that has not started it, or else the first one.
   int still_rank(const Communication& own) const {
-    for (const FlightMember& member : own.members)
-      if (const FlightOperation& operation = operation_of(records_, member);
-          own.is_transfer ? is_send(operation) : !operation.started && !operation.completed)
+    int open = -1;
+    for (const FlightMember& member : own.members) {
+      const FlightOperation& operation = operation_of(records_, member);
+      if (operation.completed)
+        continue;
+      if (own.is_transfer ? is_send(operation) : !operation.started)
         return rank_of(member.record);
-    return rank_of(own.members.front().record);
+      if (open < 0)
+        open = rank_of(member.record);
+    }
+    return open;
   }
 
   const std::vector<FlightRecord>& records_;

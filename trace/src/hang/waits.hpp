@@ -26,6 +26,7 @@ struct CommunicationWait {
 /// The reason why a communication is stuck although nothing of its kind precedes it.
 enum class StuckCause {
   Disagreement,  // its ranks issued different operations
+  Behind,        // a rank has issued it and makes no progress, although others have completed it
   Dead,          // a rank has no record
   Passed,        // a rank has not issued it and is already past it
   Late,          // a rank has not issued it and is in no communication

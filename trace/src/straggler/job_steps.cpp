@@ -14,6 +14,7 @@ namespace pipewright::trace {
 namespace {
 
 constexpr double tolerance_s = 50e-6;  // by which clocks of one worker's streams may differ
+constexpr std::size_t most_told = 3;   // steps that were left out
 
 /// The events of a step, by worker and operation.
 class StepEvents {
@@ -95,6 +96,7 @@ class StepsMaker {
         whole.push_back(&all_[at]);
       }
     require_equal_replicas(*whole.front());
+    require_optimizers(*whole.front());
     make_plan(*whole.front());
     made_.graph = make_graph();
     lay_out(whole);
@@ -102,8 +104,14 @@ class StepsMaker {
   }
 
  private:
+  /// Also names the first steps that were left out: an event with a wrong step number is in one
+  /// step too many, and missing in another.
   [[noreturn]] void refuse(const std::string& what) const {
-    throw plan::InputError(fmt::format("{}: {}", trace_.file, what));
+    std::string text = fmt::format("{}: {}", trace_.file, what);
+    for (std::size_t at = 0; at < std::min(most_told, made_.left_out.size()); ++at)
+      text += fmt::format("; step {} was left out: {}", made_.left_out[at].number,
+                          made_.left_out[at].why);
+    throw plan::InputError(text);
   }
 
   void gather_steps() {
@@ -119,16 +127,18 @@ class StepsMaker {
   }
 
   /// Returns the number of operations of all workers that most steps have; of equally frequent
-  /// ones, the first.
+  /// ones, those of the first step with the most events.
   std::vector<int> usual_counts() const {
     std::map<std::vector<int>, int> seen;
     int most = 0;
     for (const StepEvents& step : all_)
       most = std::max(most, ++seen[step.counts()]);
+    const StepEvents* usual = nullptr;
     for (const StepEvents& step : all_)
-      if (seen[step.counts()] == most)
-        return step.counts();
-    return {};
+      if (seen[step.counts()] == most &&
+          (usual == nullptr || step.all().size() > usual->all().size()))
+        usual = &step;
+    return usual->counts();
   }
 
   std::optional<std::string> fault_of(const StepEvents& step,
@@ -137,6 +147,12 @@ class StepsMaker {
     const auto [own, expected] = std::mismatch(counts.begin(), counts.end(), most_have.begin());
     if (own == counts.end())
       return {};
+    if (step.all().size() == 1) {
+      const JobEvent& event = step.all().front();
+      return fmt::format("it has only one event, {} of dp {} stage {}", name_of(event.operation),
+                         trace_.layout.replica_of(event.worker),
+                         trace_.layout.stage_of(event.worker));
+    }
     const auto slot = static_cast<std::size_t>(own - counts.begin());
     const auto worker = static_cast<int>(slot / job_operation_count);
     return fmt::format("dp {} stage {} has {} of {}, and {} in most steps",
@@ -155,6 +171,18 @@ class StepsMaker {
                              step.of(worker, operation).size(), name_of(operation),
                              step.of(first, operation).size()));
     }
+  }
+
+  /// A step ends with the optimizers: either all workers have them, or none.
+  void require_optimizers(const StepEvents& step) const {
+    const JobLayout& layout = trace_.layout;
+    const auto count = [&](int stage) {
+      return step.of(layout.worker(0, stage), JobOperation::Optimizer).size();
+    };
+    for (int stage = 1; stage < layout.stages; ++stage)
+      if (count(stage) != count(0))
+        refuse(fmt::format("stage {} has {} of {} in a step, and stage 0 has {}", stage,
+                           count(stage), name_of(JobOperation::Optimizer), count(0)));
   }
 
   void make_plan(const StepEvents& step) {
@@ -212,6 +240,9 @@ class StepsMaker {
 
   void require_all_microbatches() const {
     const auto& [layout, schedule, shapes, places] = made_.plan;
+    if (schedule.microbatches == 0)
+      refuse(fmt::format("no step has a {} or {}", name_of(JobOperation::Forward),
+                         name_of(JobOperation::Backward)));
     const std::int64_t all = std::int64_t{layout.chunks} * schedule.microbatches;
     for (int stage = 0; stage < layout.stages; ++stage)
       for (const Direction direction : both_directions)
@@ -238,7 +269,7 @@ class StepsMaker {
       double first = std::numeric_limits<double>::infinity(), last = -first;
       for (const JobEvent& event : whole[step]->all()) {
         first = std::min(first, event.begin);
-        last = std::max(last, event.end());
+        last = std::max({last, event.begin, event.end()});
       }
       made_.measured.push_back(last - first);
       made_.zero.push_back(first);

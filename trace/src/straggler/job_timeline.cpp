@@ -103,7 +103,7 @@ class TimelineMaker {
         .kind = *kind, .stage = stage, .microbatch = node.microbatch};
     timeline_.spans.push_back({place_[static_cast<std::size_t>(node.worker)], plan::row_of(*kind),
                                to_string(instruction), plan::Seconds{begin},
-                               plan::Seconds{begin + seconds}});
+                               plan::Seconds{begin + std::max(0.0, seconds)}});
   }
 
   /// Removes small overlaps between a worker's computes, which come from the noise of their clocks.

@@ -20,6 +20,7 @@ namespace {
 constexpr int rows_of_worker = 5;      // compute, pp-comm, tp-comm, dp-comm, misc
 constexpr int most_to_look_at = 4096;  // events read before the file type is decided
 constexpr int most_number = 100'000'000;
+constexpr double most_correction_s = 1e-3;  // of a clock, by which durations become negative
 
 /// Parses a whole number; accepts no other notation.
 std::optional<int> number_in(std::string_view text) {
@@ -135,8 +136,15 @@ class JobReader {
       refuse(fmt::format("byte {}: process (pid) {}: expected the data-parallel rank", event.offset,
                          event.process));
     const double seconds = seconds_of(event.duration.value_or(Microseconds{}));
-    if (seconds < 0)
-      refuse(fmt::format("byte {}: {} takes {} s", event.offset, event.name, seconds));
+    if (seconds < -most_correction_s)
+      refuse(
+          fmt::format("byte {}: {} takes {:g} s: the correction of a clock makes durations "
+                      "negative by {:g} s at most",
+                      event.offset, event.name, seconds, most_correction_s));
+    if (seconds < 0) {
+      ++trace_.negative;
+      trace_.least_s = std::min(trace_.least_s, seconds);
+    }
     replicas_.push_back(*replica);
     threads_.push_back(thread_of(event));
     trace_.events.push_back(

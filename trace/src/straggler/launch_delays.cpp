@@ -33,14 +33,85 @@ bool are_opposite(JobOperation a, JobOperation b) {
          are(JobOperation::BackwardSend, JobOperation::BackwardReceive);
 }
 
+class LateBeginsFinder {
+ public:
+  explicit LateBeginsFinder(const JobSteps& steps) : steps_(steps) { found_.graph = steps.graph; }
+
+  LateBegins find() {
+    join_calls();
+    find_delays();
+    return std::move(found_);
+  }
+
+ private:
+  const JobNode& node_at(NodeNumber node) const { return steps_.graph.nodes[node]; }
+
+  bool run_together(NodeNumber a, NodeNumber b) const {
+    const auto alike = [](std::span<const double> x, std::span<const double> y) {
+      return std::equal(x.begin(), x.end(), y.begin(),
+                        [](double p, double q) { return std::abs(p - q) < same_s; });
+    };
+    return are_opposite(node_at(a).operation, node_at(b).operation) &&
+           alike(steps_.begins.of(a), steps_.begins.of(b)) &&
+           alike(steps_.recorded.of(a), steps_.recorded.of(b));
+  }
+
+  void join_calls() {
+    std::vector<NodeNumber> transfers;
+    for (NodeNumber node = 0; node < steps_.graph.nodes.size(); ++node)
+      if (is_transfer(node_at(node).operation))
+        transfers.push_back(node);
+    const auto place = [&](NodeNumber node) {
+      return std::pair(node_at(node).worker, steps_.begins.of(node)[0]);
+    };
+    std::stable_sort(transfers.begin(), transfers.end(),
+                     [&](NodeNumber a, NodeNumber b) { return place(a) < place(b); });
+    std::vector<std::pair<NodeNumber, NodeNumber>> joined;
+    for (std::size_t at = 1; at < transfers.size(); ++at)
+      if (node_at(transfers[at]).worker == node_at(transfers[at - 1]).worker &&
+          run_together(transfers[at - 1], transfers[at]))
+        joined.emplace_back(transfers[at - 1], transfers[at]);
+    try {
+      found_.graph = make_job_graph(steps_.plan, joined);
+      found_.joined = joined.size();
+    } catch (const plan::InputError&) {
+      return;  // they cannot have been one call
+    }
+  }
+
+  double ready(NodeNumber node, std::size_t step) const {
+    double ready = 0;
+    for (const NodeNumber before : found_.graph.waits_of(node))
+      ready = std::max(ready, steps_.begins.of(before)[step] + steps_.recorded.of(before)[step]);
+    return ready;
+  }
+
+  void find_delays() {
+    const JobGraph& graph = found_.graph;
+    found_.delays = JobTimes(graph.nodes.size(), steps_.recorded.steps());
+    for (std::size_t at = 0; at < graph.groups(); ++at)
+      for (std::size_t step = 0; step < found_.delays.steps(); ++step) {
+        double all_ready = 0, begin = std::numeric_limits<double>::infinity();
+        for (const NodeNumber node : graph.group(at)) {
+          all_ready = std::max(all_ready, ready(node, step));
+          begin = std::min(begin, steps_.begins.of(node)[step]);
+        }
+        for (const NodeNumber node : graph.group(at))
+          found_.delays.of(node)[step] = begin - all_ready;
+      }
+  }
+
+  const JobSteps& steps_;
+  LateBegins found_;
+};
+
 class Delays {
  public:
   Delays(const JobSteps& steps, const std::vector<double>& replayed_s)
-      : steps_(steps), replayed_s_(replayed_s), graph_(steps.graph) {}
+      : steps_(steps), replayed_s_(replayed_s), late_(late_begins(steps)) {}
 
   LaunchDelays find() {
-    join_calls();
-    find_delays();
+    found_.joined = late_.joined;
     found_.explained_s = replayed_steps(graph_, steps_.recorded, &delays_);
     found_.plain_error = replay_error(replayed_s_, steps_.measured);
     found_.explained_error = replay_error(found_.explained_s, steps_.measured);
@@ -50,60 +121,6 @@ class Delays {
   }
 
  private:
-  bool run_together(NodeNumber a, NodeNumber b) const {
-    const auto alike = [](std::span<const double> x, std::span<const double> y) {
-      return std::equal(x.begin(), x.end(), y.begin(),
-                        [](double p, double q) { return std::abs(p - q) < same_s; });
-    };
-    return are_opposite(graph_.nodes[a].operation, graph_.nodes[b].operation) &&
-           alike(steps_.begins.of(a), steps_.begins.of(b)) &&
-           alike(steps_.recorded.of(a), steps_.recorded.of(b));
-  }
-
-  void join_calls() {
-    std::vector<NodeNumber> transfers;
-    for (NodeNumber node = 0; node < graph_.nodes.size(); ++node)
-      if (is_transfer(graph_.nodes[node].operation))
-        transfers.push_back(node);
-    const auto place = [&](NodeNumber node) {
-      return std::pair(graph_.nodes[node].worker, steps_.begins.of(node)[0]);
-    };
-    std::stable_sort(transfers.begin(), transfers.end(),
-                     [&](NodeNumber a, NodeNumber b) { return place(a) < place(b); });
-    std::vector<std::pair<NodeNumber, NodeNumber>> joined;
-    for (std::size_t at = 1; at < transfers.size(); ++at)
-      if (graph_.nodes[transfers[at]].worker == graph_.nodes[transfers[at - 1]].worker &&
-          run_together(transfers[at - 1], transfers[at]))
-        joined.emplace_back(transfers[at - 1], transfers[at]);
-    try {
-      graph_ = make_job_graph(steps_.plan, joined);
-      found_.joined = joined.size();
-    } catch (const plan::InputError&) {
-      return;  // they cannot have been one call
-    }
-  }
-
-  double ready(NodeNumber node, std::size_t step) const {
-    double ready = 0;
-    for (const NodeNumber before : graph_.waits_of(node))
-      ready = std::max(ready, steps_.begins.of(before)[step] + steps_.recorded.of(before)[step]);
-    return ready;
-  }
-
-  void find_delays() {
-    delays_ = JobTimes(graph_.nodes.size(), steps_.recorded.steps());
-    for (std::size_t at = 0; at < graph_.groups(); ++at)
-      for (std::size_t step = 0; step < delays_.steps(); ++step) {
-        double all_ready = 0, begin = std::numeric_limits<double>::infinity();
-        for (const NodeNumber node : graph_.group(at)) {
-          all_ready = std::max(all_ready, ready(node, step));
-          begin = std::min(begin, steps_.begins.of(node)[step]);
-        }
-        for (const NodeNumber node : graph_.group(at))
-          delays_.of(node)[step] = begin - all_ready;
-      }
-  }
-
   /// Returns, for all steps, each operation's mean delay over every second step from the first on.
   JobTimes learnt_delays() const {
     JobTimes learnt = delays_;
@@ -179,8 +196,9 @@ class Delays {
 
   const JobSteps& steps_;
   const std::vector<double>& replayed_s_;
-  JobGraph graph_;   // with the joined calls
-  JobTimes delays_;  // equal for all members of a group
+  const LateBegins late_;
+  const JobGraph& graph_ = late_.graph;
+  const JobTimes& delays_ = late_.delays;
   LaunchDelays found_;
 };
 
@@ -193,6 +211,8 @@ double replay_error(const std::vector<double>& replayed, const std::vector<doubl
       sum += std::abs(measured[step] - replayed[step]) / replayed[step];
   return replayed.empty() ? 0 : sum / static_cast<double>(replayed.size());
 }
+
+LateBegins late_begins(const JobSteps& steps) { return LateBeginsFinder(steps).find(); }
 
 LaunchDelays launch_delays(const JobSteps& steps, const std::vector<double>& replayed_s) {
   return Delays(steps, replayed_s).find();

@@ -20,7 +20,7 @@ class LayerRemedies {
     const int stages = judge.layout().stages;
     for (int stage = 0; stage < stages; ++stage)
       for (const Direction direction : both_directions) {
-        const double time = judge.source().mean_stage(stage, direction);
+        const double time = std::max(0.0, judge.source().mean_stage(stage, direction));
         const double fixed = time * fixed_part(judge, stage, direction);
         fixed_s_.resize(static_cast<std::size_t>(stage) + 1);
         part_s_.resize(static_cast<std::size_t>(stage) + 1);
@@ -65,8 +65,8 @@ class LayerRemedies {
         quickest = stage;
     }
     const int least = fixed_s_[slowest] > 0 ? 0 : 1;  // the head may be alone on its stage
-    if (parts[slowest] <= least ||
-        stage_s(parts, quickest) + part_s_[quickest] >= stage_s(parts, slowest))
+    const bool helps = stage_s(parts, quickest) + part_s_[quickest] < stage_s(parts, slowest);
+    if (parts[slowest] <= least || !helps)
       return false;
     --parts[slowest];
     ++parts[quickest];

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
 
 #include "pipewright/sim/jitter/drawn_steps.hpp"
+#include "pipewright/trace/straggler/launch_delays.hpp"
 
 namespace pipewright::trace {
 namespace {
@@ -50,29 +50,6 @@ std::optional<plan::InstructionKind> instruction_kind_of(JobOperation operation)
   return {};
 }
 
-/// Returns how much later than possible each operation began; in a group, the first member counts.
-JobTimes launch_delays_of(const JobSteps& steps) {
-  const JobGraph& graph = steps.graph;
-  JobTimes delays(graph.nodes.size(), steps.recorded.steps());
-  const auto ready = [&](NodeNumber node, std::size_t step) {
-    double last = 0;
-    for (const NodeNumber before : graph.waits_of(node))
-      last = std::max(last, steps.begins.of(before)[step] + steps.recorded.of(before)[step]);
-    return last;
-  };
-  for (std::size_t at = 0; at < graph.groups(); ++at)
-    for (std::size_t step = 0; step < delays.steps(); ++step) {
-      double all_ready = 0, begin = std::numeric_limits<double>::infinity();
-      for (const NodeNumber node : graph.group(at)) {
-        all_ready = std::max(all_ready, ready(node, step));
-        begin = std::min(begin, steps.begins.of(node)[step]);
-      }
-      for (const NodeNumber node : graph.group(at))
-        delays.of(node)[step] = begin - all_ready;
-    }
-  return delays;
-}
-
 JobTimes chosen(const JobTimes& times, const std::vector<std::size_t>& places) {
   JobTimes some(times.nodes(), places.size());
   for (NodeNumber node = 0; node < times.nodes(); ++node)
@@ -103,7 +80,7 @@ class DrawnTimes {
  public:
   DrawnTimes(const JobSteps& steps, int block)
       : steps_(steps),
-        delays_(launch_delays_of(steps)),
+        late_begins_(late_begins(steps)),
         drawn_{.pipelines = steps.plan.layout.replicas,
                .ranks = steps.plan.layout.stages,
                .recorded = static_cast<int>(steps.recorded.steps()),
@@ -117,26 +94,29 @@ class DrawnTimes {
   std::vector<double> replayed(std::uint64_t seed, std::uint64_t first) {
     for (std::size_t draw = 0; draw < draws_at_once; ++draw)
       drawn_.draw(seed, first + draw, chosen_.data() + draw, draws_at_once);
+    const JobGraph& graph = late_begins_.graph;
     for (NodeNumber node = 0; node < times_.nodes(); ++node)
-      take(node);
-    return replayed_steps(steps_.graph, times_, &late_);
+      take(steps_.recorded.of(node), node, times_.of(node));
+    for (std::size_t at = 0; at < graph.groups(); ++at)
+      for (const NodeNumber node : graph.group(at))
+        take(late_begins_.delays.of(node), graph.group(at).front(), late_.of(node));
+    return replayed_steps(graph, times_, &late_);
   }
 
  private:
-  void take(NodeNumber node) {
+  /// Takes the values of the recorded steps that the node's worker has drawn. A group begins late
+  /// as one: if each member had a delay of its own, the longest of them would count.
+  void take(std::span<const double> recorded, NodeNumber node, std::span<double> into) const {
     const JobLayout& layout = steps_.plan.layout;
     const int worker = steps_.graph.nodes[node].worker;
     const int place = layout.replica_of(worker) * layout.stages + layout.stage_of(worker);
     const int* const chosen = chosen_.data() + static_cast<std::size_t>(place) * draws_at_once;
-    for (std::size_t draw = 0; draw < draws_at_once; ++draw) {
-      const auto step = static_cast<std::size_t>(chosen[draw]);
-      times_.of(node)[draw] = steps_.recorded.of(node)[step];
-      late_.of(node)[draw] = delays_.of(node)[step];
-    }
+    for (std::size_t draw = 0; draw < draws_at_once; ++draw)
+      into[draw] = recorded[static_cast<std::size_t>(chosen[draw])];
   }
 
   const JobSteps& steps_;
-  const JobTimes delays_;
+  const LateBegins late_begins_;
   const sim::DrawnSteps drawn_;
   std::vector<int> chosen_;  // by worker and sample
   JobTimes times_, late_;
@@ -174,12 +154,12 @@ models::RecordedSteps record_of(const JobSteps& steps) {
                         .stage = std::max(0, node.chunk) * layout.stages + rank,
                         .microbatch = node.microbatch}};
     auto& operation = operations[{own.replica, own.rank, plan::key_of(own.instruction)}];
-    const auto seconds = steps.recorded.of(at);
-    own.seconds.assign(seconds.begin(), seconds.end());
+    for (const double seconds : steps.recorded.of(at))
+      own.seconds.push_back(std::max(0.0, seconds));
     if (operation.seconds.empty())
       operation = std::move(own);
     else  // several gathers of a worker
-      std::transform(seconds.begin(), seconds.end(), operation.seconds.begin(),
+      std::transform(own.seconds.begin(), own.seconds.end(), operation.seconds.begin(),
                      operation.seconds.begin(), std::plus<>());
   }
   models::RecordedSteps record{.numbers = steps.numbers};

@@ -64,6 +64,8 @@ class ReportJson {
     json_["microbatches"] = steps().plan.schedule.microbatches;
     json_["events"] = report_.events;
     json_["events_left_out"] = report_.events_left_out;
+    json_["negative_durations"] = {{"count", report_.negative_events},
+                                   {"least_s", report_.least_event_s}};
     json_["steps"] = steps().numbers;
     json_["steps_left_out"] = plan::Json::array();
     for (const OmittedStep& step : steps().left_out)

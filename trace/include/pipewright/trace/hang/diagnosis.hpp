@@ -15,17 +15,18 @@ namespace pipewright::trace {
 
 enum class HangKind {
   None,            // every operation of every rank is complete
+  Unknown,         // operations are open, and the dumps do not show why
   Order,           // sends and receives in different orders: ranks wait for each other
   MissingSend,     // a rank skipped a send and continued
   MissingReceive,  // a rank skipped a receive and continued
   Extra,           // a send or receive that the schedule does not have
-  Late,            // a rank that others wait for is in no communication itself
-  Dead,            // a rank has no dump
-  Collective,      // a rank is in a different collective than its group
-  Sizes,           // the ends of a transfer, or the ranks of a collective, have different sizes
-  Types,           // … different types
+  Late,        // a rank that others wait for is in no communication itself, or makes no progress
+  Dead,        // a rank has no dump
+  Collective,  // a rank is in a different collective than its group
+  Sizes,       // the ends of a transfer, or the ranks of a collective, have different sizes
+  Types,       // … different types
 };
-const std::vector<std::string>& hang_kinds();  // "none", "order", "missing send", …
+const std::vector<std::string>& hang_kinds();  // "none", "unknown", "order", "missing send", …
 const std::string& to_string(HangKind kind);
 
 /// A rank that waits for an operation that another rank has not reached.
@@ -40,6 +41,7 @@ struct HangDiagnosis {
   HangKind kind = HangKind::None;
   int rank = -1;            // the first rank that diverged; for a cycle of waits without a
                             // schedule, the lowest
+  std::vector<int> ranks;   // all ranks at fault, `rank` first; of a cycle, its ranks
   std::string what;         // a sentence
   std::string operation;    // operation at which it diverged, "recv from rank 1"; may be empty
   std::string instruction;  // instruction in the schedule, "2RECV_F3"; empty: no schedule was given

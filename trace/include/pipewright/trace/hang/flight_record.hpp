@@ -15,7 +15,8 @@ namespace pipewright::trace {
 struct FlightGroup {
   std::string name;
   std::string description;
-  std::vector<int> ranks;  // ranks of the job, by rank within the group
+  std::vector<int> ranks;            // ranks of the job, by rank within the group
+  std::int64_t last_completed = -1;  // number of its last complete collective; -1: not known
   friend bool operator==(const FlightGroup&, const FlightGroup&) = default;
 };
 
@@ -53,8 +54,8 @@ struct FlightRecord {
   std::string file;
   std::vector<FlightGroup> groups;
   std::vector<FlightOperation> operations;
-  bool is_whole = false;  // contains the rank's first operation; otherwise the ring buffer has
-                          // dropped older ones
+  bool is_whole = false;  // contains all of the rank's operations; otherwise the ring buffer has
+                          // dropped older ones, or only active ones were dumped
 };
 
 /// Parses one dump. Throws MalformedFile that names file and field of every error.

@@ -38,7 +38,8 @@ struct JobEvent {
   int step = 0;        // index in JobTrace::steps
   int chunk = 0;       // -1 if the trace does not say
   double begin = 0;    // seconds; may be negative: machines have different clocks
-  double seconds = 0;  // of communication, the transfer alone without the wait for other ranks
+  double seconds = 0;  // of communication, the transfer alone without the wait for other ranks; may
+                       // be negative if the trace's clocks were corrected
   double end() const { return begin + seconds; }
 };
 
@@ -48,6 +49,8 @@ struct JobTrace {
   std::vector<int> steps;        // step numbers, ascending; a sample of the training's steps
   std::vector<JobEvent> events;  // sorted by step, worker, operation and begin
   std::size_t left_out = 0;      // number of events with unknown names or without a step
+  std::size_t negative = 0;      // number of events with a negative duration, used as recorded
+  double least_s = 0;            // the most negative one
 };
 
 /// Returns true if one of the file's first events belongs to such a job: a known operation with a
@@ -57,7 +60,8 @@ bool is_job_trace(const std::filesystem::path& file);
 
 /// Reads the trace, also gzipped. Damaged events are skipped and listed in `problems`. Throws
 /// InputError that names file, thread and value if the stage of a thread is not given, a worker has
-/// no events, or numbers are not valid ranks; MalformedFile if the file is not a trace.
+/// no events, numbers are not valid ranks, or a duration is more negative than corrected clocks
+/// explain; MalformedFile if the file is not a trace.
 JobTrace read_job_trace(const std::filesystem::path& file, std::vector<std::string>& problems);
 
 /// Returns the trace with only these steps, given by number. Throws InputError if one does not

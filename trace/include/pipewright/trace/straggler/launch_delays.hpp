@@ -31,6 +31,14 @@ struct LaunchDelays {
   std::vector<DelayKind> kinds{};  // in the order of a step; `explains_s` adds up
 };
 
+/// When operations began later than the replay of durations has them begin.
+struct LateBegins {
+  JobGraph graph;          // in which the sends and receives of one call begin together
+  std::size_t joined = 0;  // number of send-receive pairs that were one call
+  JobTimes delays;         // seconds after all predecessors had ended; equal for all of a group
+};
+LateBegins late_begins(const JobSteps& steps);
+
 LaunchDelays launch_delays(const JobSteps& steps, const std::vector<double>& replayed_s);
 
 /// Returns the mean of |measured - replayed| / replayed over those steps.

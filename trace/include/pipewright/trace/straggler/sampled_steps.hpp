@@ -19,8 +19,9 @@ namespace pipewright::trace {
 models::RecordedSteps record_of(const JobSteps& steps);
 
 /// Samples steps in which each worker takes one recorded step as a whole, including its launch
-/// delays. How often all workers take the same step follows the correlation of their compute times
-/// (sim/jitter/together.hpp).
+/// delays. Operations that begin together take one member's delay: what a rank waits for its peers
+/// is not a delay of its own. How often all workers take the same step follows the correlation of
+/// their compute times (sim/jitter/together.hpp).
 sim::Draws sample_job(const JobSteps& steps, const sim::SamplingOptions& options = {});
 
 /// Returns confidence intervals of the figures for as many other steps. A single step gives none.

@@ -21,6 +21,8 @@ namespace pipewright::trace {
 struct StragglerReport {
   std::string file;
   std::size_t events = 0, events_left_out = 0;
+  std::size_t negative_events = 0;  // with a negative duration, which is used as recorded
+  double least_event_s = 0;         // the most negative one
   JobSteps steps;
   StragglerMetrics metrics;
   std::vector<double> over_peers;    // by worker: its compute time relative to its stage in the
@@ -43,7 +45,7 @@ StragglerReport explain_stragglers(const std::filesystem::path& file,
 /// Explains the stragglers of a trace that was already read. Throws as `job_steps` does.
 StragglerReport explain_stragglers(const JobTrace& trace);
 
-/// Summarizes the metrics in one or two sentences.
+/// Names the causes of the slowdown, the one first whose best remedy saves most.
 std::string reading_of(const StragglerReport& report);
 
 /// Returns the object under `straggler`: the names of the published results, and additional ones.

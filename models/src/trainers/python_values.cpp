@@ -130,7 +130,7 @@ class ValueReader {
           value.set_by = "an unpacked argument";
         value.items.push_back(this->value());
       }
-      if (!next())
+      if (!next(")"))
         return {};
     }
     ++at_;
@@ -145,7 +145,7 @@ class ValueReader {
     for (++at_; has() && !is_sign(end);) {
       value.items.push_back(this->value());
       has_comma = has_comma || is_sign(",");
-      if (!next())
+      if (!next(end))
         return {};
     }
     ++at_;
@@ -162,20 +162,18 @@ class ValueReader {
         return {};
       ++at_;
       value.set(key.literal.get<std::string>(), this->value());
-      if (!next())
+      if (!next("}"))
         return {};
     }
     ++at_;
     return value;
   }
 
-  /// Moves to the next item, or to the bracket at the end. Returns false if neither follows.
-  bool next() {
+  /// Moves to the next item. Returns false if neither an item nor the bracket at the end follows.
+  bool next(std::string_view end) {
     if (is_sign(","))
-      ++at_;
-    else if (!has() || is_sign(":"))
-      return false;
-    return true;
+      return ++at_, true;
+    return is_sign(end);
   }
 
   const PythonLine& line_;

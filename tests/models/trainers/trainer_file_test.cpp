@@ -363,6 +363,8 @@ TEST_CASE("A Python configuration is followed through assignments and functions 
   CHECK(refusal("", "none") == "c.py: it has no function \"none\"");
   CHECK(refusal("def f():\n    config = big()\n    change(config)\n    return config\n", "f")
             .starts_with("c.py:20:5: Python is not run"));
+  CHECK(refusal("def f():\n    return Trainer.Config(training=TrainingConfig(])\n", "f")
+            .starts_with("c.py:19:12: a returned configuration is needed here"));
   CHECK(refusal("def f():\n    config = big()\n    p = config.parallelism\n"
                 "    p.tensor_parallel_degree = 2\n    return config\n",
                 "f")

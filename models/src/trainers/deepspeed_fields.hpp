@@ -1,5 +1,7 @@
 #pragma once
 
+// The fields of DeepSpeed's configuration.
+
 #include <span>
 
 #include "trainers/field_rules.hpp"

@@ -1,5 +1,7 @@
 #pragma once
 
+// The fields of torchtitan's configurations, by version.
+
 #include <span>
 #include <string>
 

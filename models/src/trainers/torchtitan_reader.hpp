@@ -1,5 +1,8 @@
 #pragma once
 
+// The cut that a torchtitan configuration describes, whether it lists the stages or leaves them to
+// torchtitan.
+
 #include <string>
 #include <vector>
 

@@ -53,8 +53,9 @@ Command describe_export(ExportOptions& options) {
           options.scenario,
           {{.names = "--for",
             .target = &options.trainer,
-            .help = "megatron: Megatron-LM's arguments; torchtitan: its TOML; deepspeed: the JSON "
-                    "of its pipeline engine. Features that the trainer does not support are listed",
+            .help = "megatron: Megatron-LM's arguments; torchtitan: a Python configuration (0.3); "
+                    "torchtitan-0.2: its TOML; deepspeed: the JSON of its pipeline engine. "
+                    "Features that the trainer does not support are listed",
             .value = "TRAINER",
             .choices = models::trainers(),
             .required = true},
@@ -66,7 +67,8 @@ Command describe_export(ExportOptions& options) {
             .target = &options.out,
             .help = "Write to this file instead of printing",
             .value = "FILE"}}),
-      .examples = "Example: pipewright export plan/scenario.json --for torchtitan -o llama.toml"};
+      .examples =
+          "Example: pipewright export plan/scenario.json --for torchtitan -o torchtitan_plan.py"};
 }
 
 }  // namespace

@@ -26,18 +26,6 @@ std::vector<std::string> scenario_fields() {
   return fields;
 }
 
-/// Returns the number of pipelines, for files that do not contain it.
-int replicas_in(plan::JsonDocument document, const std::vector<std::string>& assignments) {
-  for (const std::string& assignment : assignments)
-    if (assignment.starts_with("pipeline.replicas="))
-      document.set(assignment);
-  const plan::Json replicas =
-      document.root().value(plan::Json::json_pointer("/pipeline/replicas"), plan::Json(1));
-  return replicas.is_number_integer() && replicas >= 1 && replicas <= 1'000'000
-             ? replicas.get<int>()
-             : 1;  // reading the scenario reports the error
-}
-
 }  // namespace
 
 std::vector<Option> with_scenario(ScenarioOptions& options, std::vector<Option> others) {
@@ -70,8 +58,10 @@ std::vector<Option> with_scenario(ScenarioOptions& options, std::vector<Option> 
        .value = "FILE"},
       {.names = "--cut",
        .target = &options.cut,
-       .help = "Use the parallelism and the microbatches of this file instead of the scenario's: "
-               "Megatron-LM's arguments, torchtitan's TOML or DeepSpeed's JSON",
+       .help =
+           "Use the parallelism and the microbatches of this file instead of the scenario's: "
+           "Megatron-LM's arguments, torchtitan's Python (FILE.py or FILE.py:FUNCTION) or TOML, "
+           "or DeepSpeed's JSON",
        .value = "FILE"},
       {.names = "--json",
        .target = &options.json,
@@ -93,7 +83,7 @@ plan::JsonDocument read_document(const ScenarioOptions& options) {
   }
   if (!options.cut.empty())
     for (const std::string& assignment :
-         models::read_assignments(options.cut, replicas_in(document, options.assignments)))
+         models::read_assignments(options.cut, models::cut_context(document, options.assignments)))
       document.set(assignment);
   return document;
 }

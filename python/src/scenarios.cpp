@@ -112,13 +112,14 @@ void bind_scenario(nb::module_& module) {
       .def(
           "cut_as",
           [](const ScenarioValue& self, const std::string& file) {
-            return self.with(models::read_assignments(file, self.scenario().pipeline.replicas));
+            return self.with(models::read_assignments(file, models::cut_context(self.scenario())));
           },
           nb::arg("file"),
           "Returns the scenario with the parallelism of another trainer's file: Megatron-LM's "
-          "arguments, torchtitan's TOML, DeepSpeed's JSON.")
+          "arguments, torchtitan's Python or TOML, DeepSpeed's JSON.")
       .def("export", &exported, nb::arg("trainer"), nb::arg("costs") = nb::none(), WithoutLock(),
-           "Returns the plan as settings of \"megatron\", \"torchtitan\" or \"deepspeed\". "
+           "Returns the plan as settings of \"megatron\", \"torchtitan\", \"torchtitan-0.2\" or "
+           "\"deepspeed\". "
            "`costs`: layer costs, needed if the scenario does not contain the boundaries of its "
            "stages. Raises Infeasible that names each field that the trainer cannot express.")
       .def("to_dict",

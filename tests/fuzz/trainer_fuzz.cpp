@@ -34,8 +34,10 @@ void set_all(const std::vector<std::string>& assignments) {
 
 void try_text(std::string_view text) {
   for (const std::string& trainer : trainers())
-    if (const auto assignments = accepted(
-            [&] { return assignments_of(trainer_of(trainer), text, "fuzz", /*replicas=*/2); }))
+    if (const auto assignments = accepted([&] {
+          return assignments_of(trainer_of(trainer), text, "fuzz",
+                                {.replicas = 2, .blocks = 6, .units = 0, .function = "plan"});
+        }))
       set_all(*assignments);
 }
 

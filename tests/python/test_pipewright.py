@@ -73,7 +73,7 @@ class Figures(unittest.TestCase):
     def test_what_is_exported_comes_back_as_the_same_cut(self):
         scenario, costs = shared()
         with tempfile.TemporaryDirectory() as folder:
-            for trainer in ("torchtitan", "deepspeed"):
+            for trainer in ("torchtitan", "torchtitan-0.2", "deepspeed"):
                 told = scenario.set({"pipeline.schedule": "1f1b"})
                 file = Path(folder, trainer)
                 file.write_text(told.export(trainer, costs))

@@ -1,4 +1,4 @@
-// DeepSpeed's pipeline engine (deepspeed/runtime/pipe/engine.py and runtime/config.py of 0.19.6):
+// DeepSpeed's pipeline engine (deepspeed/runtime/pipe/engine.py and runtime/config.py of 0.19.8):
 // 1F1B, one stage per rank, ZeRO 0 and 1. It stores the `pipeline` section but ignores `stages` and
 // `partition`, which are for the code that creates the PipelineModule.
 
@@ -10,6 +10,7 @@
 
 #include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "pipewright/plan/json/json_document.hpp"
+#include "trainers/deepspeed_fields.hpp"
 #include "trainers/trainer.hpp"
 
 namespace pipewright::models::trainer {
@@ -87,16 +88,15 @@ std::string deepspeed_text(const plan::Scenario& scenario) {
   return json.dump(2) + "\n";
 }
 
-/// Reads the objects and skips keys that do not affect a plan.
+/// Reads the fields that determine a plan, and rejects those whose effect is not predicted.
 class DeepSpeedReader {
  public:
-  explicit DeepSpeedReader(const plan::JsonDocument& document)
-      : document_(document), diagnostics_(document) {}
+  DeepSpeedReader(const plan::JsonDocument& document, int replicas)
+      : document_(document), diagnostics_(document), replicas_(replicas) {}
 
   std::vector<std::string> run() {
-    const int microbatch = size("/train_micro_batch_size_per_gpu", "training.microbatch_size");
-    const int microbatches = size("/gradient_accumulation_steps", "pipeline.microbatches");
-    read_batch(microbatch, microbatches);
+    check_fields(document_.root(), "");
+    read_batch();
     read_numbers();
     read_pipeline();
     read_precision();
@@ -117,6 +117,22 @@ class DeepSpeedReader {
     return value != nullptr && value->is_boolean() && value->get<bool>();
   }
 
+  void check_fields(const plan::Json& object, const std::string& pointer) {
+    for (const auto& [key, value] : object.items()) {
+      const std::string field = (plan::Json::json_pointer(pointer) / key).to_string();
+      if (value.is_object())
+        check_fields(value, field);
+      else if (const auto fault =
+                   value == "auto" ? std::optional<std::string>()
+                                   : rule_fault(deepspeed_rules(), field, &value, "DeepSpeed 0.19"))
+        diagnostics_.add(field, *fault);
+    }
+  }
+
+  bool is_auto(const std::string& pointer) const {
+    const plan::Json* const value = find(pointer);
+    return value != nullptr && *value == "auto";
+  }
   /// Returns 0 if the value is missing or "auto".
   int size(const std::string& pointer, const std::string& field) {
     const int value = integer(pointer, 1);
@@ -134,17 +150,39 @@ class DeepSpeedReader {
     return 0;
   }
 
-  void read_batch(int microbatch, int microbatches) {
-    const int batch = integer("/train_batch_size", 1);
-    if (batch == 0 || microbatch == 0 || microbatches == 0)
-      return;
-    const std::int64_t pipeline = std::int64_t{microbatch} * microbatches;
-    if (batch % pipeline != 0)
-      diagnostics_.add("/train_batch_size",
-                       fmt::format("{} is not a multiple of {} samples in {} microbatches", batch,
-                                   microbatch, microbatches));
-    else
-      set("pipeline.replicas", batch / pipeline);
+  /// Batch, microbatch and number of microbatches: DeepSpeed computes those that are missing.
+  /// "auto" is filled in by other programs, and keeps the scenario's value here.
+  void read_batch() {
+    const std::string fields[]{"/train_batch_size", "/train_micro_batch_size_per_gpu",
+                               "/gradient_accumulation_steps"};
+    const std::int64_t batch = integer(fields[0], 1);
+    std::int64_t microbatch = integer(fields[1], 1);
+    std::int64_t microbatches = integer(fields[2], 1);
+    const bool has_auto = is_auto(fields[0]) || is_auto(fields[1]) || is_auto(fields[2]);
+    if (!has_auto && find(fields[0]) == nullptr && find(fields[1]) == nullptr)
+      return diagnostics_.add("", "train_batch_size or train_micro_batch_size_per_gpu is needed");
+    const bool is_complete = microbatch > 0 && microbatches > 0;
+    if (!has_auto && microbatches == 0)
+      microbatches = batch == 0 || microbatch == 0 ? 1 : batch / microbatch / replicas_;
+    if (!has_auto && microbatch == 0)
+      microbatch = batch / replicas_ / microbatches;
+    const std::int64_t pipeline = microbatch * microbatches;
+    if (batch > 0 && !has_auto) {
+      if (pipeline == 0 || batch % pipeline != 0 || (!is_complete && batch != pipeline * replicas_))
+        diagnostics_.add(
+            fields[0],
+            fmt::format("{} is not a multiple of train_micro_batch_size_per_gpu {} times "
+                        "gradient_accumulation_steps {}{}",
+                        batch, microbatch, microbatches,
+                        is_complete ? std::string() : fmt::format(" on {} replicas", replicas_)));
+      else
+        replicas_ = static_cast<int>(batch / pipeline);
+    }
+    if (microbatch > 0)
+      set("training.microbatch_size", microbatch);
+    if (microbatches > 0)
+      set("pipeline.microbatches", microbatches);
+    set("pipeline.replicas", replicas_);
   }
 
   void read_numbers() {
@@ -153,6 +191,8 @@ class DeepSpeedReader {
       diagnostics_.add("/zero_optimization/stage",
                        "its pipeline engine supports ZeRO 0 and 1 (it rejects ZeRO 2 and 3)");
     set("training.zero", zero);
+    if (find("/gradient_clipping") == nullptr)
+      set("training.clip_norm", 1.0);  // its default
     for (const auto& [pointer, field] :
          {std::pair{"/gradient_clipping", "training.clip_norm"},
           std::pair{"/optimizer/params/lr", "training.learning_rate"},
@@ -193,6 +233,10 @@ class DeepSpeedReader {
     const plan::Json* const partition = find("/pipeline/partition");
     if (partition != nullptr && partition->is_array())
       read_boundaries(*partition, stages);
+    else if (partition != nullptr && *partition != "best" && *partition != "auto")
+      diagnostics_.add("/pipeline/partition",
+                       "the engine does not read it: write the first layer of each stage and the "
+                       "number of layers, or leave it out");
     const int interval = integer("/pipeline/activation_checkpoint_interval", 0);
     if (interval > 1)
       diagnostics_.add(
@@ -217,24 +261,29 @@ class DeepSpeedReader {
     const bool half = flag("/fp16/enabled");
     const bool brain = flag("/bf16/enabled") || flag("/bfloat16/enabled");
     if (half && brain)
-      diagnostics_.add("/fp16/enabled", "bf16 is enabled as well");
+      diagnostics_.add("/fp16/enabled", "/bf16/enabled is true as well");
     set("training.precision", half ? "mixed-fp16" : brain ? "mixed" : "full");
-    const plan::Json* const sums = find("/data_types/grad_accum_dtype");
+    const std::string sums_field = "/data_types/grad_accum_dtype";
+    const plan::Json* const sums = find(sums_field);
+    const bool is_own = sums == nullptr || sums->is_null() || *sums == "fp16" || *sums == "bf16";
+    if (!is_own && *sums != "fp32" && *sums != "auto")
+      diagnostics_.add(sums_field, "fp32, fp16 or bf16 is needed here");
     if (half || brain)  // by default they are accumulated in their own type
-      set("training.fp32_gradients", sums != nullptr && *sums == "fp32");
+      set("training.fp32_gradients", !is_own && *sums == "fp32");
     if (const plan::Json* const scale = find("/fp16/loss_scale"); half && scale != nullptr)
       set("training.loss_scale", *scale);
   }
 
   const plan::JsonDocument& document_;
   plan::Diagnostics diagnostics_;
+  int replicas_;
   std::vector<std::string> assignments_;
 };
 
 std::vector<std::string> deepspeed_assignments(std::string_view text, const std::string& name,
-                                               int /*replicas*/) {
+                                               const CutContext& context) {
   const plan::JsonDocument document = plan::JsonDocument::parse(std::string(text), name);
-  return DeepSpeedReader(document).run();
+  return DeepSpeedReader(document, context.replicas).run();
 }
 
 }  // namespace

@@ -197,7 +197,11 @@ std::vector<std::string> megatron_assignments(std::string_view text, const std::
 }  // namespace
 
 const Words& megatron() {
-  static constexpr Words words{unsupported_by_megatron, megatron_text, megatron_assignments};
+  static constexpr Words words{
+      unsupported_by_megatron, megatron_text,
+      [](std::string_view text, const std::string& name, const CutContext& context) {
+        return megatron_assignments(text, name, context.replicas);
+      }};
   return words;
 }
 

@@ -1,276 +1,254 @@
-// torchtitan's TOML (torchtitan/config/job_config.py and distributed/pipeline_parallel.py of 0.2.2;
-// from March 2026 on the same fields are set in Python). Its pipelines are torch's, its replicas
-// are FSDP's or DDP's, and its tensor parallelism includes sequence parallelism.
+// Writes torchtitan's configurations: a Python function for 0.3 (torchtitan/trainer.py), and TOML
+// for 0.2 (torchtitan/config/job_config.py). Its pipelines are torch's, its replicas are FSDP's or
+// DDP's. Without a pipeline, it runs forward and backward of each microbatch in turn.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "pipewright/plan/generators/schedule_catalog.hpp"
+#include "pipewright/plan/model/transformer_shape.hpp"
 #include "pipewright/plan/partitioners/layout.hpp"
-#include "trainers/toml_fields.hpp"
+#include "trainers/torchtitan_fields.hpp"
+#include "trainers/torchtitan_reader.hpp"
 #include "trainers/trainer.hpp"
 
 namespace pipewright::models::trainer {
 namespace {
 
-/// Returns the names of a layer's modules in torchtitan's models.
-std::vector<std::string> module_names(char letter, int block) {
-  if (letter == 'E')
-    return {"tok_embeddings"};
-  if (letter == 'L')
-    return {"norm", "output"};
-  return {fmt::format("layers.{}", block)};
-}
+using enum TorchtitanVersion;
 
-std::vector<std::vector<std::string>> modules_of_stages(const plan::Scenario& scenario) {
+std::vector<std::vector<std::string>> modules_of_stages(const plan::Scenario& scenario,
+                                                        TorchtitanVersion version) {
   std::vector<std::vector<std::string>> stages;
   int block = 0;
   for (const std::string& letters : layout_of(model_of(scenario), borders_of(scenario)).stages) {
-    stages.emplace_back();
+    std::vector<std::string>& modules = stages.emplace_back();
     for (const char letter : letters) {
-      for (std::string& name : module_names(letter, block))
-        stages.back().push_back(std::move(name));
-      block += letter == 't' ? 1 : 0;
+      if (letter == 'E')
+        modules.emplace_back("tok_embeddings");
+      else if (letter == 'L')
+        modules.insert(modules.end(), {"norm", version == V02 ? "output" : "lm_head"});
+      else
+        modules.push_back(fmt::format("layers.{}", block++));
     }
   }
   return stages;
 }
 
-std::vector<std::string> unsupported_by_torchtitan(const plan::Scenario& scenario) {
+void add_of_pipeline(UnsupportedFields& lines, const plan::Scenario& scenario) {
   const plan::Pipeline& pipeline = scenario.pipeline;
-  const plan::Training& training = scenario.training;
-  UnsupportedFields unsupported_fields;
-  add_common(unsupported_fields, scenario);
-  add_products(unsupported_fields, scenario);
-  unsupported_fields.add_if(
-      !find_layout_letters(model_of(scenario)),
-      fmt::format("model.kind={}: its models are an embedding, blocks and a head",
-                  scenario.model.kind()));
-  unsupported_fields.add_if(torch_schedule(pipeline.schedule.name).empty(),
-                            fmt::format("pipeline.schedule={}: torch has no class for this order",
-                                        pipeline.schedule.name));
-  unsupported_fields.add_if(
-      pipeline.tensor > 1 && !pipeline.sequence_parallel,
-      "pipeline.sequence_parallel=false: its tensor parallelism includes sequence parallelism");
-  unsupported_fields.add_if(
-      training.zero == 1 && pipeline.replicas > 1,
-      "training.zero=1: it shards parameters and gradients as well (ZeRO 2 and 3)");
-  unsupported_fields.add_if(training.zero == 0 && pipeline.context > 1,
-                            "training.zero=0: with context parallelism, it shards parameters");
-  unsupported_fields.add_if(
-      training.recompute == plan::RecomputeMode::Selective,
-      "training.recompute=selective: its selective mode recomputes other operators");
-  unsupported_fields.add_if(training.optimizer != plan::Optimizer::AdamW,
-                            fmt::format("training.optimizer={}: it supports Adam and AdamW",
-                                        to_string(training.optimizer)));
-  unsupported_fields.add_if(training.decayed != plan::Decayed::All,
-                            "training.decayed=matrices: it decays all parameters");
-  unsupported_fields.add_if(training.precision == plan::Precision::MixedHalf,
-                            "training.precision=mixed-fp16: it supports bfloat16 and float32");
-  return unsupported_fields.lines();
+  const std::string& schedule = pipeline.schedule.name;
+  const std::string& in_turn = plan::default_schedule().name;
+  lines.add_if(torch_schedule(schedule).empty(),
+               fmt::format("pipeline.schedule={}: torch has no class for this order", schedule));
+  lines.add_if(
+      pipeline.ranks == 1 && schedule != in_turn && !torch_schedule(schedule).empty(),
+      fmt::format("pipeline.schedule={}: without a pipeline, its order is {}", schedule, in_turn));
+  lines.add_if(
+      pipeline.ranks == 1 && pipeline.chunks > 1,
+      fmt::format("pipeline.chunks={}: without a pipeline, there is one stage", pipeline.chunks));
 }
 
-/// Formats a number as in JSON, which TOML can read.
-std::string number(double value) { return plan::Json(value).dump(); }
-
-std::string torchtitan_text(const plan::Scenario& scenario) {
+/// Adds the features that only one of the versions lacks.
+void add_of_version(UnsupportedFields& lines, const plan::Scenario& scenario,
+                    TorchtitanVersion version) {
   const plan::Pipeline& pipeline = scenario.pipeline;
   const plan::Training& training = scenario.training;
-  const int batch = training.microbatch_size * pipeline.microbatches;
+  lines.add_if(
+      version == V02 && pipeline.tensor > 1 && !pipeline.sequence_parallel,
+      "pipeline.sequence_parallel=false: its tensor parallelism includes sequence parallelism");
+  lines.add_if(version == V02 && is_mixed(training.precision) && training.zero < 2 &&
+                   (pipeline.ranks > 1 || pipeline.tensor > 1),
+               "training.precision=mixed: without sharded parameters, its pipelines and tensor "
+               "parallelism compute in float32");
+  lines.add_if(version == V03 && training.cuda_graphs && pipeline.ranks > 1,
+               "training.cuda_graphs=true: its pipelines do not run as CUDA graphs");
+}
+
+std::vector<std::string> unsupported_by(const plan::Scenario& scenario, TorchtitanVersion version) {
+  const plan::Pipeline& pipeline = scenario.pipeline;
+  const plan::Training& training = scenario.training;
+  UnsupportedFields lines;
+  add_common(lines, scenario);
+  add_products(lines, scenario);
+  const auto letters = find_layout_letters(model_of(scenario));
+  lines.add_if(!letters || letters->find('m') != letters->npos,
+               fmt::format("model.kind={}: its models are an embedding, blocks and a head",
+                           scenario.model.kind()));
+  add_of_pipeline(lines, scenario);
+  add_of_version(lines, scenario, version);
+  lines.add_if(training.zero == 1 && pipeline.replicas > 1,
+               "training.zero=1: it shards parameters and gradients as well (ZeRO 2 and 3)");
+  lines.add_if(training.zero == 0 && pipeline.context > 1,
+               "training.zero=0: with context parallelism, it shards parameters");
+  lines.add_if(training.recompute == plan::RecomputeMode::Selective,
+               "training.recompute=selective: its selective mode recomputes other operators");
+  lines.add_if(training.optimizer != plan::Optimizer::AdamW,
+               fmt::format("training.optimizer={}: it supports Adam and AdamW",
+                           to_string(training.optimizer)));
+  lines.add_if(training.decayed != plan::Decayed::All,
+               "training.decayed=matrices: it decays all parameters");
+  lines.add_if(training.precision == plan::Precision::MixedHalf,
+               "training.precision=mixed-fp16: it supports bfloat16 and float32");
+  lines.add_if(training.precision == plan::Precision::Mixed && !training.fp32_gradients,
+               "training.fp32_gradients=false: it accumulates and reduces gradients in float32");
+  return lines.lines();
+}
+
+/// Formats a number as in JSON, which TOML and Python can read.
+std::string number(double value) { return plan::Json(value).dump(); }
+
+std::string quoted(const std::string& text) { return plan::Json(text).dump(); }
+
+/// A section's fields with their values as text.
+using Section = std::vector<std::pair<std::string, std::string>>;
+
+Section training_section(const plan::Scenario& scenario, TorchtitanVersion version) {
+  const plan::Pipeline& pipeline = scenario.pipeline;
+  const plan::Training& training = scenario.training;
+  // A pipeline divides the local batch into microbatches. Without one, batches are accumulated.
+  const int all = training.microbatch_size * pipeline.microbatches;
+  Section section{
+      {"local_batch_size", std::to_string(pipeline.ranks > 1 ? all : training.microbatch_size)},
+      {"global_batch_size", std::to_string(all * pipeline.replicas)},
+      {"seq_len", std::to_string(sample_of(scenario.model).units)},
+      {"steps", std::to_string(training.steps)},
+      {"max_norm", training.clip_norm > 0 ? number(training.clip_norm)
+                   : version == V02       ? "inf"
+                                          : "float(\"inf\")"},
+      {"mixed_precision_param", quoted(is_mixed(training.precision) ? "bfloat16" : "float32")}};
+  if (version == V03)
+    section.emplace_back(
+        "disable_cuda_graphs",
+        pipeline.ranks > 1 || pipeline.expert > 1 || !training.cuda_graphs ? "True" : "False");
+  return section;
+}
+
+std::string stages_text(const plan::Scenario& scenario, TorchtitanVersion version) {
+  const std::string indent = version == V02 ? "" : "        ";
+  std::string text = "[\n";
+  for (const auto& stage : modules_of_stages(scenario, version))
+    text += fmt::format("{}  {}[\"{}\"],\n", indent, version == V02 ? "" : "  ",
+                        fmt::join(stage, "\", \""));
+  return text + indent + "]";
+}
+
+Section parallelism_section(const plan::Scenario& scenario, TorchtitanVersion version) {
+  const plan::Pipeline& pipeline = scenario.pipeline;
+  const plan::Training& training = scenario.training;
   const bool shards = training.zero >= 2;
-  std::string text = fmt::format(
-      "# The plan of {}. torchtitan's own [model] name and flavor say the sizes.\n"
-      "[training]\n"
-      "local_batch_size = {}\n"
-      "global_batch_size = {}\n"
-      "seq_len = {}\n"
-      "steps = {}\n"
-      "max_norm = {}\n"
-      "mixed_precision_param = \"{}\"\n",
-      plan::Json(scenario.name).dump(), batch, batch * pipeline.replicas,
-      sample_of(scenario.model).units, training.steps,
-      training.clip_norm > 0 ? number(training.clip_norm) : "inf",
-      is_mixed(training.precision) ? "bfloat16" : "float32");
-  text += fmt::format(
-      "\n[optimizer]\n"
-      "name = \"AdamW\"\n"
-      "lr = {}\nbeta1 = {}\nbeta2 = {}\neps = {}\nweight_decay = {}\n",
-      number(training.learning_rate), number(plan::adam_beta1), number(plan::adam_beta2),
-      number(plan::adam_epsilon), number(training.weight_decay));
-  text += fmt::format(
-      "\n[parallelism]\n"
-      "data_parallel_replicate_degree = {}\n"
-      "data_parallel_shard_degree = {}\n"
-      "fsdp_reshard_after_forward = \"{}\"\n"
-      "tensor_parallel_degree = {}\n"
-      "context_parallel_degree = {}\n"
-      "expert_parallel_degree = {}\n"
-      "pipeline_parallel_degree = {}\n"
-      "pipeline_parallel_schedule = \"{}\"\n"
-      "pipeline_parallel_microbatch_size = {}\n",
-      shards ? 1 : pipeline.replicas, shards ? pipeline.replicas : 1,
-      training.zero == 3 ? "always" : "never", pipeline.tensor, pipeline.context, pipeline.expert,
-      pipeline.ranks, torch_schedule(pipeline.schedule.name), training.microbatch_size);
-  text += "module_fqns_per_model_part = [\n";
-  for (const auto& stage : modules_of_stages(scenario))
-    text += fmt::format("  [\"{}\"],\n", fmt::join(stage, "\", \""));
-  text += "]\n";
-  text += fmt::format("\n[activation_checkpoint]\nmode = \"{}\"\n",
-                      training.recompute == plan::RecomputeMode::Full ? "full" : "none");
+  Section section{
+      {"data_parallel_replicate_degree", std::to_string(shards ? 1 : pipeline.replicas)},
+      {"data_parallel_shard_degree", std::to_string(shards ? pipeline.replicas : 1)},
+      {"fsdp_reshard_after_forward", quoted(training.zero == 3 ? "always" : "never")},
+      {"tensor_parallel_degree", std::to_string(pipeline.tensor)},
+      {"context_parallel_degree", std::to_string(pipeline.context)},
+      {"expert_parallel_degree", std::to_string(pipeline.expert)},
+      {"pipeline_parallel_degree", std::to_string(pipeline.ranks)},
+      {"pipeline_parallel_schedule", quoted(torch_schedule(pipeline.schedule.name))},
+      {"pipeline_parallel_microbatch_size", std::to_string(training.microbatch_size)}};
+  if (version == V03 && pipeline.tensor > 1)
+    section.emplace_back("enable_sequence_parallel", pipeline.sequence_parallel ? "True" : "False");
+  if (pipeline.ranks > 1)
+    section.emplace_back("module_fqns_per_model_part", stages_text(scenario, version));
+  return section;
+}
+
+std::string toml_of(const std::string& name, const Section& section) {
+  std::string text = fmt::format("\n[{}]\n", name);
+  for (const auto& [field, value] : section)
+    text += fmt::format("{} = {}\n", field, value);
   return text;
 }
 
-std::string our_schedule(TomlFields& fields) {
-  const std::string field = "parallelism.pipeline_parallel_schedule";
-  const std::string theirs = fields.text(field, "1F1B");
-  for (const plan::ScheduleDescriptor& descriptor : plan::schedules()) {
-    const std::string& name = descriptor.torch_class;
-    // Their name may be in any case, and may have `Schedule` before it.
-    if (!name.empty() && (same_letters(theirs, name) || same_letters(theirs, "Schedule" + name)))
-      return descriptor.name;
-  }
-  fields.fault(field, fmt::format("{} is not a known torch schedule", theirs));
-  return plan::default_schedule().name;
+std::string toml_text(const plan::Scenario& scenario) {
+  const plan::Training& training = scenario.training;
+  return fmt::format("# The plan of {} for torchtitan 0.2. Add [model] with name and flavor.\n",
+                     quoted(scenario.name)) +
+         toml_of("training", training_section(scenario, V02)) +
+         toml_of("optimizer", {{"name", "\"AdamW\""},
+                               {"lr", number(training.learning_rate)},
+                               {"beta1", number(plan::adam_beta1)},
+                               {"beta2", number(plan::adam_beta2)},
+                               {"eps", number(plan::adam_epsilon)},
+                               {"weight_decay", number(training.weight_decay)}}) +
+         toml_of("parallelism", parallelism_section(scenario, V02)) +
+         toml_of(
+             "activation_checkpoint",
+             {{"mode", training.recompute == plan::RecomputeMode::Full ? "\"full\"" : "\"none\""}});
 }
 
-/// Returns the number of our layers in a list of modules: `norm` and `output` form one layer.
-std::optional<int> layers_of(const std::vector<std::string>& modules, int& block) {
-  int layers = 0;
-  for (const std::string& module : modules) {
-    if (module == "norm")
-      continue;
-    if (module.starts_with("layers.")) {
-      if (module != fmt::format("layers.{}", block++))
-        return {};
-    } else if (module != "tok_embeddings" && module != "output") {
-      return {};
-    }
-    ++layers;
-  }
-  return layers;
+std::string python_of(const std::string& name, const std::string& type, const Section& section) {
+  std::string text = fmt::format("    config.{} = {}(\n", name, type);
+  for (const auto& [field, value] : section)
+    text += fmt::format("        {}={},\n", field, value);
+  return text + "    )\n";
 }
 
-class TorchtitanReader {
- public:
-  TorchtitanReader(std::string_view text, const std::string& name, int replicas)
-      : fields_(text, name), replicas_(replicas) {}
+/// Returns torchtitan's configuration of a model with the scenario's sizes, or one to be replaced.
+std::string llama_config(const plan::Scenario& scenario) {
+  const auto* const shape = scenario.model.find<plan::TransformerShape>();
+  const auto has = [&](int layers, int hidden) {
+    return shape != nullptr && shape->config.layers == layers && shape->config.kv_heads == 8 &&
+           shape->config.heads * shape->config.head_channels == hidden;
+  };
+  return has(32, 4096) ? "llama3_8b" : has(80, 8192) ? "llama3_70b" : "llama3_debugmodel";
+}
 
-  std::vector<std::string> run() {
-    ranks_ = fields_.integer("parallelism.pipeline_parallel_degree", 1);
-    set("pipeline.ranks", ranks_);
-    read_schedule();
-    read_parts();
-    read_replicas();
-    read_shards();
-    read_batch();
-    read_recompute();
-    fields_.throw_if_any();
-    return std::move(assignments_);
-  }
+std::string python_text(const plan::Scenario& scenario) {
+  const plan::Training& training = scenario.training;
+  const bool recomputes = training.recompute == plan::RecomputeMode::Full;
+  const auto blocks = std::ranges::count(layout_letters(model_of(scenario)), 't');
+  return fmt::format(
+             "# The plan of {} for torchtitan 0.3. With this folder in PYTHONPATH:\n"
+             "# torchrun … -m torchtitan.train --module torchtitan_plan --config plan\n"
+             "from torchtitan.components.optimizer import default_adamw\n"
+             "from torchtitan.config import ParallelismConfig, TrainingConfig\n"
+             "{}from torchtitan.models.llama3.config_registry import {} as model  # yours\n\n\n"
+             "def plan():\n"
+             "    config = model()\n"
+             "    assert len(config.model_spec.model.layers) == {}, \"import another model\"\n",
+             quoted(scenario.name),
+             recomputes ? "from torchtitan.distributed.activation_checkpoint import FullAC\n" : "",
+             llama_config(scenario), blocks) +
+         python_of("training", "TrainingConfig", training_section(scenario, V03)) +
+         python_of("optimizer", "default_adamw",
+                   {{"lr", number(training.learning_rate)},
+                    {"betas",
+                     fmt::format("({}, {})", number(plan::adam_beta1), number(plan::adam_beta2))},
+                    {"eps", number(plan::adam_epsilon)},
+                    {"weight_decay", number(training.weight_decay)}}) +
+         python_of("parallelism", "ParallelismConfig", parallelism_section(scenario, V03)) +
+         fmt::format("    config.activation_checkpoint = {}\n    return config\n",
+                     recomputes ? "FullAC.Config()" : "None");
+}
 
- private:
-  void set(const std::string& field, const plan::Json& value) {
-    assignments_.push_back(assignment(field, value));
-  }
+std::vector<std::string> read_python(std::string_view text, const std::string& name,
+                                     const CutContext& context) {
+  return torchtitan_assignments(python_fields(text, name, context.function), V03, context);
+}
 
-  void read_schedule() {
-    set("pipeline.schedule", our_schedule(fields_));
-    const std::string csv = "parallelism.pipeline_parallel_schedule_csv";
-    if (!fields_.text(csv, "").empty())
-      fields_.fault(csv, "pass this file with --schedule instead");
-  }
-
-  void read_parts() {
-    const std::string field = "parallelism.module_fqns_per_model_part";
-    const auto parts = fields_.text_lists(field);
-    if (!parts)
-      return;
-    std::vector<int> boundaries{0};
-    int block = 0;
-    for (const auto& part : *parts)
-      if (const auto layers = layers_of(part, block))
-        boundaries.push_back(boundaries.back() + *layers);
-      else
-        fields_.fault(field, fmt::format("[{}]: known here are tok_embeddings, layers.0 and so on "
-                                         "in their order, norm and output",
-                                         fmt::join(part, ", ")));
-    const int stages = static_cast<int>(parts->size());
-    if (stages == 0 || stages % ranks_ != 0)
-      fields_.fault(field, fmt::format("{} parts do not divide among {} ranks", stages, ranks_));
-    set("pipeline.partition", boundaries);
-    set("pipeline.chunks", std::max(1, stages / ranks_));
-  }
-
-  /// A shard degree of -1, the default, means all remaining ranks.
-  void read_replicas() {
-    const std::string field = "parallelism.data_parallel_replicate_degree";
-    const int copies = fields_.integer(field, 1);
-    int shards = fields_.integer("parallelism.data_parallel_shard_degree", -1);
-    if (shards < 0)
-      shards = std::max(1, replicas_ / copies);
-    if (copies > 1 && shards > 1)
-      fields_.fault(field,
-                    fmt::format("{} replicas of {} shards: a scenario supports only one of the two",
-                                copies, shards));
-    set("pipeline.replicas", copies * shards);
-    const std::string reshard = fields_.text("parallelism.fsdp_reshard_after_forward", "default");
-    // By default, a pipeline does not reshard parameters between its passes.
-    const bool reshards = reshard == "always" || (reshard == "default" && ranks_ == 1);
-    set("training.zero", shards == 1 ? 0 : reshards ? 3 : 2);
-    if (shards > 1)  // gradients are reduced after each microbatch
-      set("pipeline.overlap_reductions", true);
-  }
-
-  void read_shards() {
-    const int tensor = fields_.integer("parallelism.tensor_parallel_degree", 1);
-    set("pipeline.tensor", tensor);
-    set("pipeline.sequence_parallel", tensor > 1);
-    set("pipeline.context", fields_.integer("parallelism.context_parallel_degree", 1));
-    set("pipeline.expert", fields_.integer("parallelism.expert_parallel_degree", 1));
-  }
-
-  void read_batch() {
-    const int microbatch = fields_.integer("parallelism.pipeline_parallel_microbatch_size", 1);
-    const int batch = fields_.integer("training.local_batch_size", 8);
-    if (batch % microbatch != 0)
-      fields_.fault("training.local_batch_size",
-                    fmt::format("{} is not a multiple of pipeline_parallel_microbatch_size {}",
-                                batch, microbatch));
-    set("training.microbatch_size", microbatch);
-    set("pipeline.microbatches", std::max(1, batch / microbatch));
-  }
-
-  void read_recompute() {
-    const std::string field = "activation_checkpoint.mode";
-    const std::string mode = fields_.text(field, "selective");
-    if (mode == "none" || mode == "full")
-      set("training.recompute", mode);
-    else
-      fields_.fault(
-          field,
-          fmt::format("\"{}\" (the default) is not supported by a scenario: use none or full",
-                      mode));
-  }
-
-  TomlFields fields_;
-  int replicas_;
-  int ranks_ = 1;
-  std::vector<std::string> assignments_;
-};
-
-std::vector<std::string> torchtitan_assignments(std::string_view text, const std::string& name,
-                                                int replicas) {
-  return TorchtitanReader(text, name, replicas).run();
+std::vector<std::string> read_toml(std::string_view text, const std::string& name,
+                                   const CutContext& context) {
+  return torchtitan_assignments(toml_fields(text, name), V02, context);
 }
 
 }  // namespace
 
 const Words& torchtitan() {
-  static constexpr Words words{unsupported_by_torchtitan, torchtitan_text, torchtitan_assignments};
+  static constexpr Words words{
+      [](const plan::Scenario& scenario) { return unsupported_by(scenario, V03); }, python_text,
+      read_python};
+  return words;
+}
+
+const Words& torchtitan_toml() {
+  static constexpr Words words{
+      [](const plan::Scenario& scenario) { return unsupported_by(scenario, V02); }, toml_text,
+      read_toml};
   return words;
 }
 

@@ -15,10 +15,11 @@ struct Words {
   std::vector<std::string> (*unsupported_fields)(const plan::Scenario& scenario);
   std::string (*text)(const plan::Scenario& scenario);
   std::vector<std::string> (*assignments)(std::string_view text, const std::string& name,
-                                          int replicas);
+                                          const CutContext& context);
 };
 const Words& megatron();
 const Words& torchtitan();
+const Words& torchtitan_toml();
 const Words& deepspeed();
 
 /// Collects the lines of unsupported features.

@@ -21,6 +21,8 @@ const trainer::Words& words_of(Trainer which) {
       return trainer::megatron();
     case Trainer::Torchtitan:
       return trainer::torchtitan();
+    case Trainer::TorchtitanToml:
+      return trainer::torchtitan_toml();
     case Trainer::DeepSpeed:
       break;
   }
@@ -31,11 +33,14 @@ Trainer trainer_of_text(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin != std::string_view::npos && text[begin] == '{')
     return Trainer::DeepSpeed;
-  // The header of a table, which starts a line.
+  // A Python function or the header of a TOML table, which start a line.
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    if (text.substr(at, end - at).starts_with('['))
+    const std::string_view line = text.substr(at, end - at);
+    if (line.starts_with("def "))
       return Trainer::Torchtitan;
+    if (line.starts_with('['))
+      return Trainer::TorchtitanToml;
     at = end + 1;
   }
   return Trainer::Megatron;
@@ -44,7 +49,8 @@ Trainer trainer_of_text(std::string_view text) {
 }  // namespace
 
 const std::vector<std::string>& trainers() {
-  static const std::vector<std::string> words{"megatron", "torchtitan", "deepspeed"};
+  static const std::vector<std::string> words{"megatron", "torchtitan", "torchtitan-0.2",
+                                              "deepspeed"};
   return words;
 }
 
@@ -60,8 +66,10 @@ Trainer trainer_of(const std::string& word) {
 }
 
 std::string file_name(Trainer trainer) {
-  constexpr std::array<const char*, 3> endings{".txt", ".toml", ".json"};
-  return to_string(trainer) + endings[static_cast<std::size_t>(trainer)];
+  // A Python module's name must not be that of the package that it imports.
+  constexpr std::array<const char*, 4> names{"megatron.txt", "torchtitan_plan.py",
+                                             "torchtitan-0.2.toml", "deepspeed.json"};
+  return names[static_cast<std::size_t>(trainer)];
 }
 
 std::vector<std::string> unsupported_fields(Trainer trainer, const plan::Scenario& scenario) {
@@ -82,13 +90,18 @@ std::optional<std::string> find_trainer_file(Trainer trainer, const plan::Scenar
 }
 
 std::vector<std::string> assignments_of(Trainer trainer, std::string_view text,
-                                        const std::string& name, int replicas) {
-  return words_of(trainer).assignments(text, name, replicas);
+                                        const std::string& name, const CutContext& context) {
+  return words_of(trainer).assignments(text, name, context);
 }
 
-std::vector<std::string> read_assignments(const std::filesystem::path& file, int replicas) {
-  const std::string text = plan::read_file(file);
-  return assignments_of(trainer_of_text(text), text, file.string(), replicas);
+std::vector<std::string> read_assignments(const std::filesystem::path& file, CutContext context) {
+  std::string path = file.string();
+  if (const std::size_t end = path.rfind(".py:"); end != path.npos) {
+    context.function = path.substr(end + 4);
+    path.resize(end + 3);
+  }
+  const std::string text = plan::read_file(path);
+  return assignments_of(trainer_of_text(text), text, path, context);
 }
 
 std::string torch_schedule(const std::string& schedule) {

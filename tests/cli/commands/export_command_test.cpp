@@ -33,7 +33,7 @@ TEST_CASE("export: the file of another trainer, read by --cut, has the plan's pr
       "--set", "training.recompute=full"};
   const auto planned = simulated(settings);
   const TempFolder folder;
-  for (const char* trainer : {"torchtitan", "deepspeed"}) {
+  for (const char* trainer : {"torchtitan", "torchtitan-0.2", "deepspeed"}) {
     INFO(trainer);
     const auto file = (folder.path() / trainer).string();
     std::vector<std::string> words{"export", scenario, "--costs", costs,

@@ -53,8 +53,8 @@ Scenario read_back(Trainer trainer, const Scenario& told) {
   other.pipeline.microbatches = 7;
   other.training.microbatch_size = 5;
   auto document = JsonDocument::parse(to_json(other).dump(), "other.json");
-  for (const std::string& assignment : assignments_of(trainer, trainer_file(trainer, told),
-                                                      file_name(trainer), told.pipeline.replicas))
+  for (const std::string& assignment :
+       assignments_of(trainer, trainer_file(trainer, told), file_name(trainer), cut_context(other)))
     document.set(assignment);
   return scenario_from_json(document);
 }
@@ -112,7 +112,8 @@ TEST_CASE("An exported plan is read back as the same one, or each unsupported fi
               }
   // 1F1B, and our version of torch's interleaved order under its rules.
   CHECK(read[Trainer::Megatron] > 70);
-  CHECK(read[Trainer::Torchtitan] > 200);
+  CHECK(read[Trainer::Torchtitan] > 100);
+  CHECK(read[Trainer::TorchtitanToml] > 100);
   CHECK(read[Trainer::DeepSpeed] == 2 * 2 * 2 * 2);  // ranks, replicas, ZeRO 0 and 1, recomputation
 }
 
@@ -136,6 +137,7 @@ TEST_CASE("A trainer runs the schedules that declare it, and its file is read ba
       check(Trainer::Megatron, schedule, schedule.runs_in_megatron);
       check(Trainer::DeepSpeed, schedule, schedule.runs_in_deepspeed);
       check(Trainer::Torchtitan, schedule, !schedule.torch_class.empty());
+      check(Trainer::TorchtitanToml, schedule, !schedule.torch_class.empty());
       CHECK(torch_schedule(schedule.name) == schedule.torch_class);
     }
   CHECK(torch_schedule("own").empty());
@@ -150,14 +152,16 @@ std::vector<std::string> lines_of(const std::string& name) {
   return lines;
 }
 
-TEST_CASE("Torchtitan has every exported field, and accepts its values", "[plan][trainers]") {
+TEST_CASE("Torchtitan 0.2 has every exported field, and accepts its values", "[plan][trainers]") {
   std::map<std::string, std::string> types;
   for (const std::string& line : lines_of("torchtitan-0.2.2.txt"))
-    types[line.substr(0, line.find('\t'))] = line.substr(line.find('\t') + 1);
+    types[line.substr(0, line.find('\t'))] = line.substr(
+        line.find('\t') + 1, line.find('\t', line.find('\t') + 1) - line.find('\t') - 1);
   Scenario scenario = plan_of("zbv", 4, 2, 3);
   scenario.training.zero = 3;
   scenario.training.precision = Precision::Mixed;
-  std::istringstream text(trainer_file(Trainer::Torchtitan, scenario));
+  scenario.training.fp32_gradients = true;
+  std::istringstream text(trainer_file(Trainer::TorchtitanToml, scenario));
   std::string section;
   int fields = 0;
   for (std::string line; std::getline(text, line);) {
@@ -252,11 +256,12 @@ TEST_CASE("DeepSpeed's file has what its engine checks, and only such faults are
   };
   CHECK(refusal(R"({"train_batch_size": 10, "train_micro_batch_size_per_gpu": 4,
                     "gradient_accumulation_steps": 2, "zero_optimization": {"stage": 2}})") ==
-        "ds.json:1:2: /train_batch_size: 10 is not a multiple of 4 samples in 2 microbatches\n"
+        "ds.json:1:2: /train_batch_size: 10 is not a multiple of train_micro_batch_size_per_gpu 4 "
+        "times gradient_accumulation_steps 2\n"
         "ds.json:2:77: /zero_optimization/stage: its pipeline engine supports ZeRO 0 and 1 (it "
         "rejects ZeRO 2 and 3)");
-  CHECK(refusal(R"({"pipeline": {"stages": 2, "partition": [0, 4]}})") ==
-        "ds.json:1:28: /pipeline/partition: the first layer of each of 2 stages and the number of "
+  CHECK(refusal(R"({"train_batch_size": 2, "pipeline": {"stages": 2, "partition": [0, 4]}})") ==
+        "ds.json:1:51: /pipeline/partition: the first layer of each of 2 stages and the number of "
         "layers are needed here");
   CHECK(refusal(R"({"train_batch_size": "auto", "pipeline": {"partition": "best"}})") ==
         "no error");
@@ -264,23 +269,118 @@ TEST_CASE("DeepSpeed's file has what its engine checks, and only such faults are
 
 TEST_CASE("A faulty torchtitan file is rejected with the place of each fault", "[plan][trainers]") {
   const auto refusal = [](const std::string& text) {
-    return error_of([&] { assignments_of(Trainer::Torchtitan, text, "t.toml"); });
+    return error_of([&] { assignments_of(Trainer::TorchtitanToml, text, "t.toml"); });
   };
   CHECK(refusal("[parallelism\n").starts_with("t.toml:1:13: "));
   const std::string none = "[activation_checkpoint]\nmode = \"none\"\n[parallelism]\n";
   CHECK(refusal(none) == "no error");
+  CHECK(refusal(none + "pipeline_parallel_degree = 2\n")
+            .starts_with("t.toml: parallelism.module_fqns_per_model_part: list the modules"));
   CHECK(refusal(none + "pipeline_parallel_degree = 0\npipeline_parallel_schedule = \"2F2B\"\n") ==
         "t.toml:4:28: parallelism.pipeline_parallel_degree: a whole number of at least 1 is needed "
         "here\nt.toml:5:30: parallelism.pipeline_parallel_schedule: 2F2B is not a known torch "
         "schedule");
   CHECK(
-      refusal(none + "module_fqns_per_model_part = [[\"tok_embeddings\", \"layers.1\"]]\n") ==
-      "t.toml:4:30: parallelism.module_fqns_per_model_part: [tok_embeddings, layers.1]: known here "
+      refusal(none + "pipeline_parallel_degree = 2\nmodule_fqns_per_model_part = "
+                     "[[\"tok_embeddings\", \"layers.1\"], [\"norm\", \"output\"]]\n") ==
+      "t.toml:5:30: parallelism.module_fqns_per_model_part: [tok_embeddings, layers.1]: known here "
       "are tok_embeddings, layers.0 and so on in their order, norm and output");
   CHECK(refusal("").find("activation_checkpoint.mode: \"selective\"") != std::string::npos);
   // Replicas that it does not set are those of the scenario.
-  const auto assignments = assignments_of(Trainer::Torchtitan, none, "t.toml", 6);
+  const auto assignments = assignments_of(Trainer::TorchtitanToml, none, "t.toml", {.replicas = 6});
   CHECK(std::ranges::find(assignments, "pipeline.replicas=6") != assignments.end());
+}
+
+/// Returns the stages that torchtitan makes of 32 blocks on 4 ranks, or the fault.
+std::string own_cut(const std::string& fields, int blocks = 32) {
+  std::string answer;
+  const std::string error = error_of([&] {
+    for (const std::string& assignment :
+         assignments_of(Trainer::TorchtitanToml,
+                        "[activation_checkpoint]\nmode = \"none\"\n[parallelism]\n"
+                        "pipeline_parallel_degree = 4\n" +
+                            fields,
+                        "t.toml", {.blocks = blocks}))
+      if (assignment.starts_with("pipeline.partition=") ||
+          assignment.starts_with("pipeline.chunks="))
+        answer += assignment.substr(assignment.find('=') + 1) + " ";
+  });
+  return error == "no error" ? answer : error;
+}
+
+TEST_CASE("Stages that a torchtitan file does not list are cut as torchtitan cuts them",
+          "[models][trainers]") {
+  // Figures of torchtitan's own functions (tests/torch/trainers.py): 9 9 8 9 blocks less the ends.
+  CHECK(own_cut("") == "[0,9,18,26,34] 1 ");
+  const std::string looped = "pipeline_parallel_schedule = \"Interleaved1F1B\"\n";
+  CHECK(own_cut(looped) == "[0,5,10,14,18,22,26,30,34] 2 ");
+  CHECK(own_cut(looped + "pipeline_parallel_layers_per_stage = 3\n") ==
+        "[0,3,6,9,12,15,18,21,24,27,30,32,34] 3 ");
+  CHECK(own_cut("pipeline_parallel_first_stage_less_layers = 0\n") == "[0,10,18,26,34] 1 ");
+  CHECK(own_cut("pipeline_parallel_last_stage_less_layers = 2\n") == "[0,9,18,27,34] 1 ");
+  CHECK(own_cut("pipeline_parallel_layers_per_stage = 3\n") ==
+        "t.toml:5:38: parallelism.pipeline_parallel_layers_per_stage: 3 makes 12 stages of 32 "
+        "blocks, but 1F1B on 4 ranks needs one stage for each");
+  CHECK(own_cut(looped + "pipeline_parallel_layers_per_stage = 9\n").find("at least two stages") !=
+        std::string::npos);
+  CHECK(own_cut(looped, 4).find("8 stages asked for") != std::string::npos);
+}
+
+TEST_CASE("A Python configuration is followed through assignments and functions of its file",
+          "[models][trainers]") {
+  const std::string text =
+      "from torchtitan.trainer import Trainer\n\n"
+      "def _base(backend: str = \"flex\"):\n"
+      "    \"\"\"Two\nlines.\"\"\"\n"
+      "    spec = model_registry(\"8B\", attn_backend=backend)\n"
+      "    return Trainer.Config(model_spec=spec, optimizer=default_adamw(lr=3e-4),\n"
+      "        training=TrainingConfig(local_batch_size=6, disable_cuda_graphs=True),  # text\n"
+      "        activation_checkpoint=FullAC.Config())\n\n"
+      "def big():\n"
+      "    config = _base()\n"
+      "    config.parallelism = ParallelismConfig(\n"
+      "        pipeline_parallel_degree=2, pipeline_parallel_microbatch_size=2,\n"
+      "        data_parallel_shard_degree=1)\n"
+      "    config.parallelism.tensor_parallel_degree = 8\n"
+      "    return config\n";
+  const auto read = [&](const std::string& all, const std::string& function) {
+    return assignments_of(Trainer::Torchtitan, all, "c.py",
+                          {.blocks = 6, .units = 0, .function = function});
+  };
+  const auto assignments = read(text, "big");
+  for (const char* expected :
+       {"pipeline.ranks=2", "pipeline.microbatches=3", "pipeline.tensor=8",
+        "pipeline.partition=[0,4,8]", "training.recompute=\"full\"", "training.zero=0",
+        "training.learning_rate=0.0003", "training.precision=\"mixed\""}) {
+    INFO(expected);
+    CHECK(std::ranges::find(assignments, expected) != assignments.end());
+  }
+  const auto refusal = [&](const std::string& more, const std::string& function = "big") {
+    return error_of([&] { read(text + more, function); });
+  };
+  CHECK(refusal("", "") == "c.py: its functions are _base, big: name one, as in c.py:_base");
+  CHECK(refusal("", "none") == "c.py: it has no function \"none\"");
+  CHECK(refusal("def f():\n    config = big()\n    change(config)\n    return config\n", "f")
+            .starts_with("c.py:20:5: Python is not run"));
+  CHECK(refusal("def f():\n    return Trainer.Config(training=TrainingConfig(])\n", "f")
+            .starts_with("c.py:19:12: a returned configuration is needed here"));
+  CHECK(refusal("def f():\n    config = big()\n    p = config.parallelism\n"
+                "    p.tensor_parallel_degree = 2\n    return config\n",
+                "f")
+            .starts_with("c.py:21:5: assign to a field of the returned configuration"));
+  CHECK(refusal("def f():\n    config = big()\n"
+                "    config.training.local_batch_size = size()\n    return config\n",
+                "f")
+            .starts_with("c.py:20:40: training.local_batch_size: write the value itself"));
+  CHECK(refusal("def f():\n    config = llama3_8b()\n    config.parallelism = "
+                "ParallelismConfig()\n    return config\n",
+                "f")
+            .find("c.py: training: llama3_8b sets it, which this file does not define") !=
+        std::string::npos);
+  CHECK(refusal("def f():\n    config = big()\n    config.model_spec = model_registry(\"8B\", "
+                "converters=[Float8LinearConverter.Config()])\n    return config\n",
+                "f")
+            .find("model_spec.converters: ") != std::string::npos);
 }
 
 }  // namespace trainer_file_test

@@ -1,8 +1,8 @@
 #pragma once
 
-// Export of plans to other trainers and import from them: Megatron-LM's arguments, torchtitan 0.2's
-// TOML, and the JSON of DeepSpeed's pipeline engine. An exported file imports as the same plan.
-// Features that a trainer lacks are reported, never dropped.
+// Export of plans to other trainers and import from them: Megatron-LM's arguments, torchtitan 0.3's
+// Python and 0.2's TOML, and the JSON of DeepSpeed's pipeline engine. An exported file imports as
+// the same plan. Features that a trainer lacks are reported, never dropped.
 
 #include <filesystem>
 #include <optional>
@@ -10,17 +10,18 @@
 #include <string_view>
 #include <vector>
 
+#include "pipewright/models/trainers/cut_context.hpp"
 #include "pipewright/plan/scenario/scenario.hpp"
 
 namespace pipewright::models {
 
-enum class Trainer { Megatron, Torchtitan, DeepSpeed };
+enum class Trainer { Megatron, Torchtitan, TorchtitanToml, DeepSpeed };
 
-const std::vector<std::string>& trainers();  // megatron, torchtitan, deepspeed
+const std::vector<std::string>& trainers();  // megatron, torchtitan, torchtitan-0.2, deepspeed
 std::string to_string(Trainer trainer);
 /// Throws InputError if the word names no trainer.
 Trainer trainer_of(const std::string& word);
-/// Returns the trainer's file name within a plan: megatron.txt, torchtitan.toml, deepspeed.json.
+/// Returns the trainer's file name within a plan, such as torchtitan_plan.py.
 std::string file_name(Trainer trainer);
 
 // The scenario's partition must consist of explicit stage boundaries, because the files contain
@@ -36,13 +37,14 @@ std::string trainer_file(Trainer trainer, const plan::Scenario& scenario);
 std::optional<std::string> find_trainer_file(Trainer trainer, const plan::Scenario& scenario);
 
 /// Reads a plan from such a text, as assignments to fields of a scenario: "pipeline.ranks=4".
-/// Fields that it does not set keep their values. `replicas`: the number of data-parallel replicas
-/// if the text does not give it. Fields of the trainer that do not affect a plan are ignored.
-/// Throws InputError that lists file, position and field of all faults.
+/// Fields that it does not set keep their values. Fields of the trainer that affect neither the
+/// plan nor the time and memory of a step are ignored. Throws InputError that lists file, position
+/// and field of all faults, and of all fields whose effect is not predicted.
 std::vector<std::string> assignments_of(Trainer trainer, std::string_view text,
-                                        const std::string& name, int replicas = 1);
-/// Reads a file, and detects the trainer from its text: JSON, sections in brackets, or arguments.
-std::vector<std::string> read_assignments(const std::filesystem::path& file, int replicas = 1);
+                                        const std::string& name, const CutContext& context = {});
+/// Reads a file, and detects the trainer from its text: JSON, Python, sections in brackets, or
+/// arguments. "file.py:function" names a function of a Python file.
+std::vector<std::string> read_assignments(const std::filesystem::path& file, CutContext context);
 
 /// Returns the class of torch.distributed.pipelining with the same order as our schedule, such as
 /// "Interleaved1F1B"; empty if torch has none.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -106,6 +107,13 @@ KeptTime kept_time(const FailureOptions& options, const plan::TransformerConfig&
       .between_failures = plan::between_failures({3600 * options.hours}, gpus)};
   kept.interval = plan::best_checkpoint_interval(kept.costs);
   kept.share = plan::goodput(kept.costs, kept.interval);
+  for (const double figure : {kept.costs.checkpoint.value, kept.costs.between_failures.value,
+                              kept.interval.value, kept.share})
+    if (!std::isfinite(figure))
+      throw plan::InputError(
+          fmt::format("--failure-hours {}, --write-rate {} and --restart-minutes {} give no finite "
+                      "time between checkpoints: use less extreme values",
+                      options.hours, options.write_rate, options.restart_minutes));
   return kept;
 }
 

@@ -12,12 +12,16 @@ namespace pipewright::cli {
 
 std::string account_words(const search::SearchAccount& account, bool is_answered) {
   return fmt::format(
-      "{} candidates in {:.2f} s{}: {}{} too large, {} proved to be slower, {} simulated{}\n",
-      account.candidates, account.seconds,
-      is_answered ? fmt::format(", the best after {:.2f} s", account.best_seconds) : "",
-      account.impossible > 0 ? fmt::format("{} impossible, ", account.impossible) : "",
-      account.too_large, account.bounded, account.simulated,
-      account.interrupted ? "; interrupted" : "");
+             "{} candidates in {:.2f} s{}: {}{} too large, {} proved to be slower, {} "
+             "simulated{}\n",
+             account.candidates, account.seconds,
+             is_answered ? fmt::format(", the best after {:.2f} s", account.best_seconds) : "",
+             account.impossible > 0 ? fmt::format("{} impossible, ", account.impossible) : "",
+             account.too_large, account.bounded, account.simulated,
+             account.interrupted ? "; interrupted" : "") +
+         (account.why_impossible.empty()
+              ? ""
+              : fmt::format("the first impossible one: {}\n", account.why_impossible));
 }
 
 plan::Json account_json(const search::SearchAccount& account) {
@@ -25,6 +29,7 @@ plan::Json account_json(const search::SearchAccount& account) {
           {"candidates", account.candidates},
           {"pruned", account.impossible + account.too_large + account.bounded},
           {"impossible", account.impossible},
+          {"why_impossible", account.why_impossible},
           {"pruned_by_memory", account.too_large},
           {"pruned_by_bound", account.bounded},
           {"simulated", account.simulated},

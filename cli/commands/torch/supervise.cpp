@@ -213,6 +213,9 @@ loop::SlowPlace place_of_slow() {
 }
 
 void check_spares(const TrainOptions& options) {
+  if (constexpr int most = 1000; options.spares > most)
+    throw plan::InputError(
+        fmt::format("--spares {}: at most {} places are possible", options.spares, most));
   const bool has_supervisor = std::getenv(variable_of_supervisor) != nullptr;
   if (options.spares > 0 && !has_supervisor && !(options.supervise && options.processes))
     throw plan::InputError(

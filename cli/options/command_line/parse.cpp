@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <map>
 
 #include "exit_code.hpp"
@@ -27,6 +28,21 @@ CLI::Validator in_words(const CLI::Validator& check, const char* needed) {
           check.get_description()};
 }
 
+bool takes_fractions(const Option& option) {
+  return std::holds_alternative<double*>(option.target) ||
+         std::holds_alternative<std::vector<double>*>(option.target);
+}
+
+/// Rejects "inf" and "nan", which are numbers to the parser.
+const CLI::Validator finite{[](std::string& text) {
+                              double number = 0;
+                              return CLI::detail::lexical_cast(text, number) &&
+                                             !std::isfinite(number)
+                                         ? fmt::format("{}: a finite number is needed", text)
+                                         : std::string();
+                            },
+                            ""};
+
 void restrict_values(CLI::Option& own, const Option& option) {
   if (!option.value.empty())
     own.type_name(option.value);
@@ -36,6 +52,8 @@ void restrict_values(CLI::Option& own, const Option& option) {
     own.check(in_words(CLI::PositiveNumber, "a number above 0 is needed"));
   if (option.numbers == Numbers::NotNegative)
     own.check(in_words(CLI::NonNegativeNumber, "a number of 0 or more is needed"));
+  if (takes_fractions(option))
+    own.check(finite);
   if (option.required)
     own.required();
   if (option.separator != '\0')

@@ -136,14 +136,16 @@ void LayerReplay::project(AttentionKept& kept) {
 }
 
 /// Projects down to the ranks and up to all heads (arXiv 2405.04434, 2.1), then adds the rotary
-/// channels to queries and keys.
+/// channels to queries and keys. Queries without a rank are projected from the gathered input.
 void LayerReplay::project_latent(AttentionKept& kept) {
   const long long tokens = sizes_.tokens, part = sizes_.tokens_cut;
   kept.down_queries = tape_.make(2 * part * sizes_.q_rank);
   kept.down_keys_values = tape_.make(2 * part * (sizes_.kv_rank + sizes_.rope));
   kept.rank_keys_values = tape_.make(2 * part * sizes_.kv_rank);
   kept.norm_queries = tape_.make(sizes_.cast(part * sizes_.q_rank));
+  Tensor gathered = tape_.make(sizes_.gathers && sizes_.q_rank == 0 ? sizes_.whole_state : 0);
   Tensor queries = tape_.make(2 * tokens * sizes_.queries_cut);
+  tape_.drop(gathered);
   kept.norm_keys_values = tape_.make(sizes_.cast(part * sizes_.kv_rank));
   Tensor projected = tape_.make(2 * tokens * sizes_.up_keys_values_cut);
   Tensor rotated = tape_.make(2 * tokens * sizes_.heads_cut * sizes_.rope);
@@ -414,7 +416,9 @@ Tensor LayerReplay::latent_back(AttentionKept& kept, Tensor queries, Tensor keys
   };
   Tensor rank_keys = up_back(keys_values, sizes_.up_keys_values_cut, sizes_.kv_rank);
   drop_operands(kept.norm_keys_values);
-  Tensor rank_queries = up_back(rotated, sizes_.queries_cut, sizes_.q_rank);
+  const bool has_rank = sizes_.q_rank > 0;
+  Tensor rank_queries =
+      up_back(rotated, sizes_.queries_cut, has_rank ? sizes_.q_rank : sizes_.hidden);
   drop_operands(kept.norm_queries);
   Tensor with_rope = tape_.make(2 * part * (sizes_.kv_rank + sizes_.rope));
   tape_.drop(rank_keys, kept.rank_keys_values, kept.down_keys_values, kept.down_queries);
@@ -425,9 +429,11 @@ Tensor LayerReplay::latent_back(AttentionKept& kept, Tensor queries, Tensor keys
     return of_input;
   };
   Tensor by_keys = down_back(with_rope, sizes_.kv_rank + sizes_.rope);
-  Tensor by_queries = down_back(rank_queries, sizes_.q_rank);
+  Tensor by_queries{};
+  if (has_rank)
+    by_queries = down_back(rank_queries, sizes_.q_rank);
   Tensor sum = tape_.make(sizes_.state);
-  tape_.drop(by_keys, by_queries);
+  tape_.drop(by_keys, by_queries, rank_queries);
   return sum;
 }
 

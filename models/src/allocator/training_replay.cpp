@@ -128,7 +128,7 @@ class RankReplay {
     add(hidden * sizes_.values_cut);
     if (model_.is_latent()) {
       add(hidden * sizes_.q_rank);
-      add(sizes_.q_rank * sizes_.queries_cut);
+      add((sizes_.q_rank > 0 ? sizes_.q_rank : hidden) * sizes_.queries_cut);
       add(hidden * (sizes_.kv_rank + sizes_.rope));
       add(sizes_.kv_rank * sizes_.up_keys_values_cut);
     } else {

@@ -5,6 +5,7 @@
 
 #include "pipewright/models/measured/megatron_words.hpp"
 #include "pipewright/models/transformer/cut_schedule.hpp"
+#include "pipewright/models/transformer/pipeline_shape.hpp"
 #include "pipewright/models/transformer/transformer_counts.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/schedule_catalog.hpp"
@@ -71,9 +72,12 @@ class SizeCheck {
     check_count();
     check_microbatches();
     check_chunks();
-    // In Megatron-LM, a round has one microbatch per rank, and the last round has the remaining
-    // ones.
-    if (cut_.chunks > 1 && cut_.group == 0 &&
+    // In Megatron-LM's interleaving, a round has one microbatch per rank, and the last round has
+    // the remaining ones. Other schedules have no rounds.
+    const bool interleaves =
+        cut_.schedule.empty() || cut_.schedule == plan::default_schedule(cut_.chunks).name ||
+        cut_.schedule == plan::default_schedule(cut_.chunks, cut_.pipeline).name;
+    if (cut_.chunks > 1 && cut_.group == 0 && interleaves &&
         cut_.microbatches(training_.batch) % cut_.pipeline != 0)
       cut_.group = cut_.pipeline;
     if (cut_.chunks == 1)
@@ -131,14 +135,12 @@ class SizeCheck {
 
   /// Limits the number of passes, because the simulator times every pass of every microbatch.
   void check_count() {
-    constexpr double most = 200'000;
     const double passes = 1.0 * cut_.pipeline * cut_.chunks * cut_.microbatches(training_.batch);
-    if (passes > most)
-      fault("global_batch",
-            fmt::format("is {}: {} microbatches on {} stages are more than the {:.0f} "
-                        "passes that can be timed",
-                        training_.batch, cut_.microbatches(training_.batch),
-                        cut_.pipeline * cut_.chunks, most));
+    if (passes > most_timed_passes)
+      fault("global_batch", fmt::format("is {}: {} microbatches on {} stages are more than the {} "
+                                        "passes that can be timed",
+                                        training_.batch, cut_.microbatches(training_.batch),
+                                        cut_.pipeline * cut_.chunks, most_timed_passes));
   }
 
   void check_microbatches() {

@@ -16,9 +16,11 @@ double expert_parameters(const plan::TransformerConfig& model, double dense_shar
 double layer_parameters(const plan::TransformerConfig& model, double dense_share) {
   const double h = model.hidden, d = model.head_channels, a = model.heads, q = model.q_rank;
   const double kv = model.kv_rank, rope = model.rope_channels;
+  const double queries_from = q > 0 ? q : h;
   const double projections =
-      model.is_latent() ? h * (q + kv + rope) + q * a * (d + rope) + kv * a * 2 * d + a * d * h
-                        : h * d * (2.0 * a + 2.0 * model.kv_heads);
+      model.is_latent()
+          ? h * (q + kv + rope) + queries_from * a * (d + rope) + kv * a * 2 * d + a * d * h
+          : h * d * (2.0 * a + 2.0 * model.kv_heads);
   const double matrices = model.gated ? 3 : 2;
   const double shared = 1.0 * model.shared_feed_forward + model.experts / matrices;
   const double always = dense_share * model.feed_forward + (1 - dense_share) * shared;

@@ -1,11 +1,15 @@
 #include "pipewright/models/transformer/transformer_times.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "pipewright/models/transformer/gradient_buckets.hpp"
 #include "pipewright/models/transformer/transformer_counts.hpp"
 #include "pipewright/plan/cluster/collective_times.hpp"
+#include "pipewright/plan/error.hpp"
 
 namespace pipewright::models {
 namespace {
@@ -55,13 +59,18 @@ struct Projection {
 };
 
 /// Returns the projections to queries, keys and values, and the output projection; for latent
-/// attention (DeepSeek-V2, arXiv 2405.04434) through its ranks.
+/// attention (DeepSeek-V2, arXiv 2405.04434) through its ranks. Queries without a rank are
+/// projected directly.
 std::vector<Projection> projections_of(const plan::TransformerConfig& model) {
   const double h = model.hidden, heads = model.heads, d = model.head_channels;
   if (!model.is_latent())
     return {{h, d * (heads + 2.0 * model.kv_heads)}, {d * heads, h, true}};
   const double q = model.q_rank, kv = model.kv_rank, rope = model.rope_channels;
-  return {{h, q + kv + rope}, {q, heads * (d + rope)}, {kv, heads * 2 * d}, {heads * d, h, true}};
+  const double queries_from = q > 0 ? q : h;
+  return {{h, q + kv + rope},
+          {queries_from, heads * (d + rope)},
+          {kv, heads * 2 * d},
+          {heads * d, h, true}};
 }
 
 double at_bandwidth_s(const plan::Cluster& cluster, double bytes) {
@@ -396,7 +405,9 @@ class Pricing {
   PassSeconds layer_pass(const LayerWork& layer, double factor) const {
     double products = 0;
     for (const Product& product : layer.products)
-      products += product.flops / rate() * (1 + work_.balance * c_.gemm_saturation / product.side);
+      if (product.flops > 0)  // without a width there is no product
+        products +=
+            product.flops / rate() * (1 + work_.balance * c_.gemm_saturation / product.side);
     const double forward = core_s(layer) + memory_s(layer.element_bytes_s) + products;
     const double sums = layer_communication_s(work_, layer, c_);
     const double again = work_.recomputes_all    ? forward + sums
@@ -458,6 +469,28 @@ class Pricing {
   const plan::MachineConstants& c_;
 };
 
+/// Throws InputError if a time is not finite. Later sums and maxima could hide that.
+void require_finite(const TransformerTimes& times) {
+  const auto require = [](const char* part, std::initializer_list<double> seconds) {
+    for (const double one : seconds)
+      if (!std::isfinite(one))
+        throw plan::InputError(fmt::format(
+            "the time of {} is {} s: the model's sizes or the cluster's constants are too large or "
+            "too small to be timed",
+            part, one));
+  };
+  const auto require_pass = [&](const char* part, const PassSeconds& pass) {
+    require(part, {pass.forward, pass.backward, pass.weight, pass.core});
+  };
+  require_pass("a layer", times.layer);
+  require_pass("a dense layer", times.dense_layer);
+  require_pass("the embedding", times.embedding);
+  require_pass("the head", times.head);
+  require("a transfer between stages", {times.stage_transfer_s, times.network_hop_s});
+  require("the end of an iteration", {times.first_end_s, times.middle_end_s, times.last_end_s,
+                                      times.only_end_s, times.iteration_s});
+}
+
 }  // namespace
 
 double optimizer_s(const plan::Cluster& cluster, double parameters) {
@@ -489,7 +522,9 @@ double layer_communication_s(const TransformerWork& work, const LayerWork& layer
 TransformerTimes transformer_times(const TransformerWork& work,
                                    const plan::MachineConstants& constants,
                                    const LayerFactors& factors) {
-  return Pricing(work, constants).times(factors);
+  const TransformerTimes times = Pricing(work, constants).times(factors);
+  require_finite(times);
+  return times;
 }
 
 plan::LayerClass layer_class_of(const plan::TransformerTraining& training, const plan::Cut& cut) {

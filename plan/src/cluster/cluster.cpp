@@ -93,6 +93,8 @@ double kind_speed(const Cluster& cluster, int device) {
 
 Cluster with_nodes_for(Cluster cluster, int devices, const std::string& field) {
   const int in_node = cluster.devices_per_node;
+  if (constexpr int most = 1'000'000; devices > most)
+    throw InputError(fmt::format("{}: {} devices: at most {} are possible", field, devices, most));
   if (devices > in_node && devices % in_node != 0)
     throw InputError(fmt::format("{}: {} are not whole nodes of {}: {} or {} would be", field,
                                  devices, in_node, devices / in_node * in_node,

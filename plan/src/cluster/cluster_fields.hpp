@@ -9,6 +9,8 @@
 
 namespace pipewright::plan {
 
+inline constexpr Range node_range{.least = 1, .most = 1'000'000};
+
 template <MaybeConst<Device> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   visit("name", s.name, needed(any()), "Name of the device, such as that of the processor.");
@@ -106,7 +108,7 @@ void visit_fields(Struct& s, Visit&& visit) {
 
 template <MaybeConst<NodeKind> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
-  visit("nodes", s.nodes, needed(within(at_least(1))),
+  visit("nodes", s.nodes, needed(within(node_range)),
         "Number of nodes of this kind, which follow those of the previous kind.");
   visit("device", s.device, needed(FieldRule{.schema = R"({"$ref": "#/$defs/device"})"}), "");
   visit("speed", s.speed, within(more_than(0)),
@@ -177,9 +179,8 @@ template <MaybeConst<Cluster> Struct, class Visit>
 void visit_fields(Struct& s, Visit&& visit) {
   constexpr auto link = R"({"$ref": "#/$defs/link"})";
   visit("name", s.name, needed(any()), "Name of the cluster.");
-  visit("nodes", s.nodes, needed(within(at_least(1))),
-        "Number of nodes, which are equal machines.");
-  visit("devices_per_node", s.devices_per_node, needed(within(at_least(1))),
+  visit("nodes", s.nodes, needed(within(node_range)), "Number of nodes, which are equal machines.");
+  visit("devices_per_node", s.devices_per_node, needed(within(Range{.least = 1, .most = 2000})),
         "Devices per node. Ranks fill the nodes in order.");
   visit("device", s.device, needed(FieldRule{.schema = R"({"$ref": "#/$defs/device"})"}), "");
   visit("within_node", s.within_node, needed(FieldRule{.schema = link}), "");

@@ -16,6 +16,8 @@ namespace {
 void check_parts(int parts) {
   if (parts < 1)
     throw InputError(fmt::format("{} parts asked for, the least is 1", parts));
+  if (constexpr int most = 1'000'000; parts > most)
+    throw InputError(fmt::format("{} parts asked for, the most is {}", parts, most));
 }
 
 /// Returns the total weight before each item, followed by the total of all.

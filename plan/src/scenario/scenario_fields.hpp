@@ -158,7 +158,7 @@ void visit_fields(Struct& s, Visit&& visit) {
   visit("microbatch_lengths", s.microbatch_lengths, within(more_than(0)),
         "Factors by microbatch of its times and of its activation and transfer sizes; empty: all "
         "1. For prediction only.");
-  visit("jitter", s.jitter, within(at_least(0)),
+  visit("jitter", s.jitter, within(Range{.least = 0, .most = 100}),
         "Standard deviation of every duration over its mean, sampled from the seed. For prediction "
         "only.");
   visit("cpu_branch", s.cpu_branch, one_of(cpu_branches()),

@@ -123,6 +123,9 @@ std::vector<Forecast> forecast(const Calibration& calibration,
 std::vector<std::vector<Forecast>> forecast_across_halves(const plan::Cluster& cluster,
                                                           const std::vector<MeasuredRun>& runs,
                                                           int splits) {
+  if (constexpr int most = 1000; splits > most)
+    throw plan::InputError(
+        fmt::format("{} splits into halves: at most {} are possible", splits, most));
   std::vector<std::vector<Forecast>> all;
   for (int split = 0; split < splits; ++split) {
     std::vector<std::size_t> order(runs.size());

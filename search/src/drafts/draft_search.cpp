@@ -33,6 +33,10 @@ constexpr int small_job = 16;
 // `least_refined`, or `refined_for_each` for each plan that is wanted.
 constexpr std::size_t least_refined = 20;
 constexpr std::size_t refined_for_each = 2;
+// The most devices among which ranks are placed.
+constexpr int most_devices = 100'000;
+// The number of too large plans whose whole memory is compared to name the smallest.
+constexpr int most_weighed = 20;
 
 std::vector<int> up_to(int most) {
   std::vector<int> numbers(static_cast<std::size_t>(std::max(0, most)));
@@ -316,19 +320,13 @@ class BalancedDrafts {
     }
   }
 
-  std::optional<DraftCandidate> price(const Bound& bound, double /*most_s*/) {
-    try {
-      DraftCandidate candidate = candidates_[bound.candidate];
-      sim::BoundarySimulator simulator = simulator_of(candidate);
-      const sim::PartitionNeed need = simulator.need(start_of(candidate, simulator));
-      candidate.iteration_s = need.iteration.value;
-      candidate.peak = need.peak;
-      return simulated_.emplace_back(std::move(candidate));
-    } catch (const plan::InputError&) {
-      return {};
-    } catch (const plan::Infeasible&) {
-      return {};
-    }
+  DraftCandidate price(const Bound& bound, double /*most_s*/) {
+    DraftCandidate candidate = candidates_[bound.candidate];
+    sim::BoundarySimulator simulator = simulator_of(candidate);
+    const sim::PartitionNeed need = simulator.need(start_of(candidate, simulator));
+    candidate.iteration_s = need.iteration.value;
+    candidate.peak = need.peak;
+    return simulated_.emplace_back(std::move(candidate));
   }
 
   /// Returns the boundaries from which others are moved: those that balance the layers, weighted by
@@ -440,17 +438,19 @@ class BoundarySearch {
     const std::vector<DraftCandidate>& all = drafts_.simulated();
     const std::size_t most =
         std::max(least_refined, refined_for_each * static_cast<std::size_t>(options_.most_plans));
+    std::vector<const DraftCandidate*> unmoved;  // of those that do not fit
     for (std::size_t at = 0; at < all.size(); ++at) {
       const DraftCandidate& candidate = all[at];
       if (at < most && !answer_.interrupted) {
         refine(candidate);
         ask();
       } else if (!drafts_.fits(candidate.peak)) {
-        ++answer_.too_large;
-      } else if (answer_.interrupted && !best_.is_full()) {
-        add(candidate, drafts_.start_of(candidate, drafts_.simulator_of(candidate)));
+        unmoved.push_back(&candidate);
+      } else if (!best_.is_full()) {
+        add(candidate, start_of(candidate));
       }
     }
+    refine_smallest(std::move(unmoved), most);
     answer_.plans = best_.take();
     find_nearest();
     answer_.seconds = seconds();
@@ -464,9 +464,27 @@ class BoundarySearch {
 
   struct TooLarge {
     DraftCandidate candidate;
-    std::vector<int> boundaries;
+    std::vector<int> boundaries;  // empty: those that balance the layers
     sim::PartitionNeed need;
   };
+
+  std::vector<int> start_of(const DraftCandidate& candidate) {
+    return drafts_.start_of(candidate, drafts_.simulator_of(candidate));
+  }
+
+  /// If nothing fits so far, moves the boundaries of those candidates that need least memory.
+  void refine_smallest(std::vector<const DraftCandidate*> candidates, std::size_t most) {
+    std::ranges::stable_sort(candidates, {}, [](const auto* one) { return one->peak; });
+    if (!best_.plans().empty())
+      most = 0;
+    for (std::size_t at = 0; at < candidates.size(); ++at)
+      if (at < most && !answer_.interrupted) {
+        refine(*candidates[at]);
+        ask();
+      } else {
+        note_too_large(*candidates[at], {}, candidates[at]->iteration_s, candidates[at]->peak);
+      }
+  }
 
   /// Moves the boundaries of the candidate's stages, unless they are given.
   void refine(const DraftCandidate& candidate) {
@@ -479,11 +497,15 @@ class BoundarySearch {
       note_too_large(candidate, simulator.boundaries(), candidate.iteration_s, candidate.peak);
       return;
     }
-    std::optional<TooLarge> quickest;  // of the partitions that do not fit
+    std::optional<TooLarge> quickest, smallest;  // of the partitions that do not fit
     const auto need_of = [&](const std::vector<int>& boundaries) {
       const sim::PartitionNeed need = simulator.need(boundaries);
-      if (!drafts_.fits(need.peak) && (!quickest || need.iteration < quickest->need.iteration))
+      if (drafts_.fits(need.peak))
+        return need;
+      if (!quickest || need.iteration < quickest->need.iteration)
         quickest = {candidate, boundaries, need};
+      if (!smallest || need.peak < smallest->need.peak)
+        smallest = {candidate, boundaries, need};
       return need;
     };
     const plan::Bytes cap = drafts_.cap();
@@ -498,8 +520,9 @@ class BoundarySearch {
     } catch (const plan::Infeasible&) {
       ++answer_.too_large;
     }
-    if (quickest)
-      too_large_.push_back(std::move(*quickest));
+    for (auto* const one : {&quickest, &smallest})
+      if (*one)
+        too_large_.push_back(std::move(**one));
   }
 
   void ask() {
@@ -532,14 +555,21 @@ class BoundarySearch {
   void find_nearest() {
     const double best = answer_.plans.empty() ? std::numeric_limits<double>::infinity()
                                               : answer_.plans.front().figures.iteration_s;
-    const TooLarge* nearest = nullptr;
-    for (const TooLarge& one : too_large_)
-      if (one.need.iteration.value < best &&
-          (nearest == nullptr || one.need.peak < nearest->need.peak))
-        nearest = &one;
-    if (nearest == nullptr)
-      return;
-    answer_.nearest = drafts_.plan_of(nearest->candidate, nearest->boundaries, /*is_roomy=*/true);
+    std::ranges::stable_sort(too_large_, {}, [](const TooLarge& one) { return one.need.peak; });
+    int weighed = 0;
+    for (const TooLarge& one : too_large_) {
+      if (answer_.nearest &&
+          (one.need.peak >= answer_.nearest->fullest.needed || weighed >= most_weighed))
+        return;
+      if (one.need.iteration.value >= best)
+        continue;
+      auto plan = drafts_.plan_of(one.candidate,
+                                  one.boundaries.empty() ? start_of(one.candidate) : one.boundaries,
+                                  /*is_roomy=*/true);
+      ++weighed;
+      if (plan && (!answer_.nearest || plan->fullest.needed < answer_.nearest->fullest.needed))
+        answer_.nearest = std::move(plan);
+    }
   }
 
   BalancedDrafts& drafts_;
@@ -595,13 +625,27 @@ DraftAnswer search_drafts(const Draft& draft, const DraftSpace& space,
                           const DraftSearchOptions& options) {
   const auto started = SearchClock::now();
   require_axes(draft, space);
-  BalancedDrafts drafts(draft, space);
+  if (space.devices > most_devices)
+    throw plan::InputError(
+        fmt::format("{} devices: at most {} are possible", space.devices, most_devices));
   const auto ask = [&](std::size_t decided, std::size_t candidates, const DraftCandidate*) {
     return !options.progress || options.progress(decided, candidates, nullptr);
   };
-  const SearchAccount account = search(  // with moved boundaries, another plan may be the nearest
-      drafts, {.most_plans = options.most_plans, .finds_nearest = false, .progress = ask}, started);
-  DraftAnswer answer = BoundarySearch(drafts, options, account, started).run();
+  const auto found = [&](bool exhaustive) {
+    BalancedDrafts drafts(draft, space);
+    const SearchAccount account =
+        search(drafts,
+               {.most_plans = options.most_plans,
+                .exhaustive = exhaustive,
+                .finds_nearest = false,  // with moved boundaries, another plan may be the nearest
+                .progress = ask},
+               started);
+    return BoundarySearch(drafts, options, account, started).run();
+  };
+  DraftAnswer answer = found(/*exhaustive=*/false);
+  // The plans that ruled out slower ones did not fit after all.
+  if (answer.plans.empty() && answer.bounded > 0 && !answer.interrupted)
+    answer = found(/*exhaustive=*/true);
   if (answer.candidates == 0)
     throw plan::InputError(
         fmt::format("nothing divides {} samples among {} devices: there is no plan to search",

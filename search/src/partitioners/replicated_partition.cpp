@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "pipewright/plan/error.hpp"
@@ -210,12 +211,25 @@ void check(const ProfileGraph& graph, const ReplicationOptions& options) {
   }
 }
 
+/// Throws InputError if the search would take minutes.
+void check_work(std::size_t ideals, const ReplicationOptions& options) {
+  constexpr double most_steps = 1e11;
+  const double most_machines = std::floor(std::sqrt(most_steps) / static_cast<double>(ideals));
+  for (const MachineLevel& level : options.levels)
+    if (level.machines > most_machines)
+      throw plan::InputError(
+          fmt::format("{} machines given: this profile can be cut at {} places, and its search is "
+                      "possible for at most {:.0f} machines",
+                      level.machines, ideals, most_machines));
+}
+
 }  // namespace
 
 ReplicatedPartition replicated_partition(const ProfileGraph& graph,
                                          const ReplicationOptions& options) {
   check(graph, options);
   const auto ideals = ideals_of(graph, options);
+  check_work(ideals.size(), options);
   auto compute = compute_times(ideals);
   int group = 1;
   for (std::size_t level = 0; level + 1 < options.levels.size(); ++level) {

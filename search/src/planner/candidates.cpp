@@ -20,12 +20,17 @@ namespace {
 
 using plan::Cut;
 
+/// Returns the divisors in ascending order.
 std::vector<int> divisors_of(int whole) {
-  std::vector<int> divisors;
-  for (int divisor = 1; divisor <= whole; ++divisor)
-    if (whole % divisor == 0)
-      divisors.push_back(divisor);
-  return divisors;
+  std::vector<int> small, large;
+  for (int divisor = 1; divisor <= whole / divisor; ++divisor)
+    if (whole % divisor == 0) {
+      small.push_back(divisor);
+      if (whole / divisor != divisor)
+        large.push_back(whole / divisor);
+    }
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
 }
 
 template <class Value>

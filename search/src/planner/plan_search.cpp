@@ -29,10 +29,26 @@ namespace {
 
 using plan::Cut;
 
+/// Rejects batches far above those of any training (the largest have about 1e8 tokens), such as a
+/// batch that is given in tokens. Searching them would take minutes.
+void require_usual_batch(const plan::TransformerTraining& training) {
+  constexpr double most_tokens = 1e9;
+  const double tokens = 1.0 * training.batch * training.sequence;
+  if (tokens <= most_tokens)
+    return;
+  const int in_samples = training.batch / training.sequence;
+  throw plan::InputError(fmt::format(
+      "a batch of {} samples with {} tokens each has {:.3g} tokens, more than the {:.0g} that are "
+      "planned. A batch is counted in samples, not in tokens{}",
+      training.batch, training.sequence, tokens, most_tokens,
+      in_samples > 0 ? fmt::format(": {} tokens are {} samples", training.batch, in_samples) : ""));
+}
+
 void require_sizes(const PlanSpace& space) {
   const plan::TransformerTraining& training = space.training;
   if (space.gpus < 1 || training.batch < 1 || training.sequence < 1 || training.model.layers < 1)
     throw plan::InputError("a plan needs a model, GPUs, a global batch and a sequence");
+  require_usual_batch(training);
   plan::require_cut(training, Cut{});  // if one device cannot train it, no cut can
   for (const std::string& schedule : space.schedules)
     if (const auto& planned = models::planned_schedules();
@@ -171,20 +187,15 @@ class CutSpace {
   }
 
   /// Returns the figures that a simulation of the plan's scenario gives.
-  std::optional<FoundPlan> price(const Bound& bound, double most_s) {
+  FoundPlan price(const Bound& bound, double most_s) {
     const PlacedCut& placed = cuts_[bound.candidate];
+    require_timed(placed.cut);
     FoundPlan plan{.cut = placed.cut,
                    .cluster = placed.cluster,
                    .least_s = bound.least_s,
                    .least_bytes = bound.peak_bytes};
-    try {
-      set_facts(plan, placed, most_s);
-      return plan;
-    } catch (const plan::InputError&) {
-      return {};
-    } catch (const plan::Infeasible&) {
-      return {};
-    }
+    set_facts(plan, placed, most_s);
+    return plan;
   }
 
   /// Returns a bound from the peak bytes of tensors; 0 if they cannot be replayed.
@@ -253,6 +264,14 @@ class CutSpace {
   }
 
  private:
+  /// Throws InputError if the cut has more passes than can be timed.
+  void require_timed(const Cut& cut) const {
+    if (1.0 * cut.stages() * microbatches(cut) > models::most_timed_passes)
+      throw plan::InputError(
+          fmt::format("{} microbatches on {} stages are more than the {} passes that can be timed",
+                      microbatches(cut), cut.stages(), models::most_timed_passes));
+  }
+
   /// Returns the boundaries between the model's layers.
   std::vector<int> borders_of(const Cut& cut) const {
     std::vector<int> borders{0};
@@ -471,6 +490,8 @@ PlanFigures figures_of(const FoundPlan& plan) { return {plan.iteration_s, plan.e
 
 Regret regret_of(const plan::Cluster& cluster, const plan::TransformerTraining& training,
                  const std::vector<FoundPlan>& plans, int draws) {
+  if (constexpr int most = 100'000; draws > most)
+    throw plan::InputError(fmt::format("{} draws: at most {} are possible", draws, most));
   const plan::Machine known = models::machine_of(cluster);
   std::mt19937_64 random(1);
   sim::StructureCache structures;
@@ -514,44 +535,56 @@ void require_ranks(const plan::Cluster& cluster, const PlanSpace& space) {
 // The number of fastest plans whose boundaries are moved, unless more are wanted.
 constexpr int least_moved = 10;
 
-/// Replaces the plans by those with moved boundaries, each once.
-void move_borders(CutSpace& cuts, PlanAnswer& answer, const SearchOptions<FoundPlan>& options) {
+/// Replaces the plans by those with moved boundaries, each once. Returns false if a plan does not
+/// fit and is removed.
+bool move_borders(CutSpace& cuts, PlanAnswer& answer, const SearchOptions<FoundPlan>& options) {
   BestPlans<FoundPlan> best(options.most_plans, options.pareto);
   std::vector<std::pair<plan::Cluster, Cut>> known;
-  for (FoundPlan& plan : answer.plans) {
+  bool all_fit = true;
+  for (const FoundPlan& start : answer.plans) {
+    FoundPlan plan = start;
     if (!answer.interrupted) {
       answer.simulated += static_cast<std::size_t>(cuts.move_borders(plan));
       answer.interrupted =
           options.progress && !options.progress(answer.candidates, answer.candidates, &plan);
     }
+    cuts.weigh_whole(plan);
+    if (!cuts.fits(plan)) {  // the allocator reserves more than the moves counted
+      plan = start;
+      cuts.weigh_whole(plan);
+    }
     std::pair own{plan.cluster, plan.cut};
     if (std::ranges::find(known, own) != known.end())
       continue;
     known.push_back(std::move(own));
-    cuts.weigh_whole(plan);
     if (cuts.fits(plan))
       best.add(std::move(plan));
+    else
+      all_fit = false;
   }
   answer.plans = best.take();
   if (answer.nearest && !answer.plans.empty() &&
       answer.plans.front().iteration_s <= answer.nearest->iteration_s)
     answer.nearest.reset();
+  return all_fit;
 }
 
 /// The number of spare plans. Each plan is checked by the memory that the allocator reserves, which
 /// rarely exceeds the estimate; plans that do not fit are removed.
 constexpr int to_spare = 2;
-void weigh_all(CutSpace& cuts, PlanAnswer& answer, const SearchOptions<FoundPlan>& options) {
+bool weigh_all(CutSpace& cuts, PlanAnswer& answer, const SearchOptions<FoundPlan>& options) {
   BestPlans<FoundPlan> best(options.most_plans, options.pareto);
+  bool all_fit = true;
   for (FoundPlan& plan : answer.plans) {
     if (plan.memory.empty())
       cuts.weigh_whole(plan);
     if (cuts.fits(plan))
       best.add(std::move(plan));
     else
-      --answer.simulated, ++answer.too_large;
+      --answer.simulated, ++answer.too_large, all_fit = false;
   }
   answer.plans = best.take();
+  return all_fit;
 }
 
 bool moves_borders(const plan::Cluster& cluster, const PlanSpace& space) {
@@ -572,11 +605,20 @@ PlanAnswer search_plans(const plan::Cluster& cluster, const PlanSpace& space,
   const bool moves = moves_borders(cluster, space);
   SearchOptions<FoundPlan> wider = options;
   wider.most_plans =
-      moves ? std::max(least_moved, options.most_plans) : options.most_plans + to_spare;
-  PlanAnswer answer = search(cuts, wider, started);
-  if (moves)
-    move_borders(cuts, answer, options);
-  weigh_all(cuts, answer, options);
+      moves ? std::max(least_moved, options.most_plans)
+            : std::min(options.most_plans, std::numeric_limits<int>::max() - to_spare) + to_spare;
+  const auto found = [&](PlanAnswer& answer) {
+    answer = search(cuts, wider, started);
+    const bool moved_fit = !moves || move_borders(cuts, answer, options);
+    return weigh_all(cuts, answer, options) && moved_fit;
+  };
+  PlanAnswer answer;
+  if (const bool all_fit = found(answer);
+      !all_fit && !options.pareto && !answer.interrupted &&
+      answer.plans.size() < static_cast<std::size_t>(options.most_plans)) {
+    wider.weighs_whole = true;  // those that were ruled out by the removed plans may fit
+    found(answer);
+  }
   answer.seconds = std::chrono::duration<double>(SearchClock::now() - started).count();
   return answer;
 }

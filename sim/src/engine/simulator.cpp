@@ -1,15 +1,32 @@
 #include "pipewright/sim/engine/simulator.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "contention/busy_cores.hpp"
 #include "network/cluster_links.hpp"
+#include "pipewright/plan/error.hpp"
 #include "pipewright/sim/contention/contention.hpp"
 #include "pipewright/sim/network/shared_links.hpp"
 #include "structure/event_start.hpp"
 #include "structure/reduced_graph.hpp"
 
 namespace pipewright::sim {
+namespace {
+
+/// Throws InputError if the iteration is not finite, before anything is derived from its times.
+double finite(double iteration_s) {
+  if (!std::isfinite(iteration_s))
+    throw plan::InputError(
+        fmt::format("an iteration takes {} s: a time, a bandwidth or the jitter is too large or "
+                    "too small to be simulated",
+                    iteration_s));
+  return iteration_s;
+}
+
+}  // namespace
 
 Simulator::Simulator(const Structure& structure) : structure_(structure) {}
 
@@ -21,7 +38,7 @@ double Simulator::iteration(const StepCosts& costs) {
     return run(costs).iteration;
   durations_.fill(structure_, costs);
   reduced->fill_costs(durations_, node_costs_);
-  return reduced->longest_path(durations_, node_costs_, node_ends_);
+  return finite(reduced->longest_path(durations_, node_costs_, node_ends_));
 }
 
 const Times& Simulator::run(const StepCosts& costs) {
@@ -45,7 +62,7 @@ const Times& Simulator::run(const StepCosts& costs) {
     }
     last = std::max(last, own.end);
   }
-  times_.iteration = last;
+  times_.iteration = finite(last);
   structure_.begin_together(times_);
   return times_;
 }
@@ -53,17 +70,20 @@ const Times& Simulator::run(const StepCosts& costs) {
 const Times& Simulator::run_shared(const StepCosts& costs) {
   if (has_factors_by_copy(structure_, costs)) {
     times_ = simulate_shared_links(structure_, costs);
+    finite(times_.iteration);
     return times_;
   }
   run(costs);
   if (narrows_inside(costs.cluster) || !shared_link_overlaps(structure_, costs, times_).empty())
     times_ = simulate_shared_links(structure_, costs);
+  finite(times_.iteration);
   return times_;
 }
 
 const Times& Simulator::run_contended(const StepCosts& costs) {
   contended_.fill(structure_, costs, costs.contended);
   BusyCores(structure_, costs, durations_, contended_).run(times_);
+  finite(times_.iteration);
   structure_.begin_together(times_);
   return times_;
 }

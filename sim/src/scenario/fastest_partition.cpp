@@ -20,7 +20,6 @@ namespace {
 
 using Boundaries = std::vector<int>;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double gain = 1 - 1e-12;  // a smaller gain is rounding
 
 class BoundarySearch {
@@ -36,19 +35,18 @@ class BoundarySearch {
   FastestPartition run() {
     const double at_start = length_of(start_);
     best_ = start_;
-    best_length_ = within_cap(start_) ? at_start : infinity;
 
     const bool few = partitions() <= most_to_try_all;
     if (few)
       try_all();
     else
       descend();
-    if (best_length_ == infinity)
+    if (!within_cap(best_))
       throw plan::Infeasible(fmt::format(
           "memory: none of {} partitions fits: the lowest peak is {} bytes, but the cap is {}",
           known_.size(), leanest_.value, memory_cap_->value));
     return {.partition = {best_},
-            .iteration = {best_length_},
+            .iteration = {length_of(best_)},
             .balanced = {at_start},
             .exact = few,
             .simulated = static_cast<int>(known_.size())};
@@ -77,13 +75,22 @@ class BoundarySearch {
     return !memory_cap_ || known(boundaries).peak <= *memory_cap_;
   }
 
-  /// Makes these boundaries the best if they are faster and within the cap; returns true if so.
+  /// Makes these boundaries the best if they are better; returns true if so.
   bool offer(const Boundaries& boundaries) {
-    if (!within_cap(boundaries) || !(length_of(boundaries) < best_length_ * gain))
+    if (!is_better(boundaries))
       return false;
     best_ = boundaries;
-    best_length_ = length_of(boundaries);
     return true;
+  }
+
+  /// Boundaries above the cap are compared by their memory, so that a search that starts there
+  /// descends to those that fit.
+  bool is_better(const Boundaries& boundaries) {
+    const bool fits = within_cap(boundaries);
+    if (fits != within_cap(best_))
+      return fits;
+    return fits ? length_of(boundaries) < length_of(best_) * gain
+                : known(boundaries).peak < known(best_).peak;
   }
 
   void try_all() {
@@ -125,7 +132,6 @@ class BoundarySearch {
   int layers_;
   int stages_;
   Boundaries best_;
-  double best_length_ = infinity;
   plan::Bytes leanest_{std::numeric_limits<std::int64_t>::max()};
   std::map<Boundaries, PartitionNeed> known_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -315,6 +316,11 @@ void StructureCache::insert(Key key, std::shared_ptr<const Structure> structure)
 
 Throughput throughput_of(const plan::Scenario& scenario, const ScenarioPlan& plan,
                          double iteration_s) {
+  if (!(iteration_s > 0))
+    throw plan::InputError(
+        fmt::format("an iteration takes {} s: its costs must be more than 0 to "
+                    "give a throughput",
+                    iteration_s));
   const plan::Pipeline& pipeline = scenario.pipeline;
   const auto& lengths = scenario.training.microbatch_lengths;
   const double microbatches = lengths.empty()
@@ -332,6 +338,10 @@ Throughput throughput_of(const plan::Scenario& scenario, const ScenarioPlan& pla
   for (const plan::Layer& layer : model_of(scenario).layers)
     flops += passes * layer.forward_flops;
   throughput.mfu = flops * samples / (iteration_s * peak);
+  if (!std::isfinite(throughput.mfu))
+    throw plan::InputError(fmt::format(
+        "the devices' peak of {} FLOP/s and an iteration of {} s give no finite utilization", peak,
+        iteration_s));
   return throughput;
 }
 

@@ -247,6 +247,21 @@ TEST_CASE("More experts per token add as much to the bound as to the replay, gat
   }
 }
 
+TEST_CASE("Queries of latent attention without a rank are held whole", "[plan][allocator]") {
+  Run run;
+  run.training.model = find_transformer("deepseekv2").value();
+  run.training.model.layers = 2;
+  run.training.model.set_mixture_behind(2);
+  run.training.sequence = 1024, run.training.batch = 1;
+  const auto allocated = [&](int query_rank) {
+    run.training.model.q_rank = query_rank;
+    return static_cast<double>(allocated_by_rank(run.training, run.cut).front().value);
+  };
+  // 5120 channels instead of a rank of 1 to 128 heads of 128 + 64 channels, 18 bytes a parameter.
+  const double more = 2.0 * 5120 * 128 * 192 * 18;
+  CHECK(allocated(0) - allocated(1) == Approx(more).epsilon(0.1));
+}
+
 TEST_CASE("Trainings with an unknown stream are rejected", "[plan][allocator]") {
   Run run = small_run();
   run.training.precision = ProductPrecision::Single;

@@ -3,7 +3,9 @@
 #include <set>
 
 #include "pipewright/models/measured/measured_run.hpp"
+#include "pipewright/models/transformer/pipeline_shape.hpp"
 #include "pipewright/models/transformer/transformer_counts.hpp"
+#include "pipewright/plan/error.hpp"
 #include "pipewright/plan/generators/schedule_catalog.hpp"
 #include "support/catch.hpp"
 #include "support/error_of.hpp"
@@ -83,6 +85,30 @@ TEST_CASE("Every schedule of the catalog can be named in a table", "[plan][measu
       CHECK(table.refused.front().reasons.front().find("is not predicted") != std::string::npos);
   }
   CHECK(read.size() > 12);
+}
+
+TEST_CASE("Only interleaving as in Megatron-LM divides microbatches into rounds of ranks",
+          "[plan][measured]") {
+  // 6 microbatches on 4 ranks.
+  std::size_t timed = 0;
+  for (const std::string& name : schedule_names()) {
+    const RunTable table = read_runs(
+        std::string_view("gpus,pp,b,m,layers,hidden,heads,seq,schedule\n4,4,1,6,32,256,4,128," +
+                         name + "\n"),
+        "t.csv", RunTimes::Optional);
+    if (!table.refused.empty())
+      continue;
+    CAPTURE(name);
+    const MeasuredRun& run = table.runs.at(0);
+    CHECK((run.cut.group > 0) == (run.cut.schedule == default_schedule(2, 4).name));
+    try {
+      pipeline_shape(run.cut, run.training.batch);
+      ++timed;
+    } catch (const std::runtime_error& error) {  // InputError or Infeasible
+      CHECK(std::string(error.what()).find("has no group size") == std::string::npos);
+    }
+  }
+  CHECK(timed >= 6);  // among them 1f1b-v, zbv, v-half and v-min
 }
 
 TEST_CASE("Schedules without a generator are rejected with the reason", "[plan][measured]") {

@@ -60,7 +60,8 @@ TEST_CASE("Models named by tables of runs have the sizes of their config.json",
 
 TEST_CASE("Mean parameters and saved bytes over layers equal those of the single layers",
           "[plan][transformer]") {
-  for (const char* name : {"llama-3-8b", "mixtral-8x7b", "gpt2-xl", "deepseek-v3"}) {
+  for (const char* name :
+       {"llama-3-8b", "mixtral-8x7b", "gpt2-xl", "deepseek-v3", "deepseek-v2-lite"}) {
     CAPTURE(name);
     const auto transformer = shipped(name);
     const auto layers = layers_of(transformer.training, transformer.cut);

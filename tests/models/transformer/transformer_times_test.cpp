@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "pipewright/plan/model/known_transformers.hpp"
 #include "support/catch.hpp"
 
 namespace transformer_times_test {
@@ -67,6 +68,45 @@ TEST_CASE("Transfers and all-reduces across a further network level use its band
   const GroupPlace two{.devices = 2, .spans = true, .level = 1};
   const GroupPlace groups{.devices = 2, .spans = true, .level = 2};
   CHECK(sum_time(cluster, groups, 1e9).network_s == 4 * sum_time(cluster, two, 1e9).network_s);
+}
+
+TransformerConfig latent(int query_rank) {
+  TransformerConfig model = find_transformer("deepseekv2").value();
+  model.q_rank = query_rank;
+  return model;
+}
+
+TEST_CASE("Latent attention without a query rank projects queries from the hidden state",
+          "[plan][transformer]") {
+  Run run = run_of(1, 8, 4, 1);
+  run.training.model = latent(0);
+  const double whole_queries = times(run).layer.forward;
+  run.training.model = latent(1536);
+  const double low_rank = times(run).layer.forward;
+  run.training.model = latent(1);
+  const double nearly_none = times(run).layer.forward;
+  CHECK(std::isfinite(whole_queries));
+  CHECK(whole_queries > low_rank);
+  CHECK(low_rank > nearly_none);
+}
+
+TEST_CASE("A width of 0 has no time, and no size gives a time that is not finite",
+          "[plan][transformer]") {
+  const auto finite_without = [](int TransformerConfig::*size) {
+    Run run = run_of(1, 8, 4, 1);
+    run.training.model = latent(1536);
+    run.training.model.*size = 0;
+    return times(run);  // throws if a time is not finite
+  };
+  using Config = TransformerConfig;
+  for (int Config::*const size :
+       {&Config::feed_forward, &Config::expert_feed_forward, &Config::shared_feed_forward,
+        &Config::q_rank, &Config::rope_channels})
+    CHECK(finite_without(size).layer.forward > 0);
+  Cluster slow = a100();
+  slow.device.flops_per_s = 1e-300;
+  CHECK_THROWS_WITH(transformer_times(work_of(run_of(1, 1, 1, 1), slow), {}),
+                    Catch::Matchers::Contains("the time of a layer is "));
 }
 
 TEST_CASE("Large layers take the time of their products, small ones the host's time",

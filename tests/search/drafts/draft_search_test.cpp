@@ -247,6 +247,25 @@ TEST_CASE("A cap excludes plans, and the nearest excluded one is named", "[loop]
   CHECK(none.nearest->figures.peak > plan::Bytes{1});
 }
 
+TEST_CASE("If no draft fits, the smallest of all is named", "[loop][draft_search]") {
+  Draft draft = shared_card({"pipeline.microbatches=8"});
+  const DraftSpace space{{.microbatch = {1, 2, 4}}, 2};
+  const auto every = search_drafts(draft, space, {.most_plans = 100'000});
+  REQUIRE(every.plans.size() > 20);
+  plan::Bytes smallest = every.plans.front().fullest.needed;
+  for (const DraftPlan& plan : every.plans)
+    smallest = std::min(smallest, plan.fullest.needed);
+  CHECK(smallest < every.plans.front().fullest.needed);
+  draft.scenario.cluster.device.memory = {1};
+  const auto none = search_drafts(draft, space, {.most_plans = 1});
+  CHECK(none.plans.empty());
+  REQUIRE(none.nearest);
+  CHECK(none.nearest->fullest.needed <= smallest);
+  // With that memory, a plan fits.
+  draft.scenario.cluster.device.memory = none.nearest->fullest.needed;
+  CHECK(!search_drafts(draft, space, {.most_plans = 1}).plans.empty());
+}
+
 TEST_CASE("A batch that no candidate divides is rejected", "[loop][draft_search]") {
   const Draft draft = shared_card({"pipeline.microbatches=7"});
   CHECK(error_of([&] {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <set>
@@ -24,6 +25,7 @@ using namespace pipewright;
 using plan::RecomputeMode;
 using search::FoundPlan;
 using search::PlanSpace;
+using test::error_of;
 
 plan::Cluster cluster_of(int nodes, double memory = 80e9) {
   plan::Cluster cluster;
@@ -252,6 +254,68 @@ TEST_CASE(
       CHECK(none.nearest->peak_bytes <= plan.peak_bytes);
     }
   }
+}
+
+TEST_CASE("With any memory, the plans are the fastest that fit, or the smallest is named",
+          "[sim][planner]") {
+  std::mt19937 random(23);
+  int none_fit = 0, some_fit = 0;
+  for (int round = 0; round < 8; ++round) {
+    PlanSpace space = random_space(random);
+    space.recompute = {RecomputeMode::None, RecomputeMode::Full};
+    space.microbatch = {1, 2};
+    const auto every =
+        search::search_plans(cluster_of(4), space, {.most_plans = 1'000'000, .exhaustive = true});
+    std::vector<double> peaks;
+    for (const FoundPlan& plan : every.plans)
+      peaks.push_back(plan.evened_bytes);
+    std::ranges::sort(peaks);
+    for (const double memory : {peaks.front() - 1, peaks.front(), peaks[peaks.size() / 20] - 1,
+                                peaks[peaks.size() / 20], peaks[peaks.size() / 2]}) {
+      const auto answer = search::search_plans(cluster_of(4, memory), space, {.most_plans = 3});
+      std::vector<double> fitting;
+      for (const FoundPlan& plan : every.plans)
+        if (plan.evened_bytes <= memory && fitting.size() < 3)
+          fitting.push_back(plan.iteration_s);
+      std::vector<double> found;
+      for (const FoundPlan& plan : answer.plans)
+        found.push_back(plan.iteration_s);
+      CAPTURE(round, memory);
+      CHECK(found == fitting);
+      ++(fitting.empty() ? none_fit : some_fit);
+      if (!fitting.empty())
+        continue;
+      REQUIRE(answer.nearest);
+      CHECK(answer.nearest->evened_bytes == peaks.front());
+    }
+  }
+  CHECK(none_fit >= 8);
+  CHECK(some_fit >= 16);
+}
+
+TEST_CASE("A batch that is given in tokens is rejected at once, with its samples",
+          "[sim][planner]") {
+  for (const int batch : {4'194'304, 1 << 30, std::numeric_limits<int>::max()}) {
+    const auto message =
+        error_of([&] { search::search_plans(cluster_of(8), space_of(32, 4096, 64, batch), {}); });
+    CAPTURE(message);
+    CHECK(message.find(fmt::format("a batch of {} samples with 1024 tokens each", batch)) == 0);
+    CHECK(message.find(fmt::format("{} tokens are {} samples", batch, batch / 1024)) !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("A candidate with too many passes to be timed is impossible with that reason",
+          "[sim][planner]") {
+  PlanSpace space = space_of(8, 256, 8, 1 << 16);
+  space.training.sequence = 64;
+  space.pipeline = {8};
+  space.microbatch = {1};
+  const auto answer = search::search_plans(cluster_of(1), space, {});
+  CHECK(answer.plans.empty());
+  CHECK(answer.impossible == answer.candidates);
+  CHECK(answer.why_impossible ==
+        "65536 microbatches on 8 stages are more than the 200000 passes that can be timed");
 }
 
 TEST_CASE("A search of plans that is stopped keeps its results so far", "[sim][planner]") {

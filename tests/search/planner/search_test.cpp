@@ -8,7 +8,6 @@
 
 namespace search_test {
 
-using namespace pipewright::sim;
 using namespace pipewright::search;
 
 struct Named {
@@ -34,10 +33,12 @@ struct WrittenSpace {
     return all[at].is_bounded_by_memory ? all[at].peak_bytes : 0;
   }
   double least_s(std::size_t at) const { return all[at].least_s; }
-  std::optional<Named> price(const Bound& bound, double /*most_s*/) {
+  Named price(const Bound& bound, double /*most_s*/) {
     const Named& plan = all[bound.candidate];
     simulated.push_back(plan.name);
-    return plan.is_possible ? std::optional(plan) : std::nullopt;
+    if (!plan.is_possible)
+      throw pipewright::plan::Infeasible(plan.name + " is not possible");
+    return plan;
   }
 };
 
@@ -70,6 +71,7 @@ TEST_CASE(
   CHECK(names_of(answer.plans) == std::vector<std::string>{"best"});
   CHECK(answer.candidates == 7);
   CHECK(answer.impossible == 1);
+  CHECK(answer.why_impossible == "deadlock is not possible");
   CHECK(answer.too_large == 3);  // two by their bounds, one after its simulation
   CHECK(answer.simulated == 1);
   CHECK(answer.bounded == 2);

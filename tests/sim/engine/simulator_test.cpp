@@ -1,6 +1,7 @@
 #include "pipewright/sim/engine/simulator.hpp"
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <random>
 
@@ -45,6 +46,22 @@ TEST_CASE("A Structure is timed under other costs as if it were new", "[sim][sim
     Simulator fresh(structure);
     CHECK(kept.iteration(costs) == fresh.iteration(costs));
   }
+}
+
+TEST_CASE("An iteration that is not finite is rejected", "[sim][simulator]") {
+  StepCosts costs;
+  costs.stages.resize(2);
+  for (StageCost& stage : costs.stages)
+    stage.forward = stage.input_gradient = stage.weight_gradient = {1e308};
+  costs.cluster.devices_per_node = 2;
+  const Structure structure(lower(make("gpipe", 2, 2)));
+  Simulator simulator(structure);
+  for (const auto& run : std::vector<std::function<void()>>{
+           [&] { simulator.iteration(costs); },
+           [&] { simulator.run(costs); },
+           [&] { simulator.run_shared(costs); },
+       })
+    CHECK(error_of(run).starts_with("an iteration takes inf s: "));
 }
 
 TEST_CASE("A slower rank computes longer, and a longer microbatch takes longer to send",

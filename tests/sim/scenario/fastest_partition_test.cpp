@@ -125,6 +125,26 @@ TEST_CASE("The local search over many partitions is near the optimum", "[sim][pa
       optimal, 100 * (worst - 1));
 }
 
+TEST_CASE("A local search that starts above the cap finds a partition that fits",
+          "[sim][partition]") {
+  // The first 12 of 29 layers have 100 bytes each, the others one, and all take equal times.
+  const auto need_of = [](const std::vector<int>& boundaries) -> PartitionNeed {
+    int longest = 0, peak = 0;
+    for (std::size_t stage = 0; stage + 1 < boundaries.size(); ++stage) {
+      const int first = boundaries[stage], end = boundaries[stage + 1];
+      const int large = std::max(0, std::min(end, 12) - first);
+      longest = std::max(longest, end - first);
+      peak = std::max(peak, 99 * large + end - first);
+    }
+    return {{1.0 * longest}, {peak}};
+  };
+  const std::vector<int> start{0, 8, 15, 22, 29};
+  CHECK(need_of(start).peak == Bytes{800});
+  const auto found = fastest_partition(29, start, need_of, Bytes{650});
+  CHECK_FALSE(found.exact);
+  CHECK(need_of(found.partition.boundaries).peak <= Bytes{650});
+}
+
 TEST_CASE("No rank of the fastest partition is over the cap", "[sim][partition]") {
   LayerCosts costs;
   costs.layers.resize(4);

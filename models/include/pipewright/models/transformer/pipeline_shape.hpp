@@ -15,6 +15,9 @@
 
 namespace pipewright::models {
 
+/// The most passes (microbatches times stages) of a pipeline that is simulated.
+inline constexpr int most_timed_passes = 200'000;
+
 struct PipelineShape {
   std::vector<std::vector<int>> stages_of_rank;  // in ascending order
   /// For each rank, the maximal combinations of microbatches in flight. An entry has one count per

@@ -114,6 +114,7 @@ struct TransformerTimes {
   double first_end_s = 0, middle_end_s = 0, last_end_s = 0, only_end_s = 0;
   double iteration_s = 0;  // once per iteration, on every rank
 };
+/// Throws InputError if a time is not finite.
 TransformerTimes transformer_times(const TransformerWork& work,
                                    const plan::MachineConstants& constants,
                                    const LayerFactors& factors = {});

@@ -9,7 +9,10 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <string>
 #include <vector>
+
+#include "pipewright/plan/error.hpp"
 
 namespace pipewright::search {
 
@@ -19,6 +22,7 @@ using SearchClock = std::chrono::steady_clock;
 struct SearchAccount {
   std::size_t candidates = 0;
   std::size_t impossible = 0;  // the schedule does not support the sizes, or ranks would deadlock
+  std::string why_impossible;  // the first reason why a candidate cannot be planned
   std::size_t too_large = 0;   // for a device's memory
   std::size_t bounded = 0;     // proved to be slower than the best
   std::size_t simulated = 0;   // simulated, and fit
@@ -42,6 +46,8 @@ struct SearchOptions {
   bool pareto = false;
   /// Simulates every candidate regardless of its bound: the same answer, more slowly.
   bool exhaustive = false;
+  /// Weighs every plan that may be shown completely before it counts as one that fits.
+  bool weighs_whole = false;
   /// Looks for the plan that is nearest to fitting.
   bool finds_nearest = true;
   /// Called from time to time with the number of decided candidates and the best plan so far (null:
@@ -121,8 +127,8 @@ class BestPlans {
 ///   double least_peak(std::size_t candidate): bytes of the rank that holds most; 0: only the
 ///     simulation gives them
 ///   double least_s(std::size_t candidate): seconds
-///   std::optional<Plan> price(const Bound&, double most_s): the simulation; nothing if the
-///     candidate cannot be planned. For a plan that takes longer than `most_s` seconds it may
+///   Plan price(const Bound&, double most_s): the simulation. Throws InputError or Infeasible if
+///     the candidate cannot be planned. For a plan that takes longer than `most_s` seconds it may
 ///     return only the time.
 ///   double memory(): bytes of a device; 0: unlimited
 /// and, if a price does not include all of the memory,
@@ -217,9 +223,11 @@ class Search {
   }
 
   void simulate(const Bound& bound) {
-    std::optional<Plan> plan = space_.price(bound, best_.slowest_s());
+    std::string why;
+    std::optional<Plan> plan = priced(bound, best_.slowest_s(), why);
     if (!plan) {
-      ++answer_.impossible;
+      if (answer_.impossible++ == 0)
+        answer_.why_impossible = why;
       return;
     }
     if (!fits(weighed(*plan))) {
@@ -235,13 +243,26 @@ class Search {
     best_.add(std::move(*plan));
   }
 
+  /// Returns nothing if the candidate cannot be planned, and sets the reason.
+  std::optional<Plan> priced(const Bound& bound, double most_s, std::string& why) {
+    try {
+      return space_.price(bound, most_s);
+    } catch (const plan::InputError& error) {
+      why = error.what();
+    } catch (const plan::Infeasible& error) {
+      why = error.what();
+    }
+    return {};
+  }
+
   /// Returns the bytes of the rank that holds most, as precisely as needed.
   double weighed(Plan& plan) {
     const auto peak = [&] { return figures_of(plan).peak_bytes; };
     if constexpr (requires { space_.weigh(plan); }) {
       if (options_.pareto || !best_.beat(figures_of(plan)))
         space_.weigh(plan);
-      if (options_.pareto && fits(peak()) && !best_.beat(figures_of(plan)))
+      if ((options_.pareto || options_.weighs_whole) && fits(peak()) &&
+          !best_.beat(figures_of(plan)))
         space_.weigh_whole(plan, no_limit);
     }
     return peak();
@@ -257,6 +278,7 @@ class Search {
     const auto nearest_bytes = [&] {
       return answer_.nearest ? figures_of(*answer_.nearest).peak_bytes : no_limit;
     };
+    std::string why;
     for (Bound& bound : too_large_) {
       if (bound.peak_bytes >= nearest_bytes())
         break;
@@ -266,7 +288,9 @@ class Search {
       if constexpr (requires { space_.least_need(bound.candidate); })
         if (space_.least_need(bound.candidate) >= nearest_bytes())
           continue;
-      std::optional<Plan> plan = space_.price(bound, most_s());
+      std::optional<Plan> plan = priced(bound, most_s(), why);
+      if (!plan && answer_.why_impossible.empty())
+        answer_.why_impossible = why;
       if (!plan || figures_of(*plan).iteration_s >= most_s())
         continue;
       if constexpr (requires { space_.weigh_whole(*plan, no_limit); })

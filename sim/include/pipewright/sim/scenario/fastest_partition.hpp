@@ -29,10 +29,10 @@ inline constexpr int most_to_try_all = 3000;
 /// Returns the fastest partition in which no rank's peak memory exceeds `memory_cap`. If there are
 /// at most `most_to_try_all` partitions, all are simulated. Otherwise this is a local search from
 /// the partition that balances the stages' profiled times: it moves one boundary, or several
-/// neighboring ones together, by 1, 2 or 4 layers as long as that shortens the iteration. The
-/// result may not be the optimum, but is never slower than the balanced partition if that is within
-/// the cap. Throws Infeasible if there are fewer layers than stages, if the Program deadlocks, or
-/// if no simulated partition is within the cap.
+/// neighboring ones together, by 1, 2 or 4 layers as long as that shortens the iteration or, above
+/// the cap, lowers the peak. The result may not be the optimum, but is never slower than the
+/// balanced partition if that is within the cap. Throws Infeasible if there are fewer layers than
+/// stages, if the Program deadlocks, or if no simulated partition is within the cap.
 FastestPartition fastest_partition(const plan::Program& program, const plan::LayerCosts& costs,
                                    const plan::Cluster& cluster,
                                    std::optional<plan::Bytes> memory_cap = {});

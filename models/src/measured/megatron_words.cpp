@@ -6,12 +6,12 @@
 #include <cmath>
 #include <map>
 
+#include "option_effects.hpp"
 #include "pipewright/plan/cluster/device_kind.hpp"
 #include "pipewright/plan/error.hpp"
 #include "pipewright/plan/split.hpp"
 #include "run_row.hpp"
 #include "settings.hpp"
-#include "trainers/option_effects.hpp"
 
 namespace pipewright::models {
 namespace {

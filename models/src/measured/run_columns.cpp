@@ -43,7 +43,7 @@ StageWords& part_of(RunRow& row) {
   return row.stages;
 }
 
-using Read = std::function<std::string(RunRow&, const std::string&)>;
+using ReadCell = std::function<std::string(RunRow&, const std::string&)>;
 
 /// Parses the whole text as a finite number.
 std::optional<double> number_in(const std::string& text) {
@@ -56,7 +56,7 @@ std::optional<double> number_in(const std::string& text) {
 
 /// Reads an integer: "20", or "20.0" as spreadsheets write it.
 template <class Part>
-Read whole(int Part::*member, double least, double most) {
+ReadCell whole(int Part::*member, double least, double most) {
   return [=](RunRow& row, const std::string& text) -> std::string {
     const auto value = number_in(text);
     if (!value || *value != std::floor(*value) || *value < least || *value > most)
@@ -67,11 +67,11 @@ Read whole(int Part::*member, double least, double most) {
 }
 
 template <class Part>
-Read size(int Part::*member) {
+ReadCell size(int Part::*member) {
   return whole(member, 1, 10'000'000);
 }
 
-Read seconds(double unit) {
+ReadCell seconds(double unit) {
   return [=](RunRow& row, const std::string& text) -> std::string {
     if (text.empty())
       return {};
@@ -83,7 +83,7 @@ Read seconds(double unit) {
   };
 }
 
-Read throughput(Throughput::Unit unit) {
+ReadCell throughput(Throughput::Unit unit) {
   return [=](RunRow& row, const std::string& text) -> std::string {
     if (text.empty())
       return {};
@@ -96,7 +96,7 @@ Read throughput(Throughput::Unit unit) {
   };
 }
 
-Read memory(std::optional<plan::Bytes> MeasuredRun::*member, double unit) {
+ReadCell memory(std::optional<plan::Bytes> MeasuredRun::*member, double unit) {
   return [=](RunRow& row, const std::string& text) -> std::string {
     if (text.empty())
       return {};
@@ -109,7 +109,7 @@ Read memory(std::optional<plan::Bytes> MeasuredRun::*member, double unit) {
 }
 
 /// Reads a probability, as of dropout.
-Read chance(double TrainerOptions::*member) {
+ReadCell chance(double TrainerOptions::*member) {
   return [=](RunRow& row, const std::string& text) -> std::string {
     const auto value = number_in(text);
     if (!value || *value < 0 || *value >= 1)
@@ -120,7 +120,7 @@ Read chance(double TrainerOptions::*member) {
 }
 
 /// Reads "[moe_act mlp]" or "moe_act,mlp".
-Read modules(std::vector<std::string> TrainerOptions::*member) {
+ReadCell modules(std::vector<std::string> TrainerOptions::*member) {
   return [=](RunRow& row, const std::string& text) -> std::string {
     std::string word;
     for (const char c : text + " ")
@@ -141,7 +141,7 @@ std::string lower_case(std::string text) {
 
 /// Reads one of several words, in any case, each with its meaning.
 template <class Part, class Value>
-Read word(Value Part::*member, std::vector<std::pair<std::string, Value>> words) {
+ReadCell word(Value Part::*member, std::vector<std::pair<std::string, Value>> words) {
   return [=](RunRow& row, const std::string& text) -> std::string {
     for (const auto& [name, value] : words)
       if (name == lower_case(text)) {
@@ -156,19 +156,19 @@ Read word(Value Part::*member, std::vector<std::pair<std::string, Value>> words)
 }
 
 template <class Part>
-Read flag(bool Part::*member) {
+ReadCell flag(bool Part::*member) {
   return word<Part, bool>(
       member,
       {{"yes", true}, {"no", false}, {"true", true}, {"false", false}, {"1", true}, {"0", false}});
 }
-Read flag(std::optional<bool> RunRow::*member) {
+ReadCell flag(std::optional<bool> RunRow::*member) {
   return word<RunRow, std::optional<bool>>(
       member,
       {{"yes", true}, {"no", false}, {"true", true}, {"false", false}, {"1", true}, {"0", false}});
 }
 
 template <class Part>
-Read text(std::string Part::*member) {
+ReadCell text(std::string Part::*member) {
   return [=](RunRow& row, const std::string& text) -> std::string {
     part_of<Part>(row).*member = text;
     return {};
@@ -176,14 +176,14 @@ Read text(std::string Part::*member) {
 }
 
 /// Leaves the run's value unchanged if the cell is empty.
-Read or_default(Read read) {
+ReadCell or_default(ReadCell read) {
   return [=](RunRow& row, const std::string& text) {
     return text.empty() || text == "n/a" ? std::string() : read(row, text);
   };
 }
 
 /// Reads "bf16", or the precision of products with that of the rest: "fp8-hybrid+bf16".
-Read precision() {
+ReadCell precision() {
   return [](RunRow& row, const std::string& text) -> std::string {
     const std::string word = lower_case(text);
     const auto products = products_of(word);
@@ -197,32 +197,32 @@ Read precision() {
 }
 
 /// Reads "yes" or "no".
-Read latent() {
+ReadCell latent() {
   return [](RunRow& row, const std::string& text) -> std::string {
     row.latent = lower_case(text);
     return row.latent == "yes" || row.latent == "no" ? "" : "yes or no is needed here";
   };
 }
 
-Read recompute() {
+ReadCell recompute() {
   using R = plan::RecomputeMode;
-  const Read mode = word<plan::Cut, R>(&plan::Cut::recompute, {{"none", R::None},
-                                                               {"selective", R::Selective},
-                                                               {"full", R::Full},
-                                                               {"no", R::None},
-                                                               {"yes", R::Full},
-                                                               {"false", R::None},
-                                                               {"true", R::Full},
-                                                               {"0", R::None},
-                                                               {"1", R::Full}});
+  const ReadCell mode = word<plan::Cut, R>(&plan::Cut::recompute, {{"none", R::None},
+                                                                   {"selective", R::Selective},
+                                                                   {"full", R::Full},
+                                                                   {"no", R::None},
+                                                                   {"yes", R::Full},
+                                                                   {"false", R::None},
+                                                                   {"true", R::Full},
+                                                                   {"0", R::None},
+                                                                   {"1", R::Full}});
   return [=](RunRow& row, const std::string& text) {
     row.run.tells_recompute = true;
     return mode(row, text);
   };
 }
 
-Read attention() {
-  const Read kind = word<plan::TransformerTraining, plan::AttentionKind>(
+ReadCell attention() {
+  const ReadCell kind = word<plan::TransformerTraining, plan::AttentionKind>(
       &plan::TransformerTraining::attention,
       {{"scores", plan::AttentionKind::Scores}, {"fused", plan::AttentionKind::Fused}});
   return [=](RunRow& row, const std::string& text) {

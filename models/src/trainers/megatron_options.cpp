@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "trainers/option_effects.hpp"
+#include "measured/option_effects.hpp"
 
 namespace pipewright::models {
 namespace {

@@ -34,8 +34,8 @@ struct ProfileRequest {
   /// until the time of a pass has a spread (interquartile range over median) of at most
   /// `settings.spread`, within its bounds on the number of repeats.
   plan::Seconds over{};
-  /// With `over`: the number of passes after which a section is measured well enough to end earlier;
-  /// 0: no such number.
+  /// With `over`: the number of passes after which a section is measured well enough to end
+  /// earlier; 0: no such number.
   int enough_passes = 0;
   plan::Bytes budget = section_budget;
   std::vector<LayerOutline> outlines{};  // of the bench; if empty, they are computed

@@ -1,4 +1,4 @@
-#include "trainers/option_effects.hpp"
+#include "option_effects.hpp"
 
 #include <algorithm>
 #include <array>

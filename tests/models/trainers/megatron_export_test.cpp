@@ -89,7 +89,7 @@ TEST_CASE("Exported arguments of every known model keep Megatron-LM's rules and 
     CHECK(broken_rules(text, cut.devices()).empty());
     Json expected = to_json(scenario.model);
     const auto& shape = scenario.model.as<TransformerShape>();
-    expected["longest"] = std::max(model.longest, shape.sequence);
+    expected["max_sequence"] = std::max(model.longest, shape.sequence);
     CHECK(model_read_from(text, shape) == expected);
     ++written;
   };
@@ -185,7 +185,7 @@ std::vector<Json> others(const std::string& key, const Json& value) {
       {"router_scores", {"sigmoid"}},
       {"rotary_scaling", {"linear", "llama3", "yarn", "long"}},
       {"attention", {"scores"}},
-      {"products", {"float8"}},
+      {"product_precision", {"float8"}},
       {"windowed", {Json::array({true, false, true, false})}},
       {"sparse", {Json::array({false, true, false, true})}},
       {"rotary_fraction", {0.5}}};
@@ -242,7 +242,7 @@ TEST_CASE("Every field of a model that Megatron-LM lacks is named, and the other
       "rotary_original_length", "rotary_low", "rotary_high", "rotary_fast", "rotary_slow",
       "rotary_short_factors", "rotary_long_factors", "kind", "name",
       // … or are written by other options
-      "attention", "products", "sequence"};
+      "attention", "product_precision", "sequence"};
   int kept = 0, named = 0;
   for (const auto& [key, value] : start.items())
     for (const Json& other : others(key, value)) {

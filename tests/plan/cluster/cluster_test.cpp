@@ -202,7 +202,8 @@ TEST_CASE("All impossible numbers of a cluster are reported", "[plan][cluster]")
 "devices_per_node": 2, "device": {"name": "cpu", "memory_bytes": -1},
 "within_node": {"latency_s": -1, "bandwidth_per_s": 0}})");
         }) ==
-        "cluster.json:1:49: /nodes: 0 is not possible: it must be at least 1\n"
+        "cluster.json:1:49: /nodes: 0 is not possible: it must be at least 1 and at most "
+        "1000000\n"
         "cluster.json:2:50: /device/memory_bytes: -1 is not possible: it must be at least 0 and at "
         "most 9e+18\n"
         "cluster.json:3:17: /within_node/latency_s: -1 is not possible: it must be at least 0\n"

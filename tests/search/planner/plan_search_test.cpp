@@ -260,12 +260,15 @@ TEST_CASE("With any memory, the plans are the fastest that fit, or the smallest 
           "[sim][planner]") {
   std::mt19937 random(23);
   int none_fit = 0, some_fit = 0;
-  for (int round = 0; round < 8; ++round) {
+  for (int round = 0; none_fit < 8 || some_fit < 16; ++round) {
+    REQUIRE(round < 30);
     PlanSpace space = random_space(random);
     space.recompute = {RecomputeMode::None, RecomputeMode::Full};
     space.microbatch = {1, 2};
     const auto every =
         search::search_plans(cluster_of(4), space, {.most_plans = 1'000'000, .exhaustive = true});
+    if (every.plans.empty())
+      continue;
     std::vector<double> peaks;
     for (const FoundPlan& plan : every.plans)
       peaks.push_back(plan.evened_bytes);
@@ -289,8 +292,6 @@ TEST_CASE("With any memory, the plans are the fastest that fit, or the smallest 
       CHECK(answer.nearest->evened_bytes == peaks.front());
     }
   }
-  CHECK(none_fit >= 8);
-  CHECK(some_fit >= 16);
 }
 
 TEST_CASE("A batch that is given in tokens is rejected at once, with its samples",

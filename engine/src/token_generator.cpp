@@ -223,7 +223,11 @@ struct TokenGenerator::State {
       for (const auto& each : layers) {
         const auto& layer = dynamic_cast<const GeneratingLayer&>(*each);
         layer.check_length(length, length + new_tokens - 1);
-        layer.check_tokens(prompts[p]);
+        try {
+          layer.check_tokens(prompts[p]);
+        } catch (const plan::InputError& error) {
+          throw plan::InputError(fmt::format("prompt {}: {}", p, error.what()));
+        }
       }
     }
   }

@@ -70,9 +70,11 @@ TEST_CASE("A folder of another model is rejected", "[exec][models]") {
             ": layer 0 of the engine differs from the folder's model; build the layers with "
             "builder_of");
   std::filesystem::remove(llama.path() / "model.safetensors");
-  CHECK(error_of([&] { load_hugging_face(engine, llama.path()); }) ==
-        llama.path().string() +
-            ": it has neither model.safetensors nor an index of several such files");
+  CHECK(
+      error_of([&] { load_hugging_face(engine, llama.path()); }) ==
+      llama.path().string() +
+          ": it has neither model.safetensors nor pytorch_model.bin, nor an index of several such "
+          "files");
 }
 
 TEST_CASE("rank of an engine of a folder over Gloo", "[.]") {

@@ -106,9 +106,11 @@ TEST_CASE("Topology and stages per rank determine the number of stages", "[exec]
   CHECK(turned.stage_count() == 4);
   CHECK(turned.replicas() == 3);
   CHECK(turned.shards() == 2);
-  options.topology = plan::pipe_data_model_topology(2, 1, 2);
+  options.topology = plan::pipe_data_model_topology(2, 1, 2);  // DeepSpeed's name for tensor
+  CHECK(PipelineModule(five_layers(), options).shards() == 2);
+  options.topology = plan::Topology({"pipe", "expert"}, {2, 2});
   CHECK(refusal(five_layers(), options) ==
-        "topology axis \"model\": a pipeline runs along pipe, data and tensor only");
+        "topology axis \"expert\": a pipeline runs along pipe, data and tensor only");
 }
 
 TEST_CASE("Models that cannot form a pipeline are rejected", "[exec]") {

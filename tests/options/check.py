@@ -25,7 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 EDGES = ["0", "-1", str(2**31 - 8), str(2**31 - 1), str(2**63 - 1)]
 FLOAT_EDGES = ["1e308", "1e-308", "inf", "nan"]
 USUAL = ["0.5", "4", "2", "1"]
-ENDLESS = {"profile --over"}  # it measures for so many seconds
+ENDLESS = {"profile --over", "profile --within"}  # the seconds of a measurement
 USUAL_OF = {"explain --steps": "23"}  # a step of the trace
 MEMORY = 4_000_000 * 1024  # bytes of addresses
 SECONDS = 30  # on a busy machine
@@ -88,13 +88,13 @@ def limited():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def run(program, arguments, out):
+def run(program, arguments, out, seconds=SECONDS):
     environment = dict(os.environ, XDG_CACHE_HOME=str(out / "cache"))
     new = out / f"new{next(NUMBERS)}"  # a path that no other command has used
     arguments = [argument.replace("{out}", str(out)).replace("{new}", str(new)) for argument in arguments]
     try:
         done = subprocess.run([program, *arguments], cwd=ROOT, env=environment, preexec_fn=limited, text=True,
-                              errors="replace", stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS)
+                              errors="replace", stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds)
     except subprocess.TimeoutExpired:
         return "timeout", "", ""
     return done.returncode, done.stdout, done.stderr
@@ -151,8 +151,9 @@ def check(program, command, name, is_whole, out):
         for value in EDGES + ([] if is_whole else FLOAT_EDGES):
             arguments = [command, *with_option(base, name, value)]
             started = time.monotonic()
-            answer = run(program, arguments, out)
-            if answer[0] == "timeout" and f"{command} {name}" in ENDLESS:
+            is_endless = f"{command} {name}" in ENDLESS
+            answer = run(program, arguments, out, 5 if is_endless else SECONDS)
+            if answer[0] == "timeout" and is_endless:
                 continue
             if fault := fault_of(*answer):
                 faults.append(f"pipewright {' '.join(arguments)}\n    {fault}")

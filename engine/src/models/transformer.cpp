@@ -68,7 +68,7 @@ class TokenTable final : public exec::Layer, public GeneratingLayer {
   }
   void check_length(std::int64_t, std::int64_t all) const override {
     if (!positions_.is_empty())
-      require_positions("model.longest", longest_, all);
+      require_positions("model.max_sequence", longest_, all);
   }
   void check_tokens(const std::vector<std::int64_t>& tokens) const override {
     tokens_->require_words(at::tensor(tokens, at::kLong));

@@ -1,7 +1,7 @@
 #pragma once
 
-// What Megatron-LM's arguments cannot express of a model. They are read back, so a field that is
-// neither written nor read is reported and not dropped.
+// Names the fields of a model that Megatron-LM's arguments cannot express. They are read back, so
+// a field that is neither written nor read is reported and not dropped.
 
 #include <string>
 #include <vector>

@@ -126,7 +126,7 @@ void trainer::add_products(UnsupportedFields& unsupported_fields, const plan::Sc
   unsupported_fields.add_if(
       shape != nullptr && (shape->products == plan::ProductPrecision::Float8 ||
                            shape->products == plan::ProductPrecision::Float4),
-      "model.products: products with less than 16 bits are not supported");
+      "model.product_precision: products with less than 16 bits are not supported");
 }
 
 const std::vector<int>& trainer::borders_of(const plan::Scenario& scenario) {

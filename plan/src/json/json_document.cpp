@@ -239,6 +239,11 @@ std::string with_quoted_constants(std::string_view text, std::vector<std::size_t
       continue;
     }
     length = constant->size();
+    const std::size_t next = text.find_first_not_of(" \t\r\n", at + length);
+    if (next != std::string_view::npos && text[next] == ':') {  // a key needs its own quotes
+      out += *constant;
+      continue;
+    }
     add_quote();
     out += *constant;
     add_quote();

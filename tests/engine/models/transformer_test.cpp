@@ -240,7 +240,7 @@ TEST_CASE("Transformer fields that cannot be trained are named", "[exec][models]
           s.config.dropout = true;
           s.products = plan::ProductPrecision::Float8;
           s.attention = plan::AttentionKind::Scores;
-        }) == named("dropout, attention, products"));
+        }) == named("dropout, attention, product_precision"));
 }
 
 TEST_CASE("Numbers of parts that heads do not divide into are rejected with valid ones",

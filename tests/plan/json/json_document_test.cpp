@@ -147,6 +147,8 @@ TEST_CASE("Numbers that only Python writes are read as texts", "[plan][json]") {
   CHECK(refusal("{\"a\": NaN, \"b\":    }") == "a.json:1:20: /: not JSON");
   CHECK(refusal("{\"a\": NaN1,          }") == "a.json:1:10: /: not JSON");
   CHECK(refusal("{\"a\": +Infinity       }") == "a.json:1:7: /: not JSON:");
+  CHECK(refusal("{NaN: 1}") == "a.json:1:2: /: not JSON:");
+  CHECK(refusal("{-Infinity : NaN}") == "a.json:1:3: /: not JSON:");
 }
 
 TEST_CASE("--set replaces a value", "[plan][json]") {

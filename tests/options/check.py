@@ -22,13 +22,13 @@ import time
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-EDGES = ["0", "-1", str(2**31 - 8), str(2**31 - 1), str(2**63 - 1)]
-FLOAT_EDGES = ["1e308", "1e-308", "inf", "nan"]
+EDGES = ["0", "-1", str(2**31 - 1), str(2**63 - 1)]
+FLOAT_EDGES = ["1e308", "inf", "nan"]
 USUAL = ["0.5", "4", "2", "1"]
 ENDLESS = {"profile --over", "profile --within"}  # the seconds of a measurement
 USUAL_OF = {"explain --steps": "23"}  # a step of the trace
 MEMORY = 4_000_000 * 1024  # bytes of addresses
-SECONDS = 30  # on a busy machine
+SECONDS = 60  # on a busy machine
 UNHANDLED = re.compile(r"std::|vector|basic_string|allocate|Traceback")  # exceptions that no command expects
 NUMBERS = itertools.count()
 NOT_FINITE = re.compile(r"(?<![\w.])-?(nan|inf|infinity)(?![\w])", re.IGNORECASE)
@@ -89,7 +89,8 @@ def limited():
 
 
 def run(program, arguments, out, seconds=SECONDS):
-    environment = dict(os.environ, XDG_CACHE_HOME=str(out / "cache"))
+    # Few threads and arenas, so that the limit of addresses does not depend on the number of cores.
+    environment = dict(os.environ, XDG_CACHE_HOME=str(out / "cache"), MALLOC_ARENA_MAX="2", OMP_NUM_THREADS="2")
     new = out / f"new{next(NUMBERS)}"  # a path that no other command has used
     arguments = [argument.replace("{out}", str(out)).replace("{new}", str(new)) for argument in arguments]
     try:

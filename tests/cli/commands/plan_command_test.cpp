@@ -540,6 +540,28 @@ TEST_CASE("plan assigns stages to kinds of nodes, and all commands agree on the 
   CHECK(table.out.find(", ranks on ") != std::string::npos);
 }
 
+TEST_CASE("plan names the settings of a plan that train does not support", "[cli][planner]") {
+  const auto answer = [](const std::string& zero, const std::vector<std::string>& more) {
+    std::vector<std::string> words{
+        "plan",       "--model", PIPEWRIGHT_SOURCE_DIR "/scenarios/gpt2/config.json",
+        "--cluster",  h100,      "--gpus",
+        "2",          "--batch", "16",
+        "--sequence", "512",     "--tensor",
+        "1",          "--top",   "1",
+        "--pipeline", "1",       "--zero",
+        zero};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(words).out;
+  };
+  CHECK(answer("1", {}).find("\nPlan 1: `pipewright train` does not support model.dropout.\n") !=
+        std::string::npos);
+  // The head shares the embedding's weight.
+  CHECK(answer("2", {}).find("does not support training.zero, model.dropout.") !=
+        std::string::npos);
+  CHECK(plan::Json::parse(answer("2", {"--json"})).at("plans")[0].at("only_predicted") ==
+        plan::Json{"training.zero", "model.dropout"});
+}
+
 TEST_CASE("plan names the smallest plan if none fits", "[cli][planner]") {
   const auto result = run_program(
       {"plan", "--model", "llama3-405b", "--cluster", h100, "--batch", "8", "--gpus", "8"});

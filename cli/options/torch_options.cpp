@@ -1,5 +1,7 @@
 #include "options/torch_options.hpp"
 
+#include <fmt/format.h>
+
 namespace pipewright::cli {
 namespace {
 
@@ -167,9 +169,10 @@ Command describe_profile(ProfileOptions& options) {
            fresh_option(options.fresh),
            {.names = "--over",
             .target = &options.over_s,
-            .help = "Measure for this many seconds, which also shows how the machine's speed "
-                    "drifts; 0: until the times are stable (default: 200 passes over the layers, "
-                    "at most 60 s)",
+            .help = fmt::format(
+                "Measure for this many seconds, which also shows how the machine's speed drifts; "
+                "0: until the times are stable (default: {} passes over the layers, at most {} s)",
+                options.enough_passes, options.most_seconds),
             .numbers = Numbers::NotNegative},
            {.names = "--runtime",
             .target = &options.runtime,

@@ -53,6 +53,9 @@ struct ProfileOptions {
   std::string kernels;
   bool fresh = false;
   double over_s = -1;  // 0: until times are stable; -1: not given
+  // Without over_s: means of 200 passes vary by a fourteenth of the passes' own variation.
+  static constexpr double most_seconds = 60;
+  static constexpr int enough_passes = 200;
   bool links = false;
   std::string between = "all";         // threads, processes
   double within_s = 20;                // time limit for measuring links

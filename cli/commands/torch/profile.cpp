@@ -17,10 +17,6 @@ namespace pipewright::cli {
 
 namespace {
 
-// Without --over: means of 200 passes vary by a fourteenth of the passes' own variation.
-constexpr double most_seconds = 60;
-constexpr int enough_passes = 200;
-
 /// Returns the time of torch's runtime for actions and messages, as measured by Python.
 plan::RuntimeCost torch_runtime(const ProfileOptions& options) {
   say("measuring torch's runtime in two processes");
@@ -49,13 +45,13 @@ int profile_scenario(const ProfileOptions& options) {
   open_devices(options.device, scenario.training.cpu_branch);
   const loop::Workload workload(scenario, loop::devices_for(choice_of(options.device), 1, nullptr));
   catch_interrupts();
-  const plan::Seconds over{options.over_s < 0 ? most_seconds : options.over_s};
+  const plan::Seconds over{options.over_s < 0 ? options.most_seconds : options.over_s};
   const std::optional<plan::RuntimeCost> runtime =
       options.runtime == "torch" ? std::optional(torch_runtime(options)) : std::nullopt;
   loop::MeasuredLayers measured =
       loop::measure_layers(scenario, workload, interrupted(),
                            {.over = over,
-                            .enough_passes = options.over_s < 0 ? enough_passes : 0,
+                            .enough_passes = options.over_s < 0 ? options.enough_passes : 0,
                             .progress = profiling_line(scenario, over),
                             .inspected = true,
                             .cache = loop::cache_folder(),

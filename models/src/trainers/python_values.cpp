@@ -60,7 +60,7 @@ class ValueReader {
   bool is_over() const {
     return !has() || is_sign(",") || is_sign(")") || is_sign("]") || is_sign("}") || is_sign(":");
   }
-  /// Moves behind an expression that is not understood.
+  /// Skips an expression that is not understood.
   void skip() {
     bool is_lambda = false;  // its parameters have commas, up to a colon
     for (int open = 0; has(); ++at_) {

@@ -154,7 +154,7 @@ class TorchtitanReader {
       }
     }
     try {
-      std::vector<int> boundaries{1};  // behind the embedding
+      std::vector<int> boundaries{1};  // after the embedding
       for (const int blocks : plan::layer_split(stages, context_.blocks, first_less, last_less))
         boundaries.push_back(boundaries.back() + blocks);
       boundaries.front() = 0;

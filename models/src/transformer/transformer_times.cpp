@@ -226,7 +226,7 @@ class Counting {
     const double logits = tokens() * model_.vocabulary / cut_.tensor;
     work.head_s = 6 * model_.hidden * logits / work.head_peak;
     work.head_bytes_s = memory_s(head_element_bytes * logits);
-    work.odd_vocabulary_slowdown = cut_.tensor == 1 && model_.vocabulary % 2 != 0;
+    work.odd_vocabulary = cut_.tensor == 1 && model_.vocabulary % 2 != 0;
     work.embedding_s = embedding_token_s * tokens();
   }
 
@@ -437,7 +437,7 @@ class Pricing {
   double head_s() const {
     return stage_launch_s() +
            work_.head_s / c_.gemm_efficiency *
-               (work_.odd_vocabulary_slowdown ? c_.odd_vocabulary_slowdown : 1) +
+               (work_.odd_vocabulary ? c_.odd_vocabulary_slowdown : 1) +
            memory_s(work_.head_bytes_s) + sum_s();
   }
 

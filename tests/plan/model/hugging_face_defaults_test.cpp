@@ -75,7 +75,7 @@ const std::set<std::string> irrelevant{
     "initializer_range",
     // Inference.
     "bos_token_id", "eos_token_id", "use_cache",
-    // The same numbers, computed in another order.
+    // They change the order of a computation, not its result.
     "pretraining_tp", "reorder_and_upcast_attn",
     // The weight of a loss that output_router_logits, which is rejected, switches on.
     "router_aux_loss_coef",

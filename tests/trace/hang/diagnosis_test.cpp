@@ -209,7 +209,7 @@ TEST_CASE("Hang: a rank has open what its peers have gone past", "[loop][hang]")
   CHECK(elsewhere.kind == HangKind::Late);
   CHECK(elsewhere.ranks == std::vector{1});
 
-  // The root of a broadcast needs nobody: what comes before it holds the rank up.
+  // The root of a broadcast waits for no rank, so the operation before it holds the rank up.
   const HangDiagnosis root =
       diagnose_hang({Rank(0, 3).all("broadcast"), Rank(1, 3).recv(2, false).all("broadcast", false),
                      Rank(2, 3).all("broadcast")});

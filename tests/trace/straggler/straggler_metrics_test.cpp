@@ -244,7 +244,7 @@ TEST_CASE("Stragglers: durations that a clock's correction made negative are use
   CHECK(report.steps.numbers.size() == 2);
   CHECK(to_json(report)["negative_durations"]["count"] == 2);
   CHECK(report.metrics.slowdown.all == Approx(1).epsilon(0.01));
-  // What is written from it has no negative durations.
+  // Recorded steps that are derived from it have no negative durations.
   for (const auto& operation : record_of(report.steps).operations)
     CHECK(*std::min_element(operation.seconds.begin(), operation.seconds.end()) >= 0);
   const auto late = folder.write("late.json", job_with(-2e-3).trace());

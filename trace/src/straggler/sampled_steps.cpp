@@ -104,8 +104,8 @@ class DrawnTimes {
   }
 
  private:
-  /// Takes the values of the recorded steps that the node's worker has drawn. A group begins late
-  /// as one: if each member had a delay of its own, the longest of them would count.
+  /// Takes the values of the recorded steps that were sampled for the node's worker. A group has
+  /// one common delay: with a delay for each member, the longest of them would count.
   void take(std::span<const double> recorded, NodeNumber node, std::span<double> into) const {
     const JobLayout& layout = steps_.plan.layout;
     const int worker = steps_.graph.nodes[node].worker;

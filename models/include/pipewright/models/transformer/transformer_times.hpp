@@ -60,7 +60,7 @@ struct TransformerWork {
   double network_hop_s = 0;     // the same at the bandwidth between nodes
   double uplink_s = 0;          // waiting for other transfers on the uplink, see uplink_contention
   bool cut = false, cut_wide = false, odd_scores = false, narrow_heads = false;
-  bool odd_vocabulary_slowdown = false, narrow_products = false;
+  bool odd_vocabulary = false, narrow_products = false;
   bool recomputes_all = false, recomputes_core = false;
   bool replays_launches = false, overlaps_sums = false;
   bool overlaps_gradients = false, overlaps_parameters = false;
